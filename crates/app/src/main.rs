@@ -1,0 +1,2 @@
+//! The `urr` binary.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Events, sale windows, halls and their seats.

@@ -1,0 +1,1 @@
+//! One module per domain: trait, requests, replies, errors, events.

@@ -1,0 +1,1 @@
+//! The front door: versioning, cookies, access tokens over local routers.

@@ -1,0 +1,1 @@
+//! axum glue: problems, extractors, limits, timeouts, security headers, client with breaker and retry.

@@ -1,0 +1,1 @@
+//! Reconcilers, schedules, leases, and the tasks that shutdown waits for.

@@ -1,0 +1,101 @@
+//! The only way to ask what time it is.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::{Duration, Instant, SystemTime},
+};
+
+use crate::Timestamp;
+
+/// A clock, passed by value. `Fixed` moves only when a test moves it.
+#[derive(Clone, Debug)]
+pub struct Clock(Inner);
+
+#[derive(Clone, Debug)]
+enum Inner {
+    System { started: Instant },
+    Fixed(Arc<AtomicI64>),
+}
+
+impl Clock {
+    /// The machine's clock.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
+    pub fn system() -> Self {
+        Self(Inner::System { started: Instant::now() })
+    }
+
+    /// A clock that stands still until [`Clock::advance`] is called. Clones share the same hands.
+    pub fn fixed(at: Timestamp) -> Self {
+        Self(Inner::Fixed(Arc::new(AtomicI64::new(at.as_micros()))))
+    }
+
+    /// The wall clock: for rows, answers and tokens.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            Inner::System { .. } => {
+                let since = SystemTime::now()
+                    .duration_since(SystemTime::UNIX_EPOCH)
+                    .expect("the machine's clock is set to before 1970");
+                Timestamp::from_micros(
+                    i64::try_from(since.as_micros()).expect("microseconds fit until the year 294246"),
+                )
+            }
+            Inner::Fixed(micros) => Timestamp::from_micros(micros.load(Ordering::SeqCst)),
+        }
+    }
+
+    /// Time since an arbitrary start that never steps back: for intervals and measurements.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
+    pub fn ticks(&self) -> Duration {
+        match &self.0 {
+            Inner::System { started } => Instant::now().duration_since(*started),
+            Inner::Fixed(micros) => {
+                Duration::from_micros(u64::try_from(micros.load(Ordering::SeqCst)).unwrap_or(0))
+            }
+        }
+    }
+
+    /// Moves a fixed clock forward.
+    ///
+    /// # Panics
+    /// On the system clock: nobody can move that.
+    pub fn advance(&self, by: Duration) {
+        match &self.0 {
+            Inner::System { .. } => panic!("only a fixed clock can be advanced"),
+            Inner::Fixed(micros) => {
+                let by = i64::try_from(by.as_micros()).expect("a test does not advance by 292,000 years");
+                micros.fetch_add(by, Ordering::SeqCst);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fixed_clock_moves_only_when_told_and_clones_share_it() {
+        let clock = Clock::fixed(Timestamp::from_micros(1_000));
+        let other = clock.clone();
+        assert_eq!(clock.now(), Timestamp::from_micros(1_000));
+        other.advance(Duration::from_millis(2));
+        assert_eq!(clock.now(), Timestamp::from_micros(3_000));
+        assert_eq!(clock.ticks(), Duration::from_micros(3_000));
+    }
+
+    #[test]
+    fn ticks_of_the_system_clock_never_step_back() {
+        let clock = Clock::system();
+        let mut last = clock.ticks();
+        for _ in 0..1_000 {
+            let now = clock.ticks();
+            assert!(now >= last);
+            last = now;
+        }
+    }
+}

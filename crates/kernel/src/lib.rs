@@ -1,0 +1,21 @@
+//! The words every crate shares: ids, money, time, actors, limits, SQL values and a circuit breaker.
+//!
+//! Nothing here does I/O or is async. The wall clock and randomness enter the product through [`Clock`] and [`Ids`]
+//! alone, so a test that fixes both replays exactly.
+
+mod actor;
+mod breaker;
+mod clock;
+mod ids;
+pub mod limits;
+mod money;
+mod time;
+mod value;
+
+pub use actor::{Actor, Role};
+pub use breaker::{Breaker, BreakerLimits, Refused};
+pub use clock::Clock;
+pub use ids::{EventId, Ids, LayoutId, MessageId, RequestId, ReservationId, SeatId, TicketTypeId, UserId};
+pub use money::{Krw, MoneyError};
+pub use time::{BadTimestamp, Timestamp};
+pub use value::{Scalar, Value, WrongValue};

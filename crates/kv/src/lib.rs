@@ -1,0 +1,1 @@
+//! One Redis client for a single node and a Cluster: scripts, deadlines, breaker.

@@ -1,0 +1,1 @@
+//! Every signed token: sign, verify, claims, key separation.

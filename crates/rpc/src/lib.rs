@@ -1,0 +1,1 @@
+//! service!, Remote, Ctx: one declaration of a service, local or over HTTP.

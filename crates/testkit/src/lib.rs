@@ -1,0 +1,1 @@
+//! Backend matrix, fixed clock, seeded ids, fresh databases for tests.
