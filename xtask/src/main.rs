@@ -1,2 +1,33 @@
-//! Project chores.
-fn main() {}
+//! Project chores: `cargo xtask services …` gives the tests real stores, `cargo xtask tidy` holds the rules that the
+//! compiler does not know.
+
+mod ambient;
+mod services;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+Usage: cargo xtask <command>
+
+  services start [--only LIST] [--durable]             start what the tests need and leave it running
+  services stop                                        stop what `start` started
+  services env                                         print the export lines of what `start` started
+  services run [--only LIST] [--durable] -- COMMAND…   run COMMAND with the services up, then stop what this started
+
+LIST is a comma list of postgres, redis, redis-cluster, kafka. --durable makes PostgreSQL wait for the disk, for
+benchmarks. A service that URR_TEST_POSTGRES, URR_TEST_REDIS, URR_TEST_REDIS_CLUSTER or URR_TEST_KAFKA names already is
+used as it is.
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["services", rest @ ..] => services::main(rest),
+        _ => Err(anyhow::anyhow!("unknown command: {}\n\n{USAGE}", arguments.join(" "))),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("xtask: {error:#}");
+        ExitCode::FAILURE
+    })
+}

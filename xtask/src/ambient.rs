@@ -1,0 +1,40 @@
+//! The few places where a chore reads the environment and the clock.
+
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
+
+/// The environment variable, if it is set and not empty.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "chores run outside the product and have no configuration file"
+)]
+pub(crate) fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Whether a skipped service is a failure.
+pub(crate) fn in_ci() -> bool {
+    variable("CI").is_some_and(|value| value == "true" || value == "1")
+}
+
+/// The top of the work tree.
+pub(crate) fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask is a folder of the workspace").to_path_buf()
+}
+
+/// A stretch of real time that started when this was made.
+pub(crate) struct Stopwatch(Instant);
+
+impl Stopwatch {
+    #[expect(clippy::disallowed_methods, reason = "waiting for another process needs the machine's clock")]
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}

@@ -1,0 +1,78 @@
+//! Installs what a service needs: with apt as root, otherwise by saying what to install.
+
+use std::{
+    env,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Result, bail};
+
+use super::{Service, postgres, process};
+
+/// Where the program is, if it is installed.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = crate::ambient::variable("PATH")?;
+    env::split_paths(&path).map(|dir| dir.join(program)).find(|candidate| candidate.is_file())
+}
+
+/// The Debian packages a service still needs on this machine.
+fn packages(service: Service) -> Vec<&'static str> {
+    let absent = |program: &str, package| find(program).is_none().then_some(package);
+    match service {
+        Service::Postgres => postgres::binaries().is_none().then_some("postgresql").into_iter().collect(),
+        Service::Redis | Service::RedisCluster => {
+            let needed = [absent("redis-server", "redis-server"), absent("redis-cli", "redis-tools")];
+            needed.into_iter().flatten().collect()
+        }
+        Service::Kafka => {
+            [absent("java", "default-jre-headless"), absent("mvn", "maven")].into_iter().flatten().collect()
+        }
+    }
+}
+
+/// Installs what `services` need and answers those that still lack something, with what to do about it.
+pub(crate) fn whatever_is_missing(services: &[Service]) -> Vec<(Service, String)> {
+    let mut needed: Vec<&str> = services.iter().flat_map(|service| packages(*service)).collect();
+    needed.sort_unstable();
+    needed.dedup();
+    if needed.is_empty() {
+        return Vec::new();
+    }
+    eprintln!("services: installing {}", needed.join(", "));
+    let failure = apt_install(&needed).err();
+    services
+        .iter()
+        .map(|service| (*service, packages(*service)))
+        .filter(|(_, missing)| !missing.is_empty())
+        .map(|(service, missing)| {
+            let why = failure.as_ref().map(|error| format!("{error:#}")).unwrap_or_default();
+            (service, format!("{} missing: {why}", missing.join(" and ")))
+        })
+        .collect()
+}
+
+fn apt_install(packages: &[&str]) -> Result<()> {
+    let install = format!("apt-get install -y {}", packages.join(" "));
+    if find("apt-get").is_none() {
+        bail!("this machine has no apt-get; install the like of `{install}`");
+    }
+    if process::output(Command::new("id").arg("-u"))?.trim() != "0" {
+        bail!("run `sudo {install}`");
+    }
+    let apt = |words: &[&str]| {
+        let mut command = Command::new("apt-get");
+        // Run level 1 keeps Debian's scripts from starting servers of their own on the well-known ports.
+        command
+            .env("DEBIAN_FRONTEND", "noninteractive")
+            .env("RUNLEVEL", "1")
+            .stdin(Stdio::null())
+            .args(words);
+        process::output(&mut command).map(drop)
+    };
+    let mut words = vec!["install", "-y", "--no-install-recommends"];
+    words.extend(packages);
+    // The package lists of a fresh machine are empty or old.
+    apt(&["update"])?;
+    apt(&words)
+}

@@ -1,0 +1,190 @@
+//! Apache Kafka as one `KRaft` node: broker and controller in one JVM, jars from Maven Central.
+
+use std::{
+    fs,
+    io::{Read as _, Write as _},
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use super::{
+    install::find,
+    ports,
+    process::{self, Process},
+};
+use crate::ambient;
+
+const VERSION: &str = "4.3.1";
+/// The Scala version is part of the broker's name on Maven Central.
+const SCALA: &str = "2.13";
+/// Kafka logs through slf4j 1.7; this is what carries it to the log4j that the broker brings.
+const LOG4J_VERSION: &str = "2.25.4";
+/// Kafka wants sixteen bytes in URL-safe base64; these say `urr-test-kafka-1`.
+const CLUSTER_ID: &str = "dXJyLXRlc3Qta2Fma2EtMQ";
+/// C1 alone starts the JVM in half the time, and no test runs long enough for C2 to pay.
+const JVM: [&str; 4] = ["-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
+const OLDEST_JAVA: u32 = 17;
+
+pub(crate) fn start(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
+    let java = find("java").context("java is not installed")?;
+    check_java(&java)?;
+    let classes = format!("{}/*", jars()?.display());
+    let (port, controller_port) = (ports::free()?, ports::free()?);
+    let home = dir.join("kafka");
+    let log = dir.join("kafka.log");
+    fs::create_dir(&home)?;
+    let configuration = home.join("server.properties");
+    fs::write(&configuration, properties(&home, port, controller_port))?;
+    let logging = home.join("log4j2.properties");
+    fs::write(&logging, LOGGING)?;
+    let jvm = || {
+        let mut command = Command::new(&java);
+        command.current_dir(&home).args(JVM).args(["-cp", &classes]);
+        command.arg(format!("-Dlog4j2.configurationFile={}", logging.display()));
+        command
+    };
+
+    let mut format = jvm();
+    format.args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"]).arg(&configuration);
+    process::output(&mut format)?;
+    running.push(Process::spawn(jvm().arg("kafka.Kafka").arg(&configuration), &log, "KILL")?);
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    process::wait(running, &log, || answers(address).is_ok())?;
+    Ok(address.to_string())
+}
+
+fn properties(home: &Path, port: u16, controller_port: u16) -> String {
+    let data = home.join("data");
+    format!(
+        "process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:{controller_port}
+controller.listener.names=CONTROLLER
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
+log.dirs={data}
+# The product creates its topics; a typing error must not.
+auto.create.topics.enable=false
+num.partitions=3
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=4
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.num.partitions=1
+# Groups form at once, and a consumer that dies is noticed within a test's patience.
+group.initial.rebalance.delay.ms=0
+group.min.session.timeout.ms=1000
+",
+        data = data.display()
+    )
+}
+
+const LOGGING: &str = "\
+status=warn
+appender.console.type=Console
+appender.console.name=console
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d %p %c{1}: %m%n
+rootLogger.level=info
+rootLogger.appenderRef.console.ref=console
+";
+
+/// Asks for the API versions, the first thing every Kafka client does; any well-formed answer will do.
+fn answers(address: SocketAddr) -> Result<()> {
+    const PATIENCE: Duration = Duration::from_secs(2);
+    // Length 10, API key 18, version 0, correlation id 7, no client id.
+    const QUESTION: [u8; 14] = [0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 7, 0xff, 0xff];
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(&QUESTION)?;
+    // Length, correlation id, error code.
+    let mut answer = [0_u8; 10];
+    stream.read_exact(&mut answer)?;
+    ensure!(answer[4..] == [0, 0, 0, 7, 0, 0], "Kafka answered {answer:?}");
+    Ok(())
+}
+
+fn check_java(java: &Path) -> Result<()> {
+    let output = Command::new(java).arg("-version").output().context("cannot run java")?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    match java_version(&said) {
+        Some(version) if version >= OLDEST_JAVA => Ok(()),
+        Some(version) => bail!("Kafka {VERSION} needs Java {OLDEST_JAVA}, this is Java {version}"),
+        None => bail!("java -version said: {said}"),
+    }
+}
+
+/// The major version out of `openjdk version "17.0.15" 2025-04-15`.
+fn java_version(said: &str) -> Option<u32> {
+    let (_, quoted) = said.split_once('"')?;
+    quoted.split(['.', '"', '-']).next()?.parse().ok()
+}
+
+/// The folder with the broker's jars, fetched once per version.
+fn jars() -> Result<PathBuf> {
+    let cache = ambient::root().join("target/services").join(format!("kafka-{VERSION}"));
+    let ready = cache.join("jars");
+    if ready.exists() {
+        return Ok(ready);
+    }
+    // Fetched beside its final name and renamed when whole: a download that broke off leaves nothing that looks ready.
+    let partial = cache.join(format!("fetching-{}", std::process::id()));
+    fs::create_dir_all(&partial)?;
+    let pom = partial.join("pom.xml");
+    fs::write(&pom, pom_xml())?;
+    let mut fetch = Command::new(find("mvn").context("Maven's mvn is not installed")?);
+    fetch.args(["--quiet", "--batch-mode", "dependency:copy-dependencies", "-DincludeScope=runtime"]);
+    fetch.arg("--file").arg(&pom).arg(format!("-DoutputDirectory={}", partial.join("jars").display()));
+    let fetched = process::output(&mut fetch).context("cannot fetch Kafka's jars");
+    let kept = fetched.and_then(|_| match fs::rename(partial.join("jars"), &ready) {
+        // Another run may have been quicker; its jars are as good.
+        Err(error) if !ready.exists() => Err(error.into()),
+        _ => Ok(()),
+    });
+    fs::remove_dir_all(&partial)?;
+    kept.map(|()| ready)
+}
+
+fn pom_xml() -> String {
+    let wanted = [
+        ("org.apache.kafka", format!("kafka_{SCALA}"), VERSION),
+        ("org.apache.logging.log4j", "log4j-core".to_owned(), LOG4J_VERSION),
+        ("org.apache.logging.log4j", "log4j-slf4j-impl".to_owned(), LOG4J_VERSION),
+    ];
+    let dependencies: Vec<String> = wanted
+        .iter()
+        .map(|(group, artifact, version)| {
+            format!(
+                "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
+                 <version>{version}</version></dependency>"
+            )
+        })
+        .collect();
+    format!(
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\
+         <groupId>urr</groupId><artifactId>kafka-jars</artifactId><version>1</version><packaging>pom</packaging>\
+         <dependencies>{}</dependencies></project>",
+        dependencies.concat()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_java_version_is_read_from_old_and_new_spellings() {
+        assert_eq!(java_version("openjdk version \"17.0.15\" 2025-04-15"), Some(17));
+        assert_eq!(java_version("openjdk version \"21\" 2023-09-19"), Some(21));
+        assert_eq!(java_version("java version \"1.8.0_292\""), Some(1));
+        assert_eq!(java_version("not java"), None);
+    }
+}

@@ -1,0 +1,289 @@
+//! PostgreSQL, Redis, a Redis Cluster and Kafka on private ports in a temporary directory.
+//!
+//! `start` leaves them running and remembers them in `target/services/state.json`; `run` keeps them for the length of
+//! one command. Both use what is already there first: a `URR_TEST_*` variable, then what `start` left running.
+
+mod install;
+mod kafka;
+mod ports;
+mod postgres;
+mod process;
+mod redis;
+mod set;
+
+use std::{
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::{Command, ExitCode, ExitStatus},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::ambient::{self, Stopwatch};
+use process::Process;
+use set::{Lock, Set, left_running};
+
+/// One thing the tests can ask for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Service {
+    Postgres,
+    Redis,
+    RedisCluster,
+    Kafka,
+}
+
+impl Service {
+    const ALL: [Self; 4] = [Self::Postgres, Self::Redis, Self::RedisCluster, Self::Kafka];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Postgres => "postgres",
+            Self::Redis => "redis",
+            Self::RedisCluster => "redis-cluster",
+            Self::Kafka => "kafka",
+        }
+    }
+
+    /// The variable through which tests learn the address.
+    fn variable(self) -> &'static str {
+        match self {
+            Self::Postgres => "URR_TEST_POSTGRES",
+            Self::Redis => "URR_TEST_REDIS",
+            Self::RedisCluster => "URR_TEST_REDIS_CLUSTER",
+            Self::Kafka => "URR_TEST_KAFKA",
+        }
+    }
+
+    fn named(name: &str) -> Result<Self> {
+        let all = Self::ALL.map(Self::name).join(", ");
+        let found = Self::ALL.into_iter().find(|service| service.name() == name);
+        found.with_context(|| format!("no service is called {name:?}; there are {all}"))
+    }
+
+    /// Starts the service below `dir` and waits until it answers.
+    fn start(self, dir: &Path, durable: bool, running: &mut Vec<Process>) -> Result<String> {
+        match self {
+            Self::Postgres => postgres::start(dir, durable, running),
+            Self::Redis => redis::start_single(dir, running),
+            Self::RedisCluster => redis::start_cluster(dir, running),
+            Self::Kafka => kafka::start(dir, running),
+        }
+    }
+}
+
+/// A service that answers at `address`; the processes are those we started for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Running {
+    service: Service,
+    address: String,
+    durable: bool,
+    dir: PathBuf,
+    processes: Vec<Process>,
+}
+
+/// What the command line asked for.
+struct Wanted {
+    services: Vec<Service>,
+    durable: bool,
+}
+
+impl Wanted {
+    fn parse(words: &[&str]) -> Result<Self> {
+        let mut wanted = Self { services: Service::ALL.to_vec(), durable: false };
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            match *word {
+                "--durable" => wanted.durable = true,
+                "--only" => {
+                    let list = words.next().context("--only needs a comma list of services")?;
+                    wanted.services = list.split(',').map(Service::named).collect::<Result<_>>()?;
+                }
+                other => bail!("unknown option {other:?}"),
+            }
+        }
+        Ok(wanted)
+    }
+}
+
+pub(crate) fn main(words: &[&str]) -> Result<ExitCode> {
+    match words {
+        ["start", options @ ..] => start(&Wanted::parse(options)?),
+        ["stop"] => stop(),
+        ["env"] => print_env(),
+        ["reap", dir] => set::reap(Path::new(dir)),
+        ["run", rest @ ..] => {
+            let split = rest.iter().position(|word| *word == "--");
+            let split = split.context("services run needs `-- COMMAND…`")?;
+            run(&Wanted::parse(&rest[..split])?, &rest[split + 1..])
+        }
+        _ => bail!("services needs one of start, stop, env, run; see `cargo xtask`"),
+    }
+}
+
+fn start(wanted: &Wanted) -> Result<ExitCode> {
+    let _lock = Lock::take()?;
+    let mut set = Set::new()?;
+    let reaper = set.watch()?;
+    set.take_over(left_running()?, wanted);
+    let skipped = bring_up(wanted, &mut set);
+    set.save()?;
+    reaper.dismiss()?;
+    print_exports(&set.running)?;
+    verdict(&skipped)
+}
+
+fn stop() -> Result<ExitCode> {
+    let _lock = Lock::take()?;
+    let left = left_running()?;
+    if left.is_empty() {
+        eprintln!("services: nothing is running");
+    } else {
+        set::forget(&left)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_env() -> Result<ExitCode> {
+    let left = left_running()?;
+    ensure!(!left.is_empty(), "nothing is running; `cargo xtask services start` starts it");
+    print_exports(&left)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run(wanted: &Wanted, command: &[&str]) -> Result<ExitCode> {
+    let [program, arguments @ ..] = command else { bail!("services run needs a command after `--`") };
+    let mut set = Set::new()?;
+    let reaper = set.watch()?;
+    set.borrow(left_running()?, wanted.durable);
+    let skipped = bring_up(wanted, &mut set);
+    let status = verdict(&skipped).and_then(|_| run_with(&set, program, arguments));
+    if status.as_ref().is_ok_and(ExitStatus::success) {
+        set.stop();
+        set.remove()?;
+    } else {
+        set.stop_keeping_logs();
+    }
+    reaper.dismiss()?;
+    let code = status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
+    Ok(ExitCode::from(code))
+}
+
+fn run_with(set: &Set, program: &str, arguments: &[&str]) -> Result<ExitStatus> {
+    let mut child = Command::new(program);
+    child.args(arguments);
+    // `cargo run` describes xtask in these; a cargo below us must not take them for its own.
+    for (name, _) in std::env::vars_os() {
+        if name
+            .to_str()
+            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST"))
+        {
+            child.env_remove(name);
+        }
+    }
+    for running in &set.running {
+        child.env(running.service.variable(), &running.address);
+    }
+    child.status().with_context(|| format!("cannot run {program}"))
+}
+
+/// Starts whatever of `wanted` the set does not have yet, all at once; answers what could not be had and why.
+fn bring_up(wanted: &Wanted, set: &mut Set) -> Vec<(Service, String)> {
+    for service in &wanted.services {
+        if let Some(address) = ambient::variable(service.variable()) {
+            eprintln!("services: {} as {} names it", service.name(), service.variable());
+            let dir = PathBuf::new();
+            set.put(Running {
+                service: *service,
+                address,
+                durable: wanted.durable,
+                dir,
+                processes: Vec::new(),
+            });
+        }
+    }
+    let missing: Vec<Service> =
+        wanted.services.iter().copied().filter(|service| !set.has(*service, wanted.durable)).collect();
+    if missing.is_empty() {
+        return Vec::new();
+    }
+    let mut skipped = install::whatever_is_missing(&missing);
+    let startable = missing.iter().filter(|service| skipped.iter().all(|(name, _)| name != *service));
+    let outcomes: Vec<_> = std::thread::scope(|scope| {
+        let dir = &set.dir;
+        let started: Vec<_> = startable
+            .map(|service| (*service, scope.spawn(move || start_one(*service, dir, wanted.durable))))
+            .collect();
+        started.into_iter().map(|(service, thread)| (service, thread.join())).collect()
+    });
+    for (service, outcome) in outcomes {
+        match outcome.map_err(|_| anyhow::anyhow!("starting it panicked")).flatten() {
+            Ok(running) => set.put(running),
+            Err(error) => skipped.push((service, format!("{error:#}"))),
+        }
+    }
+    skipped
+}
+
+fn start_one(service: Service, dir: &Path, durable: bool) -> Result<Running> {
+    let watch = Stopwatch::start();
+    let mut processes = Vec::new();
+    match service.start(dir, durable, &mut processes) {
+        Ok(address) => {
+            eprintln!(
+                "services: {} at {address} after {:.1} s",
+                service.name(),
+                watch.elapsed().as_secs_f32()
+            );
+            Ok(Running { service, address, durable, dir: dir.to_path_buf(), processes })
+        }
+        Err(error) => {
+            process::end(&processes);
+            Err(error)
+        }
+    }
+}
+
+/// A service that cannot be had is told loudly; in CI it is a failure.
+fn verdict(skipped: &[(Service, String)]) -> Result<ExitCode> {
+    for (service, reason) in skipped {
+        eprintln!("SKIPPED: {}: {reason}", service.name());
+    }
+    if !skipped.is_empty() && ambient::in_ci() {
+        bail!("{} of the services could not be had, and with CI=true that is a failure", skipped.len());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print_exports(list: &[Running]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    for running in list {
+        writeln!(out, "export {}='{}'", running.service.variable(), running.address)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_pick_services_and_durability() {
+        let wanted = Wanted::parse(&["--only", "kafka,redis-cluster", "--durable"]).unwrap();
+        assert_eq!(wanted.services, [Service::Kafka, Service::RedisCluster]);
+        assert!(wanted.durable);
+    }
+
+    #[test]
+    fn an_unknown_service_is_refused_by_name() {
+        let error = Wanted::parse(&["--only", "mysql"]).err().expect("mysql is not one of ours");
+        assert!(error.to_string().contains("\"mysql\""), "{error}");
+        assert!(error.to_string().contains("redis-cluster"), "{error}");
+    }
+
+    #[test]
+    fn every_service_is_found_by_its_name() {
+        for service in Service::ALL {
+            assert_eq!(Service::named(service.name()).unwrap(), service);
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! PostgreSQL from the distribution's binaries, with a data directory of its own.
+
+use std::{
+    fs,
+    os::unix::{fs::MetadataExt as _, fs::chown, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result};
+
+use super::{
+    ports,
+    process::{self, Process},
+};
+
+/// The test binaries of a workspace run at once and each test has pools of its own.
+const MAX_CONNECTIONS: u32 = 300;
+
+/// The newest server installed, if any.
+pub(crate) fn binaries() -> Option<PathBuf> {
+    let mut versions: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+        .filter(|(_, bin)| bin.join("initdb").exists())
+        .collect();
+    versions.sort();
+    versions
+        .pop()
+        .map(|(_, bin)| bin)
+        .or_else(|| Some(super::install::find("initdb")?.parent()?.to_path_buf()))
+}
+
+pub(crate) fn start(dir: &Path, durable: bool, running: &mut Vec<Process>) -> Result<String> {
+    let bin = binaries().context("PostgreSQL's initdb is not installed")?;
+    let port = ports::free()?;
+    let data = dir.join("postgres");
+    let log = dir.join("postgres.log");
+    fs::create_dir(&data)?;
+    let owner = Owner::of(dir)?;
+    chown(&data, Some(owner.user), Some(owner.group)).context("cannot give the data directory away")?;
+
+    let mut init = owner.command(&bin.join("initdb"), dir);
+    init.arg("-D").arg(&data).args([
+        "-U",
+        "postgres",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--locale=C",
+        "--no-sync",
+    ]);
+    process::output(&mut init)?;
+
+    let mut server = owner.command(&bin.join("postgres"), dir);
+    server.arg("-D").arg(&data);
+    let mut settings = vec![
+        format!("port={port}"),
+        format!("max_connections={MAX_CONNECTIONS}"),
+        "listen_addresses=127.0.0.1".to_owned(),
+        "unix_socket_directories=".to_owned(),
+        // A test that leaves a transaction open must not hang the suite behind its locks.
+        "idle_in_transaction_session_timeout=60s".to_owned(),
+    ];
+    if durable {
+        settings.extend(["shared_buffers=512MB", "max_wal_size=4GB"].map(str::to_owned));
+    } else {
+        // Nothing here survives the run; what is durable is asked of the benchmark and the crash tests.
+        settings.extend(["fsync=off", "synchronous_commit=off", "full_page_writes=off"].map(str::to_owned));
+    }
+    for setting in settings {
+        server.args(["-c", &setting]);
+    }
+    // SIGQUIT is PostgreSQL's immediate stop: no checkpoint for data that is thrown away.
+    running.push(Process::spawn(&mut server, &log, "QUIT")?);
+    process::wait(running, &log, || {
+        let mut ask = Command::new(bin.join("pg_isready"));
+        ask.args(["-q", "-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string()]);
+        ask.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    })?;
+    Ok(format!("postgres://postgres@127.0.0.1:{port}/postgres"))
+}
+
+/// Who runs the server: PostgreSQL refuses to run as root.
+struct Owner {
+    user: u32,
+    group: u32,
+    change: bool,
+}
+
+impl Owner {
+    /// Whoever owns `dir`, which we made, unless that is root.
+    fn of(dir: &Path) -> Result<Self> {
+        let made_by = fs::metadata(dir)?;
+        if made_by.uid() != 0 {
+            return Ok(Self { user: made_by.uid(), group: made_by.gid(), change: false });
+        }
+        let accounts =
+            fs::read_to_string("/etc/passwd").context("cannot read the accounts of this machine")?;
+        let (user, group) = account(&accounts, "postgres").or_else(|| account(&accounts, "nobody")).context(
+            "PostgreSQL will not run as root, and there is neither a user postgres nor a user nobody",
+        )?;
+        Ok(Self { user, group, change: true })
+    }
+
+    fn command(&self, program: &Path, dir: &Path) -> Command {
+        let mut command = Command::new(program);
+        // The caller's directory may be closed to the other user.
+        command.current_dir(dir);
+        if self.change {
+            command.uid(self.user).gid(self.group);
+        }
+        command
+    }
+}
+
+/// User and group number of an account in the format of passwd(5).
+fn account(passwd: &str, name: &str) -> Option<(u32, u32)> {
+    passwd.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        (fields.next()? == name).then_some(())?;
+        let user = fields.nth(1)?.parse().ok()?;
+        Some((user, fields.next()?.parse().ok()?))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_account_is_found_by_its_whole_name() {
+        let passwd =
+            "root:x:0:0:root:/:/bin/sh\npostgres2:x:7:8::/:/bin/sh\npostgres:x:101:104:,,,:/:/bin/sh\n";
+        assert_eq!(account(passwd, "postgres"), Some((101, 104)));
+        assert_eq!(account(passwd, "nobody"), None);
+    }
+}

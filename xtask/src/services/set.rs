@@ -1,0 +1,297 @@
+//! What is running, where it keeps its files, and how it is found again and ended.
+
+use std::{
+    fs::{self, File},
+    io::{ErrorKind, Read as _, Write as _},
+    os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, ExitCode, Stdio},
+};
+
+use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
+
+use super::{
+    Running, Service, Wanted,
+    process::{self, Process},
+};
+use crate::ambient;
+
+/// Services, and the directory for the data and logs of those that this set starts itself.
+pub(crate) struct Set {
+    pub(crate) dir: PathBuf,
+    pub(crate) running: Vec<Running>,
+}
+
+impl Set {
+    /// An empty set with a directory of its own.
+    pub(crate) fn new() -> Result<Self> {
+        let parent = std::env::temp_dir();
+        let dir = (0_u32..)
+            .map(|attempt| parent.join(format!("urr-services-{}-{attempt}", std::process::id())))
+            .find_map(|dir| match fs::create_dir(&dir) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => None,
+                outcome => Some(outcome.map(|()| dir)),
+            })
+            .expect("the numbers do not run out")
+            .with_context(|| format!("cannot make a directory in {}", parent.display()))?;
+        // PostgreSQL runs as another user when we are root and has to reach its part of it.
+        fs::set_permissions(&dir, fs::Permissions::from_mode(0o755))?;
+        Ok(Self { dir, running: Vec::new() })
+    }
+
+    pub(crate) fn has(&self, service: Service, durable: bool) -> bool {
+        self.running.iter().any(|running| running.service == service && fits(running, durable))
+    }
+
+    pub(crate) fn put(&mut self, running: Running) {
+        self.running.retain(|known| known.service != running.service);
+        self.running.push(running);
+    }
+
+    /// Uses what `start` left running without becoming answerable for its processes.
+    pub(crate) fn borrow(&mut self, left: Vec<Running>, durable: bool) {
+        for running in left.into_iter().filter(|running| running.is_alive() && fits(running, durable)) {
+            eprintln!("services: {} at {} is already running", running.service.name(), running.address);
+            self.put(Running { processes: Vec::new(), ..running });
+        }
+    }
+
+    /// Continues what an earlier `start` began; what of it has died, or does not fit, is cleared away.
+    pub(crate) fn take_over(&mut self, left: Vec<Running>, wanted: &Wanted) {
+        for running in left {
+            let in_the_way = wanted.services.contains(&running.service) && !fits(&running, wanted.durable);
+            if running.is_alive() && !in_the_way {
+                self.put(running);
+            } else {
+                process::end(&running.processes);
+            }
+        }
+    }
+
+    pub(crate) fn stop(&self) {
+        let processes: Vec<Process> =
+            self.running.iter().flat_map(|running| running.processes.iter().cloned()).collect();
+        process::end(&processes);
+    }
+
+    /// Stops, throws the data away and says where the logs are.
+    pub(crate) fn stop_keeping_logs(&self) {
+        self.stop();
+        let paths: Vec<PathBuf> = files_in(&self.dir).collect();
+        for path in paths.iter().filter(|path| path.is_dir()) {
+            // The logs are what matters now; a directory that stays is only untidy.
+            let _ = fs::remove_dir_all(path);
+        }
+        if paths.is_empty() {
+            let _ = fs::remove_dir(&self.dir);
+        } else {
+            eprintln!("services: the logs are in {}", self.dir.display());
+        }
+    }
+
+    /// Removes the files of a stopped set.
+    pub(crate) fn remove(&self) -> Result<()> {
+        remove(&self.dir)
+    }
+
+    /// Makes this set the one that `stop`, `env` and `run` find.
+    pub(crate) fn save(&self) -> Result<()> {
+        if files_in(&self.dir).next().is_none() {
+            self.remove()?;
+        }
+        let text = self.running.iter().map(Running::to_json).collect::<Value>().to_string();
+        fs::write(state_file(), text).context("cannot remember what was started")
+    }
+
+    /// Starts a process that ends this set if we die without doing so, by Ctrl-C or worse.
+    pub(crate) fn watch(&self) -> Result<Reaper> {
+        let mut reaper = Command::new(std::env::current_exe()?);
+        reaper.args(["services", "reap"]).arg(&self.dir).process_group(0);
+        reaper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = reaper.spawn().context("cannot start the process that cleans up after us")?;
+        let line = child.stdin.take().expect("stdin was asked for");
+        Ok(Reaper { line, child })
+    }
+}
+
+/// What `start` remembered, dead or alive.
+pub(crate) fn left_running() -> Result<Vec<Running>> {
+    let file = state_file();
+    let text = match fs::read_to_string(&file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.with_context(|| format!("cannot read {}", file.display()))?,
+    };
+    let value: Value = serde_json::from_str(&text)?;
+    let running =
+        value.as_array().context("not a list")?.iter().map(Running::from_json).collect::<Result<_>>();
+    running.with_context(|| format!("{} is damaged: delete it", file.display()))
+}
+
+/// Ends what `start` left running and removes every trace of it.
+pub(crate) fn forget(left: &[Running]) -> Result<()> {
+    for running in left {
+        process::end(&running.processes);
+    }
+    for running in left.iter().filter(|running| !running.processes.is_empty()) {
+        remove(&running.dir)?;
+    }
+    fs::remove_file(state_file()).context("cannot remove the note of what was started")
+}
+
+impl Running {
+    fn is_alive(&self) -> bool {
+        self.processes.iter().all(Process::is_alive)
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "service": self.service.name(),
+            "address": self.address,
+            "durable": self.durable,
+            "dir": self.dir,
+            "processes": self.processes.iter().map(Process::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    fn from_json(value: &Value) -> Result<Self> {
+        let text = |key: &str| value[key].as_str().with_context(|| format!("no {key}"));
+        let processes = value["processes"].as_array().context("no processes")?;
+        Ok(Self {
+            service: Service::named(text("service")?)?,
+            address: text("address")?.to_owned(),
+            durable: value["durable"].as_bool().context("no durable")?,
+            dir: PathBuf::from(text("dir")?),
+            processes: processes.iter().map(Process::from_json).collect::<Result<_>>()?,
+        })
+    }
+}
+
+/// Only PostgreSQL differs: a benchmark must not be flattered by one that does not wait for the disk.
+fn fits(running: &Running, durable: bool) -> bool {
+    running.service != Service::Postgres || running.durable == durable
+}
+
+/// Keeps `start` and `stop` from running twice at once.
+pub(crate) struct Lock(#[expect(dead_code, reason = "the lock lasts as long as the file is open")] File);
+
+impl Lock {
+    pub(crate) fn take() -> Result<Self> {
+        let dir = state_dir();
+        fs::create_dir_all(&dir)?;
+        let file = File::create(dir.join("lock")).context("cannot make the lock file")?;
+        file.lock().context("cannot lock the services")?;
+        Ok(Self(file))
+    }
+}
+
+/// The line to the process that cleans up: it acts when the line breaks before it was dismissed.
+pub(crate) struct Reaper {
+    line: ChildStdin,
+    child: Child,
+}
+
+const DISMISSED: &[u8] = b"dismissed";
+
+impl Reaper {
+    /// The services were stopped properly, or are meant to stay.
+    pub(crate) fn dismiss(mut self) -> Result<()> {
+        self.line.write_all(DISMISSED)?;
+        drop(self.line);
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+/// The reaper itself: waits until whoever started it is gone, then ends every process noted in `dir`.
+pub(crate) fn reap(dir: &Path) -> Result<ExitCode> {
+    let mut heard = Vec::new();
+    std::io::stdin().read_to_end(&mut heard)?;
+    if heard != DISMISSED {
+        let notes = files_in(dir).filter(|path| path.extension().is_some_and(|ending| ending == "pid"));
+        let processes: Vec<Process> = notes.filter_map(|note| Process::from_note(&note).ok()).collect();
+        process::end(&processes);
+        remove(dir)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn files_in(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path())
+}
+
+fn remove(dir: &Path) -> Result<()> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(error).context("cannot remove the services' files")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn state_dir() -> PathBuf {
+    ambient::root().join("target/services")
+}
+
+fn state_file() -> PathBuf {
+    state_dir().join("state.json")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn postgres() -> Running {
+        let dir = tempfile::tempdir().unwrap();
+        let process =
+            Process::spawn(Command::new("sleep").arg("60"), &dir.path().join("sleep.log"), "TERM").unwrap();
+        Running {
+            service: Service::Postgres,
+            address: "postgres://127.0.0.1:1/postgres".to_owned(),
+            durable: false,
+            dir: PathBuf::from("somewhere"),
+            processes: vec![process],
+        }
+    }
+
+    fn empty() -> Set {
+        Set { dir: PathBuf::from("ours"), running: Vec::new() }
+    }
+
+    #[test]
+    fn what_was_started_is_read_back_as_it_was() {
+        let running = postgres();
+        assert_eq!(Running::from_json(&running.to_json()).unwrap(), running);
+        process::end(&running.processes);
+    }
+
+    #[test]
+    fn what_start_left_is_used_but_not_stopped_and_a_benchmark_gets_its_own() {
+        let left = postgres();
+        let mut ours = empty();
+        ours.borrow(vec![left.clone()], true);
+        assert!(ours.running.is_empty(), "a PostgreSQL that skips the disk would flatter a benchmark");
+        ours.borrow(vec![left.clone()], false);
+        assert!(ours.has(Service::Postgres, false));
+        ours.stop();
+        assert!(left.is_alive());
+        process::end(&left.processes);
+        let mut later = empty();
+        later.borrow(vec![left], false);
+        assert!(later.running.is_empty(), "it has died meanwhile");
+    }
+
+    #[test]
+    fn a_second_start_continues_what_lives_and_ends_what_is_in_the_way() {
+        let left = postgres();
+        let mut wanted = Wanted { services: vec![Service::Redis], durable: true };
+        let mut set = empty();
+        set.take_over(vec![left.clone()], &wanted);
+        assert_eq!(set.running, vec![left.clone()]);
+        wanted.services.push(Service::Postgres);
+        let mut set = empty();
+        set.take_over(vec![left.clone()], &wanted);
+        assert!(set.running.is_empty());
+        assert!(!left.is_alive());
+    }
+}
