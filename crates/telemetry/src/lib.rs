@@ -1,1 +1,5 @@
 //! Tracing, metrics, health, error-chain logging.
+
+mod chain;
+
+pub use chain::chain;

@@ -1,0 +1,172 @@
+//! What handlers take from a request. Whatever is wrong with it becomes a [`Problem`], never a 500.
+
+use std::error::Error as StdError;
+
+use axum::{
+    extract::{FromRequest, FromRequestParts, Request, rejection},
+    response::{IntoResponse, Response},
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, header, request::Parts};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::{Serialize, de::DeserializeOwned};
+use urr_kernel::{Actor, UserId};
+
+use crate::{Limits, Problem, codes};
+
+/// How many bytes the body of this request may have. The edge decides by path; without an edge the default holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyBytes(pub(crate) usize);
+
+/// A JSON body. Refusals: 415 for another media type, 413 for a large body, 400 for anything that is not the JSON
+/// the handler wants. As an answer it is `application/json`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
+        if !is_json(request.headers()) {
+            return Err(Problem::of(
+                codes::UNSUPPORTED_MEDIA_TYPE,
+                "The body must be JSON: set Content-Type to application/json.",
+            ));
+        }
+        let limit =
+            request.extensions().get().map_or(Limits::default().body_bytes, |BodyBytes(limit)| *limit);
+        parse(&read(request, limit).await?).map(Self)
+    }
+}
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(body) => {
+                let json = HeaderValue::from_static("application/json");
+                ([(header::CONTENT_TYPE, json)], body).into_response()
+            }
+            Err(error) => Problem::of(codes::INTERNAL, "The answer could not be written.")
+                .caused_by(&error)
+                .into_response(),
+        }
+    }
+}
+
+/// `application/json` or `application/<anything>+json`, with or without parameters.
+fn is_json(headers: &HeaderMap) -> bool {
+    let Some(Ok(value)) = headers.get(header::CONTENT_TYPE).map(HeaderValue::to_str) else { return false };
+    let essence = value.split(';').next().unwrap_or_default().trim();
+    let Some((kind, subtype)) = essence.split_once('/') else { return false };
+    let suffix = subtype.rsplit('+').next().unwrap_or_default();
+    kind.eq_ignore_ascii_case("application") && suffix.eq_ignore_ascii_case("json")
+}
+
+async fn read(request: Request, limit: usize) -> Result<Bytes, Problem> {
+    match Limited::new(request.into_body(), limit).collect().await {
+        Ok(body) => Ok(body.to_bytes()),
+        Err(error) if is_too_large(&*error) => Err(too_large(limit)),
+        Err(error) => {
+            Err(Problem::of(codes::BAD_REQUEST, "The body ended before it was complete.").caused_by(&*error))
+        }
+    }
+}
+
+/// The edge may have put its own limit around the body, and axum wraps the errors of bodies it boxes.
+fn is_too_large(error: &(dyn StdError + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<LengthLimitError>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
+}
+
+pub(crate) fn too_large(limit: usize) -> Problem {
+    Problem::of(codes::BODY_TOO_LARGE, format!("The body may have at most {limit} bytes."))
+        .field("maxBytes", limit)
+}
+
+fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
+    serde_json::from_slice(body).map_err(|error| {
+        if error.is_data() {
+            wrong_shape::<T>(body, &error)
+        } else {
+            Problem::of(codes::BAD_JSON, format!("The body is not JSON: {error}."))
+        }
+    })
+}
+
+/// Parses once more, only now keeping track of where it is: the good path does not pay for it.
+fn wrong_shape<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> Problem {
+    let path = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(body))
+        .err()
+        .map_or_else(|| ".".to_owned(), |error| error.path().to_string());
+    Problem::of(codes::BAD_REQUEST, format!("The body does not fit: {error}.")).field("path", path)
+}
+
+/// Parameters of the path. A malformed one, such as a bad UUID, is 400 `http.bad_path`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Path<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        match axum::extract::Path::from_request_parts(parts, state).await {
+            Ok(axum::extract::Path(path)) => Ok(Self(path)),
+            Err(rejection) if rejection.status().is_client_error() => {
+                Err(Problem::of(codes::BAD_PATH, rejection.body_text()))
+            }
+            // The route and the handler disagree about its parameters: a mistake of ours.
+            Err(rejection) => Err(Problem::of(codes::INTERNAL, "The server failed.").caused_by(&rejection)),
+        }
+    }
+}
+
+/// The query string. Anything that does not fit is 400 `http.bad_query`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        axum::extract::Query::from_request_parts(parts, state)
+            .await
+            .map(|axum::extract::Query(query)| Self(query))
+            .map_err(|rejection: rejection::QueryRejection| {
+                Problem::of(codes::BAD_QUERY, rejection.body_text())
+            })
+    }
+}
+
+/// On whose behalf the request runs: the [`Actor`] the gateway put into the request, else nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caller(pub Actor);
+
+impl Caller {
+    /// The signed-in user, or 401 `auth.required`.
+    pub fn user(&self) -> Result<UserId, Problem> {
+        self.0.user().ok_or_else(|| Problem::of(codes::AUTH_REQUIRED, "Please sign in first."))
+    }
+
+    /// The same caller if it may do what operators may: else 401 `auth.required` or 403 `auth.admin_required`.
+    pub fn admin(&self) -> Result<Actor, Problem> {
+        if self.0.is_admin() {
+            return Ok(self.0);
+        }
+        self.user()?;
+        Err(Problem::of(codes::ADMIN_REQUIRED, "Only an administrator may do this."))
+    }
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Self::Rejection> {
+        Ok(Self(parts.extensions.get().copied().unwrap_or(Actor::Anonymous)))
+    }
+}
