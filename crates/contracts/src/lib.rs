@@ -1,1 +1,19 @@
-//! One module per domain: trait, requests, replies, errors, events.
+//! What the domains promise each other: one module per domain with its trait, requests, replies, errors and events.
+//!
+//! # Glossary
+//!
+//! One word per idea, in code, SQL, URLs and pages.
+//!
+//! * **Event**: one performance on sale.
+//! * **Layout**: the plan of a hall. Seats of an event are made from it once and never change afterwards.
+//! * **Seat**: one sellable place of one event.
+//! * **Ticket type**: a counted kind of admission to a standing event.
+//! * **Hold**: the first five minutes of a reservation, in which its seats wait for payment.
+//! * **Reservation**: one buyer's claim on one to four seats.
+//! * **Fence**: a number per seat that grows with every claim. Whoever releases or sells a seat names the fence they
+//!   mean; a stale one changes nothing.
+//! * **Message**: one fact on the bus. (`eventId` in a message is the concert; the message's own id is `messageId`.)
+
+pub mod catalog;
+pub mod messages;
+pub mod tickets;

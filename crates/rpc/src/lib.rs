@@ -1,1 +1,27 @@
-//! service!, Remote, Ctx: one declaration of a service, local or over HTTP.
+//! One declaration of a service gives its trait, an HTTP client and an HTTP server.
+//!
+//! [`service!`] turns a list of methods into a trait that domains implement, an implementation of that trait for
+//! [`Remote`], and the routes that serve it to other roles. Callers hold `Arc<dyn Trait>` and cannot tell whether the
+//! service is in this process or across HTTP: requests are owned and serialisable, errors cross whole, and every call
+//! carries a [`Ctx`].
+
+mod ctx;
+mod error;
+mod guard;
+mod remote;
+mod serve;
+mod service;
+
+pub use ctx::{Ctx, REQUEST_BUDGET};
+pub use error::{Kind, ServiceError, problem};
+pub use guard::{CODES, internal_guard};
+pub use remote::{Remote, Retry};
+
+/// What the macro's output names. Not for use by hand.
+#[doc(hidden)]
+pub mod private {
+    pub use async_trait::async_trait;
+    pub use axum::{Router, routing::post};
+
+    pub use crate::serve::{Internal, answer};
+}

@@ -1,0 +1,19 @@
+//! The envelope every message on the bus travels in.
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::{MessageId, Timestamp};
+
+/// A fact with its own id and time. The fact's fields stand beside them in one flat JSON object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope<E> {
+    /// Unique per message: what consumers remember to act once.
+    pub message_id: MessageId,
+    /// The business transaction this belongs to, if one spans several messages.
+    pub saga_id: Option<String>,
+    /// When the fact became true.
+    pub timestamp: Timestamp,
+    /// The fact. Its `type` field says which.
+    #[serde(flatten)]
+    pub fact: E,
+}

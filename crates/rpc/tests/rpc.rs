@@ -1,0 +1,171 @@
+//! One small service, called in process and over real HTTP: the same answers, the same errors.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use serde::{Deserialize, Serialize};
+use urr_http::{Call, Client, ClientLimits};
+use urr_kernel::{Actor, Clock, Ids, RequestId, Role, Timestamp, UserId};
+use urr_rpc::{Ctx, Kind, Remote, ServiceError, internal_guard, private::async_trait, problem, service};
+
+const TOKEN: &str = "a-token-for-tests";
+
+service! {
+    /// Says things back.
+    pub trait Parrot as "parrot" -> Error {
+        /// Says it back, with who asked.
+        @idempotent async fn say(Say) -> Said;
+        /// Never answers.
+        async fn sulk(Say) -> Said;
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Say {
+    word: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    word: String,
+    actor: Actor,
+    request_id: RequestId,
+}
+
+#[derive(Clone, Debug, PartialEq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum Error {
+    #[error("rude words: {}", words.join(", "))]
+    Rude { words: Vec<String>, at: Timestamp },
+    #[error("the parrot is away")]
+    Unavailable,
+}
+
+impl ServiceError for Error {
+    const DOMAIN: &'static str = "parrot";
+
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Rude { .. } => Kind::Conflict,
+            Self::Unavailable => Kind::Unavailable,
+        }
+    }
+
+    fn unavailable() -> Self {
+        Self::Unavailable
+    }
+}
+
+struct Local;
+
+#[async_trait]
+impl Parrot for Local {
+    async fn say(&self, ctx: &Ctx, request: Say) -> Result<Said, Error> {
+        if request.word == "damn" {
+            return Err(rude());
+        }
+        Ok(Said { word: request.word, actor: ctx.actor, request_id: ctx.request_id })
+    }
+
+    async fn sulk(&self, _: &Ctx, _: Say) -> Result<Said, Error> {
+        std::future::pending().await
+    }
+}
+
+fn rude() -> Error {
+    Error::Rude { words: vec!["damn".to_owned()], at: Timestamp::from_micros(1_700_000_000_000_001) }
+}
+
+fn clock() -> Clock {
+    Clock::system()
+}
+
+fn ctx() -> Ctx {
+    ctx_with(Duration::from_secs(5))
+}
+
+fn ctx_with(budget: Duration) -> Ctx {
+    let ids = Ids::random(clock());
+    let actor = Actor::User { id: ids.next::<UserId>(), role: Role::Admin };
+    Ctx::new(ids.next(), actor, clock(), budget)
+}
+
+#[expect(clippy::disallowed_methods, reason = "the test's server lives as long as the test's runtime")]
+async fn serve() -> SocketAddr {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let routes = internal_routes(Arc::new(Local), clock(), Ids::random(clock()));
+    tokio::spawn(async move { axum::serve(listener, internal_guard(routes, TOKEN)).await });
+    address
+}
+
+fn remote(address: SocketAddr, token: &str) -> Remote {
+    let limits = ClientLimits { pause: Duration::from_millis(1), ..ClientLimits::default() };
+    Remote::new(Client::new(limits, clock()).target(&format!("http://{address}")).unwrap(), token)
+}
+
+async fn story(parrot: &dyn Parrot) {
+    let ctx = ctx();
+    let said = parrot.say(&ctx, Say { word: "안녕".to_owned() }).await.unwrap();
+    assert_eq!(said, Said { word: "안녕".to_owned(), actor: ctx.actor, request_id: ctx.request_id });
+    assert_eq!(parrot.say(&ctx, Say { word: "damn".to_owned() }).await, Err(rude()));
+}
+
+#[tokio::test]
+async fn a_caller_cannot_tell_local_from_remote() {
+    story(&Local).await;
+    story(&remote(serve().await, TOKEN)).await;
+}
+
+#[tokio::test]
+async fn nobody_at_home_is_the_services_own_unavailable() {
+    let closed = {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        listener.local_addr().unwrap()
+    };
+    let answer = remote(closed, TOKEN).say(&ctx(), Say { word: "hi".to_owned() }).await;
+    assert_eq!(answer, Err(Error::Unavailable));
+}
+
+#[tokio::test]
+async fn a_call_ends_when_its_caller_stops_waiting() {
+    let remote = remote(serve().await, TOKEN);
+    let answer = remote.sulk(&ctx_with(Duration::from_millis(50)), Say { word: "hi".to_owned() }).await;
+    assert_eq!(answer, Err(Error::Unavailable));
+    let answer = remote.say(&ctx_with(Duration::ZERO), Say { word: "hi".to_owned() }).await;
+    assert_eq!(answer, Err(Error::Unavailable), "a call without time left is not made");
+}
+
+#[tokio::test]
+async fn the_internal_token_is_required_and_must_be_right() {
+    let address = serve().await;
+    let target = Client::new(ClientLimits::default(), clock()).target(&format!("http://{address}")).unwrap();
+    let call = || Call::post_json("/internal/parrot/say", r#"{"word":"hi"}"#);
+    for (header, status, code) in [
+        (None, 401, "internal.token_required"),
+        (Some("Basic abc"), 401, "internal.token_required"),
+        (Some("Bearer wrong"), 403, "internal.token_wrong"),
+        (Some("Bearer"), 401, "internal.token_required"),
+        (Some("Bearer a-token-for-tests-and-more"), 403, "internal.token_wrong"),
+    ] {
+        let call = match header {
+            Some(value) => call().header(http::header::AUTHORIZATION, value.parse().unwrap()),
+            None => call(),
+        };
+        let answer = target.send(call).await.unwrap();
+        let body: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+        assert_eq!((answer.status.as_u16(), body["code"].as_str().unwrap()), (status, code), "{header:?}");
+    }
+    let wrong = remote(address, "wrong").say(&ctx(), Say { word: "hi".to_owned() }).await;
+    assert_eq!(wrong, Err(Error::Unavailable), "a wrong token is our misconfiguration, not the user's fault");
+}
+
+#[test]
+fn a_problem_carries_the_enum_beside_the_common_members() {
+    let problem = serde_json::to_value(problem(&rude())).unwrap();
+    assert_eq!(problem["code"], "parrot.rude");
+    assert_eq!(problem["status"], 409);
+    assert_eq!(problem["words"], serde_json::json!(["damn"]));
+    assert_eq!(problem["message"], problem["error"]);
+    let down = serde_json::to_value(urr_rpc::problem(&Error::Unavailable)).unwrap();
+    assert_eq!(down["retryAfter"], 1);
+}
