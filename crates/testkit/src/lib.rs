@@ -1,1 +1,16 @@
-//! Backend matrix, fixed clock, seeded ids, fresh databases for tests.
+//! What every test needs and none should write again: the addresses of real stores, fresh databases, a fixed clock,
+//! seeded ids, time limits, waiting for a condition, and a proxy that can fail on purpose.
+//!
+//! Only tests depend on this crate.
+
+mod environment;
+mod fixed;
+mod patience;
+mod ports;
+mod proxy;
+pub mod services;
+
+pub use fixed::{fixed_clock, seed, seeded_ids};
+pub use patience::{until, within};
+pub use ports::free_port;
+pub use proxy::Proxy;

@@ -13,7 +13,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{
     install::find,
-    ports,
+    ports::free_port,
     process::{self, Process},
 };
 use crate::ambient;
@@ -33,7 +33,7 @@ pub(crate) fn start(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
     let java = find("java").context("java is not installed")?;
     check_java(&java)?;
     let classes = format!("{}/*", jars()?.display());
-    let (port, controller_port) = (ports::free()?, ports::free()?);
+    let (port, controller_port) = (free_port(), free_port());
     let home = dir.join("kafka");
     let log = dir.join("kafka.log");
     fs::create_dir(&home)?;

@@ -5,6 +5,9 @@
 
 mod install;
 mod kafka;
+// The tests' own way to find a port; a dependency on testkit would bring the whole workspace along.
+#[expect(unreachable_pub, reason = "testkit offers it to other crates")]
+#[path = "../../../crates/testkit/src/ports.rs"]
 mod ports;
 mod postgres;
 mod process;

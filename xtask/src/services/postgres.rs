@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    ports,
+    ports::free_port,
     process::{self, Process},
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn binaries() -> Option<PathBuf> {
 
 pub(crate) fn start(dir: &Path, durable: bool, running: &mut Vec<Process>) -> Result<String> {
     let bin = binaries().context("PostgreSQL's initdb is not installed")?;
-    let port = ports::free()?;
+    let port = free_port();
     let data = dir.join("postgres");
     let log = dir.join("postgres.log");
     fs::create_dir(&data)?;

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result};
 
 use super::{
     install::find,
-    ports,
+    ports::free_port,
     process::{self, Process},
 };
 
@@ -18,7 +18,7 @@ use super::{
 const CLUSTER_NODES: usize = 6;
 
 pub(crate) fn start_single(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
-    let port = ports::free()?;
+    let port = free_port();
     start_node(&dir.join("redis"), port, &[], running)?;
     Ok(format!("redis://127.0.0.1:{port}"))
 }
@@ -26,7 +26,7 @@ pub(crate) fn start_single(dir: &Path, running: &mut Vec<Process>) -> Result<Str
 pub(crate) fn start_cluster(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
     let mut nodes = Vec::with_capacity(CLUSTER_NODES);
     for index in 0..CLUSTER_NODES {
-        let (port, bus_port) = (ports::free()?, ports::free()?.to_string());
+        let (port, bus_port) = (free_port(), free_port().to_string());
         let settings = [
             ["--cluster-enabled", "yes"],
             ["--cluster-config-file", "nodes.conf"],

@@ -1,0 +1,106 @@
+//! Where the real stores are. `./test` and `cargo xtask services run` start them and say so in the environment.
+//!
+//! A store that is not there is a skipped test, told loudly, and with `CI=true` a failed one: a suite that quietly ran on
+//! SQLite alone proves nothing about concurrency.
+
+use std::{
+    collections::BTreeSet,
+    io::Write as _,
+    sync::{Mutex, PoisonError},
+};
+
+use crate::environment;
+
+/// The PostgreSQL superuser's URL of the database `postgres`.
+pub fn postgres() -> Option<String> {
+    address("postgres", "URR_TEST_POSTGRES")
+}
+
+/// The URL of a single Redis.
+pub fn redis() -> Option<String> {
+    address("redis", "URR_TEST_REDIS")
+}
+
+/// The URLs of a Redis Cluster's nodes, separated by commas.
+pub fn redis_cluster() -> Option<String> {
+    address("redis-cluster", "URR_TEST_REDIS_CLUSTER")
+}
+
+/// Kafka's `host:port`.
+pub fn kafka() -> Option<String> {
+    address("kafka", "URR_TEST_KAFKA")
+}
+
+fn address(service: &'static str, variable: &str) -> Option<String> {
+    let outcome = decide(
+        environment::variable(variable),
+        environment::is_on("URR_TEST_NONE"),
+        environment::is_on("CI"),
+    );
+    match outcome {
+        Outcome::Use(address) => Some(address),
+        Outcome::LeaveOut => None,
+        Outcome::Skip => {
+            tell_once(service, variable);
+            None
+        }
+        Outcome::Fail => panic!("{service}: {variable} is not set, and with CI=true nothing is skipped"),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Outcome {
+    Use(String),
+    /// `./test fast` asked for no services and says so itself.
+    LeaveOut,
+    Skip,
+    Fail,
+}
+
+fn decide(address: Option<String>, none_wanted: bool, in_ci: bool) -> Outcome {
+    match address {
+        _ if none_wanted => Outcome::LeaveOut,
+        Some(address) => Outcome::Use(address),
+        None if in_ci => Outcome::Fail,
+        None => Outcome::Skip,
+    }
+}
+
+/// Once per service and test binary, past the test runner, which would swallow what `eprintln!` prints in a test that
+/// passes.
+fn tell_once(service: &'static str, variable: &str) {
+    static TOLD: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(service) {
+        // With nowhere to write there is nobody to tell.
+        let _ = writeln!(
+            std::io::stderr(),
+            "SKIPPED: {service}: {variable} is not set; `cargo xtask services run -- COMMAND` sets it"
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOMEWHERE: &str = "redis://127.0.0.1:1";
+
+    #[test]
+    fn a_named_service_is_used_in_ci_and_out_of_it() {
+        for in_ci in [true, false] {
+            assert_eq!(decide(Some(SOMEWHERE.to_owned()), false, in_ci), Outcome::Use(SOMEWHERE.to_owned()));
+        }
+    }
+
+    #[test]
+    fn a_missing_service_is_skipped_but_fails_in_ci() {
+        assert_eq!(decide(None, false, false), Outcome::Skip);
+        assert_eq!(decide(None, false, true), Outcome::Fail);
+    }
+
+    #[test]
+    fn the_fast_run_leaves_services_out_even_when_they_are_named() {
+        assert_eq!(decide(Some(SOMEWHERE.to_owned()), true, false), Outcome::LeaveOut);
+        assert_eq!(decide(None, true, true), Outcome::LeaveOut);
+    }
+}
