@@ -1,5 +1,14 @@
 //! Tracing, metrics, health, error-chain logging.
 
 mod chain;
+mod health;
+mod lines;
+mod logging;
+mod metrics;
+mod trace;
 
 pub use chain::chain;
+pub use health::{Check, Health, Report};
+pub use logging::{Guard, InitError, LogFormat, Logging, init};
+pub use metrics::Metrics;
+pub use trace::{Otlp, follow, traceparent};

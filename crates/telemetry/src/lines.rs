@@ -1,0 +1,162 @@
+//! Log lines on their way to stderr. A reader that stalls must not stall requests, so lines queue for a thread of their
+//! own, and when the queue is full they are dropped and counted.
+
+use std::{
+    io::{self, Write},
+    sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel},
+    thread,
+    time::Duration,
+};
+
+use tracing::{Level, Metadata};
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Lines that may wait: at 300 bytes each about 2.4 MB.
+const MAX_WAITING: usize = 8_192;
+
+/// How long the end of the process waits for the last lines.
+const FLUSH_TIME: Duration = Duration::from_secs(1);
+
+/// Makes writers that queue.
+#[derive(Clone)]
+pub(crate) struct Lines {
+    queue: SyncSender<Message>,
+    dropped: metrics::Counter,
+}
+
+enum Message {
+    Line(Vec<u8>),
+    Flush(SyncSender<()>),
+}
+
+impl Lines {
+    /// Starts the thread that writes to `sink`.
+    pub(crate) fn start(sink: impl Write + Send + 'static) -> io::Result<Self> {
+        let (queue, waiting) = sync_channel(MAX_WAITING);
+        thread::Builder::new().name("urr-log".to_owned()).spawn(move || write_all(&waiting, sink))?;
+        Ok(Self { queue, dropped: metrics::counter!("urr_log_lines_dropped_total") })
+    }
+
+    /// Waits until everything said so far is written, for at most a second.
+    pub(crate) fn flush(&self) {
+        let (done, wait) = sync_channel(1);
+        if self.queue.try_send(Message::Flush(done)).is_ok() {
+            let _timed_out = wait.recv_timeout(FLUSH_TIME);
+        }
+    }
+}
+
+/// Runs until every sender is gone. What piles up during one write goes out with the next.
+fn write_all(waiting: &Receiver<Message>, mut sink: impl Write) {
+    let mut batch = Vec::new();
+    while let Ok(first) = waiting.recv() {
+        let mut flushes = Vec::new();
+        for message in std::iter::once(first).chain(waiting.try_iter().take(MAX_WAITING)) {
+            match message {
+                Message::Line(line) => batch.extend_from_slice(&line),
+                Message::Flush(done) => flushes.push(done),
+            }
+        }
+        // A log that cannot be written has nowhere to complain.
+        let _lost = sink.write_all(&batch).and_then(|()| sink.flush());
+        batch.clear();
+        for done in flushes {
+            let _gone = done.send(());
+        }
+    }
+}
+
+impl<'a> MakeWriter<'a> for Lines {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line { lines: self, wait: false }
+    }
+
+    /// An error may be the last thing the process says before it stops itself, so it is on its way before the call returns.
+    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> Line<'a> {
+        Line { lines: self, wait: *meta.level() == Level::ERROR }
+    }
+}
+
+/// Queues one formatted event.
+pub(crate) struct Line<'a> {
+    lines: &'a Lines,
+    wait: bool,
+}
+
+impl Write for Line<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if let Err(TrySendError::Full(_)) = self.lines.queue.try_send(Message::Line(line.to_vec())) {
+            self.lines.dropped.increment(1);
+        }
+        if self.wait {
+            self.lines.flush();
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex, mpsc};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// A reader that takes nothing until told.
+    struct Stuck(mpsc::Receiver<()>);
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _closed = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_keep_their_order_and_a_flush_waits_for_them() {
+        let memory = Memory::default();
+        let lines = Lines::start(memory.clone()).unwrap();
+        let mut expected = String::new();
+        for n in 0..1_000 {
+            let line = format!("{n}\n");
+            lines.make_writer().write_all(line.as_bytes()).unwrap();
+            expected.push_str(&line);
+        }
+        lines.flush();
+        assert_eq!(String::from_utf8(memory.0.lock().unwrap().clone()).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_stuck_reader_costs_lines_and_never_blocks_the_writer() {
+        let (release, gate) = mpsc::channel();
+        let lines = Lines::start(Stuck(gate)).unwrap();
+        // Twice what fits: returning from this loop at all is the point.
+        for _ in 0..2 * MAX_WAITING {
+            lines.make_writer().write_all(b"line\n").unwrap();
+        }
+        drop(release);
+    }
+}

@@ -1,0 +1,163 @@
+//! Where logs and traces go, decided once at start.
+
+use std::{io, panic};
+
+use tracing::Subscriber;
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry,
+    filter::ParseError,
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt as _,
+    util::SubscriberInitExt as _,
+};
+
+use crate::{Otlp, lines::Lines, trace};
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Pretty,
+    /// One JSON object per line, for machines.
+    Json,
+}
+
+/// What to say, and where.
+#[derive(Clone, Debug)]
+pub struct Logging {
+    /// How lines look.
+    pub format: LogFormat,
+    /// Which events are written, such as `info` or `info,urr_db=debug`.
+    pub filter: String,
+    /// The collector that traces go to, if any.
+    pub otlp: Option<Otlp>,
+}
+
+/// Why logging could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum InitError {
+    /// The filter is not one.
+    #[error("the log filter is not understood")]
+    Filter(#[from] ParseError),
+    /// The thread that writes lines could not be started.
+    #[error("the log thread did not start")]
+    Thread(#[from] io::Error),
+    /// Logging was started before.
+    #[error("logging is already started in this process")]
+    Started(#[from] tracing_subscriber::util::TryInitError),
+    /// The collector's address or the sender is wrong.
+    #[error("traces cannot be sent to {endpoint}")]
+    Otlp {
+        /// Where they should go.
+        endpoint: String,
+        /// What is wrong.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Keeps logs and traces flowing; when it is dropped, what is still queued is written.
+#[must_use = "dropping the guard ends logging"]
+pub struct Guard {
+    lines: Lines,
+    tracer: Option<trace::Tracer>,
+}
+
+impl std::fmt::Debug for Guard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Guard").field("traces", &self.tracer.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if let Some(tracer) = self.tracer.take() {
+            tracer.stop();
+        }
+        self.lines.flush();
+    }
+}
+
+/// Starts logging for the whole process, and logs panics like everything else.
+pub fn init(logging: &Logging) -> Result<Guard, InitError> {
+    let lines = Lines::start(io::stderr())?;
+    let tracer = logging.otlp.as_ref().map(trace::Tracer::start).transpose()?;
+    subscriber(logging, lines.clone(), tracer.as_ref())?.try_init()?;
+    panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        let thread = std::thread::current().name().unwrap_or("?").to_owned();
+        let backtrace = std::backtrace::Backtrace::capture();
+        let reason = panic.payload_as_str().unwrap_or("a panic without a message");
+        tracing::error!(%place, %thread, %backtrace, "panic: {reason}");
+    }));
+    Ok(Guard { lines, tracer })
+}
+
+fn subscriber<W>(
+    logging: &Logging,
+    writer: W,
+    tracer: Option<&trace::Tracer>,
+) -> Result<impl Subscriber + Send + Sync, InitError>
+where
+    W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
+{
+    let filter = EnvFilter::try_new(&logging.filter)?;
+    let lines = fmt::layer().with_writer(writer);
+    let lines = match logging.format {
+        LogFormat::Pretty => lines.with_ansi(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).with_span_list(false).boxed(),
+    };
+    Ok(Registry::default().with(lines.with_filter(filter)).with(tracer.map(trace::Tracer::layer)))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Memory(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Memory {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(format: LogFormat, filter: &str, say: impl FnOnce()) -> String {
+        let memory = Memory::default();
+        let writer = memory.clone();
+        let logging = Logging { format, filter: filter.to_owned(), otlp: None };
+        let subscriber = subscriber(&logging, move || writer.clone(), None).unwrap();
+        tracing::subscriber::with_default(subscriber, say);
+        let bytes = memory.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn json_lines_carry_the_fields_of_the_event_and_nothing_below_the_filter() {
+        let text = logged(LogFormat::Json, "info", || {
+            tracing::debug!("quiet");
+            tracing::info!(seats = 2, "held\nforged line");
+        });
+        assert_eq!(text.lines().count(), 1, "{text}");
+        assert!(text.contains(r#""seats":2"#) && text.contains(r#""level":"INFO""#), "{text}");
+    }
+
+    #[test]
+    fn pretty_lines_are_for_people() {
+        let text = logged(LogFormat::Pretty, "warn", || tracing::warn!(seats = 2, "held"));
+        assert!(text.contains("WARN") && text.contains("held") && text.contains("seats=2"), "{text}");
+    }
+
+    #[test]
+    fn a_filter_that_is_none_is_refused() {
+        let logging = Logging { format: LogFormat::Json, filter: "urr=loud".to_owned(), otlp: None };
+        assert!(matches!(subscriber(&logging, io::sink, None), Err(InitError::Filter(_))));
+    }
+}

@@ -1,0 +1,22 @@
+//! Traces to an OpenTelemetry collector, and the header that carries them between roles.
+
+#[cfg(feature = "otlp")]
+mod otlp;
+
+#[cfg(not(feature = "otlp"))]
+#[path = "off.rs"]
+mod otlp;
+
+pub(crate) use otlp::Tracer;
+pub use otlp::{follow, traceparent};
+
+/// Where traces go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Otlp {
+    /// The collector's base URL, such as `http://127.0.0.1:4318`; spans go to `/v1/traces` below it.
+    pub endpoint: String,
+    /// The name this process has in the traces.
+    pub service: String,
+    /// The share of requests that are traced, from 0 to 1. A caller that already decided is followed.
+    pub sample: f64,
+}
