@@ -5,7 +5,7 @@
 /// Methods marked `@idempotent` may be asked again by [`Remote`](crate::Remote) when nobody knows whether the first
 /// call arrived.
 ///
-/// ```ignore
+/// ```text
 /// service! {
 ///     /// Seats, holds and reservations.
 ///     pub trait Tickets as "tickets" -> Error {

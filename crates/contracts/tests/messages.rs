@@ -1,0 +1,59 @@
+//! Messages outlive the code that wrote them: what was written once must stay readable, and what is written today must
+//! be what the golden files say.
+
+use serde_json::{Value, json};
+use urr_contracts::{
+    messages::Envelope,
+    tickets::{CancelReason, ReservationFact},
+};
+use urr_kernel::{Krw, Timestamp};
+
+const CREATED: &str = include_str!("golden/reservation_created.v1.json");
+const CANCELLED: &str = include_str!("golden/reservation_cancelled.v1.json");
+
+fn id<T: std::str::FromStr<Err: std::fmt::Debug>>(last: u8) -> T {
+    format!("0197b3c2-0000-7000-8000-0000000000{last:02}").parse().unwrap()
+}
+
+fn envelope(fact: ReservationFact) -> Envelope<ReservationFact> {
+    let timestamp: Timestamp = "2026-06-01T03:00:00.000001Z".parse().unwrap();
+    Envelope { message_id: id(1), saga_id: None, timestamp, fact }
+}
+
+fn created() -> ReservationFact {
+    ReservationFact::ReservationCreated {
+        reservation_id: id(2),
+        user_id: id(3),
+        event_id: id(4),
+        total_amount: Krw::new(300_000).unwrap(),
+        seat_count: 2,
+        expires_at: "2026-06-01T03:05:00.000001Z".parse().unwrap(),
+    }
+}
+
+fn cancelled() -> ReservationFact {
+    ReservationFact::ReservationCancelled {
+        reservation_id: id(2),
+        user_id: id(3),
+        event_id: id(4),
+        seat_count: 2,
+        reason: CancelReason::Expired,
+    }
+}
+
+#[test]
+fn messages_are_written_as_the_golden_files_say() {
+    for (fact, golden) in [(created(), CREATED), (cancelled(), CANCELLED)] {
+        let golden: Value = serde_json::from_str(golden).unwrap();
+        assert_eq!(golden["type"], fact.kind());
+        assert_eq!(serde_json::to_value(envelope(fact)).unwrap(), golden);
+    }
+}
+
+#[test]
+fn messages_of_a_newer_writer_are_still_read() {
+    let mut newer: Value = serde_json::from_str(CREATED).unwrap();
+    newer["currency"] = json!("KRW");
+    let read: Envelope<ReservationFact> = serde_json::from_value(newer).unwrap();
+    assert_eq!(read, envelope(created()));
+}
