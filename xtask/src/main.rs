@@ -3,6 +3,7 @@
 
 mod ambient;
 mod services;
+mod tidy;
 
 use std::process::ExitCode;
 
@@ -13,6 +14,7 @@ Usage: cargo xtask <command>
   services stop                                        stop what `start` started
   services env                                         print the export lines of what `start` started
   services run [--only LIST] [--durable] -- COMMAND…   run COMMAND with the services up, then stop what this started
+  tidy                                                 check the rules that the compiler does not know
 
 LIST is a comma list of postgres, redis, redis-cluster, kafka. --durable makes PostgreSQL wait for the disk, for
 benchmarks. A service that URR_TEST_POSTGRES, URR_TEST_REDIS, URR_TEST_REDIS_CLUSTER or URR_TEST_KAFKA names already is
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["services", rest @ ..] => services::main(rest),
+        ["tidy"] => tidy::main(),
         _ => Err(anyhow::anyhow!("unknown command: {}\n\n{USAGE}", arguments.join(" "))),
     };
     outcome.unwrap_or_else(|error| {

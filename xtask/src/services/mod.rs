@@ -24,6 +24,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::ambient::{self, Stopwatch};
 use process::Process;
+pub(crate) use process::output;
 use set::{Lock, Set, left_running};
 
 /// One thing the tests can ask for.

@@ -1,0 +1,201 @@
+//! Who may depend on whom, read from cargo's own account of the workspace.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+use super::{Finding, tree::Tree};
+use crate::{ambient, services};
+
+/// The crates that every domain may stand on: layers 0 and 1, and the contracts.
+const GROUND: &[&str] =
+    &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "jobs", "bus", "contracts"];
+/// Everything but the tests' own crates.
+const PRODUCT: &[&str] = &[
+    "kernel",
+    "telemetry",
+    "passes",
+    "http",
+    "rpc",
+    "db",
+    "kv",
+    "jobs",
+    "bus",
+    "contracts",
+    "catalog",
+    "tickets",
+    "gateway",
+];
+
+/// What each crate may depend on. Domains never know each other, and only the app knows more than one.
+const LAYERS: &[(&str, &[&str])] = &[
+    ("kernel", &[]),
+    ("telemetry", &["kernel"]),
+    ("passes", &["kernel"]),
+    ("http", &["kernel", "telemetry"]),
+    ("rpc", &["kernel", "telemetry", "http"]),
+    ("db", &["kernel", "telemetry"]),
+    ("kv", &["kernel", "telemetry"]),
+    ("jobs", &["kernel", "telemetry", "db"]),
+    ("bus", &["kernel", "telemetry", "db", "jobs"]),
+    ("contracts", &["kernel", "rpc"]),
+    ("catalog", GROUND),
+    ("tickets", GROUND),
+    ("gateway", &["kernel", "passes", "http", "contracts"]),
+    ("app", PRODUCT),
+    ("testkit", &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "jobs", "bus"]),
+    ("e2e", &["kernel", "testkit"]),
+    ("xtask", &[]),
+];
+
+/// Drivers, and the crates that may touch them: an engine that two crates know cannot be replaced.
+const DRIVERS: &[(&str, &[&str])] = &[
+    ("redis", &["kv"]),
+    ("fred", &["kv"]),
+    ("rdkafka", &["bus"]),
+    ("rdkafka-sys", &["bus"]),
+    ("rusqlite", &["db"]),
+    ("libsqlite3-sys", &["db"]),
+    // testkit creates the databases that the tests run on.
+    ("tokio-postgres", &["db", "testkit"]),
+    ("tokio-postgres-rustls", &["db"]),
+    ("deadpool-postgres", &["db"]),
+];
+
+/// One workspace member and what its manifest names.
+pub(super) struct Package {
+    name: String,
+    needs: Vec<Dependency>,
+}
+
+struct Dependency {
+    name: String,
+    only_for_tests: bool,
+}
+
+/// The folder of a package of ours, which is its name without the project's prefix; nothing for anybody else's.
+fn ours(name: &str) -> Option<&str> {
+    name.strip_prefix("urr-").or_else(|| (name == "xtask").then_some(name))
+}
+
+pub(super) fn packages() -> Result<Vec<Package>> {
+    let mut cargo = Command::new(ambient::variable("CARGO").unwrap_or_else(|| "cargo".to_owned()));
+    cargo.current_dir(ambient::root()).args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&services::output(&mut cargo)?)?;
+    parse(&metadata).context("cargo metadata has changed its form")
+}
+
+fn parse(metadata: &Value) -> Option<Vec<Package>> {
+    let package = |package: &Value| {
+        let needs = package["dependencies"].as_array()?.iter().map(|dependency| {
+            let name = dependency["name"].as_str()?.to_owned();
+            Some(Dependency { name, only_for_tests: dependency["kind"] == "dev" })
+        });
+        Some(Package { name: package["name"].as_str()?.to_owned(), needs: needs.collect::<Option<_>>()? })
+    };
+    metadata["packages"].as_array()?.iter().map(package).collect()
+}
+
+pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in packages {
+        let me = ours(&package.name).unwrap_or(&package.name);
+        let manifest =
+            if me == "xtask" { "xtask/Cargo.toml".to_owned() } else { format!("crates/{me}/Cargo.toml") };
+        let line = |needle: &str| tree.get(&manifest).map_or(1, |file| file.line_of(needle));
+        let Some((_, allowed)) = LAYERS.iter().find(|(name, _)| *name == me) else {
+            let remedy = "give it a place in LAYERS in xtask/src/tidy/layers.rs";
+            findings.push(Finding::new(&manifest, 1, format!("{me} belongs to no layer"), remedy));
+            continue;
+        };
+        for dependency in &package.needs {
+            let problem = ours(&dependency.name)
+                .and_then(|other| wrong_layer(me, other, allowed, dependency.only_for_tests))
+                .or_else(|| wrong_driver(me, &dependency.name));
+            if let Some((wrong, remedy)) = problem {
+                findings.push(Finding::new(&manifest, line(&dependency.name), wrong, remedy));
+            }
+        }
+    }
+    findings
+}
+
+fn wrong_layer(me: &str, other: &str, allowed: &[&str], only_for_tests: bool) -> Option<(String, String)> {
+    let for_tests = only_for_tests && other == "testkit";
+    (!for_tests && !allowed.contains(&other)).then(|| {
+        let remedy = "move what it needs down a layer, or reach it through contracts or an event";
+        (format!("{me} must not depend on {other}"), remedy.to_owned())
+    })
+}
+
+fn wrong_driver(me: &str, driver: &str) -> Option<(String, String)> {
+    let (_, owners) = DRIVERS.iter().find(|(name, _)| *name == driver)?;
+    (!owners.contains(&me)).then(|| {
+        let wrong = format!("only {} may depend on {driver}", owners.join(" and "));
+        (wrong, format!("use what {} offers", owners[0]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(name: &str, dependencies: &[(&str, Option<&str>)]) -> Vec<String> {
+        let dependencies: Vec<Value> =
+            dependencies.iter().map(|(name, kind)| json!({"name": name, "kind": kind})).collect();
+        let packages = parse(&json!({"packages": [{"name": name, "dependencies": dependencies}]})).unwrap();
+        check(&Tree::of(&[]), &packages).into_iter().map(|finding| finding.wrong).collect()
+    }
+
+    #[test]
+    fn a_domain_may_not_know_another() {
+        assert_eq!(found("urr-tickets", &[("urr-catalog", None)]), ["tickets must not depend on catalog"]);
+        assert_eq!(
+            found("urr-tickets", &[("urr-catalog", Some("dev"))]),
+            ["tickets must not depend on catalog"]
+        );
+        assert!(
+            found("urr-tickets", &[("urr-contracts", None), ("urr-db", None), ("serde", None)]).is_empty()
+        );
+        assert!(found("urr-app", &[("urr-catalog", None), ("urr-tickets", None)]).is_empty());
+        assert!(found("urr-telemetry", &[("http", None)]).is_empty(), "that is the crate of the same name");
+    }
+
+    #[test]
+    fn nothing_looks_up_a_layer() {
+        assert_eq!(found("urr-db", &[("urr-bus", None)]), ["db must not depend on bus"]);
+        assert_eq!(found("urr-contracts", &[("urr-db", None)]), ["contracts must not depend on db"]);
+        assert_eq!(found("urr-gateway", &[("urr-db", None)]), ["gateway must not depend on db"]);
+    }
+
+    #[test]
+    fn the_testkit_is_for_tests_only() {
+        assert_eq!(found("urr-db", &[("urr-testkit", None)]), ["db must not depend on testkit"]);
+        assert!(found("urr-db", &[("urr-testkit", Some("dev"))]).is_empty());
+    }
+
+    #[test]
+    fn a_driver_belongs_to_one_crate() {
+        assert_eq!(found("urr-tickets", &[("redis", None)]), ["only kv may depend on redis"]);
+        assert_eq!(found("urr-e2e", &[("rusqlite", Some("dev"))]), ["only db may depend on rusqlite"]);
+        assert!(found("urr-testkit", &[("tokio-postgres", None)]).is_empty());
+    }
+
+    #[test]
+    fn a_new_crate_must_be_given_a_layer() {
+        assert_eq!(found("urr-lottery", &[]), ["lottery belongs to no layer"]);
+    }
+
+    #[test]
+    fn a_finding_points_at_the_line_of_the_manifest() {
+        let tree = Tree::of(&[("crates/kv/Cargo.toml", "[dependencies]\nurr-db.workspace = true\n")]);
+        let packages = parse(
+            &json!({"packages": [{"name": "urr-kv", "dependencies": [{"name": "urr-db", "kind": null}]}]}),
+        );
+        let findings = check(&tree, &packages.unwrap());
+        assert_eq!((findings[0].path.as_str(), findings[0].line), ("crates/kv/Cargo.toml", 2));
+    }
+}

@@ -1,0 +1,33 @@
+//! Crates that others build on explain themselves.
+
+use super::{Finding, tree::Tree};
+
+/// Domains and foundations; the folder's README says what the crate owns and offers.
+const WITHOUT: [&str; 3] = ["app", "contracts", "kernel"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let manifests = tree.files.iter().filter(|file| file.name() == "Cargo.toml");
+    let explained =
+        |name: &str| WITHOUT.contains(&name) || tree.get(&format!("crates/{name}/README.md")).is_some();
+    manifests
+        .filter_map(|manifest| manifest.crate_name())
+        .filter(|name| !explained(name))
+        .map(|name| {
+            let remedy = "say in a paragraph what the crate owns and offers";
+            Finding::new(&format!("crates/{name}/README.md"), 1, "there is no README", remedy)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_crate_without_a_readme_is_found() {
+        let silent = Tree::of(&[("crates/kv/Cargo.toml", "")]);
+        assert_eq!(check(&silent).len(), 1);
+        let explained = Tree::of(&[("crates/kv/Cargo.toml", ""), ("crates/kv/README.md", "# kv")]);
+        assert!(check(&explained).is_empty());
+    }
+}

@@ -1,0 +1,152 @@
+//! What no source file may hold, and what each must begin with.
+
+use super::{
+    Finding, lex,
+    tree::{SourceFile, Tree, line_at},
+};
+
+/// Marks of unfinished work, spelt so that this file does not hold them.
+const MARKS: [&str; 4] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
+/// Everything written by hand; a script may do without an ending.
+const HAND_WRITTEN: [&str; 10] = ["", "rs", "lua", "sql", "js", "css", "html", "sh", "toml", "md"];
+/// Folders of somebody's machine.
+const FOLDERS: [&str; 4] =
+    [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/t", "mp/")];
+/// Endings of type names that say nothing about what the type is.
+const EMPTY_WORDS: [&str; 6] = ["Manager", "Helper", "Util", "Utils", "Impl", "Dto"];
+
+pub(super) fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in &tree.files {
+        if file.ending() == "rs" {
+            module_docs(file, &mut findings);
+            attributes(file, &mut findings);
+            type_names(file, &mut findings);
+        }
+        if HAND_WRITTEN.contains(&file.ending()) {
+            unfinished(file, &mut findings);
+            machine_paths(file, &mut findings);
+        }
+    }
+    findings
+}
+
+fn module_docs(file: &SourceFile, findings: &mut Vec<Finding>) {
+    if !file.text.starts_with("//!") {
+        let remedy = "begin with a `//!` sentence that says what the module is for";
+        findings.push(Finding::new(&file.path, 1, "no module documentation", remedy));
+    }
+}
+
+fn attributes(file: &SourceFile, findings: &mut Vec<Finding>) {
+    let code = lex::code(&file.text);
+    for (offset, _) in code.match_indices("#[").chain(code.match_indices("#![")) {
+        let attribute = code[offset..].split(']').next().unwrap_or_default();
+        let words: Vec<&str> = attribute.split(|part: char| !part.is_alphanumeric() && part != '_').collect();
+        let line = line_at(&code, offset);
+        if words.contains(&"ignore") {
+            let remedy = "mend the test or remove it; nothing is switched off";
+            findings.push(Finding::new(&file.path, line, "a test is switched off", remedy));
+        }
+        if words.contains(&"allow") {
+            let remedy = "use #[expect(…, reason = \"…\")], which says when it is no longer needed";
+            findings.push(Finding::new(&file.path, line, "a lint is switched off for good", remedy));
+        }
+    }
+}
+
+fn type_names(file: &SourceFile, findings: &mut Vec<Finding>) {
+    let code = lex::code(&file.text);
+    for keyword in ["struct ", "enum ", "trait ", "type "] {
+        for (offset, _) in code.match_indices(keyword) {
+            let rest = &code[offset + keyword.len()..];
+            let name =
+                rest.split(|part: char| !part.is_alphanumeric() && part != '_').next().unwrap_or_default();
+            if let Some(word) = EMPTY_WORDS.iter().find(|word| name.ends_with(**word)) {
+                let wrong = format!("the name {name} ends in {word}");
+                let remedy = "name it by what it is or does in the domain";
+                findings.push(Finding::new(&file.path, line_at(&code, offset), wrong, remedy));
+            }
+        }
+    }
+}
+
+fn unfinished(file: &SourceFile, findings: &mut Vec<Finding>) {
+    for (index, line) in file.text.lines().enumerate() {
+        let words = line.split(|part: char| !part.is_alphanumeric());
+        if let Some(mark) = words.into_iter().find(|word| MARKS.contains(word)) {
+            let remedy = "finish it, or open an issue and say here what the code does";
+            findings.push(Finding::new(&file.path, index + 1, format!("the mark {mark}"), remedy));
+        }
+    }
+}
+
+fn machine_paths(file: &SourceFile, findings: &mut Vec<Finding>) {
+    for (index, line) in file.text.lines().enumerate() {
+        let names_one = FOLDERS.iter().any(|folder| {
+            line.match_indices(folder).any(|(at, _)| {
+                // Inside an address or a longer path it is no folder of a machine.
+                let before = line[..at].chars().next_back();
+                let after = line[at + folder.len()..].chars().next();
+                before.is_none_or(|before| {
+                    !before.is_alphanumeric() && !matches!(before, '.' | '_' | '-' | '}')
+                }) && after.is_some_and(|after| after.is_alphanumeric() || after == '.')
+            })
+        });
+        if names_one {
+            let remedy = "make it relative, or ask for a temporary directory";
+            findings.push(Finding::new(&file.path, index + 1, "a path of somebody's machine", remedy));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(path: &str, text: &str) -> Vec<(usize, String)> {
+        check(&Tree::of(&[(path, text)])).into_iter().map(|finding| (finding.line, finding.wrong)).collect()
+    }
+
+    #[test]
+    fn a_module_begins_with_what_it_is_for() {
+        assert_eq!(found("crates/a/src/x.rs", "use y;\n"), [(1, "no module documentation".to_owned())]);
+        assert!(found("crates/a/src/x.rs", "//! Why.\nuse y;\n").is_empty());
+    }
+
+    #[test]
+    fn a_switched_off_test_or_lint_is_found() {
+        let off = "a test is switched off".to_owned();
+        let lint = "a lint is switched off for good".to_owned();
+        assert_eq!(found("x.rs", "//! W\n#[test]\n#[ignore = \"slow\"]\n"), [(3, off.clone())]);
+        assert_eq!(found("x.rs", "//! W\n#[cfg_attr(x, ignore)]\n"), [(2, off)]);
+        assert_eq!(found("x.rs", "//! W\n#![allow(dead_code)]\n"), [(2, lint)]);
+        assert!(found("x.rs", "//! W\n#[expect(dead_code, reason = \"why\")]\n// #[allow(x)]\n").is_empty());
+    }
+
+    #[test]
+    fn an_empty_name_is_found() {
+        let wrong = "the name SeatManager ends in Manager".to_owned();
+        assert_eq!(found("x.rs", "//! W\npub struct SeatManager;\n"), [(2, wrong)]);
+        assert!(
+            found("x.rs", "//! W\npub struct Managers;\nlet manager = \"struct SeatManager\";\n").is_empty()
+        );
+    }
+
+    #[test]
+    fn unfinished_marks_are_found_in_every_language() {
+        for mark in MARKS {
+            let text = format!("-- one\n-- {mark}: two\n");
+            assert_eq!(found("crates/a/migrations/sqlite/1.sql", &text), [(2, format!("the mark {mark}"))]);
+        }
+        assert!(found("a.sql", &format!("-- {}S are many\n", MARKS[0])).is_empty());
+    }
+
+    #[test]
+    fn a_path_of_this_machine_is_found_and_an_address_is_not() {
+        for folder in FOLDERS {
+            assert_eq!(found("docs/a.md", &format!("see `{folder}x`\n")).len(), 1, "{folder}");
+            assert!(found("docs/a.md", &format!("https://example.com{folder}x\n")).is_empty(), "{folder}");
+        }
+    }
+}
