@@ -1,7 +1,7 @@
 //! Free ports on loopback. `xtask` compiles this file too, so it uses nothing but the standard library.
 
 use std::{
-    net::TcpListener,
+    net::TcpStream,
     sync::atomic::{AtomicU16, Ordering},
 };
 
@@ -23,13 +23,16 @@ pub fn free_port() -> u16 {
         let step = u32::from(LOOKED_AT.fetch_add(1, Ordering::Relaxed));
         let offset = std::process::id().wrapping_mul(37).wrapping_add(step) % u32::from(COUNT);
         let port = FIRST + u16::try_from(offset).expect("the offset is below COUNT");
-        TcpListener::bind(("127.0.0.1", port)).is_ok().then_some(port)
+        // Asked by connecting, not by binding: a child forked meanwhile would hold the bound socket until its exec.
+        TcpStream::connect(("127.0.0.1", port)).is_err().then_some(port)
     });
     found.unwrap_or_else(|| panic!("none of the {COUNT} ports from {FIRST} is free"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::TcpListener;
+
     use super::*;
 
     #[test]
