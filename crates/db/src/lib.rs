@@ -1,1 +1,37 @@
-//! Db and Tx over SQLite and PostgreSQL: statements, group commit, migrations, outbox, inbox, leases.
+#![doc = include_str!("../README.md")]
+
+mod base;
+mod check;
+mod data_dir;
+mod db;
+pub mod dead_letters;
+mod error;
+pub mod inbox;
+pub mod lease;
+mod measure;
+mod migrate;
+pub mod offsets;
+pub mod outbox;
+mod postgres;
+mod sql;
+mod sqlite;
+mod tx;
+
+#[doc(hidden)]
+pub use urr_kernel as kernel;
+
+#[doc(hidden)]
+pub use self::db::Attempts;
+pub use self::{
+    base::base_statements,
+    check::check_statements,
+    data_dir::{DataDir, DataDirError},
+    db::{Db, EngineKind},
+    error::{Error, Kind},
+    migrate::{Domain, Migration},
+    outbox::{Message, Position},
+    postgres::{PostgresConfig, postgres_provision},
+    sql::Sql,
+    sqlite::SqliteOptions,
+    tx::{MAX_ROWS, Row, Tx},
+};

@@ -1,0 +1,64 @@
+-- Tables that every domain has in its own schema: messages out, messages in, leases.
+
+create table outbox (
+    seq          bigint      generated always as identity primary key,
+    -- Numbers are given out before commits happen, so a reader goes by transaction and stops at the oldest one still
+    -- running; a row that commits late is then never behind it.
+    xid          xid8        not null default pg_current_xact_id(),
+    id           uuid        not null,
+    topic        text        not null,
+    key          text        not null,
+    kind         text        not null,
+    -- TEXT and not JSONB on both engines: it leaves as it was written, byte for byte.
+    payload      text        not null,
+    created_at   timestamptz not null,
+    -- When the relay may take it: at once, after a failure's pause, or when another relay's claim has run out.
+    due_at       timestamptz not null,
+    attempts     integer     not null default 0,
+    published_at timestamptz,
+    dead_at      timestamptz,
+    last_error   text
+);
+-- The relay looks at waiting rows only: the oldest ones, and whether an older one has the same key.
+create index outbox_waiting on outbox (seq) where published_at is null and dead_at is null;
+create index outbox_waiting_key on outbox (topic, key, seq) where published_at is null and dead_at is null;
+create index outbox_published on outbox (published_at) where published_at is not null;
+create index outbox_dead on outbox (seq) where dead_at is not null;
+create index outbox_log on outbox (xid, seq);
+
+create table processed_events (
+    consumer_group text        not null,
+    message_id     uuid        not null,
+    processed_at   timestamptz not null,
+    primary key (consumer_group, message_id)
+);
+create index processed_events_age on processed_events (processed_at);
+
+create table bus_offsets (
+    consumer_group text   not null,
+    source         text   not null,
+    xid            bigint not null,
+    seq            bigint not null,
+    primary key (consumer_group, source)
+);
+
+create table dead_letters (
+    consumer_group text        not null,
+    message_id     uuid        not null,
+    topic          text        not null,
+    key            text        not null,
+    kind           text        not null,
+    payload        text        not null,
+    created_at     timestamptz not null,
+    attempts       integer     not null,
+    error          text        not null,
+    dead_at        timestamptz not null,
+    primary key (consumer_group, message_id)
+);
+
+create table leases (
+    name       text        not null primary key,
+    owner      uuid        not null,
+    epoch      bigint      not null,
+    expires_at timestamptz not null
+);

@@ -1,0 +1,226 @@
+//! Migrations: per domain and engine, embedded in the binary, applied once and never edited.
+//!
+//! Why our own and not a library: refinery covers both engines but brings its own connections, so it would need both
+//! drivers a second time and could not run as the domain's role; what is left for us to write is this page.
+
+use std::{fmt::Write as _, time::Duration};
+
+use sha2::{Digest as _, Sha256};
+use urr_kernel::Timestamp;
+
+use crate::{Db, EngineKind, Error, Tx, base::BASE, statements};
+
+/// How long one migration statement may take on PostgreSQL: building an index on a large table takes minutes.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// One domain, as far as its tables go.
+#[derive(Clone, Copy, Debug)]
+pub struct Domain {
+    /// Names the file, the schema and the role: small letters and underscores.
+    pub name: &'static str,
+    /// In the order in which they are applied. Only ever add at the end. Made with
+    /// [`migrations!`](crate::migrations).
+    pub migrations: &'static [Migration],
+}
+
+/// One step, in the words of each engine.
+#[derive(Clone, Copy, Debug)]
+pub struct Migration {
+    /// The file's name without `.sql`, such as `0001_holds`.
+    pub name: &'static str,
+    /// For SQLite.
+    pub sqlite: &'static str,
+    /// For PostgreSQL.
+    pub postgres: &'static str,
+}
+
+/// The migrations of the calling crate, from `migrations/sqlite/<name>.sql` and `migrations/postgres/<name>.sql`.
+///
+/// ```ignore
+/// pub static DOMAIN: Domain = Domain { name: "tickets", migrations: migrations!["0001_holds"] };
+/// ```
+#[macro_export]
+macro_rules! migrations {
+    ($($name:literal),* $(,)?) => {
+        &[$($crate::Migration {
+            name: $name,
+            sqlite: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/sqlite/", $name, ".sql")),
+            postgres: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/migrations/postgres/", $name, ".sql")),
+        }),*]
+    };
+}
+
+impl Domain {
+    /// The PostgreSQL role that owns the domain's tables.
+    pub(crate) fn role(&self) -> String {
+        format!("urr_{}", self.name)
+    }
+
+    /// The name becomes part of file names and SQL, so it must be harmless.
+    pub(crate) fn check_name(&self) -> Result<(), Error> {
+        let harmless = self.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
+        if harmless && !self.name.is_empty() {
+            return Ok(());
+        }
+        Err(Error::bug(format!("{:?} is no name for a domain: small letters and underscores", self.name)))
+    }
+
+    fn all(&self) -> Vec<Migration> {
+        std::iter::once(BASE).chain(self.migrations.iter().copied()).collect()
+    }
+}
+
+impl Migration {
+    fn text(&self, engine: EngineKind) -> &'static str {
+        match engine {
+            EngineKind::Sqlite => self.sqlite,
+            EngineKind::Postgres => self.postgres,
+        }
+    }
+
+    fn checksum(&self, engine: EngineKind) -> String {
+        Sha256::digest(self.text(engine)).iter().fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+
+    fn file(&self, engine: EngineKind) -> String {
+        let folder = match engine {
+            EngineKind::Sqlite => "sqlite",
+            EngineKind::Postgres => "postgres",
+        };
+        format!("migrations/{folder}/{}.sql", self.name)
+    }
+}
+
+statements! {
+    /// Whether any migration ever ran here.
+    HISTORY_EXISTS = sqlite "select count(*) from sqlite_schema where name = 'schema_history'"
+                     postgres "select count(*) from pg_class where oid = to_regclass('schema_history')";
+
+    /// What ran here.
+    HISTORY = "select name, checksum from schema_history order by seq";
+
+    /// Remembers that a migration ran.
+    RECORD = "insert into schema_history (seq, name, checksum, applied_at) values ($1, $2, $3, $4)";
+
+    /// Whether the server acknowledges commits that are not on disk.
+    DURABILITY = postgres "select current_setting('synchronous_commit')";
+}
+
+const CREATE_HISTORY_SQLITE: &str = "create table if not exists schema_history (
+    seq integer primary key, name text not null unique, checksum text not null, applied_at integer not null) strict";
+
+/// The advisory lock makes a second migrator wait; limits that protect requests are lifted for the transaction.
+const PREPARE_POSTGRES: &str = "
+    set local statement_timeout = 0; set local lock_timeout = '60s'; set local idle_in_transaction_session_timeout = 0;
+    select pg_advisory_xact_lock(hashtext('urr migrate'), hashtext(current_schema()));
+    create table if not exists schema_history (
+        seq bigint primary key, name text not null unique, checksum text not null, applied_at timestamptz not null)";
+
+impl Db {
+    /// Applies what is missing, each migration in a transaction of its own; says which. Two processes may do this at
+    /// once. A migration that was edited after it ran, or one that this binary does not know, is refused.
+    pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
+        let (wanted, now) = (self.domain().all(), self.now());
+        let mut applied = Vec::new();
+        // Each round applies one, so there are at most as many rounds as migrations, and one to see that none is left.
+        for _ in 0..=wanted.len() {
+            let next = self.write_patiently("db.migrate", PATIENCE, async |tx: &mut Tx<'_>| {
+                self.apply_next(tx, &wanted, now).await
+            });
+            match next.await? {
+                Some(name) => applied.push(name),
+                None => break,
+            }
+        }
+        Ok(applied)
+    }
+
+    async fn apply_next(
+        &self,
+        tx: &mut Tx<'_>,
+        wanted: &[Migration],
+        now: Timestamp,
+    ) -> Result<Option<&'static str>, Error> {
+        let engine = self.engine();
+        match engine {
+            EngineKind::Sqlite => tx.script(CREATE_HISTORY_SQLITE).await?,
+            EngineKind::Postgres => tx.script(PREPARE_POSTGRES).await?,
+        }
+        let done = self.compare(&history(tx).await?, wanted)?;
+        let Some(next) = wanted.get(done) else { return Ok(None) };
+        let text = next.text(engine);
+        if engine == EngineKind::Sqlite && text.to_ascii_lowercase().contains("deferrable") {
+            return Err(self.refuse(
+                next,
+                "has a deferred constraint, which would be checked at COMMIT and fail the writes that share it",
+            ));
+        }
+        tx.script(text).await.map_err(|e| self.refuse(next, "failed").because(e))?;
+        let seq = i64::try_from(done).unwrap_or(i64::MAX);
+        tx.execute(&RECORD, &[&seq, &next.name, &next.checksum(engine), &now]).await?;
+        Ok(Some(next.name))
+    }
+
+    /// Checks before serving that every migration ran and no other, and that the server keeps what it acknowledges.
+    pub async fn check_migrated(&self) -> Result<(), Error> {
+        let wanted = self.domain().all();
+        let (found, durability) = self
+            .read("db.check_migrated", async |tx: &mut Tx<'_>| {
+                let exists: i64 = tx.one(&HISTORY_EXISTS, &[], |row| row.get(0)).await?;
+                let found = if exists == 0 { Vec::new() } else { history(tx).await? };
+                let durability: Option<String> = match self.engine() {
+                    EngineKind::Sqlite => None,
+                    EngineKind::Postgres => tx.optional(&DURABILITY, &[], |row| row.get(0)).await?,
+                };
+                Ok::<_, Error>((found, durability))
+            })
+            .await?;
+        let done = self.compare(&found, &wanted)?;
+        if let Some(missing) = wanted.get(done) {
+            return Err(self.refuse(missing, "has not been applied: run `urr migrate`"));
+        }
+        if durability.as_deref() == Some("off") {
+            return Err(Error::bug(format!(
+                "{}: synchronous_commit is off, so the server would lose sales it has acknowledged",
+                self.domain().name
+            )));
+        }
+        Ok(())
+    }
+
+    /// How many of the wanted migrations are there. The history must be the beginning of the list, word for word.
+    fn compare(&self, found: &[(String, String)], wanted: &[Migration]) -> Result<usize, Error> {
+        for (index, (name, checksum)) in found.iter().enumerate() {
+            match wanted.get(index) {
+                Some(known) if known.name == name && known.checksum(self.engine()) == *checksum => {}
+                Some(known) if known.name == name => {
+                    return Err(
+                        self.refuse(known, "was changed after it was applied: restore it, add a new one")
+                    );
+                }
+                Some(known) => {
+                    let what = format!("stands where the database has {name}: migrations keep their order");
+                    return Err(self.refuse(known, &what));
+                }
+                None => {
+                    return Err(Error::bug(format!(
+                        "{}: the database has migration {name}, which this binary does not know: it is older",
+                        self.domain().name
+                    )));
+                }
+            }
+        }
+        Ok(found.len())
+    }
+
+    fn refuse(&self, migration: &Migration, what: &str) -> Error {
+        Error::bug(format!("{}: {} {what}", self.domain().name, migration.file(self.engine())))
+    }
+}
+
+async fn history(tx: &mut Tx<'_>) -> Result<Vec<(String, String)>, Error> {
+    tx.all(&HISTORY, &[], |row| Ok((row.get(0)?, row.get(1)?))).await
+}

@@ -1,0 +1,285 @@
+//! The server engine: a bounded pool per domain, every wait with an end, and recovery without help.
+
+pub(crate) mod column;
+mod config;
+mod provision;
+mod tls;
+
+use std::{pin::pin, time::Duration};
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Transaction};
+use futures_util::TryStreamExt as _;
+use tokio::time::{error::Elapsed, timeout};
+use tokio_postgres::IsolationLevel;
+use urr_kernel::Scalar;
+
+use self::column::Params;
+pub use self::{config::PostgresConfig, provision::provision as postgres_provision};
+use crate::{
+    Domain, Error, Kind, Sql,
+    tx::{Columns, Ended, Engine, Row, Tx, Verdict},
+};
+
+/// A connection that has been idle for this long is asked whether it is still there before it is used. A busy one is
+/// not: the question costs a round trip, and a dead one shows at its next statement.
+const ASK_AFTER_IDLE: Duration = Duration::from_secs(1);
+
+/// Whether a transaction may change anything.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Write,
+    Read,
+}
+
+/// One domain's pool. Its connections act as the domain's role and see the domain's schema only.
+pub(crate) struct Postgres {
+    pool: Pool,
+    config: PostgresConfig,
+    role: String,
+}
+
+impl Postgres {
+    pub(crate) fn new(config: &PostgresConfig, domain: &Domain) -> Result<Self, Error> {
+        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(config.for_domain(domain)?, tls::connector(config)?, manager);
+        let pool = Pool::builder(manager)
+            .max_size(config.pool_size)
+            .build()
+            .map_err(|e| Error::bug("the connection pool could not be built").because(e))?;
+        Ok(Self { pool, config: config.clone(), role: domain.role() })
+    }
+
+    pub(crate) async fn write<T, E: From<Error>>(
+        &self,
+        name: &'static str,
+        body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> (Ended<T, E>, bool) {
+        self.run(name, Access::Write, self.config.statement, body).await
+    }
+
+    pub(crate) async fn read<T, E: From<Error>>(
+        &self,
+        name: &'static str,
+        body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Ended<T, E> {
+        self.run(name, Access::Read, self.config.statement, body).await.0
+    }
+
+    /// Like [`Postgres::write`] for work that may take long, such as a migration: the body lifts the server's limits.
+    pub(crate) async fn write_patiently<T, E: From<Error>>(
+        &self,
+        name: &'static str,
+        patience: Duration,
+        body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Ended<T, E> {
+        self.run(name, Access::Write, patience, body).await.0
+    }
+
+    /// Runs a body in a transaction; says also whether it committed something in the outbox.
+    async fn run<T, E: From<Error>>(
+        &self,
+        name: &'static str,
+        access: Access,
+        limit: Duration,
+        body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> (Ended<T, E>, bool) {
+        let mut conn = match self.connection().await {
+            Ok(conn) => conn,
+            Err(error) => return (Ended::failed(error), false),
+        };
+        let done = self.run_on(&mut conn, name, access, limit, body).await;
+        if done.lost {
+            self.discard(conn);
+        }
+        let committed = done.ended.result.is_ok();
+        (done.ended, committed && done.appended)
+    }
+
+    async fn run_on<T, E: From<Error>>(
+        &self,
+        conn: &mut Object,
+        name: &'static str,
+        access: Access,
+        limit: Duration,
+        body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Done<T, E> {
+        let transaction = match self.begin(conn, access).await {
+            Ok(transaction) => transaction,
+            Err(error) => return Done { ended: Ended::failed(error), appended: false, lost: true },
+        };
+        let mut tx = Tx::new(Engine::Postgres(PostgresTx { transaction, limit, lost: false }));
+        let out = body(&mut tx).await;
+        let verdict = tx.verdict(name, out);
+        let appended = tx.appended;
+        let Engine::Postgres(tx) = tx.engine else { unreachable!("the transaction was made for PostgreSQL") };
+        let mut lost = tx.lost;
+        let ended = match verdict {
+            // Nothing to keep: the rollback is sent without waiting for it, ahead of the connection's next use.
+            Verdict::Refuse(error, failure) => Ended::refused(error, failure),
+            Verdict::Commit(value) if access == Access::Read => Ended::ok(value),
+            Verdict::Commit(value) => match commit(tx.transaction, limit).await {
+                Ok(()) => Ended::ok(value),
+                Err(error) => {
+                    lost |= error.kind() == Kind::UnknownCommit;
+                    Ended::failed(error)
+                }
+            },
+        };
+        Done { ended, appended, lost }
+    }
+
+    /// A live connection, within the time the configuration allows for waiting and connecting together.
+    pub(crate) async fn connection(&self) -> Result<Object, Error> {
+        let found = timeout(self.config.acquire, async {
+            loop {
+                let conn = self.pool.get().await.map_err(|e| {
+                    Error::unavailable(format!("{}: no connection to PostgreSQL", self.role)).because(e)
+                })?;
+                if Object::metrics(&conn).last_used() < ASK_AFTER_IDLE {
+                    return Ok(conn);
+                }
+                // Half of the time is left for connecting anew.
+                match timeout(self.config.acquire / 2, conn.check_connection()).await {
+                    Ok(Ok(())) => return Ok(conn),
+                    Ok(Err(_)) | Err(_) => self.discard(conn),
+                }
+            }
+        });
+        found.await.unwrap_or_else(|_| {
+            Err(Error::unavailable(format!(
+                "{}: no connection to PostgreSQL within {} ms",
+                self.role,
+                self.config.acquire.as_millis()
+            )))
+        })
+    }
+
+    async fn begin<'c>(&self, conn: &'c mut Object, access: Access) -> Result<Transaction<'c>, Error> {
+        let begin = async {
+            match access {
+                Access::Write => conn.transaction().await,
+                // One snapshot for all statements of the read.
+                Access::Read => {
+                    let read = conn.build_transaction().read_only(true);
+                    read.isolation_level(IsolationLevel::RepeatableRead).start().await
+                }
+            }
+        };
+        match timeout(self.config.statement, begin).await {
+            Ok(begun) => begun.map_err(|e| Error::postgres("beginning a transaction failed", e)),
+            Err(_) => Err(Error::unavailable("PostgreSQL did not begin a transaction in time")),
+        }
+    }
+
+    /// Closes a connection that is lost or stuck. Its idle sisters most likely went the same way, and each would fail
+    /// one more request, so they go too.
+    fn discard(&self, conn: Object) {
+        drop(Object::take(conn));
+        self.pool.retain(|_, _| false);
+    }
+
+    /// How many parameters a statement takes and how many columns it gives, and what of them cannot be carried.
+    pub(crate) async fn shape(&self, text: &str) -> Result<(usize, usize), Error> {
+        let conn = self.connection().await?;
+        let statement = conn.prepare(text).await.map_err(|e| Error::postgres("it does not prepare", e))?;
+        let columns = statement.columns().iter().map(tokio_postgres::Column::type_);
+        if let Some(unknown) = statement.params().iter().chain(columns).find(|ty| !column::is_known(ty)) {
+            return Err(Error::bug(format!("it uses the type {unknown}, which needs a cast")));
+        }
+        Ok((statement.params().len(), statement.columns().len()))
+    }
+}
+
+/// What became of a transaction and of its connection.
+struct Done<T, E> {
+    ended: Ended<T, E>,
+    appended: bool,
+    lost: bool,
+}
+
+/// Commits, and tells apart "no" from "no answer".
+async fn commit(transaction: Transaction<'_>, limit: Duration) -> Result<(), Error> {
+    let unknown =
+        || Error::new(Kind::UnknownCommit, "the connection was lost at COMMIT: it may have happened");
+    match timeout(limit, transaction.commit()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => {
+            let refused = Error::postgres("COMMIT was refused", error);
+            // A server that goes away mid-commit (57P01 and friends) has decided, but not told.
+            if refused.kind() == Kind::Unavailable { Err(unknown().because(refused)) } else { Err(refused) }
+        }
+        Err(_) => Err(unknown()),
+    }
+}
+
+/// An open transaction on a connection. Dropping it sends ROLLBACK behind whatever is still running.
+pub(crate) struct PostgresTx<'t> {
+    transaction: Transaction<'t>,
+    /// How long one statement may take.
+    limit: Duration,
+    /// The connection is gone or does not answer.
+    lost: bool,
+}
+
+impl PostgresTx<'_> {
+    pub(crate) async fn execute(&mut self, sql: &'static Sql, params: &[&dyn Scalar]) -> Result<u64, Error> {
+        let text = text(sql)?;
+        let transaction = &self.transaction;
+        let work = async {
+            let statement = transaction.prepare_cached(text).await?;
+            transaction.execute_raw(&statement, Params(params.iter())).await
+        };
+        let done = timeout(self.limit, work).await;
+        self.settle(sql.name(), done)
+    }
+
+    pub(crate) async fn query(
+        &mut self,
+        sql: &'static Sql,
+        params: &[&dyn Scalar],
+        mut take: impl FnMut(Row<'_>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let text = text(sql)?;
+        let transaction = &self.transaction;
+        let mut taken = Ok(());
+        let work = async {
+            let statement = transaction.prepare_cached(text).await?;
+            let mut rows = pin!(transaction.query_raw(&statement, Params(params.iter())).await?);
+            while let Some(row) = rows.try_next().await? {
+                taken = take(Row { sql, columns: Columns::Postgres(&row) });
+                if taken.is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        let done = timeout(self.limit, work).await;
+        self.settle(sql.name(), done)?;
+        taken
+    }
+
+    pub(crate) async fn script(&mut self, text: &str) -> Result<(), Error> {
+        let done = timeout(self.limit, self.transaction.batch_execute(text)).await;
+        self.settle("the script", done)
+    }
+
+    /// The server has its own, slightly shorter limit; ours is for a server that cannot keep it.
+    fn settle<T>(
+        &mut self,
+        what: &str,
+        done: Result<Result<T, tokio_postgres::Error>, Elapsed>,
+    ) -> Result<T, Error> {
+        self.lost |= done.is_err() || self.transaction.client().is_closed();
+        match done {
+            Ok(done) => done.map_err(|e| Error::postgres(format!("{what} failed"), e)),
+            Err(_) => {
+                let limit = self.limit.as_millis();
+                Err(Error::unavailable(format!("{what} was not answered within {limit} ms")))
+            }
+        }
+    }
+}
+
+fn text(sql: &'static Sql) -> Result<&'static str, Error> {
+    sql.postgres().ok_or_else(|| Error::bug(format!("{} is not for PostgreSQL", sql.name())))
+}

@@ -1,0 +1,84 @@
+//! Roles and schemas: each domain may touch its own tables and nobody else's.
+
+use tokio_postgres::{Client, error::SqlState};
+
+use super::{PostgresConfig, tls};
+use crate::{Domain, Error};
+
+/// Roles belong to the whole server, so provisioning two of its databases at once can collide. Each collision means that
+/// the other one got its change in; a handful of tries outlasts any crowd of test runs.
+const TRIES: u32 = 20;
+
+/// Creates for every domain the role `urr_<domain>` (nobody signs in as it; the login of `config.url` may become it)
+/// and the schema `<domain>` that it owns. Repeating it changes nothing.
+pub async fn provision(config: &PostgresConfig, domains: &[&Domain]) -> Result<(), Error> {
+    let (client, connection) = config
+        .for_admin()?
+        .connect(tls::connector(config)?)
+        .await
+        .map_err(|e| Error::unavailable("connecting to PostgreSQL to create roles failed").because(e))?;
+    let login = config.login()?;
+    let work = async {
+        for domain in domains {
+            provision_domain(&client, domain, &login).await?;
+        }
+        // By default anybody may look into the schema `public`, and on old servers also create tables there.
+        run(&client, "revoke all on schema public from public").await
+    };
+    // The connection ends when the client is dropped or the server leaves; either way `work` learns of it.
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        done = work => done,
+        ended = connection.as_mut() => {
+            let lost = Error::unavailable("the connection was lost while creating roles");
+            Err(match ended { Ok(()) => lost, Err(e) => lost.because(e) })
+        }
+    }
+}
+
+async fn provision_domain(client: &Client, domain: &Domain, login: &str) -> Result<(), Error> {
+    domain.check_name()?;
+    let (schema, role) = (domain.name, domain.role());
+    let login = quoted(login);
+    let text = format!(
+        "do $$ begin
+           if not exists (select from pg_roles where rolname = '{role}') then
+             create role {role} nologin;
+           end if;
+           if not pg_has_role({login_text}, '{role}', 'member') then
+             grant {role} to {login};
+           end if;
+           if not pg_has_role(current_user, '{role}', 'member') then
+             execute format('grant {role} to %I', current_user);
+           end if;
+         end $$;
+         create schema if not exists {schema} authorization {role};
+         revoke all on schema {schema} from public;",
+        login_text = format!("'{}'", login.trim_matches('"').replace("\"\"", "\"").replace('\'', "''")),
+    );
+    run(client, &text).await
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+async fn run(client: &Client, text: &str) -> Result<(), Error> {
+    let mut tries = 1;
+    loop {
+        match client.batch_execute(text).await {
+            Ok(()) => return Ok(()),
+            Err(error) if tries < TRIES && collided(&error) => tries += 1,
+            Err(error) => return Err(Error::postgres("creating roles and schemas failed", error)),
+        }
+    }
+}
+
+/// Another database of the same server was provisioned at the same moment.
+fn collided(error: &tokio_postgres::Error) -> bool {
+    let concurrently = |e: &tokio_postgres::error::DbError| e.message().contains("concurrently");
+    matches!(
+        error.code(),
+        Some(&SqlState::UNIQUE_VIOLATION | &SqlState::DUPLICATE_OBJECT | &SqlState::DUPLICATE_SCHEMA)
+    ) || error.as_db_error().is_some_and(concurrently)
+}

@@ -1,0 +1,232 @@
+//! Statements: one text for both engines, registered so that a test can prepare them all.
+
+use std::{fmt, sync::OnceLock};
+
+/// One SQL statement, declared with [`statements!`](crate::statements). Parameters are `$1`, `$2`, …; SQLite gets the
+/// same text with `?1`, `?2`, …, rewritten once.
+pub struct Sql {
+    name: &'static str,
+    text: Text,
+    for_sqlite: OnceLock<String>,
+}
+
+enum Text {
+    Both(&'static str),
+    Each { sqlite: &'static str, postgres: &'static str },
+    Sqlite(&'static str),
+    Postgres(&'static str),
+}
+
+impl Sql {
+    const fn new(name: &'static str, text: Text) -> Self {
+        Self { name, text, for_sqlite: OnceLock::new() }
+    }
+
+    /// The same text on both engines.
+    pub const fn both(name: &'static str, text: &'static str) -> Self {
+        Self::new(name, Text::Both(text))
+    }
+
+    /// A text per engine, for where they truly differ.
+    pub const fn each(name: &'static str, sqlite: &'static str, postgres: &'static str) -> Self {
+        Self::new(name, Text::Each { sqlite, postgres })
+    }
+
+    /// A statement that only SQLite ever runs.
+    pub const fn only_sqlite(name: &'static str, text: &'static str) -> Self {
+        Self::new(name, Text::Sqlite(text))
+    }
+
+    /// A statement that only PostgreSQL ever runs.
+    pub const fn only_postgres(name: &'static str, text: &'static str) -> Self {
+        Self::new(name, Text::Postgres(text))
+    }
+
+    /// Module and name, for errors and logs.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The text for SQLite, if SQLite runs this statement.
+    pub(crate) fn sqlite(&self) -> Option<&str> {
+        let text = match self.text {
+            Text::Both(text) | Text::Sqlite(text) | Text::Each { sqlite: text, .. } => text,
+            Text::Postgres(_) => return None,
+        };
+        Some(self.for_sqlite.get_or_init(|| number_parameters(text)))
+    }
+
+    /// The text for PostgreSQL, if PostgreSQL runs this statement.
+    pub(crate) fn postgres(&self) -> Option<&'static str> {
+        match self.text {
+            Text::Both(text) | Text::Postgres(text) | Text::Each { postgres: text, .. } => Some(text),
+            Text::Sqlite(_) => None,
+        }
+    }
+}
+
+impl fmt::Debug for Sql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Turns `$n` into `?n`. SQLite reads `$n` as a *name* and numbers names by first appearance, so the order would be
+/// wrong. Quoted text such as the JSON path `'$.seat'` is left alone; comments go, for they may hold a lone quote.
+fn number_parameters(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut quote = None;
+    let mut chars = text.trim().chars().peekable();
+    while let Some(c) = chars.next() {
+        let next = chars.peek().copied();
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if c == '-' && next == Some('-') => {
+                chars.by_ref().find(|c| *c == '\n');
+                out.push('\n');
+                continue;
+            }
+            None if matches!(c, '\'' | '"') => quote = Some(c),
+            None if c == '$' && next.is_some_and(|c| c.is_ascii_digit()) => {
+                out.push('?');
+                continue;
+            }
+            None => {}
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Declares statements and registers them in `STATEMENTS`, which one test of the crate hands to
+/// [`check_statements`](crate::check_statements).
+///
+/// ```
+/// urr_db::statements! {
+///     /// Names a seat.
+///     NAME = "select name from seats where id = $1";
+///     /// PostgreSQL locks the row; SQLite has one writer and no such clause.
+///     LOCKED = sqlite "select name from seats where id = $1"
+///              postgres "select name from seats where id = $1 for update";
+/// }
+/// # fn main() { assert_eq!(STATEMENTS.len(), 2); let _ = (&NAME, &LOCKED); }
+/// ```
+#[macro_export]
+macro_rules! statements {
+    ($( $(#[$meta:meta])* $vis:vis $name:ident = $($engine:ident)? $text:literal $(postgres $postgres:literal)? ; )*) => {
+        $(
+            $(#[$meta])*
+            $vis static $name: $crate::Sql =
+                $crate::__statement!($name [$($engine)?] $text $(postgres $postgres)?);
+        )*
+        /// Every statement of this module; one test prepares them all on both engines.
+        pub(crate) static STATEMENTS: &[&$crate::Sql] = &[$(&$name),*];
+    };
+}
+
+/// One statement of [`statements!`].
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __statement {
+    ($name:ident [] $text:literal) => {
+        $crate::Sql::both(concat!(module_path!(), "::", stringify!($name)), $text)
+    };
+    ($name:ident [sqlite] $sqlite:literal postgres $postgres:literal) => {
+        $crate::Sql::each(concat!(module_path!(), "::", stringify!($name)), $sqlite, $postgres)
+    };
+    ($name:ident [sqlite] $text:literal) => {
+        $crate::Sql::only_sqlite(concat!(module_path!(), "::", stringify!($name)), $text)
+    };
+    ($name:ident [postgres] $text:literal) => {
+        $crate::Sql::only_postgres(concat!(module_path!(), "::", stringify!($name)), $text)
+    };
+}
+
+/// Makes a closed enum a TEXT column. The table says the same words in a CHECK.
+///
+/// ```
+/// #[derive(Clone, Copy, Debug, PartialEq)]
+/// enum State { Held, Sold }
+/// urr_db::text_enum! { State { Held = "held", Sold = "sold" } }
+/// # fn main() { assert_eq!(State::Sold.as_str(), "sold"); }
+/// ```
+#[macro_export]
+macro_rules! text_enum {
+    ($type:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
+        impl $type {
+            /// The word that stands in the database.
+            pub const fn as_str(&self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+        }
+
+        impl $crate::kernel::Scalar for $type {
+            fn to_value(&self) -> $crate::kernel::Value<'_> {
+                $crate::kernel::Value::Text(::std::borrow::Cow::Borrowed(self.as_str()))
+            }
+
+            fn from_value(
+                value: $crate::kernel::Value<'_>,
+            ) -> ::std::result::Result<Self, $crate::kernel::WrongValue> {
+                match &value {
+                    $($crate::kernel::Value::Text(text) if text == $text => Ok(Self::$variant),)+
+                    _ => Err($crate::kernel::WrongValue { wanted: concat!("one of", $(" ", $text),+) }),
+                }
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_kernel::{Scalar as _, Value};
+
+    use super::*;
+
+    #[test]
+    fn parameters_are_numbered_and_quoted_text_is_left_alone() {
+        assert_eq!(
+            number_parameters(" select $2, '$1', \"$3\", json_extract(a, '$.x') -- it's $4\n, $10 "),
+            "select ?2, '$1', \"$3\", json_extract(a, '$.x') \n, ?10"
+        );
+    }
+
+    mod declared {
+        crate::statements! {
+            /// Both engines.
+            BOTH = "select $1";
+            /// Different texts.
+            EACH = sqlite "select 's', $1" postgres "select 'p', $1";
+            ONLY = postgres "select pg_current_xact_id()";
+        }
+    }
+
+    #[test]
+    fn a_declared_statement_knows_its_name_and_its_engines() {
+        assert_eq!(declared::STATEMENTS.len(), 3);
+        assert!(declared::BOTH.name().ends_with("tests::declared::BOTH"));
+        assert_eq!(declared::EACH.sqlite(), Some("select 's', ?1"));
+        assert_eq!(declared::EACH.postgres(), Some("select 'p', $1"));
+        assert_eq!(declared::ONLY.sqlite(), None);
+    }
+
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum State {
+        Held,
+        Sold,
+    }
+    crate::text_enum! { State { Held = "held", Sold = "sold" } }
+
+    #[test]
+    fn a_closed_enum_is_its_word_and_an_unknown_word_is_refused() {
+        assert_eq!(State::Held.to_value(), Value::Text("held".into()));
+        assert_eq!(State::from_value(Value::Text("sold".into())), Ok(State::Sold));
+        assert_eq!(
+            State::from_value(Value::Text("lost".into())).unwrap_err().to_string(),
+            "the column does not hold one of held sold"
+        );
+    }
+}

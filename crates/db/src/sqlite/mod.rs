@@ -1,0 +1,218 @@
+//! The embedded engine: one file per domain, one write connection with group commit, a few read-only connections.
+
+mod readers;
+pub(crate) mod value;
+mod writer;
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use rusqlite::{Connection, OpenFlags};
+use tokio::sync::Notify;
+use urr_kernel::Scalar;
+
+use self::{readers::Readers, value::Bind, writer::Writer};
+use crate::{
+    Error, Sql,
+    tx::{Columns, Ended, Row, Tx},
+};
+
+/// Older versions can corrupt a database when a WAL reset races a checkpoint (fixed in 3.51.3).
+const OLDEST_VERSION: i32 = 3_051_003;
+
+/// How long a statement waits for a lock that somebody outside this process holds, such as an operator's shell.
+/// Statements run on the caller's thread, so the wait is kept to what a request can bear.
+const BUSY_WAIT: Duration = Duration::from_secs(1);
+
+/// Prepared statements kept per connection. A domain has a few dozen; twice the largest leaves all of them prepared.
+const CACHED_STATEMENTS: usize = 256;
+
+/// The log file shrinks back to this after a checkpoint. It normally stays at 1,000 pages of 4 KiB (4 MB); a long reader
+/// lets it grow, and the disk gets the room back once it is done.
+const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
+
+/// How the embedded engine runs.
+#[derive(Clone, Copy, Debug)]
+pub struct SqliteOptions {
+    /// Whether concurrent writes share one fsync. Off is slower by a factor of five and more; it exists so that the
+    /// benchmark can show that.
+    pub group_commit: bool,
+    /// How many reads may run at once. A read keeps its thread busy, so more than there are threads gains nothing.
+    pub readers: usize,
+}
+
+impl Default for SqliteOptions {
+    fn default() -> Self {
+        Self { group_commit: true, readers: 8 }
+    }
+}
+
+/// One domain's file.
+pub(crate) struct Sqlite {
+    writer: Writer,
+    readers: Readers,
+}
+
+impl Sqlite {
+    pub(crate) fn open(file: &Path, options: SqliteOptions, nudge: Arc<Notify>) -> Result<Self, Error> {
+        check_version(rusqlite::version_number(), rusqlite::version())?;
+        let writer = Writer::start(open_for_writing(file)?, options.group_commit, nudge)?;
+        Ok(Self { writer, readers: Readers::new(file, options.readers) })
+    }
+
+    pub(crate) async fn write<T, E: From<Error>>(
+        &self,
+        name: &'static str,
+        body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Ended<T, E> {
+        self.writer.write(name, body).await
+    }
+
+    pub(crate) async fn read<T, E: From<Error>>(
+        &self,
+        name: &'static str,
+        body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Ended<T, E> {
+        self.readers.read(name, body).await
+    }
+
+    /// How many parameters a statement takes and how many columns it gives.
+    pub(crate) async fn shape(&self, text: &str) -> Result<(usize, usize), Error> {
+        let mut read = self.readers.lend().await?;
+        let statement =
+            read.connection().prepare(text).map_err(|e| Error::sqlite("it does not prepare", e))?;
+        Ok((statement.parameter_count(), statement.column_count()))
+    }
+}
+
+fn check_version(number: i32, version: &str) -> Result<(), Error> {
+    if number >= OLDEST_VERSION {
+        return Ok(());
+    }
+    Err(Error::bug(format!(
+        "SQLite {version} can corrupt a database when a checkpoint races a WAL reset: 3.51.3 or newer is needed"
+    )))
+}
+
+fn open_for_writing(file: &Path) -> Result<Connection, Error> {
+    let what = || format!("opening {} for writing failed", file.display());
+    let conn = Connection::open(file).map_err(|e| Error::sqlite(what(), e))?;
+    // FULL: an acknowledged write is on disk. mmap would turn I/O errors into signals.
+    let settings = format!(
+        "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma mmap_size = 0;
+         pragma journal_size_limit = {WAL_BYTES_KEPT};"
+    );
+    conn.execute_batch(&settings).map_err(|e| Error::sqlite(what(), e))?;
+    prepare_connection(&conn).map_err(|e| Error::sqlite(what(), e))?;
+    for (pragma, wanted) in
+        [("journal_mode", "wal"), ("synchronous", "2"), ("foreign_keys", "1"), ("mmap_size", "0")]
+    {
+        let found = pragma_text(&conn, pragma).map_err(|e| Error::sqlite(what(), e))?;
+        if found != wanted {
+            return Err(Error::bug(format!(
+                "{}: pragma {pragma} is {found} and must be {wanted}, or acknowledged writes could be lost",
+                file.display()
+            )));
+        }
+    }
+    Ok(conn)
+}
+
+fn open_for_reading(file: &Path) -> rusqlite::Result<Connection> {
+    let conn = Connection::open_with_flags(
+        file,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )?;
+    conn.execute_batch("pragma mmap_size = 0;")?;
+    prepare_connection(&conn)?;
+    Ok(conn)
+}
+
+fn prepare_connection(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_prepared_statement_cache_capacity(CACHED_STATEMENTS);
+    conn.busy_timeout(BUSY_WAIT)
+}
+
+fn pragma_text(conn: &Connection, pragma: &str) -> rusqlite::Result<String> {
+    conn.query_row(&format!("pragma {pragma}"), [], |row| {
+        Ok(match row.get_ref(0)? {
+            rusqlite::types::ValueRef::Integer(n) => n.to_string(),
+            other => other.as_str()?.to_owned(),
+        })
+    })
+}
+
+/// Runs a statement that gives no rows.
+pub(crate) fn execute(
+    conn: &mut Connection,
+    sql: &'static Sql,
+    params: &[&dyn Scalar],
+) -> Result<u64, Error> {
+    let mut statement = bound(conn, sql, params)?;
+    let changed = statement.raw_execute().map_err(|e| failed(sql, e))?;
+    Ok(changed as u64)
+}
+
+/// Runs a statement and hands every row to `take`.
+pub(crate) fn query(
+    conn: &mut Connection,
+    sql: &'static Sql,
+    params: &[&dyn Scalar],
+    mut take: impl FnMut(Row<'_>) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut statement = bound(conn, sql, params)?;
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().map_err(|e| failed(sql, e))? {
+        take(Row { sql, columns: Columns::Sqlite(row) })?;
+    }
+    Ok(())
+}
+
+fn bound<'c>(
+    conn: &'c Connection,
+    sql: &'static Sql,
+    params: &[&dyn Scalar],
+) -> Result<rusqlite::CachedStatement<'c>, Error> {
+    let text = sql.sqlite().ok_or_else(|| Error::bug(format!("{} is not for SQLite", sql.name())))?;
+    let mut statement = conn.prepare_cached(text).map_err(|e| failed(sql, e))?;
+    let wanted = statement.parameter_count();
+    if wanted != params.len() {
+        let given = params.len();
+        return Err(Error::bug(format!("{} takes {wanted} parameters and got {given}", sql.name())));
+    }
+    for (index, param) in params.iter().enumerate() {
+        statement.raw_bind_parameter(index + 1, Bind(param.to_value())).map_err(|e| failed(sql, e))?;
+    }
+    Ok(statement)
+}
+
+/// Runs one of the handful of statements around bodies; they stay prepared like any other.
+fn run(conn: &Connection, text: &'static str) -> rusqlite::Result<()> {
+    conn.prepare_cached(text)?.raw_execute().map(|_| ())
+}
+
+fn failed(sql: &Sql, error: rusqlite::Error) -> Error {
+    Error::sqlite(format!("{} failed", sql.name()), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_with_the_wal_reset_bug_is_refused_by_name() {
+        let error = check_version(3_051_002, "3.51.2").unwrap_err();
+        assert!(error.to_string().starts_with("SQLite 3.51.2 can corrupt"), "{error}");
+        assert!(check_version(3_051_003, "3.51.3").is_ok());
+    }
+
+    #[test]
+    fn an_acknowledged_write_is_on_disk() {
+        let dir = tempfile::tempdir().unwrap();
+        let conn = open_for_writing(&dir.path().join("x.db")).unwrap();
+        for (pragma, wanted) in
+            [("journal_mode", "wal"), ("synchronous", "2"), ("foreign_keys", "1"), ("mmap_size", "0")]
+        {
+            assert_eq!(pragma_text(&conn, pragma).unwrap(), wanted, "{pragma}");
+        }
+    }
+}
