@@ -1,0 +1,229 @@
+//! Buy, kill, start again, compare: the loop that kill -9 and power loss share.
+
+use std::{collections::BTreeSet, path::Path, time::Duration};
+
+use anyhow::{Context as _, ensure};
+use urr_kernel::Clock;
+
+use crate::{
+    crowd::{Crowd, Goods, Tally},
+    dice::Dice,
+    http::Connection,
+    ledger::Violation,
+    powerloss::{Disk, Syncs},
+    program::{Launch, Program, Running},
+    shop::{self, Buyer, NewEvent},
+};
+
+/// Clients that hold seats at the same time.
+const CLIENTS: usize = 8;
+
+/// Buyers in all. Each holds at most 4 seats, so 96 of them can hold 384.
+const BUYERS: usize = 96;
+
+/// Seats they fight for: about twice what they can hold, so that many requests are won and many are lost.
+const SEATS: usize = 800;
+
+/// The latest moment of a kill, in milliseconds from the start of the rush.
+const LATEST_KILL_MS: u64 = 350;
+
+/// A kill during recovery falls within this many milliseconds from the start of the process.
+const LATEST_EARLY_KILL_MS: u64 = 60;
+
+/// Of a hundred recoveries, how many are killed too; and how often in a row at most.
+const EARLY_KILLS: u64 = 25;
+const MAX_EARLY_KILLS: usize = 3;
+
+/// Older promises looked at after every restart. All of them are at the end.
+const OLDER_PER_CYCLE: usize = 40;
+
+/// What a siege found.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Kills in the middle of the rush.
+    pub kills: u64,
+    /// Kills while the process was starting.
+    pub early_kills: u64,
+    /// What the buyers did.
+    pub tally: Tally,
+    /// Promises compared with what the server says, over all restarts.
+    pub compared: u64,
+    /// How long each start took until ready.
+    pub starts: Vec<Duration>,
+    /// How long everything took.
+    pub took: Duration,
+    /// Promises that were broken.
+    pub violations: Vec<Violation>,
+}
+
+impl Report {
+    /// Acknowledged holds that are gone.
+    pub fn lost(&self) -> usize {
+        self.violations.iter().filter(|found| matches!(found, Violation::Lost { .. })).count()
+    }
+
+    /// Prints the figures.
+    pub fn print(&self, test: &str) {
+        let Tally { held, refused, released, repeated, unanswered, resolved } = self.tally;
+        let mut starts = self.starts.clone();
+        starts.sort_unstable();
+        let start = |percent: usize| starts.get(starts.len() * percent / 100).copied().unwrap_or_default();
+        eprintln!(
+            "{test}: {} kills and {} during recovery in {:.1?}: {held} holds and {released} releases acknowledged, \
+             {refused} refused, {repeated} repeated, {unanswered} unanswered of which {resolved} resolved; {} promises \
+             compared, {} broken, {} of them lost; ready after p50 {:.0?}, p99 {:.0?}",
+            self.kills,
+            self.early_kills,
+            self.took,
+            self.compared,
+            self.violations.len(),
+            self.lost(),
+            start(50),
+            start(99),
+        );
+    }
+
+    /// Fails with the first few broken promises.
+    pub fn all_kept(&self) -> anyhow::Result<()> {
+        let first: Vec<String> = self.violations.iter().take(10).map(ToString::to_string).collect();
+        ensure!(
+            first.is_empty(),
+            "{} promises were broken, such as:\n{}",
+            self.violations.len(),
+            first.join("\n")
+        );
+        Ok(())
+    }
+}
+
+/// A server under siege.
+#[derive(Debug)]
+pub struct Siege<'d> {
+    launch: Launch,
+    disk: Option<&'d Disk>,
+    crowd: Crowd,
+    dice: Dice,
+    clock: Clock,
+    report: Report,
+}
+
+impl<'d> Siege<'d> {
+    /// Sets up an event and the buyers with a first, undisturbed start. With a disk, later starts forget what was not
+    /// synced, and only those syncs count that `disk` says.
+    pub async fn prepare(
+        dir: &Path,
+        disk: Option<(&'d Disk, Syncs)>,
+        mut dice: Dice,
+    ) -> anyhow::Result<Self> {
+        let program = Program::find()?;
+        let data_dir = disk.map_or_else(|| dir.join("data"), |(disk, _)| disk.root().to_owned());
+        let mut launch = Launch::new(&program, &data_dir)?;
+        let with_disk = |mut launch: Launch, syncs: Syncs| {
+            for (key, value) in disk.iter().flat_map(|(disk, _)| disk.env(syncs)) {
+                launch = launch.env(key, value);
+            }
+            launch
+        };
+        let running = with_disk(launch.clone(), Syncs::All).up().await?;
+        let admin = Buyer::new(&program, &data_dir, "admin").await?;
+        let buyers = Buyer::many(&program, &data_dir, BUYERS).await?;
+        let mut connection = Connection::to(running.address);
+        let event = NewEvent { seats: SEATS as u64, opens_in_secs: -60 };
+        let event = shop::create_event(&mut connection, &admin, event).await?;
+        let mut seats: Vec<_> =
+            shop::seat_map(&mut connection, event).await?.into_iter().map(|(seat, _)| seat).collect();
+        seats.truncate(SEATS);
+        drop(connection);
+        ensure!(running.terminate().await?.success(), "the first server did not end cleanly");
+        if let Some((disk, syncs)) = disk {
+            disk.power_back()?;
+            launch = with_disk(launch, syncs);
+        }
+        let crowd = Crowd::new(dir, CLIENTS, &buyers, Goods { event, seats }, &mut dice)?;
+        let report = Report::default();
+        Ok(Self { launch, disk: disk.map(|(disk, _)| disk), crowd, dice, clock: Clock::system(), report })
+    }
+
+    /// So many rounds of buying, killing and comparing; ends early once `enough` says so. Then everything is compared.
+    pub async fn run(mut self, cycles: u64, enough: impl Fn(&Report) -> bool) -> anyhow::Result<Report> {
+        let began = self.clock.ticks();
+        let mut running = self.recover().await?;
+        while self.report.kills < cycles && !enough(&self.report) {
+            running =
+                self.cycle(running).await.with_context(|| format!("cycle {}", self.report.kills + 1))?;
+            if self.report.kills.is_multiple_of(50) {
+                eprintln!("… {} kills, {} broken promises", self.report.kills, self.report.violations.len());
+            }
+        }
+        self.compare_everything(&running).await?;
+        ensure!(running.terminate().await?.success(), "the last server did not end cleanly");
+        self.report.tally = self.crowd.tally();
+        self.report.took = self.clock.ticks().saturating_sub(began);
+        Ok(self.report)
+    }
+
+    async fn cycle(&mut self, running: Running) -> anyhow::Result<Running> {
+        let moment = Duration::from_millis(self.dice.below(LATEST_KILL_MS));
+        let kill = async {
+            tokio::time::sleep(moment).await;
+            running.kill().await
+        };
+        self.crowd.rush(self.launch.listen, kill).await??;
+        self.report.kills += 1;
+        let (touched, broken) = self.crowd.read_journals()?;
+        self.report.violations.extend(broken);
+        self.power_back()?;
+        let running = self.recover().await?;
+        self.compare(&running, touched).await?;
+        Ok(running)
+    }
+
+    /// Starts the server; sometimes kills it before it is up, and starts it again.
+    async fn recover(&mut self) -> anyhow::Result<Running> {
+        for _ in 0..MAX_EARLY_KILLS {
+            if !self.dice.chance(EARLY_KILLS) {
+                break;
+            }
+            let starting = self.launch.start()?;
+            tokio::time::sleep(Duration::from_millis(self.dice.below(LATEST_EARLY_KILL_MS))).await;
+            starting.kill().await?;
+            self.report.early_kills += 1;
+            self.power_back()?;
+        }
+        let mut running = self.launch.start()?;
+        self.report.starts.push(running.ready().await?);
+        Ok(running)
+    }
+
+    fn power_back(&self) -> anyhow::Result<()> {
+        if let Some(disk) = self.disk {
+            disk.power_back()?;
+        }
+        Ok(())
+    }
+
+    /// Compares what this cycle touched, and some of what was promised long ago.
+    async fn compare(&mut self, running: &Running, mut touched: BTreeSet<String>) -> anyhow::Result<()> {
+        let all: Vec<&String> = self.crowd.ledger().holds().map(|(key, _)| key).collect();
+        for _ in 0..OLDER_PER_CYCLE.min(all.len()) {
+            touched.insert(all[self.dice.index(all.len())].clone());
+        }
+        self.report.compared += touched.len() as u64;
+        let broken = self.crowd.verify(running.address, touched).await?;
+        self.report.violations.extend(broken);
+        Ok(())
+    }
+
+    async fn compare_everything(&mut self, running: &Running) -> anyhow::Result<()> {
+        self.crowd.settle(running.address).await?;
+        let (_, broken) = self.crowd.read_journals()?;
+        self.report.violations.extend(broken);
+        let all: Vec<String> = self.crowd.ledger().holds().map(|(key, _)| key.clone()).collect();
+        self.report.compared += all.len() as u64;
+        let mut broken = self.crowd.verify(running.address, all).await?;
+        broken.extend(self.crowd.ledger().doubled());
+        broken.extend(self.crowd.verify_map(running.address).await?);
+        self.report.violations.extend(broken);
+        Ok(())
+    }
+}

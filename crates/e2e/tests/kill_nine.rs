@@ -1,0 +1,25 @@
+//! kill -9 in a loop on the real binary while eight clients hold seats: no acknowledged hold is lost or doubled.
+
+use urr_e2e::{
+    dice::{Dice, setting},
+    siege::Siege,
+};
+
+/// How often the process is killed in the middle of a rush, unless `URR_E2E_KILL_CYCLES` says otherwise.
+const CYCLES: u64 = 200;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_acknowledged_hold_is_lost_or_doubled_by_kill_nine() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let dice = Dice::of_this_run("kill_nine");
+    let cycles = setting("URR_E2E_KILL_CYCLES", CYCLES);
+    let report = Siege::prepare(dir.path(), None, dice).await?.run(cycles, |_| false).await?;
+    report.print("kill_nine");
+    report.all_kept()?;
+    // A siege in which little happened proves little.
+    let done = report.tally;
+    assert!(done.held > cycles * 10, "{done:?}");
+    assert!(done.released > cycles && done.refused > cycles && done.unanswered > cycles, "{done:?}");
+    assert!(done.resolved > 0 && done.repeated > 0, "{done:?}");
+    Ok(())
+}
