@@ -168,6 +168,8 @@ fn run(wanted: &Wanted, command: &[&str]) -> Result<ExitCode> {
         set.stop_keeping_logs();
     }
     reaper.dismiss()?;
+    // Once more where it is seen: below all that the command printed.
+    tell(&skipped);
     let code = status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
 }
@@ -247,11 +249,15 @@ fn start_one(service: Service, dir: &Path, durable: bool) -> Result<Running> {
     }
 }
 
-/// A service that cannot be had is told loudly; in CI it is a failure.
-fn verdict(skipped: &[(Service, String)]) -> Result<ExitCode> {
+fn tell(skipped: &[(Service, String)]) {
     for (service, reason) in skipped {
         eprintln!("SKIPPED: {}: {reason}", service.name());
     }
+}
+
+/// A service that cannot be had is told loudly; in CI it is a failure.
+fn verdict(skipped: &[(Service, String)]) -> Result<ExitCode> {
+    tell(skipped);
     if !skipped.is_empty() && ambient::in_ci() {
         bail!("{} of the services could not be had, and with CI=true that is a failure", skipped.len());
     }

@@ -69,7 +69,7 @@ pub(crate) fn start(dir: &Path, durable: bool, running: &mut Vec<Process>) -> Re
         settings.extend(["shared_buffers=512MB", "max_wal_size=4GB"].map(str::to_owned));
     } else {
         // Nothing here survives the run; what is durable is asked of the benchmark and the crash tests.
-        settings.extend(["fsync=off", "synchronous_commit=off", "full_page_writes=off"].map(str::to_owned));
+        settings.extend(["fsync=off", "full_page_writes=off"].map(str::to_owned));
     }
     for setting in settings {
         server.args(["-c", &setting]);

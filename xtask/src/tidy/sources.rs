@@ -32,7 +32,8 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
 }
 
 fn module_docs(file: &SourceFile, findings: &mut Vec<Finding>) {
-    if !file.text.starts_with("//!") {
+    // A crate may be documented by its README.
+    if !file.text.starts_with("//!") && !file.text.starts_with("#![doc = include_str!") {
         let remedy = "begin with a `//!` sentence that says what the module is for";
         findings.push(Finding::new(&file.path, 1, "no module documentation", remedy));
     }
@@ -112,6 +113,7 @@ mod tests {
     fn a_module_begins_with_what_it_is_for() {
         assert_eq!(found("crates/a/src/x.rs", "use y;\n"), [(1, "no module documentation".to_owned())]);
         assert!(found("crates/a/src/x.rs", "//! Why.\nuse y;\n").is_empty());
+        assert!(found("crates/a/src/x.rs", "#![doc = include_str!(\"../README.md\")]\n").is_empty());
     }
 
     #[test]
