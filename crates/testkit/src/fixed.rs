@@ -35,6 +35,13 @@ pub fn seeded_ids(clock: &Clock) -> Ids {
     Ids::seeded(clock.clone(), seed())
 }
 
+/// A fixed clock and seeded ids that follow it.
+pub fn fixed() -> (Clock, Ids) {
+    let clock = fixed_clock();
+    let ids = seeded_ids(&clock);
+    (clock, ids)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

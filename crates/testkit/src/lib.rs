@@ -3,6 +3,7 @@
 //!
 //! Only tests depend on this crate.
 
+mod databases;
 mod environment;
 mod fixed;
 mod patience;
@@ -10,7 +11,8 @@ mod ports;
 mod proxy;
 pub mod services;
 
-pub use fixed::{fixed_clock, seed, seeded_ids};
+pub use databases::{fresh_database, fresh_postgres, fresh_sqlite};
+pub use fixed::{fixed, fixed_clock, seed, seeded_ids};
 pub use patience::{until, within};
 pub use ports::free_port;
 pub use proxy::Proxy;
