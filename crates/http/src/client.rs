@@ -22,6 +22,9 @@ use tokio::{
 };
 use urr_kernel::{Breaker, BreakerLimits, Clock, Refused};
 
+/// Carries the current trace to the other side.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Wire<C> = legacy::Client<C, Full<Bytes>>;
 
@@ -404,7 +407,11 @@ impl Inner {
             .uri(format!("{}{}", self.name, call.path))
             .body(Full::new(call.body.clone()))
             .map_err(|error| invalid(error.into()))?;
-        request.headers_mut().clone_from(&call.headers);
+        let headers = request.headers_mut();
+        headers.clone_from(&call.headers);
+        if let Some(trace) = urr_telemetry::traceparent().and_then(|trace| trace.parse().ok()) {
+            headers.insert(TRACEPARENT, trace);
+        }
         Ok(request)
     }
 

@@ -12,11 +12,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::{Serialize, de::DeserializeOwned};
 use urr_kernel::{Actor, UserId};
 
-use crate::{Limits, Problem, codes};
-
-/// How many bytes the body of this request may have. The edge decides by path; without an edge the default holds.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BodyBytes(pub(crate) usize);
+use crate::{Problem, codes, edge::body_bytes};
 
 /// A JSON body. Refusals: 415 for another media type, 413 for a large body, 400 for anything that is not the JSON
 /// the handler wants. As an answer it is `application/json`.
@@ -33,8 +29,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
                 "The body must be JSON: set Content-Type to application/json.",
             ));
         }
-        let limit =
-            request.extensions().get().map_or(Limits::default().body_bytes, |BodyBytes(limit)| *limit);
+        let limit = body_bytes(&request);
         parse(&read(request, limit).await?).map(Self)
     }
 }

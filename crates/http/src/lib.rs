@@ -2,14 +2,21 @@
 
 mod client;
 mod codes;
+mod edge;
 mod extract;
 mod limits;
+mod ops;
 mod problem;
+mod server;
+mod stream;
 
 pub use client::{Answer, BadTarget, Call, CallError, Client, ClientLimits, Target};
 pub use codes::{CODES, Code};
+pub use edge::{AccessLog, EdgeParts, edge, named};
 pub use extract::{Caller, Json, Path, Query};
 pub use http::StatusCode;
 pub use limits::Limits;
+pub use ops::ops_routes;
 pub use problem::{PROBLEM_JSON, Problem};
+pub use server::{Peer, Server};
 pub use urr_kernel::RequestId;

@@ -1,0 +1,106 @@
+//! The last look at an answer: every error is a problem with the request id in it, every answer has its headers.
+
+use axum::{
+    body::{Body, HttpBody as _},
+    extract::MatchedPath,
+    response::{IntoResponse as _, Response},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use urr_kernel::RequestId;
+
+use super::{Edge, REQUEST_ID, Seen, UUID_LEN, log::Entry};
+use crate::{Problem, codes, problem::Unsigned};
+
+/// Sent with every answer unless the handler chose its own value, as pages do for the first.
+const HEADERS: [(HeaderName, HeaderValue); 6] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        ),
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
+    (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+    (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
+    // Most answers are about one person; whoever serves something public says so.
+    (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+];
+
+/// One year.
+const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
+
+impl Edge {
+    pub(super) fn finish(&self, seen: &Seen, response: Response) -> Response {
+        let mut response = named_error(&seen.method, response);
+        let unsigned = response.extensions_mut().remove::<Unsigned>();
+        if let Some(unsigned) = &unsigned {
+            sign(&seen.method, unsigned, seen.id, &mut response);
+        }
+        self.headers(seen.id, response.headers_mut());
+
+        let took = self.clock.ticks().saturating_sub(seen.started);
+        let route = seen.route().map(MatchedPath::as_str);
+        self.numbers.count(route, &seen.method, response.status(), took);
+        self.log.write(&Entry {
+            at: seen.started,
+            id: seen.id,
+            method: &seen.method,
+            path: seen.uri.path(),
+            route,
+            status: response.status(),
+            took,
+            code: unsigned.as_ref().map(|problem| &*problem.code),
+            cause: unsigned.as_ref().and_then(|problem| problem.cause.as_deref()),
+        });
+        response
+    }
+
+    fn headers(&self, id: RequestId, headers: &mut HeaderMap) {
+        headers.reserve(HEADERS.len() + 3);
+        for (name, value) in HEADERS {
+            headers.entry(name).or_insert(value);
+        }
+        let mut text = [0; UUID_LEN];
+        let text = id.as_uuid().hyphenated().encode_lower(&mut text);
+        headers.insert(REQUEST_ID, HeaderValue::from_str(text).expect("a UUID is printable"));
+        if self.hsts {
+            headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert(HSTS);
+        }
+        if self.health.is_draining() {
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+}
+
+/// The router may have measured the body before the id was in it, or taken it away for HEAD.
+fn sign(method: &Method, unsigned: &Unsigned, id: RequestId, response: &mut Response) {
+    let body = unsigned.sign(id);
+    response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
+    *response.body_mut() = if method == Method::HEAD { Body::empty() } else { Body::from(body) };
+}
+
+/// The router answers an unknown path or method with nothing but a status; here it gets the body every error has. Asking which
+/// methods there are (OPTIONS) is not an error.
+fn named_error(method: &Method, response: Response) -> Response {
+    let bare = !response.headers().contains_key(header::CONTENT_TYPE) && response.body().is_end_stream();
+    match response.status() {
+        StatusCode::NOT_FOUND if bare => {
+            Problem::of(codes::NOT_FOUND, "There is nothing here.").into_response()
+        }
+        StatusCode::METHOD_NOT_ALLOWED if bare => {
+            let mut named = if method == Method::OPTIONS {
+                let mut options = Response::new(Body::empty());
+                *options.status_mut() = StatusCode::NO_CONTENT;
+                options
+            } else {
+                Problem::of(codes::METHOD_NOT_ALLOWED, "This path does not take this method.").into_response()
+            };
+            if let Some(allowed) = response.headers().get(header::ALLOW) {
+                named.headers_mut().insert(header::ALLOW, allowed.clone());
+            }
+            named
+        }
+        _ => response,
+    }
+}

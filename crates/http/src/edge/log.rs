@@ -1,0 +1,156 @@
+//! The access log. A line per request would cost more than the request, so good ones are sampled and failed ones are written up
+//! to a rate.
+
+use std::{
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    time::Duration,
+};
+
+use http::{Method, StatusCode};
+use urr_kernel::RequestId;
+
+/// Lines about failed requests per second; the rest are counted. An outage must not fill the disk.
+const MAX_ERRORS_PER_SEC: u32 = 100;
+
+/// Characters of a path that are written: enough for every route with its ids.
+const MAX_PATH_LEN: usize = 200;
+
+/// How many lines the access log has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AccessLog {
+    /// One in this many requests is written; 1 writes all, 0 none. Server errors are always written.
+    pub sample: u32,
+}
+
+impl Default for AccessLog {
+    /// One in a hundred.
+    fn default() -> Self {
+        Self { sample: 100 }
+    }
+}
+
+pub(super) struct Log {
+    sample: u32,
+    requests: AtomicU32,
+    second: AtomicU64,
+    errors: AtomicU32,
+}
+
+pub(super) struct Entry<'e> {
+    /// When it arrived, on the clock's ticks.
+    pub(super) at: Duration,
+    pub(super) id: RequestId,
+    pub(super) method: &'e Method,
+    pub(super) path: &'e str,
+    pub(super) route: Option<&'e str>,
+    pub(super) status: StatusCode,
+    pub(super) took: Duration,
+    pub(super) code: Option<&'e str>,
+    pub(super) cause: Option<&'e str>,
+}
+
+impl Log {
+    pub(super) fn new(config: AccessLog) -> Self {
+        Self {
+            sample: config.sample,
+            requests: AtomicU32::new(0),
+            second: AtomicU64::new(0),
+            errors: AtomicU32::new(0),
+        }
+    }
+
+    pub(super) fn write(&self, entry: &Entry<'_>) {
+        if entry.status.is_server_error() {
+            if self.may_write_error(entry.at + entry.took) {
+                entry.write_error();
+            }
+        } else if self.is_sampled() {
+            entry.write_info();
+        }
+    }
+
+    fn is_sampled(&self) -> bool {
+        match self.sample {
+            0 => false,
+            1 => true,
+            one_in => self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(one_in),
+        }
+    }
+
+    fn may_write_error(&self, now: Duration) -> bool {
+        if self.second.swap(now.as_secs(), Ordering::Relaxed) != now.as_secs() {
+            let errors = self.errors.swap(0, Ordering::Relaxed);
+            if let Some(left_out) = errors.checked_sub(MAX_ERRORS_PER_SEC).filter(|left_out| *left_out > 0) {
+                tracing::warn!(left_out, "more requests failed than are written here");
+            }
+        }
+        self.errors.fetch_add(1, Ordering::Relaxed) < MAX_ERRORS_PER_SEC
+    }
+}
+
+macro_rules! line {
+    ($level:ident, $entry:expr, $message:literal) => {
+        tracing::$level!(
+            target: "urr_http::access",
+            request_id = %$entry.id,
+            method = %$entry.method,
+            // Without the query, which may carry what must not be written down.
+            path = short($entry.path),
+            route = $entry.route,
+            status = $entry.status.as_u16(),
+            ms = $entry.took.as_secs_f64() * 1_000.0,
+            code = $entry.code,
+            cause = $entry.cause,
+            $message
+        )
+    };
+}
+
+impl Entry<'_> {
+    /// A 500 is a defect of ours; other server errors are circumstances.
+    fn write_error(&self) {
+        if self.status == StatusCode::INTERNAL_SERVER_ERROR {
+            line!(error, self, "request failed");
+        } else {
+            line!(warn, self, "request failed");
+        }
+    }
+
+    fn write_info(&self) {
+        line!(info, self, "request");
+    }
+}
+
+fn short(path: &str) -> &str {
+    match path.char_indices().nth(MAX_PATH_LEN) {
+        Some((end, _)) => &path[..end],
+        None => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_in_n_is_sampled() {
+        let sampled = |sample| {
+            let log = Log::new(AccessLog { sample });
+            (0..1_000).filter(|_| log.is_sampled()).count()
+        };
+        assert_eq!((sampled(0), sampled(1), sampled(100)), (0, 1_000, 10));
+    }
+
+    #[test]
+    fn errors_are_written_up_to_a_rate_and_again_in_the_next_second() {
+        let log = Log::new(AccessLog { sample: 0 });
+        let written = |at| (0..500).filter(|_| log.may_write_error(Duration::from_secs(at))).count();
+        assert_eq!((written(5), written(5), written(6)), (100, 0, 100));
+    }
+
+    #[test]
+    fn a_long_path_is_cut_between_characters() {
+        assert_eq!(short(&"가".repeat(300)).chars().count(), MAX_PATH_LEN);
+        assert_eq!(short("/api"), "/api");
+    }
+}

@@ -1,0 +1,255 @@
+//! What happens to every request before and after its handler, in one function instead of a stack of layers: a request id, a
+//! place among the requests in progress, limits of size and time, the shape of errors, security headers, numbers and a log line.
+
+mod finish;
+mod log;
+mod numbers;
+mod route;
+
+use std::{
+    convert::Infallible,
+    panic::AssertUnwindSafe,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, HttpBody as _},
+    extract::{MatchedPath, Request},
+    response::{IntoResponse as _, Response},
+};
+use futures_util::FutureExt as _;
+use http::{HeaderMap, HeaderName, Method, Uri};
+use http_body_util::Limited;
+use tokio::time::timeout;
+use tower::Service as _;
+use tracing::{Instrument as _, Span};
+use urr_kernel::{Clock, Ids, RequestId};
+use urr_telemetry::Health;
+
+pub(crate) use self::route::body_bytes;
+pub use self::{log::AccessLog, route::named};
+use self::{log::Log, numbers::Numbers, route::Arrival};
+use crate::{Limits, Problem, codes, extract::too_large};
+
+/// Names the request, in and out.
+pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// A UUID in its hyphenated form; parsers also take shorter and longer ones.
+const UUID_LEN: usize = 36;
+
+/// The caller's trace.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// What a refused client is told to wait: requests take milliseconds, so a second is enough for the crowd to thin.
+const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
+
+/// Probes are answered even when everything else is refused: a busy process must not be killed for being busy.
+const PROBES: &str = "/health/";
+
+/// What the edge needs.
+#[derive(Clone, Debug)]
+pub struct EdgeParts {
+    /// What is accepted.
+    pub limits: Limits,
+    /// Where request ids come from.
+    pub ids: Ids,
+    /// Measures requests.
+    pub clock: Clock,
+    /// How many lines the access log has.
+    pub access_log: AccessLog,
+    /// Once it drains, clients are asked to close their connections.
+    pub health: Health,
+    /// Whether browsers are told to use nothing but TLS from now on. Only for sites that are served by TLS.
+    pub hsts: bool,
+}
+
+/// Puts the edge around a router. Routes get metrics under their own names; routers that another layer wraps in a
+/// fallback pass through [`named`] first.
+pub fn edge(router: Router, parts: EdgeParts) -> Router {
+    let router = if router.has_routes() { named(router) } else { router };
+    let edge = Arc::new(Edge {
+        limits: parts.limits,
+        ids: parts.ids,
+        clock: parts.clock,
+        health: parts.health,
+        hsts: parts.hsts,
+        log: Log::new(parts.access_log),
+        numbers: Numbers::default(),
+        in_flight: AtomicUsize::new(0),
+    });
+    Router::new().fallback_service(tower::service_fn(move |request| {
+        let (edge, router) = (edge.clone(), router.clone());
+        async move { Ok::<_, Infallible>(edge.pass(router, request).await) }
+    }))
+}
+
+struct Edge {
+    limits: Limits,
+    ids: Ids,
+    clock: Clock,
+    health: Health,
+    hsts: bool,
+    log: Log,
+    numbers: Numbers,
+    in_flight: AtomicUsize,
+}
+
+/// What is still known of a request after its handler took it.
+struct Seen {
+    id: RequestId,
+    method: Method,
+    uri: Uri,
+    arrival: Arrival,
+    started: Duration,
+}
+
+impl Seen {
+    fn route(&self) -> Option<&MatchedPath> {
+        self.arrival.route.get()
+    }
+}
+
+impl Edge {
+    async fn pass(&self, router: Router, mut request: Request) -> Response {
+        let id = inbound_id(request.headers()).unwrap_or_else(|| self.ids.next());
+        let limit =
+            if is_auth(request.uri().path()) { self.limits.auth_body_bytes } else { self.limits.body_bytes };
+        let seen = Seen {
+            id,
+            method: request.method().clone(),
+            uri: request.uri().clone(),
+            arrival: Arrival::new(limit),
+            started: self.clock.ticks(),
+        };
+        let span = span(&seen, request.headers());
+        request.extensions_mut().insert(id);
+        request.extensions_mut().insert(seen.arrival.clone());
+        let response = if span.is_disabled() {
+            self.answer(router, request, limit).await
+        } else {
+            self.answer(router, request, limit).instrument(span.clone()).await
+        };
+        let response = self.finish(&seen, response);
+        if !span.is_disabled() {
+            let route = seen.route().map_or("none", MatchedPath::as_str);
+            span.record("otel.name", format!("{} {route}", seen.method));
+            span.record("http.route", route);
+            span.record("http.response.status_code", response.status().as_u16());
+        }
+        response
+    }
+
+    /// The handler's answer, or why there is none.
+    async fn answer(&self, mut router: Router, request: Request, limit: usize) -> Response {
+        let Some(_turn) = self.enter(request.uri().path()) else {
+            return Problem::of(
+                codes::OVERLOADED,
+                "Too many requests are in progress. Please try again in a moment.",
+            )
+            .retry_after(OVERLOAD_PAUSE)
+            .into_response();
+        };
+        let request = match bounded(request, limit) {
+            Ok(request) => request,
+            Err(problem) => return problem.into_response(),
+        };
+        let handler = AssertUnwindSafe(router.call(request)).catch_unwind();
+        match timeout(self.limits.request_time, handler).await {
+            Ok(Ok(Ok(response))) => response,
+            Ok(Ok(Err(impossible))) => match impossible {},
+            Ok(Err(panic)) => {
+                let mut problem = Problem::of(codes::INTERNAL, "The server failed. It has been logged.");
+                problem.cause = Some(format!("panic: {}", panic_message(&*panic)));
+                problem.into_response()
+            }
+            Err(_elapsed) => Problem::of(codes::TIMEOUT, "The request took too long.").into_response(),
+        }
+    }
+
+    /// A place among the requests in progress, given back when it is dropped.
+    fn enter(&self, path: &str) -> Option<Turn<'_>> {
+        let turn = Turn(&self.in_flight);
+        let ahead = self.in_flight.fetch_add(1, Ordering::Relaxed);
+        (ahead < self.limits.max_in_flight || path.starts_with(PROBES)).then_some(turn)
+    }
+}
+
+struct Turn<'e>(&'e AtomicUsize);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The id a proxy or another role gave the request. Anything but a UUID is replaced, so that nobody writes into our logs.
+fn inbound_id(headers: &HeaderMap) -> Option<RequestId> {
+    let text = headers.get(REQUEST_ID)?.to_str().ok()?;
+    if text.len() == UUID_LEN { text.parse().ok() } else { None }
+}
+
+/// Whether the small body limit holds: `/api/auth` and everything below it, with or without the version.
+fn is_auth(path: &str) -> bool {
+    let Some(rest) = path.strip_prefix("/api") else { return false };
+    let rest = rest.strip_prefix("/v1").unwrap_or(rest);
+    rest.strip_prefix("/auth").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Refuses a body that says it is too large before a byte of it is read; one of unknown length is cut off on the way.
+fn bounded(request: Request, limit: usize) -> Result<Request, Problem> {
+    match request.body().size_hint().upper() {
+        Some(length) if length > u64::try_from(limit).unwrap_or(u64::MAX) => Err(too_large(limit)),
+        Some(_) => Ok(request),
+        None => Ok(request.map(|body| Body::new(Limited::new(body, limit)))),
+    }
+}
+
+/// A span of its own only when somebody collects it: at the default log level it costs nothing.
+fn span(seen: &Seen, headers: &HeaderMap) -> Span {
+    let span = tracing::debug_span!(
+        target: "urr_http::request",
+        "request",
+        otel.name = tracing::field::Empty,
+        otel.kind = "server",
+        request_id = %seen.id,
+        http.request.method = %seen.method,
+        http.route = tracing::field::Empty,
+        http.response.status_code = tracing::field::Empty,
+    );
+    if !span.is_disabled()
+        && let Some(Ok(caller)) = headers.get(TRACEPARENT).map(http::HeaderValue::to_str)
+    {
+        urr_telemetry::follow(&span, caller);
+    }
+    span
+}
+
+fn panic_message(panic: &(dyn std::any::Any + Send)) -> &str {
+    if let Some(text) = panic.downcast_ref::<&str>() {
+        text
+    } else if let Some(text) = panic.downcast_ref::<String>() {
+        text
+    } else {
+        "without a message"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_small_limit_holds_for_auth_in_every_version_and_nowhere_else() {
+        for path in ["/api/auth", "/api/auth/login", "/api/v1/auth", "/api/v1/auth/login"] {
+            assert!(is_auth(path), "{path}");
+        }
+        for path in ["/", "/api", "/api/v1", "/api/authors", "/auth/login", "/api/v2/auth", "/api//auth"] {
+            assert!(!is_auth(path), "{path}");
+        }
+    }
+}

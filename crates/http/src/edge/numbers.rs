@@ -1,0 +1,82 @@
+//! Requests by route. Looking a metric up by its labels allocates; the handles are kept instead.
+
+use std::{
+    collections::HashMap,
+    sync::{PoisonError, RwLock},
+    time::Duration,
+};
+
+use http::{Method, StatusCode};
+
+/// Requests that no route took.
+const NO_ROUTE: &str = "none";
+
+/// One entry per route, method and status. Routes are a fixed list, methods eight, statuses the few a route answers with.
+#[derive(Default)]
+pub(super) struct Numbers(RwLock<HashMap<String, Vec<Handles>>>);
+
+#[derive(Clone)]
+struct Handles {
+    method: &'static str,
+    status: StatusCode,
+    requests: metrics::Counter,
+    seconds: metrics::Histogram,
+}
+
+impl Numbers {
+    pub(super) fn count(&self, route: Option<&str>, method: &Method, status: StatusCode, took: Duration) {
+        let (route, method) = (route.unwrap_or(NO_ROUTE), label(method));
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(handles) = known.get(route).and_then(|known| find(known, method, status)) {
+            handles.count(took);
+            return;
+        }
+        drop(known);
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let known = known.entry(route.to_owned()).or_default();
+        if find(known, method, status).is_none() {
+            known.push(Handles::new(route, method, status));
+        }
+        if let Some(handles) = find(known, method, status) {
+            handles.count(took);
+        }
+    }
+}
+
+fn find<'h>(known: &'h [Handles], method: &str, status: StatusCode) -> Option<&'h Handles> {
+    known.iter().find(|handles| handles.status == status && handles.method == method)
+}
+
+/// Any method that we do not serve is "OTHER", because clients can make methods up.
+fn label(method: &Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "PATCH" => "PATCH",
+        "DELETE" => "DELETE",
+        "HEAD" => "HEAD",
+        "OPTIONS" => "OPTIONS",
+        _ => "OTHER",
+    }
+}
+
+impl Handles {
+    fn new(route: &str, method: &'static str, status: StatusCode) -> Self {
+        let route = route.to_owned();
+        let code = status.as_u16().to_string();
+        Self {
+            method,
+            status,
+            requests: metrics::counter!(
+                "urr_http_requests_total", "route" => route.clone(), "method" => method, "status" => code
+            ),
+            seconds: metrics::histogram!("urr_http_request_seconds", "route" => route, "method" => method),
+        }
+    }
+
+    fn count(&self, took: Duration) {
+        self.requests.increment(1);
+        self.seconds.record(took);
+    }
+}

@@ -1,0 +1,264 @@
+//! The listener: HTTP/1.1 with limits on headers, time and connections, and a stop that lets requests finish.
+
+use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+use axum::Router;
+use http::Request;
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::{TcpListener, TcpStream, ToSocketAddrs},
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::Service as _;
+
+use crate::{Limits, stream::Stream};
+
+/// The pause after the system refused a connection for want of file descriptors or memory: time for some to be freed.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Surplus connections that are being told so at the same time; beyond these they are closed without a word.
+const MAX_REFUSALS: usize = 256;
+
+/// How long telling one of them may take.
+const REFUSAL_TIME: Duration = Duration::from_secs(2);
+
+/// The parser's smallest buffer.
+const MIN_BUFFER: usize = 8 * 1024;
+
+/// Headers the parser keeps on the stack; any other number costs an allocation per request.
+const PARSER_HEADERS: usize = 100;
+
+/// What a surplus connection is told, whatever it asks.
+const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
+    content-type: application/problem+json\r\n\
+    content-length: 138\r\n\
+    retry-after: 1\r\n\
+    cache-control: no-store\r\n\
+    connection: close\r\n\
+    \r\n\
+    {\"code\":\"http.overloaded\",\"error\":\"Too many connections are open.\",\
+    \"message\":\"Too many connections are open.\",\"status\":503,\"retryAfter\":1}";
+
+/// Where a connection comes from: the last proxy, or the client itself. In the extensions of every request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer(pub SocketAddr);
+
+/// A socket that listens but serves nobody yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+}
+
+impl Server {
+    /// Takes the address, so that a second process on it is told at once.
+    pub async fn bind(addr: impl ToSocketAddrs) -> io::Result<Self> {
+        Ok(Self { listener: TcpListener::bind(addr).await? })
+    }
+
+    /// The address, with the port the system chose if none was asked for.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Serves until `shutdown`. Then new connections are refused, idle ones closed, and requests in progress have
+    /// [`Limits::drain_time`] to finish.
+    pub async fn serve(self, router: Router, limits: Limits, shutdown: CancellationToken) -> io::Result<()> {
+        let open = Open {
+            router,
+            limits,
+            shutdown,
+            cut: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            places: Arc::new(Semaphore::new(limits.max_connections)),
+            refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
+            connections: metrics::gauge!("urr_http_connections"),
+            refused: metrics::counter!("urr_http_connections_refused_total"),
+        };
+        open.accept(self.listener).await;
+        open.drain().await;
+        Ok(())
+    }
+}
+
+struct Open {
+    router: Router,
+    limits: Limits,
+    shutdown: CancellationToken,
+    /// Ends what is still open when the time to drain is over.
+    cut: CancellationToken,
+    tasks: TaskTracker,
+    places: Arc<Semaphore>,
+    refusals: Arc<Semaphore>,
+    connections: metrics::Gauge,
+    refused: metrics::Counter,
+}
+
+impl Open {
+    /// Takes connections until told to stop. Dropping the listener makes the system refuse new ones.
+    async fn accept(&self, listener: TcpListener) {
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = self.shutdown.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.admit(stream, peer),
+                Err(error) if is_of_one_connection(&error) => {}
+                Err(error) => {
+                    tracing::warn!(%error, "connections cannot be accepted");
+                    tokio::select! {
+                        () = self.shutdown.cancelled() => return,
+                        () = sleep(ACCEPT_PAUSE) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            let connection = Connection {
+                router: self.router.clone(),
+                limits: self.limits,
+                // Its own, because every connection looks at it and a shared one would be a shared lock.
+                shutdown: self.shutdown.child_token(),
+                cut: self.cut.child_token(),
+                peer,
+                _place: place,
+                _counted: Counted::new(self.connections.clone()),
+            };
+            self.tasks.spawn(connection.serve(stream));
+            return;
+        }
+        self.refused.increment(1);
+        if let Ok(turn) = self.refusals.clone().try_acquire_owned() {
+            self.tasks.spawn(timeout(REFUSAL_TIME, refuse(stream, self.limits.write_stall_time, turn)));
+        }
+    }
+
+    async fn drain(&self) {
+        self.tasks.close();
+        if timeout(self.limits.drain_time, self.tasks.wait()).await.is_err() {
+            tracing::warn!(
+                connections = self.tasks.len(),
+                "requests were cut off: they took too long to finish"
+            );
+            self.cut.cancel();
+            self.tasks.wait().await;
+        }
+    }
+}
+
+/// A client that went away before it was accepted says nothing about the next one.
+fn is_of_one_connection(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionRefused | io::ErrorKind::ConnectionReset
+    )
+}
+
+async fn refuse(stream: TcpStream, stall: Duration, _turn: OwnedSemaphorePermit) {
+    let mut stream = Stream::new(stream, stall);
+    // Whether it hears us is its own matter.
+    let _gone = stream.write_all(REFUSAL).await;
+    let _gone = stream.shutdown().await;
+}
+
+struct Connection {
+    router: Router,
+    limits: Limits,
+    shutdown: CancellationToken,
+    cut: CancellationToken,
+    peer: SocketAddr,
+    _place: OwnedSemaphorePermit,
+    _counted: Counted,
+}
+
+impl Connection {
+    async fn serve(self, stream: TcpStream) {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "a connection was gone before it began");
+            return;
+        }
+        let io = TokioIo::new(Stream::new(stream, self.limits.write_stall_time));
+        let (router, peer) = (self.router, self.peer);
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(Peer(peer));
+            let mut router = router.clone();
+            async move { Ok::<_, Infallible>(router.call(request).await.unwrap_or_else(|error| match error {})) }
+        });
+        let mut connection = pin!(parser(&self.limits).serve_connection(io, service));
+        let ended = tokio::select! {
+            biased;
+            ended = connection.as_mut() => ended,
+            () = self.shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                tokio::select! {
+                    ended = connection.as_mut() => ended,
+                    () = self.cut.cancelled() => Ok(()),
+                }
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(error = urr_telemetry::chain(&error), peer = %self.peer, "a connection ended early");
+        }
+    }
+}
+
+fn parser(limits: &Limits) -> http1::Builder {
+    let mut parser = http1::Builder::new();
+    parser
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.header_read_time)
+        .max_header_size(limits.header_bytes)
+        .max_buf_size(limits.header_bytes.max(MIN_BUFFER));
+    if limits.headers != PARSER_HEADERS {
+        parser.max_headers(limits.headers);
+    }
+    parser
+}
+
+/// One in the gauge of open connections for as long as it lives.
+struct Counted(metrics::Gauge);
+
+impl Counted {
+    fn new(gauge: metrics::Gauge) -> Self {
+        gauge.increment(1);
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.decrement(1);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_canned_refusal_is_framed_as_it_says() {
+        let text = std::str::from_utf8(REFUSAL).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(
+            head.contains(&format!("content-length: {}", body.len())),
+            "the body has {} bytes",
+            body.len()
+        );
+        assert_eq!(serde_json::from_str::<serde_json::Value>(body).unwrap()["code"], "http.overloaded");
+    }
+
+    #[test]
+    fn running_out_of_descriptors_is_not_the_fault_of_one_connection() {
+        const EMFILE: i32 = 24;
+        assert!(!is_of_one_connection(&io::Error::from_raw_os_error(EMFILE)));
+        assert!(is_of_one_connection(&io::ErrorKind::ConnectionAborted.into()));
+    }
+}
