@@ -2,6 +2,7 @@
 //! compiler does not know.
 
 mod ambient;
+mod command;
 mod services;
 mod tidy;
 

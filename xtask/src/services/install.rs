@@ -1,20 +1,11 @@
 //! Installs what a service needs: with apt as root, otherwise by saying what to install.
 
-use std::{
-    env,
-    path::PathBuf,
-    process::{Command, Stdio},
-};
+use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-use super::{Service, postgres, process};
-
-/// Where the program is, if it is installed.
-pub(crate) fn find(program: &str) -> Option<PathBuf> {
-    let path = crate::ambient::variable("PATH")?;
-    env::split_paths(&path).map(|dir| dir.join(program)).find(|candidate| candidate.is_file())
-}
+use super::{Service, postgres};
+use crate::command::{find, output};
 
 /// The Debian packages a service still needs on this machine.
 fn packages(service: Service) -> Vec<&'static str> {
@@ -57,7 +48,7 @@ fn apt_install(packages: &[&str]) -> Result<()> {
     if find("apt-get").is_none() {
         bail!("this machine has no apt-get; install the like of `{install}`");
     }
-    if process::output(Command::new("id").arg("-u"))?.trim() != "0" {
+    if output(Command::new("id").arg("-u"))?.trim() != "0" {
         bail!("run `sudo {install}`");
     }
     let apt = |words: &[&str]| {
@@ -68,7 +59,7 @@ fn apt_install(packages: &[&str]) -> Result<()> {
             .env("RUNLEVEL", "1")
             .stdin(Stdio::null())
             .args(words);
-        process::output(&mut command).map(drop)
+        output(&mut command).map(drop)
     };
     let mut words = vec!["install", "-y", "--no-install-recommends"];
     words.extend(packages);

@@ -12,11 +12,13 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 
 use super::{
-    install::find,
     ports::free_port,
     process::{self, Process},
 };
-use crate::ambient;
+use crate::{
+    ambient,
+    command::{find, output},
+};
 
 const VERSION: &str = "4.3.1";
 /// The Scala version is part of the broker's name on Maven Central.
@@ -50,7 +52,7 @@ pub(crate) fn start(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
 
     let mut format = jvm();
     format.args(["kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c"]).arg(&configuration);
-    process::output(&mut format)?;
+    output(&mut format)?;
     running.push(Process::spawn(jvm().arg("kafka.Kafka").arg(&configuration), &log, "KILL")?);
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     process::wait(running, &log, || answers(address).is_ok())?;
@@ -143,7 +145,7 @@ fn jars() -> Result<PathBuf> {
     let mut fetch = Command::new(find("mvn").context("Maven's mvn is not installed")?);
     fetch.args(["--quiet", "--batch-mode", "dependency:copy-dependencies", "-DincludeScope=runtime"]);
     fetch.arg("--file").arg(&pom).arg(format!("-DoutputDirectory={}", partial.join("jars").display()));
-    let fetched = process::output(&mut fetch).context("cannot fetch Kafka's jars");
+    let fetched = output(&mut fetch).context("cannot fetch Kafka's jars");
     let kept = fetched.and_then(|_| match fs::rename(partial.join("jars"), &ready) {
         // Another run may have been quicker; its jars are as good.
         Err(error) if !ready.exists() => Err(error.into()),

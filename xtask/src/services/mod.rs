@@ -24,7 +24,6 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::ambient::{self, Stopwatch};
 use process::Process;
-pub(crate) use process::output;
 use set::{Lock, Set, left_running};
 
 /// One thing the tests can ask for.
@@ -168,8 +167,10 @@ fn run(wanted: &Wanted, command: &[&str]) -> Result<ExitCode> {
         set.stop_keeping_logs();
     }
     reaper.dismiss()?;
-    // Once more where it is seen: below all that the command printed.
-    tell(&skipped);
+    if status.is_ok() {
+        // Once more where it is seen: below all that the command printed.
+        tell(&skipped);
+    }
     let code = status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     Ok(ExitCode::from(code))
 }

@@ -13,6 +13,7 @@ use super::{
     ports::free_port,
     process::{self, Process},
 };
+use crate::command::{find, output};
 
 /// The test binaries of a workspace run at once and each test has pools of its own.
 const MAX_CONNECTIONS: u32 = 300;
@@ -27,10 +28,7 @@ pub(crate) fn binaries() -> Option<PathBuf> {
         .filter(|(_, bin)| bin.join("initdb").exists())
         .collect();
     versions.sort();
-    versions
-        .pop()
-        .map(|(_, bin)| bin)
-        .or_else(|| Some(super::install::find("initdb")?.parent()?.to_path_buf()))
+    versions.pop().map(|(_, bin)| bin).or_else(|| Some(find("initdb")?.parent()?.to_path_buf()))
 }
 
 pub(crate) fn start(dir: &Path, durable: bool, running: &mut Vec<Process>) -> Result<String> {
@@ -53,7 +51,7 @@ pub(crate) fn start(dir: &Path, durable: bool, running: &mut Vec<Process>) -> Re
         "--locale=C",
         "--no-sync",
     ]);
-    process::output(&mut init)?;
+    output(&mut init)?;
 
     let mut server = owner.command(&bin.join("postgres"), dir);
     server.arg("-D").arg(&data);

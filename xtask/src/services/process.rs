@@ -11,7 +11,7 @@ use std::{
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 
-use crate::ambient::Stopwatch;
+use crate::{ambient::Stopwatch, command::last_lines};
 
 /// How long a server may take to answer for the first time: Kafka on two busy cores needs about 15 s.
 pub(crate) const START_LIMIT: Duration = Duration::from_mins(2);
@@ -103,29 +103,11 @@ pub(crate) fn wait(processes: &[Process], log: &Path, mut ready: impl FnMut() ->
     Ok(())
 }
 
-/// Runs a command that ends by itself, and answers what it printed.
-pub(crate) fn output(command: &mut Command) -> Result<String> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
-    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        bail!("{name} failed ({}): {}", output.status, last_lines(&format!("{printed}\n{said}")));
-    }
-    Ok(printed)
-}
-
 fn end_of(log: &Path) -> String {
     match fs::read_to_string(log) {
         Ok(text) => format!("the end of {}: {}", log.display(), last_lines(&text)),
         Err(error) => format!("{} cannot be read: {error}", log.display()),
     }
-}
-
-fn last_lines(text: &str) -> String {
-    const LINES: usize = 6;
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    lines[lines.len().saturating_sub(LINES)..].join(" | ")
 }
 
 /// When the process began, in clock ticks since boot, and its state letter.

@@ -9,10 +9,10 @@ use std::{
 use anyhow::{Context as _, Result};
 
 use super::{
-    install::find,
     ports::free_port,
     process::{self, Process},
 };
+use crate::command::{find, output};
 
 /// Three primaries and a replica for each.
 const CLUSTER_NODES: usize = 6;
@@ -40,7 +40,7 @@ pub(crate) fn start_cluster(dir: &Path, running: &mut Vec<Process>) -> Result<St
     let mut create = Command::new(find("redis-cli").context("redis-cli is not installed")?);
     create.args(["--cluster", "create"]).args(nodes.iter().map(|port| format!("127.0.0.1:{port}")));
     create.args(["--cluster-replicas", "1", "--cluster-yes"]);
-    process::output(&mut create)?;
+    output(&mut create)?;
 
     let log = dir.join("redis-cluster-0.log");
     process::wait(running, &log, || nodes.iter().all(|port| is_settled(*port)))?;

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::{Finding, tree::Tree};
-use crate::{ambient, services};
+use crate::{ambient, command::output};
 
 /// The crates that every domain may stand on: layers 0 and 1, and the contracts.
 const GROUND: &[&str] =
@@ -82,7 +82,7 @@ fn ours(name: &str) -> Option<&str> {
 pub(super) fn packages() -> Result<Vec<Package>> {
     let mut cargo = Command::new(ambient::variable("CARGO").unwrap_or_else(|| "cargo".to_owned()));
     cargo.current_dir(ambient::root()).args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
-    let metadata: Value = serde_json::from_str(&services::output(&mut cargo)?)?;
+    let metadata: Value = serde_json::from_str(&output(&mut cargo)?)?;
     parse(&metadata).context("cargo metadata has changed its form")
 }
 

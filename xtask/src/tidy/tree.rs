@@ -4,7 +4,7 @@ use std::{fs, process::Command};
 
 use anyhow::{Context as _, Result};
 
-use crate::{ambient, services};
+use crate::{ambient, command::output};
 
 /// One text file; the path is relative to the top and written with `/`.
 pub(super) struct SourceFile {
@@ -22,7 +22,7 @@ impl Tree {
         let root = ambient::root();
         let mut list = Command::new("git");
         list.current_dir(&root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-        let listed = services::output(&mut list).context("the rules look at the files git knows")?;
+        let listed = output(&mut list).context("the rules look at the files git knows")?;
         let files = listed
             .split_terminator('\0')
             // A file may be listed and deleted but not yet committed so; pictures and the like are not text.

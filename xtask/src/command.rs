@@ -1,0 +1,55 @@
+//! Commands that run to their end.
+
+use std::{
+    env,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use anyhow::{Context as _, Result, bail};
+
+use crate::ambient;
+
+/// Where the program is, if it is installed.
+pub(crate) fn find(program: &str) -> Option<PathBuf> {
+    let path = ambient::variable("PATH")?;
+    env::split_paths(&path).map(|dir| dir.join(program)).find(|candidate| candidate.is_file())
+}
+
+/// Runs a command that ends by itself, and answers what it printed.
+pub(crate) fn output(command: &mut Command) -> Result<String> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
+    let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        bail!("{name} failed ({}): {}", output.status, last_lines(&format!("{printed}\n{said}")));
+    }
+    Ok(printed)
+}
+
+/// As much of a long output as fits a message.
+pub(crate) fn last_lines(text: &str) -> String {
+    const LINES: usize = 6;
+    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    lines[lines.len().saturating_sub(LINES)..].join(" | ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_fails_is_an_error_with_what_it_said() {
+        assert_eq!(output(Command::new("echo").arg("yes")).unwrap(), "yes\n");
+        let error =
+            output(Command::new("sh").args(["-c", "echo disk full >&2; exit 3"])).unwrap_err().to_string();
+        assert!(error.contains("disk full"), "{error}");
+    }
+
+    #[test]
+    fn a_program_is_found_where_the_path_leads() {
+        assert!(find("sh").is_some());
+        assert!(find("no-such-program").is_none());
+    }
+}
