@@ -1,1 +1,50 @@
-//! Events, sale windows, halls and their seats.
+//! Events, their sale windows, and the halls whose seats are sold.
+//!
+//! [`build`] makes the service from its parts; [`routes`] serves it to browsers; [`consumers`] listen to other domains.
+//! The catalog says what is on sale, when and for how much. Who holds which seat is the business of tickets; the catalog
+//! only shows the counts that the bus tells it.
+
+pub mod demo;
+mod events;
+mod halls;
+mod places;
+mod service;
+mod trouble;
+
+use std::sync::Arc;
+
+use axum::Router;
+use urr_bus::Consumer;
+use urr_db::{Domain, Migration, Sql};
+
+pub use service::{Parts, Service};
+
+/// The domain's tables.
+pub static DOMAIN: Domain = Domain {
+    name: "catalog",
+    migrations: &[Migration {
+        name: "0001_events",
+        sqlite: include_str!("../migrations/sqlite/0001_events.sql"),
+        postgres: include_str!("../migrations/postgres/0001_events.sql"),
+    }],
+};
+
+/// Every statement the domain can run; a test prepares them on both engines.
+pub fn statements() -> Vec<&'static Sql> {
+    [events::store::STATEMENTS, halls::store::STATEMENTS, places::store::STATEMENTS].concat()
+}
+
+/// Makes the service. Its database must be migrated.
+pub fn build(parts: Parts) -> Arc<Service> {
+    Arc::new(Service::new(parts))
+}
+
+/// The public routes.
+pub fn routes(service: &Arc<Service>) -> Router {
+    events::routes::routes().merge(halls::routes::routes()).with_state(service::Api(Arc::clone(service)))
+}
+
+/// What listens to other domains.
+pub fn consumers(service: &Arc<Service>) -> Vec<Arc<dyn Consumer>> {
+    vec![Arc::new(places::Places::new(service.db.clone()))]
+}

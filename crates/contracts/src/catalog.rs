@@ -57,6 +57,7 @@ pub struct SaleOf {
 }
 
 /// The rules of one event's sale.
+#[expect(clippy::struct_field_names, reason = "its times have the same names in every request and answer")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sale {
     /// Which event.

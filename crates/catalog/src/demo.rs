@@ -1,0 +1,218 @@
+//! Something to look at on first start: halls with events on sale, soon on sale, and over.
+//!
+//! Every artist, title and hall here is made up. Times follow from the clock, ids are fixed, and nothing is added to a
+//! catalog that has an event already.
+
+use std::time::Duration;
+
+use urr_contracts::catalog::{CreateEvent, Error, NewTicketType};
+use urr_db::{Tx, transaction};
+use urr_kernel::{EventId, Krw, LayoutId, Timestamp};
+use urr_rpc::Ctx;
+
+use crate::{
+    events::{self, store, store::NewEvent},
+    service::Service,
+    trouble::Trouble,
+};
+
+/// Adds the demo events, all or none. `false`: the catalog has events already.
+pub async fn seed(service: &Service) -> Result<bool, Error> {
+    let ctx = Ctx::system(&service.ids, &service.clock);
+    fill(service).await.map_err(|trouble| trouble.reveal(&ctx, "demo"))
+}
+
+async fn fill(service: &Service) -> Result<bool, Trouble> {
+    if service.db.read("catalog.any", async |tx: &mut Tx<'_>| Ok::<_, Trouble>(store::any(tx).await?)).await?
+    {
+        return Ok(false);
+    }
+    let mut plans: Vec<NewEvent> = Vec::new();
+    for (number, event) in (1..).zip(demo_events(service.clock.now())) {
+        plans.push(events::plan(service, event_id(number), event).await?);
+    }
+    let filled = transaction!(service.db, "catalog.demo", async |tx: &mut Tx<'_>| {
+        for plan in &plans {
+            store::insert(tx, plan).await?;
+        }
+        Ok::<_, Trouble>(())
+    });
+    match filled {
+        Ok(()) => Ok(true),
+        // Another process filled the same catalog at the same moment.
+        Err(Trouble::Db(error)) if error.is_unique_violation() => Ok(false),
+        Err(trouble) => Err(trouble),
+    }
+}
+
+/// Fixed ids, so that two processes that start together cannot both fill the catalog.
+fn event_id(number: u32) -> EventId {
+    fixed(&format!("00000000-0000-7000-8000-0000000001{number:02}"))
+}
+
+/// The halls of the first migration.
+fn hall(number: u32) -> LayoutId {
+    fixed(&format!("00000000-0000-7000-8000-0000000000{number:02}"))
+}
+
+fn fixed<T: std::str::FromStr>(id: &str) -> T {
+    id.parse().unwrap_or_else(|_| unreachable!("a fixed id is well-formed"))
+}
+
+const HOUR: Duration = Duration::from_secs(60 * 60);
+const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
+/// Korea is nine hours ahead of UTC all year.
+const KOREA_MICROS: i64 = 9 * 60 * 60 * 1_000_000;
+
+/// The time of day in Korea, `days` from today.
+fn korea(now: Timestamp, days: i64, hour: i64, minute: i64) -> Timestamp {
+    let today = (now.as_micros() + KOREA_MICROS).div_euclid(DAY_MICROS) + days;
+    Timestamp::from_micros(today * DAY_MICROS - KOREA_MICROS + (hour * 60 + minute) * 60 * 1_000_000)
+}
+
+/// The full hour after the next, so that a visitor can watch the countdown end.
+fn soon(now: Timestamp) -> Timestamp {
+    let hour = 60 * 60 * 1_000_000;
+    Timestamp::from_micros((now.as_micros().div_euclid(hour) + 1) * hour).after(HOUR)
+}
+
+fn demo_events(now: Timestamp) -> Vec<CreateEvent> {
+    let at = |days, hour, minute| korea(now, days, hour, minute);
+    vec![
+        CreateEvent {
+            layout: Some(hall(1)),
+            ..event(
+                "구름공방 소극장 콘서트 〈느린 오후〉",
+                "구름공방",
+                ("모퉁이 소극장", "서울특별시 마포구 가온길 12"),
+                "손으로 만든 악기로 들려주는 아홉 곡.\nCloud Workshop: A Slow Afternoon",
+                [at(-5, 10, 0), at(13, 23, 59), at(14, 19, 0)],
+            )
+        },
+        CreateEvent {
+            layout: Some(hall(2)),
+            ..event(
+                "은하수제비 3집 발매 기념 콘서트 〈궤도〉",
+                "은하수제비",
+                ("한빛나루 대극장", "서울특별시 영등포구 나루터로 301"),
+                "새 앨범 전곡을 스무 명의 현악과 함께 처음으로.\nGalaxy Dumplings: Orbit",
+                [at(-3, 10, 0), at(29, 23, 59), at(30, 19, 30)],
+            )
+        },
+        CreateEvent {
+            ticket_types: standing_tickets(),
+            ..event(
+                "네온까치 스탠딩 라이브 〈막차까지〉",
+                "네온까치",
+                ("차고지 라이브홀", "서울특별시 성동구 종점길 7"),
+                "전석 스탠딩. 막차가 떠날 때까지 멈추지 않습니다.\nNeon Magpie: Until the Last Train",
+                [at(-1, 10, 0), at(17, 23, 59), at(18, 20, 0)],
+            )
+        },
+        CreateEvent {
+            layout: Some(hall(3)),
+            ..event(
+                "파도상점 전국투어 〈만조〉 - 서울",
+                "파도상점",
+                ("물마루 체육관", "서울특별시 송파구 너울로 88"),
+                "여섯 도시를 도는 투어의 첫날.\nWave Store: High Tide",
+                [soon(now), at(34, 18, 0), at(35, 18, 0)],
+            )
+        },
+        CreateEvent {
+            layout: Some(hall(2)),
+            ..event(
+                "열두시의 온실 단독 공연 〈밤에 피는〉",
+                "열두시의 온실",
+                ("한빛나루 대극장", "서울특별시 영등포구 나루터로 301"),
+                "자정에만 열리는 온실을 무대로 옮겼습니다.\nGreenhouse at Twelve: Blooming by Night",
+                [at(7, 20, 0), at(44, 18, 0), at(45, 19, 0)],
+            )
+        },
+        CreateEvent {
+            layout: Some(hall(1)),
+            ..event(
+                "도토리극단 가족 음악극 〈숲속 시계탑〉",
+                "도토리극단",
+                ("모퉁이 소극장", "서울특별시 마포구 가온길 12"),
+                "다섯 살부터 함께 보는 음악극.\nAcorn Company: The Clock Tower in the Woods",
+                [at(-40, 10, 0), at(-4, 23, 59), at(-3, 15, 0)],
+            )
+        },
+    ]
+}
+
+fn event(
+    title: &str,
+    artist: &str,
+    (venue, address): (&str, &str),
+    description: &str,
+    [sale_start_at, sale_end_at, event_at]: [Timestamp; 3],
+) -> CreateEvent {
+    CreateEvent {
+        title: title.to_owned(),
+        description: Some(description.to_owned()),
+        venue: venue.to_owned(),
+        address: Some(address.to_owned()),
+        artist_name: Some(artist.to_owned()),
+        event_at,
+        sale_start_at,
+        sale_end_at,
+        poster_image_url: None,
+        layout: None,
+        ticket_types: Vec::new(),
+        max_seats_per_reservation: None,
+        max_seats_per_user: None,
+    }
+}
+
+fn standing_tickets() -> Vec<NewTicketType> {
+    let tickets = [
+        ("스탠딩", 88_000, 500, "무대 앞 스탠딩 구역"),
+        ("얼리버드", 69_000, 100, "먼저 오는 백 명을 위한 스탠딩"),
+        ("발코니", 99_000, 60, "2층 발코니 스탠딩"),
+    ];
+    tickets.into_iter().map(ticket_type).collect()
+}
+
+fn ticket_type((name, won, total_quantity, description): (&str, i64, u32, &str)) -> NewTicketType {
+    NewTicketType {
+        name: name.to_owned(),
+        price: Krw::new(won).unwrap_or_else(|_| unreachable!("a fixed price is within the range")),
+        total_quantity,
+        description: description.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_contracts::catalog::EventStatus;
+
+    use super::*;
+    use crate::events::rules;
+
+    #[test]
+    fn at_any_hour_of_the_day_the_demo_has_events_of_every_sort() {
+        let midnight: Timestamp = "2026-03-01T00:00:00+09:00".parse().unwrap();
+        for minutes in 0..24 * 60 {
+            let now = midnight.after(Duration::from_secs(minutes * 60 + 1));
+            let status =
+                |event: &CreateEvent| rules::status(None, event.sale_start_at, event.sale_end_at, now);
+            let events = demo_events(now);
+            let statuses: Vec<_> = events.iter().map(status).collect();
+            use EventStatus::{Ended, OnSale, Upcoming};
+            assert_eq!(statuses, [OnSale, OnSale, OnSale, Upcoming, Upcoming, Ended], "at {now}");
+            for event in events {
+                rules::draft(event).unwrap();
+            }
+        }
+    }
+
+    #[test]
+    fn times_of_day_are_those_of_korea() {
+        let now: Timestamp = "2026-03-01T23:30:00Z".parse().unwrap();
+        assert_eq!(korea(now, 0, 19, 30), "2026-03-02T19:30:00+09:00".parse().unwrap());
+        assert_eq!(korea(now, -1, 0, 0), "2026-03-01T00:00:00+09:00".parse().unwrap());
+        assert_eq!(soon(now), "2026-03-02T01:00:00Z".parse().unwrap());
+    }
+}

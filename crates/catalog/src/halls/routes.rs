@@ -1,0 +1,46 @@
+//! Halls over HTTP. No rules, no SQL.
+
+use axum::{Router, extract::State, routing::get};
+use serde::Serialize;
+use urr_contracts::catalog::{Catalog, Layout, ListLayouts, Section};
+use urr_http::{Caller, Json, Problem};
+use urr_kernel::LayoutId;
+use urr_rpc::{Ctx, problem};
+
+use crate::service::Api;
+
+pub(crate) fn routes() -> Router<Api> {
+    Router::new().route("/api/admin/seat-layouts", get(list))
+}
+
+async fn list(State(Api(catalog)): State<Api>, ctx: Ctx, caller: Caller) -> Result<Json<ListBody>, Problem> {
+    caller.admin()?;
+    let found = catalog.layouts(&ctx, ListLayouts {}).await.map_err(|error| problem(&error))?;
+    Ok(Json(ListBody { layouts: found.layouts.into_iter().map(LayoutRow::from).collect() }))
+}
+
+#[derive(Serialize)]
+struct ListBody {
+    layouts: Vec<LayoutRow>,
+}
+
+#[derive(Serialize)]
+struct LayoutRow {
+    id: LayoutId,
+    name: String,
+    description: String,
+    total_seats: u32,
+    layout_config: LayoutConfig,
+}
+
+#[derive(Serialize)]
+struct LayoutConfig {
+    sections: Vec<Section>,
+}
+
+impl From<Layout> for LayoutRow {
+    fn from(layout: Layout) -> Self {
+        let Layout { id, name, description, total_seats, sections } = layout;
+        Self { id, name, description, total_seats, layout_config: LayoutConfig { sections } }
+    }
+}

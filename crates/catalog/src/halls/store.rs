@@ -1,0 +1,137 @@
+//! Statements and rows of halls and seats; nothing else.
+
+use serde::Serialize;
+use urr_contracts::catalog::{Layout, Seat, Section};
+use urr_db::{Error, Row, Tx, statements};
+use urr_kernel::{EventId, LayoutId, Scalar, SeatId, Value, WrongValue};
+
+/// Seats per statement. At about 100 bytes of JSON each a statement stays near 100 kB, and the largest hall takes a
+/// hundred statements instead of 100,000 round trips.
+const SEATS_PER_INSERT: usize = 1_000;
+
+statements! {
+    /// The blocks of one hall.
+    SECTIONS = "select sections from layouts where id = $1";
+
+    /// The halls an event can be made for.
+    LAYOUTS = "select id, name, description, sections from layouts order by name limit $1";
+
+    /// Makes many seats of one event from one document. The engines differ in how they take a JSON array apart, and a
+    /// UUID is sixteen bytes on SQLite.
+    INSERT_SEATS =
+        sqlite "
+        insert into seats (event_id, id, ordinal, section, grade, row_number, seat_number, label, price_krw)
+        select $1, unhex(value ->> 0), value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5, value ->> 6,
+               value ->> 7
+          from json_each($2)"
+        postgres "
+        insert into seats (event_id, id, ordinal, section, grade, row_number, seat_number, label, price_krw)
+        select $1, (value ->> 0)::uuid, (value ->> 1)::bigint, value ->> 2, value ->> 3, (value ->> 4)::bigint,
+               (value ->> 5)::bigint, value ->> 6, (value ->> 7)::bigint
+          from jsonb_array_elements($2) as seat (value)";
+
+    /// A page of an event's seats, along the primary key.
+    SEATS = "
+        select id, section, grade, row_number, seat_number, label, price_krw from seats
+         where event_id = $1 and ordinal >= $2 order by ordinal limit $3";
+
+    /// The event a seat belongs to.
+    EVENT_OF_SEAT = "select event_id from seats where id = $1";
+}
+
+/// The blocks of a hall, if there is such a hall.
+pub(crate) async fn sections(tx: &mut Tx<'_>, layout: LayoutId) -> Result<Option<Vec<Section>>, Error> {
+    let sections = tx.optional(&SECTIONS, &[&layout], |row| row.get::<Sections>(0)).await?;
+    Ok(sections.map(|sections| sections.0))
+}
+
+/// A hall as it is stored: what it adds up to is not.
+pub(crate) struct StoredLayout {
+    pub(crate) id: LayoutId,
+    pub(crate) name: String,
+    pub(crate) description: String,
+    pub(crate) sections: Vec<Section>,
+}
+
+impl StoredLayout {
+    pub(crate) fn with_total(self, total_seats: u32) -> Layout {
+        let Self { id, name, description, sections } = self;
+        Layout { id, name, description, total_seats, sections }
+    }
+}
+
+/// The first `limit` halls by name.
+pub(crate) async fn layouts(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<StoredLayout>, Error> {
+    tx.all(&LAYOUTS, &[&limit], |row| {
+        Ok(StoredLayout {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            description: row.get(2)?,
+            sections: row.get::<Sections>(3)?.0,
+        })
+    })
+    .await
+}
+
+/// Makes every seat of an event, in the order given.
+pub(crate) async fn insert_seats(tx: &mut Tx<'_>, event: EventId, seats: &[Seat]) -> Result<(), Error> {
+    for (chunk, part) in seats.chunks(SEATS_PER_INSERT).enumerate() {
+        let rows: Vec<_> = (chunk * SEATS_PER_INSERT..).zip(part).map(row_of).collect();
+        tx.execute(&INSERT_SEATS, &[&event, &json(&rows)]).await?;
+        // SQLite works inside the poll: without this a large hall would keep the thread for half a second.
+        tokio::task::yield_now().await;
+    }
+    Ok(())
+}
+
+type SeatRow<'s> = (String, usize, &'s str, &'s str, u32, u32, &'s str, i64);
+
+fn row_of((ordinal, seat): (usize, &Seat)) -> SeatRow<'_> {
+    let Seat { id, section, grade, row, number, label, price } = seat;
+    (id.as_uuid().simple().to_string(), ordinal, section, grade, *row, *number, label, price.won())
+}
+
+/// At most `limit` seats of an event from place `from` on.
+pub(crate) async fn seats(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    from: u32,
+    limit: u32,
+) -> Result<Vec<Seat>, Error> {
+    tx.all(&SEATS, &[&event, &from, &limit], seat).await
+}
+
+fn seat(row: &Row<'_>) -> Result<Seat, Error> {
+    Ok(Seat {
+        id: row.get(0)?,
+        section: row.get(1)?,
+        grade: row.get(2)?,
+        row: row.get(3)?,
+        number: row.get(4)?,
+        label: row.get(5)?,
+        price: row.get(6)?,
+    })
+}
+
+/// The event a seat belongs to, if the seat exists.
+pub(crate) async fn event_of(tx: &mut Tx<'_>, seat: SeatId) -> Result<Option<EventId>, Error> {
+    tx.optional(&EVENT_OF_SEAT, &[&seat], |row| row.get(0)).await
+}
+
+/// The document in `layouts.sections`.
+struct Sections(Vec<Section>);
+
+impl Scalar for Sections {
+    fn to_value(&self) -> Value<'_> {
+        Value::Json(json(&self.0).into())
+    }
+
+    fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
+        let text = String::from_value(value)?;
+        serde_json::from_str(&text).map(Self).map_err(|_| WrongValue { wanted: "the sections of a hall" })
+    }
+}
+
+fn json<T: Serialize>(rows: &[T]) -> String {
+    serde_json::to_string(rows).expect("rows are plain data and always serialise")
+}

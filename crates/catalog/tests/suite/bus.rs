@@ -1,0 +1,160 @@
+//! What the catalog hears from tickets.
+
+use std::time::Duration;
+
+use urr_bus::{Bus, Limits, Message, Source};
+use urr_contracts::{
+    messages::Envelope,
+    tickets::{CancelReason, RESERVATION_EVENTS, ReservationFact},
+};
+use urr_db::{
+    Db, Domain, Tx, dead_letters, offsets,
+    outbox::{self, Position},
+};
+use urr_jobs::Tasks;
+use urr_kernel::{EventId, Krw};
+use urr_testkit::until;
+
+use crate::world::World;
+
+/// Stands for tickets: all that matters here is its outbox.
+static TICKETS: Domain = Domain { name: "tickets", migrations: &[] };
+
+const GROUP: &str = "catalog-service-group";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The other domain's outbox, on SQLite whatever the catalog runs on: the bus does not care.
+struct Tickets {
+    db: Db,
+    _dir: tempfile::TempDir,
+}
+
+impl Tickets {
+    async fn new() -> Self {
+        let (dir, db) = urr_testkit::fresh_sqlite(&TICKETS).await;
+        Self { db, _dir: dir }
+    }
+
+    async fn publish(&self, world: &World, kind: &str, payload: String) {
+        let (id, key) = (world.ids.next(), world.ids.next::<EventId>().to_string());
+        let (topic, kind, at) = (RESERVATION_EVENTS.to_owned(), kind.to_owned(), world.clock.now());
+        let message = Message { id, topic, key, kind, payload, at };
+        let done: Result<(), urr_db::Error> =
+            self.db.write("test.publish", async |tx: &mut Tx<'_>| outbox::append(tx, &message).await).await;
+        done.unwrap();
+    }
+
+    async fn tell(&self, world: &World, fact: ReservationFact) {
+        let kind = fact.kind();
+        let envelope =
+            Envelope { message_id: world.ids.next(), saga_id: None, timestamp: world.clock.now(), fact };
+        self.publish(world, kind, serde_json::to_string(&envelope).unwrap()).await;
+    }
+
+    /// Where the newest message stands.
+    async fn end(&self) -> Position {
+        let read: Result<_, urr_db::Error> = self
+            .db
+            .read("test.end", async |tx: &mut Tx<'_>| outbox::read_after(tx, Position::START, 1_000).await)
+            .await;
+        read.unwrap().last().unwrap().0
+    }
+
+    /// Lets the bus carry messages until the group has passed the newest one.
+    async fn deliver(&self, world: &World) {
+        let end = self.end().await;
+        let tasks = Tasks::new();
+        let limits = Limits { retries: [Duration::from_millis(1); 3], ..Limits::default() };
+        let sources = vec![Source { domain: "tickets", db: self.db.clone() }];
+        let consumers = urr_catalog::consumers(&world.service);
+        Bus::in_process(limits).start(sources, consumers, &tasks, &world.clock).unwrap();
+        until(PATIENCE, async || offset(world).await.is_some_and(|at| at >= end)).await;
+        tasks.shutdown(PATIENCE).await.unwrap();
+    }
+}
+
+async fn offset(world: &World) -> Option<Position> {
+    let read: Result<_, urr_db::Error> =
+        world.db.read("test.offset", async |tx: &mut Tx<'_>| offsets::load(tx, GROUP, "tickets").await).await;
+    read.unwrap()
+}
+
+fn created(world: &World, event_id: EventId, seat_count: u32) -> ReservationFact {
+    ReservationFact::ReservationCreated {
+        reservation_id: world.ids.next(),
+        user_id: world.ids.next(),
+        event_id,
+        total_amount: Krw::ZERO,
+        seat_count,
+        expires_at: world.clock.now(),
+    }
+}
+
+fn cancelled(world: &World, event_id: EventId, seat_count: u32) -> ReservationFact {
+    ReservationFact::ReservationCancelled {
+        reservation_id: world.ids.next(),
+        user_id: world.ids.next(),
+        event_id,
+        seat_count,
+        reason: CancelReason::Expired,
+    }
+}
+
+async fn reserved(world: &World, event: EventId) -> u32 {
+    world.event(event).await.event.places_reserved
+}
+
+pub(crate) async fn reserved_places_are_counted_once_however_often_a_message_comes(world: &World) {
+    let one = world.create(world.standing("하나")).await.event.id;
+    let two = world.create(world.standing("둘")).await.event.id;
+    let tickets = Tickets::new().await;
+    for fact in [
+        created(world, one, 4),
+        created(world, one, 2),
+        created(world, two, 3),
+        cancelled(world, one, 2),
+        // More than were ever reserved, as after a count that was lost: never below zero.
+        cancelled(world, two, 4),
+        created(world, world.ids.next(), 1),
+    ] {
+        tickets.tell(world, fact).await;
+    }
+    tickets.deliver(world).await;
+    assert_eq!((reserved(world, one).await, reserved(world, two).await), (4, 0));
+
+    // The group forgets where it stood, and everything comes again.
+    let forgotten: Result<(), urr_db::Error> = world
+        .db
+        .write("test.forget", async |tx: &mut Tx<'_>| {
+            offsets::store(tx, GROUP, "tickets", Position::START).await
+        })
+        .await;
+    forgotten.unwrap();
+    tickets.tell(world, created(world, one, 1)).await;
+    tickets.deliver(world).await;
+    assert_eq!(
+        (reserved(world, one).await, reserved(world, two).await),
+        (5, 0),
+        "only the new message counts"
+    );
+    let listed = world.titles(None, None).await;
+    assert_eq!(listed.len(), 2, "and the list shows them too");
+}
+
+pub(crate) async fn a_message_that_cannot_be_read_is_set_aside_and_the_next_one_counts(world: &World) {
+    let event = world.create(world.standing("하나")).await.event.id;
+    let tickets = Tickets::new().await;
+    tickets.publish(world, "RESERVATION_CREATED", r#"{"seatCount":"four"}"#.to_owned()).await;
+    tickets.publish(world, "RESERVATION_FRAMED", r#"{"a":"type from the future"}"#.to_owned()).await;
+    tickets.tell(world, created(world, event, 2)).await;
+    tickets.deliver(world).await;
+    assert_eq!(reserved(world, event).await, 2);
+
+    let letters: Result<_, urr_db::Error> =
+        world.db.read("test.letters", async |tx: &mut Tx<'_>| dead_letters::list(tx, 10).await).await;
+    let letters = letters.unwrap();
+    assert_eq!(letters.len(), 1, "a type nobody knows yet is left alone: {letters:?}");
+    assert_eq!((letters[0].message.kind.as_str(), letters[0].attempts), ("RESERVATION_CREATED", 1));
+    let consumers = urr_catalog::consumers(&world.service);
+    assert_eq!(consumers.iter().map(|consumer| consumer.group()).collect::<Vec<_>>(), [GROUP]);
+}

@@ -1,0 +1,158 @@
+//! A catalog on the asked-for parts, and a clock that stands still.
+
+use std::{sync::Arc, time::Duration};
+
+use urr_catalog::{Parts, Service};
+use urr_contracts::catalog::{
+    self, Catalog, CreateEvent, EventDetail, EventOf, EventStatus, EventsPage, Layout, ListEvents,
+    ListLayouts, NewTicketType,
+};
+use urr_db::Db;
+use urr_http::{Client, ClientLimits};
+use urr_kernel::{Actor, Clock, EventId, Ids, Krw, Role, Timestamp};
+use urr_rpc::{Ctx, REQUEST_BUDGET, Remote, internal_guard};
+use urr_testkit::{fixed_clock, fresh_postgres, fresh_sqlite, seeded_ids, within};
+
+pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
+pub(crate) const TOKEN: &str = "a-token-for-tests";
+
+/// No story takes longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[derive(Clone, Copy)]
+pub(crate) enum DbKind {
+    Sqlite,
+    Postgres,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Transport {
+    Local,
+    Remote,
+}
+
+pub(crate) struct World {
+    pub(crate) catalog: Arc<dyn Catalog>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) db: Db,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    _dir: Option<tempfile::TempDir>,
+}
+
+impl World {
+    /// Runs a story, unless a store that it needs cannot be had (testkit says so loudly).
+    pub(crate) async fn run(db: DbKind, transport: Transport, story: impl AsyncFnOnce(&World)) {
+        if let Some(world) = Self::new(db, transport).await {
+            within(PATIENCE, story(&world)).await;
+        }
+    }
+
+    async fn new(db: DbKind, transport: Transport) -> Option<Self> {
+        let clock = fixed_clock();
+        let ids = seeded_ids(&clock);
+        let (dir, db) = match db {
+            DbKind::Sqlite => {
+                let (dir, db) = fresh_sqlite(&urr_catalog::DOMAIN).await;
+                (Some(dir), db)
+            }
+            DbKind::Postgres => (None, fresh_postgres(&urr_catalog::DOMAIN).await?),
+        };
+        let service = urr_catalog::build(Parts { db: db.clone(), clock: clock.clone(), ids: ids.clone() });
+        let catalog: Arc<dyn Catalog> = match transport {
+            Transport::Local => Arc::clone(&service) as Arc<dyn Catalog>,
+            Transport::Remote => Arc::new(remote(&service, &clock, &ids).await),
+        };
+        Some(Self { catalog, service, db, clock, ids, _dir: dir })
+    }
+
+    pub(crate) fn admin(&self) -> Ctx {
+        self.ctx(Actor::User { id: self.ids.next(), role: Role::Admin })
+    }
+
+    pub(crate) fn buyer(&self) -> Ctx {
+        self.ctx(Actor::User { id: self.ids.next(), role: Role::User })
+    }
+
+    pub(crate) fn anonymous(&self) -> Ctx {
+        self.ctx(Actor::Anonymous)
+    }
+
+    fn ctx(&self, actor: Actor) -> Ctx {
+        Ctx::new(self.ids.next(), actor, self.clock.clone(), REQUEST_BUDGET)
+    }
+
+    /// A hall of the first migration.
+    pub(crate) async fn hall(&self, name: &str) -> Layout {
+        let halls = self.catalog.layouts(&self.admin(), ListLayouts {}).await.unwrap().layouts;
+        halls.into_iter().find(|hall| hall.name == name).unwrap()
+    }
+
+    /// A standing event on sale from an hour ago until in an hour, an hour before the performance.
+    pub(crate) fn standing(&self, title: &str) -> CreateEvent {
+        let now = self.clock.now();
+        CreateEvent {
+            title: title.to_owned(),
+            description: None,
+            venue: "차고지 라이브홀".to_owned(),
+            address: None,
+            artist_name: None,
+            event_at: now.after(2 * HOUR),
+            sale_start_at: now.before(HOUR),
+            sale_end_at: now.after(HOUR),
+            poster_image_url: None,
+            layout: None,
+            ticket_types: vec![ticket_type("스탠딩", 88_000, 500)],
+            max_seats_per_reservation: None,
+            max_seats_per_user: None,
+        }
+    }
+
+    /// The same in a hall with seats.
+    pub(crate) async fn seated(&self, title: &str, hall: &str) -> CreateEvent {
+        let layout = Some(self.hall(hall).await.id);
+        CreateEvent { layout, ticket_types: Vec::new(), ..self.standing(title) }
+    }
+
+    pub(crate) async fn create(&self, request: CreateEvent) -> EventDetail {
+        self.catalog.create_event(&self.admin(), request).await.unwrap()
+    }
+
+    pub(crate) async fn event(&self, event: EventId) -> EventDetail {
+        self.catalog.event(&self.anonymous(), EventOf { event }).await.unwrap()
+    }
+
+    pub(crate) async fn list(&self, request: ListEvents) -> Result<EventsPage, catalog::Error> {
+        self.catalog.events(&self.anonymous(), request).await
+    }
+
+    /// Titles of the first page of at most a hundred.
+    pub(crate) async fn titles(&self, status: Option<EventStatus>, search: Option<&str>) -> Vec<String> {
+        let request = ListEvents { status, search: search.map(str::to_owned), page: 1, limit: 100 };
+        self.list(request).await.unwrap().events.into_iter().map(|event| event.title).collect()
+    }
+
+    pub(crate) async fn count(&self) -> u32 {
+        self.list(ListEvents { page: 1, limit: 1, ..ListEvents::default() }).await.unwrap().total
+    }
+
+    /// Moves the clock to an instant that is not in the past.
+    pub(crate) fn go_to(&self, at: Timestamp) {
+        self.clock.advance(at.since(self.clock.now()));
+    }
+}
+
+pub(crate) fn ticket_type(name: &str, won: i64, total_quantity: u32) -> NewTicketType {
+    let description = String::new();
+    NewTicketType { name: name.to_owned(), price: Krw::new(won).unwrap(), total_quantity, description }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
+async fn remote(service: &Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let service = Arc::clone(service) as Arc<dyn Catalog>;
+    let routes = internal_guard(catalog::internal_routes(service, clock.clone(), ids.clone()), TOKEN);
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Remote::new(Client::new(ClientLimits::default(), clock.clone()).target(&base).unwrap(), TOKEN)
+}
