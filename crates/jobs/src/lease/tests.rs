@@ -1,0 +1,168 @@
+//! Two processes and one lease, on both engines.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use urr_db::Domain;
+use urr_kernel::Ids;
+use urr_testkit::{fixed_clock, fresh_postgres, fresh_sqlite, seeded_ids, until, within};
+
+use super::*;
+use crate::{BoxError, Outcome, Reconciler, Tasks};
+
+static DOMAIN: Domain = Domain { name: "jobs", migrations: &[] };
+const LIMIT: Duration = Duration::from_mins(1);
+/// Longer than any machine stalls; a process that stands aside looks again after half of it.
+const TTL: Duration = Duration::from_secs(4);
+
+fn lease(db: &Db, ids: &Ids) -> Lease {
+    Lease::new(LeaseConfig { db: db.clone(), name: "jobs.test", owner: ids.next(), ttl: TTL })
+}
+
+async fn still_mine(lease: &Lease) -> bool {
+    let db = &lease.0.config.db;
+    db.write("jobs.test", async |tx: &mut Tx<'_>| lease.still_mine(tx).await).await.unwrap()
+}
+
+/// The takeover story; `pass` lets a lease run out.
+async fn a_taken_over_process_is_refused(db: &Db, clock: &Clock, pass: impl AsyncFn()) {
+    let ids = seeded_ids(clock);
+    let (one, other) = (lease(db, &ids), lease(db, &ids));
+    assert!(!still_mine(&one).await, "nobody holds it yet");
+    assert!(one.hold(clock).await.unwrap());
+    assert!(one.hold(clock).await.unwrap(), "holding on is no second holding");
+    assert!(still_mine(&one).await);
+    let first = one.epoch().unwrap();
+    assert!(!other.hold(clock).await.unwrap());
+    assert!(!still_mine(&other).await);
+
+    pass().await;
+    assert!(other.hold(clock).await.unwrap());
+    assert!(other.epoch().unwrap() > first);
+    assert_eq!(one.epoch(), Some(first), "a paused process does not know yet");
+    assert!(!still_mine(&one).await, "its work is refused all the same");
+    assert!(still_mine(&other).await);
+
+    assert!(!one.hold(clock).await.unwrap());
+    assert_eq!(one.epoch(), None);
+    other.release(clock).await;
+    assert!(one.hold(clock).await.unwrap(), "a lease that was let go is free at once");
+}
+
+#[tokio::test]
+async fn a_taken_over_process_is_refused_on_sqlite() {
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
+    let clock = fixed_clock();
+    within(LIMIT, a_taken_over_process_is_refused(&db, &clock, async || clock.advance(TTL))).await;
+}
+
+#[tokio::test]
+async fn a_taken_over_process_is_refused_on_postgres() {
+    let Some(db) = fresh_postgres(&DOMAIN).await else { return };
+    let clock = Clock::system();
+    let ran_out = async || {
+        let run_out = async |tx: &mut Tx<'_>| tx.execute(&RUN_OUT, &[]).await;
+        db.write("jobs.test", run_out).await.unwrap();
+    };
+    within(LIMIT, a_taken_over_process_is_refused(&db, &clock, ran_out)).await;
+}
+
+urr_db::statements! {
+    /// Lets time pass for a lease whose clock is the server's.
+    RUN_OUT = postgres "update leases set expires_at = clock_timestamp()";
+}
+
+#[tokio::test]
+async fn a_takeover_waits_for_work_that_has_asked() {
+    let Some(db) = fresh_postgres(&DOMAIN).await else { return };
+    let clock = Clock::system();
+    let ids = seeded_ids(&clock);
+    let (one, other) = (lease(&db, &ids), lease(&db, &ids));
+    assert!(one.hold(&clock).await.unwrap());
+    db.write("jobs.test", async |tx: &mut Tx<'_>| tx.execute(&RUN_OUT, &[]).await).await.unwrap();
+    let work = db.write("jobs.test", async |tx: &mut Tx<'_>| {
+        assert!(one.still_mine(tx).await?);
+        let early = tokio::time::timeout(Duration::from_millis(200), other.hold(&clock)).await;
+        assert!(!matches!(early, Ok(Ok(true))), "it was taken over while the work was not committed");
+        Ok::<(), urr_db::Error>(())
+    });
+    within(LIMIT, work).await.unwrap();
+    until(LIMIT, async || other.hold(&clock).await.unwrap_or(false)).await;
+    assert!(!still_mine(&one).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_holder_that_was_taken_over_notices_at_its_next_renewal() {
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
+    let clock = fixed_clock();
+    let ids = seeded_ids(&clock);
+    let (one, other) = (lease(&db, &ids), lease(&db, &ids));
+    assert!(one.hold(&clock).await.unwrap());
+    clock.advance(TTL);
+    assert!(other.hold(&clock).await.unwrap());
+    one.lost(&clock).await;
+    assert_eq!(one.epoch(), None);
+}
+
+struct Count {
+    runs: AtomicUsize,
+}
+
+#[async_trait]
+impl Reconciler for Count {
+    fn name(&self) -> &'static str {
+        "jobs.test"
+    }
+
+    fn period(&self) -> Duration {
+        Duration::from_millis(10)
+    }
+
+    async fn run(&self) -> Result<Outcome, BoxError> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        Ok(Outcome::default())
+    }
+}
+
+async fn one_of_two_processes_runs_and_the_other_takes_over(db: &Db) {
+    let clock = Clock::system();
+    let ids = seeded_ids(&clock);
+    let start = |tasks: &Tasks| {
+        let count = Arc::new(Count { runs: AtomicUsize::new(0) });
+        let reconciler: Arc<dyn Reconciler> = Arc::clone(&count) as Arc<dyn Reconciler>;
+        crate::run(tasks, reconciler, Some(lease(db, &ids)), clock.clone());
+        count
+    };
+    let (first, second) = (Tasks::new(), Tasks::new());
+    let one = start(&first);
+    until(LIMIT, async || one.runs.load(Ordering::SeqCst) > 0).await;
+    let other = start(&second);
+    let seen = one.runs.load(Ordering::SeqCst);
+    until(LIMIT, async || one.runs.load(Ordering::SeqCst) > seen + 20).await;
+    assert_eq!(other.runs.load(Ordering::SeqCst), 0, "the lease is taken");
+    first.shutdown(LIMIT).await.unwrap();
+    let stopped_at = one.runs.load(Ordering::SeqCst);
+    until(LIMIT, async || other.runs.load(Ordering::SeqCst) > 20).await;
+    assert_eq!(one.runs.load(Ordering::SeqCst), stopped_at);
+    second.shutdown(LIMIT).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_processes_runs_on_sqlite() {
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
+    within(LIMIT, one_of_two_processes_runs_and_the_other_takes_over(&db)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_of_two_processes_runs_on_postgres() {
+    let Some(db) = fresh_postgres(&DOMAIN).await else { return };
+    within(LIMIT, one_of_two_processes_runs_and_the_other_takes_over(&db)).await;
+}
+
+#[tokio::test]
+async fn every_statement_is_good_on_both_engines() {
+    let (_dir, sqlite) = fresh_sqlite(&DOMAIN).await;
+    let postgres = fresh_postgres(&DOMAIN).await;
+    let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();
+    urr_db::check_statements(&databases, crate::statements()).await.unwrap();
+}

@@ -1,0 +1,86 @@
+//! Waking work before its time.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// Tells one worker that there may be something to do. Any number of nudges before the worker looks count as one, and a
+/// nudge given while the worker is busy is kept, so that nothing committed in between waits for the next period.
+#[derive(Clone, Debug, Default)]
+pub struct Nudge(Arc<Notify>);
+
+impl Nudge {
+    /// A nudge nobody has given yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Wakes the worker, now or as soon as it waits.
+    pub fn nudge(&self) {
+        self.0.notify_one();
+    }
+
+    /// Waits for the next nudge.
+    pub async fn nudged(&self) {
+        self.0.notified().await;
+    }
+}
+
+impl From<Arc<Notify>> for Nudge {
+    fn from(notify: Arc<Notify>) -> Self {
+        Self(notify)
+    }
+}
+
+/// Why a pause ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// The time passed.
+    Elapsed,
+    /// Somebody nudged.
+    Nudged,
+    /// The process is stopping.
+    Stopping,
+}
+
+/// Waits for a nudge, the time or the end of the process, whichever comes first. Every wait of a background loop goes
+/// through here, so that none outlives the process token; with tokio's paused time none costs a test any time.
+pub async fn pause(stopping: &CancellationToken, nudge: Option<&Nudge>, time: Duration) -> Woken {
+    let nudged = async {
+        match nudge {
+            Some(nudge) => nudge.nudged().await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = stopping.cancelled() => Woken::Stopping,
+        () = nudged => Woken::Nudged,
+        () = tokio::time::sleep(time) => Woken::Elapsed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_nudge_given_before_the_pause_is_kept_and_many_count_as_one() {
+        let (stopping, nudge) = (CancellationToken::new(), Nudge::new());
+        nudge.nudge();
+        nudge.nudge();
+        assert_eq!(pause(&stopping, Some(&nudge), HOUR).await, Woken::Nudged);
+        assert_eq!(pause(&stopping, Some(&nudge), HOUR).await, Woken::Elapsed);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stopping_ends_a_pause_even_if_somebody_nudges() {
+        let (stopping, nudge) = (CancellationToken::new(), Nudge::new());
+        nudge.nudge();
+        stopping.cancel();
+        assert_eq!(pause(&stopping, Some(&nudge), HOUR).await, Woken::Stopping);
+    }
+}

@@ -1,0 +1,380 @@
+//! Work that has no input and may always run again.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
+use urr_kernel::{Clock, Timestamp};
+
+use crate::{Backoff, BoxError, Lease, Nudge, Schedule, Tasks, Woken, panic_text, pause};
+
+/// One kind of recurring work. It reads what is overdue from the stores and does it, so a run that was lost, cut short
+/// or repeated costs time and nothing else.
+#[async_trait]
+pub trait Reconciler: Send + Sync + 'static {
+    /// The name in logs and metrics, such as `tickets.expire_holds`.
+    fn name(&self) -> &'static str;
+
+    /// How often it runs when nobody nudges it.
+    fn period(&self) -> Duration;
+
+    /// When it runs: every [`Reconciler::period`] unless a time of day matters. It also runs once at start, which makes
+    /// up for a time that passed while no process was there.
+    fn schedule(&self) -> Schedule {
+        Schedule::every(self.period()).unwrap_or_else(|bad| panic!("{}: {bad}", self.name()))
+    }
+
+    /// A run that takes longer is dropped and counts as failed. Half a minute more than the slowest provider call lets a
+    /// run of one bounded batch finish and still shows a hang before anybody asks.
+    fn time_limit(&self) -> Duration {
+        Duration::from_mins(1)
+    }
+
+    /// Whoever holds a clone of this nudge can ask for a run before its time.
+    fn nudge(&self) -> Option<Nudge> {
+        None
+    }
+
+    /// One run over one bounded batch.
+    async fn run(&self) -> Result<Outcome, BoxError>;
+}
+
+/// What a run did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// How many things were put right.
+    pub done: u64,
+    /// The batch was full: run again at once.
+    pub more: bool,
+}
+
+impl Outcome {
+    /// A run that put `done` things right and left nothing that it knows of.
+    pub const fn done(done: u64) -> Self {
+        Self { done, more: false }
+    }
+
+    /// A run over a batch of at most `limit`: a full batch means that there may be more.
+    pub const fn batch(done: u64, limit: u64) -> Self {
+        Self { done, more: done >= limit }
+    }
+}
+
+/// Runs a reconciler until the process stops. With a lease it runs in one process at a time.
+///
+/// A nudge reaches only the process it was given in; where another process holds the lease, that one keeps to its period.
+pub fn run(tasks: &Tasks, reconciler: Arc<dyn Reconciler>, lease: Option<Lease>, clock: Clock) {
+    let name = reconciler.name();
+    let work = Loop { reconciler, lease, clock, stopping: tasks.token() };
+    tasks.spawn(name, work.run());
+}
+
+/// A wall clock may step while we wait for a time of day, so we look at it again this often.
+const WALL_CLOCK_STEP: Duration = Duration::from_mins(1);
+
+struct Loop {
+    reconciler: Arc<dyn Reconciler>,
+    lease: Option<Lease>,
+    clock: Clock,
+    stopping: CancellationToken,
+}
+
+enum Turn {
+    Done(Outcome),
+    Failed,
+    /// Another process holds the lease.
+    StoodAside,
+}
+
+impl Loop {
+    async fn run(self) {
+        let mut failures = 0_u32;
+        while !self.stopping.is_cancelled() {
+            let (ticks, at) = (self.clock.ticks(), self.clock.now());
+            let woken = match self.turn().await {
+                Turn::Done(Outcome { more: true, .. }) => {
+                    failures = 0;
+                    tokio::task::yield_now().await;
+                    Woken::Elapsed
+                }
+                Turn::Done(_) => {
+                    failures = 0;
+                    self.until_due(ticks, at).await
+                }
+                Turn::Failed => {
+                    failures = failures.saturating_add(1);
+                    // Nudges are kept and not heard: a busy system would nudge the back-off away.
+                    pause(&self.stopping, None, Backoff::STORE.delay(failures, self.clock.ticks())).await
+                }
+                Turn::StoodAside => {
+                    let ttl = self.lease.as_ref().map_or(WALL_CLOCK_STEP, Lease::ttl);
+                    pause(&self.stopping, None, ttl / 2).await
+                }
+            };
+            if woken == Woken::Stopping {
+                break;
+            }
+        }
+        if let Some(lease) = &self.lease {
+            lease.release(&self.clock).await;
+        }
+    }
+
+    async fn until_due(&self, ticks: Duration, at: Timestamp) -> Woken {
+        let (schedule, nudge) = (self.reconciler.schedule(), self.reconciler.nudge());
+        if let Some(period) = schedule.period() {
+            let spent = self.clock.ticks().saturating_sub(ticks);
+            return pause(&self.stopping, nudge.as_ref(), period.saturating_sub(spent)).await;
+        }
+        let due = schedule.next(at);
+        loop {
+            let left = due.since(self.clock.now());
+            if left.is_zero() {
+                return Woken::Elapsed;
+            }
+            match pause(&self.stopping, nudge.as_ref(), left.min(WALL_CLOCK_STEP)).await {
+                Woken::Elapsed => {}
+                woken => return woken,
+            }
+        }
+    }
+
+    async fn turn(&self) -> Turn {
+        let started = self.clock.ticks();
+        let Some(lease) = &self.lease else {
+            let outcome = self.bounded().await;
+            return self.report(started, outcome);
+        };
+        match lease.hold(&self.clock).await {
+            Ok(true) => {}
+            Ok(false) => return Turn::StoodAside,
+            Err(error) => return self.report(started, Err(Failed::new("error", error.into()))),
+        }
+        let outcome = tokio::select! {
+            outcome = self.bounded() => outcome,
+            () = lease.lost(&self.clock) => Err(Failed::new("lost", LeaseLost.into())),
+        };
+        self.report(started, outcome)
+    }
+
+    async fn bounded(&self) -> Result<Outcome, Failed> {
+        let limit = self.reconciler.time_limit();
+        let run = AssertUnwindSafe(self.reconciler.run()).catch_unwind();
+        match tokio::time::timeout(limit, run).await {
+            Ok(Ok(Ok(outcome))) => Ok(outcome),
+            Ok(Ok(Err(error))) => Err(Failed::new("error", error)),
+            Ok(Err(panic)) => Err(Failed::new("panic", Panicked(panic_text(&*panic).to_owned()).into())),
+            Err(_) => Err(Failed::new("timeout", TookTooLong(limit).into())),
+        }
+    }
+
+    fn report(&self, started: Duration, outcome: Result<Outcome, Failed>) -> Turn {
+        let job = self.reconciler.name();
+        let took = self.clock.ticks().saturating_sub(started);
+        metrics::histogram!("urr_job_seconds", "job" => job).record(took.as_secs_f64());
+        let label = outcome.as_ref().map_or_else(|failed| failed.how, |_| "ok");
+        metrics::counter!("urr_job_runs_total", "job" => job, "outcome" => label).increment(1);
+        match outcome {
+            Ok(outcome) => {
+                metrics::counter!("urr_job_done_total", "job" => job).increment(outcome.done);
+                Turn::Done(outcome)
+            }
+            Err(failed) => {
+                tracing::error!(job, cause = urr_telemetry::chain(&*failed.error), "a run failed");
+                Turn::Failed
+            }
+        }
+    }
+}
+
+struct Failed {
+    how: &'static str,
+    error: BoxError,
+}
+
+impl Failed {
+    fn new(how: &'static str, error: BoxError) -> Self {
+        Self { how, error }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the run panicked: {0}")]
+struct Panicked(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the run took longer than {} ms and was dropped", .0.as_millis())]
+struct TookTooLong(Duration);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the lease was lost during the run, which was dropped")]
+struct LeaseLost;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use super::*;
+
+    type Step = Box<dyn FnMut(usize) -> Result<Outcome, BoxError> + Send>;
+
+    struct Probe {
+        schedule: Schedule,
+        nudge: Nudge,
+        runs: AtomicUsize,
+        running: AtomicUsize,
+        takes: Duration,
+        step: Mutex<Step>,
+    }
+
+    impl Probe {
+        fn new(
+            period: Duration,
+            step: impl FnMut(usize) -> Result<Outcome, BoxError> + Send + 'static,
+        ) -> Self {
+            Self {
+                schedule: Schedule::every(period).unwrap(),
+                nudge: Nudge::new(),
+                runs: AtomicUsize::new(0),
+                running: AtomicUsize::new(0),
+                takes: Duration::ZERO,
+                step: Mutex::new(Box::new(step)),
+            }
+        }
+
+        fn runs(&self) -> usize {
+            self.runs.load(Ordering::SeqCst)
+        }
+    }
+
+    #[async_trait]
+    impl Reconciler for Probe {
+        fn name(&self) -> &'static str {
+            "probe"
+        }
+
+        fn period(&self) -> Duration {
+            HOUR
+        }
+
+        fn schedule(&self) -> Schedule {
+            self.schedule.clone()
+        }
+
+        fn nudge(&self) -> Option<Nudge> {
+            Some(self.nudge.clone())
+        }
+
+        async fn run(&self) -> Result<Outcome, BoxError> {
+            assert_eq!(self.running.fetch_add(1, Ordering::SeqCst), 0, "runs overlap");
+            let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
+            tokio::time::sleep(self.takes).await;
+            self.running.fetch_sub(1, Ordering::SeqCst);
+            (self.step.lock().unwrap())(run)
+        }
+    }
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    fn clock() -> Clock {
+        Clock::fixed("2026-06-01T01:00:00Z".parse().unwrap())
+    }
+
+    fn start(probe: Probe, clock: &Clock) -> (Tasks, Arc<Probe>) {
+        let (tasks, probe) = (Tasks::new(), Arc::new(probe));
+        run(&tasks, Arc::clone(&probe) as Arc<dyn Reconciler>, None, clock.clone());
+        (tasks, probe)
+    }
+
+    async fn until(probe: &Probe, runs: usize) {
+        let waiting = async {
+            while probe.runs() < runs {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        tokio::time::timeout(24 * HOUR, waiting).await.expect("the run never came");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn it_runs_at_start_then_each_period_and_at_once_when_nudged() {
+        let (tasks, probe) = start(Probe::new(HOUR, |_| Ok(Outcome::default())), &clock());
+        until(&probe, 1).await;
+        tokio::time::sleep(HOUR / 2).await;
+        assert_eq!(probe.runs(), 1);
+        probe.nudge.nudge();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(probe.runs(), 2);
+        tokio::time::sleep(HOUR).await;
+        assert_eq!(probe.runs(), 3);
+        assert_eq!(tasks.shutdown(HOUR).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_nudge_during_a_run_leads_to_one_more_and_never_to_an_overlap() {
+        let probe = Probe { takes: Duration::from_secs(10), ..Probe::new(HOUR, |_| Ok(Outcome::default())) };
+        let (tasks, probe) = start(probe, &clock());
+        until(&probe, 1).await;
+        for _ in 0..5 {
+            probe.nudge.nudge();
+        }
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        assert_eq!(probe.runs(), 2);
+        assert_eq!(tasks.shutdown(HOUR).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_full_batch_runs_again_at_once() {
+        let (tasks, probe) =
+            start(Probe::new(HOUR, |run| Ok(Outcome::batch(if run < 4 { 100 } else { 3 }, 100))), &clock());
+        until(&probe, 4).await;
+        tokio::time::sleep(HOUR / 2).await;
+        assert_eq!(probe.runs(), 4);
+        assert_eq!(tasks.shutdown(HOUR).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failures_and_panics_back_off_and_recover() {
+        let probe = Probe::new(HOUR, |run| match run {
+            1 => Err("the store is down".into()),
+            2 => panic!("on purpose"),
+            _ => Ok(Outcome::default()),
+        });
+        let (tasks, probe) = start(probe, &clock());
+        // The first wait is 0.5 to 1 s, the second 1 to 2 s.
+        for (millis, runs) in [(400, 1), (700, 2), (300, 2), (1_700, 3)] {
+            tokio::time::sleep(Duration::from_millis(millis)).await;
+            assert_eq!(probe.runs(), runs);
+        }
+        assert_eq!(tasks.shutdown(HOUR).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_run_that_hangs_is_dropped_at_its_limit() {
+        let probe = Probe { takes: 10 * HOUR, ..Probe::new(HOUR, |_| Ok(Outcome::default())) };
+        let (tasks, probe) = start(probe, &clock());
+        until(&probe, 1).await;
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        // The dropped run never said that it ended.
+        probe.running.store(0, Ordering::SeqCst);
+        until(&probe, 2).await;
+        tasks.abort().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_daily_run_follows_the_wall_clock_and_not_the_time_slept() {
+        let clock = clock();
+        let schedule = Schedule::daily(4, 0, "UTC").unwrap();
+        let probe = Probe { schedule, ..Probe::new(HOUR, |_| Ok(Outcome::default())) };
+        let (tasks, probe) = start(probe, &clock);
+        until(&probe, 1).await;
+        tokio::time::sleep(48 * HOUR).await;
+        assert_eq!(probe.runs(), 1, "the wall clock still says 01:00");
+        clock.advance(3 * HOUR);
+        until(&probe, 2).await;
+        assert_eq!(tasks.shutdown(HOUR).await, Ok(()));
+    }
+}
