@@ -113,7 +113,7 @@ pub(crate) fn main(words: &[&str]) -> Result<ExitCode> {
         ["start", options @ ..] => start(&Wanted::parse(options)?),
         ["stop"] => stop(),
         ["env"] => print_env(),
-        ["reap", dir] => set::reap(Path::new(dir)),
+        ["reap", dir] => set::reap(Path::new(dir), std::io::stdin()),
         ["run", rest @ ..] => {
             let split = rest.iter().position(|word| *word == "--");
             let split = split.context("services run needs `-- COMMAND…`")?;
@@ -157,7 +157,7 @@ fn run(wanted: &Wanted, command: &[&str]) -> Result<ExitCode> {
     let [program, arguments @ ..] = command else { bail!("services run needs a command after `--`") };
     let mut set = Set::new()?;
     let reaper = set.watch()?;
-    set.borrow(left_running()?, wanted.durable);
+    set.borrow(left_running()?, wanted);
     let skipped = bring_up(wanted, &mut set);
     let status = verdict(&skipped).and_then(|_| run_with(&set, program, arguments));
     if status.as_ref().is_ok_and(ExitStatus::success) {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, File},
-    io::{ErrorKind, Read as _, Write as _},
+    io::{ErrorKind, Read, Write as _},
     os::unix::{fs::PermissionsExt as _, process::CommandExt as _},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, ExitCode, Stdio},
@@ -50,8 +50,10 @@ impl Set {
     }
 
     /// Uses what `start` left running without becoming answerable for its processes.
-    pub(crate) fn borrow(&mut self, left: Vec<Running>, durable: bool) {
-        for running in left.into_iter().filter(|running| running.is_alive() && fits(running, durable)) {
+    pub(crate) fn borrow(&mut self, left: Vec<Running>, wanted: &Wanted) {
+        let wanted =
+            |running: &Running| wanted.services.contains(&running.service) && fits(running, wanted.durable);
+        for running in left.into_iter().filter(|running| running.is_alive() && wanted(running)) {
             eprintln!("services: {} at {} is already running", running.service.name(), running.address);
             self.put(Running { processes: Vec::new(), ..running });
         }
@@ -204,9 +206,9 @@ impl Reaper {
 }
 
 /// The reaper itself: waits until whoever started it is gone, then ends every process noted in `dir`.
-pub(crate) fn reap(dir: &Path) -> Result<ExitCode> {
+pub(crate) fn reap(dir: &Path, mut line: impl Read) -> Result<ExitCode> {
     let mut heard = Vec::new();
-    std::io::stdin().read_to_end(&mut heard)?;
+    line.read_to_end(&mut heard)?;
     if heard != DISMISSED {
         let notes = files_in(dir).filter(|path| path.extension().is_some_and(|ending| ending == "pid"));
         let processes: Vec<Process> = notes.filter_map(|note| Process::from_note(&note).ok()).collect();
@@ -254,6 +256,10 @@ mod tests {
         }
     }
 
+    fn wanted(services: &[Service], durable: bool) -> Wanted {
+        Wanted { services: services.to_vec(), durable }
+    }
+
     fn empty() -> Set {
         Set { dir: PathBuf::from("ours"), running: Vec::new() }
     }
@@ -269,29 +275,41 @@ mod tests {
     fn what_start_left_is_used_but_not_stopped_and_a_benchmark_gets_its_own() {
         let left = postgres();
         let mut ours = empty();
-        ours.borrow(vec![left.clone()], true);
+        ours.borrow(vec![left.clone()], &wanted(&[Service::Redis], false));
+        assert!(ours.running.is_empty(), "nobody asked for it");
+        ours.borrow(vec![left.clone()], &wanted(&[Service::Postgres], true));
         assert!(ours.running.is_empty(), "a PostgreSQL that skips the disk would flatter a benchmark");
-        ours.borrow(vec![left.clone()], false);
+        ours.borrow(vec![left.clone()], &wanted(&[Service::Postgres], false));
         assert!(ours.has(Service::Postgres, false));
         ours.stop();
         assert!(left.is_alive());
         process::end(&left.processes);
         let mut later = empty();
-        later.borrow(vec![left], false);
+        later.borrow(vec![left], &wanted(&[Service::Postgres], false));
         assert!(later.running.is_empty(), "it has died meanwhile");
     }
 
     #[test]
     fn a_second_start_continues_what_lives_and_ends_what_is_in_the_way() {
         let left = postgres();
-        let mut wanted = Wanted { services: vec![Service::Redis], durable: true };
         let mut set = empty();
-        set.take_over(vec![left.clone()], &wanted);
+        set.take_over(vec![left.clone()], &wanted(&[Service::Redis], true));
         assert_eq!(set.running, vec![left.clone()]);
-        wanted.services.push(Service::Postgres);
         let mut set = empty();
-        set.take_over(vec![left.clone()], &wanted);
+        set.take_over(vec![left.clone()], &wanted(&[Service::Redis, Service::Postgres], true));
         assert!(set.running.is_empty());
         assert!(!left.is_alive());
+    }
+
+    #[test]
+    fn the_reaper_ends_what_was_started_unless_it_was_dismissed() {
+        let dir = tempfile::tempdir().unwrap().keep();
+        let process =
+            Process::spawn(Command::new("sleep").arg("60"), &dir.join("sleep.log"), "TERM").unwrap();
+        reap(&dir, DISMISSED).unwrap();
+        assert!(process.is_alive());
+        reap(&dir, &[][..]).unwrap();
+        assert!(!process.is_alive());
+        assert!(!dir.exists());
     }
 }
