@@ -36,8 +36,10 @@ pub struct Migration {
 
 /// The migrations of the calling crate, from `migrations/sqlite/<name>.sql` and `migrations/postgres/<name>.sql`.
 ///
-/// ```ignore
-/// pub static DOMAIN: Domain = Domain { name: "tickets", migrations: migrations!["0001_holds"] };
+/// ```
+/// use urr_db::{Domain, migrations};
+///
+/// pub static DOMAIN: Domain = Domain { name: "tickets", migrations: migrations!["0000_base"] };
 /// ```
 #[macro_export]
 macro_rules! migrations {

@@ -156,7 +156,7 @@ macro_rules! text_enum {
     ($type:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
         impl $type {
             /// The word that stands in the database.
-            pub const fn as_str(&self) -> &'static str {
+            pub(crate) const fn as_str(&self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
                 }
@@ -197,10 +197,10 @@ mod tests {
     mod declared {
         crate::statements! {
             /// Both engines.
-            BOTH = "select $1";
+            pub(super) BOTH = "select $1";
             /// Different texts.
-            EACH = sqlite "select 's', $1" postgres "select 'p', $1";
-            ONLY = postgres "select pg_current_xact_id()";
+            pub(super) EACH = sqlite "select 's', $1" postgres "select 'p', $1";
+            pub(super) ONLY = postgres "select pg_current_xact_id()";
         }
     }
 

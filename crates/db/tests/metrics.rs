@@ -1,0 +1,95 @@
+//! What operators see. In a binary of its own, for the recorder belongs to the whole process.
+
+use std::time::Duration;
+
+use metrics_exporter_prometheus::PrometheusBuilder;
+use tokio::{sync::oneshot, task::JoinSet};
+use urr_db::{Db, Domain, Error, Migration, SqliteOptions, Tx, statements};
+use urr_testkit::within;
+
+static DOMAIN: Domain = Domain {
+    name: "tickets",
+    migrations: &[Migration {
+        name: "0001_seats",
+        sqlite: "create table seats (id integer primary key) strict;",
+        postgres: "create table seats (id bigint primary key);",
+    }],
+};
+
+statements! {
+    SIT = "insert into seats (id) values ($1)";
+}
+
+/// The value of the line that begins with `name`.
+fn value(rendered: &str, name: &str) -> f64 {
+    let line = rendered.lines().find(|line| line.starts_with(name));
+    let line = line.unwrap_or_else(|| panic!("no line {name} in\n{rendered}"));
+    line.rsplit_once(' ').unwrap().1.parse().unwrap()
+}
+
+#[tokio::test]
+async fn fifty_waiting_writes_share_one_commit_and_every_transaction_is_counted() {
+    let metrics = PrometheusBuilder::new().install_recorder().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::sqlite(dir.path(), &DOMAIN, SqliteOptions::default()).unwrap();
+    db.migrate().await.unwrap();
+    let before = value(&metrics.render(), "urr_db_group_commit_writes_count");
+    let (go_on, may_go_on) = oneshot::channel::<()>();
+    let (inside, is_inside) = oneshot::channel();
+    let mut tasks = JoinSet::new();
+    {
+        let db = db.clone();
+        tasks.spawn(async move {
+            db.write("test.first", async |tx: &mut Tx<'_>| {
+                inside.send(()).unwrap();
+                may_go_on.await.unwrap();
+                tx.execute(&SIT, &[&0_i64]).await
+            })
+            .await
+        });
+    }
+    is_inside.await.unwrap();
+    for seat in 1..=49 {
+        let db = db.clone();
+        tasks.spawn(async move {
+            db.write("test.sit", async |tx: &mut Tx<'_>| tx.execute(&SIT, &[&seat]).await).await
+        });
+    }
+    // On this one thread, every task spawned above gets in line before the first one is let go.
+    tokio::task::yield_now().await;
+    go_on.send(()).unwrap();
+    within(Duration::from_secs(60), async {
+        while let Some(done) = tasks.join_next().await {
+            assert_eq!(done.unwrap().unwrap(), 1);
+        }
+    })
+    .await;
+    let again = db.write("test.sit", async |tx: &mut Tx<'_>| tx.execute(&SIT, &[&1_i64]).await).await;
+    again.unwrap_err();
+    let refused = db.write("test.refuse", async |_: &mut Tx<'_>| Err::<(), _>(Refused)).await;
+    refused.unwrap_err();
+    drop(db.write("test.never", async |_: &mut Tx<'_>| Ok::<_, Error>(())));
+
+    let rendered = metrics.render();
+    let commits = value(&rendered, "urr_db_group_commit_writes_count") - before;
+    assert!((commits - 1.0).abs() < f64::EPSILON, "{commits} commits for 50 writes");
+    for (outcome, wanted) in [
+        ("urr_db_transactions_total{transaction=\"test.sit\",outcome=\"committed\"}", 49.0),
+        ("urr_db_transactions_total{transaction=\"test.sit\",outcome=\"constraint\"}", 1.0),
+        ("urr_db_transactions_total{transaction=\"test.refuse\",outcome=\"refused\"}", 1.0),
+        ("urr_db_transaction_seconds_count{transaction=\"test.sit\"}", 50.0),
+    ] {
+        let found = value(&rendered, outcome);
+        assert!((found - wanted).abs() < f64::EPSILON, "{outcome} is {found}");
+    }
+    assert!(!rendered.contains("test.never"), "a transaction that never began is not counted");
+}
+
+#[derive(Debug)]
+struct Refused;
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Self {
+        panic!("{error}")
+    }
+}

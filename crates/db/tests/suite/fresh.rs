@@ -1,0 +1,171 @@
+//! A fresh database for each test, and the small domain that the tests play with.
+
+use std::{
+    future::Future,
+    sync::{Arc, atomic::AtomicU32},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use urr_db::{Db, Domain, Error, Migration, PostgresConfig, SqliteOptions, Tx, postgres_provision};
+use urr_kernel::{Ids, Timestamp};
+use urr_testkit::{fixed_clock, services, within};
+use uuid::Uuid;
+
+/// No test takes longer.
+pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+
+/// The domain under test.
+pub(crate) static DOMAIN: Domain = Domain {
+    name: "tickets",
+    migrations: &[Migration {
+        name: "0001_seats",
+        sqlite: "create table seats (id integer primary key, holder text not null check (holder <> '')) strict;
+                 create table holders (name text not null unique) strict;
+                 create table samples (id integer primary key, yes integer, small integer, whole integer, big integer,
+                   words text, bytes blob, uuid blob, at integer, doc text) strict;",
+        postgres: "create table seats (id bigint primary key, holder text not null check (holder <> ''));
+                   create table holders (name text not null unique);
+                   create table samples (id bigint primary key, yes boolean, small smallint, whole integer, big bigint,
+                     words varchar, bytes bytea, uuid uuid, at timestamptz, doc jsonb);",
+    }],
+};
+
+urr_db::statements! {
+    /// Puts somebody on a seat.
+    pub(crate) SIT = "insert into seats (id, holder) values ($1, $2)";
+    /// Moves a seat to somebody.
+    pub(crate) MOVE = "update seats set holder = $2 where id = $1";
+    /// Who sits there.
+    pub(crate) WHO = "select holder from seats where id = $1";
+    /// How many sit.
+    pub(crate) COUNT = "select count(*) from seats";
+    /// All seats.
+    pub(crate) SEATS = "select id, holder from seats order by id";
+}
+
+/// The body most tests use.
+pub(crate) async fn sit(tx: &mut Tx<'_>, seat: i64, holder: &str) -> Result<(), Error> {
+    tx.execute(&SIT, &[&seat, &holder]).await.map(|_| ())
+}
+
+/// Who sits on a seat, as a new reader sees it.
+pub(crate) async fn who(db: &Db, seat: i64) -> Option<String> {
+    db.read("test.who", async |tx: &mut Tx<'_>| tx.optional(&WHO, &[&seat], |row| row.get(0)).await)
+        .await
+        .unwrap()
+}
+
+pub(crate) async fn count(db: &Db) -> i64 {
+    db.read("test.count", async |tx: &mut Tx<'_>| tx.one(&COUNT, &[], |row| row.get(0)).await).await.unwrap()
+}
+
+pub(crate) fn now() -> Timestamp {
+    fixed_clock().now()
+}
+
+pub(crate) fn ids() -> Ids {
+    Ids::random(fixed_clock())
+}
+
+/// Runs a test on a migrated SQLite database of its own.
+pub(crate) async fn on_sqlite<F: Future<Output = ()>>(test: impl FnOnce(Db) -> F) {
+    let (_dir, db) = sqlite(SqliteOptions::default()).await;
+    within(LIMIT, test(db)).await;
+}
+
+/// A migrated SQLite database that goes with the directory.
+pub(crate) async fn sqlite(options: SqliteOptions) -> (TempDir, Db) {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::sqlite(dir.path(), &DOMAIN, options).unwrap();
+    db.migrate().await.unwrap();
+    (dir, db)
+}
+
+/// Runs a test on a migrated PostgreSQL database of its own, if there is a server.
+pub(crate) async fn on_postgres<F: Future<Output = ()>>(test: impl FnOnce(Db) -> F) {
+    with_postgres(async |server: Server| test(server.migrated(&DOMAIN).await).await).await;
+}
+
+/// Runs a test with an empty database of its own on the server, if there is one.
+pub(crate) async fn with_postgres(test: impl AsyncFnOnce(Server)) {
+    let Some(admin) = services::postgres() else { return };
+    within(LIMIT, async {
+        let server = Server::create(&admin).await;
+        let (name, admin) = (server.name.clone(), server.admin.clone());
+        test(server).await;
+        command(&admin, &format!("drop database {name} with (force)")).await;
+    })
+    .await;
+}
+
+/// An empty database on the server.
+pub(crate) struct Server {
+    admin: String,
+    name: String,
+    /// How to reach it.
+    pub(crate) url: String,
+}
+
+impl Server {
+    async fn create(admin: &str) -> Self {
+        let name = format!("urr_db_{}", ids().next::<Uuid>().simple());
+        command(admin, &format!("create database {name}")).await;
+        let (server, _) = admin.rsplit_once('/').expect("the URL names a database");
+        Self { admin: admin.to_owned(), url: format!("{server}/{name}"), name }
+    }
+
+    /// `host:port`, for a proxy.
+    pub(crate) fn address(&self) -> &str {
+        self.url
+            .rsplit_once('@')
+            .and_then(|(_, rest)| rest.split_once('/'))
+            .expect("user@host:port/database")
+            .0
+    }
+
+    pub(crate) fn config(&self) -> PostgresConfig {
+        PostgresConfig::new(self.url.clone())
+    }
+
+    /// A domain with its role, its schema and its tables.
+    pub(crate) async fn migrated(&self, domain: &'static Domain) -> Db {
+        postgres_provision(&self.config(), &[domain]).await.unwrap();
+        let db = Db::postgres(&self.config(), domain).unwrap();
+        db.migrate().await.unwrap();
+        db
+    }
+}
+
+/// Runs a command as the server's owner, outside of any transaction.
+pub(crate) async fn command(url: &str, text: &str) {
+    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
+    tokio::select! {
+        done = client.batch_execute(text) => done.unwrap(),
+        ended = connection => panic!("the connection ended: {ended:?}"),
+    }
+}
+
+/// A counter that bodies can share.
+pub(crate) fn counter() -> Arc<AtomicU32> {
+    Arc::new(AtomicU32::new(0))
+}
+
+/// Declares each behaviour as a test on SQLite and a test on PostgreSQL.
+macro_rules! on_both_engines {
+    ($($behaviour:ident,)*) => {
+        mod on_sqlite {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                crate::fresh::on_sqlite(super::$behaviour).await;
+            })*
+        }
+        mod on_postgres {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                crate::fresh::on_postgres(super::$behaviour).await;
+            })*
+        }
+    };
+}
+pub(crate) use on_both_engines;

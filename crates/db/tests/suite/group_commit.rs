@@ -1,0 +1,259 @@
+//! Writes that share a commit, and do not share each other's fate.
+
+use std::{
+    future::pending, os::unix::process::ExitStatusExt as _, process::Command, sync::Arc, time::Duration,
+};
+
+use tokio::{sync::oneshot, task::JoinSet};
+use urr_db::{Db, Error, Kind, SqliteOptions, Tx, statements};
+use urr_testkit::{until, within};
+
+use crate::fresh::{self, DOMAIN, LIMIT, SEATS, SIT, count, sit, who};
+
+statements! {
+    /// No more pages than this: what a full disk looks like.
+    FILL = sqlite "pragma max_page_count = 40";
+    ROOM = sqlite "pragma max_page_count = 1000000";
+    TALK = sqlite "insert into seats (id, holder) values ($1, $2)";
+    PARENT = sqlite "create table parents (id integer primary key) strict";
+    CHILD = sqlite "create table children (id integer references parents deferrable initially deferred) strict";
+    ORPHAN = sqlite "insert into children (id) values (1)";
+}
+
+/// Holds the write lock until told, so that others line up behind it.
+async fn hold_the_lock(db: &Db, tasks: &mut JoinSet<Result<(), Error>>) -> oneshot::Sender<()> {
+    let (inside, is_inside) = oneshot::channel();
+    let (go_on, may_go_on) = oneshot::channel::<()>();
+    let db = db.clone();
+    tasks.spawn(async move {
+        db.write("test.first", async |tx: &mut Tx<'_>| {
+            inside.send(()).unwrap();
+            let _ = may_go_on.await;
+            sit(tx, 0, "first").await
+        })
+        .await
+    });
+    is_inside.await.unwrap();
+    go_on
+}
+
+fn spawn_sit(db: &Db, tasks: &mut JoinSet<Result<(), Error>>, seat: i64, holder: &'static str) {
+    let db = db.clone();
+    tasks.spawn(
+        async move { db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, seat, holder).await).await },
+    );
+}
+
+#[tokio::test]
+async fn a_body_that_fails_does_no_harm_to_the_batch_around_it() {
+    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    within(LIMIT, async {
+        let mut tasks = JoinSet::new();
+        let go_on = hold_the_lock(&db, &mut tasks).await;
+        for seat in 1..=30 {
+            // Every third breaks a constraint, every third panics.
+            match seat % 3 {
+                0 => spawn_sit(&db, &mut tasks, seat, ""),
+                1 => spawn_sit(&db, &mut tasks, seat, "ann"),
+                _ => {
+                    let db = db.clone();
+                    tasks.spawn(async move {
+                        db.write("test.panic", async |tx: &mut Tx<'_>| {
+                            sit(tx, seat, "ann").await?;
+                            panic!("a bug in a body")
+                        })
+                        .await
+                    });
+                }
+            }
+        }
+        tokio::task::yield_now().await;
+        go_on.send(()).unwrap();
+        let (mut kept, mut refused, mut panicked) = (0, 0, 0);
+        while let Some(done) = tasks.join_next().await {
+            match done {
+                Ok(Ok(())) => kept += 1,
+                Ok(Err(error)) => {
+                    assert_eq!(error.kind(), Kind::Constraint);
+                    refused += 1;
+                }
+                Err(_) => panicked += 1,
+            }
+        }
+        assert_eq!((kept, refused, panicked), (11, 10, 10));
+        assert_eq!(count(&db).await, 11);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn bodies_dropped_at_every_stage_do_no_harm_to_the_batch_around_them() {
+    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    within(LIMIT, async {
+        let mut tasks = JoinSet::new();
+        let go_on = hold_the_lock(&db, &mut tasks).await;
+        let mut dropped = JoinSet::new();
+        for seat in 1..=20 {
+            spawn_sit(&db, &mut tasks, seat, "ann");
+            let db = db.clone();
+            dropped.spawn(async move {
+                db.write("test.drop", async |tx: &mut Tx<'_>| -> Result<(), Error> {
+                    sit(tx, 100 + seat, "ann").await?;
+                    // Every other one is still in its body when it is dropped, the rest wait for the lock.
+                    tokio::time::timeout(Duration::from_millis(1), pending::<()>()).await.unwrap_err();
+                    pending().await
+                })
+                .await
+            });
+        }
+        tokio::task::yield_now().await;
+        go_on.send(()).unwrap();
+        while !dropped.is_empty() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            dropped.abort_all();
+            dropped.join_next().await;
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap().unwrap();
+        }
+        let seats =
+            db.read("test.seats", async |tx: &mut Tx<'_>| tx.all(&SEATS, &[], |row| row.get::<i64>(0)).await);
+        assert_eq!(seats.await.unwrap(), (0..=20).collect::<Vec<i64>>());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_write_whose_caller_left_while_it_was_committed_is_kept() {
+    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    within(LIMIT, async {
+        let mut write = Box::pin(db.write("test.leave", async |tx: &mut Tx<'_>| sit(tx, 1, "ann").await));
+        // One poll runs the body; what is left is the wait for the commit.
+        let polled = tokio::time::timeout(Duration::ZERO, &mut write).await;
+        drop(write);
+        drop(polled);
+        until(LIMIT, async || who(&db, 1).await.is_some()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_the_whole_batch_and_nobody_is_told_otherwise() {
+    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    within(LIMIT, async {
+        db.write("test.fill", async |tx: &mut Tx<'_>| tx.all(&FILL, &[], |_| Ok(())).await).await.unwrap();
+        let long: Arc<str> = "x".repeat(400_000).into();
+        let mut tasks = JoinSet::new();
+        let go_on = hold_the_lock(&db, &mut tasks).await;
+        for seat in 1..=3 {
+            let (db, long) = (db.clone(), Arc::clone(&long));
+            tasks.spawn(async move {
+                db.write("test.large", async |tx: &mut Tx<'_>| {
+                    tx.execute(&TALK, &[&seat, &&*long]).await.map(|_| ())
+                })
+                .await
+            });
+        }
+        tokio::task::yield_now().await;
+        go_on.send(()).unwrap();
+        let mut told_kept = 0;
+        while let Some(done) = tasks.join_next().await {
+            match done.unwrap() {
+                Ok(()) => told_kept += 1,
+                Err(error) => assert_eq!(error.kind(), Kind::Unavailable, "{error}"),
+            }
+        }
+        assert_eq!(count(&db).await, told_kept, "what was acknowledged is there, and nothing else");
+        db.write("test.room", async |tx: &mut Tx<'_>| tx.all(&ROOM, &[], |_| Ok(())).await).await.unwrap();
+        db.write("test.large", async |tx: &mut Tx<'_>| tx.execute(&SIT, &[&9_i64, &&*long]).await)
+            .await
+            .unwrap();
+        assert_eq!(count(&db).await, told_kept + 1, "it recovers without a restart");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_group_commit_everything_is_kept_as_well() {
+    let (dir, db) = fresh::sqlite(SqliteOptions { group_commit: false, ..SqliteOptions::default() }).await;
+    within(LIMIT, async {
+        let mut tasks = JoinSet::new();
+        for seat in 0..20 {
+            spawn_sit(&db, &mut tasks, seat, if seat % 4 == 0 { "" } else { "ann" });
+        }
+        let mut kept = 0;
+        while let Some(done) = tasks.join_next().await {
+            kept += i64::from(done.unwrap().is_ok());
+        }
+        assert_eq!((kept, count(&db).await), (15, 15));
+    })
+    .await;
+    drop(db);
+    let again = Db::sqlite(dir.path(), &DOMAIN, SqliteOptions::default()).unwrap();
+    assert_eq!(count(&again).await, 15);
+}
+
+#[test]
+fn writes_outlive_the_runtime_they_came_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let db = Db::sqlite(dir.path(), &DOMAIN, SqliteOptions::default()).unwrap();
+    for (seat, threads) in [(1, 1), (2, 2), (3, 1)] {
+        let mut builder = if threads == 1 {
+            tokio::runtime::Builder::new_current_thread()
+        } else {
+            tokio::runtime::Builder::new_multi_thread()
+        };
+        let runtime = builder.enable_all().build().unwrap();
+        runtime.block_on(within(LIMIT, async {
+            db.migrate().await.unwrap();
+            db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, seat, "ann").await).await.unwrap();
+            assert_eq!(count(&db).await, seat);
+        }));
+    }
+}
+
+/// A commit that fails leaves only one safe thing to do. The test runs itself in a process of its own to see it done.
+#[test]
+fn a_commit_that_fails_stops_the_process() {
+    const CHILD_PLEASE: &str = "URR_DB_TEST_FAILED_COMMIT";
+    #[expect(clippy::disallowed_methods, reason = "tells the child process from the test that started it")]
+    let is_child = std::env::var(CHILD_PLEASE).is_ok();
+    if is_child {
+        let dir = tempfile::tempdir().unwrap();
+        let db = Db::sqlite(dir.path(), &DOMAIN, SqliteOptions::default()).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        // Migrations may not defer constraints; a body that does it anyway makes the commit itself fail.
+        let _ = runtime.block_on(db.write("test.orphan", async |tx: &mut Tx<'_>| {
+            tx.execute(&PARENT, &[]).await?;
+            tx.execute(&CHILD, &[]).await?;
+            tx.execute(&ORPHAN, &[]).await
+        }));
+        panic!("the process should have stopped");
+    }
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["group_commit::a_commit_that_fails_stops_the_process", "--exact", "--nocapture"])
+        .env(CHILD_PLEASE, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.signal(), Some(6), "aborted: {said}");
+    assert!(said.contains("urr: COMMIT failed: FOREIGN KEY constraint failed: stopping"), "{said}");
+}
+
+#[tokio::test]
+async fn a_second_statement_of_a_lost_batch_is_refused_too() {
+    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    within(LIMIT, async {
+        db.write("test.fill", async |tx: &mut Tx<'_>| tx.all(&FILL, &[], |_| Ok(())).await).await.unwrap();
+        let long = "x".repeat(400_000);
+        let went_on = db.write("test.large", async |tx: &mut Tx<'_>| {
+            tx.execute(&TALK, &[&1_i64, &long]).await.unwrap_err();
+            // SQLite may have rolled everything back: a statement here would commit by itself, outside of any batch.
+            tx.execute(&SIT, &[&2_i64, &"ann"]).await.unwrap_err();
+            Ok::<_, Error>(())
+        });
+        went_on.await.unwrap_err();
+        assert_eq!(count(&db).await, 0);
+    })
+    .await;
+}

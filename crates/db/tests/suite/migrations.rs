@@ -1,0 +1,171 @@
+//! Migrations run once, in order, whole, and are never edited.
+
+use std::path::Path;
+
+use urr_db::{Db, Domain, Error, Kind, Migration, SqliteOptions, postgres_provision};
+
+use crate::fresh::{DOMAIN, LIMIT, Server, with_postgres};
+
+/// Opens the same database as seen by binaries with different migrations.
+enum Place<'p> {
+    Sqlite(&'p Path),
+    Postgres(&'p Server),
+}
+
+impl Place<'_> {
+    async fn open(&self, migrations: &'static [Migration]) -> Db {
+        let domain: &'static Domain = Box::leak(Box::new(Domain { name: "catalog", migrations }));
+        match self {
+            Self::Sqlite(dir) => Db::sqlite(dir, domain, SqliteOptions::default()).unwrap(),
+            Self::Postgres(server) => {
+                postgres_provision(&server.config(), &[domain]).await.unwrap();
+                Db::postgres(&server.config(), domain).unwrap()
+            }
+        }
+    }
+}
+
+const fn step(name: &'static str, text: &'static str) -> Migration {
+    Migration { name, sqlite: text, postgres: text }
+}
+
+const ONE: Migration = step("0001_one", "create table one (id bigint); create index one_id on one (id);");
+const TWO: Migration = step("0002_two", "create table two (id bigint);");
+const ONE_ON_SQLITE: Migration = step("0001_one", "create table one (id integer) strict;");
+const TWO_ON_SQLITE: Migration = step("0002_two", "create table two (id integer) strict;");
+
+macro_rules! on_both_places {
+    ($($behaviour:ident,)*) => {
+        mod on_sqlite {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                let dir = tempfile::tempdir().unwrap();
+                urr_testkit::within(super::LIMIT, super::$behaviour(super::Place::Sqlite(dir.path()))).await;
+            })*
+        }
+        mod on_postgres {
+            $(#[tokio::test]
+            async fn $behaviour() {
+                super::with_postgres(async |server: super::Server| {
+                    super::$behaviour(super::Place::Postgres(&server)).await;
+                })
+                .await;
+            })*
+        }
+    };
+}
+
+on_both_places! {
+    what_is_missing_is_applied_and_nothing_twice,
+    serving_is_refused_until_everything_is_applied,
+    an_edited_migration_is_refused_by_its_file,
+    a_migration_of_a_newer_binary_is_refused_by_name,
+    a_migration_put_before_an_applied_one_is_refused,
+    a_migration_that_fails_leaves_nothing_behind,
+    two_migrators_at_once_apply_everything_once,
+}
+
+async fn what_is_missing_is_applied_and_nothing_twice(place: Place<'_>) {
+    let db = place.open(&[ONE]).await;
+    assert_eq!(db.migrate().await.unwrap(), ["0000_base", "0001_one"]);
+    assert_eq!(db.migrate().await.unwrap(), [""; 0]);
+    let newer = place.open(&[ONE, TWO]).await;
+    assert_eq!(newer.migrate().await.unwrap(), ["0002_two"]);
+    newer.check_migrated().await.unwrap();
+}
+
+async fn serving_is_refused_until_everything_is_applied(place: Place<'_>) {
+    let db = place.open(&[ONE, TWO]).await;
+    let file = |name: &str| match place {
+        Place::Sqlite(_) => {
+            format!("catalog: migrations/sqlite/{name}.sql has not been applied: run `urr migrate`")
+        }
+        Place::Postgres(_) => {
+            format!("catalog: migrations/postgres/{name}.sql has not been applied: run `urr migrate`")
+        }
+    };
+    assert_eq!(db.check_migrated().await.unwrap_err().to_string(), file("0000_base"));
+    place.open(&[ONE]).await.migrate().await.unwrap();
+    assert_eq!(db.check_migrated().await.unwrap_err().to_string(), file("0002_two"));
+    db.migrate().await.unwrap();
+    db.check_migrated().await.unwrap();
+}
+
+async fn refused(place: &Place<'_>, migrations: &'static [Migration], why: &str) {
+    let db = place.open(migrations).await;
+    for result in [db.migrate().await.map(|_| ()), db.check_migrated().await] {
+        let error: Error = result.unwrap_err();
+        assert_eq!(error.kind(), Kind::Bug);
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}
+
+async fn an_edited_migration_is_refused_by_its_file(place: Place<'_>) {
+    const EDITED: Migration = step("0001_one", "create table one (id bigint, name text);");
+    place.open(&[ONE]).await.migrate().await.unwrap();
+    refused(&place, &[EDITED, TWO], "0001_one.sql was changed after it was applied").await;
+}
+
+async fn a_migration_of_a_newer_binary_is_refused_by_name(place: Place<'_>) {
+    place.open(&[ONE, TWO]).await.migrate().await.unwrap();
+    refused(&place, &[ONE], "the database has migration 0002_two, which this binary does not know").await;
+}
+
+async fn a_migration_put_before_an_applied_one_is_refused(place: Place<'_>) {
+    place.open(&[TWO]).await.migrate().await.unwrap();
+    refused(&place, &[ONE, TWO], "0001_one.sql stands where the database has 0002_two").await;
+}
+
+async fn a_migration_that_fails_leaves_nothing_behind(place: Place<'_>) {
+    const BROKEN: Migration = step("0002_two", "create table two (id bigint); create table one (id bigint);");
+    let broken = place.open(&[ONE, BROKEN]).await;
+    let error = broken.migrate().await.unwrap_err();
+    assert!(error.to_string().ends_with("0002_two.sql failed"), "{error}");
+    assert!(std::error::Error::source(&error).is_some(), "it says why");
+    // Neither its first half nor its name stayed.
+    let repaired = place.open(&[ONE, TWO]).await;
+    assert_eq!(repaired.migrate().await.unwrap(), ["0002_two"]);
+}
+
+async fn two_migrators_at_once_apply_everything_once(place: Place<'_>) {
+    let (one, other) = (place.open(&[ONE, TWO]).await, place.open(&[ONE, TWO]).await);
+    let (a, b) = tokio::join!(one.migrate(), other.migrate());
+    let mut applied = [a.unwrap(), b.unwrap()].concat();
+    applied.sort_unstable();
+    assert_eq!(applied, ["0000_base", "0001_one", "0002_two"]);
+}
+
+#[tokio::test]
+async fn a_deferred_constraint_is_refused_on_sqlite() {
+    const DEFERRED: Migration = step(
+        "0002_two",
+        "create table two (id integer references one deferrable initially deferred) strict;",
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let db = Place::Sqlite(dir.path()).open(&[ONE_ON_SQLITE, DEFERRED]).await;
+    let error = db.migrate().await.unwrap_err();
+    assert!(error.to_string().contains("0002_two.sql has a deferred constraint"), "{error}");
+    let db = Place::Sqlite(dir.path()).open(&[ONE_ON_SQLITE, TWO_ON_SQLITE]).await;
+    assert_eq!(db.migrate().await.unwrap(), ["0002_two"]);
+}
+
+#[tokio::test]
+async fn a_server_without_the_schema_says_so() {
+    with_postgres(async |server: Server| {
+        let db = Db::postgres(&server.config(), &DOMAIN).unwrap();
+        assert!(db.migrate().await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_server_that_loses_acknowledged_commits_is_refused() {
+    with_postgres(async |server: Server| {
+        server.migrated(&DOMAIN).await.check_migrated().await.unwrap();
+        let config =
+            urr_db::PostgresConfig::new(format!("{}?options=-c%20synchronous_commit%3Doff", server.url));
+        let error = Db::postgres(&config, &DOMAIN).unwrap().check_migrated().await.unwrap_err();
+        assert!(error.to_string().contains("synchronous_commit is off"), "{error}");
+    })
+    .await;
+}

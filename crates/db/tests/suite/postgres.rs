@@ -1,0 +1,269 @@
+//! What only a server with several sessions can get wrong: deadlocks, late commits, other domains' tables.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use tokio::sync::{Barrier, oneshot};
+use urr_db::{
+    Db, Domain, Error, Kind, Migration, Position, Tx,
+    outbox::{self, Message},
+    statements, transaction,
+};
+
+use crate::{
+    fresh::{DOMAIN, MOVE, Server, count, counter, ids, now, on_postgres, sit, who, with_postgres},
+    outbox::read_at_least,
+};
+
+async fn both_seats(db: &Db) {
+    db.write("test.sit", async |tx: &mut Tx<'_>| {
+        sit(tx, 1, "nobody").await?;
+        sit(tx, 2, "nobody").await
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn the_victim_of_a_deadlock_is_run_again() {
+    on_postgres(async |db: Db| {
+        both_seats(&db).await;
+        let (barrier, runs) = (Barrier::new(2), counter());
+        let move_both = async |name: &str, first: i64, second: i64| {
+            let met = std::sync::atomic::AtomicBool::new(false);
+            transaction!(db, "test.deadlock", async |tx: &mut Tx<'_>| {
+                runs.fetch_add(1, Ordering::Relaxed);
+                tx.execute(&MOVE, &[&first, &name]).await?;
+                // On the first run each holds one seat before it asks for the other's.
+                if !met.swap(true, Ordering::Relaxed) {
+                    barrier.wait().await;
+                }
+                tx.execute(&MOVE, &[&second, &name]).await
+            })
+        };
+        let (ann, bob) = tokio::join!(move_both("ann", 1, 2), move_both("bob", 2, 1));
+        assert_eq!((ann.unwrap(), bob.unwrap()), (1, 1));
+        assert_eq!(runs.load(Ordering::Relaxed), 3, "one of them ran twice");
+        assert_eq!(who(&db, 1).await, who(&db, 2).await, "the later one has both");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_retries_a_deadlock_is_told_as_one() {
+    on_postgres(async |db: Db| {
+        both_seats(&db).await;
+        let barrier = Barrier::new(2);
+        let move_both = async |name: &str, first: i64, second: i64| {
+            db.write("test.deadlock", async |tx: &mut Tx<'_>| {
+                tx.execute(&MOVE, &[&first, &name]).await?;
+                barrier.wait().await;
+                tx.execute(&MOVE, &[&second, &name]).await
+            })
+            .await
+        };
+        let (ann, bob) = tokio::join!(move_both("ann", 1, 2), move_both("bob", 2, 1));
+        let lost = ann.err().or(bob.err()).expect("one of them lost");
+        assert_eq!(lost.kind(), Kind::Retry);
+        assert!(lost.is_unavailable());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_lock_that_is_not_given_up_ends_in_unavailable() {
+    on_postgres(async |db: Db| {
+        both_seats(&db).await;
+        let (release, released) = oneshot::channel::<()>();
+        let (locked, is_locked) = oneshot::channel();
+        let holder = db.write("test.hold", async |tx: &mut Tx<'_>| {
+            tx.execute(&MOVE, &[&1_i64, &"ann"]).await?;
+            locked.send(()).unwrap();
+            let _ = released.await;
+            Ok::<_, Error>(())
+        });
+        let waiter = async {
+            is_locked.await.unwrap();
+            let bob = "bob";
+            let refused =
+                db.write("test.wait", async |tx: &mut Tx<'_>| tx.execute(&MOVE, &[&1_i64, &bob]).await).await;
+            release.send(()).unwrap();
+            refused.unwrap_err()
+        };
+        let (held, refused) = tokio::join!(holder, waiter);
+        held.unwrap();
+        assert_eq!(refused.kind(), Kind::Unavailable);
+        assert_eq!(who(&db, 1).await.as_deref(), Some("ann"));
+    })
+    .await;
+}
+
+fn message(kind: &str) -> Message {
+    Message {
+        id: ids().next(),
+        topic: "tickets".to_owned(),
+        key: "a".to_owned(),
+        kind: kind.to_owned(),
+        payload: "{}".to_owned(),
+        at: now(),
+    }
+}
+
+/// The trap of `seq > last`: the row with the smaller number becomes visible after the larger one was read.
+#[tokio::test]
+async fn a_row_that_commits_late_is_not_skipped() {
+    on_postgres(async |db: Db| {
+        let (appended, is_appended) = oneshot::channel();
+        let (go_on, may_go_on) = oneshot::channel::<()>();
+        let late = db.write("test.late", async |tx: &mut Tx<'_>| {
+            outbox::append(tx, &message("late")).await?;
+            appended.send(()).unwrap();
+            may_go_on.await.unwrap();
+            Ok::<_, Error>(())
+        });
+        let reader = async {
+            is_appended.await.unwrap();
+            let early = message("early");
+            db.write("test.early", async |tx: &mut Tx<'_>| outbox::append(tx, &early).await).await.unwrap();
+            let visible = db
+                .read("test.log", async |tx: &mut Tx<'_>| outbox::read_after(tx, Position::START, 10).await);
+            assert_eq!(
+                visible.await.unwrap(),
+                [],
+                "the early one waits for the transaction that began before it"
+            );
+            go_on.send(()).unwrap();
+        };
+        let (late, ()) = tokio::join!(late, reader);
+        late.unwrap();
+        let found = read_at_least(&db, Position::START, 2).await;
+        let kinds: Vec<&str> = found.iter().map(|(_, m)| m.kind.as_str()).collect();
+        assert_eq!(kinds, ["late", "early"]);
+    })
+    .await;
+}
+
+static CATALOG: Domain = Domain {
+    name: "catalog",
+    migrations: &[Migration {
+        name: "0001_events",
+        sqlite: "",
+        postgres: "create table events (id bigint);",
+    }],
+};
+
+statements! {
+    PEEK = postgres "select id from catalog.events";
+    PEEK_MESSAGES = postgres "select seq from catalog.outbox";
+    BECOME = postgres "set role urr_catalog";
+    WHERE_AM_I = postgres "select current_schema()::text, current_user::text";
+    IN_PUBLIC = postgres "create table public.stray (id bigint)";
+    IN_CATALOG = postgres "create table catalog.stray (id bigint)";
+}
+
+#[tokio::test]
+async fn a_domain_sees_its_own_tables_and_nobody_elses() {
+    with_postgres(async |server: Server| {
+        let tickets = server.migrated(&DOMAIN).await;
+        let catalog = server.migrated(&CATALOG).await;
+        for (db, schema, role) in [(&tickets, "tickets", "urr_tickets"), (&catalog, "catalog", "urr_catalog")]
+        {
+            let here = db.read("test.where", async |tx: &mut Tx<'_>| {
+                tx.one(&WHERE_AM_I, &[], |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?))).await
+            });
+            assert_eq!(here.await.unwrap(), (schema.to_owned(), role.to_owned()));
+        }
+        catalog.read("test.own", async |tx: &mut Tx<'_>| tx.all(&PEEK, &[], |_| Ok(())).await).await.unwrap();
+        for statement in [&PEEK, &PEEK_MESSAGES, &IN_PUBLIC, &IN_CATALOG] {
+            let peek =
+                tickets.write("test.peek", async |tx: &mut Tx<'_>| tx.execute(statement, &[]).await).await;
+            let error = peek.expect_err(statement.name());
+            let why = format!("{:?}", std::error::Error::source(&error));
+            assert!(why.contains("permission denied"), "{}: {why}", statement.name());
+        }
+        let _ = (&BECOME, STATEMENTS);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn provisioning_again_or_at_once_changes_nothing() {
+    with_postgres(async |server: Server| {
+        let config = server.config();
+        let domains = [&DOMAIN, &CATALOG];
+        let once = || urr_db::postgres_provision(&config, &domains);
+        let (a, b, c) = tokio::join!(once(), once(), once());
+        a.and(b).and(c).unwrap();
+        once().await.unwrap();
+        server.migrated(&DOMAIN).await.check_migrated().await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_login_without_rights_of_its_own_can_serve() {
+    with_postgres(async |server: Server| {
+        let login = format!("urr_login_{}", ids().next::<uuid::Uuid>().simple());
+        crate::fresh::command(&server.url, &format!("create role {login} login")).await;
+        let (_, rest) = server.url.split_once('@').unwrap();
+        let mut config = urr_db::PostgresConfig::new(format!("postgres://{login}@{rest}"));
+        config.admin_url = Some(server.url.clone());
+        urr_db::postgres_provision(&config, &[&DOMAIN]).await.unwrap();
+        let db = Db::postgres(&config, &DOMAIN).unwrap();
+        db.migrate().await.unwrap();
+        db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 1, "ann").await).await.unwrap();
+        assert_eq!(count(&db).await, 1);
+        drop(db);
+        crate::fresh::command(&server.url, &format!("revoke urr_tickets from {login}; drop role {login}"))
+            .await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn more_requests_than_connections_wait_their_turn() {
+    with_postgres(async |server: Server| {
+        server.migrated(&DOMAIN).await;
+        let mut config = server.config();
+        config.pool_size = 2;
+        let db = Db::postgres(&config, &DOMAIN).unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        for seat in 0..50 {
+            let db = db.clone();
+            tasks.spawn(async move {
+                db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, seat, "ann").await).await
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap().unwrap();
+        }
+        assert_eq!(count(&db).await, 50);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pool_that_is_used_up_answers_in_time() {
+    with_postgres(async |server: Server| {
+        server.migrated(&DOMAIN).await;
+        let mut config = server.config();
+        config.pool_size = 1;
+        let db = Db::postgres(&config, &DOMAIN).unwrap();
+        let (release, released) = oneshot::channel::<()>();
+        let (begun, has_begun) = oneshot::channel();
+        let greedy = db.read("test.greedy", async |_: &mut Tx<'_>| {
+            begun.send(()).unwrap();
+            let _ = released.await;
+            Ok::<_, Error>(())
+        });
+        let waiting = async {
+            has_begun.await.unwrap();
+            let refused = urr_testkit::within(Duration::from_secs(2), db.ping()).await.unwrap_err();
+            assert_eq!(refused.kind(), Kind::Unavailable);
+            release.send(()).unwrap();
+        };
+        let (greedy, ()) = tokio::join!(greedy, waiting);
+        greedy.unwrap();
+        db.ping().await.unwrap();
+    })
+    .await;
+}
