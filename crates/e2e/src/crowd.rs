@@ -229,6 +229,26 @@ impl Crowd {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
+
+    /// Compares the number of reserved places that the catalog shows with the seats that are locked. It learns of every
+    /// hold and release from the bus, so it comes to agree once every message was applied, each exactly once.
+    pub async fn verify_count(&self, address: SocketAddr) -> anyhow::Result<Option<Violation>> {
+        const COMES_TO_AGREE: Duration = Duration::from_secs(30);
+        let give_up = self.clock.ticks() + COMES_TO_AGREE;
+        let mut connection = Connection::to(address).patience(PATIENCE);
+        loop {
+            let counted = shop::places_reserved(&mut connection, self.event).await?;
+            let map = shop::seat_states(&mut connection, self.event).await?;
+            let locked = map.values().filter(|status| *status != "available").count() as u64;
+            if counted == locked {
+                return Ok(None);
+            }
+            if self.clock.ticks() > give_up {
+                return Ok(Some(Violation::WrongCount { counted, locked }));
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
 }
 
 /// One client with several buyers. It does one thing at a time.

@@ -112,6 +112,14 @@ pub enum Violation {
         /// What the journal says.
         why: String,
     },
+    /// Messages were lost or applied twice on their way to the catalog.
+    #[error("the catalog counts {counted} reserved places, the map shows {locked}")]
+    WrongCount {
+        /// What the catalog was told.
+        counted: u64,
+        /// What is so.
+        locked: u64,
+    },
     /// An answer that should not happen.
     #[error("{key}: {found}")]
     Unexpected {

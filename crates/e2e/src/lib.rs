@@ -8,6 +8,8 @@
 //! * [`shop`] knows the public API: events, seats, holds.
 //! * [`crowd`] is the buyers; [`journal`] is what they wrote down; [`ledger`] judges it.
 //! * [`powerloss`] builds the preload library that forgets whatever was not synced.
+//! * [`stage`] is a server that is up, with an operator.
+//! * [`stores`] puts such a server on PostgreSQL and Redis.
 //! * [`siege`] puts them together: buy, kill, start again, compare, many times over.
 
 pub mod crowd;
@@ -19,3 +21,5 @@ pub mod powerloss;
 pub mod program;
 pub mod shop;
 pub mod siege;
+pub mod stage;
+pub mod stores;

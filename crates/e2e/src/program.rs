@@ -66,12 +66,6 @@ impl Program {
         ensure!(output.status.success(), "urr {} failed: {errors}", args.join(" "));
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
-
-    /// An access token made with the key in `data_dir`.
-    pub async fn token(&self, data_dir: &Path, user: UserId, role: &str) -> anyhow::Result<String> {
-        let (user, dir) = (user.to_string(), data_dir.to_string_lossy());
-        self.run(&["token", "--data-dir", &dir, "--user", &user, "--role", role]).await
-    }
 }
 
 /// An address on loopback that nobody listens on.
@@ -134,12 +128,18 @@ impl Launch {
         Ok(Running { child, address: self.listen, log: self.log.clone() })
     }
 
+    /// An access token made with this installation's key.
+    pub async fn token(&self, user: UserId, role: &str) -> anyhow::Result<String> {
+        self.run(&["token", "--user", &user.to_string(), "--role", role]).await
+    }
+
     /// Runs another command of the binary with the same settings.
-    pub async fn run(&self, command: &str) -> anyhow::Result<String> {
+    pub async fn run(&self, command: &[&str]) -> anyhow::Result<String> {
         let dir = self.data_dir.to_string_lossy();
         let settings: Vec<String> =
             self.settings.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        let mut args = vec![command, "--data-dir", &dir];
+        let mut args = command.to_vec();
+        args.extend(["--data-dir", &dir]);
         for setting in &settings {
             args.extend(["--set", setting]);
         }

@@ -1,6 +1,6 @@
 //! The public API as a buyer and an operator use it.
 
-use std::{collections::HashMap, path::Path};
+use std::collections::HashMap;
 
 use anyhow::{Context as _, ensure};
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use urr_kernel::{Clock, EventId, Ids, ReservationId, SeatId, Timestamp, UserId};
 
 use crate::{
     http::{Answer, Connection, Lost, Request},
-    program::Program,
+    program::Launch,
 };
 
 /// A signed-in user.
@@ -23,20 +23,20 @@ pub struct Buyer {
 }
 
 impl Buyer {
-    /// A new user with a token made with the key in `data_dir`.
-    pub async fn new(program: &Program, data_dir: &Path, role: &str) -> anyhow::Result<Self> {
+    /// A new user with a token that this launch's servers accept.
+    pub async fn new(launch: &Launch, role: &str) -> anyhow::Result<Self> {
         let user = Ids::random(Clock::system()).next();
-        Ok(Self { user, token: program.token(data_dir, user, role).await? })
+        Ok(Self { user, token: launch.token(user, role).await? })
     }
 
     /// Many new users. Each token is one short run of the binary, so a few run side by side.
-    pub async fn many(program: &Program, data_dir: &Path, count: usize) -> anyhow::Result<Vec<Self>> {
+    pub async fn many(launch: &Launch, count: usize) -> anyhow::Result<Vec<Self>> {
         const SIDE_BY_SIDE: usize = 4;
         let (mut buyers, mut making) = (Vec::with_capacity(count), JoinSet::new());
         while buyers.len() < count {
             while making.len() < SIDE_BY_SIDE && buyers.len() + making.len() < count {
-                let (program, data_dir) = (program.clone(), data_dir.to_owned());
-                making.spawn(async move { Self::new(&program, &data_dir, "user").await });
+                let launch = launch.clone();
+                making.spawn(async move { Self::new(&launch, "user").await });
             }
             buyers.push(making.join_next().await.context("a buyer is being made")???);
         }
@@ -196,4 +196,11 @@ pub async fn live_reservations(connection: &mut Connection, token: &str) -> anyh
     let mut many = answer.read::<Many>()?.reservations;
     many.retain(|reservation| reservation.status == "pending");
     Ok(many)
+}
+
+/// How many places of an event are reserved, as the bus has told the catalog so far.
+pub async fn places_reserved(connection: &mut Connection, event: EventId) -> anyhow::Result<u64> {
+    let answer = connection.send(&Request::get(&format!("/api/events/{event}"))).await?;
+    ensure!(answer.status == 200, "event: {}", answer.show());
+    answer.json()["event"]["places_reserved"].as_u64().context("an event counts its reserved places")
 }

@@ -37,6 +37,15 @@ const MAX_EARLY_KILLS: usize = 3;
 /// Older promises looked at after every restart. All of them are at the end.
 const OLDER_PER_CYCLE: usize = 40;
 
+/// How the process ends in the middle of a rush.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// kill -9.
+    Kill,
+    /// SIGTERM, after which it must drain and end with 0.
+    Terminate,
+}
+
 /// What a siege found.
 #[derive(Debug, Default)]
 pub struct Report {
@@ -104,6 +113,7 @@ pub struct Siege<'d> {
     crowd: Crowd,
     dice: Dice,
     clock: Clock,
+    end: End,
     report: Report,
 }
 
@@ -125,8 +135,8 @@ impl<'d> Siege<'d> {
             launch
         };
         let running = with_disk(launch.clone(), Syncs::All).up().await?;
-        let admin = Buyer::new(&program, &data_dir, "admin").await?;
-        let buyers = Buyer::many(&program, &data_dir, BUYERS).await?;
+        let admin = Buyer::new(&launch, "admin").await?;
+        let buyers = Buyer::many(&launch, BUYERS).await?;
         let mut connection = Connection::to(running.address);
         let event = NewEvent { seats: SEATS as u64, opens_in_secs: -60 };
         let event = shop::create_event(&mut connection, &admin, event).await?;
@@ -141,7 +151,21 @@ impl<'d> Siege<'d> {
         }
         let crowd = Crowd::new(dir, CLIENTS, &buyers, Goods { event, seats }, &mut dice)?;
         let report = Report::default();
-        Ok(Self { launch, disk: disk.map(|(disk, _)| disk), crowd, dice, clock: Clock::system(), report })
+        Ok(Self {
+            launch,
+            disk: disk.map(|(disk, _)| disk),
+            crowd,
+            dice,
+            clock: Clock::system(),
+            end: End::Kill,
+            report,
+        })
+    }
+
+    /// Ends the process in another way.
+    pub fn ending(mut self, end: End) -> Self {
+        self.end = end;
+        self
     }
 
     /// So many rounds of buying, killing and comparing; ends early once `enough` says so. Then everything is compared.
@@ -164,11 +188,19 @@ impl<'d> Siege<'d> {
 
     async fn cycle(&mut self, running: Running) -> anyhow::Result<Running> {
         let moment = Duration::from_millis(self.dice.below(LATEST_KILL_MS));
-        let kill = async {
+        let end = self.end;
+        let stop = async {
             tokio::time::sleep(moment).await;
-            running.kill().await
+            match end {
+                End::Kill => running.kill().await,
+                End::Terminate => {
+                    let status = running.terminate().await?;
+                    ensure!(status.success(), "it was asked to stop and ended with {status}");
+                    Ok(())
+                }
+            }
         };
-        self.crowd.rush(self.launch.listen, kill).await??;
+        self.crowd.rush(self.launch.listen, stop).await??;
         self.report.kills += 1;
         let (touched, broken) = self.crowd.read_journals()?;
         self.report.violations.extend(broken);
@@ -223,6 +255,7 @@ impl<'d> Siege<'d> {
         let mut broken = self.crowd.verify(running.address, all).await?;
         broken.extend(self.crowd.ledger().doubled());
         broken.extend(self.crowd.verify_map(running.address).await?);
+        broken.extend(self.crowd.verify_count(running.address).await?);
         self.report.violations.extend(broken);
         Ok(())
     }

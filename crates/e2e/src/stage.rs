@@ -1,0 +1,60 @@
+//! A server that is up, with an operator: where most stories begin.
+
+use std::path::Path;
+
+use urr_kernel::{EventId, SeatId};
+
+use crate::{
+    http::Connection,
+    program::{Launch, Program, Running},
+    shop::{self, Buyer, NewEvent},
+};
+
+/// A running server and what is needed to use it.
+#[derive(Debug)]
+pub struct Stage {
+    /// How it was started, to start it again.
+    pub launch: Launch,
+    /// The process.
+    pub running: Running,
+    /// An operator.
+    pub admin: Buyer,
+}
+
+impl Stage {
+    /// On embedded parts, with its files in `dir`.
+    pub async fn embedded(dir: &Path) -> anyhow::Result<Self> {
+        Self::up(Launch::new(&Program::find()?, &dir.join("data"))?).await
+    }
+
+    /// As the launch says.
+    pub async fn up(launch: Launch) -> anyhow::Result<Self> {
+        let running = launch.up().await?;
+        let admin = Buyer::new(&launch, "admin").await?;
+        Ok(Self { launch, running, admin })
+    }
+
+    /// A new connection.
+    pub fn connect(&self) -> Connection {
+        Connection::to(self.running.address)
+    }
+
+    /// A new buyer.
+    pub async fn buyer(&self) -> anyhow::Result<Buyer> {
+        Buyer::new(&self.launch, "user").await
+    }
+
+    /// Many new buyers.
+    pub async fn buyers(&self, count: usize) -> anyhow::Result<Vec<Buyer>> {
+        Buyer::many(&self.launch, count).await
+    }
+
+    /// A new event and its seats, in the order of the hall.
+    pub async fn event(&self, opens_in_secs: i64) -> anyhow::Result<(EventId, Vec<SeatId>)> {
+        let mut connection = self.connect();
+        let event =
+            shop::create_event(&mut connection, &self.admin, NewEvent { seats: 1, opens_in_secs }).await?;
+        let seats = shop::seat_map(&mut connection, event).await?;
+        Ok((event, seats.into_iter().map(|(seat, _)| seat).collect()))
+    }
+}

@@ -1,0 +1,62 @@
+//! Servers on PostgreSQL and Redis, straight or through a proxy that fails on purpose.
+
+use std::path::Path;
+
+use urr_testkit::{Proxy, fresh_database, services};
+
+use crate::program::{Launch, Program};
+
+/// Where the stores of one test are. The database is its own, so nothing is shared with other tests.
+#[derive(Clone, Debug)]
+pub struct Stores {
+    /// A PostgreSQL database.
+    pub postgres: String,
+    /// A Redis server.
+    pub redis: String,
+}
+
+impl Stores {
+    /// A fresh database and the shared Redis; `None`, told loudly, when one of them is not there.
+    pub async fn fresh() -> Option<Self> {
+        let redis = services::redis()?;
+        let postgres = fresh_database(&[]).await?.url;
+        Some(Self { postgres, redis })
+    }
+
+    /// A server with its tables made, on these stores.
+    pub async fn launch(&self, dir: &Path) -> anyhow::Result<Launch> {
+        let launch = Launch::new(&Program::find()?, &dir.join("data"))?
+            .set("storage.kind", "postgres")
+            .set("storage.url", &self.postgres)
+            .set("redis.urls", &self.redis);
+        launch.run(&["migrate"]).await?;
+        Ok(launch)
+    }
+}
+
+/// The same URL with the proxy in front of the server.
+pub async fn through_proxy(url: &str) -> (Proxy, String) {
+    let (before, server, after) = split(url);
+    let proxy = Proxy::start(server).await;
+    let url = format!("{before}{}{after}", proxy.address());
+    (proxy, url)
+}
+
+/// What stands before, in and after the `host:port` of a URL.
+fn split(url: &str) -> (&str, &str, &str) {
+    let scheme = url.find("://").map_or(0, |at| at + 3);
+    let end = url[scheme..].find(['/', '?']).map_or(url.len(), |at| scheme + at);
+    let start = url[scheme..end].rfind('@').map_or(scheme, |at| scheme + at + 1);
+    (&url[..start], &url[start..end], &url[end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_host_and_port_are_replaced() {
+        assert_eq!(split("postgres://u:p@h:1/d?x=y"), ("postgres://u:p@", "h:1", "/d?x=y"));
+        assert_eq!(split("redis://127.0.0.1:6379"), ("redis://", "127.0.0.1:6379", ""));
+    }
+}

@@ -1,0 +1,162 @@
+//! Stores that go away, hang and come back while the real binary serves.
+
+use std::time::Duration;
+
+use urr_e2e::{
+    http::{Answer, Connection, Request},
+    shop::{self, Reservation},
+    stage::Stage,
+    stores::{Stores, through_proxy},
+};
+use urr_kernel::{Clock, EventId, SeatId};
+use urr_testkit::{Proxy, until};
+
+/// What a buyer waits at most when PostgreSQL does not answer. Half a second more is for a machine that is busy with the
+/// other tests.
+const PROMISED: Duration = Duration::from_secs(2);
+const SLACK: Duration = Duration::from_millis(500);
+
+/// How long it may take until everything works again once the store is back: two pauses of a breaker.
+const COMES_BACK: Duration = Duration::from_secs(20);
+
+/// A server, an event on sale, and a buyer who takes one seat at a time.
+struct Story {
+    stage: Stage,
+    connection: Connection,
+    event: EventId,
+    seats: Vec<SeatId>,
+    asked: usize,
+}
+
+impl Story {
+    async fn begin(stage: Stage) -> anyhow::Result<Self> {
+        let (event, seats) = stage.event(-60).await?;
+        Ok(Self { connection: stage.connect(), stage, event, seats, asked: 0 })
+    }
+
+    /// A new buyer asks for the next seat.
+    async fn hold(&mut self) -> anyhow::Result<Answer> {
+        let buyer = self.stage.buyer().await?;
+        self.asked += 1;
+        let seats = &self.seats[self.asked - 1..self.asked];
+        Ok(shop::hold(&mut self.connection, &buyer.token, self.event, seats, "k").await?)
+    }
+
+    async fn ready(&mut self) -> anyhow::Result<Answer> {
+        Ok(self.connection.send(&Request::get("/health/ready")).await?)
+    }
+}
+
+async fn refuses_in_time(story: &mut Story) -> anyhow::Result<()> {
+    for _ in 0..5 {
+        let buyer = story.stage.buyer().await?;
+        let clock = Clock::system();
+        let seats = &story.seats[..1];
+        let answer = shop::hold(&mut story.connection, &buyer.token, story.event, seats, "k").await?;
+        let took = clock.ticks();
+        assert_eq!(answer.status, 503, "{}", answer.show());
+        assert!(
+            answer.header("retry-after").is_some_and(|secs| secs.parse::<u32>().is_ok()),
+            "{:?}",
+            answer.headers
+        );
+        assert!(took < PROMISED + SLACK, "the answer took {took:?}");
+    }
+    let ready = story.ready().await?;
+    assert_eq!(ready.status, 503, "{}", ready.show());
+    assert!(
+        String::from_utf8_lossy(&ready.body).contains("tickets"),
+        "it names what is missing: {}",
+        ready.show()
+    );
+    Ok(())
+}
+
+async fn comes_back(story: &mut Story) -> anyhow::Result<()> {
+    let buyer = story.stage.buyer().await?;
+    story.asked += 1;
+    let (event, seats) = (story.event, story.seats[story.asked - 1..story.asked].to_vec());
+    let connection = &mut story.connection;
+    until(COMES_BACK, async || {
+        // Always the same key: whatever became of the attempts before, this buyer gets this seat once.
+        let answer = shop::hold(connection, &buyer.token, event, &seats, "again").await;
+        answer.is_ok_and(|answer| answer.status == 200)
+    })
+    .await;
+    until(COMES_BACK, async || story.ready().await.is_ok_and(|answer| answer.status == 200)).await;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_down_is_503_with_retry_after_and_recovers_by_itself() -> anyhow::Result<()> {
+    let Some(stores) = Stores::fresh().await else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let (mut proxy, postgres) = through_proxy(&stores.postgres).await;
+    let launch = Stores { postgres, ..stores }.launch(dir.path()).await?;
+    let mut story = Story::begin(Stage::up(launch).await?).await?;
+    let buyer = story.stage.buyer().await?;
+    let seats = story.seats[story.seats.len() - 2..].to_vec();
+    let held = shop::hold(&mut story.connection, &buyer.token, story.event, &seats, "before").await?;
+    let held = Reservation::from_answer(&held)?;
+
+    for how in ["cut", "stall"] {
+        let wrong =
+            async |proxy: &mut Proxy| if how == "cut" { proxy.cut().await } else { proxy.stall().await };
+        wrong(&mut proxy).await;
+        refuses_in_time(&mut story).await?;
+        proxy.restore().await;
+        comes_back(&mut story).await?;
+    }
+    let found = shop::reservation(&mut story.connection, &buyer.token, held.id).await?;
+    assert_eq!(Reservation::from_answer(&found)?, held, "what was held before is held still");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_starts_before_postgres_is_up_serves_once_it_is() -> anyhow::Result<()> {
+    let Some(stores) = Stores::fresh().await else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let (mut proxy, postgres) = through_proxy(&stores.postgres).await;
+    let launch = Stores { postgres, ..stores }.launch(dir.path()).await?;
+    proxy.cut().await;
+    let mut running = launch.start()?;
+    let mut connection = Connection::to(running.address);
+    until(COMES_BACK, async || {
+        connection.send(&Request::get("/health/live")).await.is_ok_and(|live| live.status == 200)
+    })
+    .await;
+    let ready = connection.send(&Request::get("/health/ready")).await?;
+    assert_eq!(ready.status, 503, "{}", ready.show());
+    proxy.restore().await;
+    running.ready().await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_redis_holds_go_through_the_database_alone() -> anyhow::Result<()> {
+    let Some(stores) = Stores::fresh().await else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let (mut proxy, redis) = through_proxy(&stores.redis).await;
+    let launch = Stores { redis, ..stores }.launch(dir.path()).await?;
+    let mut story = Story::begin(Stage::up(launch).await?).await?;
+    assert_eq!(story.hold().await?.status, 200);
+
+    for how in ["cut", "stall"] {
+        let wrong =
+            async |proxy: &mut Proxy| if how == "cut" { proxy.cut().await } else { proxy.stall().await };
+        wrong(&mut proxy).await;
+        for _ in 0..10 {
+            let clock = Clock::system();
+            let answer = story.hold().await?;
+            assert_eq!(answer.status, 200, "{how}: {}", answer.show());
+            assert!(clock.ticks() < PROMISED + SLACK, "{how}: the answer took {:?}", clock.ticks());
+        }
+        let buyer = story.stage.buyer().await?;
+        let (event, first) = (story.event, story.seats[..1].to_vec());
+        let taken = shop::hold(&mut story.connection, &buyer.token, event, &first, "k").await?;
+        assert_eq!((taken.status, taken.code().as_str()), (409, "tickets.seats_taken"), "{how}");
+        proxy.restore().await;
+        assert_eq!(story.hold().await?.status, 200, "{how}: and when it is back");
+    }
+    Ok(())
+}
