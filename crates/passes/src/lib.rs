@@ -1,1 +1,21 @@
 //! Every signed token: sign, verify, claims, key separation.
+//!
+//! All of them are made and read by this product alone, so there is one algorithm, HMAC-SHA-256, and nothing in a token chooses
+//! how it is verified.
+
+pub mod access;
+mod jwt;
+mod keys;
+
+pub use keys::{Key, Secret, WeakSecret};
+
+/// Why a token is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It was good once; its time is over.
+    #[error("the token has expired")]
+    Expired,
+    /// It is not ours, was changed, or is meant for something else.
+    #[error("the token is not valid")]
+    Invalid,
+}
