@@ -110,9 +110,9 @@ impl StdError for Error {
     }
 }
 
-/// SQLITE_CONSTRAINT_UNIQUE, SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_ROWID.
+/// `SQLITE_CONSTRAINT_UNIQUE`, `SQLITE_CONSTRAINT_PRIMARYKEY`, `SQLITE_CONSTRAINT_ROWID`.
 const SQLITE_UNIQUE: [i32; 3] = [2067, 1555, 2579];
-/// SQLITE_READONLY without a reason: a write through a read-only connection. The ones with a reason are the disk's.
+/// `SQLITE_READONLY` without a reason: a write through a read-only connection. The ones with a reason are the disk's.
 const SQLITE_READONLY: i32 = 8;
 
 fn sqlite_kind(error: &rusqlite::Error) -> Kind {
@@ -134,7 +134,7 @@ fn sqlite_kind(error: &rusqlite::Error) -> Kind {
 
 fn postgres_kind(error: &tokio_postgres::Error) -> Kind {
     let Some(code) = error.code() else {
-        let lost = error.is_closed() || error.source().is_some_and(|e| e.is::<std::io::Error>());
+        let lost = error.is_closed() || error.source().is_some_and(<dyn StdError>::is::<std::io::Error>);
         return if lost { Kind::Unavailable } else { Kind::Bug };
     };
     if [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(code) {

@@ -8,7 +8,7 @@ use urr_kernel::{MessageId, Timestamp};
 use crate::{Error, Tx, outbox::PURGE_BATCH, statements};
 
 /// How long a message is remembered. A broker keeps messages for days, not weeks, so none comes back after this.
-pub const KEEP: Duration = Duration::from_secs(30 * 24 * 3_600);
+pub const KEEP: Duration = Duration::from_hours(30 * 24);
 
 statements! {
     /// Remembers a message unless it is remembered. On PostgreSQL a second delivery waits here for the first to end.

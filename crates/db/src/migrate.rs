@@ -11,7 +11,7 @@ use urr_kernel::Timestamp;
 use crate::{Db, EngineKind, Error, Tx, base::BASE, statements};
 
 /// How long one migration statement may take on PostgreSQL: building an index on a large table takes minutes.
-const PATIENCE: Duration = Duration::from_secs(600);
+const PATIENCE: Duration = Duration::from_mins(10);
 
 /// One domain, as far as its tables go.
 #[derive(Clone, Copy, Debug)]

@@ -10,7 +10,7 @@ use urr_kernel::{MessageId, Timestamp, limits::MAX_MESSAGE_BYTES};
 use crate::{EngineKind, Error, Row, Tx, statements};
 
 /// How long published rows are kept, so that an operator can see what left and send it again.
-pub const KEEP_PUBLISHED: Duration = Duration::from_secs(7 * 24 * 3_600);
+pub const KEEP_PUBLISHED: Duration = Duration::from_hours(7 * 24);
 /// Rows that one purge deletes: a few milliseconds of work, so that nobody's write waits long for it.
 pub const PURGE_BATCH: u32 = 1_000;
 /// The pause after the first, second and third failure to publish; the fourth makes a dead letter.
@@ -73,7 +73,7 @@ pub struct Dead {
     /// Why.
     pub error: String,
     /// Since when it lies.
-    pub dead_at: Timestamp,
+    pub since: Timestamp,
 }
 
 /// What waits in the outbox.
@@ -271,7 +271,7 @@ pub async fn dead_letters(tx: &mut Tx<'_>, after: i64, limit: u32) -> Result<Vec
         Ok(Dead {
             message: message(row)?,
             error: error.unwrap_or_default(),
-            dead_at: row.get(7)?,
+            since: row.get(7)?,
             seq: row.get(8)?,
         })
     };

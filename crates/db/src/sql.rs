@@ -79,20 +79,19 @@ fn number_parameters(text: &str) -> String {
     let mut chars = text.trim().chars().peekable();
     while let Some(c) = chars.next() {
         let next = chars.peek().copied();
-        match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => {}
-            None if c == '-' && next == Some('-') => {
-                chars.by_ref().find(|c| *c == '\n');
-                out.push('\n');
-                continue;
+        if let Some(open) = quote {
+            if c == open {
+                quote = None;
             }
-            None if matches!(c, '\'' | '"') => quote = Some(c),
-            None if c == '$' && next.is_some_and(|c| c.is_ascii_digit()) => {
-                out.push('?');
-                continue;
-            }
-            None => {}
+        } else if c == '-' && next == Some('-') {
+            chars.by_ref().find(|c| *c == '\n');
+            out.push('\n');
+            continue;
+        } else if c == '$' && next.is_some_and(|c| c.is_ascii_digit()) {
+            out.push('?');
+            continue;
+        } else if matches!(c, '\'' | '"') {
+            quote = Some(c);
         }
         out.push(c);
     }

@@ -155,7 +155,7 @@ impl Postgres {
     }
 
     async fn begin<'c>(&self, conn: &'c mut Object, access: Access) -> Result<Transaction<'c>, Error> {
-        let begin = async {
+        let work = async {
             match access {
                 Access::Write => conn.transaction().await,
                 // One snapshot for all statements of the read.
@@ -165,7 +165,7 @@ impl Postgres {
                 }
             }
         };
-        match timeout(self.config.statement, begin).await {
+        match timeout(self.config.statement, work).await {
             Ok(begun) => begun.map_err(|e| Error::postgres("beginning a transaction failed", e)),
             Err(_) => Err(Error::unavailable("PostgreSQL did not begin a transaction in time")),
         }
@@ -270,13 +270,11 @@ impl PostgresTx<'_> {
         done: Result<Result<T, tokio_postgres::Error>, Elapsed>,
     ) -> Result<T, Error> {
         self.lost |= done.is_err() || self.transaction.client().is_closed();
-        match done {
-            Ok(done) => done.map_err(|e| Error::postgres(format!("{what} failed"), e)),
-            Err(_) => {
-                let limit = self.limit.as_millis();
-                Err(Error::unavailable(format!("{what} was not answered within {limit} ms")))
-            }
-        }
+        let Ok(answered) = done else {
+            let limit = self.limit.as_millis();
+            return Err(Error::unavailable(format!("{what} was not answered within {limit} ms")));
+        };
+        answered.map_err(|e| Error::postgres(format!("{what} failed"), e))
     }
 }
 

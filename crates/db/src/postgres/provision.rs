@@ -12,9 +12,8 @@ const TRIES: u32 = 20;
 /// Creates for every domain the role `urr_<domain>` (nobody signs in as it; the login of `config.url` may become it)
 /// and the schema `<domain>` that it owns. Repeating it changes nothing.
 pub async fn provision(config: &PostgresConfig, domains: &[&Domain]) -> Result<(), Error> {
-    let (client, connection) = config
-        .for_admin()?
-        .connect(tls::connector(config)?)
+    // On the heap: connecting over TLS makes a large future, and callers hold it in theirs.
+    let (client, connection) = Box::pin(config.for_admin()?.connect(tls::connector(config)?))
         .await
         .map_err(|e| Error::unavailable("connecting to PostgreSQL to create roles failed").because(e))?;
     let login = config.login()?;
@@ -26,7 +25,7 @@ pub async fn provision(config: &PostgresConfig, domains: &[&Domain]) -> Result<(
         run(&client, "revoke all on schema public from public").await
     };
     // The connection ends when the client is dropped or the server leaves; either way `work` learns of it.
-    let mut connection = std::pin::pin!(connection);
+    let mut connection = Box::pin(connection);
     tokio::select! {
         done = work => done,
         ended = connection.as_mut() => {
@@ -38,29 +37,29 @@ pub async fn provision(config: &PostgresConfig, domains: &[&Domain]) -> Result<(
 
 async fn provision_domain(client: &Client, domain: &Domain, login: &str) -> Result<(), Error> {
     domain.check_name()?;
-    let (schema, role) = (domain.name, domain.role());
-    let login = quoted(login);
+    let (schema, role, login) = (domain.name, domain.role(), quoted(login));
+    // Whoever signs in, and whoever runs this, must be able to become the role. Superusers can anyway.
     let text = format!(
-        "do $$ begin
+        "do $provision$
+         declare member name;
+         begin
            if not exists (select from pg_roles where rolname = '{role}') then
              create role {role} nologin;
            end if;
-           if not pg_has_role({login_text}, '{role}', 'member') then
-             grant {role} to {login};
-           end if;
-           if not pg_has_role(current_user, '{role}', 'member') then
-             execute format('grant {role} to %I', current_user);
-           end if;
-         end $$;
+           for member in select rolname from pg_roles
+                          where not rolsuper and rolname in ({login}, current_user) loop
+             execute format('grant {role} to %I', member);
+           end loop;
+         end $provision$;
          create schema if not exists {schema} authorization {role};
-         revoke all on schema {schema} from public;",
-        login_text = format!("'{}'", login.trim_matches('"').replace("\"\"", "\"").replace('\'', "''")),
+         revoke all on schema {schema} from public;"
     );
     run(client, &text).await
 }
 
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
+/// As a text of SQL.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 async fn run(client: &Client, text: &str) -> Result<(), Error> {

@@ -60,7 +60,6 @@ struct Batch {
 }
 
 impl Writer {
-    #[expect(clippy::disallowed_methods, reason = "the committer must outlive any runtime, and fsync blocks")]
     pub(super) fn start(conn: Connection, group_commit: bool, nudge: Arc<Notify>) -> Result<Self, Error> {
         let batch = Batch { conn, open: false, waiting: Vec::new(), appended: false };
         let shared = Arc::new(Shared { batch: Mutex::new(batch), waiting: AtomicUsize::new(0), nudge });

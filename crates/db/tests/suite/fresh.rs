@@ -13,7 +13,7 @@ use urr_testkit::{fixed_clock, services, within};
 use uuid::Uuid;
 
 /// No test takes longer.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
+pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// The domain under test.
 pub(crate) static DOMAIN: Domain = Domain {

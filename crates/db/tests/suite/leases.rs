@@ -20,7 +20,7 @@ on_both_engines! {
     of_ten_owners_at_once_one_gets_it,
 }
 
-const LONG: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_mins(10);
 const NAME: &str = "sweep";
 
 fn owner() -> Uuid {

@@ -1,14 +1,25 @@
 //! One behavioural suite for both engines. PostgreSQL is the server named by `URR_TEST_POSTGRES`; without it those halves
 //! are skipped, loudly.
 
+#[cfg(test)]
 mod fresh;
+#[cfg(test)]
 mod group_commit;
+#[cfg(test)]
 mod inbox;
+#[cfg(test)]
 mod leases;
+#[cfg(test)]
 mod migrations;
+#[cfg(test)]
 mod outage;
+#[cfg(test)]
 mod outbox;
+#[cfg(test)]
 mod postgres;
+#[cfg(test)]
 mod statements;
+#[cfg(test)]
 mod transactions;
+#[cfg(test)]
 mod values;

@@ -11,7 +11,7 @@ use urr_testkit::{Proxy, until};
 use crate::fresh::{DOMAIN, LIMIT, Server, count, sit, who, with_postgres};
 
 /// The promise: within two seconds. The rest is for a test machine that is busy with other tests.
-const PROMISED: Duration = Duration::from_millis(2_000);
+const PROMISED: Duration = Duration::from_secs(2);
 const SLACK: Duration = Duration::from_millis(500);
 
 /// The domain's database behind a proxy that can fail.

@@ -154,7 +154,7 @@ async fn a_claim_takes_the_first_of_each_key_only(db: Db) {
 async fn a_claim_that_runs_out_is_taken_over(db: Db) {
     append_kinds(&db, &[("a", "1")]).await;
     assert_eq!(claim(&db, now()).await.len(), 1);
-    assert_eq!(claim(&db, now().after(CLAIM_FOR - Duration::from_micros(1))).await, []);
+    assert_eq!(claim(&db, now().after(CLAIM_FOR).before(Duration::from_micros(1))).await, []);
     assert_eq!(kinds(&claim(&db, now().after(CLAIM_FOR)).await), ["1"]);
 }
 
@@ -196,7 +196,7 @@ async fn a_message_that_fails_is_tried_after_its_pauses_and_then_set_aside(db: D
         assert_eq!(kinds(&claimed), ["1"]);
         assert!(!fail(&db, &claimed[0], at).await, "it gets another try");
         assert_eq!(
-            claim(&db, at.after(pause - Duration::from_micros(1))).await,
+            claim(&db, at.after(pause).before(Duration::from_micros(1))).await,
             [],
             "nor does 2 overtake it"
         );
@@ -219,7 +219,7 @@ async fn a_dead_message_lets_the_next_of_its_key_pass_and_can_be_sent_again(db: 
     let dead =
         db.read("test.dead", async |tx: &mut Tx<'_>| outbox::dead_letters(tx, 0, 10).await).await.unwrap();
     assert_eq!(dead.len(), 1);
-    assert_eq!((dead[0].message.kind.as_str(), dead[0].error.as_str(), dead[0].dead_at), ("1", "no", at));
+    assert_eq!((dead[0].message.kind.as_str(), dead[0].error.as_str(), dead[0].since), ("1", "no", at));
 
     let again = async |seq: i64| {
         let send = db.write("test.again", async |tx: &mut Tx<'_>| outbox::republish(tx, seq, at).await);
@@ -263,7 +263,7 @@ async fn the_backlog_tells_what_waits(db: Db) {
 }
 
 async fn published_rows_go_after_a_week_in_batches(db: Db) {
-    let many: Vec<Message> = (0..PURGE_BATCH + 1).map(|n| message(&n.to_string(), "1")).collect();
+    let many: Vec<Message> = (0..=PURGE_BATCH).map(|n| message(&n.to_string(), "1")).collect();
     append(&db, &many).await;
     append_kinds(&db, &[("waits", "1")]).await;
     loop {
