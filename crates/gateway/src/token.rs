@@ -1,0 +1,104 @@
+//! Where the access token is.
+
+use http::{HeaderMap, header};
+use urr_passes::Refusal;
+
+/// The cookie that carries the token.
+const COOKIE: &str = "access_token";
+
+const SCHEME: &str = "Bearer";
+
+/// The token of a request: `Authorization: Bearer` if there is one, else the cookie. A request that carries two different tokens
+/// is not to be guessed about: another site on the same domain can plant a second cookie.
+pub(crate) fn find(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    match bearer(headers)? {
+        Some(token) => Ok(Some(token)),
+        None => cookie(headers),
+    }
+}
+
+/// Another scheme, such as Basic of a proxy in front of us, is not ours to judge.
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let mut found = None;
+    for value in headers.get_all(header::AUTHORIZATION) {
+        let value = value.to_str().map_err(|_| Refusal::Invalid)?;
+        let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
+        if scheme.eq_ignore_ascii_case(SCHEME) && found.replace(token.trim()).is_some() {
+            return Err(Refusal::Invalid);
+        }
+    }
+    Ok(found)
+}
+
+fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
+    let mut found = None;
+    for line in headers.get_all(header::COOKIE) {
+        // Other people's cookies may hold anything; a line that is no text holds none of ours.
+        let Ok(line) = line.to_str() else { continue };
+        for pair in line.split(';') {
+            let Some((name, value)) = pair.split_once('=') else { continue };
+            if name.trim() != COOKIE {
+                continue;
+            }
+            let value = value.trim();
+            if found.is_some_and(|found| found != value) {
+                return Err(Refusal::Invalid);
+            }
+            found = Some(value);
+        }
+    }
+    // An empty cookie is how some clients delete one.
+    Ok(found.filter(|token| !token.is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderName;
+
+    use super::*;
+
+    type Lines<'l> = &'l [(&'l str, &'l [u8])];
+
+    fn headers(lines: Lines<'_>) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers
+                .append(name.parse::<HeaderName>().unwrap(), http::HeaderValue::from_bytes(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn a_token_is_found_in_the_header_or_the_cookie() {
+        let cases: [(Lines<'_>, _); 12] = [
+            (&[], Ok(None)),
+            (&[("authorization", b"Bearer a.b.c")], Ok(Some("a.b.c"))),
+            (&[("authorization", b"bearer  a.b.c ")], Ok(Some("a.b.c"))),
+            (&[("authorization", b"Bearer")], Ok(Some(""))),
+            (&[("authorization", b"Basic dTpw")], Ok(None)),
+            (&[("cookie", b"access_token=a.b.c")], Ok(Some("a.b.c"))),
+            (&[("cookie", b"x=1; access_token=a.b.c; y=2")], Ok(Some("a.b.c"))),
+            (&[("cookie", b"x=1"), ("cookie", b"access_token=a.b.c")], Ok(Some("a.b.c"))),
+            (&[("cookie", b"access_token=a; access_token=a")], Ok(Some("a"))),
+            (&[("cookie", b"access_token="), ("cookie", b"xaccess_token=a")], Ok(None)),
+            (&[("cookie", b"x=\xff"), ("cookie", b"access_token=a.b.c")], Ok(Some("a.b.c"))),
+            (&[("authorization", b"Bearer a"), ("cookie", b"access_token=b")], Ok(Some("a"))),
+        ];
+        for (lines, expected) in cases {
+            assert_eq!(find(&headers(lines)), expected, "{lines:?}");
+        }
+    }
+
+    #[test]
+    fn two_tokens_or_an_unreadable_one_are_invalid() {
+        let cases: [Lines<'_>; 4] = [
+            &[("authorization", b"Bearer a"), ("authorization", b"Bearer b")],
+            &[("authorization", b"Bearer \xff")],
+            &[("cookie", b"access_token=a; access_token=b")],
+            &[("cookie", b"access_token=a"), ("cookie", b"access_token=b")],
+        ];
+        for lines in cases {
+            assert_eq!(find(&headers(lines)), Err(Refusal::Invalid), "{lines:?}");
+        }
+    }
+}
