@@ -1,13 +1,13 @@
 //! Something to look at on first start: halls with events on sale, soon on sale, and over.
 //!
-//! Every artist, title and hall here is made up. Times follow from the clock, ids are fixed, and nothing is added to a
-//! catalog that has an event already.
+//! Every artist, title and hall here is made up. Times follow from the clock, and nothing is added to a catalog that
+//! has an event already.
 
 use std::time::Duration;
 
 use urr_contracts::catalog::{CreateEvent, Error, NewTicketType};
 use urr_db::{Tx, transaction};
-use urr_kernel::{EventId, Krw, LayoutId, Timestamp};
+use urr_kernel::{Krw, LayoutId, Timestamp};
 use urr_rpc::Ctx;
 
 use crate::{
@@ -28,8 +28,11 @@ async fn fill(service: &Service) -> Result<bool, Trouble> {
         return Ok(false);
     }
     let mut plans: Vec<NewEvent> = Vec::new();
-    for (number, event) in (1..).zip(demo_events(service.clock.now())) {
-        plans.push(events::plan(service, event_id(number), event).await?);
+    for event in demo_events(service.clock.now()) {
+        plans.push(events::plan(service, service.ids.next(), event).await?);
+    }
+    if let Some(last) = plans.last_mut() {
+        last.id = fixed(LAST_EVENT);
     }
     let filled = transaction!(service.db, "catalog.demo", async |tx: &mut Tx<'_>| {
         for plan in &plans {
@@ -45,10 +48,9 @@ async fn fill(service: &Service) -> Result<bool, Trouble> {
     }
 }
 
-/// Fixed ids, so that two processes that start together cannot both fill the catalog.
-fn event_id(number: u32) -> EventId {
-    fixed(&format!("00000000-0000-7000-8000-0000000001{number:02}"))
-}
+/// The last event has the same id everywhere, so that two processes that start together cannot both fill the catalog.
+/// It is the last so that the second process waits for nothing but the first one's commit.
+const LAST_EVENT: &str = "00000000-0000-7000-8000-000000000100";
 
 /// The halls of the first migration.
 fn hall(number: u32) -> LayoutId {
@@ -59,7 +61,7 @@ fn fixed<T: std::str::FromStr>(id: &str) -> T {
     id.parse().unwrap_or_else(|_| unreachable!("a fixed id is well-formed"))
 }
 
-const HOUR: Duration = Duration::from_secs(60 * 60);
+const HOUR: Duration = Duration::from_hours(1);
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
 /// Korea is nine hours ahead of UTC all year.
 const KOREA_MICROS: i64 = 9 * 60 * 60 * 1_000_000;
@@ -186,7 +188,7 @@ fn ticket_type((name, won, total_quantity, description): (&str, i64, u32, &str))
 
 #[cfg(test)]
 mod tests {
-    use urr_contracts::catalog::EventStatus;
+    use urr_contracts::catalog::EventStatus::{Ended, OnSale, Upcoming};
 
     use super::*;
     use crate::events::rules;
@@ -200,7 +202,6 @@ mod tests {
                 |event: &CreateEvent| rules::status(None, event.sale_start_at, event.sale_end_at, now);
             let events = demo_events(now);
             let statuses: Vec<_> = events.iter().map(status).collect();
-            use EventStatus::{Ended, OnSale, Upcoming};
             assert_eq!(statuses, [OnSale, OnSale, OnSale, Upcoming, Upcoming, Ended], "at {now}");
             for event in events {
                 rules::draft(event).unwrap();

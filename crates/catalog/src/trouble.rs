@@ -1,6 +1,7 @@
 //! What can go wrong inside, and how it becomes an answer: logged once, with its causes, then told without them.
 
 use urr_contracts::catalog::Error;
+use urr_db::Kind;
 use urr_rpc::Ctx;
 
 /// A refusal we mean, or trouble below us.
@@ -19,7 +20,10 @@ impl Trouble {
     pub(crate) fn reveal(self, ctx: &Ctx, method: &'static str) -> Error {
         let answer = match &self {
             Self::Refused(error) => return error.clone(),
-            Self::Db(error) if error.is_unavailable() => Error::Unavailable,
+            // Nobody knows whether the change is there: calling off can be asked again, and a new event looked up.
+            Self::Db(error) if error.is_unavailable() || error.kind() == Kind::UnknownCommit => {
+                Error::Unavailable
+            }
             Self::Db(_) => Error::Internal,
         };
         let error = urr_telemetry::chain(&self);

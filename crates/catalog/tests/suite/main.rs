@@ -1,11 +1,20 @@
 //! The behaviour of the catalog, told once and run on every database and both transports.
 
+#[cfg(test)]
 mod atomic;
+#[cfg(test)]
 mod bus;
+#[cfg(test)]
 mod calendar;
+#[cfg(test)]
 mod demo;
+#[cfg(test)]
 mod http;
+#[cfg(test)]
+mod outage;
+#[cfg(test)]
 mod seats;
+#[cfg(test)]
 mod world;
 
 use world::{DbKind, Transport, World};

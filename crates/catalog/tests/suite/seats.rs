@@ -40,7 +40,7 @@ pub(crate) async fn seats_come_in_the_order_of_the_hall(world: &World) {
     assert_eq!((last.section.as_str(), last.grade.as_str(), last.row, last.number), ("A", "A", 40, 40));
     assert_eq!(last.price.won(), 70_000);
     assert_eq!(labels.iter().collect::<HashSet<_>>().len(), 1_250);
-    assert_eq!(page(world, event, 1_249).await.seats, [last.clone()]);
+    assert_eq!(page(world, event, 1_249).await.seats, all.seats[1_249..]);
     assert_eq!(page(world, event, 1_250).await, SeatsPage { seats: vec![], next: None });
     assert_eq!(page(world, event, u32::MAX).await, SeatsPage { seats: vec![], next: None });
     assert_eq!(page(world, event, 0).await, all, "they never change");

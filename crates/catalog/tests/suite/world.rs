@@ -13,11 +13,11 @@ use urr_kernel::{Actor, Clock, EventId, Ids, Krw, Role, Timestamp};
 use urr_rpc::{Ctx, REQUEST_BUDGET, Remote, internal_guard};
 use urr_testkit::{fixed_clock, fresh_postgres, fresh_sqlite, seeded_ids, within};
 
-pub(crate) const HOUR: Duration = Duration::from_secs(60 * 60);
+pub(crate) const HOUR: Duration = Duration::from_hours(1);
 pub(crate) const TOKEN: &str = "a-token-for-tests";
 
 /// No story takes longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy)]
 pub(crate) enum DbKind {

@@ -1,3 +1,5 @@
+//! What the rules of events let pass, what they refuse, and when a status changes.
+
 use std::time::Duration;
 
 use proptest::prelude::*;

@@ -1,0 +1,43 @@
+//! PostgreSQL goes away and comes back.
+
+use std::time::Duration;
+
+use urr_catalog::{DOMAIN, Parts};
+use urr_contracts::catalog::{Catalog as _, Error, EventOf, SaleOf};
+use urr_db::Db;
+use urr_kernel::EventId;
+use urr_rpc::Ctx;
+use urr_testkit::{Proxy, fixed_clock, fresh_database, seeded_ids, until, within};
+
+/// Two seconds are promised for a database that is down; the rest is for a machine that is busy with other tests.
+const PROMPT: Duration = Duration::from_millis(2_500);
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_database_is_away_the_answer_is_unavailable_and_it_comes_back_by_itself() {
+    let Some(mut config) = fresh_database(&[&DOMAIN]).await else { return };
+    let server = config.url.split_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0.to_owned();
+    let mut proxy = Proxy::start(&server).await;
+    config.url = config.url.replace(&server, &proxy.address().to_string());
+    let db = Db::postgres(&config, &DOMAIN).unwrap();
+    db.migrate().await.unwrap();
+
+    let clock = fixed_clock();
+    let ids = seeded_ids(&clock);
+    let catalog = urr_catalog::build(Parts { db, clock: clock.clone(), ids: ids.clone() });
+    assert!(urr_catalog::demo::seed(&catalog).await.unwrap());
+    let (ctx, event): (_, EventId) = (Ctx::system(&ids, &clock), ids.next());
+    for stalled in [false, true] {
+        if stalled {
+            proxy.stall().await;
+        } else {
+            proxy.cut().await;
+        }
+        assert_eq!(within(PROMPT, catalog.sale(&ctx, SaleOf { event })).await, Err(Error::Unavailable));
+        assert_eq!(within(PROMPT, catalog.event(&ctx, EventOf { event })).await, Err(Error::Unavailable));
+        assert_eq!(urr_catalog::demo::seed(&catalog).await, Err(Error::Unavailable));
+        proxy.restore().await;
+        until(PATIENCE, async || catalog.sale(&ctx, SaleOf { event }).await == Err(Error::EventNotFound))
+            .await;
+    }
+}
