@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
@@ -115,9 +115,18 @@ async fn a_refused_connection_was_not_sent() {
 
 #[tokio::test]
 async fn a_connection_that_cannot_be_opened_in_time_was_not_sent() {
-    // 192.0.2.0/24 is reserved for documentation: nobody answers there, or the network refuses at once.
+    // Nobody accepts, so once the queue of the listener is full the system answers no further connection.
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let listener = socket.listen(1).unwrap();
+    let addr = listener.local_addr().unwrap();
+    let mut queue = Vec::new();
+    while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(addr)).await {
+        queue.push(stream.unwrap());
+        assert!(queue.len() < 100, "the queue holds one");
+    }
     let limits = ClientLimits { connect: Duration::from_millis(50), ..limits() };
-    let target = client(limits).target("http://192.0.2.1:9").unwrap();
+    let target = client(limits).target(&format!("http://{addr}")).unwrap();
     assert!(matches!(target.send(ask()).await, Err(CallError::NotSent { .. })));
 }
 

@@ -21,7 +21,7 @@ use urr_http::{
     AccessLog, Caller, EdgeParts, Json, Limits, Path, Problem, Query, RequestId, edge, ops_routes,
 };
 use urr_kernel::{Actor, Clock, EventId, Ids, Role, Timestamp, UserId};
-use urr_telemetry::{Check, Health, Metrics};
+use urr_telemetry::{Health, Metrics};
 
 fn parts(limits: Limits) -> EdgeParts {
     let clock = Clock::fixed(Timestamp::from_micros(1_700_000_000_000_000));
@@ -360,49 +360,4 @@ async fn fields_and_retry_advice_of_a_problem_reach_the_client() {
         (&body["seats"], &body["requestId"]),
         (&json!(["A-1"]), &json!(headers["x-request-id"].to_str().unwrap()))
     );
-}
-
-#[tokio::test]
-async fn readiness_names_what_is_missing_and_draining_ends_it() {
-    struct Down;
-    #[async_trait::async_trait]
-    impl Check for Down {
-        async fn check(&self) -> Result<(), String> {
-            Err("connection refused".to_owned())
-        }
-    }
-    let health = Health::new();
-    let parts = EdgeParts { health: health.clone(), ..parts(Limits::default()) };
-    let app = edge(ops_routes(health.clone(), Metrics::install()), parts);
-    assert_eq!(send(&app, get_request("/health/ready")).await.0, StatusCode::OK);
-
-    health.register("tickets database", Arc::new(Down));
-    let (status, _, body) = send(&app, get_request("/health/ready")).await;
-    assert_eq!((status.as_u16(), &body["code"]), (503, &json!("http.not_ready")));
-    assert_eq!(body["notReady"], json!({"tickets database": "connection refused"}));
-
-    health.drain();
-    let (_, headers, body) = send(&app, get_request("/health/ready")).await;
-    assert_eq!((&body["draining"], &headers[header::CONNECTION]), (&json!(true), &"close".parse().unwrap()));
-    assert_eq!(send(&app, get_request("/health/live")).await.0, StatusCode::OK);
-}
-
-#[tokio::test]
-async fn requests_are_counted_under_the_name_of_their_route() {
-    let metrics = Metrics::install();
-    let router = Router::new()
-        .route("/counted/{id}", get(async |Path(_): Path<String>| "ok"))
-        .merge(ops_routes(Health::new(), metrics.clone()));
-    let app = app(router);
-    for id in ["a", "b", "c"] {
-        send(&app, get_request(&format!("/counted/{id}"))).await;
-    }
-    send(&app, get_request("/uncounted/secret")).await;
-    let response = app.clone().oneshot(get_request("/metrics")).await.unwrap();
-    assert!(response.headers()[header::CONTENT_TYPE].to_str().unwrap().starts_with("text/plain"));
-    let text = response.into_body().collect().await.unwrap().to_bytes();
-    let text = std::str::from_utf8(&text).unwrap();
-    let line = r#"urr_http_requests_total{route="/counted/{id}",method="GET",status="200"} 3"#;
-    assert!(text.contains(line), "{text}");
-    assert!(!text.contains("secret"), "{text}");
 }

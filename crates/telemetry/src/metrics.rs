@@ -25,7 +25,8 @@ const UPKEEP: Duration = Duration::from_secs(1);
 pub struct Metrics(PrometheusHandle);
 
 impl Metrics {
-    /// Starts collecting for the whole process, the first time it is called; later calls give the same collector.
+    /// Starts collecting for the whole process, the first time it is called; later calls give the same collector. Comes before
+    /// anything that counts: a number asked for earlier goes nowhere.
     pub fn install() -> Self {
         static INSTALLED: OnceLock<PrometheusHandle> = OnceLock::new();
         Self(INSTALLED.get_or_init(start).clone())
