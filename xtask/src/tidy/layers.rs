@@ -42,7 +42,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("contracts", &["kernel", "rpc"]),
     ("catalog", GROUND),
     ("tickets", GROUND),
-    ("gateway", &["kernel", "passes", "http", "contracts"]),
+    ("gateway", &["kernel", "telemetry", "passes", "http", "contracts"]),
     ("app", PRODUCT),
     ("testkit", &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "jobs", "bus"]),
     ("e2e", &["kernel", "testkit"]),
