@@ -327,7 +327,7 @@ pub enum Error {
     #[error("This reservation can no longer be released")]
     NotPending {
         /// Where it is now.
-        status: ReservationStatus,
+        current: ReservationStatus,
     },
     /// Nobody is signed in.
     #[error("Please sign in first")]

@@ -17,6 +17,6 @@ pub use extract::{Caller, Json, Path, Query};
 pub use http::StatusCode;
 pub use limits::Limits;
 pub use ops::ops_routes;
-pub use problem::{PROBLEM_JSON, Problem};
+pub use problem::{PROBLEM_JSON, Problem, RESERVED};
 pub use server::{Peer, Server};
 pub use urr_kernel::RequestId;

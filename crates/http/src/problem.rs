@@ -18,7 +18,7 @@ use crate::codes::Code;
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
 /// Members that mean the same in every problem, so a field of the same name never replaces them.
-const RESERVED: [&str; 6] = ["code", "error", "message", "status", "requestId", "retryAfter"];
+pub const RESERVED: [&str; 6] = ["code", "error", "message", "status", "requestId", "retryAfter"];
 
 /// An error as clients see it:
 /// `{"code":"tickets.seats_taken","error":"…","message":"…","status":409,"requestId":"…", …fields}`.

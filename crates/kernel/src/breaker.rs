@@ -62,7 +62,7 @@ impl Breaker {
     pub fn permit(&mut self, now: Duration) -> Result<(), Refused> {
         match &mut self.state {
             State::Closed { .. } => Ok(()),
-            State::Open { until } if now < *until => Err(Refused { retry_after: *until - now }),
+            State::Open { until } if now < *until => Err(Refused { retry_after: until.saturating_sub(now) }),
             State::Open { .. } => {
                 self.state = State::HalfOpen { started: 1, succeeded: 0, since: now };
                 Ok(())

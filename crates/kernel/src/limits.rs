@@ -9,7 +9,7 @@ pub const MAX_SEATS_PER_RESERVATION: u32 = 4;
 pub const MAX_SEATS_PER_USER: u32 = 4;
 
 /// How long an unpaid reservation keeps its seats.
-pub const HOLD: Duration = Duration::from_secs(300);
+pub const HOLD: Duration = Duration::from_mins(5);
 
 /// Seats of the largest event: a stadium of 100,000.
 pub const MAX_SEATS_PER_EVENT: usize = 100_000;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::StatusCode;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use urr_http::Problem;
+use urr_http::{Problem, RESERVED};
 
 /// What sort of trouble an error is. Only [`Kind::status`] maps it to HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +81,11 @@ pub fn problem<E: ServiceError>(error: &E) -> Problem {
     };
     let mut problem = Problem::new(error.kind().status(), format!("{}.{code}", E::DOMAIN), error.to_string());
     for (name, value) in fields {
+        assert!(
+            !RESERVED.contains(&name.as_str()),
+            "{}: an error's field may not be called {name}",
+            problem.code
+        );
         problem = problem.field(name, value);
     }
     match error.retry_after() {
@@ -90,7 +95,7 @@ pub fn problem<E: ServiceError>(error: &E) -> Problem {
 }
 
 /// The error enum back from a problem that another role answered. `None` when it is not one of this service's.
-pub(crate) fn restore<E: ServiceError>(body: &[u8]) -> Option<E> {
+pub fn restore<E: ServiceError>(body: &[u8]) -> Option<E> {
     let mut problem: Value = serde_json::from_slice(body).ok()?;
     let code = problem.get("code")?.as_str()?.strip_prefix(E::DOMAIN)?.strip_prefix('.')?.to_owned();
     *problem.get_mut("code")? = Value::String(code);

@@ -13,7 +13,7 @@ mod serve;
 mod service;
 
 pub use ctx::{Ctx, REQUEST_BUDGET};
-pub use error::{Kind, ServiceError, problem};
+pub use error::{Kind, ServiceError, problem, restore};
 pub use guard::{CODES, internal_guard};
 pub use remote::{Remote, Retry};
 

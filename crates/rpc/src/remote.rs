@@ -20,7 +20,7 @@ pub(crate) const REQUEST_ID: &str = "x-request-id";
 pub enum Retry {
     /// Asking twice is as good as asking once.
     Safe,
-    /// Only a call that certainly was not sent may be sent again.
+    /// Asked once. Whoever calls decides whether to ask again.
     Never,
 }
 

@@ -1,1 +1,53 @@
 //! Seats, holds and reservations.
+//!
+//! [`build`] makes the service from its parts; [`routes`] serves it to browsers; [`reconcilers`] keep it honest in the
+//! background. The story of one hold is in `holds/mod.rs`.
+
+pub mod gate;
+mod holds;
+mod map;
+#[cfg(test)]
+mod race;
+mod sales;
+mod service;
+#[cfg(test)]
+mod suite;
+mod trouble;
+
+use std::sync::Arc;
+
+use axum::Router;
+use urr_db::{Domain, Migration, Sql};
+use urr_jobs::Reconciler;
+
+pub use service::{Parts, Service};
+
+/// The domain's tables.
+pub static DOMAIN: Domain = Domain {
+    name: "tickets",
+    migrations: &[Migration {
+        name: "0001_holds",
+        sqlite: include_str!("../migrations/sqlite/0001_holds.sql"),
+        postgres: include_str!("../migrations/postgres/0001_holds.sql"),
+    }],
+};
+
+/// Every statement the domain can run; a test prepares them on both engines.
+pub fn statements() -> Vec<&'static Sql> {
+    [holds::store::STATEMENTS, map::store::STATEMENTS].concat()
+}
+
+/// Makes the service.
+pub fn build(parts: Parts) -> Arc<Service> {
+    Arc::new(Service::new(parts))
+}
+
+/// The public routes.
+pub fn routes(service: &Arc<Service>) -> Router {
+    holds::routes::routes().merge(map::routes::routes()).with_state(holds::routes::Api(Arc::clone(service)))
+}
+
+/// Work that goes on without anybody asking.
+pub fn reconcilers(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
+    vec![Arc::new(holds::sweep::Sweep(Arc::clone(service)))]
+}

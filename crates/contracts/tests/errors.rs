@@ -1,0 +1,85 @@
+//! Every error crosses the wire whole: as a problem and back it is the same value.
+
+use urr_contracts::{catalog, tickets};
+use urr_kernel::{SeatId, Timestamp};
+use urr_rpc::{ServiceError, problem, restore};
+use uuid::Uuid;
+
+fn crosses_whole<E: ServiceError + PartialEq + std::fmt::Debug>(error: E) {
+    let problem = problem(&error);
+    assert_eq!(problem.status, error.kind().status());
+    let body = serde_json::to_vec(&problem).unwrap();
+    assert_eq!(restore::<E>(&body), Some(error));
+}
+
+/// One of each. A new variant does not compile until it is listed.
+fn tickets_errors() -> Vec<tickets::Error> {
+    use tickets::Error::*;
+    let seats = vec![SeatId::from_uuid(Uuid::from_u128(7))];
+    let at = Timestamp::from_micros(1_780_282_800_000_001);
+    let all = vec![
+        NoSeats,
+        TooManySeats { max: 4 },
+        DuplicateSeats { seats: seats.clone() },
+        EventNotFound,
+        EventCancelled,
+        NoSeatMap,
+        SaleNotOpen { opens_at: at },
+        SaleEnded { ended_at: at },
+        SeatsNotFound { seats: seats.clone() },
+        SeatsOfAnotherEvent { seats: seats.clone() },
+        SeatsTaken { seats },
+        UserLimit { max: 4, held: 3 },
+        BadIdempotencyKey,
+        IdempotencyKeyReused,
+        ReservationNotFound,
+        NotPending { current: tickets::ReservationStatus::Confirmed },
+        SignInRequired,
+        BadPage { max: 100 },
+        Unavailable,
+        Internal,
+    ];
+    for error in &all {
+        match error {
+            NoSeats
+            | TooManySeats { .. }
+            | DuplicateSeats { .. }
+            | EventNotFound
+            | EventCancelled
+            | NoSeatMap
+            | SaleNotOpen { .. }
+            | SaleEnded { .. }
+            | SeatsNotFound { .. }
+            | SeatsOfAnotherEvent { .. }
+            | SeatsTaken { .. }
+            | UserLimit { .. }
+            | BadIdempotencyKey
+            | IdempotencyKeyReused
+            | ReservationNotFound
+            | NotPending { .. }
+            | SignInRequired
+            | BadPage { .. }
+            | Unavailable
+            | Internal => {}
+        }
+    }
+    all
+}
+
+fn catalog_errors() -> Vec<catalog::Error> {
+    use catalog::Error::*;
+    let invalid = Invalid { field: "title".to_owned(), reason: "must not be blank".to_owned() };
+    let all = vec![EventNotFound, LayoutNotFound, invalid, AdminRequired, Unavailable, Internal];
+    for error in &all {
+        match error {
+            EventNotFound | LayoutNotFound | Invalid { .. } | AdminRequired | Unavailable | Internal => {}
+        }
+    }
+    all
+}
+
+#[test]
+fn every_error_crosses_the_wire_whole() {
+    tickets_errors().into_iter().for_each(crosses_whole);
+    catalog_errors().into_iter().for_each(crosses_whole);
+}

@@ -1,0 +1,278 @@
+//! Holding seats for a buyer, and giving them back.
+//!
+//! The order of locks is the same everywhere: buyer, reservation, seats by id.
+
+pub(crate) mod give_back;
+pub(crate) mod routes;
+pub(crate) mod rules;
+pub(crate) mod store;
+pub(crate) mod sweep;
+
+use std::time::Duration;
+
+use urr_contracts::{
+    messages::Envelope,
+    tickets::{
+        CancelReason, Error, HoldSeats, ListReservations, MAX_RESERVATIONS_PER_PAGE, RESERVATION_EVENTS,
+        ReleaseHold, Reservation, ReservationFact, ReservationOf, ReservationStatus, Reservations,
+    },
+};
+use urr_db::{Tx, outbox, transaction};
+use urr_kernel::{ReservationId, Timestamp, UserId};
+use urr_rpc::Ctx;
+use uuid::Uuid;
+
+use crate::{
+    gate::{Entry, Owner},
+    service::Service,
+    trouble::Trouble,
+};
+use rules::Plan;
+use store::{Key, KeyUse};
+
+/// Scope of the idempotency keys of this operation.
+const ROUTE: &str = "seats.reserve";
+
+/// Holds every named seat for the calling user, or none of them.
+pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Reservation, Trouble> {
+    let user = signed_in(ctx)?;
+    rules::check_request(request)?;
+    if let Some(known) = replay(service, user, request).await? {
+        return Ok(known);
+    }
+    let sale = service.sales.rules(ctx, request.event).await?;
+    let now = service.clock.now();
+    rules::check_open(&sale, now)?;
+    rules::check_count(request, &sale)?;
+    let hall = service.sales.hall(ctx, &sale).await?;
+    let plan = match rules::plan(request, &hall) {
+        Err(Error::SeatsNotFound { seats }) => {
+            return Err(not_in_this_hall(service, ctx, request, seats).await?);
+        }
+        plan => plan?,
+    };
+
+    let id: ReservationId = service.ids.next();
+    let owner = rules::gate_owner(user, request.idempotency_key.as_deref(), id);
+    let seats = plan.seat_ids();
+    if let Entry::Busy(seats) = service.gate.acquire(request.event, &seats, owner).await {
+        return Err(Error::SeatsTaken { seats }.into());
+    }
+    let claim = Claim {
+        reservation: Reservation {
+            id,
+            number: rules::number(id, now),
+            user,
+            event: request.event,
+            event_title: sale.title.clone(),
+            status: ReservationStatus::Pending,
+            total: plan.total,
+            expires_at: now.after(service.hold_for),
+            created_at: now,
+            seats: Vec::new(),
+        },
+        plan,
+        owner,
+        max_seats_per_user: sale.max_seats_per_user,
+        key: request.idempotency_key.as_deref().map(|text| (text, rules::request_hash(request))),
+    };
+    let mut held = claim.commit(service).await;
+    if matches!(held, Err(Trouble::Refused(Error::UserLimit { .. })))
+        && service.expire_lapsed_of(request.event, user).await? > 0
+    {
+        // The buyer's own holds had run out and the sweep had not come by yet.
+        held = claim.commit(service).await;
+    }
+    if held.is_err() {
+        // The marks would keep others from seats that this buyer did not get.
+        service.gate.release(request.event, &seats, owner).await;
+    }
+    held
+}
+
+/// One attempt to claim, with everything it needs.
+struct Claim<'c> {
+    reservation: Reservation,
+    plan: Plan,
+    owner: Owner,
+    max_seats_per_user: u32,
+    key: Option<(&'c str, Vec<u8>)>,
+}
+
+impl Claim<'_> {
+    async fn commit(&self, service: &Service) -> Result<Reservation, Trouble> {
+        transaction!(service.db, "tickets.hold", async |tx: &mut Tx<'_>| self.run(service, tx).await)
+    }
+
+    async fn run(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Reservation, Trouble> {
+        let mut new = self.reservation.clone();
+        if let Some((text, hash)) = &self.key {
+            let key = Key { user: new.user, route: ROUTE, text };
+            let used = KeyUse { request_hash: hash.clone(), reservation: new.id };
+            if !store::keep_key(tx, key, &used, new.created_at).await? {
+                return answer_again(tx, key, hash).await?.ok_or_else(|| Error::Internal.into());
+            }
+        }
+        self.count_in(tx).await?;
+        let mut taken = Vec::new();
+        for seat in &self.plan.seats {
+            let times = (new.created_at, new.expires_at);
+            match service.claim_seat(tx, new.event, seat.id, new.id, times).await? {
+                Some(fence) => new.seats.push(rules::reserved(seat, fence)),
+                None => taken.push(seat.id),
+            }
+        }
+        if !taken.is_empty() {
+            return Err(Error::SeatsTaken { seats: taken }.into());
+        }
+        store::insert(tx, &new, self.owner).await?;
+        publish(service, tx, created(&new), new.created_at).await?;
+        Ok(new)
+    }
+
+    async fn count_in(&self, tx: &mut Tx<'_>) -> Result<(), Trouble> {
+        let new = &self.reservation;
+        let seats = u32::try_from(self.plan.seats.len()).expect("a plan has a handful of seats");
+        if store::count_in(tx, new.event, new.user, seats, self.max_seats_per_user).await? {
+            return Ok(());
+        }
+        let held = store::lock_buyer(tx, new.event, new.user).await?;
+        Err(Error::UserLimit { max: self.max_seats_per_user, held }.into())
+    }
+}
+
+/// Gives a pending reservation's seats back. Asking twice is as good as asking once.
+pub(crate) async fn release(
+    service: &Service,
+    ctx: &Ctx,
+    request: ReleaseHold,
+) -> Result<Reservation, Trouble> {
+    let user = signed_in(ctx)?;
+    let now = service.clock.now();
+    let (stored, freed) = transaction!(service.db, "tickets.release", async |tx: &mut Tx<'_>| {
+        let mut stored = own(tx, user, request.reservation).await?;
+        let reason =
+            if stored.reservation.expires_at <= now { CancelReason::Expired } else { CancelReason::User };
+        let freed = give_back::in_tx(service, tx, &stored.reservation, reason, now).await?;
+        stored = own(tx, user, request.reservation).await?;
+        Ok::<_, Trouble>((stored, freed))
+    })?;
+    if freed {
+        service.forget_marks(&stored).await;
+    }
+    match stored.reservation.status {
+        ReservationStatus::Cancelled | ReservationStatus::Expired => Ok(stored.reservation),
+        current => Err(Error::NotPending { current }.into()),
+    }
+}
+
+/// One of the calling user's reservations.
+pub(crate) async fn reservation(
+    service: &Service,
+    ctx: &Ctx,
+    request: ReservationOf,
+) -> Result<Reservation, Trouble> {
+    let user = signed_in(ctx)?;
+    let found = service
+        .db
+        .read("tickets.reservation", async |tx: &mut Tx<'_>| own(tx, user, request.reservation).await);
+    Ok(found.await?.reservation)
+}
+
+/// The calling user's reservations, newest first.
+pub(crate) async fn reservations(
+    service: &Service,
+    ctx: &Ctx,
+    request: ListReservations,
+) -> Result<Reservations, Trouble> {
+    let user = signed_in(ctx)?;
+    if !(1..=MAX_RESERVATIONS_PER_PAGE).contains(&request.limit) {
+        return Err(Error::BadPage { max: MAX_RESERVATIONS_PER_PAGE }.into());
+    }
+    let before = request.before.unwrap_or(ReservationId::from_uuid(Uuid::max()));
+    let page = service.db.read("tickets.reservations", async |tx: &mut Tx<'_>| {
+        Ok::<_, Trouble>(store::of_user(tx, user, before, request.limit).await?)
+    });
+    Ok(Reservations { reservations: page.await?.into_iter().map(|stored| stored.reservation).collect() })
+}
+
+/// The answer a key got before, if it was used.
+async fn replay(
+    service: &Service,
+    user: UserId,
+    request: &HoldSeats,
+) -> Result<Option<Reservation>, Trouble> {
+    let Some(text) = request.idempotency_key.as_deref() else { return Ok(None) };
+    let (key, hash) = (Key { user, route: ROUTE, text }, rules::request_hash(request));
+    service.db.read("tickets.replay", async |tx: &mut Tx<'_>| answer_again(tx, key, &hash).await).await
+}
+
+async fn answer_again(tx: &mut Tx<'_>, key: Key<'_>, hash: &[u8]) -> Result<Option<Reservation>, Trouble> {
+    let Some(used) = store::find_key(tx, key).await? else { return Ok(None) };
+    if used.request_hash != hash {
+        return Err(Error::IdempotencyKeyReused.into());
+    }
+    let stored = store::get(tx, used.reservation).await?.ok_or(Error::Internal)?;
+    Ok(Some(stored.reservation))
+}
+
+/// Says whether seats that this hall lacks belong to another event or to none.
+async fn not_in_this_hall(
+    service: &Service,
+    ctx: &Ctx,
+    request: &HoldSeats,
+    seats: Vec<urr_kernel::SeatId>,
+) -> Result<Trouble, Trouble> {
+    let elsewhere = service.sales.elsewhere(ctx, request.event, &seats).await?;
+    Ok(if elsewhere.is_empty() {
+        Error::SeatsNotFound { seats }
+    } else {
+        Error::SeatsOfAnotherEvent { seats: elsewhere }
+    }
+    .into())
+}
+
+/// A reservation, if it is the user's: others must not learn that it exists.
+async fn own(tx: &mut Tx<'_>, user: UserId, id: ReservationId) -> Result<store::Stored, Trouble> {
+    let stored = store::get(tx, id).await?.filter(|stored| stored.reservation.user == user);
+    stored.ok_or_else(|| Error::ReservationNotFound.into())
+}
+
+fn signed_in(ctx: &Ctx) -> Result<UserId, Error> {
+    ctx.actor.user().ok_or(Error::SignInRequired)
+}
+
+fn created(new: &Reservation) -> ReservationFact {
+    ReservationFact::ReservationCreated {
+        reservation_id: new.id,
+        user_id: new.user,
+        event_id: new.event,
+        total_amount: new.total,
+        seat_count: rules::seat_count(new),
+        expires_at: new.expires_at,
+    }
+}
+
+/// Tells the world, in the same transaction as the change.
+pub(crate) async fn publish(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    fact: ReservationFact,
+    at: Timestamp,
+) -> Result<(), Trouble> {
+    let (kind, key) = (fact.kind(), fact.reservation().to_string());
+    let envelope = Envelope { message_id: service.ids.next(), saga_id: None, timestamp: at, fact };
+    let payload = serde_json::to_string(&envelope).expect("facts are plain data and always serialise");
+    let message = outbox::Message {
+        id: envelope.message_id,
+        topic: RESERVATION_EVENTS.into(),
+        key,
+        kind: kind.into(),
+        payload,
+        at,
+    };
+    Ok(outbox::append(tx, &message).await?)
+}
+
+/// How long idempotency keys are remembered: longer than any client retries.
+pub(crate) const KEEP_KEYS_FOR: Duration = Duration::from_secs(24 * 60 * 60);

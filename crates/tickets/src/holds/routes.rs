@@ -1,0 +1,195 @@
+//! HTTP in, HTTP out. No rules, no SQL.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::{FromRef, State},
+    http::HeaderMap,
+    routing::{get, post},
+};
+use serde::{Deserialize, Serialize};
+use urr_contracts::tickets::{
+    Error, HoldSeats, ListReservations, MAX_RESERVATIONS_PER_PAGE, ReleaseHold, Reservation, ReservationOf,
+    ReservationStatus, ReservedSeat, Tickets,
+};
+use urr_http::{Json, Path, Problem, Query};
+use urr_kernel::{Clock, EventId, Ids, Krw, ReservationId, SeatId, Timestamp};
+use urr_rpc::{Ctx, problem};
+
+use crate::service::Service;
+
+/// What handlers work with.
+#[derive(Clone)]
+pub(crate) struct Api(pub(crate) Arc<Service>);
+
+impl FromRef<Api> for Clock {
+    fn from_ref(api: &Api) -> Self {
+        api.0.clock.clone()
+    }
+}
+
+impl FromRef<Api> for Ids {
+    fn from_ref(api: &Api) -> Self {
+        api.0.ids.clone()
+    }
+}
+
+pub(crate) fn routes() -> Router<Api> {
+    Router::new()
+        .route("/api/seats/reserve", post(reserve))
+        .route("/api/reservations/my", get(my_reservations))
+        .route("/api/reservations/{id}", get(reservation))
+        .route("/api/reservations/{id}/cancel", post(cancel))
+        .route("/api/time", get(time))
+}
+
+/// Body of `POST /api/seats/reserve`.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reserve {
+    event_id: EventId,
+    seat_ids: Vec<SeatId>,
+    #[serde(default)]
+    idempotency_key: Option<String>,
+}
+
+async fn reserve(
+    State(Api(tickets)): State<Api>,
+    ctx: Ctx,
+    headers: HeaderMap,
+    Json(body): Json<Reserve>,
+) -> Result<Json<Answer>, Problem> {
+    let idempotency_key = match headers.get("idempotency-key") {
+        Some(key) => Some(key.to_str().map_err(|_| problem(&Error::BadIdempotencyKey))?.to_owned()),
+        None => body.idempotency_key,
+    };
+    let request = HoldSeats { event: body.event_id, seats: body.seat_ids, idempotency_key };
+    let held = tickets.hold(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(Json(Answer { message: "Seats reserved temporarily", reservation: held.into() }))
+}
+
+async fn cancel(
+    State(Api(tickets)): State<Api>,
+    ctx: Ctx,
+    Path(reservation): Path<ReservationId>,
+) -> Result<Json<Answer>, Problem> {
+    let released =
+        tickets.release(&ctx, ReleaseHold { reservation }).await.map_err(|error| problem(&error))?;
+    Ok(Json(Answer { message: "Reservation cancelled", reservation: released.into() }))
+}
+
+async fn reservation(
+    State(Api(tickets)): State<Api>,
+    ctx: Ctx,
+    Path(reservation): Path<ReservationId>,
+) -> Result<Json<One>, Problem> {
+    let found = tickets.reservation(&ctx, ReservationOf { reservation }).await;
+    Ok(Json(One { reservation: found.map_err(|error| problem(&error))?.into() }))
+}
+
+/// Query of `GET /api/reservations/my`.
+#[derive(Debug, Deserialize)]
+struct Page {
+    before: Option<ReservationId>,
+    limit: Option<u32>,
+}
+
+async fn my_reservations(
+    State(Api(tickets)): State<Api>,
+    ctx: Ctx,
+    Query(page): Query<Page>,
+) -> Result<Json<Many>, Problem> {
+    let request =
+        ListReservations { before: page.before, limit: page.limit.unwrap_or(MAX_RESERVATIONS_PER_PAGE) };
+    let found = tickets.reservations(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(Json(Many { reservations: found.reservations.into_iter().map(Shown::from).collect() }))
+}
+
+/// The server's clock, for countdowns in the browser.
+async fn time(State(Api(tickets)): State<Api>) -> Json<Time> {
+    Json(Time { time: tickets.clock.now() })
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    message: &'static str,
+    reservation: Shown,
+}
+
+#[derive(Debug, Serialize)]
+struct One {
+    reservation: Shown,
+}
+
+#[derive(Debug, Serialize)]
+struct Many {
+    reservations: Vec<Shown>,
+}
+
+#[derive(Debug, Serialize)]
+struct Time {
+    time: Timestamp,
+}
+
+/// A reservation as the public API shows it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    id: ReservationId,
+    reservation_number: String,
+    event_id: EventId,
+    event_title: String,
+    status: ReservationStatus,
+    total_amount: Krw,
+    expires_at: Timestamp,
+    created_at: Timestamp,
+    seats: Vec<ShownSeat>,
+    /// The newest of the seats' fences.
+    fencing_token: i64,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownSeat {
+    id: SeatId,
+    section: String,
+    grade: String,
+    row_number: u32,
+    seat_number: u32,
+    seat_label: String,
+    price: Krw,
+    fencing_token: i64,
+}
+
+impl From<Reservation> for Shown {
+    fn from(reservation: Reservation) -> Self {
+        Self {
+            id: reservation.id,
+            reservation_number: reservation.number,
+            event_id: reservation.event,
+            event_title: reservation.event_title,
+            status: reservation.status,
+            total_amount: reservation.total,
+            expires_at: reservation.expires_at,
+            created_at: reservation.created_at,
+            fencing_token: reservation.seats.iter().map(|seat| seat.fence).max().unwrap_or(0),
+            seats: reservation.seats.into_iter().map(ShownSeat::from).collect(),
+        }
+    }
+}
+
+impl From<ReservedSeat> for ShownSeat {
+    fn from(seat: ReservedSeat) -> Self {
+        Self {
+            id: seat.id,
+            section: seat.section,
+            grade: seat.grade,
+            row_number: seat.row,
+            seat_number: seat.number,
+            seat_label: seat.label,
+            price: seat.price,
+            fencing_token: seat.fence,
+        }
+    }
+}

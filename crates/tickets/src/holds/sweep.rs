@@ -1,0 +1,77 @@
+//! Expires holds whose time ran out, and forgets old idempotency keys.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use urr_db::{Tx, transaction};
+use urr_jobs::{BoxError, Outcome, Reconciler};
+use urr_kernel::{EventId, Timestamp, UserId};
+
+use super::{KEEP_KEYS_FOR, give_back, store};
+use crate::{service::Service, trouble::Trouble};
+
+/// Holds one run expires, in one transaction. At four seats each it locks at most 600 rows; a full batch means that the
+/// next run follows at once.
+const BATCH: u32 = 100;
+
+/// Idempotency keys one run forgets.
+const MAX_KEYS: u32 = 5_000;
+
+/// The reconciler behind hold expiry.
+pub(crate) struct Sweep(pub(crate) Arc<Service>);
+
+#[async_trait]
+impl Reconciler for Sweep {
+    fn name(&self) -> &'static str {
+        "tickets.sweep"
+    }
+
+    fn period(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    async fn run(&self) -> Result<Outcome, BoxError> {
+        let expired = self.0.expire_lapsed().await?;
+        let before = self.0.clock.now().before(KEEP_KEYS_FOR);
+        transaction!(self.0.db, "tickets.forget_keys", async |tx: &mut Tx<'_>| {
+            Ok::<_, Trouble>(store::forget_keys(tx, before, MAX_KEYS).await?)
+        })?;
+        if expired > 0 {
+            tracing::info!(expired, "holds ran out and their seats are free again");
+        }
+        Ok(Outcome::batch(expired as u64, u64::from(BATCH)))
+    }
+}
+
+impl Service {
+    /// Expires holds that have run out, oldest first. Answers with how many did.
+    pub(crate) async fn expire_lapsed(&self) -> Result<usize, Trouble> {
+        let now = self.clock.now();
+        let lapsed = self.db.read("tickets.lapsed", async |tx: &mut Tx<'_>| {
+            Ok::<_, Trouble>(store::lapsed(tx, now, BATCH).await?)
+        });
+        self.expire(&lapsed.await?, now).await
+    }
+
+    /// Expires one buyer's holds of one event that have run out.
+    pub(crate) async fn expire_lapsed_of(&self, event: EventId, user: UserId) -> Result<usize, Trouble> {
+        let now = self.clock.now();
+        let lapsed = self.db.read("tickets.lapsed_of_buyer", async |tx: &mut Tx<'_>| {
+            Ok::<_, Trouble>(store::lapsed_of_buyer(tx, event, user, now, BATCH).await?)
+        });
+        self.expire(&lapsed.await?, now).await
+    }
+
+    async fn expire(&self, lapsed: &[store::Stored], now: Timestamp) -> Result<usize, Trouble> {
+        if lapsed.is_empty() {
+            return Ok(0);
+        }
+        let ended = transaction!(self.db, "tickets.expire", async |tx: &mut Tx<'_>| {
+            give_back::many_in_tx(self, tx, lapsed, now).await
+        })?;
+        for stored in &ended {
+            self.forget_marks(stored).await;
+        }
+        Ok(ended.len())
+    }
+}

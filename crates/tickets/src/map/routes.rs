@@ -1,0 +1,42 @@
+//! The map over HTTP: made once per change, answered with 304 to whoever has it.
+
+use axum::{
+    Router,
+    extract::State,
+    http::{
+        HeaderMap, HeaderValue, StatusCode,
+        header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH},
+    },
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use urr_http::{Path, Problem};
+use urr_kernel::EventId;
+use urr_rpc::{Ctx, problem};
+
+use crate::holds::routes::Api;
+
+pub(crate) fn routes() -> Router<Api> {
+    Router::new().route("/api/seats/events/{id}", get(seat_map))
+}
+
+async fn seat_map(
+    State(Api(tickets)): State<Api>,
+    ctx: Ctx,
+    Path(event): Path<EventId>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let drawn = super::seat_map(&tickets, &ctx, event).await;
+    let drawn = drawn.map_err(|trouble| problem(&trouble.reveal(&ctx, "seat_map")))?;
+    let known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    let unchanged = known.is_some_and(|tags| tags.split(',').any(|tag| tag.trim() == drawn.etag));
+    let etag = HeaderValue::from_str(&drawn.etag).expect("a version is hexadecimal");
+    let mut response = if unchanged {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], drawn.json.clone()).into_response()
+    };
+    response.headers_mut().insert(ETAG, etag);
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    Ok(response)
+}

@@ -1,0 +1,102 @@
+//! Two hundred buyers want ten seats. Exactly ten may win, on every engine that can race at all.
+//!
+//! The negative control replaces the conditional claim by check-then-act and must sell seats twice: it proves that the
+//! test can see the fault it guards against.
+
+use std::{collections::HashMap, sync::Arc};
+
+use urr_contracts::tickets::{Error, Reservation};
+use urr_db::{Tx, statements};
+use urr_kernel::{EventId, ReservationId, SeatId, Timestamp};
+
+use crate::suite::{DbKind, GateKind, Transport, World, hold_request};
+
+const BUYERS: usize = 200;
+const SEATS: usize = 10;
+
+statements! {
+    /// The check of check-then-act.
+    LOOK = "select fence from seats where seat_id = $1 and state <> 'available'";
+    /// The act of check-then-act: no condition.
+    TAKE = "
+        insert into seats (seat_id, event_id, state, reservation_id, fence, expires_at)
+        values ($1, $2, 'held', $3, 1, $4)
+        on conflict (seat_id) do update
+           set state = 'held', reservation_id = excluded.reservation_id, fence = seats.fence + 1,
+               expires_at = excluded.expires_at
+        returning fence";
+}
+
+/// What the claim must never become.
+pub(crate) async fn check_then_act(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    seat: SeatId,
+    reservation: ReservationId,
+    (_, expires_at): (Timestamp, Timestamp),
+) -> Result<Option<i64>, urr_db::Error> {
+    let taken: Option<i64> = tx.optional(&LOOK, &[&seat], |row| row.get(0)).await?;
+    if taken.is_some() {
+        return Ok(None);
+    }
+    tx.optional(&TAKE, &[&seat, &event, &reservation, &expires_at], |row| row.get(0)).await
+}
+
+/// Lets everybody go for one seat each, twenty buyers a seat.
+pub(crate) async fn race(world: &World) -> (Vec<Reservation>, Vec<Error>) {
+    let (event, seats) = world.event(SEATS);
+    let start = Arc::new(tokio::sync::Barrier::new(BUYERS));
+    let mut buyers = tokio::task::JoinSet::new();
+    for buyer in 0..BUYERS {
+        let (tickets, ctx, start) = (Arc::clone(&world.tickets), world.buyer(), Arc::clone(&start));
+        let request = hold_request(event, &[seats[buyer % SEATS]]);
+        buyers.spawn(async move {
+            start.wait().await;
+            tickets.hold(&ctx, request).await
+        });
+    }
+    let (mut won, mut lost) = (Vec::new(), Vec::new());
+    while let Some(outcome) = buyers.join_next().await {
+        match outcome.unwrap() {
+            Ok(reservation) => won.push(reservation),
+            Err(error) => lost.push(error),
+        }
+    }
+    (won, lost)
+}
+
+/// The largest number of winners any one seat has.
+fn most_winners(won: &[Reservation]) -> usize {
+    let mut winners: HashMap<SeatId, usize> = HashMap::new();
+    for reservation in won {
+        for seat in &reservation.seats {
+            *winners.entry(seat.id).or_default() += 1;
+        }
+    }
+    winners.into_values().max().unwrap_or(0)
+}
+
+/// Exactly one winner per seat, and every loser is told that the seat is taken.
+pub(crate) async fn exactly_one_buyer_wins_each_seat(world: &World) {
+    let (won, lost) = race(world).await;
+    assert_eq!((won.len(), most_winners(&won)), (SEATS, 1));
+    for error in lost {
+        assert!(matches!(error, Error::SeatsTaken { .. }), "a loser was told {error:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_gate_the_database_alone_lets_exactly_one_buyer_win_each_seat() {
+    let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
+        return;
+    };
+    exactly_one_buyer_wins_each_seat(&world).await;
+    world.check_invariants().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn check_then_act_sells_seats_twice_and_the_race_sees_it() {
+    let Some(world) = World::careless(DbKind::Postgres, GateKind::AlwaysOpen).await else { return };
+    let (won, _) = race(&world).await;
+    assert!(most_winners(&won) > 1, "the control sold no seat twice, so the race proves nothing");
+}

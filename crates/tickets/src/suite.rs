@@ -1,0 +1,45 @@
+//! The stories of holding seats, told on every database, every gate and both transports.
+
+mod http;
+mod stories;
+mod world;
+
+pub(crate) use world::{DbKind, GateKind, Transport, World, hold_request};
+
+macro_rules! matrix {
+    ($($name:ident: $db:ident, $gate:ident, $transport:ident;)*) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            let world = World::new(DbKind::$db, GateKind::$gate, Transport::$transport).await;
+            if let Some(world) = world {
+                stories::all(&world).await;
+            }
+        }
+    )*};
+}
+
+matrix! {
+    sqlite_memory_local: Sqlite, Memory, Local;
+    sqlite_memory_remote: Sqlite, Memory, Remote;
+    sqlite_redis_local: Sqlite, Redis, Local;
+    sqlite_redis_remote: Sqlite, Redis, Remote;
+    sqlite_cluster_local: Sqlite, Cluster, Local;
+    sqlite_cluster_remote: Sqlite, Cluster, Remote;
+    postgres_memory_local: Postgres, Memory, Local;
+    postgres_memory_remote: Postgres, Memory, Remote;
+    postgres_redis_local: Postgres, Redis, Local;
+    postgres_redis_remote: Postgres, Redis, Remote;
+    postgres_cluster_local: Postgres, Cluster, Local;
+    postgres_cluster_remote: Postgres, Cluster, Remote;
+    sqlite_without_redis: Sqlite, RedisDown, Local;
+    postgres_without_redis: Postgres, RedisDown, Local;
+}
+
+#[tokio::test]
+async fn every_statement_prepares_alike_on_both_engines() {
+    let (_dir, sqlite) = urr_testkit::fresh_sqlite(&crate::DOMAIN).await;
+    if let Some(postgres) = urr_testkit::fresh_postgres(&crate::DOMAIN).await {
+        let statements = [crate::statements(), crate::race::STATEMENTS.to_vec()].concat();
+        urr_db::check_statements(&[&sqlite, &postgres], &statements).await.unwrap();
+    }
+}

@@ -1,0 +1,122 @@
+//! The public routes: shapes, codes, and nobody gets in without signing in.
+
+use axum::{
+    body::{Body, to_bytes},
+    http::{Method, Request, StatusCode, header},
+    response::Response,
+};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+use urr_kernel::{Actor, ReservationId};
+
+use super::{DbKind, GateKind, Transport, World};
+
+async fn world() -> World {
+    World::new(DbKind::Sqlite, GateKind::Memory, Transport::Local)
+        .await
+        .expect("embedded parts are always there")
+}
+
+/// One request through the routes, as the edge would pass it on.
+async fn send(world: &World, actor: Actor, method: Method, path: &str, body: &str) -> Response {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::CONTENT_TYPE, "application/json")
+        .extension(actor)
+        .body(Body::from(body.to_owned()))
+        .unwrap();
+    crate::routes(&world.service).oneshot(request).await.unwrap()
+}
+
+async fn json_of(response: Response) -> Value {
+    let body = to_bytes(response.into_body(), 10_000_000).await.unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+#[tokio::test]
+async fn a_reservation_has_the_names_that_clients_know() {
+    let world = world().await;
+    let (event, seats) = world.event(2);
+    let buyer = world.buyer().actor;
+    let body =
+        json!({"eventId": event, "seatIds": [seats[0]], "idempotencyKey": "k", "unknown": 1}).to_string();
+    let response = send(&world, buyer, Method::POST, "/api/seats/reserve", &body).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let answer = json_of(response).await;
+    let made = &answer["reservation"];
+    for name in ["id", "reservationNumber", "totalAmount", "expiresAt", "seats", "fencingToken"] {
+        assert!(!made[name].is_null(), "{name} is missing in {answer}");
+    }
+    assert_eq!((&made["status"], &made["totalAmount"]), (&json!("pending"), &json!(100_000)));
+
+    let path = format!("/api/reservations/{}", made["id"].as_str().unwrap());
+    let read = json_of(send(&world, buyer, Method::GET, &path, "").await).await;
+    assert_eq!(&read["reservation"], made);
+    let mine = json_of(send(&world, buyer, Method::GET, "/api/reservations/my", "").await).await;
+    assert_eq!(&mine["reservations"][0], made);
+    let cancelled = json_of(send(&world, buyer, Method::POST, &format!("{path}/cancel"), "").await).await;
+    assert_eq!(cancelled["reservation"]["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn every_route_that_needs_a_user_refuses_strangers() {
+    let world = world().await;
+    let (event, seats) = world.event(1);
+    let reserve = json!({"eventId": event, "seatIds": seats}).to_string();
+    let somebody: ReservationId = world.ids.next();
+    for (method, path, body) in [
+        (Method::POST, "/api/seats/reserve".to_owned(), reserve.as_str()),
+        (Method::GET, "/api/reservations/my".to_owned(), ""),
+        (Method::GET, format!("/api/reservations/{somebody}"), ""),
+        (Method::POST, format!("/api/reservations/{somebody}/cancel"), ""),
+    ] {
+        let response = send(&world, Actor::Anonymous, method, &path, body).await;
+        assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{path}");
+        assert_eq!(json_of(response).await["code"], "tickets.sign_in_required", "{path}");
+    }
+}
+
+#[tokio::test]
+async fn rubbish_is_a_400_with_a_code() {
+    let world = world().await;
+    let buyer = world.buyer().actor;
+    for (method, path, body, code) in [
+        (Method::POST, "/api/seats/reserve", "{", "http.bad_json"),
+        (Method::POST, "/api/seats/reserve", r#"{"eventId":"x","seatIds":[]}"#, "http.bad_request"),
+        (Method::POST, "/api/seats/reserve", r#"{"seatIds":[]}"#, "http.bad_request"),
+        (Method::GET, "/api/seats/events/not-a-uuid", "", "http.bad_path"),
+        (Method::GET, "/api/reservations/not-a-uuid", "", "http.bad_path"),
+        (Method::GET, "/api/reservations/my?limit=many", "", "http.bad_query"),
+        (Method::GET, "/api/reservations/my?limit=0", "", "tickets.bad_page"),
+    ] {
+        let response = send(&world, buyer, method, path, body).await;
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{path} {body}");
+        assert_eq!(json_of(response).await["code"], code, "{path} {body}");
+    }
+}
+
+#[tokio::test]
+async fn the_map_is_sent_once_and_then_only_when_it_changed() {
+    let world = world().await;
+    let (event, seats) = world.event(3);
+    let path = format!("/api/seats/events/{event}");
+    let first = send(&world, Actor::Anonymous, Method::GET, &path, "").await;
+    let etag = first.headers()[header::ETAG].clone();
+    let map = json_of(first).await;
+    assert_eq!(map["event"]["title"], "A night in the crowd");
+    for name in ["id", "section", "row_number", "seat_number", "seat_label", "price", "status"] {
+        assert!(!map["seats"][0][name].is_null(), "{name} is missing in {map}");
+    }
+    let again = async || {
+        let request = Request::get(&path).header(header::IF_NONE_MATCH, &etag).body(Body::empty()).unwrap();
+        crate::routes(&world.service).oneshot(request).await.unwrap()
+    };
+    assert_eq!(again().await.status(), StatusCode::NOT_MODIFIED);
+    world.hold(&world.buyer(), event, &seats[..1]).await.unwrap();
+    world.pass(std::time::Duration::from_secs(1)).await;
+    let changed = again().await;
+    assert_eq!(changed.status(), StatusCode::OK);
+    let statuses = json_of(changed).await;
+    assert_eq!(statuses["seats"][0]["status"], "locked");
+}

@@ -1,0 +1,352 @@
+//! A world for the stories: one service on the asked-for parts, a catalog made by hand, and a clock that stands still.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use urr_contracts::{
+    catalog::{
+        self, CancelEvent, Catalog, CreateEvent, EventDetail, EventOf, EventsPage, FindSeats, FoundSeats,
+        Layouts, ListEvents, ListLayouts, Sale, SaleOf, Seat, SeatsOf, SeatsPage,
+    },
+    messages::Envelope,
+    tickets::{self, HoldSeats, Reservation, ReservationFact, SeatMap, SeatMapOf, Tickets},
+};
+use urr_db::{Tx, outbox, statements};
+use urr_http::{Client, ClientLimits};
+use urr_kernel::{
+    Actor, Clock, EventId, Ids, Krw, Role, SeatId, Timestamp,
+    limits::{HOLD, MAX_SEATS_PER_RESERVATION, MAX_SEATS_PER_USER},
+};
+use urr_kv::{Kv, KvConfig};
+use urr_rpc::{Ctx, Remote, internal_guard};
+use urr_testkit::services;
+
+use crate::{Parts, Service, gate::SeatGate, holds::store};
+
+#[derive(Clone, Copy)]
+pub(crate) enum DbKind {
+    Sqlite,
+    Postgres,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum GateKind {
+    Memory,
+    Redis,
+    Cluster,
+    /// Configured for Redis, and nobody is there.
+    RedisDown,
+    /// Lets everybody through, so that the database stands alone.
+    AlwaysOpen,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Transport {
+    Local,
+    Remote,
+}
+
+pub(crate) struct World {
+    pub(crate) tickets: Arc<dyn Tickets>,
+    pub(crate) catalog: Arc<HandMade>,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    pub(crate) service: Arc<Service>,
+    held: Mutex<Vec<Reservation>>,
+    _dir: Option<tempfile::TempDir>,
+}
+
+pub(crate) fn hold_request(event: EventId, seats: &[SeatId]) -> HoldSeats {
+    HoldSeats { event, seats: seats.to_vec(), idempotency_key: None }
+}
+
+statements! {
+    /// Buyers whose count differs from the seats of their pending reservations' rows.
+    BUYERS = "select event_id, user_id, live_seats from buyers";
+    /// Seats under a claim.
+    HELD = "select seat_id, reservation_id, fence from seats where state = 'held'";
+    /// Every reservation.
+    PENDING = "select id from reservations where status = 'pending'";
+}
+
+impl World {
+    /// `None` when a service that the parts need cannot be had (said loudly by testkit).
+    pub(crate) async fn new(db: DbKind, gate: GateKind, transport: Transport) -> Option<Self> {
+        Self::build(db, gate, transport, false).await
+    }
+
+    /// A world whose claim is check-then-act: the negative control.
+    pub(crate) async fn careless(db: DbKind, gate: GateKind) -> Option<Self> {
+        Self::build(db, gate, Transport::Local, true).await
+    }
+
+    async fn build(db: DbKind, gate: GateKind, transport: Transport, check_then_act: bool) -> Option<Self> {
+        let (clock, ids) = urr_testkit::fixed();
+        let (dir, db) = match db {
+            DbKind::Sqlite => {
+                let (dir, db) = urr_testkit::fresh_sqlite(&crate::DOMAIN).await;
+                (Some(dir), db)
+            }
+            DbKind::Postgres => (None, urr_testkit::fresh_postgres(&crate::DOMAIN).await?),
+        };
+        let gate = gate_of(gate, &clock)?;
+        let catalog = Arc::new(HandMade::default());
+        let parts = Parts {
+            db,
+            gate,
+            catalog: Arc::clone(&catalog) as Arc<dyn Catalog>,
+            clock: clock.clone(),
+            ids: ids.clone(),
+            hold_for: HOLD,
+        };
+        let mut service = Service::new(parts);
+        service.check_then_act = check_then_act;
+        let service = Arc::new(service);
+        let tickets: Arc<dyn Tickets> = match transport {
+            Transport::Local => Arc::clone(&service) as Arc<dyn Tickets>,
+            Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),
+        };
+        Some(Self { tickets, catalog, clock, ids, service, held: Mutex::default(), _dir: dir })
+    }
+
+    /// A buyer nobody has met before.
+    pub(crate) fn buyer(&self) -> Ctx {
+        self.ctx(Actor::User { id: self.ids.next(), role: Role::User })
+    }
+
+    pub(crate) fn anonymous(&self) -> Ctx {
+        self.ctx(Actor::Anonymous)
+    }
+
+    /// Has a day, because the stories move the clock between two calls of the same buyer.
+    fn ctx(&self, actor: Actor) -> Ctx {
+        Ctx::new(self.ids.next(), actor, self.clock.clone(), Duration::from_secs(86_400))
+    }
+
+    /// An event on sale with that many seats of 100,000 won.
+    pub(crate) fn event(&self, seats: usize) -> (EventId, Vec<SeatId>) {
+        let (day, now) = (Duration::from_secs(86_400), self.clock.now());
+        self.event_on_sale(seats, now.before(day), now.after(30 * day))
+    }
+
+    pub(crate) fn event_on_sale(
+        &self,
+        seats: usize,
+        sale_start_at: Timestamp,
+        sale_end_at: Timestamp,
+    ) -> (EventId, Vec<SeatId>) {
+        let event = self.ids.next();
+        let seats: Vec<Seat> = (1..=u32::try_from(seats).unwrap())
+            .map(|number| Seat {
+                id: self.ids.next(),
+                section: "R".into(),
+                grade: "R".into(),
+                row: 1,
+                number,
+                label: format!("R-1-{number}"),
+                price: Krw::new(100_000).unwrap(),
+            })
+            .collect();
+        let sale = Sale {
+            event,
+            title: "A night in the crowd".into(),
+            cancelled: false,
+            sale_start_at,
+            sale_end_at,
+            max_seats_per_reservation: MAX_SEATS_PER_RESERVATION,
+            max_seats_per_user: MAX_SEATS_PER_USER,
+            seats: u32::try_from(seats.len()).unwrap(),
+        };
+        let ids = seats.iter().map(|seat| seat.id).collect();
+        self.catalog.events.lock().unwrap().insert(event, (sale, seats));
+        (event, ids)
+    }
+
+    pub(crate) fn standing_event(&self) -> EventId {
+        self.event(0).0
+    }
+
+    pub(crate) async fn hold(
+        &self,
+        buyer: &Ctx,
+        event: EventId,
+        seats: &[SeatId],
+    ) -> Result<Reservation, tickets::Error> {
+        let held = self.tickets.hold(buyer, hold_request(event, seats)).await?;
+        self.held.lock().unwrap().push(held.clone());
+        Ok(held)
+    }
+
+    pub(crate) async fn map(&self, event: EventId) -> SeatMap {
+        self.clock.advance(Duration::from_secs(1));
+        self.tickets.seat_map(&self.anonymous(), SeatMapOf { event }).await.unwrap()
+    }
+
+    /// Lets time pass. The gate's marks fade by real time in Redis, so what time would do to them is done here.
+    pub(crate) async fn pass(&self, time: Duration) {
+        self.clock.advance(time);
+        let held: Vec<Reservation> = self.held.lock().unwrap().drain(..).collect();
+        for reservation in held {
+            let stored: Result<_, urr_db::Error> = self
+                .service
+                .db
+                .read("test.stored", async |tx: &mut Tx<'_>| store::get(tx, reservation.id).await)
+                .await;
+            self.service.forget_marks(&stored.unwrap().unwrap()).await;
+        }
+    }
+
+    pub(crate) async fn sweep(&self) {
+        while self.service.expire_lapsed().await.unwrap() > 0 {}
+    }
+
+    /// Everything told about an event so far, oldest first.
+    pub(crate) async fn facts_of(&self, event: EventId) -> Vec<Envelope<ReservationFact>> {
+        let read: Result<_, urr_db::Error> = self
+            .service
+            .db
+            .read("test.messages", async |tx: &mut Tx<'_>| {
+                outbox::read_after(tx, outbox::Position::START, 100_000).await
+            })
+            .await;
+        let facts =
+            read.unwrap().into_iter().map(|(_, message)| serde_json::from_str(&message.payload).unwrap());
+        facts.filter(|told: &Envelope<ReservationFact>| event_of(&told.fact) == event).collect()
+    }
+
+    /// What must hold at any time: every held seat belongs to a pending reservation or has lapsed, each buyer's count
+    /// is the number of their pending seats, and told facts add up to the rows.
+    pub(crate) async fn check_invariants(&self) {
+        let read: Result<_, urr_db::Error> = self
+            .service
+            .db
+            .read("test.invariants", async |tx: &mut Tx<'_>| {
+                let buyers = tx
+                    .all(&BUYERS, &[], |row| {
+                        Ok(((row.get::<EventId>(0)?, row.get::<urr_kernel::UserId>(1)?), row.get::<i64>(2)?))
+                    })
+                    .await?;
+                let held: Vec<(SeatId, urr_kernel::ReservationId, i64)> =
+                    tx.all(&HELD, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?;
+                let pending: Vec<urr_kernel::ReservationId> = tx.all(&PENDING, &[], |row| row.get(0)).await?;
+                let mut reservations = Vec::new();
+                for id in pending {
+                    reservations.push(store::get(tx, id).await?.expect("listed").reservation);
+                }
+                Ok((buyers, held, reservations))
+            })
+            .await;
+        let (buyers, held, pending) = read.unwrap();
+        let mut counted: HashMap<_, i64> = HashMap::new();
+        for reservation in &pending {
+            let seats = i64::try_from(reservation.seats.len()).unwrap();
+            *counted.entry((reservation.event, reservation.user)).or_default() += seats;
+        }
+        for (buyer, live) in buyers {
+            assert_eq!(live, counted.get(&buyer).copied().unwrap_or(0), "the count of {buyer:?} is off");
+        }
+        for (seat, reservation, fence) in held {
+            let owner = pending.iter().find(|pending| pending.id == reservation);
+            let owner =
+                owner.unwrap_or_else(|| panic!("{seat} is held for {reservation}, which is not pending"));
+            assert!(owner.seats.iter().any(|own| own.id == seat && own.fence == fence));
+        }
+    }
+}
+
+fn event_of(fact: &ReservationFact) -> EventId {
+    match fact {
+        ReservationFact::ReservationCreated { event_id, .. }
+        | ReservationFact::ReservationCancelled { event_id, .. } => *event_id,
+    }
+}
+
+fn gate_of(kind: GateKind, clock: &Clock) -> Option<SeatGate> {
+    let ttl = crate::gate::GATE_TTL;
+    Some(match kind {
+        GateKind::Memory => SeatGate::memory(clock.clone(), ttl),
+        GateKind::AlwaysOpen => SeatGate::memory(clock.clone(), Duration::ZERO),
+        GateKind::Redis => SeatGate::redis(connect(&KvConfig::single(services::redis()?), clock), ttl),
+        GateKind::Cluster => {
+            let nodes = services::redis_cluster()?;
+            SeatGate::redis(connect(&KvConfig::cluster(nodes.split(',')), clock), ttl)
+        }
+        GateKind::RedisDown => {
+            let nobody = format!("redis://127.0.0.1:{}", urr_testkit::free_port());
+            SeatGate::redis(connect(&KvConfig::single(nobody), clock), ttl)
+        }
+    })
+}
+
+fn connect(config: &KvConfig, clock: &Clock) -> Kv {
+    Kv::connect(config, clock.clone()).unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
+async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let routes = internal_guard(tickets::internal_routes(service, clock.clone(), ids.clone()), "secret");
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Remote::new(Client::new(ClientLimits::default(), clock.clone()).target(&base).unwrap(), "secret")
+}
+
+/// A catalog the stories fill by hand.
+#[derive(Default)]
+pub(crate) struct HandMade {
+    events: Mutex<HashMap<EventId, (Sale, Vec<Seat>)>>,
+}
+
+impl HandMade {
+    pub(crate) fn cancel(&self, event: EventId) {
+        self.events.lock().unwrap().get_mut(&event).unwrap().0.cancelled = true;
+    }
+}
+
+#[async_trait]
+impl Catalog for HandMade {
+    async fn sale(&self, _: &Ctx, request: SaleOf) -> Result<Sale, catalog::Error> {
+        let events = self.events.lock().unwrap();
+        events.get(&request.event).map(|(sale, _)| sale.clone()).ok_or(catalog::Error::EventNotFound)
+    }
+
+    async fn seats(&self, _: &Ctx, request: SeatsOf) -> Result<SeatsPage, catalog::Error> {
+        let events = self.events.lock().unwrap();
+        let (_, seats) = events.get(&request.event).ok_or(catalog::Error::EventNotFound)?;
+        // Two seats a page, so that every story pages.
+        let from = request.from as usize;
+        let page: Vec<Seat> = seats.iter().skip(from).take(2).cloned().collect();
+        let next = (from + page.len() < seats.len()).then(|| request.from + 2);
+        Ok(SeatsPage { seats: page, next })
+    }
+
+    async fn find_seats(&self, _: &Ctx, request: FindSeats) -> Result<FoundSeats, catalog::Error> {
+        let events = self.events.lock().unwrap();
+        let known = events.iter().flat_map(|(event, (_, seats))| seats.iter().map(|seat| (seat.id, *event)));
+        Ok(FoundSeats { seats: known.filter(|(seat, _)| request.seats.contains(seat)).collect() })
+    }
+
+    async fn events(&self, _: &Ctx, _: ListEvents) -> Result<EventsPage, catalog::Error> {
+        unreachable!("tickets does not list events")
+    }
+
+    async fn event(&self, _: &Ctx, _: EventOf) -> Result<EventDetail, catalog::Error> {
+        unreachable!("tickets does not show events")
+    }
+
+    async fn layouts(&self, _: &Ctx, _: ListLayouts) -> Result<Layouts, catalog::Error> {
+        unreachable!("tickets does not list layouts")
+    }
+
+    async fn create_event(&self, _: &Ctx, _: CreateEvent) -> Result<EventDetail, catalog::Error> {
+        unreachable!("tickets does not make events")
+    }
+
+    async fn cancel_event(&self, _: &Ctx, _: CancelEvent) -> Result<EventDetail, catalog::Error> {
+        unreachable!("tickets does not cancel events")
+    }
+}
