@@ -1,5 +1,7 @@
 //! Every error crosses the wire whole: as a problem and back it is the same value.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
 use urr_contracts::{catalog, tickets};
 use urr_kernel::{SeatId, Timestamp};
 use urr_rpc::{ServiceError, problem, restore};

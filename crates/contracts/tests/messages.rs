@@ -1,6 +1,8 @@
 //! Messages outlive the code that wrote them: what was written once must stay readable, and what is written today must
 //! be what the golden files say.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
 use serde_json::{Value, json};
 use urr_contracts::{
     messages::Envelope,

@@ -72,9 +72,8 @@ pub trait ServiceError: std::error::Error + Serialize + DeserializeOwned + Send 
 
 /// The public form of a service error: its fields beside `code`, `message` and `status`.
 pub fn problem<E: ServiceError>(error: &E) -> Problem {
-    let mut fields = match serde_json::to_value(error) {
-        Ok(Value::Object(fields)) => fields,
-        _ => unreachable!("an error enum serialises to an object with a code"),
+    let Ok(Value::Object(mut fields)) = serde_json::to_value(error) else {
+        unreachable!("an error enum serialises to an object with a code")
     };
     let Some(Value::String(code)) = fields.remove("code") else {
         unreachable!("an error enum is tagged with its code")

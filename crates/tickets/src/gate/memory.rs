@@ -14,12 +14,15 @@ use super::{Entry, Owner};
 /// Events are spread over this many locks, so that two sales do not wait for each other.
 const SHARDS: usize = 16;
 
-/// Marks one shard may hold. 16 shards of 16,384 marks of about 64 bytes are 17 MB; at 15,000 two-seat holds a second
-/// with marks of five seconds a single event needs 150,000, so past this the gate opens and the database decides.
-const MAX_MARKS: usize = 16_384;
+/// Marks one shard, and so one event, may hold: 65,536 at about 64 bytes are 4 MB. With marks of five seconds that is
+/// 13,000 marked seats a second for one event. Past it the gate is open and the database decides.
+const MAX_MARKS: usize = 65_536;
 
-/// Marks looked at for expiry whenever a shard is full to its last sweep's size twice over.
+/// Below this many marks a shard is not worth sweeping.
 const SWEEP_AT_LEAST: usize = 1_024;
+
+/// Sweeps in the time a mark lasts, at most: a shard full of live marks is not looked through at every call.
+const SWEEPS_PER_TTL: u32 = 8;
 
 /// Marks by seat.
 #[derive(Debug)]
@@ -27,7 +30,7 @@ pub struct Memory {
     clock: Clock,
     ttl: Duration,
     spread: RandomState,
-    shards: [Mutex<Shard>; SHARDS],
+    shards: Box<[Mutex<Shard>; SHARDS]>,
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +38,8 @@ struct Shard {
     marks: HashMap<(EventId, SeatId), Mark>,
     /// Sweep when there are this many marks; twice what the last sweep left, so that sweeping costs O(1) a mark.
     sweep_at: usize,
+    /// No sweep before this time.
+    rest_until: Duration,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +50,7 @@ struct Mark {
 
 impl Memory {
     pub(super) fn new(clock: Clock, ttl: Duration) -> Self {
-        Self { clock, ttl, spread: RandomState::new(), shards: Default::default() }
+        Self { clock, ttl, spread: RandomState::new(), shards: Box::default() }
     }
 
     pub(super) fn acquire(&self, event: EventId, seats: &[SeatId], owner: Owner) -> Entry {
@@ -62,7 +67,7 @@ impl Memory {
         if !busy.is_empty() {
             return Entry::Busy(busy);
         }
-        if !shard.has_room_for(seats.len(), now) {
+        if !shard.has_room_for(seats.len(), now, self.ttl) {
             return Entry::Open;
         }
         let mark = Mark { owner, until: now + self.ttl };
@@ -89,10 +94,11 @@ impl Memory {
 }
 
 impl Shard {
-    fn has_room_for(&mut self, more: usize, now: Duration) -> bool {
-        if self.marks.len() + more > self.sweep_at.max(SWEEP_AT_LEAST) {
+    fn has_room_for(&mut self, more: usize, now: Duration, ttl: Duration) -> bool {
+        if self.marks.len() + more > self.sweep_at.max(SWEEP_AT_LEAST) && now >= self.rest_until {
             self.marks.retain(|_, mark| mark.until > now);
             self.sweep_at = (self.marks.len() * 2).min(MAX_MARKS);
+            self.rest_until = now + ttl / SWEEPS_PER_TTL;
         }
         self.marks.len() + more <= MAX_MARKS
     }

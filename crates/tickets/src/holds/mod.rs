@@ -275,4 +275,4 @@ pub(crate) async fn publish(
 }
 
 /// How long idempotency keys are remembered: longer than any client retries.
-pub(crate) const KEEP_KEYS_FOR: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const KEEP_KEYS_FOR: Duration = Duration::from_hours(24);

@@ -111,7 +111,7 @@ async fn bad_requests_have_their_own_codes_and_change_nothing(world: &World) {
 
 async fn the_sale_window_is_kept(world: &World) {
     let now = world.clock.now();
-    let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3_600));
+    let (minute, hour) = (Duration::from_mins(1), Duration::from_hours(1));
     let (early, seats) = world.event_on_sale(1, now.after(minute), now.after(hour));
     let refused = world.hold(&world.buyer(), early, &seats).await;
     assert_eq!(refused, Err(Error::SaleNotOpen { opens_at: now.after(minute) }));

@@ -124,12 +124,12 @@ impl World {
 
     /// Has a day, because the stories move the clock between two calls of the same buyer.
     fn ctx(&self, actor: Actor) -> Ctx {
-        Ctx::new(self.ids.next(), actor, self.clock.clone(), Duration::from_secs(86_400))
+        Ctx::new(self.ids.next(), actor, self.clock.clone(), Duration::from_hours(24))
     }
 
     /// An event on sale with that many seats of 100,000 won.
     pub(crate) fn event(&self, seats: usize) -> (EventId, Vec<SeatId>) {
-        let (day, now) = (Duration::from_secs(86_400), self.clock.now());
+        let (day, now) = (Duration::from_hours(24), self.clock.now());
         self.event_on_sale(seats, now.before(day), now.after(30 * day))
     }
 
