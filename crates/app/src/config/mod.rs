@@ -1,0 +1,209 @@
+//! Configuration: gathered as text from four sources, checked against one table of settings, and resolved into a struct whose
+//! enums carry their own data. Nothing outside this crate sees any of it.
+
+mod addresses;
+mod docs;
+mod kinds;
+mod load;
+mod resolve;
+mod secrets;
+mod settings;
+mod show;
+#[cfg(test)]
+mod tests;
+
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
+
+pub(crate) use addresses::{HttpUrl, PostgresUrl, RedisUrl};
+pub(crate) use docs::markdown;
+pub(crate) use kinds::choice;
+pub(crate) use kinds::{Choice, Kind, Property, Secret, SigningSecret, nearest};
+pub(crate) use load::{Flag, Input, Problem, Values};
+pub(crate) use secrets::{
+    path as secrets_path, read as read_secrets, read_or_create as read_or_create_secrets,
+};
+pub(crate) use settings::{LogFormat, Profile};
+pub(crate) use show::effective;
+
+use crate::roles::{Role, Roles};
+
+/// Everything the process needs to know, checked as a whole.
+#[derive(Clone, Debug)]
+pub(crate) struct Config {
+    /// How careful to be.
+    pub profile: Profile,
+    /// The public listener.
+    pub listen: SocketAddr,
+    /// Where files are kept.
+    pub data_dir: PathBuf,
+    /// What this process runs.
+    pub roles: Roles,
+    /// Whether an empty catalog is filled with demo data: already false where it must not be.
+    pub demo: bool,
+    /// The SQL engine.
+    pub storage: Storage,
+    /// How events travel.
+    pub bus: Bus,
+    /// The contention shield, if there is one.
+    pub redis: Option<Redis>,
+    /// Roles in other processes.
+    pub remote: Remote,
+    /// The listener for other processes, if there is one.
+    pub internal_listen: Option<SocketAddr>,
+    /// The token between processes: `None` until it is generated.
+    pub internal_token: Option<Secret<16>>,
+    /// Limits of the public listener.
+    pub http: Http,
+    /// Logs and traces.
+    pub log: Log,
+    /// Rules of selling.
+    pub sale: Sale,
+    /// What the keys of all tokens are made of: `None` until it is generated.
+    pub secret: Option<SigningSecret>,
+    /// What they were made of before.
+    pub former_secrets: Vec<SigningSecret>,
+}
+
+/// Where the truth is.
+#[derive(Clone, Debug)]
+pub(crate) enum Storage {
+    /// One file per domain in the data directory.
+    Sqlite {
+        /// Whether concurrent writes share one fsync.
+        group_commit: bool,
+    },
+    /// One schema per domain on a server.
+    Postgres {
+        /// The login the process uses.
+        url: PostgresUrl,
+        /// The login that migrates.
+        admin_url: Option<PostgresUrl>,
+        /// Who signed the server's certificate.
+        ca_file: Option<PathBuf>,
+        /// Connections per domain.
+        pool: usize,
+    },
+}
+
+/// How events travel.
+#[derive(Clone, Debug)]
+pub(crate) enum Bus {
+    /// Inside this process.
+    InProcess,
+    /// Through brokers.
+    Kafka {
+        /// Where to start.
+        brokers: Vec<String>,
+        /// Copies of each topic.
+        replication: u32,
+        /// Further properties of the client library.
+        options: Vec<Property>,
+    },
+}
+
+/// A Redis server or cluster.
+#[derive(Clone, Debug)]
+pub(crate) struct Redis {
+    /// One node, or the start nodes of a cluster.
+    pub urls: Vec<RedisUrl>,
+    /// Whether it is a cluster.
+    pub cluster: bool,
+    /// Who signed the nodes' certificates.
+    pub ca_file: Option<PathBuf>,
+    /// Whether to allow a node beyond loopback without TLS or password.
+    pub allow_insecure: bool,
+    /// How long one call may take.
+    pub deadline: Duration,
+}
+
+/// Where roles that are not here run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Remote {
+    /// The catalog.
+    pub catalog: Option<HttpUrl>,
+}
+
+impl Remote {
+    /// Where a role runs.
+    pub(crate) fn of(&self, role: Role) -> Option<&HttpUrl> {
+        match role {
+            Role::Catalog => self.catalog.as_ref(),
+            // Nobody calls these from another process.
+            Role::Tickets | Role::Gateway => None,
+        }
+    }
+}
+
+/// Limits of the public listener.
+#[derive(Clone, Debug)]
+pub(crate) struct Http {
+    /// Largest body.
+    pub body_bytes: usize,
+    /// Largest body of a sign-in.
+    pub auth_body_bytes: usize,
+    /// Largest request head.
+    pub header_bytes: usize,
+    /// Most header lines.
+    pub headers: usize,
+    /// Longest request.
+    pub request_time: Duration,
+    /// Longest wait for a request head.
+    pub header_read_time: Duration,
+    /// Longest a client may refuse its answer.
+    pub write_stall_time: Duration,
+    /// Requests at a time.
+    pub max_in_flight: usize,
+    /// Connections at a time.
+    pub max_connections: usize,
+    /// Whether browsers are told to use nothing but TLS.
+    pub hsts: bool,
+}
+
+/// Logs and traces.
+#[derive(Clone, Debug)]
+pub(crate) struct Log {
+    /// For people or for collectors.
+    pub format: LogFormat,
+    /// Which lines.
+    pub filter: String,
+    /// One in so many successful requests.
+    pub access_sample: u32,
+    /// Where traces go.
+    pub otlp: Option<HttpUrl>,
+    /// Of a hundred requests, how many are traced.
+    pub otlp_percent: u32,
+}
+
+/// Rules of selling.
+#[derive(Clone, Debug)]
+pub(crate) struct Sale {
+    /// How long an unpaid reservation keeps its seats.
+    pub hold: Duration,
+}
+
+/// Gathers and resolves. All problems at once, or a configuration that fits together.
+pub(crate) fn load(input: &Input) -> Result<(Values, Config), Vec<Problem>> {
+    let (values, mut problems) = Values::load(input);
+    match Config::resolve(&values) {
+        Ok(config) if problems.is_empty() => Ok((values, config)),
+        Ok(_) => Err(problems),
+        Err(more) => {
+            problems.extend(more);
+            Err(problems)
+        }
+    }
+}
+
+impl Config {
+    /// Whether calls between processes are made or answered here, so that their token is needed.
+    pub(crate) fn talks_to_others(&self) -> bool {
+        self.internal_listen.is_some() || self.needs_remote().next().is_some()
+    }
+
+    /// The roles that this process calls but does not run.
+    pub(crate) fn needs_remote(&self) -> impl Iterator<Item = Role> {
+        Role::ALL.iter().copied().filter(|role| {
+            !self.roles.has(*role) && self.roles.iter().any(|here| here.needs().contains(role))
+        })
+    }
+}

@@ -1,0 +1,217 @@
+//! Turns settings into a configuration whose parts fit together, or names every part that does not.
+
+use std::time::Duration;
+
+use super::{
+    Bus, Config, Http, Log, Problem, Profile, Redis, Remote, Sale, Storage, Values,
+    addresses::HostPort,
+    settings::{self as s, BusKind, Info, StorageKind},
+};
+use crate::{config::Choice as _, roles::Role};
+
+impl Config {
+    /// Turns settings into a configuration and checks what must agree.
+    pub(crate) fn resolve(values: &Values) -> Result<Self, Vec<Problem>> {
+        let mut problems = Problems { values, found: Vec::new() };
+        let profile = values.get(&s::PROFILE);
+        let storage = problems.storage();
+        let config = Self {
+            profile,
+            listen: values.get(&s::LISTEN),
+            data_dir: values.get(&s::DATA_DIR),
+            roles: values.get(&s::ROLES),
+            demo: values.get(&s::DEMO)
+                && profile == Profile::Local
+                && matches!(storage, Some(Storage::Sqlite { .. })),
+            // An unresolved part is reported below, so what stands in its place is never seen.
+            storage: storage.unwrap_or(Storage::Sqlite { group_commit: true }),
+            bus: problems.bus(),
+            redis: problems.redis(),
+            remote: Remote { catalog: values.get(&s::REMOTE_CATALOG) },
+            internal_listen: values.get(&s::INTERNAL_LISTEN),
+            internal_token: values.get(&s::INTERNAL_TOKEN),
+            http: http(values),
+            log: Log {
+                format: values.get(&s::LOG_FORMAT),
+                filter: values.get(&s::LOG_FILTER),
+                access_sample: values.get(&s::LOG_ACCESS_SAMPLE).count(),
+                otlp: values.get(&s::LOG_OTLP_URL),
+                otlp_percent: values.get(&s::LOG_OTLP_PERCENT).count(),
+            },
+            sale: Sale { hold: Duration::from_secs(values.get(&s::SALE_HOLD_SECS).get()) },
+            secret: values.get(&s::SECURITY_SECRET),
+            former_secrets: values.get(&s::SECURITY_FORMER_SECRETS).0,
+        };
+        problems.admin();
+        problems.roles(&config);
+        problems.listeners(&config);
+        problems.production(&config);
+        if problems.found.is_empty() { Ok(config) } else { Err(problems.found) }
+    }
+}
+
+fn http(values: &Values) -> Http {
+    Http {
+        body_bytes: values.get(&s::HTTP_BODY_BYTES).size(),
+        auth_body_bytes: values.get(&s::HTTP_AUTH_BODY_BYTES).size(),
+        header_bytes: values.get(&s::HTTP_HEADER_BYTES).size(),
+        headers: values.get(&s::HTTP_HEADERS).size(),
+        request_time: Duration::from_secs(values.get(&s::HTTP_REQUEST_SECS).get()),
+        header_read_time: Duration::from_secs(values.get(&s::HTTP_HEADER_READ_SECS).get()),
+        write_stall_time: Duration::from_secs(values.get(&s::HTTP_WRITE_STALL_SECS).get()),
+        max_in_flight: values.get(&s::HTTP_MAX_IN_FLIGHT).size(),
+        max_connections: values.get(&s::HTTP_MAX_CONNECTIONS).size(),
+        hsts: values.get(&s::HTTP_HSTS),
+    }
+}
+
+/// Settings that are each fine but do not fit together.
+struct Problems<'v> {
+    values: &'v Values,
+    found: Vec<Problem>,
+}
+
+impl Problems<'_> {
+    /// `info` is set although `why` makes it meaningless.
+    fn stray(&mut self, info: &Info, why: &str) {
+        if self.values.is_set(info) {
+            let source = self.values.source(info);
+            self.found.push(Problem(format!("{source}: `{}` {why}", info.key)));
+        }
+    }
+
+    /// `info` is not set although `why` makes it necessary.
+    fn missing(&mut self, info: &Info, why: &str) {
+        let file = if info.secret { format!(" or {}_FILE", info.env()) } else { String::new() };
+        let fix = format!("set it in the file or as {}{file}", info.env());
+        self.found.push(Problem(format!("`{}` is not set, but {why}; {fix}", info.key)));
+    }
+
+    fn storage(&mut self) -> Option<Storage> {
+        match self.values.get(&s::STORAGE_KIND) {
+            StorageKind::Sqlite => {
+                for info in [&s::STORAGE_URL.info, &s::STORAGE_ADMIN_URL.info, &s::STORAGE_CA_FILE.info] {
+                    self.stray(info, "is only for storage.kind = postgres; set that too, or remove it");
+                }
+                Some(Storage::Sqlite { group_commit: self.values.get(&s::STORAGE_GROUP_COMMIT) })
+            }
+            StorageKind::Postgres => {
+                let Some(url) = self.values.get(&s::STORAGE_URL) else {
+                    self.missing(&s::STORAGE_URL.info, "storage.kind = postgres needs it");
+                    return None;
+                };
+                Some(Storage::Postgres {
+                    url,
+                    admin_url: self.values.get(&s::STORAGE_ADMIN_URL),
+                    ca_file: self.values.get(&s::STORAGE_CA_FILE),
+                    pool: self.values.get(&s::STORAGE_POOL).size(),
+                })
+            }
+        }
+    }
+
+    fn bus(&mut self) -> Bus {
+        let brokers = self.values.get(&s::BUS_BROKERS).0;
+        match self.values.get(&s::BUS_KIND) {
+            BusKind::InProcess => {
+                for info in [&s::BUS_BROKERS.info, &s::BUS_OPTIONS.info] {
+                    self.stray(info, "is only for bus.kind = kafka; set that too, or remove it");
+                }
+                Bus::InProcess
+            }
+            BusKind::Kafka => {
+                if brokers.is_empty() {
+                    self.missing(&s::BUS_BROKERS.info, "bus.kind = kafka needs it");
+                }
+                if !cfg!(feature = "kafka") {
+                    let why = "= kafka, but this binary was built without the feature `kafka`";
+                    self.stray(&s::BUS_KIND.info, why);
+                }
+                Bus::Kafka {
+                    brokers: brokers.into_iter().map(|HostPort(broker)| broker).collect(),
+                    replication: self.values.get(&s::BUS_REPLICATION).count(),
+                    options: self.values.get(&s::BUS_OPTIONS).0,
+                }
+            }
+        }
+    }
+
+    fn redis(&mut self) -> Option<Redis> {
+        let urls = self.values.get(&s::REDIS_URLS).0;
+        let cluster = self.values.get(&s::REDIS_CLUSTER);
+        if urls.is_empty() {
+            if cluster {
+                self.missing(&s::REDIS_URLS.info, "redis.cluster = true needs it");
+            }
+            return None;
+        }
+        if urls.len() > 1 && !cluster {
+            self.stray(&s::REDIS_URLS.info, "names several nodes; set redis.cluster = true, or keep one");
+        }
+        let deadline = Duration::from_millis(self.values.get(&s::REDIS_DEADLINE_MS).get());
+        let ca_file = self.values.get(&s::REDIS_CA_FILE);
+        Some(Redis {
+            urls,
+            cluster,
+            ca_file,
+            allow_insecure: self.values.get(&s::REDIS_ALLOW_INSECURE),
+            deadline,
+        })
+    }
+
+    /// The first admin needs a name and a password. Nobody reads them yet, because there are no accounts yet, but half of
+    /// the pair is a mistake already.
+    fn admin(&mut self) {
+        match (self.values.is_set(&s::ADMIN_EMAIL.info), self.values.is_set(&s::ADMIN_PASSWORD.info)) {
+            (true, false) => self.missing(&s::ADMIN_PASSWORD.info, "admin.email is"),
+            (false, true) => self.missing(&s::ADMIN_EMAIL.info, "admin.password is"),
+            _ => {}
+        }
+    }
+
+    /// A role that is called must be here or somewhere, and events must reach whoever waits for them.
+    fn roles(&mut self, config: &Config) {
+        for role in config.needs_remote().filter(|role| config.remote.of(*role).is_none()) {
+            let info = match role {
+                Role::Catalog => &s::REMOTE_CATALOG.info,
+                Role::Tickets | Role::Gateway => continue,
+            };
+            let why = format!("roles = {} needs {} and does not run it", config.roles, role.name());
+            self.missing(info, &why);
+        }
+        let here = Role::DOMAINS.iter().filter(|role| config.roles.has(**role)).count();
+        if here == 0 {
+            let why = "serves the API of the domains beside it, and there is none; add catalog or tickets";
+            self.stray(&s::ROLES.info, why);
+        }
+        if matches!(config.bus, Bus::InProcess) && here != 0 && here != Role::DOMAINS.len() {
+            let all = Role::DOMAINS.iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
+            self.found.push(Problem(format!(
+                "{}: roles = {} separates domains whose events bus.kind = in_process cannot carry; set bus.kind = kafka, \
+                 or run {all} together",
+                self.values.source(&s::ROLES.info),
+                config.roles,
+            )));
+        }
+    }
+
+    fn listeners(&mut self, config: &Config) {
+        if config.listen.port() != 0 && config.internal_listen == Some(config.listen) {
+            self.stray(&s::INTERNAL_LISTEN.info, "is the same as `listen`; give it a port of its own");
+        }
+    }
+
+    /// In production nothing is made up, so everything secret that is used must have been configured.
+    fn production(&mut self, config: &Config) {
+        if config.profile != Profile::Production {
+            return;
+        }
+        if config.secret.is_none() {
+            self.missing(&s::SECURITY_SECRET.info, "profile = production makes up no secrets");
+        }
+        if config.internal_token.is_none() && config.talks_to_others() {
+            let why = "profile = production makes up no secrets and this process talks to others";
+            self.missing(&s::INTERNAL_TOKEN.info, why);
+        }
+    }
+}

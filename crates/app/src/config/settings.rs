@@ -1,0 +1,291 @@
+//! Every setting there is, in one table. Names of environment variables, refusal of unknown keys, docs/config.md, redaction
+//! and the effective configuration that `urr check-config` prints all come from here.
+
+use std::{marker::PhantomData, net::SocketAddr, path::PathBuf};
+
+use super::{
+    addresses::{Email, HostPort, HttpUrl, PostgresUrl, RedisUrl},
+    kinds::{Int, Kind, List, Property, Secret, SigningSecret, choice},
+};
+use crate::roles::Roles;
+
+choice! {
+    /// How careful the process is about how it was set up.
+    pub(crate) enum Profile {
+        /// Makes its own secrets and demo data: for a laptop, a test or a small hall.
+        Local = "local",
+        /// Refuses to start unless its secrets were configured, and never seeds demo data.
+        Production = "production",
+    }
+}
+
+choice! {
+    /// Which SQL engine holds the truth.
+    pub(crate) enum StorageKind {
+        /// Files in the data directory.
+        Sqlite = "sqlite",
+        /// A PostgreSQL server.
+        Postgres = "postgres",
+    }
+}
+
+choice! {
+    /// How events travel between roles.
+    pub(crate) enum BusKind {
+        /// The outbox tables are the log; nothing leaves the process.
+        InProcess = "in_process",
+        /// Kafka brokers.
+        Kafka = "kafka",
+    }
+}
+
+choice! {
+    /// What log lines look like.
+    pub(crate) enum LogFormat {
+        /// For a person at a terminal.
+        Pretty = "pretty",
+        /// One JSON object per line, for a collector.
+        Json = "json",
+    }
+}
+
+/// What is known about a setting whatever its type.
+#[derive(Debug)]
+pub(crate) struct Info {
+    /// The dotted key: `sale.hold_secs` is `hold_secs` in the table `[sale]`.
+    pub key: &'static str,
+    /// The default as text; empty when the setting may be left out and is.
+    pub default: &'static str,
+    /// What the setting does.
+    pub doc: &'static str,
+    /// Whether it may come from a file of its own and must not be printed as it is.
+    pub secret: bool,
+    /// What may stand there.
+    pub describe: fn() -> String,
+    /// Says what is wrong with a text, if anything is.
+    pub check: fn(&str) -> Result<(), String>,
+    /// The text as it may be printed.
+    pub show: fn(&str) -> String,
+}
+
+impl Info {
+    /// The environment variable that sets it.
+    pub(crate) fn env(&self) -> String {
+        format!("{ENV_PREFIX}{}", self.key.replace('.', "_").to_uppercase())
+    }
+}
+
+/// A setting whose value is a `T`.
+#[derive(Debug)]
+pub(crate) struct Setting<T: 'static> {
+    /// The untyped part.
+    pub info: Info,
+    kind: PhantomData<fn() -> T>,
+}
+
+impl<T: Kind> Setting<T> {
+    const fn new(key: &'static str, default: &'static str, doc: &'static str) -> Self {
+        fn check<T: Kind>(text: &str) -> Result<(), String> {
+            T::parse(text).map(|_| ())
+        }
+        let info = Info {
+            key,
+            default,
+            doc,
+            secret: T::SECRET,
+            describe: T::describe,
+            check: check::<T>,
+            show: T::show,
+        };
+        Self { info, kind: PhantomData }
+    }
+}
+
+/// What the name of every environment variable of ours starts with.
+pub(crate) const ENV_PREFIX: &str = "URR_";
+
+/// Environment variables that speak to the test suite and not to the product.
+pub(crate) const ENV_TESTS: &str = "URR_TEST_";
+
+/// The environment variable that names the configuration file, as `--config` does.
+pub(crate) const ENV_CONFIG: &str = "URR_CONFIG";
+
+/// Other names for a setting: what existing deployments already export.
+pub(crate) const ENV_ALIASES: &[(&str, &str)] = &[("INTERNAL_API_TOKEN", "internal.token")];
+
+/// What each table of the file is about, in the order of docs/config.md. The empty name is the top of the file.
+pub(crate) const SECTIONS: &[(&str, &str)] = &[
+    ("", "What this process is and where it lives."),
+    ("storage", "The SQL engine that holds the truth about seats and money."),
+    ("bus", "How events travel between roles."),
+    (
+        "redis",
+        "Sheds contention before the database. Without it the same work is done in memory, per process.",
+    ),
+    (
+        "remote",
+        "Roles that run in other processes. A role that is needed must be here or there; here wins, so that one file can serve all processes.",
+    ),
+    ("internal", "The listener through which other processes reach the roles of this one."),
+    ("http", "Limits of the public listener. Each bounds memory or time under load."),
+    ("log", "Logs and traces."),
+    ("sale", "Rules of selling. How many seats a buyer may hold is set per event, in the catalog."),
+    ("security", "Keys."),
+    ("admin", "The first operator's account."),
+];
+
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])+ $name:ident($key:literal): $kind:ty = $default:literal;)*) => {
+        $($(#[doc = $doc])+ pub(crate) static $name: Setting<$kind> = Setting::new($key, $default, concat!($($doc),+));)*
+
+        /// Every setting, in the order of docs/config.md.
+        pub(crate) static SETTINGS: &[&Info] = &[$(&$name.info),*];
+    };
+}
+
+settings! {
+    /// `production` refuses to start without configured secrets and never seeds demo data.
+    PROFILE("profile"): Profile = "local";
+    /// Where the public API listens. Port 0 picks a free one, which the first lines of output name.
+    LISTEN("listen"): SocketAddr = "127.0.0.1:3001";
+    /// Where SQLite files and generated secrets are kept. One process at a time may use it with SQLite.
+    DATA_DIR("data_dir"): PathBuf = "./urr-data";
+    /// The parts of the product that this process runs.
+    ROLES("roles"): Roles = "all";
+    /// Whether the first start fills an empty catalog with events to look at. Only with SQLite and the `local` profile.
+    DEMO("demo"): bool = "true";
+
+    /// `sqlite` keeps one file per domain in the data directory; `postgres` needs `storage.url`.
+    STORAGE_KIND("storage.kind"): StorageKind = "sqlite";
+    /// The PostgreSQL database, with the login the process uses.
+    STORAGE_URL("storage.url"): Option<PostgresUrl> = "";
+    /// The same database with a login that may create roles and schemas: only `urr migrate` uses it. Without it, `storage.url` is used.
+    STORAGE_ADMIN_URL("storage.admin_url"): Option<PostgresUrl> = "";
+    /// The authority that signed the server's certificate, as PEM; the machine's own list if left out. A server beyond loopback is always spoken to over TLS unless the URL says `sslmode=disable`.
+    STORAGE_CA_FILE("storage.ca_file"): Option<PathBuf> = "";
+    /// Connections per domain and process. PostgreSQL allows 100 in all by default.
+    STORAGE_POOL("storage.pool"): Int<1, 1_000> = "16";
+    /// Whether concurrent SQLite writes share one fsync. Off is slower and no safer; it exists to be measured.
+    STORAGE_GROUP_COMMIT("storage.group_commit"): bool = "true";
+
+    /// `in_process` keeps events inside this process; `kafka` needs `bus.brokers`.
+    BUS_KIND("bus.kind"): BusKind = "in_process";
+    /// The brokers to start from.
+    BUS_BROKERS("bus.brokers"): List<HostPort> = "";
+    /// Further properties of librdkafka, such as credentials: `security.protocol=SASL_SSL`.
+    BUS_OPTIONS("bus.options"): List<Property> = "";
+    /// Copies of every topic that is created. One broker can only hold 1.
+    BUS_REPLICATION("bus.replication"): Int<1, 15> = "3";
+
+    /// One node, or the start nodes of a cluster. None means no Redis.
+    REDIS_URLS("redis.urls"): List<RedisUrl> = "";
+    /// Whether the nodes form a Redis Cluster.
+    REDIS_CLUSTER("redis.cluster"): bool = "false";
+    /// The authorities that signed the nodes' certificates, as PEM; the machine's own list if left out.
+    REDIS_CA_FILE("redis.ca_file"): Option<PathBuf> = "";
+    /// Allows a node beyond loopback without TLS or a password.
+    REDIS_ALLOW_INSECURE("redis.allow_insecure"): bool = "false";
+    /// How long one call may take before the work goes on without Redis.
+    REDIS_DEADLINE_MS("redis.deadline_ms"): Int<5, 10_000> = "100";
+
+    /// Where the catalog runs, when not here: the internal listener of its process, or of the balancer before several.
+    REMOTE_CATALOG("remote.catalog"): Option<HttpUrl> = "";
+
+    /// Where other processes reach this one's roles. Left out, nothing listens.
+    INTERNAL_LISTEN("internal.listen"): Option<SocketAddr> = "";
+    /// The token that calls between processes carry; the same in all of them.
+    INTERNAL_TOKEN("internal.token"): Option<Secret<16>> = "";
+
+    /// Largest request body.
+    HTTP_BODY_BYTES("http.body_bytes"): Int<1_024, 67_108_864> = "1048576";
+    /// Largest body of a request that signs somebody in.
+    HTTP_AUTH_BODY_BYTES("http.auth_body_bytes"): Int<1_024, 1_048_576> = "10000";
+    /// Largest request head.
+    HTTP_HEADER_BYTES("http.header_bytes"): Int<8_192, 262_144> = "16384";
+    /// Most header lines of a request.
+    HTTP_HEADERS("http.headers"): Int<16, 1_000> = "100";
+    /// Seconds until an unfinished request is answered with 504.
+    HTTP_REQUEST_SECS("http.request_secs"): Int<1, 300> = "30";
+    /// Seconds a client may take to send its request head.
+    HTTP_HEADER_READ_SECS("http.header_read_secs"): Int<1, 60> = "10";
+    /// Seconds a client may refuse to take any byte of its answer before it is cut off.
+    HTTP_WRITE_STALL_SECS("http.write_stall_secs"): Int<1, 300> = "30";
+    /// Requests answered at the same time; more get 503 with Retry-After.
+    HTTP_MAX_IN_FLIGHT("http.max_in_flight"): Int<1, 1_000_000> = "10000";
+    /// Connections open at the same time; more are told 503 and closed.
+    HTTP_MAX_CONNECTIONS("http.max_connections"): Int<1, 1_000_000> = "20000";
+
+    /// Whether browsers are told to use nothing but TLS from now on. Only where the site is served by TLS.
+    HTTP_HSTS("http.hsts"): bool = "false";
+
+    /// `pretty` for people, `json` for collectors.
+    LOG_FORMAT("log.format"): LogFormat = "pretty";
+    /// Which lines are written: a level, or levels per module such as `info,urr_tickets=debug`.
+    LOG_FILTER("log.filter"): String = "info";
+    /// One in so many requests is logged, and every server error. 0 logs errors only.
+    LOG_ACCESS_SAMPLE("log.access_sample"): Int<0, 1_000_000> = "100";
+    /// The OpenTelemetry collector that traces go to, such as `http://127.0.0.1:4318`. Left out, there are none.
+    LOG_OTLP_URL("log.otlp_url"): Option<HttpUrl> = "";
+    /// How many requests in a hundred are traced. A caller that already decided is followed.
+    LOG_OTLP_PERCENT("log.otlp_percent"): Int<0, 100> = "10";
+
+    /// Seconds an unpaid reservation keeps its seats.
+    SALE_HOLD_SECS("sale.hold_secs"): Int<5, 3_600> = "300";
+
+    /// The key from which the keys of every signed token are derived; the same in all processes.
+    SECURITY_SECRET("security.secret"): Option<SigningSecret> = "";
+    /// Former values of `security.secret` whose tokens are still accepted, so that changing it signs nobody out.
+    SECURITY_FORMER_SECRETS("security.former_secrets"): List<SigningSecret> = "";
+
+    /// Whose account it is. This version has no accounts yet: `urr token --role admin` makes an operator's token.
+    ADMIN_EMAIL("admin.email"): Option<Email> = "";
+    /// The account's password.
+    ADMIN_PASSWORD("admin.password"): Option<Secret<12>> = "";
+}
+
+/// The setting with this key.
+pub(crate) fn find(key: &str) -> Option<&'static Info> {
+    SETTINGS.iter().copied().find(|info| info.key == key)
+}
+
+/// The end of a key that names the file a secret is in.
+const FILE_SUFFIX: &str = "_file";
+
+/// The secret setting whose `*_file` variant this key is.
+pub(crate) fn find_file(key: &str) -> Option<&'static Info> {
+    key.strip_suffix(FILE_SUFFIX).and_then(find).filter(|info| info.secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_default_is_valid() {
+        for info in SETTINGS {
+            assert_eq!((info.check)(info.default), Ok(()), "{}", info.key);
+        }
+    }
+
+    #[test]
+    fn every_setting_has_a_variable_of_its_own_a_section_and_a_sentence() {
+        let mut seen = BTreeSet::new();
+        for info in SETTINGS {
+            assert!(seen.insert(info.env()), "{} twice", info.env());
+            assert!(!info.secret || seen.insert(info.env() + "_FILE"), "{}_FILE twice", info.env());
+            assert!(!info.env().starts_with(ENV_TESTS) && info.env() != ENV_CONFIG);
+            let section = info.key.split_once('.').map_or("", |(section, _)| section);
+            assert!(SECTIONS.iter().any(|(name, _)| *name == section), "{} has no section", info.key);
+            assert!(info.doc.trim().ends_with('.'), "{}: {}", info.key, info.doc);
+        }
+        assert_eq!(SALE_HOLD_SECS.info.env(), "URR_SALE_HOLD_SECS");
+        assert_eq!(DATA_DIR.info.env(), "URR_DATA_DIR");
+    }
+
+    #[test]
+    fn the_default_hold_is_the_one_the_domains_were_built_with() {
+        assert_eq!(SALE_HOLD_SECS.info.default, urr_kernel::limits::HOLD.as_secs().to_string());
+    }
+}

@@ -1,0 +1,330 @@
+//! How settings are gathered, refused, resolved and printed.
+
+use std::{ffi::OsString, fs, path::Path};
+
+use super::*;
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+/// A place to put a configuration file, and what else the process is given.
+struct Given {
+    dir: tempfile::TempDir,
+    input: Input,
+}
+
+impl Given {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let input = Input { working_dir: dir.path().to_owned(), ..Input::default() };
+        Self { dir, input }
+    }
+
+    fn file(self, text: &str) -> Self {
+        fs::write(self.dir.path().join("urr.toml"), text).unwrap();
+        self
+    }
+
+    fn env(mut self, name: &str, value: &str) -> Self {
+        self.input.env.push((OsString::from(name), OsString::from(value)));
+        self
+    }
+
+    fn flag(mut self, name: &str, key: &str, value: &str) -> Self {
+        self.input.flags.push(Flag { name: name.to_owned(), key: key.to_owned(), value: value.to_owned() });
+        self
+    }
+
+    fn config(&self) -> Config {
+        load(&self.input).unwrap().1
+    }
+
+    fn problems(&self) -> Vec<String> {
+        load(&self.input).unwrap_err().iter().map(ToString::to_string).collect()
+    }
+
+    /// The only problem.
+    fn problem(&self) -> String {
+        let mut problems = self.problems();
+        assert_eq!(problems.len(), 1, "{problems:#?}");
+        problems.remove(0)
+    }
+}
+
+#[test]
+fn nothing_configured_is_the_embedded_mode() {
+    let config = Given::new().config();
+    assert_eq!(config.listen, "127.0.0.1:3001".parse().unwrap());
+    assert_eq!(config.data_dir, Path::new("./urr-data"));
+    assert_eq!(config.roles, Roles::all());
+    assert!(matches!(config.storage, Storage::Sqlite { group_commit: true }));
+    assert!(matches!(config.bus, Bus::InProcess));
+    assert!(config.redis.is_none() && config.internal_listen.is_none() && config.demo);
+}
+
+#[test]
+fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+    let given = Given::new();
+    assert_eq!(given.config().sale.hold, Duration::from_mins(5));
+    let given = given.file("[sale]\nhold_secs = 60\n");
+    assert_eq!(given.config().sale.hold, Duration::from_mins(1));
+    let given = given.env("URR_SALE_HOLD_SECS", "70");
+    assert_eq!(given.config().sale.hold, Duration::from_secs(70));
+    let given = given.flag("--set", "sale.hold_secs", "80");
+    assert_eq!(given.config().sale.hold, Duration::from_secs(80));
+}
+
+#[test]
+fn a_value_that_is_overridden_need_not_be_valid() {
+    let given = Given::new().file("listen = \"nowhere\"\n").env("URR_LISTEN", "127.0.0.1:1");
+    assert_eq!(given.config().listen.port(), 1);
+}
+
+#[test]
+fn unknown_keys_name_the_nearest_known_one() {
+    for (text, line, meant) in [
+        ("lisen = \"127.0.0.1:1\"", 1, "`listen`"),
+        ("\n\n[sale]\nhold_sec = 60", 4, "`sale.hold_secs`"),
+        ("hold_secs = 60", 1, "`sale.hold_secs`"),
+        ("storage = { knd = \"sqlite\" }", 1, "`storage.kind`"),
+        ("[remote]\ncatalogue = \"http://a\"", 2, "`remote.catalog`"),
+    ] {
+        let problem = Given::new().file(text).problem();
+        assert!(problem.starts_with(&format!("urr.toml:{line}: ")), "{problem}");
+        assert!(problem.ends_with(&format!("did you mean {meant}?")), "{problem}");
+    }
+    let problem = Given::new().file("[xylophone]\nquartz = 1").problem();
+    assert!(problem.ends_with("docs/config.md lists them all"), "{problem}");
+}
+
+#[test]
+fn unknown_variables_are_refused_except_those_of_tests_and_of_others() {
+    let problem = Given::new().env("URR_SALE_HOLD_SEC", "60").problem();
+    assert_eq!(problem, "URR_SALE_HOLD_SEC: no setting has this name; did you mean `URR_SALE_HOLD_SECS`?");
+    Given::new().env("URR_TEST_POSTGRES", "x").env("HOME", "/").env("URR_LISTEN", "").config();
+}
+
+#[test]
+fn a_key_that_is_not_secret_has_no_file_variant() {
+    let problem = Given::new().env("URR_LISTEN_FILE", "/x").problem();
+    assert!(problem.contains("did you mean `URR_LISTEN`?"), "{problem}");
+}
+
+#[test]
+fn wrong_values_say_where_they_stand_and_what_is_wanted() {
+    for (text, wanted) in [
+        (
+            "[sale]\nhold_secs = 4",
+            "urr.toml:2: `sale.hold_secs = 4` is out of range; it must be between 5 and 3600",
+        ),
+        (
+            "[sale]\nhold_secs = 1.5",
+            "urr.toml:2: `sale.hold_secs = 1.5` is not a whole number between 5 and 3600",
+        ),
+        (
+            "profile = \"prod\"",
+            "urr.toml:1: `profile = prod` is none of local, production; did you mean `production`?",
+        ),
+        ("demo = \"yes\"", "urr.toml:1: `demo = yes` is neither true nor false"),
+        (
+            "listen = 3001",
+            "urr.toml:1: `listen = 3001` is not an address with a port, such as 127.0.0.1:3001",
+        ),
+        ("demo = 2024-01-01", "urr.toml:1: `demo` is neither text, a number, true, false nor a list"),
+        (
+            "roles = [\"tickets\", \"catalgo\"]",
+            "urr.toml:1: `roles = tickets,catalgo` `catalgo` is none of catalog, gateway, tickets; did you mean `catalog`?",
+        ),
+    ] {
+        assert_eq!(Given::new().file(text).problem(), wanted);
+    }
+}
+
+#[test]
+fn broken_toml_names_the_line_and_a_missing_file_is_named() {
+    let problem = Given::new().file("demo = true\nlisten = \n").problem();
+    assert!(problem.starts_with("urr.toml:2: "), "{problem}");
+    let mut given = Given::new();
+    given.input.file = Some("elsewhere.toml".into());
+    assert!(given.problem().starts_with("elsewhere.toml: the configuration file cannot be read: "));
+    let given = Given::new().env("URR_CONFIG", "other.toml");
+    fs::write(given.dir.path().join("other.toml"), "demo = false").unwrap();
+    assert!(!given.config().demo);
+}
+
+#[test]
+fn every_problem_is_named_in_one_run() {
+    let problems = Given::new()
+        .file("lisen = 1\n[sale]\nhold_secs = 0\n[storage]\nkind = \"postgres\"\n")
+        .env("URR_BUS_KIND", "kafka")
+        .problems();
+    assert_eq!(problems.len(), 4, "{problems:#?}");
+}
+
+#[test]
+fn unknown_url_schemes_are_refused_without_printing_the_password() {
+    let problem =
+        Given::new().file("storage = { kind = \"postgres\", url = \"mysql://urr:hunter2@db/urr\" }");
+    let problem = problem.problems().join("\n");
+    assert!(problem.contains("unknown scheme `mysql`") && problem.contains("urr:***@db"), "{problem}");
+    assert!(!problem.contains("hunter2"));
+    let problem = Given::new().env("URR_REDIS_URLS", "memcached://:hunter2@cache").problem();
+    assert!(problem.starts_with("URR_REDIS_URLS: ") && problem.contains("unknown scheme `memcached`"));
+    assert!(!problem.contains("hunter2"), "{problem}");
+}
+
+#[test]
+fn sections_resolve_into_enums_that_carry_their_data() {
+    let config = Given::new()
+        .file("storage = { kind = \"postgres\", url = \"postgres://urr@db/urr\", pool = 4 }")
+        .env("URR_BUS_KIND", "kafka")
+        .env("URR_BUS_BROKERS", "a:9092, b:9092")
+        .env("URR_REDIS_URLS", "redis://127.0.0.1:6379")
+        .config();
+    let Storage::Postgres { url, admin_url: None, pool: 4, .. } = &config.storage else {
+        panic!("{config:?}")
+    };
+    assert_eq!(url.expose(), "postgres://urr@db/urr");
+    let Bus::Kafka { brokers, replication: 3, .. } = &config.bus else { panic!("{config:?}") };
+    assert_eq!(brokers, &["a:9092", "b:9092"]);
+    assert_eq!(config.redis.unwrap().deadline, Duration::from_millis(100));
+    assert!(!config.demo, "a shared database is not filled with demo data");
+}
+
+#[test]
+fn settings_of_the_other_backend_are_refused() {
+    let problem = Given::new().env("URR_STORAGE_URL", "postgres://db/urr").problem();
+    assert!(problem.starts_with("URR_STORAGE_URL: ") && problem.contains("storage.kind = postgres"));
+    let problem = Given::new().env("URR_BUS_BROKERS", "a:9092").problem();
+    assert!(problem.contains("bus.kind = kafka"));
+    let problem = Given::new().env("URR_REDIS_URLS", "redis://a,redis://b").problem();
+    assert!(problem.contains("redis.cluster = true"));
+    let problem = Given::new().env("URR_INTERNAL_LISTEN", "127.0.0.1:3001").problem();
+    assert!(problem.contains("port of its own"));
+}
+
+#[test]
+fn a_needed_role_must_be_here_or_there() {
+    let given = Given::new()
+        .env("URR_ROLES", "gateway,tickets")
+        .env("URR_BUS_KIND", "kafka")
+        .env("URR_BUS_BROKERS", "a:9092");
+    let problem = given.problem();
+    assert!(
+        problem.contains("`remote.catalog` is not set") && problem.contains("URR_REMOTE_CATALOG"),
+        "{problem}"
+    );
+    let config = given.env("URR_REMOTE_CATALOG", "https://b:3002/").config();
+    assert_eq!(config.remote.of(Role::Catalog).unwrap().expose(), "https://b:3002");
+    assert!(config.talks_to_others());
+    let config = Given::new().env("URR_REMOTE_CATALOG", "http://b:3002").config();
+    assert!(!config.talks_to_others(), "what runs here is not called elsewhere");
+}
+
+#[test]
+fn a_gateway_without_a_domain_has_nothing_to_serve() {
+    let problem = Given::new().env("URR_ROLES", "gateway").problem();
+    assert!(problem.starts_with("URR_ROLES: ") && problem.contains("add catalog or tickets"), "{problem}");
+}
+
+#[test]
+fn domains_in_different_processes_need_a_bus_between_them() {
+    let given = Given::new().env("URR_ROLES", "catalog");
+    let problem = given.problem();
+    assert!(problem.starts_with("URR_ROLES: ") && problem.contains("set bus.kind = kafka"), "{problem}");
+    given.env("URR_BUS_KIND", "kafka").env("URR_BUS_BROKERS", "a:9092").config();
+    Given::new().env("URR_ROLES", "catalog,tickets").config();
+}
+
+#[test]
+fn production_names_every_missing_secret_at_once() {
+    let given = Given::new().file("profile = \"production\"\ninternal.listen = \"127.0.0.1:3002\"\n");
+    let problems = given.problems();
+    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert!(
+        problems[0].contains("`security.secret` is not set")
+            && problems[0].contains("URR_SECURITY_SECRET_FILE")
+    );
+    assert!(problems[1].contains("`internal.token` is not set"));
+    let config = given.env("URR_SECURITY_SECRET", SECRET).env("INTERNAL_API_TOKEN", SECRET).config();
+    assert_eq!(config.internal_token.unwrap().expose(), SECRET);
+    assert!(!config.demo, "demo data has no place in production");
+}
+
+#[test]
+fn secrets_can_stand_in_files_of_their_own() {
+    let given = Given::new();
+    let path = given.dir.path().join("key");
+    fs::write(&path, format!("{SECRET}\n")).unwrap();
+    let given = given.env("URR_SECURITY_SECRET_FILE", path.to_str().unwrap());
+    assert_eq!(key(&given.config()), key(&Given::new().env("URR_SECURITY_SECRET", SECRET).config()));
+    let given = given.env("URR_SECURITY_SECRET", SECRET);
+    assert!(given.problem().contains("both as itself and as a file"));
+    let given = Given::new().file("security.secret_file = \"nowhere\"");
+    assert!(given.problem().starts_with("urr.toml:1: the file nowhere for `security.secret` cannot be read"));
+}
+
+#[test]
+fn one_secret_under_two_names_is_refused() {
+    let given = Given::new().env("INTERNAL_API_TOKEN", SECRET).env("URR_INTERNAL_TOKEN", SECRET);
+    assert_eq!(
+        given.problem(),
+        "URR_INTERNAL_TOKEN: `internal.token` was already set by INTERNAL_API_TOKEN; keep one"
+    );
+}
+
+#[test]
+fn the_first_admin_has_both_a_name_and_a_password() {
+    assert!(Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").problem().contains("`admin.password` is not set"));
+    let given = Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").env("URR_ADMIN_PASSWORD", "correct horse");
+    given.config();
+    let given = given.env("URR_ADMIN_EMAIL_FILE", "x");
+    assert!(given.problems().join(" ").contains("no setting has this name"), "an address is no secret");
+}
+
+#[test]
+fn the_effective_configuration_shows_sources_and_hides_secrets() {
+    let given = Given::new()
+        .file("[storage]\nkind = \"postgres\"\nurl = \"postgres://urr:hunter2@db/urr\"\n")
+        .env("URR_SECURITY_SECRET", SECRET)
+        .flag("--listen", "listen", "127.0.0.1:9");
+    let (mut values, config) = load(&given.input).unwrap();
+    let page = effective(&values);
+    assert!(page.contains("listen = \"127.0.0.1:9\"  # --listen\n"), "{page}");
+    assert!(page.contains("url = \"postgres://urr:***@db/urr\"  # urr.toml:3\n"), "{page}");
+    assert!(page.contains("secret = \"(redacted)\"  # URR_SECURITY_SECRET\n"), "{page}");
+    assert!(page.contains("hold_secs = 300\n"), "{page}");
+    assert!(page.contains("# token is not set; made on first start\n"), "{page}");
+    assert!(toml::from_str::<toml::Table>(&page).is_ok(), "{page}");
+    values.set_generated(&settings::INTERNAL_TOKEN.info, SECRET.to_owned(), "./urr-data/secrets.toml".into());
+    let page = effective(&values);
+    assert!(page.contains("token = \"(redacted)\"  # generated, in ./urr-data/secrets.toml\n"), "{page}");
+    for page in [page, format!("{config:?} {values:?}")] {
+        assert!(!page.contains("hunter2") && !page.contains(SECRET), "{page}");
+    }
+}
+
+#[test]
+fn what_was_configured_is_not_replaced_by_what_was_generated() {
+    let given = Given::new().env("URR_SECURITY_SECRET", SECRET);
+    let (mut values, _) = load(&given.input).unwrap();
+    values.set_generated(
+        &settings::SECURITY_SECRET.info,
+        "another correct horse battery staple".to_owned(),
+        "secrets.toml".into(),
+    );
+    assert_eq!(key(&Config::resolve(&values).unwrap()), key(&given.config()));
+}
+
+/// The name of the key that signs access tokens.
+fn key(config: &Config) -> String {
+    urr_passes::access::key(&config.secret.clone().unwrap().0).id().to_owned()
+}
+
+#[test]
+fn a_weak_signing_secret_is_refused_without_printing_it() {
+    for weak in ["hunter2", "hunhunhunhunhunhunhunhunhunhunhunhunhun"] {
+        let problem = Given::new().env("URR_SECURITY_SECRET", weak).problem();
+        assert!(problem.contains("is too weak") && problem.contains("openssl rand"), "{problem}");
+        assert!(!problem.contains(weak));
+    }
+}

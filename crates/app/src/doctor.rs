@@ -1,0 +1,251 @@
+//! `urr doctor`: asks every configured store whether it is well, and says what is wrong in one line each.
+
+use std::{fs, time::Duration};
+
+use urr_bus::Bus;
+use urr_db::{Db, EngineKind, Tx};
+use urr_kernel::{Clock, Timestamp};
+use urr_kv::{Kv, Script};
+
+use crate::{
+    config::{self, Choice as _, Config, Storage},
+    failure::Failure,
+    remote::RemoteRole,
+    roles::Role,
+    say::say,
+    stores::{self, Databases},
+};
+
+/// How long one question may take: a person is waiting, and a store that needs longer is not well.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Clocks further apart than this make holds seem to end early or late on the other machine.
+const MAX_SKEW: Duration = Duration::from_secs(2);
+
+/// No clock of ours was ever right before this.
+const OLDEST_NOW: &str = "2025-01-01T00:00:00Z";
+
+urr_db::statements! {
+    /// Looks at every page of the file for damage.
+    QUICK_CHECK = sqlite "pragma quick_check(1)";
+
+    /// The version of the engine.
+    SQLITE_VERSION = sqlite "select sqlite_version()";
+
+    /// Who we are, what we talk to and what time it is there.
+    SERVER = postgres "select current_user::text, current_setting('server_version'), clock_timestamp()";
+
+    /// Whether another domain's tables are within reach.
+    CAN_REACH = postgres "select coalesce(has_schema_privilege(current_user, to_regnamespace($1)::oid, 'usage'), false)";
+}
+
+/// Runs on the nodes that serve its key, so a cluster that is not complete says so.
+static PROBE: Script = Script::new("app.probe", "return redis.call('EXISTS', KEYS[1])");
+
+/// Keys that a six-node cluster keeps on different nodes.
+const PROBED: [&str; 6] =
+    ["{doctor-1}", "{doctor-2}", "{doctor-3}", "{doctor-4}", "{doctor-5}", "{doctor-6}"];
+
+/// Asks everything. Fails if anything is wrong.
+pub(crate) async fn doctor(config: &Config) -> Result<(), Failure> {
+    let clock = Clock::system();
+    let mut report = Report::default();
+    report.add("clock", sane(clock.now()));
+    match &config.storage {
+        Storage::Sqlite { .. } => report.embedded(config).await,
+        Storage::Postgres { .. } => report.postgres(config, &clock).await,
+    }
+    if config.redis.is_some() {
+        report.redis(config, &clock).await;
+    }
+    if let config::Bus::Kafka { brokers, .. } = &config.bus {
+        let name = format!("Kafka at {}", brokers.join(","));
+        report.add(&name, kafka(config).await);
+    }
+    report.remote(config, &clock).await;
+    let failed = report.failed;
+    if failed == 0 { Ok(()) } else { Err(Failure::new(format!("{failed} of {} checks failed", report.made))) }
+}
+
+/// What was found so far.
+#[derive(Default)]
+struct Report {
+    made: u32,
+    failed: u32,
+}
+
+impl Report {
+    /// One line: fine with a remark, or not with a reason.
+    fn add(&mut self, what: &str, found: Result<String, String>) {
+        self.made += 1;
+        match found {
+            Ok(remark) => say!("ok    {what}: {remark}"),
+            Err(wrong) => {
+                self.failed += 1;
+                say!("FAIL  {what}: {wrong}");
+            }
+        }
+    }
+
+    async fn embedded(&mut self, config: &Config) {
+        let name = format!("data directory {}", config.data_dir.display());
+        let databases = match Databases::open(config) {
+            Ok(databases) => databases,
+            // In use by a running process, or not ours to write: its files are not looked at.
+            Err(Failure(lines)) => return self.add(&name, Err(lines.join("; "))),
+        };
+        self.add(&name, writable(config));
+        for (role, db) in databases.iter() {
+            self.add(&format!("{} database", role.name()), sqlite(db).await);
+        }
+    }
+
+    async fn postgres(&mut self, config: &Config, clock: &Clock) {
+        let databases = match Databases::open(config) {
+            Ok(databases) => databases,
+            Err(Failure(lines)) => return self.add("PostgreSQL database", Err(lines.join("; "))),
+        };
+        for (role, db) in databases.iter() {
+            self.add(&format!("{} database", role.name()), postgres(role, db, clock).await);
+        }
+    }
+
+    async fn redis(&mut self, config: &Config, clock: &Clock) {
+        let name = "Redis";
+        let patient = Config {
+            redis: config
+                .redis
+                .clone()
+                .map(|redis| config::Redis { deadline: Duration::from_secs(2), ..redis }),
+            ..config.clone()
+        };
+        match stores::redis(&patient, clock) {
+            Ok(Some(kv)) => {
+                let found = tokio::time::timeout(PATIENCE, redis(&kv, clock)).await;
+                self.add(name, found.unwrap_or_else(|_| Err(late())));
+            }
+            Ok(None) => {}
+            Err(Failure(lines)) => self.add(name, Err(lines.join("; "))),
+        }
+    }
+
+    async fn remote(&mut self, config: &Config, clock: &Clock) {
+        match RemoteRole::all(config, clock) {
+            Ok(roles) => {
+                for role in roles {
+                    let found =
+                        tokio::time::timeout(PATIENCE, role.probe()).await.unwrap_or_else(|_| Err(late()));
+                    self.add(&role.to_string(), found.map(|()| "answers and knows our token".to_owned()));
+                }
+            }
+            Err(Failure(lines)) => self.add("remote roles", Err(lines.join("; "))),
+        }
+    }
+}
+
+fn late() -> String {
+    format!("no answer within {} s", PATIENCE.as_secs())
+}
+
+fn sane(now: Timestamp) -> Result<String, String> {
+    let oldest: Timestamp = OLDEST_NOW.parse().expect("a fixed time is well-formed");
+    if now < oldest {
+        return Err(format!("it says {now}; set it, or every sale window will be wrong"));
+    }
+    Ok(format!("it says {now}"))
+}
+
+/// Two clocks compared.
+fn same_time(ours: Timestamp, theirs: Timestamp) -> Result<(), String> {
+    let apart = ours.since(theirs).max(theirs.since(ours));
+    if apart > MAX_SKEW {
+        return Err(format!("its clock is {} s apart from ours; run an NTP client on both", apart.as_secs()));
+    }
+    Ok(())
+}
+
+fn writable(config: &Config) -> Result<String, String> {
+    let probe = config.data_dir.join(".doctor");
+    fs::write(&probe, b"x")
+        .and_then(|()| fs::remove_file(&probe))
+        .map_err(|error| format!("not writable: {error}"))?;
+    Ok("writable and not in use".to_owned())
+}
+
+/// The whole chain of why.
+fn why(error: impl std::error::Error) -> String {
+    urr_telemetry::chain(&error)
+}
+
+async fn sqlite(db: &Db) -> Result<String, String> {
+    let look = db.read("app.doctor", async |tx: &mut Tx<'_>| {
+        let damage: String = tx.one(&QUICK_CHECK, &[], |row| row.get(0)).await?;
+        let version: String = tx.one(&SQLITE_VERSION, &[], |row| row.get(0)).await?;
+        Ok::<_, urr_db::Error>((damage, version))
+    });
+    let (damage, version) = look.await.map_err(why)?;
+    if damage != "ok" {
+        return Err(format!("damaged: {damage}; restore it from a backup"));
+    }
+    db.check_migrated().await.map_err(why)?;
+    Ok(format!("SQLite {version}, undamaged, migrated"))
+}
+
+async fn postgres(role: Role, db: &Db, clock: &Clock) -> Result<String, String> {
+    debug_assert_eq!(db.engine(), EngineKind::Postgres);
+    let others: Vec<&str> =
+        Role::DOMAINS.iter().filter(|other| **other != role).map(|role| role.name()).collect();
+    let look = db.read("app.doctor", async |tx: &mut Tx<'_>| {
+        let server: (String, String, Timestamp) =
+            tx.one(&SERVER, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?;
+        let mut reachable = Vec::new();
+        for other in &others {
+            if tx.one(&CAN_REACH, &[other], |row| row.get::<bool>(0)).await? {
+                reachable.push(*other);
+            }
+        }
+        Ok::<_, urr_db::Error>((server, reachable))
+    });
+    let ((user, version, now), reachable) = look.await.map_err(why)?;
+    same_time(clock.now(), now)?;
+    db.check_migrated().await.map_err(why)?;
+    if !reachable.is_empty() {
+        return Err(format!("{user} can reach the tables of {}; run `urr migrate`", reachable.join(", ")));
+    }
+    Ok(format!("PostgreSQL {version}, migrated, {user} reaches its own tables only"))
+}
+
+async fn redis(kv: &Kv, clock: &Clock) -> Result<String, String> {
+    kv.ping().await.map_err(why)?;
+    for key in PROBED {
+        kv.run(&PROBE, &[key], &[]).await.map_err(why)?;
+    }
+    let policy = kv.maxmemory_policy().await.map_err(why)?;
+    if policy != "noeviction" {
+        return Err(format!("maxmemory-policy is {policy}, which forgets keys; set it to noeviction"));
+    }
+    same_time(clock.now(), kv.server_time().await.map_err(why)?)?;
+    Ok("answers, keeps its keys".to_owned())
+}
+
+async fn kafka(config: &Config) -> Result<String, String> {
+    let bus = stores::bus(config).map_err(|Failure(lines)| lines.join("; "))?;
+    let Bus::Kafka(kafka) = bus else { return Err("the bus is not Kafka".to_owned()) };
+    kafka.health().check().await?;
+    Ok("answers".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_in_the_past_and_clocks_that_disagree_are_noticed() {
+        let now: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
+        assert!(sane(now).is_ok());
+        assert!(sane("1970-01-01T00:00:05Z".parse().unwrap()).unwrap_err().contains("set it"));
+        assert!(same_time(now, now.after(MAX_SKEW)).is_ok());
+        assert!(same_time(now, now.after(Duration::from_secs(3))).is_err());
+        assert!(same_time(now.after(Duration::from_secs(3)), now).is_err());
+    }
+}

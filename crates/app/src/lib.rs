@@ -1,0 +1,86 @@
+//! The `urr` binary: command line, configuration, wiring, roles, lifecycle. No domain logic.
+//!
+//! This is the only crate that knows the configuration, and the only one that depends on more than one domain. [`main`]
+//! reads the command line and the environment once; `wire` builds every part from what they said, top to bottom.
+
+mod cli;
+mod config;
+mod doctor;
+mod failure;
+mod lifecycle;
+mod migrate;
+mod outbox;
+mod remote;
+mod roles;
+mod say;
+mod serve;
+mod stores;
+mod token;
+mod watch;
+mod wire;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Parser as _;
+
+use crate::{
+    cli::{Cli, Command, ConfigCommand, Flags},
+    config::{Config, Input, Values},
+    failure::Failure,
+    say::{complain, say},
+};
+
+/// Does what the command line says.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(lines)) => {
+            for line in lines {
+                complain!("urr: {line}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    let flags = cli.flags;
+    match cli.command.unwrap_or(Command::Serve) {
+        Command::Version => say!("urr {}", env!("CARGO_PKG_VERSION")),
+        Command::Config(ConfigCommand::Docs) => say!("{}", config::markdown().trim_end()),
+        Command::CheckConfig => {
+            let (values, _) = load(&flags)?;
+            say!("{}", config::effective(&values).trim_end());
+        }
+        Command::Serve => {
+            let (values, config) = load(&flags)?;
+            block_on(serve::serve(values, config))??;
+        }
+        Command::Migrate => block_on(migrate::migrate(&load(&flags)?.1))??,
+        Command::Doctor => block_on(doctor::doctor(&load(&flags)?.1))??,
+        Command::Token(args) => token::token(load(&flags)?, &args)?,
+        Command::Outbox(command) => block_on(outbox::outbox(&load(&flags)?.1, command))??,
+    }
+    Ok(())
+}
+
+/// The one place that reads the environment.
+fn load(flags: &Flags) -> Result<(Values, Config), Failure> {
+    let input = Input {
+        file: flags.config.clone(),
+        working_dir: PathBuf::new(),
+        env: std::env::vars_os().collect(),
+        flags: flags.settings(),
+    };
+    Ok(config::load(&input)?)
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::because("the runtime did not start", &error))?;
+    let done = runtime.block_on(work);
+    // What is left, such as a question to a broker that does not answer, is not worth waiting for.
+    runtime.shutdown_background();
+    Ok(done)
+}

@@ -1,0 +1,127 @@
+//! `urr outbox`: events that wait, events that died, and another try for them.
+//!
+//! An event can die in two places. A *publisher* gives up on a message that the broker refuses; a *consumer group* gives up on
+//! one that it cannot apply. Each is kept in the database of whoever gave up.
+
+use std::sync::Arc;
+
+use urr_bus::{Consumer, Source, admin};
+use urr_kernel::{Clock, Ids, MessageId};
+
+use crate::{
+    cli::OutboxCommand,
+    config::{Choice as _, Config},
+    failure::Failure,
+    roles::Role,
+    say::say,
+    stores::Databases,
+    wire::{self, Domains},
+};
+
+/// Does what was asked about the outboxes of the domains that run here.
+pub(crate) async fn outbox(config: &Config, command: OutboxCommand) -> Result<(), Failure> {
+    let clock = Clock::system();
+    let databases = Databases::open(config)?;
+    let domains = Domains::build(config, &databases, &clock, &Ids::random(clock.clone()))?;
+    let bus = Bus { sources: wire::sources(&databases), consumers: domains.consumers(), clock };
+    match command {
+        OutboxCommand::Status => bus.status().await,
+        OutboxCommand::Dead { domain, limit } => bus.of(domain).dead(limit).await,
+        OutboxCommand::Republish { domain, id } => bus.of(domain).republish(id).await,
+    }
+}
+
+struct Bus {
+    sources: Vec<Source>,
+    consumers: Vec<Arc<dyn Consumer>>,
+    clock: Clock,
+}
+
+impl Bus {
+    /// Only what belongs to one domain.
+    fn of(mut self, domain: Option<Role>) -> Self {
+        if let Some(role) = domain {
+            self.sources.retain(|source| source.domain == role.name());
+            self.consumers.retain(|consumer| consumer.db().domain().name == role.name());
+        }
+        self
+    }
+
+    async fn status(&self) -> Result<(), Failure> {
+        for (domain, backlog) in admin::backlog(&self.sources).await.map_err(failed)? {
+            let since = backlog.oldest.map(|at| format!(", the oldest since {at}")).unwrap_or_default();
+            say!("{domain}: {} waiting{since}; {} could not be published", backlog.waiting, backlog.dead);
+        }
+        for consumer in &self.consumers {
+            let letters = admin::dead_letters(&**consumer, admin::MAX_LISTED).await.map_err(failed)?;
+            say!("{}: {} could not be applied", consumer.group(), letters.len());
+        }
+        Ok(())
+    }
+
+    async fn dead(&self, limit: u32) -> Result<(), Failure> {
+        let mut found = 0;
+        for source in &self.sources {
+            for dead in admin::unpublished(source, 0, limit).await.map_err(failed)? {
+                let message = &dead.message;
+                say!(
+                    "{} {} {} not published since {}: {}",
+                    message.id,
+                    message.topic,
+                    message.kind,
+                    dead.since,
+                    dead.error
+                );
+                found += 1;
+            }
+        }
+        for consumer in &self.consumers {
+            for letter in admin::dead_letters(&**consumer, limit).await.map_err(failed)? {
+                let message = &letter.message;
+                let (group, at) = (&letter.group, letter.dead_at);
+                say!(
+                    "{} {} {} not applied by {group} since {at}: {}",
+                    message.id,
+                    message.topic,
+                    message.kind,
+                    letter.error
+                );
+                found += 1;
+            }
+        }
+        if found == 0 {
+            say!("no dead events");
+        }
+        Ok(())
+    }
+
+    async fn republish(&self, id: Option<MessageId>) -> Result<(), Failure> {
+        let wanted = |message: &urr_bus::Message| id.is_none_or(|id| id == message.id);
+        let (mut sent, mut failures) = (0_u32, Vec::new());
+        for source in &self.sources {
+            let dead = admin::unpublished(source, 0, admin::MAX_LISTED).await.map_err(failed)?;
+            for dead in dead.iter().filter(|dead| wanted(&dead.message)) {
+                sent += u32::from(admin::publish_again(source, dead.seq, &self.clock).await.map_err(failed)?);
+            }
+        }
+        for consumer in &self.consumers {
+            let letters = admin::dead_letters(&**consumer, admin::MAX_LISTED).await.map_err(failed)?;
+            for letter in letters.iter().filter(|letter| wanted(&letter.message)) {
+                let message = letter.message.id;
+                match admin::republish(consumer, message, &self.clock).await {
+                    Ok(()) => sent += 1,
+                    Err(error) => failures.push(format!("{message}: {}", urr_telemetry::chain(&error))),
+                }
+            }
+        }
+        say!("{sent} sent once more");
+        if let (Some(id), 0, true) = (id, sent, failures.is_empty()) {
+            failures.push(format!("{id} is not among the dead events; `urr outbox dead` lists them"));
+        }
+        if failures.is_empty() { Ok(()) } else { Err(Failure(failures)) }
+    }
+}
+
+fn failed(error: impl std::error::Error + 'static) -> Failure {
+    Failure::because("the outbox cannot be read", &error)
+}

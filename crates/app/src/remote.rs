@@ -1,0 +1,98 @@
+//! Roles in other processes, and the door through which they reach the roles of this one.
+
+use std::{fmt, sync::Arc};
+
+use async_trait::async_trait;
+use axum::{Json, Router, http::HeaderValue, http::header::AUTHORIZATION, routing::get};
+use serde::{Deserialize, Serialize};
+use urr_http::{Call, Client, ClientLimits, StatusCode, Target};
+use urr_kernel::Clock;
+use urr_rpc::Remote;
+use urr_telemetry::Check;
+
+use crate::{
+    config::{Choice as _, Config},
+    failure::Failure,
+    roles::{Role, Roles},
+};
+
+/// Says which roles a process serves to others. Behind the token, so that a wrong one is noticed before a sale is.
+const ROLES_PATH: &str = "/internal/roles";
+
+/// What [`ROLES_PATH`] answers.
+#[derive(Debug, Serialize, Deserialize)]
+struct Served {
+    roles: Vec<String>,
+}
+
+/// The answer to [`ROLES_PATH`] for a process with these roles.
+pub(crate) fn roles_route(roles: &Roles) -> Router {
+    let names: Vec<String> = roles.iter().map(|role| role.name().to_owned()).collect();
+    Router::new().route(ROLES_PATH, get(async move || Json(Served { roles: names })))
+}
+
+/// A role that this process calls and does not run.
+#[derive(Clone)]
+pub(crate) struct RemoteRole {
+    /// Which one.
+    pub role: Role,
+    target: Target,
+    token: Arc<str>,
+}
+
+impl fmt::Display for RemoteRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} at {}", self.role.name(), self.target.name())
+    }
+}
+
+impl RemoteRole {
+    /// Every role that is called from here and runs elsewhere.
+    pub(crate) fn all(config: &Config, clock: &Clock) -> Result<Vec<Self>, Failure> {
+        let client = Client::new(ClientLimits::default(), clock.clone());
+        let token: Arc<str> = config.internal_token.as_ref().map_or("", |token| token.expose()).into();
+        let elsewhere = config.needs_remote().filter_map(|role| Some((role, config.remote.of(role)?)));
+        elsewhere
+            .map(|(role, url)| {
+                let target = client.target(url.expose());
+                let target =
+                    target.map_err(|error| Failure::because(format!("remote.{}", role.name()), &error))?;
+                Ok(Self { role, target, token: Arc::clone(&token) })
+            })
+            .collect()
+    }
+
+    /// The role's service.
+    pub(crate) fn service(&self) -> Remote {
+        Remote::new(self.target.clone(), &self.token)
+    }
+
+    /// Whether the role is there and knows our token.
+    pub(crate) async fn probe(&self) -> Result<(), String> {
+        let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token));
+        let bearer = bearer.map_err(|_| "the internal token is not printable ASCII".to_owned())?;
+        // One try: whoever asks will ask again.
+        let call = Call::get(ROLES_PATH).header(AUTHORIZATION, bearer).idempotent(false);
+        let answer = self.target.send(call).await.map_err(|error| urr_telemetry::chain(&error))?;
+        match answer.status {
+            StatusCode::OK => {}
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                return Err("it does not know our internal.token; both sides need the same".to_owned());
+            }
+            status => return Err(format!("it answered {status} and is no internal listener of urr")),
+        }
+        let served: Served = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
+        if served.roles.iter().any(|role| role == self.role.name()) {
+            Ok(())
+        } else {
+            Err(format!("it runs {} and not {}", served.roles.join(", "), self.role.name()))
+        }
+    }
+}
+
+#[async_trait]
+impl Check for RemoteRole {
+    async fn check(&self) -> Result<(), String> {
+        self.probe().await
+    }
+}

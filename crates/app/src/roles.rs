@@ -1,0 +1,110 @@
+//! The parts of the product a process can run.
+
+use std::{collections::BTreeSet, fmt};
+
+use crate::config::{Choice, Kind, choice};
+
+choice! {
+    /// One part of the product. One process runs any set of them.
+    pub(crate) enum Role {
+        /// Events, halls and seats as they are offered.
+        Catalog = "catalog",
+        /// The public API of the domains that run in the same process.
+        Gateway = "gateway",
+        /// Holds, reservations and tickets.
+        Tickets = "tickets",
+    }
+}
+
+impl Role {
+    /// The domains this role calls while it answers: each must be here or remote. The call graph is a DAG, see
+    /// ARCHITECTURE.md.
+    pub(crate) fn needs(self) -> &'static [Role] {
+        match self {
+            Self::Tickets => &[Self::Catalog],
+            Self::Catalog | Self::Gateway => &[],
+        }
+    }
+
+    /// The roles that own a database.
+    pub(crate) const DOMAINS: &'static [Role] = &[Self::Catalog, Self::Tickets];
+}
+
+/// The roles of this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Roles(BTreeSet<Role>);
+
+impl Roles {
+    /// Every role there is: the default.
+    pub(crate) fn all() -> Self {
+        Self(Role::ALL.iter().copied().collect())
+    }
+
+    /// Whether this process runs `role`.
+    pub(crate) fn has(&self, role: Role) -> bool {
+        self.0.contains(&role)
+    }
+
+    /// The roles in a stable order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Role> {
+        self.0.iter().copied()
+    }
+}
+
+impl FromIterator<Role> for Roles {
+    fn from_iter<I: IntoIterator<Item = Role>>(roles: I) -> Self {
+        Self(roles.into_iter().collect())
+    }
+}
+
+impl fmt::Display for Roles {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, role) in self.0.iter().enumerate() {
+            if at > 0 {
+                f.write_str(",")?;
+            }
+            f.write_str(role.name())?;
+        }
+        Ok(())
+    }
+}
+
+impl Kind for Roles {
+    fn describe() -> String {
+        format!("`all`, or a list of {}", Role::describe())
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text == "all" {
+            return Ok(Self::all());
+        }
+        let roles = text
+            .split(',')
+            .map(|name| Role::parse(name.trim()).map_err(|wrong| format!("`{}` {wrong}", name.trim())))
+            .collect::<Result<_, _>>()?;
+        Ok(Self(roles))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_read_from_a_list_and_unknown_ones_are_named() {
+        assert_eq!(Roles::parse("all"), Ok(Roles::all()));
+        let some = Roles::parse("tickets, catalog").unwrap();
+        assert!(some.has(Role::Tickets) && some.has(Role::Catalog) && !some.has(Role::Gateway));
+        assert_eq!(some.to_string(), "catalog,tickets");
+        assert!(Roles::parse("tickets,catalgo").unwrap_err().contains("did you mean `catalog`"));
+        assert!(Roles::parse("").is_err());
+    }
+
+    #[test]
+    fn only_domains_are_called_and_none_calls_itself() {
+        for role in Role::ALL {
+            assert!(!role.needs().contains(role));
+            assert!(role.needs().iter().all(|needed| Role::DOMAINS.contains(needed)));
+        }
+    }
+}

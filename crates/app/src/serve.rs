@@ -1,0 +1,237 @@
+//! `urr serve`: from configuration to a process that answers, and back to nothing.
+
+use std::{net::SocketAddr, os::unix::fs::DirBuilderExt as _, time::Duration};
+
+use urr_db::EngineKind;
+use urr_http::Server;
+use urr_kernel::{Clock, Ids, UserId};
+use urr_telemetry::{Guard, Health, Logging, Metrics, Otlp};
+
+use crate::{
+    config::{self, Choice as _, Config, LogFormat, Profile, Storage, Values},
+    failure::Failure,
+    lifecycle::{Signals, Work},
+    say::say,
+    stores::Databases,
+    wire::{self, Domains, Ground},
+};
+
+/// How long a start waits for a database server that is not there yet. Machines that boot together need a few seconds; a
+/// wrong address should not look like a slow one.
+const WAIT_FOR_SERVER: Duration = Duration::from_secs(10);
+
+/// The pause between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(250);
+
+/// Serves until told to stop.
+pub(crate) async fn serve(values: Values, config: Config) -> Result<(), Failure> {
+    let mut signals = Signals::install().map_err(|error| Failure::because("signals", &error))?;
+    let _logging = start_logging(&config)?;
+    let running = tokio::select! {
+        running = Running::start(values, config) => running?,
+        signal = signals.next() => {
+            tracing::info!(signal, "stopped before the start was complete");
+            return Ok(());
+        }
+    };
+    running.greet();
+    running.work.until_stop(&mut signals).await;
+    tokio::select! {
+        outcome = running.stop() => outcome,
+        signal = signals.next() => {
+            Err(Failure::new(format!("{signal} came a second time: requests in progress were cut off")))
+        }
+    }
+}
+
+fn start_logging(config: &Config) -> Result<Guard, Failure> {
+    let logging = Logging {
+        format: match config.log.format {
+            LogFormat::Pretty => urr_telemetry::LogFormat::Pretty,
+            LogFormat::Json => urr_telemetry::LogFormat::Json,
+        },
+        filter: config.log.filter.clone(),
+        otlp: config.log.otlp.as_ref().map(|url| Otlp {
+            endpoint: url.expose().to_owned(),
+            service: "urr".to_owned(),
+            sample: f64::from(config.log.otlp_percent) / 100.0,
+        }),
+    };
+    urr_telemetry::init(&logging).map_err(|error| Failure::because("log", &error))
+}
+
+/// A process that serves.
+pub(crate) struct Running {
+    /// Where the public API is.
+    pub public: SocketAddr,
+    internal: Option<SocketAddr>,
+    work: Work,
+    ground: Ground,
+    config: Config,
+    /// Whether this start brought the demo data.
+    seeded: bool,
+    /// Closed after all work has ended.
+    databases: Databases,
+}
+
+impl Running {
+    /// Starts everything. What cannot work is found here and not by the first buyer.
+    pub(crate) async fn start(values: Values, config: Config) -> Result<Self, Failure> {
+        let clock = Clock::system();
+        let ground = Ground {
+            ids: Ids::random(clock.clone()),
+            clock,
+            health: Health::new(),
+            metrics: Metrics::install(),
+        };
+        let databases = Databases::open(&config)?;
+        let config = with_secrets(values, config, &ground.ids)?;
+        let public = bind(config.listen, "listen").await?;
+        let internal = match config.internal_listen {
+            Some(address) => Some(bind(address, "internal.listen").await?),
+            None => None,
+        };
+        prepare(&databases, &ground.clock).await?;
+
+        let domains = Domains::build(&config, &databases, &ground.clock, &ground.ids)?;
+        let seeded = seed(&config, &domains).await?;
+        wire::register_health(&domains, &databases, &ground.health);
+
+        let work = Work::default();
+        wire::start_background(&config, &domains, &databases, &ground, &work.background)?;
+        let mut running = Self {
+            public: public.1,
+            internal: internal.as_ref().map(|(_, address)| *address),
+            work,
+            seeded,
+            databases,
+            ground,
+            config,
+        };
+        running.listen("http.public", public.0, wire::public(&running.config, &domains, &running.ground));
+        if let (Some((server, _)), Some(router)) =
+            (internal, wire::internal(&running.config, &domains, &running.ground))
+        {
+            running.listen("http.internal", server, router);
+        }
+        Ok(running)
+    }
+
+    fn listen(&mut self, name: &'static str, server: Server, router: axum::Router) {
+        let (limits, token) = (wire::limits(&self.config), self.work.servers.token());
+        self.work.servers.spawn_essential(name, async move {
+            if let Err(error) = server.serve(router, limits, token).await {
+                tracing::error!(listener = name, error = urr_telemetry::chain(&error), "the listener failed");
+            }
+        });
+    }
+
+    /// Tells the person at the terminal where to look.
+    fn greet(&self) {
+        let (config, url) = (&self.config, url(self.public));
+        say!("URR {} is ready at {url}", env!("CARGO_PKG_VERSION"));
+        if let Some(internal) = self.internal {
+            say!("  other processes reach {} at {}", config.roles, self::url(internal));
+        }
+        if self.seeded {
+            let (user, program) = (self.ground.ids.next::<UserId>(), std::env::args().next());
+            let program = program.unwrap_or_else(|| "urr".to_owned());
+            let dir = config.data_dir.display();
+            say!("  look     {url}/api/events (demo events, made on this first start)");
+            say!("  data     {dir}");
+            say!("  sign in  {program} token --data-dir {dir} --user {user}");
+            say!("           prints a bearer token; with --role admin also for {url}/api/admin");
+            say!("  stop     Ctrl-C");
+        }
+        tracing::info!(address = %self.public, roles = %config.roles, profile = config.profile.name(), "serving");
+    }
+
+    /// Stops in order and closes everything.
+    pub(crate) async fn stop(self) -> Result<(), Failure> {
+        let clean = self.work.stop(&self.ground.health).await;
+        drop(self.databases);
+        if let Some(part) = self.work.failed() {
+            return Err(Failure::new(format!("{part} ended by itself; the log says why")));
+        }
+        tracing::info!(clean, "stopped");
+        Ok(())
+    }
+}
+
+fn url(address: SocketAddr) -> String {
+    if address.ip().is_unspecified() {
+        format!("http://localhost:{}", address.port())
+    } else {
+        format!("http://{address}")
+    }
+}
+
+/// The configuration with every secret it needs: in the local profile those that nobody configured are made on first start.
+fn with_secrets(mut values: Values, config: Config, ids: &Ids) -> Result<Config, Failure> {
+    let complete = config.secret.is_some() && (config.internal_token.is_some() || !config.talks_to_others());
+    if config.profile == Profile::Production || complete {
+        return Ok(config);
+    }
+    let path = config::secrets_path(&config.data_dir);
+    let mut dir = std::fs::DirBuilder::new();
+    let secrets = dir
+        .recursive(true)
+        .mode(0o700)
+        .create(&config.data_dir)
+        .and_then(|()| config::read_or_create_secrets(&config.data_dir, ids))
+        .map_err(|error| Failure::because(format!("{} cannot be used", path.display()), &error))?;
+    for (info, text) in secrets {
+        values.set_generated(info, text, path.clone());
+    }
+    Ok(Config::resolve(&values)?)
+}
+
+async fn bind(address: SocketAddr, setting: &str) -> Result<(Server, SocketAddr), Failure> {
+    let failed = |error: std::io::Error| match error.kind() {
+        std::io::ErrorKind::AddrInUse => Failure::new(format!(
+            "{address} is in use by another program; stop that one, or choose another port with {setting}"
+        )),
+        _ => Failure::because(format!("{setting} = {address}"), &error),
+    };
+    let server = Server::bind(address).await.map_err(failed)?;
+    let bound = server.local_addr().map_err(failed)?;
+    Ok((server, bound))
+}
+
+/// Makes sure that every database has this version's tables. Files are migrated; a server is only looked at, because whoever
+/// serves should not be able to change its tables.
+async fn prepare(databases: &Databases, clock: &Clock) -> Result<(), Failure> {
+    let started = clock.ticks();
+    for (role, db) in databases.iter() {
+        let failed = |error| Failure::because(format!("the {} database", role.name()), &error);
+        if db.engine() == EngineKind::Sqlite {
+            for migration in db.migrate().await.map_err(failed)? {
+                tracing::info!(database = role.name(), migration, "migrated");
+            }
+            continue;
+        }
+        while let Err(error) = db.check_migrated().await {
+            let waited = clock.ticks().saturating_sub(started);
+            if !error.is_unavailable() || waited >= WAIT_FOR_SERVER {
+                return Err(failed(error));
+            }
+            tracing::warn!(
+                database = role.name(),
+                cause = urr_telemetry::chain(&error),
+                "waiting for the server"
+            );
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    }
+    Ok(())
+}
+
+/// Fills an empty catalog with demo data, where that is wanted. True if it did.
+async fn seed(config: &Config, domains: &Domains) -> Result<bool, Failure> {
+    match &domains.catalog {
+        Some(catalog) if config.demo && matches!(config.storage, Storage::Sqlite { .. }) => {
+            urr_catalog::demo::seed(catalog).await.map_err(|error| Failure::because("demo data", &error))
+        }
+        _ => Ok(false),
+    }
+}

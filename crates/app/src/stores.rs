@@ -1,0 +1,130 @@
+//! Opens what the configuration names: databases, Redis, the bus. Nothing here connects yet, except to files.
+
+use std::{collections::BTreeMap, fs};
+
+use urr_bus::{Bus, KafkaConfig, Limits};
+use urr_db::{DataDir, Db, Domain, PostgresConfig, SqliteOptions};
+use urr_kernel::Clock;
+use urr_kv::{Kv, KvConfig};
+
+use crate::{
+    config::{self, Config, Storage},
+    failure::Failure,
+    roles::Role,
+};
+
+/// The tables of a role, if it has any.
+pub(crate) fn domain_of(role: Role) -> Option<&'static Domain> {
+    match role {
+        Role::Catalog => Some(&urr_catalog::DOMAIN),
+        Role::Tickets => Some(&urr_tickets::DOMAIN),
+        Role::Gateway => None,
+    }
+}
+
+/// The databases of the roles that run here.
+pub(crate) struct Databases {
+    open: Vec<(Role, Db)>,
+    /// Held for as long as the files are open.
+    _lock: Option<DataDir>,
+}
+
+impl Databases {
+    /// Opens them. With SQLite this takes the data directory for this process alone.
+    pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
+        let lock = match &config.storage {
+            Storage::Sqlite { .. } => Some(lock(config)?),
+            Storage::Postgres { .. } => None,
+        };
+        let domains = config.roles.iter().filter_map(|role| Some((role, domain_of(role)?)));
+        let open = domains
+            .map(|(role, domain)| {
+                let failed = |error| Failure::because(format!("the {} database", domain.name), &error);
+                Ok((role, database(config, domain).map_err(failed)?))
+            })
+            .collect::<Result<_, Failure>>()?;
+        Ok(Self { open, _lock: lock })
+    }
+
+    /// The database of a role that runs here.
+    pub(crate) fn of(&self, role: Role) -> Db {
+        let found = self.open.iter().find(|(owner, _)| *owner == role);
+        found.map(|(_, db)| db.clone()).expect("every domain that runs here has its database open")
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Role, &Db)> {
+        self.open.iter().map(|(role, db)| (*role, db))
+    }
+}
+
+/// Takes the data directory.
+pub(crate) fn lock(config: &Config) -> Result<DataDir, Failure> {
+    DataDir::lock(&config.data_dir).map_err(|error| match error {
+        urr_db::DataDirError::InUse(path) => Failure::new(format!(
+            "the data directory {} is in use by another process; stop that one, or choose another with --data-dir",
+            path.display()
+        )),
+        urr_db::DataDirError::Unusable(..) => {
+            Failure::new(format!("{}; choose another with --data-dir", urr_telemetry::chain(&error)))
+        }
+    })
+}
+
+fn database(config: &Config, domain: &'static Domain) -> Result<Db, urr_db::Error> {
+    match &config.storage {
+        Storage::Sqlite { group_commit } => {
+            let options = SqliteOptions { group_commit: *group_commit, ..SqliteOptions::default() };
+            Db::sqlite(&config.data_dir, domain, options)
+        }
+        Storage::Postgres { .. } => {
+            let postgres = postgres(config).expect("the storage is PostgreSQL");
+            Db::postgres(&postgres, domain)
+        }
+    }
+}
+
+/// How to reach PostgreSQL, if that is where the truth is.
+pub(crate) fn postgres(config: &Config) -> Option<PostgresConfig> {
+    let Storage::Postgres { url, admin_url, ca_file, pool } = &config.storage else { return None };
+    Some(PostgresConfig {
+        admin_url: admin_url.as_ref().map(|url| url.expose().to_owned()),
+        ca_file: ca_file.clone(),
+        pool_size: *pool,
+        ..PostgresConfig::new(url.expose())
+    })
+}
+
+/// The client of the configured Redis, if there is one.
+pub(crate) fn redis(config: &Config, clock: &Clock) -> Result<Option<Kv>, Failure> {
+    let Some(redis) = &config.redis else { return Ok(None) };
+    let ca_pem = match &redis.ca_file {
+        Some(path) => Some(fs::read(path).map_err(|error| {
+            Failure::because(format!("redis.ca_file {} cannot be read", path.display()), &error)
+        })?),
+        None => None,
+    };
+    let config = KvConfig {
+        urls: redis.urls.iter().map(|url| url.expose().to_owned()).collect(),
+        cluster: redis.cluster,
+        allow_insecure: redis.allow_insecure,
+        deadline: redis.deadline,
+        ca_pem,
+    };
+    let kv = Kv::connect(&config, clock.clone());
+    kv.map(Some).map_err(|error| Failure::new(error.to_string()))
+}
+
+/// The configured bus.
+pub(crate) fn bus(config: &Config) -> Result<Bus, Failure> {
+    match &config.bus {
+        config::Bus::InProcess => Ok(Bus::in_process(Limits::default())),
+        config::Bus::Kafka { brokers, replication, options } => {
+            let options: BTreeMap<_, _> =
+                options.iter().map(|option| (option.name.clone(), option.value.clone())).collect();
+            let replication = i32::try_from(*replication).expect("replication is at most 15");
+            let kafka = KafkaConfig { brokers: brokers.join(","), replication, options };
+            Bus::kafka(kafka, Limits::default()).map_err(|error| Failure::new(error.to_string()))
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The composition root: every part of the process, from the bottom up. Nothing below it sees the configuration.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::Router;
+use urr_bus::{Bus, Consumer, Source};
+use urr_contracts::{catalog, catalog::Catalog, tickets};
+use urr_db::{Db, EngineKind};
+use urr_gateway::GatewayParts;
+use urr_http::{AccessLog, EdgeParts, Limits};
+use urr_jobs::{Lease, LeaseConfig, Reconciler, Tasks};
+use urr_kernel::{Clock, Ids};
+use urr_kv::Kv;
+use urr_passes::access::{self, Verifier};
+use urr_telemetry::{Check, Health, Metrics};
+use urr_tickets::gate::{GATE_TTL, SeatGate};
+
+use crate::{
+    config::{Choice as _, Config},
+    failure::Failure,
+    lifecycle,
+    remote::{self, RemoteRole},
+    roles::Role,
+    stores::{self, Databases},
+    watch::{Watch, Watched},
+};
+
+/// The domains that run here, and what they were built from.
+pub(crate) struct Domains {
+    /// The catalog, if it runs here.
+    pub catalog: Option<Arc<urr_catalog::Service>>,
+    /// Tickets, if they run here.
+    pub tickets: Option<Arc<urr_tickets::Service>>,
+    kv: Option<Kv>,
+    remote: Vec<RemoteRole>,
+}
+
+impl Domains {
+    /// Builds them in the order in which they call each other, last called first.
+    pub(crate) fn build(
+        config: &Config,
+        databases: &Databases,
+        clock: &Clock,
+        ids: &Ids,
+    ) -> Result<Self, Failure> {
+        let kv = stores::redis(config, clock)?;
+        let remote = RemoteRole::all(config, clock)?;
+
+        let catalog = config.roles.has(Role::Catalog).then(|| {
+            urr_catalog::build(urr_catalog::Parts {
+                db: databases.of(Role::Catalog),
+                clock: clock.clone(),
+                ids: ids.clone(),
+            })
+        });
+
+        let tickets = config.roles.has(Role::Tickets).then(|| {
+            urr_tickets::build(urr_tickets::Parts {
+                db: databases.of(Role::Tickets),
+                gate: match &kv {
+                    Some(kv) => SeatGate::redis(kv.clone(), GATE_TTL),
+                    None => SeatGate::memory(clock.clone(), GATE_TTL),
+                },
+                catalog: here_or_there(catalog.as_ref(), &remote),
+                clock: clock.clone(),
+                ids: ids.clone(),
+                hold_for: config.sale.hold,
+            })
+        });
+
+        Ok(Self { catalog, tickets, kv, remote })
+    }
+
+    /// Who listens to them.
+    pub(crate) fn consumers(&self) -> Vec<Arc<dyn Consumer>> {
+        self.catalog.iter().flat_map(urr_catalog::consumers).collect()
+    }
+
+    /// What each domain keeps in order by itself, with the database that the work changes.
+    fn reconcilers(&self, databases: &Databases) -> Vec<(Db, Arc<dyn Reconciler>)> {
+        let tickets = self.tickets.iter().flat_map(urr_tickets::reconcilers);
+        tickets.map(|reconciler| (databases.of(Role::Tickets), reconciler)).collect()
+    }
+
+    /// What browsers may ask.
+    fn public_routes(&self) -> Router {
+        let catalog = self.catalog.iter().map(urr_catalog::routes);
+        let tickets = self.tickets.iter().map(urr_tickets::routes);
+        catalog.chain(tickets).fold(Router::new(), Router::merge)
+    }
+
+    /// What other processes may ask.
+    fn internal_routes(&self, clock: &Clock, ids: &Ids) -> Router {
+        let mut routes = Router::new();
+        if let Some(service) = &self.catalog {
+            routes = routes.merge(catalog::internal_routes(service.clone(), clock.clone(), ids.clone()));
+        }
+        if let Some(service) = &self.tickets {
+            routes = routes.merge(tickets::internal_routes(service.clone(), clock.clone(), ids.clone()));
+        }
+        routes
+    }
+}
+
+/// The outboxes of the domains that run here.
+pub(crate) fn sources(databases: &Databases) -> Vec<Source> {
+    databases.iter().map(|(role, db)| Source { domain: role.name(), db: db.clone() }).collect()
+}
+
+/// The catalog, wherever it is. Callers cannot tell.
+fn here_or_there(here: Option<&Arc<urr_catalog::Service>>, remote: &[RemoteRole]) -> Arc<dyn Catalog> {
+    if let Some(service) = here {
+        return service.clone();
+    }
+    let there = remote.iter().find(|remote| remote.role == Role::Catalog);
+    Arc::new(there.expect("the configuration names every role that is called").service())
+}
+
+/// What a process needs besides its configuration and its databases.
+#[derive(Clone)]
+pub(crate) struct Ground {
+    /// The time.
+    pub clock: Clock,
+    /// New ids.
+    pub ids: Ids,
+    /// Whether the process can do its work.
+    pub health: Health,
+    /// Its numbers.
+    pub metrics: Metrics,
+}
+
+/// The public router: the edge around the gateway around the domains.
+pub(crate) fn public(config: &Config, domains: &Domains, ground: &Ground) -> Router {
+    let ops = urr_http::ops_routes(ground.health.clone(), ground.metrics.clone());
+    let api = if config.roles.has(Role::Gateway) {
+        gateway(config, domains.public_routes(), ground)
+    } else {
+        Router::new()
+    };
+    urr_http::edge(api.merge(ops), edge_parts(config, ground))
+}
+
+fn gateway(config: &Config, routes: Router, ground: &Ground) -> Router {
+    let secrets = config.secret.iter().chain(&config.former_secrets);
+    let access = Verifier::new(secrets.map(|secret| access::key(&secret.0)));
+    urr_gateway::layers(routes, GatewayParts { access, clock: ground.clock.clone() })
+}
+
+/// The internal router: the edge around the token around the services. `None` if nobody is to come in.
+pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> Option<Router> {
+    config.internal_listen?;
+    let token = config.internal_token.as_ref().expect("a process with an internal listener has a token");
+    let services =
+        domains.internal_routes(&ground.clock, &ground.ids).merge(remote::roles_route(&config.roles));
+    let guarded = urr_rpc::internal_guard(urr_http::named(services), token.expose());
+    Some(urr_http::edge(guarded, edge_parts(config, ground)))
+}
+
+fn edge_parts(config: &Config, ground: &Ground) -> EdgeParts {
+    EdgeParts {
+        limits: limits(config),
+        ids: ground.ids.clone(),
+        clock: ground.clock.clone(),
+        access_log: AccessLog { sample: config.log.access_sample },
+        health: ground.health.clone(),
+        hsts: config.http.hsts,
+    }
+}
+
+/// The limits of both listeners.
+pub(crate) fn limits(config: &Config) -> Limits {
+    let http = &config.http;
+    Limits {
+        body_bytes: http.body_bytes,
+        auth_body_bytes: http.auth_body_bytes,
+        header_bytes: http.header_bytes,
+        headers: http.headers,
+        request_time: http.request_time,
+        header_read_time: http.header_read_time,
+        write_stall_time: http.write_stall_time,
+        max_in_flight: http.max_in_flight,
+        max_connections: http.max_connections,
+        drain_time: lifecycle::DRAIN,
+    }
+}
+
+/// Starts everything that works without being asked: the bus, the reconcilers, the watch over parts we can do without.
+pub(crate) fn start_background(
+    config: &Config,
+    domains: &Domains,
+    databases: &Databases,
+    ground: &Ground,
+    tasks: &Tasks,
+) -> Result<(), Failure> {
+    let bus = stores::bus(config)?;
+    bus.start(&sources(databases), &domains.consumers(), tasks, &ground.clock)
+        .map_err(|error| Failure::new(error.to_string()))?;
+
+    for (db, reconciler) in domains.reconcilers(databases) {
+        let lease = lease(db, &*reconciler, &ground.ids);
+        urr_jobs::run(tasks, reconciler, lease, ground.clock.clone());
+    }
+
+    let mut watched = Vec::new();
+    if let Some(kv) = &domains.kv {
+        watched.push(Watched::new("redis", "claims go to the database alone", Arc::new(kv.clone())));
+    }
+    if let Bus::Kafka(kafka) = &bus {
+        watched.push(Watched::new("kafka", "events wait in the outbox", kafka.health()));
+    }
+    urr_jobs::run(tasks, Arc::new(Watch(watched)), None, ground.clock.clone());
+    Ok(())
+}
+
+/// Several processes share a server, and one of them does the work; a file has one process anyway.
+fn lease(db: Db, reconciler: &dyn Reconciler, ids: &Ids) -> Option<Lease> {
+    let name = reconciler.name();
+    let config = LeaseConfig { db, name, owner: ids.next(), ttl: LeaseConfig::TTL };
+    (config.db.engine() == EngineKind::Postgres).then(|| Lease::new(config))
+}
+
+/// Registers every part without which the process is not ready.
+pub(crate) fn register_health(domains: &Domains, databases: &Databases, health: &Health) {
+    for (role, db) in databases.iter() {
+        let name = match role {
+            Role::Catalog => "catalog database",
+            Role::Tickets => "tickets database",
+            Role::Gateway => continue,
+        };
+        health.register(name, Arc::new(Answers(db.clone())));
+    }
+    for remote in &domains.remote {
+        health.register(remote.role.name(), Arc::new(remote.clone()));
+    }
+}
+
+struct Answers(Db);
+
+#[async_trait]
+impl Check for Answers {
+    async fn check(&self) -> Result<(), String> {
+        self.0.ping().await.map_err(|error| urr_telemetry::chain(&error))
+    }
+}

@@ -1,0 +1,130 @@
+//! Commands that end by themselves.
+
+use crate::process::Place;
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+#[test]
+fn help_and_version_say_what_this_is() {
+    let place = Place::new();
+    let help = place.run(&["--help"]).ok();
+    for command in ["serve", "migrate", "check-config", "doctor", "token", "outbox", "version"] {
+        assert!(help.contains(command), "{command}");
+    }
+    assert!(place.run(&["version"]).ok().starts_with("urr "));
+}
+
+#[test]
+fn check_config_prints_the_effective_configuration_and_where_it_came_from() {
+    let place = Place::new();
+    place.write("urr.toml", "[sale]\nhold_secs = 60\n");
+    let said = place
+        .command(&["check-config", "--listen", "127.0.0.1:9"])
+        .env("URR_SECURITY_SECRET", SECRET)
+        .output();
+    let out = String::from_utf8(said.unwrap().stdout).unwrap();
+    assert!(out.contains("hold_secs = 60  # urr.toml:2"), "{out}");
+    assert!(out.contains("listen = \"127.0.0.1:9\"  # --listen"), "{out}");
+    assert!(out.contains("secret = \"(redacted)\"  # URR_SECURITY_SECRET"), "{out}");
+    assert!(!out.contains(SECRET));
+    assert!(!place.path().join("urr-data").exists(), "looking changes nothing");
+}
+
+#[test]
+fn check_config_names_every_problem_in_a_line_of_its_own() {
+    let place = Place::new();
+    place.write("urr.toml", "lisen = 1\n[sale]\nhold_secs = 0\n");
+    let err = place.run(&["check-config", "--set", "profile=production"]).failed();
+    assert_eq!(err.lines().count(), 3, "{err}");
+    assert!(err.contains("urr.toml:1: `lisen` is no setting; did you mean `listen`?"), "{err}");
+    assert!(err.contains("`security.secret` is not set"), "{err}");
+}
+
+#[test]
+fn production_refuses_to_serve_without_secrets_and_touches_nothing() {
+    let place = Place::new();
+    let set = ["--set", "profile=production", "--set", "internal.listen=127.0.0.1:0"];
+    let err = place.run(&[&["serve"][..], &set].concat()).failed();
+    assert!(
+        err.contains("`security.secret` is not set") && err.contains("`internal.token` is not set"),
+        "{err}"
+    );
+    assert!(!place.path().join("urr-data").exists());
+}
+
+#[test]
+fn a_token_needs_a_key() {
+    let place = Place::new();
+    let user = "0197f3a0-0000-7000-8000-000000000001";
+    let err = place.run(&["token", "--user", user]).failed();
+    assert!(err.contains("security.secret") && err.contains("urr serve"), "{err}");
+    let said = place.command(&["token", "--user", user]).env("URR_SECURITY_SECRET", SECRET).output().unwrap();
+    assert_eq!(String::from_utf8(said.stdout).unwrap().trim().split('.').count(), 3);
+    assert!(place.run(&["token", "--user", "me"]).err.contains("me"));
+}
+
+#[test]
+fn migrate_makes_the_files_and_can_be_repeated() {
+    let place = Place::new();
+    place.run(&["migrate"]).ok();
+    assert!(place.path().join("urr-data").is_dir());
+    let again = place.run(&["migrate"]).ok();
+    assert!(again.contains("tickets") && again.contains("catalog"), "{again}");
+}
+
+#[test]
+fn doctor_finds_a_fresh_installation_well() {
+    let place = Place::new();
+    place.run(&["migrate"]).ok();
+    let out = place.run(&["doctor"]).ok();
+    assert!(out.lines().all(|line| line.starts_with("ok")), "{out}");
+    for what in ["data directory", "tickets database", "catalog database", "clock"] {
+        assert!(out.contains(what), "{what} is not checked: {out}");
+    }
+}
+
+#[test]
+fn doctor_names_everything_that_is_wrong() {
+    let place = Place::new();
+    // Port 1 of loopback refuses connections at once.
+    let said = place.run(&[
+        "doctor",
+        "--set",
+        "storage.kind=postgres",
+        "--set",
+        "storage.url=postgres://urr:hunter2@127.0.0.1:1/urr",
+        "--set",
+        "redis.urls=redis://127.0.0.1:1",
+        "--set",
+        "bus.kind=kafka",
+        "--set",
+        "bus.brokers=127.0.0.1:1",
+        "--roles",
+        "gateway,tickets",
+        "--set",
+        "remote.catalog=http://127.0.0.1:1",
+    ]);
+    assert_eq!(said.code, Some(1), "{said:#?}");
+    for what in ["database", "Redis", "Kafka", "catalog at http://127.0.0.1:1"] {
+        let line =
+            said.out.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {said:#?}"));
+        assert!(line.starts_with("FAIL"), "{line}");
+    }
+    assert!(!said.out.contains("hunter2") && !said.err.contains("hunter2"), "{said:#?}");
+}
+
+#[test]
+fn the_outbox_of_a_fresh_installation_is_empty() {
+    let place = Place::new();
+    place.run(&["migrate"]).ok();
+    let out = place.run(&["outbox", "status"]).ok();
+    assert!(out.contains("tickets") && out.contains("0 waiting"), "{out}");
+    place.run(&["outbox", "dead"]).ok();
+    place.run(&["outbox", "republish"]).ok();
+}
+
+#[test]
+fn docs_are_printed_from_the_table() {
+    let out = Place::new().run(&["config", "docs"]).ok();
+    assert!(out.contains("URR_SALE_HOLD_SECS"));
+}

@@ -1,0 +1,229 @@
+//! The serving process: start, readiness, tokens, the lock, signals.
+
+use std::{
+    io::{Read as _, Write as _},
+    net::{TcpListener, TcpStream},
+    time::Duration,
+};
+
+use rustix::process::Signal;
+use urr_kernel::Clock;
+
+use crate::process::{PATIENCE, Place, Serving, ask};
+
+const USER: &str = "0197f3a0-0000-7000-8000-000000000001";
+
+#[test]
+fn it_starts_with_nothing_answers_stops_on_sigterm_and_starts_again() {
+    let place = Place::new();
+    for round in ["first", "second"] {
+        let serving = place.serve(&[]);
+        let ready = serving.get("/health/ready");
+        assert_eq!(ready.status, 200, "{round}: {ready:?}");
+        assert_eq!(serving.get("/health/live").status, 200);
+        assert!(serving.get("/metrics").body.contains("urr_"));
+        assert_eq!(serving.get("/nowhere").status, 404);
+        serving.stop();
+    }
+    assert!(place.path().join("urr-data/secrets.toml").is_file());
+}
+
+#[test]
+fn the_first_start_brings_events_to_look_at_and_the_second_keeps_them() {
+    let place = Place::new();
+    let serving = place.serve(&[]);
+    let first = serving.get("/api/events").body;
+    serving.stop();
+    let serving = place.serve(&[]);
+    let second = serving.get("/api/events").body;
+    serving.stop();
+    let events = |body: &str| body.matches("\"title\"").count();
+    assert!(events(&first) >= 3, "{first}");
+    assert_eq!(events(&first), events(&second));
+}
+
+#[test]
+fn without_demo_the_catalog_starts_empty() {
+    let place = Place::new();
+    let serving = place.serve(&["--set", "demo=false"]);
+    assert!(!serving.get("/api/events").body.contains("\"title\""));
+    serving.stop();
+}
+
+#[test]
+fn a_minted_token_is_accepted_and_its_absence_is_not() {
+    let place = Place::new();
+    let serving = place.serve(&[]);
+    assert_eq!(serving.get("/api/reservations/my").status, 401);
+    let token = place.run(&["token", "--user", USER]).ok();
+    let bearer = format!("Bearer {}", token.trim());
+    let answer = serving.ask("GET", "/api/reservations/my", &[("authorization", &bearer)], "");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    serving.stop();
+}
+
+#[test]
+fn a_second_process_on_the_same_data_directory_is_refused() {
+    let place = Place::new();
+    let serving = place.serve(&[]);
+    let err = place.run(&["serve", "--listen", "127.0.0.1:0"]).failed();
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert!(err.contains("urr-data") && err.contains("another process"), "{err}");
+    let out = place.run(&["doctor"]).out;
+    assert!(out.lines().any(|line| line.starts_with("FAIL") && line.contains("another process")), "{out}");
+    serving.stop();
+}
+
+#[test]
+fn a_port_in_use_is_named() {
+    let place = Place::new();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let err = place.run(&["serve", "--listen", &address]).failed();
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert!(err.contains(&address) && err.contains("in use"), "{err}");
+}
+
+#[test]
+fn a_request_in_progress_is_finished_before_the_process_ends() {
+    let place = Place::new();
+    let serving = place.serve(&[]);
+    let mut request = HalfRequest::send(&serving);
+    serving.signal(Signal::TERM);
+    wait_until(|| TcpStream::connect(&serving.address).is_err());
+    let answer = request.finish();
+    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    let (code, err) = serving.end();
+    assert_eq!(code, Some(0), "{err}");
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let place = Place::new();
+    let serving = place.serve(&[]);
+    let _request = HalfRequest::send(&serving);
+    serving.signal(Signal::TERM);
+    wait_until(|| TcpStream::connect(&serving.address).is_err());
+    serving.signal(Signal::INT);
+    let clock = Clock::system();
+    let (code, err) = serving.end();
+    assert_eq!(code, Some(1));
+    assert!(err.contains("SIGINT came a second time"), "{err}");
+    assert!(clock.ticks() < Duration::from_secs(5), "it did not wait for the request");
+}
+
+/// A request whose handler has begun and waits for the rest of the body.
+struct HalfRequest(TcpStream);
+
+impl HalfRequest {
+    const BODY: &str = r#"{"eventId":"0197f3a0-0000-7000-8000-000000000001","seatIds":[]}"#;
+
+    fn send(serving: &Serving) -> Self {
+        let mut stream = TcpStream::connect(&serving.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let length = Self::BODY.len();
+        write!(
+            stream,
+            "POST /api/seats/reserve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+             expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
+        )
+        .unwrap();
+        // The server asks for the body once the handler wants it.
+        let mut asked = [0; 25];
+        stream.read_exact(&mut asked).unwrap();
+        assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
+        Self(stream)
+    }
+
+    fn finish(&mut self) -> String {
+        write!(self.0, "{}", Self::BODY).unwrap();
+        let mut answer = String::new();
+        self.0.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+/// Events between processes travel by Kafka. Here it is away, which delays events and nothing else.
+const NO_KAFKA: [&str; 4] = ["--set", "bus.kind=kafka", "--set", "bus.brokers=127.0.0.1:1"];
+
+#[test]
+fn roles_in_two_processes_work_as_one() {
+    let place = Place::new();
+    let token = "internal.token=0123456789abcdef";
+    let there = ["--roles", "catalog", "--set", "internal.listen=127.0.0.1:0", "--set", token];
+    let catalog = place.serve(&[&there[..], &NO_KAFKA].concat());
+    assert_eq!(catalog.get("/api/events").status, 404, "without the gateway there is no public API");
+    let internal = catalog.line("other processes");
+    let internal = internal.split_once("http://").unwrap().1.to_owned();
+
+    let elsewhere = Place::new();
+    let remote = format!("remote.catalog=http://{internal}");
+    let here = ["--roles", "gateway,tickets", "--set", &remote, "--set", token];
+    let tickets = elsewhere.serve(&[&here[..], &NO_KAFKA].concat());
+    assert_eq!(tickets.get("/health/ready").status, 200);
+    let map = tickets.get(&format!("/api/seats/events/{}", an_event(&internal)));
+    assert_eq!(map.status, 200, "{map:?}");
+
+    let doctor = elsewhere.run(&[&["doctor"][..], &here, &NO_KAFKA].concat());
+    let line = doctor.out.lines().find(|line| line.contains("catalog at")).unwrap_or_default();
+    assert!(line.starts_with("ok"), "{doctor:?}");
+    let other = ["--set", "internal.token=fedcba9876543210"];
+    let doctor = elsewhere.run(&[&["doctor"][..], &here[..4], &other, &NO_KAFKA].concat());
+    let line = doctor.out.lines().find(|line| line.contains("catalog at")).unwrap_or_default();
+    assert!(line.starts_with("FAIL") && line.contains("internal.token"), "{doctor:?}");
+
+    catalog.stop();
+    let ready = tickets.get("/health/ready");
+    assert_eq!(ready.status, 503);
+    assert!(ready.body.contains("catalog"), "{ready:?}");
+    tickets.stop();
+}
+
+/// Some seated event of the catalog, asked as another process would ask.
+fn an_event(internal: &str) -> String {
+    let bearer = ("authorization", "Bearer 0123456789abcdef");
+    let body = r#"{"status":"on_sale","search":null,"page":1,"limit":100}"#;
+    let headers = [bearer, ("content-type", "application/json")];
+    let answer = ask(internal, "POST", "/internal/catalog/events", &headers, body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let page: serde_json::Value = serde_json::from_str(&answer.body).unwrap();
+    let events = page["events"].as_array().unwrap();
+    let seated = events.iter().find(|event| !event["layout"].is_null()).unwrap_or_else(|| panic!("{page}"));
+    seated["id"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn strangers_do_not_get_through_the_internal_door() {
+    let place = Place::new();
+    let set = ["--set", "internal.listen=127.0.0.1:0", "--set", "internal.token=0123456789abcdef"];
+    let serving = place.serve(&set);
+    let internal = serving.line("other processes");
+    let internal = internal.split_once("http://").unwrap().1.to_owned();
+    let knock = |headers: &[(&str, &str)]| {
+        ask(
+            &internal,
+            "POST",
+            "/internal/catalog/events",
+            &[headers, &[("content-type", "application/json")]].concat(),
+            "{}",
+        )
+        .status
+    };
+    assert_eq!(knock(&[]), 401);
+    assert_eq!(knock(&[("authorization", "Bearer 0123456789abcdee")]), 403);
+    assert_eq!(knock(&[("authorization", "Bearer 0123456789abcdef")]), 400, "inside, but it asked nothing");
+    assert_eq!(
+        serving.ask("POST", "/internal/catalog/events", &[], "{}").status,
+        404,
+        "not on the public side"
+    );
+    serving.stop();
+}
+
+fn wait_until(mut condition: impl FnMut() -> bool) {
+    let clock = Clock::system();
+    while !condition() {
+        assert!(clock.ticks() < PATIENCE, "waited in vain");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
