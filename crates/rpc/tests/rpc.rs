@@ -1,6 +1,7 @@
 //! One small service, called in process and over real HTTP: the same answers, the same errors.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(missing_docs, reason = "the toy service is for this file alone")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
