@@ -1,0 +1,241 @@
+//! Applying messages once: inbox and effect in one transaction, retries, and giving up.
+
+use std::{error::Error as StdError, panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
+use urr_db::{
+    Db, Kind, Position, Tx,
+    dead_letters::{self, DeadLetter},
+    inbox, transaction,
+};
+use urr_jobs::{Woken, panic_text, pause};
+use urr_kernel::Clock;
+
+use crate::{Consumer, Failure, Limits, Message, store};
+
+/// Applies the messages of one group, in the order in which it is given them.
+#[derive(Clone)]
+pub(crate) struct Delivery {
+    pub(crate) consumer: Arc<dyn Consumer>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) clock: Clock,
+    /// The end of the process, or of this group's turn at a partition.
+    pub(crate) stopping: CancellationToken,
+}
+
+/// How a group remembers what it has passed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Progress<'p> {
+    /// The broker remembers, and is told after the transaction.
+    #[cfg(feature = "kafka")]
+    Broker,
+    /// A row in the group's own database remembers, moved in the same transaction as the effects. Moving it fails if it
+    /// no longer stands at `from`: then another process was here first.
+    Offset { source: &'p str, from: Option<Position>, to: Position },
+}
+
+/// Why nothing was applied.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error(transparent)]
+    Failed(#[from] Failure),
+    #[error("another process has moved the group's offset")]
+    Moved,
+}
+
+impl From<urr_db::Error> for Refusal {
+    fn from(error: urr_db::Error) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// How the delivery of one message ended.
+#[derive(Debug)]
+pub(crate) enum Verdict {
+    /// Its effect is committed, now or before.
+    Applied,
+    /// It failed too often, or can never work.
+    Dead { cause: String, attempts: u32 },
+    /// Another process has moved the group's offset: look where it stands.
+    Moved,
+    /// The process is stopping; nothing was applied.
+    Stopped,
+}
+
+/// How setting a message aside ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SetAside {
+    /// It is kept, and the group has moved on.
+    Done,
+    /// Another process has moved the group's offset.
+    Moved,
+    /// The process is stopping; nothing was kept.
+    Stopped,
+}
+
+impl Delivery {
+    pub(crate) fn group(&self) -> &'static str {
+        self.consumer.group()
+    }
+
+    /// Applies several messages in one transaction: all or none.
+    pub(crate) async fn together(
+        &self,
+        messages: &[&Message],
+        progress: Progress<'_>,
+    ) -> Result<(), Refusal> {
+        let now = self.clock.now();
+        let applied: u64 = transaction!(self.db(), "bus.apply", async |tx: &mut Tx<'_>| {
+            // First, because it locks the offset: two processes of one group take turns here.
+            self.advance(tx, progress).await?;
+            let mut applied = 0;
+            for message in messages {
+                if inbox::first_time(tx, self.group(), message.id, now).await? {
+                    applied += 1;
+                    self.apply(tx, message).await?;
+                }
+            }
+            Ok::<u64, Refusal>(applied)
+        })?;
+        let repeated = u64::try_from(messages.len()).unwrap_or(u64::MAX).saturating_sub(applied);
+        metrics::counter!("urr_bus_applied_total", "group" => self.group()).increment(applied);
+        metrics::counter!("urr_bus_repeated_total", "group" => self.group()).increment(repeated);
+        Ok(())
+    }
+
+    /// Applies one message, trying again as [`Limits::retries`] says. A database that is away is waited for: that is
+    /// not the message's fault, and the group could not note a dead letter either.
+    pub(crate) async fn one(&self, message: &Message, progress: Progress<'_>) -> Verdict {
+        let (mut attempts, mut outages) = (0_u32, 0_u32);
+        loop {
+            let failure = match self.together(&[message], progress).await {
+                Ok(()) => return Verdict::Applied,
+                Err(Refusal::Moved) => return Verdict::Moved,
+                Err(Refusal::Failed(failure)) => failure,
+            };
+            if blames_the_store(&failure) && !self.store_answers().await {
+                outages = outages.saturating_add(1);
+                if !self.sit_out(outages, &failure).await {
+                    return Verdict::Stopped;
+                }
+                continue;
+            }
+            outages = 0;
+            attempts += 1;
+            let cause = urr_telemetry::chain(&failure);
+            let wait = self.limits.retries.get(attempts as usize - 1).copied();
+            let (Failure::Retry(_), Some(wait)) = (&failure, wait) else {
+                return Verdict::Dead { cause, attempts };
+            };
+            metrics::counter!("urr_bus_retries_total", "group" => self.group()).increment(1);
+            tracing::warn!(
+                group = self.group(), message = %message.id, kind = message.kind, attempts, cause,
+                "a message could not be applied and is tried again"
+            );
+            if pause(&self.stopping, None, wait).await == Woken::Stopping {
+                return Verdict::Stopped;
+            }
+        }
+    }
+
+    /// Keeps a message that its group gave up on, and lets the group move on, in one transaction.
+    pub(crate) async fn set_aside(
+        &self,
+        message: &Message,
+        progress: Progress<'_>,
+        cause: &str,
+        attempts: u32,
+    ) -> SetAside {
+        tracing::error!(
+            group = self.group(), message = %message.id, kind = message.kind, key = message.key, cause, attempts,
+            "a message was set aside as a dead letter"
+        );
+        metrics::counter!("urr_bus_dead_letters_total", "group" => self.group()).increment(1);
+        let letter = DeadLetter {
+            group: self.group().to_owned(),
+            message: message.clone(),
+            attempts,
+            error: cause.to_owned(),
+            dead_at: self.clock.now(),
+        };
+        let mut outages = 0_u32;
+        loop {
+            let kept = transaction!(self.db(), "bus.set_aside", async |tx: &mut Tx<'_>| {
+                self.advance(tx, progress).await?;
+                dead_letters::insert(tx, &letter).await?;
+                Ok::<(), Refusal>(())
+            });
+            match kept {
+                Ok(()) => return SetAside::Done,
+                Err(Refusal::Moved) => return SetAside::Moved,
+                Err(Refusal::Failed(failure)) => {
+                    outages = outages.saturating_add(1);
+                    if !self.sit_out(outages, &failure).await {
+                        return SetAside::Stopped;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits while the group's database is away; `false` if the process is stopping.
+    pub(crate) async fn sit_out(&self, outages: u32, failure: &(dyn StdError + Sync)) -> bool {
+        if outages == 1 {
+            let cause = urr_telemetry::chain(failure);
+            tracing::error!(group = self.group(), cause, "a database is away; the group waits for it");
+        }
+        let wait: Duration = self.limits.outage.delay(outages, self.clock.ticks());
+        pause(&self.stopping, None, wait).await != Woken::Stopping
+    }
+
+    fn db(&self) -> &Db {
+        self.consumer.db()
+    }
+
+    async fn store_answers(&self) -> bool {
+        self.db().ping().await.is_ok()
+    }
+
+    async fn advance(&self, tx: &mut Tx<'_>, progress: Progress<'_>) -> Result<(), Refusal> {
+        match progress {
+            #[cfg(feature = "kafka")]
+            Progress::Broker => Ok(()),
+            Progress::Offset { source, from, to } => {
+                let moved = store::advance(tx, self.group(), source, from, to).await?;
+                if moved { Ok(()) } else { Err(Refusal::Moved) }
+            }
+        }
+    }
+
+    /// Calls the consumer. What it panics with is a failure like any other; the transaction rolls back.
+    pub(crate) async fn apply(&self, tx: &mut Tx<'_>, message: &Message) -> Result<(), Failure> {
+        let applying = AssertUnwindSafe(self.consumer.apply(tx, message)).catch_unwind();
+        match tokio::time::timeout(self.limits.apply, applying).await {
+            Ok(Ok(applied)) => applied,
+            Ok(Err(panic)) => Err(Failure::Retry(Panicked(panic_text(&*panic).to_owned()).into())),
+            Err(_) => Err(Failure::Retry(TookTooLong(self.limits.apply).into())),
+        }
+    }
+}
+
+/// Whether a database error lies behind a failure that the message may have nothing to do with. An unknown commit counts:
+/// the inbox tells on the next try whether it happened.
+fn blames_the_store(failure: &Failure) -> bool {
+    let mut cause: Option<&(dyn StdError + 'static)> = Some(failure);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<urr_db::Error>() {
+            return matches!(error.kind(), Kind::Unavailable | Kind::UnknownCommit);
+        }
+        cause = error.source();
+    }
+    false
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("the consumer panicked: {0}")]
+struct Panicked(String);
+
+#[derive(Debug, thiserror::Error)]
+#[error("the consumer took longer than {} ms", .0.as_millis())]
+struct TookTooLong(Duration);

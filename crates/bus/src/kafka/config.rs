@@ -1,0 +1,123 @@
+//! What is needed to reach a cluster, and the properties of the three clients made from it.
+
+use std::{collections::BTreeMap, fmt};
+
+use rdkafka::{ClientConfig, ClientContext, config::RDKafkaLogLevel, error::KafkaError};
+
+/// How to reach a Kafka cluster.
+#[derive(Clone)]
+pub struct KafkaConfig {
+    /// `host:port`, comma separated: where to ask for the rest of the cluster.
+    pub brokers: String,
+    /// Copies of each partition of topics we create. 3 survives a broker; 1 is for a single-node cluster.
+    pub replication: i32,
+    /// Further librdkafka properties, such as credentials. They win over ours, except for those correctness hangs on.
+    pub options: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for KafkaConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The values of options may be secrets; their names are enough to see what was set.
+        f.debug_struct("KafkaConfig")
+            .field("brokers", &self.brokers)
+            .field("replication", &self.replication)
+            .field("options", &self.options.keys())
+            .finish()
+    }
+}
+
+/// Properties nobody may change, because delivery and order rest on them.
+const FIXED: [(&str, &str); 5] = [
+    ("acks", "all"),
+    ("enable.idempotence", "true"),
+    ("enable.auto.commit", "false"),
+    ("enable.auto.offset.store", "false"),
+    ("auto.offset.reset", "earliest"),
+];
+
+impl KafkaConfig {
+    /// A single-node cluster without further options.
+    pub fn new(brokers: impl Into<String>) -> Self {
+        Self { brokers: brokers.into(), replication: 1, options: BTreeMap::new() }
+    }
+
+    /// The first option that tries to change what delivery rests on.
+    pub(super) fn refused_option(&self) -> Option<&str> {
+        self.options.keys().map(String::as_str).find(|name| FIXED.iter().any(|(fixed, _)| fixed == name))
+    }
+
+    fn client(&self) -> ClientConfig {
+        let mut config = ClientConfig::new();
+        config
+            .set("client.id", "urr")
+            .set("bootstrap.servers", &self.brokers)
+            // A request that got no answer in this time is tried again elsewhere.
+            .set("socket.timeout.ms", "10000")
+            .set("reconnect.backoff.max.ms", "2000")
+            .set_log_level(RDKafkaLogLevel::Warning);
+        config
+    }
+
+    fn with_options(&self, mut config: ClientConfig) -> ClientConfig {
+        for (name, value) in &self.options {
+            config.set(name, value);
+        }
+        config
+    }
+
+    pub(super) fn admin(&self) -> ClientConfig {
+        self.with_options(self.client())
+    }
+
+    pub(super) fn producer(&self) -> ClientConfig {
+        let mut config = self.client();
+        config
+            .set("acks", "all")
+            .set("enable.idempotence", "true")
+            // Long enough for a leader election, short enough that the relay learns of an outage and backs off.
+            .set("message.timeout.ms", "10000")
+            // Gathers a relay batch into few requests; a message waits at most this long.
+            .set("linger.ms", "2")
+            // One relay batch is at most 500 messages per source; 10,000 leave room for twenty sources. The bytes are
+            // what bounds memory: 64 MB hold 128 messages of the largest size.
+            .set("queue.buffering.max.messages", "10000")
+            .set("queue.buffering.max.kbytes", "65536");
+        self.with_options(config)
+    }
+
+    pub(super) fn consumer(&self, group: &str) -> ClientConfig {
+        let mut config = self.client();
+        config
+            .set("group.id", group)
+            .set("enable.auto.commit", "false")
+            .set("enable.auto.offset.store", "false")
+            .set("auto.offset.reset", "earliest")
+            // A member that is gone frees its partitions after this; heartbeats come three times as often.
+            .set("session.timeout.ms", "10000")
+            .set("heartbeat.interval.ms", "3000")
+            // Read ahead at most 16 MB per group: 12 partitions in lanes of 64 messages seldom need more.
+            .set("queued.max.messages.kbytes", "16384")
+            .set("fetch.error.backoff.ms", "500");
+        self.with_options(config)
+    }
+}
+
+/// Sends the library's own log lines to ours. Its connection errors repeat with every attempt, so they stay at debug;
+/// what they mean for the product is logged once by whoever waits for the broker.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Quiet;
+
+impl ClientContext for Quiet {
+    fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
+        match level {
+            RDKafkaLogLevel::Emerg | RDKafkaLogLevel::Alert | RDKafkaLogLevel::Critical => {
+                tracing::error!(facility, "librdkafka: {line}");
+            }
+            _ => tracing::debug!(facility, "librdkafka: {line}"),
+        }
+    }
+
+    fn error(&self, error: KafkaError, reason: &str) {
+        tracing::debug!(%error, "librdkafka: {reason}");
+    }
+}

@@ -1,0 +1,247 @@
+//! What every backend must do.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use urr_bus::{
+    Failure, Message,
+    admin::{self, RepublishError},
+};
+use urr_testkit::{Proxy, until};
+
+use crate::rig::{FORGET_OFFSETS, FORGET_PUBLISHED, LIMIT, Probe, Rig};
+
+/// What a dead relay had claimed is free again after half a minute.
+const CLAIM_RAN_OUT: Duration = Duration::from_mins(1);
+
+fn noted(message: &Message, note: &str) -> bool {
+    message.payload.contains(&format!(r#""note":"{note}""#))
+}
+
+fn retry(text: &'static str) -> Result<(), Failure> {
+    Err(Failure::Retry(text.into()))
+}
+
+/// Every note of every key once, and in the order in which they were published.
+async fn assert_once_and_in_order(probe: &Probe, keys: usize, count: usize) {
+    let effects = probe.effects().await;
+    assert_eq!(effects.len(), count, "effects");
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for (key, note) in effects {
+        let next = seen.entry(key.clone()).or_insert(0);
+        assert_eq!(note, next.to_string(), "the next note of {key}");
+        *next += 1;
+    }
+    assert_eq!(seen.len(), keys);
+}
+
+pub(crate) async fn every_message_has_one_effect_in_the_order_of_its_key(rig: &Rig) {
+    let probe = rig.group();
+    let tasks = rig.start(&[&probe]);
+    rig.publish_many(10, 300).await;
+    probe.has_effects(300).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_once_and_in_order(&probe, 10, 300).await;
+    assert_eq!(rig.limits.batch, 64, "more than one batch");
+}
+
+pub(crate) async fn a_message_published_twice_has_one_effect(rig: &Rig) {
+    let probe = rig.group();
+    let tasks = rig.start(&[&probe]);
+    let message = rig.message("a", "twice");
+    rig.publish(&[message.clone(), message.clone()]).await;
+    rig.publish_one("a", "last").await;
+    probe.has_effects(2).await;
+    // The relay died between producing and marking, or the group lost its place: everything comes again.
+    rig.run_on_shop(&FORGET_PUBLISHED).await;
+    rig.run_on_ledger(&FORGET_OFFSETS).await;
+    rig.clock.advance(CLAIM_RAN_OUT);
+    rig.publish_one("a", "after").await;
+    probe.has_effects(3).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_eq!(probe.notes().await, ["twice", "last", "after"]);
+    assert_eq!(probe.calls(&message), 1);
+}
+
+pub(crate) async fn a_message_that_keeps_failing_is_set_aside_and_the_group_moves_on(rig: &Rig) {
+    let probe = rig.group().that(|message, _| match () {
+        () if noted(message, "hopeless") => retry("not today"),
+        () if noted(message, "poison") => Err(Failure::Poison("never".into())),
+        () if noted(message, "panic") => panic!("on purpose"),
+        () => Ok(()),
+    });
+    let tasks = rig.start(&[&probe]);
+    let hopeless = rig.publish_one("a", "hopeless").await;
+    let poison = rig.publish_one("a", "poison").await;
+    let panic = rig.publish_one("a", "panic").await;
+    rig.publish_one("a", "good").await;
+    probe.has_effects(1).await;
+    probe.has_dead_letters(3).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_eq!(probe.notes().await, ["good"], "failures leave nothing behind");
+    let letters = probe.dead_letters().await;
+    for (message, attempts, cause) in [
+        (&hopeless, 4, "the message could not be applied: not today"),
+        (&poison, 1, "the message can never be applied: never"),
+        (&panic, 4, "the message could not be applied: the consumer panicked: on purpose"),
+    ] {
+        let letter = letters.iter().find(|letter| letter.message.id == message.id).unwrap();
+        assert_eq!(letter.group, probe.group);
+        assert_eq!((letter.attempts, letter.error.as_str()), (attempts, cause));
+        assert_eq!(letter.message, *message);
+    }
+}
+
+pub(crate) async fn a_failure_that_passes_is_retried_and_applied_in_order(rig: &Rig) {
+    let probe = rig.group().that(|message, tries| match () {
+        () if noted(message, "0") && tries < 4 => retry("not yet"),
+        () => Ok(()),
+    });
+    let tasks = rig.start(&[&probe]);
+    rig.publish_many(1, 5).await;
+    probe.has_effects(5).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_once_and_in_order(&probe, 1, 5).await;
+    assert!(probe.dead_letters().await.is_empty());
+}
+
+pub(crate) async fn groups_do_not_disturb_each_other(rig: &Rig) {
+    let failing = rig.group().that(|message, _| match () {
+        () if noted(message, "1") => Err(Failure::Poison("not for me".into())),
+        () => Ok(()),
+    });
+    let healthy = rig.group();
+    let tasks = rig.start(&[&failing, &healthy]);
+    rig.publish_many(1, 4).await;
+    healthy.has_effects(4).await;
+    failing.has_effects(3).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_eq!(healthy.notes().await, ["0", "1", "2", "3"]);
+    assert_eq!(failing.notes().await, ["0", "2", "3"]);
+    assert!(healthy.dead_letters().await.is_empty());
+    assert_eq!(failing.dead_letters().await.len(), 1);
+}
+
+pub(crate) async fn a_restart_goes_on_where_the_last_process_stopped(rig: &Rig) {
+    let first = rig.group();
+    let tasks = rig.start(&[&first]);
+    let before = rig.publish_one("a", "before").await;
+    first.has_effects(1).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    let meanwhile = rig.publish_one("a", "meanwhile").await;
+
+    let second = first.elsewhere(rig);
+    let tasks = rig.start(&[&second]);
+    rig.publish_one("a", "after").await;
+    second.has_effects(3).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_eq!(second.notes().await, ["before", "meanwhile", "after"]);
+    assert_eq!((second.calls(&before), second.calls(&meanwhile)), (0, 1));
+}
+
+pub(crate) async fn a_crash_at_any_point_loses_nothing_and_doubles_nothing(rig: &Rig) {
+    const ROUNDS: usize = 5;
+    const EACH: usize = 40;
+    let mut probe = rig.group();
+    for round in 0..ROUNDS {
+        probe = probe.elsewhere(rig);
+        let tasks = rig.start(&[&probe]);
+        let messages: Vec<Message> =
+            (round * EACH..(round + 1) * EACH).map(|n| rig.message("key-0", &n.to_string())).collect();
+        rig.publish(&messages).await;
+        // Part of the way through this round's messages.
+        probe.has_effects(round * EACH + 1).await;
+        tasks.abort().await;
+        rig.clock.advance(CLAIM_RAN_OUT);
+    }
+    let survivor = probe.elsewhere(rig);
+    let tasks = rig.start(&[&survivor]);
+    survivor.has_effects(ROUNDS * EACH).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_once_and_in_order(&survivor, 1, ROUNDS * EACH).await;
+}
+
+pub(crate) async fn two_processes_share_a_group_without_double_effects(rig: &Rig) {
+    let one = rig.group();
+    let other = one.elsewhere(rig);
+    let first = rig.start(&[&one]);
+    let second = rig.start(&[&other]);
+    rig.publish_many(20, 200).await;
+    one.has_effects(100).await;
+    // One leaves in the middle; the other takes the rest.
+    first.shutdown(LIMIT).await.unwrap();
+    rig.publish_many(20, 0).await;
+    other.has_effects(200).await;
+    second.shutdown(LIMIT).await.unwrap();
+    assert_once_and_in_order(&other, 20, 200).await;
+}
+
+pub(crate) async fn a_dead_letter_can_be_delivered_after_all(rig: &Rig) {
+    let repaired = Arc::new(AtomicBool::new(false));
+    let is_repaired = Arc::clone(&repaired);
+    let probe = rig.group().that(move |_, _| {
+        if is_repaired.load(Ordering::SeqCst) { Ok(()) } else { Err(Failure::Poison("a bug".into())) }
+    });
+    let other = rig.group();
+    let tasks = rig.start(&[&probe, &other]);
+    let message = rig.publish_one("a", "late").await;
+    probe.has_dead_letters(1).await;
+    other.has_effects(1).await;
+
+    let consumer = probe.as_consumer();
+    let again = admin::republish(&consumer, message.id, &rig.clock).await.unwrap_err();
+    assert!(matches!(again, RepublishError::Failed(Failure::Poison(_))), "{again:?}");
+    assert_eq!(probe.dead_letters().await.len(), 1, "a letter that fails again stays");
+
+    repaired.store(true, Ordering::SeqCst);
+    admin::republish(&consumer, message.id, &rig.clock).await.unwrap();
+    let gone = admin::republish(&consumer, message.id, &rig.clock).await.unwrap_err();
+    assert!(matches!(gone, RepublishError::NoSuchLetter { .. }), "{gone:?}");
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_eq!(probe.notes().await, ["late"]);
+    assert_eq!(other.notes().await, ["late"], "the other group did not hear it again");
+    assert!(probe.dead_letters().await.is_empty());
+}
+
+pub(crate) async fn topics_that_a_group_did_not_ask_for_are_passed_over(rig: &Rig) {
+    let probe = rig.group();
+    let tasks = rig.start(&[&probe]);
+    let foreign = Message { topic: format!("{}-other", rig.topic), ..rig.message("a", "foreign") };
+    rig.publish(&[foreign, rig.message("a", "ours")]).await;
+    probe.has_effects(1).await;
+    until(LIMIT, async || backlog(rig).await == 0).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_eq!(probe.notes().await, ["ours"]);
+}
+
+pub(crate) async fn a_database_that_is_away_is_waited_for(rig: &Rig) {
+    let Some(address) = rig.postgres_address() else { return };
+    let mut proxy = Proxy::start(&address).await;
+    let reached = rig.group_in(rig.ledger_behind(&proxy).unwrap());
+    let probe = reached.elsewhere(rig);
+    let tasks = rig.start(&[&reached]);
+    rig.publish_one("a", "before").await;
+    probe.has_effects(1).await;
+    proxy.cut().await;
+    rig.publish_one("a", "meanwhile").await;
+    // The retries of a failing message would be used up several times over.
+    tokio::time::sleep(rig.limits.retries.iter().sum::<Duration>() * 10).await;
+    assert!(probe.dead_letters().await.is_empty());
+    proxy.restore().await;
+    probe.has_effects(2).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_eq!(probe.notes().await, ["before", "meanwhile"]);
+    assert!(probe.dead_letters().await.is_empty());
+}
+
+pub(crate) async fn backlog(rig: &Rig) -> u32 {
+    let all = admin::backlog(&[rig.source()]).await.unwrap();
+    assert_eq!(all.len(), 1);
+    all[0].1.waiting
+}

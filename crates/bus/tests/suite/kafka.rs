@@ -1,0 +1,393 @@
+//! What only Kafka does: brokers that go away, dead-letter topics, records of strangers, rebalances.
+
+use std::{sync::Mutex, time::Duration};
+
+use rdkafka::{
+    ClientConfig, Message as _, Offset, TopicPartitionList,
+    consumer::{BaseConsumer, Consumer as _},
+    message::{Headers as _, OwnedHeaders},
+    mocking::MockCluster,
+    producer::{DefaultProducerContext, FutureProducer, FutureRecord, Producer as _},
+    types::{RDKafkaApiKey, RDKafkaRespErr},
+};
+use urr_bus::{Bus, Error, Failure, KafkaConfig, Message, admin};
+use urr_db::Tx;
+use urr_testkit::{free_port, until, within};
+
+use crate::{
+    cases::backlog,
+    rig::{Backend, LIMIT, Probe, Rig},
+};
+
+type Mock = MockCluster<'static, DefaultProducerContext>;
+
+/// A broker inside this process, with the topics that only a real one lets us make.
+async fn mocked() -> (Mock, Rig) {
+    let mock = MockCluster::new(1).unwrap();
+    let rig = Rig::with_brokers(mock.bootstrap_servers()).await;
+    for topic in [rig.topic.to_owned(), format!("{}.dlq", rig.topic)] {
+        mock.create_topic(&topic, 3, 1).unwrap();
+    }
+    (mock, rig)
+}
+
+fn bus(rig: &Rig, options: &[(&str, &str)]) -> Bus {
+    let mut config = KafkaConfig::new(rig.brokers.clone().unwrap());
+    config.options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    Bus::kafka(config, rig.limits.clone()).unwrap()
+}
+
+/// Learns of an outage in a second and not in ten.
+const IMPATIENT: [(&str, &str); 1] = [("message.timeout.ms", "1000")];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_broker_that_goes_away_holds_messages_back_and_comes_back_by_itself() {
+    within(LIMIT, async {
+        let (mock, rig) = mocked().await;
+        let probe = rig.group();
+        let tasks = rig.start_with(&bus(&rig, &IMPATIENT), &[&probe]);
+        rig.publish_one("a", "before").await;
+        probe.has_effects(1).await;
+
+        mock.broker_down(1).unwrap();
+        rig.publish_one("a", "meanwhile").await;
+        until(LIMIT, async || claimed(&rig).await == 1).await;
+        until(LIMIT, async || claimed(&rig).await == 0).await;
+        assert_eq!(backlog(&rig).await, 1, "it waits in the outbox");
+        assert!(admin::unpublished(&rig.source(), 0, 10).await.unwrap().is_empty(), "and is not given up on");
+
+        mock.broker_up(1).unwrap();
+        probe.has_effects(2).await;
+        until(LIMIT, async || backlog(&rig).await == 0).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        assert_eq!(probe.notes().await, ["before", "meanwhile"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_starts_without_a_broker_and_catches_up() {
+    within(LIMIT, async {
+        let (mock, rig) = mocked().await;
+        mock.broker_down(1).unwrap();
+        let probe = rig.group();
+        let bus = bus(&rig, &IMPATIENT);
+        let tasks = rig.start_with(&bus, &[&probe]);
+        rig.publish_many(1, 3).await;
+        assert_eq!(backlog(&rig).await, 3);
+        let Bus::Kafka(kafka) = &bus else { unreachable!("it was made for Kafka") };
+        assert!(kafka.health().check().await.unwrap_err().starts_with("Kafka does not answer"));
+
+        mock.broker_up(1).unwrap();
+        probe.has_effects(3).await;
+        until(LIMIT, async || kafka.health().check().await.is_ok()).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        assert_eq!(probe.notes().await, ["0", "1", "2"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_producer_that_can_go_no_further_is_replaced() {
+    within(LIMIT, async {
+        let (mock, rig) = mocked().await;
+        let probe = rig.group();
+        let tasks = rig.start_with(&bus(&rig, &IMPATIENT), &[&probe]);
+        rig.publish_one("a", "before").await;
+        probe.has_effects(1).await;
+        // To an idempotent producer this says that it and the broker no longer agree on what was written.
+        let lost_count = RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
+        mock.request_errors(RDKafkaApiKey::Produce, &[lost_count]);
+        rig.publish_one("a", "after").await;
+        probe.has_effects(2).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        assert_eq!(probe.notes().await, ["before", "after"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_that_the_broker_refuses_is_set_aside_and_can_be_published_again() {
+    let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
+    within(LIMIT, async {
+        let probe = rig.group();
+        let small = bus(&rig, &[("message.max.bytes", "1000")]);
+        let tasks = rig.start_with(&small, &[&probe]);
+        let large = "x".repeat(2_000);
+        rig.publish(&[rig.message("a", &large), rig.message("a", "small")]).await;
+        until(LIMIT, async || {
+            rig.clock.advance(Duration::from_secs(1));
+            !admin::unpublished(&rig.source(), 0, 10).await.unwrap().is_empty()
+        })
+        .await;
+        probe.has_effects(1).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        assert_eq!(probe.notes().await, ["small"]);
+
+        let dead = admin::unpublished(&rig.source(), 0, 10).await.unwrap();
+        assert!(dead[0].error.contains("too large"), "{}", dead[0].error);
+        let tasks = rig.start(&[&probe]);
+        assert!(admin::publish_again(&rig.source(), dead[0].seq, &rig.clock).await.unwrap());
+        assert!(!admin::publish_again(&rig.source(), dead[0].seq, &rig.clock).await.unwrap());
+        probe.has_effects(2).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        assert_eq!(probe.notes().await, ["small", large.as_str()]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_letters_go_to_their_topic_with_their_story() {
+    let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
+    within(LIMIT, async {
+        let probe = rig.group().that(|_, _| Err(Failure::Retry("not today".into())));
+        let tasks = rig.start(&[&probe]);
+        let message = rig.publish_one("a", "hopeless").await;
+        probe.has_dead_letters(1).await;
+        let letter = dead_letter(&rig, 1).await.remove(0);
+        tasks.shutdown(LIMIT).await.unwrap();
+        assert_eq!(letter.payload, message.payload.as_bytes());
+        assert_eq!(letter.key, b"a");
+        let id = message.id.to_string();
+        for (name, value) in [
+            ("messageId", id.as_str()),
+            ("type", "NOTED"),
+            ("cause", "the message could not be applied: not today"),
+            ("group", probe.group),
+            ("attempts", "4"),
+            ("originalTopic", rig.topic),
+            ("originalOffset", "0"),
+        ] {
+            assert_eq!(letter.header(name), Some(value), "{name}");
+        }
+        assert!(letter.header("originalPartition").is_some());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn records_of_strangers_are_applied_if_they_are_messages_and_set_aside_if_not() {
+    let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
+    within(LIMIT, async {
+        let probe = rig.group();
+        let tasks = rig.start(&[&probe]);
+        rig.publish_one("a", "ours").await;
+        probe.has_effects(1).await;
+        // Without headers; the payload says who it is.
+        let stranger = rig.message("a", "a stranger's");
+        let bad_header =
+            OwnedHeaders::new().insert(rdkafka::message::Header { key: "messageId", value: Some("7") });
+        produce(&rig, b"not JSON", None).await;
+        produce(&rig, b"\xff\xfe", None).await;
+        produce(&rig, br#"{"type":"NOTED"}"#, None).await;
+        produce(&rig, stranger.payload.as_bytes(), Some(bad_header)).await;
+        produce(&rig, stranger.payload.as_bytes(), None).await;
+        probe.has_effects(2).await;
+        let letters = dead_letter(&rig, 4).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        assert_eq!(probe.notes().await, ["ours", "a stranger's"]);
+        assert_eq!(letters[0].payload, b"not JSON");
+        assert_eq!(letters[1].payload, b"\xff\xfe");
+        let causes: Vec<&str> = letters.iter().map(|letter| letter.header("cause").unwrap()).collect();
+        for (cause, expected) in causes.iter().zip([
+            "the payload is not a message",
+            "the payload is not UTF-8",
+            "the record has no messageId",
+            r#""7" is not a message id"#,
+        ]) {
+            assert!(cause.starts_with(expected), "{cause}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_group_slower_than_the_poll_interval_keeps_its_partitions() {
+    let Some(mut rig) = Rig::new(Backend::KafkaSqlite).await else { return };
+    within(LIMIT, async {
+        // Two waits of 4 s are longer than the 6 s after which the broker takes a member that does not poll for dead.
+        rig.limits.retries = [Duration::from_secs(4); 3];
+        let slow = [("session.timeout.ms", "6000"), ("max.poll.interval.ms", "6000")];
+        let probe = rig.group().that(|message, tries| match () {
+            () if message.key == "slow" && tries < 4 => Err(Failure::Retry("not yet".into())),
+            () => Ok(()),
+        });
+        let tasks = rig.start_with(&bus(&rig, &slow), &[&probe]);
+        let message = rig.publish_one("slow", "slow").await;
+        probe.has_effects(1).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        // Together, and then one by one; a member thrown out would have begun anew.
+        assert_eq!(probe.calls(&message), 4);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_lane_pauses_its_partition_and_loses_nothing() {
+    let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
+    within(LIMIT, async {
+        const COUNT: usize = 400;
+        let (open, gate) = std::sync::mpsc::channel::<()>();
+        let gate = Mutex::new(Some(gate));
+        let probe = rig.group().that(move |_, _| {
+            // The first message waits until everything else has been published; then the gate is gone.
+            if let Some(gate) = gate.lock().unwrap().take() {
+                let _ = gate.recv_timeout(Duration::from_secs(8));
+            }
+            Ok(())
+        });
+        let tasks = rig.start(&[&probe]);
+        rig.publish_many(1, COUNT).await;
+        until(LIMIT, async || backlog(&rig).await == 0).await;
+        open.send(()).unwrap();
+        probe.has_effects(COUNT).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        let expected: Vec<String> = (0..COUNT).map(|n| n.to_string()).collect();
+        assert_eq!(probe.notes().await, expected);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn members_that_come_and_go_double_nothing() {
+    let Some(rig) = Rig::new(Backend::KafkaPostgres).await else { return };
+    within(LIMIT, async {
+        const KEYS: usize = 12;
+        let mut probe = rig.group();
+        let stays = rig.start(&[&probe]);
+        for _ in 0..3 {
+            probe = probe.elsewhere(&rig);
+            let passing = rig.start(&[&probe]);
+            let seen = probe.effects().await.len();
+            let messages: Vec<Message> =
+                (0..120).map(|n| rig.message(&format!("key-{}", n % KEYS), &n.to_string())).collect();
+            rig.publish(&messages).await;
+            probe.has_effects(seen + 60).await;
+            passing.shutdown(LIMIT).await.unwrap();
+        }
+        probe.has_effects(360).await;
+        stays.shutdown(LIMIT).await.unwrap();
+        assert_eq!(probe.effects().await.len(), 360);
+        assert!(probe.dead_letters().await.is_empty());
+        assert_in_order_per_key(&probe).await;
+    })
+    .await;
+}
+
+async fn assert_in_order_per_key(probe: &Probe) {
+    let effects = probe.effects().await;
+    let mut last: std::collections::BTreeMap<&str, (usize, i64)> = std::collections::BTreeMap::new();
+    for (key, note) in &effects {
+        let note: i64 = note.parse().unwrap();
+        let (round, before) = last.get(key.as_str()).copied().unwrap_or((0, -1));
+        // Each round counts from the beginning.
+        let round = if note > before { round } else { round + 1 };
+        assert!(round < 3, "{key} went back to {note} after {before}");
+        last.insert(key, (round, note));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn topics_are_made_with_three_partitions_and_a_place_for_dead_letters() {
+    let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
+    within(LIMIT, async {
+        let probe = rig.group();
+        let bus = rig.bus();
+        let tasks = rig.start_with(&bus, &[&probe]);
+        rig.publish_one("a", "first").await;
+        probe.has_effects(1).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        let producer: FutureProducer = client(&rig).create().unwrap();
+        for topic in [rig.topic.to_owned(), format!("{}.dlq", rig.topic)] {
+            let metadata = producer.client().fetch_metadata(Some(&topic), LIMIT).unwrap();
+            assert_eq!(metadata.topics()[0].partitions().len(), 3, "{topic}");
+        }
+        let Bus::Kafka(kafka) = &bus else { unreachable!("it was made for Kafka") };
+        assert_eq!(kafka.health().check().await, Ok(()));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn settings_that_make_no_sense_are_refused_without_their_values() {
+    let refused = |name: &str, value: &str| {
+        let mut config = KafkaConfig::new(format!("127.0.0.1:{}", free_port()));
+        config.options.insert(name.to_owned(), value.to_owned());
+        let Err(Error::Settings(text)) = Bus::kafka(config, crate::rig::quick()) else {
+            panic!("{name} was accepted");
+        };
+        text
+    };
+    assert!(refused("acks", "1").contains("acks"));
+    assert!(refused("enable.auto.commit", "true").contains("enable.auto.commit"));
+    let text = refused("linger.ms", "hunter2");
+    assert!(text.contains("linger.ms") && !text.contains("hunter2"), "{text}");
+    let text = refused("no.such.option", "hunter2");
+    assert!(text.contains("no.such.option") && !text.contains("hunter2"), "{text}");
+}
+
+urr_db::statements! {
+    /// Rows that a relay has taken and not yet dealt with.
+    CLAIMED = "select count(*) from outbox where due_at > $1 and published_at is null";
+}
+
+async fn claimed(rig: &Rig) -> i64 {
+    let now = rig.clock.now();
+    let count = async |tx: &mut Tx<'_>| tx.one(&CLAIMED, &[&now], |row| row.get(0)).await;
+    rig.shop().read("test.claimed", count).await.unwrap_or_else(|error: urr_db::Error| panic!("{error:?}"))
+}
+
+fn client(rig: &Rig) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", rig.brokers.as_deref().unwrap());
+    config
+}
+
+/// Produces a record as somebody else would, all to one partition.
+async fn produce(rig: &Rig, payload: &[u8], headers: Option<OwnedHeaders>) {
+    let producer: FutureProducer = client(rig).create().unwrap();
+    let record = FutureRecord { headers, ..FutureRecord::to(rig.topic) };
+    let record = record.key("a").payload(payload).partition(0);
+    producer.send(record, LIMIT).await.unwrap();
+}
+
+struct Letter {
+    key: Vec<u8>,
+    payload: Vec<u8>,
+    headers: Vec<(String, String)>,
+}
+
+impl Letter {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// Reads `count` records of the dead-letter topic.
+async fn dead_letter(rig: &Rig, count: usize) -> Vec<Letter> {
+    let (config, topic) = (client(rig).set("group.id", "test-reader").clone(), format!("{}.dlq", rig.topic));
+    let reading = tokio::task::spawn_blocking(move || {
+        let reader: BaseConsumer = config.create().unwrap();
+        let mut partitions = TopicPartitionList::new();
+        for partition in 0..3 {
+            partitions.add_partition_offset(&topic, partition, Offset::Beginning).unwrap();
+        }
+        reader.assign(&partitions).unwrap();
+        let mut letters = Vec::new();
+        while letters.len() < count {
+            let record = reader.poll(LIMIT).expect("a dead letter comes in time").unwrap();
+            let headers = record.headers().map_or_else(Vec::new, |headers| {
+                let text =
+                    |value: Option<&[u8]>| String::from_utf8(value.unwrap_or_default().to_vec()).unwrap();
+                headers.iter().map(|header| (header.key.to_owned(), text(header.value))).collect()
+            });
+            letters.push(Letter {
+                key: record.key().unwrap_or_default().to_vec(),
+                payload: record.payload().unwrap_or_default().to_vec(),
+                headers,
+            });
+        }
+        letters
+    });
+    reading.await.unwrap()
+}
