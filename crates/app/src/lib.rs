@@ -6,6 +6,7 @@
 mod cli;
 mod config;
 mod doctor;
+mod door;
 mod failure;
 mod lifecycle;
 mod migrate;

@@ -1,16 +1,17 @@
 //! `urr serve`: from configuration to a process that answers, and back to nothing.
 
-use std::{net::SocketAddr, os::unix::fs::DirBuilderExt as _, time::Duration};
+use std::{net::SocketAddr, os::unix::fs::DirBuilderExt as _, sync::Arc, time::Duration};
 
-use urr_db::EngineKind;
 use urr_http::Server;
 use urr_kernel::{Clock, Ids, UserId};
 use urr_telemetry::{Guard, Health, Logging, Metrics, Otlp};
 
 use crate::{
     config::{self, Choice as _, Config, LogFormat, Profile, Storage, Values},
+    door::Door,
     failure::Failure,
     lifecycle::{Signals, Work},
+    roles::Role,
     say::say,
     stores::Databases,
     wire::{self, Domains, Ground},
@@ -86,38 +87,44 @@ impl Running {
         };
         let databases = Databases::open(&config)?;
         let config = with_secrets(values, config, &ground.ids)?;
-        let public = bind(config.listen, "listen").await?;
-        let internal = match config.internal_listen {
-            Some(address) => Some(bind(address, "internal.listen").await?),
-            None => None,
-        };
-        prepare(&databases, &ground.clock).await?;
-
+        let (server, public) = bind(config.listen, "listen").await?;
         let domains = Domains::build(&config, &databases, &ground.clock, &ground.ids)?;
-        let seeded = seed(&config, &domains).await?;
         wire::register_health(&domains, &databases, &ground.health);
-
         let work = Work::default();
-        wire::start_background(&config, &domains, &databases, &ground, &work.background)?;
-        let mut running = Self {
-            public: public.1,
-            internal: internal.as_ref().map(|(_, address)| *address),
-            work,
-            seeded,
-            databases,
-            ground,
-            config,
-        };
-        running.listen("http.public", public.0, wire::public(&running.config, &domains, &running.ground));
-        if let (Some((server, _)), Some(router)) =
-            (internal, wire::internal(&running.config, &domains, &running.ground))
+        let mut running = Self { public, internal: None, work, seeded: false, databases, ground, config };
+
+        running.open_door(server, &domains).await?;
+        let Self { config, databases, ground, work, .. } = &running;
+        wire::start_background(config, &domains, databases, ground, &work.background)?;
+        if let (Some(address), Some(router)) =
+            (config.internal_listen, wire::internal(config, &domains, ground))
         {
+            let (server, internal) = bind(address, "internal.listen").await?;
             running.listen("http.internal", server, router);
+            running.internal = Some(internal);
         }
         Ok(running)
     }
 
-    fn listen(&mut self, name: &'static str, server: Server, router: axum::Router) {
+    /// Serves the public side. Files are at hand, so they are put in order and filled first; a server may be on its way, so health
+    /// answers while we wait for it.
+    async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
+        let api = wire::api(&self.config, domains, &self.ground);
+        if let Storage::Sqlite { .. } = self.config.storage {
+            migrate(&self.databases).await?;
+            self.seeded = seed(&self.config, domains).await?;
+            self.listen("http.public", server, wire::public(&self.config, api, &self.ground));
+            return Ok(());
+        }
+        let door = Door::default();
+        self.ground.health.register("schema", Arc::new(door.clone()));
+        self.listen("http.public", server, wire::public(&self.config, door.router(), &self.ground));
+        wait_for_server(&self.databases, &self.ground.clock).await?;
+        door.open(api);
+        Ok(())
+    }
+
+    fn listen(&self, name: &'static str, server: Server, router: axum::Router) {
         let (limits, token) = (wire::limits(&self.config), self.work.servers.token());
         self.work.servers.spawn_essential(name, async move {
             if let Err(error) = server.serve(router, limits, token).await {
@@ -198,22 +205,25 @@ async fn bind(address: SocketAddr, setting: &str) -> Result<(Server, SocketAddr)
     Ok((server, bound))
 }
 
-/// Makes sure that every database has this version's tables. Files are migrated; a server is only looked at, because whoever
-/// serves should not be able to change its tables.
-async fn prepare(databases: &Databases, clock: &Clock) -> Result<(), Failure> {
+/// Brings files to this version's tables.
+async fn migrate(databases: &Databases) -> Result<(), Failure> {
+    for (role, db) in databases.iter() {
+        for migration in db.migrate().await.map_err(|error| failed(role, &error))? {
+            tracing::info!(database = role.name(), migration, "migrated");
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the server is there, and makes sure that it has this version's tables. It is only looked at: whoever serves
+/// should not be able to change tables.
+async fn wait_for_server(databases: &Databases, clock: &Clock) -> Result<(), Failure> {
     let started = clock.ticks();
     for (role, db) in databases.iter() {
-        let failed = |error| Failure::because(format!("the {} database", role.name()), &error);
-        if db.engine() == EngineKind::Sqlite {
-            for migration in db.migrate().await.map_err(failed)? {
-                tracing::info!(database = role.name(), migration, "migrated");
-            }
-            continue;
-        }
         while let Err(error) = db.check_migrated().await {
             let waited = clock.ticks().saturating_sub(started);
             if !error.is_unavailable() || waited >= WAIT_FOR_SERVER {
-                return Err(failed(error));
+                return Err(failed(role, &error));
             }
             tracing::warn!(
                 database = role.name(),
@@ -226,10 +236,14 @@ async fn prepare(databases: &Databases, clock: &Clock) -> Result<(), Failure> {
     Ok(())
 }
 
+fn failed(role: Role, error: &urr_db::Error) -> Failure {
+    Failure::because(format!("the {} database", role.name()), error)
+}
+
 /// Fills an empty catalog with demo data, where that is wanted. True if it did.
 async fn seed(config: &Config, domains: &Domains) -> Result<bool, Failure> {
     match &domains.catalog {
-        Some(catalog) if config.demo && matches!(config.storage, Storage::Sqlite { .. }) => {
+        Some(catalog) if config.demo => {
             urr_catalog::demo::seed(catalog).await.map_err(|error| Failure::because("demo data", &error))
         }
         _ => Ok(false),

@@ -1,8 +1,8 @@
 //! Opens what the configuration names: databases, Redis, the bus. Nothing here connects yet, except to files.
 
-use std::{collections::BTreeMap, fs};
+use std::fs;
 
-use urr_bus::{Bus, KafkaConfig, Limits};
+use urr_bus::{Bus, Limits};
 use urr_db::{DataDir, Db, Domain, PostgresConfig, SqliteOptions};
 use urr_kernel::Clock;
 use urr_kv::{Kv, KvConfig};
@@ -119,11 +119,13 @@ pub(crate) fn redis(config: &Config, clock: &Clock) -> Result<Option<Kv>, Failur
 pub(crate) fn bus(config: &Config) -> Result<Bus, Failure> {
     match &config.bus {
         config::Bus::InProcess => Ok(Bus::in_process(Limits::default())),
+        #[cfg(not(feature = "kafka"))]
+        config::Bus::Kafka { .. } => Err(Failure::new("this binary was built without the feature `kafka`")),
+        #[cfg(feature = "kafka")]
         config::Bus::Kafka { brokers, replication, options } => {
-            let options: BTreeMap<_, _> =
-                options.iter().map(|option| (option.name.clone(), option.value.clone())).collect();
+            let options = options.iter().map(|option| (option.name.clone(), option.value.clone())).collect();
             let replication = i32::try_from(*replication).expect("replication is at most 15");
-            let kafka = KafkaConfig { brokers: brokers.join(","), replication, options };
+            let kafka = urr_bus::KafkaConfig { brokers: brokers.join(","), replication, options };
             Bus::kafka(kafka, Limits::default()).map_err(|error| Failure::new(error.to_string()))
         }
     }

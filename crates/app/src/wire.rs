@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::Router;
-use urr_bus::{Bus, Consumer, Source};
+use urr_bus::{Consumer, Source};
 use urr_contracts::{catalog, catalog::Catalog, tickets};
 use urr_db::{Db, EngineKind};
 use urr_gateway::GatewayParts;
@@ -130,14 +130,18 @@ pub(crate) struct Ground {
     pub metrics: Metrics,
 }
 
-/// The public router: the edge around the gateway around the domains.
-pub(crate) fn public(config: &Config, domains: &Domains, ground: &Ground) -> Router {
-    let ops = urr_http::ops_routes(ground.health.clone(), ground.metrics.clone());
-    let api = if config.roles.has(Role::Gateway) {
+/// What browsers may ask: the gateway around the domains. Without the gateway there is nothing for them.
+pub(crate) fn api(config: &Config, domains: &Domains, ground: &Ground) -> Router {
+    if config.roles.has(Role::Gateway) {
         gateway(config, domains.public_routes(), ground)
     } else {
         Router::new()
-    };
+    }
+}
+
+/// The public router: the edge around the API, and what operators ask.
+pub(crate) fn public(config: &Config, api: Router, ground: &Ground) -> Router {
+    let ops = urr_http::ops_routes(ground.health.clone(), ground.metrics.clone());
     urr_http::edge(api.merge(ops), edge_parts(config, ground))
 }
 
@@ -206,8 +210,8 @@ pub(crate) fn start_background(
     if let Some(kv) = &domains.kv {
         watched.push(Watched::new("redis", "claims go to the database alone", Arc::new(kv.clone())));
     }
-    if let Bus::Kafka(kafka) = &bus {
-        watched.push(Watched::new("kafka", "events wait in the outbox", kafka.health()));
+    if let Some(check) = bus.health() {
+        watched.push(Watched::new("kafka", "events wait in the outbox", check));
     }
     urr_jobs::run(tasks, Arc::new(Watch(watched)), None, ground.clock.clone());
     Ok(())

@@ -6,3 +6,5 @@ mod commands;
 mod process;
 #[cfg(test)]
 mod serving;
+#[cfg(test)]
+mod stores;

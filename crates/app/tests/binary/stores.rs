@@ -1,0 +1,77 @@
+//! Commands on real PostgreSQL, Redis, Redis Cluster and Kafka. Skipped loudly where there is none.
+
+use urr_testkit::{fresh_database, services};
+
+use crate::process::{Place, Said};
+
+/// The report's line about something.
+fn line<'s>(said: &'s Said, what: &str) -> &'s str {
+    said.out
+        .lines()
+        .find(|line| line.contains(what))
+        .unwrap_or_else(|| panic!("no line about {what}: {said:#?}"))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_wants_postgres_migrated_and_its_domains_apart() {
+    let Some(database) = fresh_database(&[]).await else { return };
+    let place = Place::new();
+    let url = format!("storage.url={}", database.url);
+    let set = ["--set", "storage.kind=postgres", "--set", &url];
+
+    let before = place.run(&[&["doctor"][..], &set].concat());
+    assert_eq!(before.code, Some(1), "{before:#?}");
+    assert!(line(&before, "tickets database").starts_with("FAIL"), "{before:#?}");
+
+    let refused = place.run(&[&["serve", "--listen", "127.0.0.1:0"][..], &set].concat()).failed();
+    assert!(refused.contains("urr migrate"), "{refused}");
+
+    let migrated = place.run(&[&["migrate"][..], &set].concat()).ok();
+    assert!(migrated.contains("role urr_tickets owns schema tickets"), "{migrated}");
+    let again = place.run(&[&["migrate"][..], &set].concat()).ok();
+    assert!(again.contains("tickets: nothing to do"), "{again}");
+
+    let after = place.run(&[&["doctor"][..], &set].concat());
+    assert_eq!(after.code, Some(0), "{after:#?}");
+    assert!(
+        line(&after, "tickets database").contains("urr_tickets reaches its own tables only"),
+        "{after:#?}"
+    );
+
+    let status = place.run(&[&["outbox", "status"][..], &set].concat()).ok();
+    assert!(status.contains("tickets: 0 waiting"), "{status}");
+
+    let serving = place.serve(&set);
+    assert_eq!(serving.get("/health/ready").status, 200);
+    let second = place.serve(&set);
+    assert_eq!(second.get("/health/ready").status, 200, "a server may have several processes");
+    second.stop();
+    serving.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_knows_a_redis_node_and_a_cluster() {
+    let place = Place::new();
+    place.run(&["migrate"]).ok();
+    for (address, cluster) in [(services::redis(), "false"), (services::redis_cluster(), "true")] {
+        let Some(address) = address else { continue };
+        let (urls, cluster) = (format!("redis.urls={address}"), format!("redis.cluster={cluster}"));
+        let said = place.run(&["doctor", "--set", &urls, "--set", &cluster]);
+        assert!(line(&said, "Redis").starts_with("ok"), "{said:#?}");
+        assert_eq!(said.code, Some(0), "{said:#?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_knows_kafka_and_a_process_on_it_starts_and_stops() {
+    let Some(brokers) = services::kafka() else { return };
+    let place = Place::new();
+    place.run(&["migrate"]).ok();
+    let brokers = format!("bus.brokers={brokers}");
+    let set = ["--set", "bus.kind=kafka", "--set", &brokers, "--set", "bus.replication=1"];
+    let said = place.run(&[&["doctor"][..], &set].concat());
+    assert!(line(&said, "Kafka").starts_with("ok"), "{said:#?}");
+    let serving = place.serve(&set);
+    assert_eq!(serving.get("/health/ready").status, 200);
+    serving.stop();
+}
