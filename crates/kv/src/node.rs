@@ -1,0 +1,209 @@
+//! One Redis process: a connection that many calls share, and a breaker.
+
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use redis::{
+    Cmd, ErrorKind, RedisError, ServerErrorKind, Value,
+    aio::{ConnectionManager, ConnectionManagerConfig},
+};
+use tokio::{sync::Semaphore, time::timeout};
+use urr_kernel::{Breaker, BreakerLimits, Clock};
+
+use crate::{Error, Reply, config::Endpoint};
+
+/// Calls that may wait for one node. At 150,000 calls a second, the most one Redis core answered, and 50 ms, half the
+/// deadline, 7,500 are under way; the next power of two. At about 1 kB each they take 8 MB.
+const MAX_IN_FLIGHT: usize = 8_192;
+
+/// Commands written ahead of the socket; callers beyond them wait their turn inside their deadline.
+const WRITE_AHEAD: usize = 1_024;
+
+/// Opening a connection: three round trips with TLS and a password, across a continent, and a lost packet.
+const CONNECT_TIME: Duration = Duration::from_secs(1);
+
+/// Twenty calls are a fraction of a second of a sale. A second later three trials find out whether the node is back; more
+/// often would only add to what it cannot do.
+pub(crate) const fn breaker_limits(deadline: Duration) -> BreakerLimits {
+    BreakerLimits {
+        window: 20,
+        failures_percent: 50,
+        open_for: Duration::from_secs(1),
+        trials: 3,
+        slow_call: deadline,
+    }
+}
+
+/// Where a node is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Address {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Why a node has no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The slot lives on another node now.
+    Moved(Address),
+    /// The slot is on its way to another node, and these keys are there already.
+    Ask(Address),
+    /// The slot is on its way to another node, and the keys are on both.
+    TryAgain,
+    /// The node has not seen this script since it started.
+    NoScript,
+    /// Nothing that asking again at once could mend.
+    Error(Error),
+}
+
+/// One Redis process.
+pub(crate) struct Node {
+    address: Address,
+    endpoint: Arc<Endpoint>,
+    clock: Clock,
+    in_flight: Semaphore,
+    state: Mutex<State>,
+}
+
+struct State {
+    breaker: Breaker,
+    link: ConnectionManager,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Node").field(&self.address).finish()
+    }
+}
+
+impl Node {
+    /// A node nobody has called yet. It is connected to by the first call.
+    pub(crate) fn new(
+        address: Address,
+        endpoint: Arc<Endpoint>,
+        limits: BreakerLimits,
+        clock: Clock,
+    ) -> Result<Self, Error> {
+        let link = link(&endpoint, &address)?;
+        let state = Mutex::new(State { breaker: Breaker::new(limits), link });
+        Ok(Self { address, endpoint, clock, in_flight: Semaphore::new(MAX_IN_FLIGHT), state })
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Sends a command and waits for its answer, for at most `limit`. `asking` is for a slot that is on its way here.
+    pub(crate) async fn call(&self, command: &Cmd, asking: bool, limit: Duration) -> Result<Reply, Fault> {
+        let _place = self.in_flight.try_acquire().map_err(|_| Fault::Error(Error::Full))?;
+        let started = self.clock.ticks();
+        let mut link = {
+            let mut state = self.state();
+            state.breaker.permit(started).map_err(|refused| Fault::Error(refused.into()))?;
+            state.link.clone()
+        };
+        let answer = timeout(limit, send(&mut link, command, asking)).await;
+        let stuck = matches!(&answer, Ok(Err(error)) if stays_broken(error));
+        let answer = match answer {
+            Ok(Ok(value)) => Ok(Reply::from(value)),
+            Ok(Err(error)) => Err(self.fault(&error)),
+            Err(_) => Err(Fault::Error(Error::Timeout(limit))),
+        };
+        let served = !matches!(&answer, Err(Fault::Error(error)) if error.is_unavailable());
+        self.report(started, served, stuck);
+        answer
+    }
+
+    fn report(&self, started: Duration, served: bool, stuck: bool) {
+        let now = self.clock.ticks();
+        let mut state = self.state();
+        let was_open = state.breaker.is_open(now);
+        state.breaker.report(now, now.saturating_sub(started), served);
+        let opened = !was_open && state.breaker.is_open(now);
+        if opened {
+            metrics::counter!("urr_kv_breaker_opened_total", "node" => self.address.to_string()).increment(1);
+            tracing::warn!(node = %self.address, "redis keeps failing; it is left alone for a second");
+        }
+        if opened || stuck {
+            // A connection can be lost without either end being told. Trials start on a new one.
+            match link(&self.endpoint, &self.address) {
+                Ok(fresh) => state.link = fresh,
+                Err(error) => tracing::error!(node = %self.address, %error, "cannot connect anew"),
+            }
+        }
+    }
+
+    fn fault(&self, error: &RedisError) -> Fault {
+        let elsewhere = || {
+            let (address, _slot) = error.redirect_node()?;
+            let (host, port) = address.rsplit_once(':')?;
+            // A node that does not know how it is reached gives no host; then it is the host we asked.
+            let host = if host.is_empty() { &self.address.host } else { host };
+            Some(Address { host: host.to_owned(), port: port.parse().ok()? })
+        };
+        let down = || Fault::Error(Error::Down(format!("{}: {error}", self.address)));
+        match error.kind() {
+            ErrorKind::Server(ServerErrorKind::Moved) => elsewhere().map_or_else(down, Fault::Moved),
+            ErrorKind::Server(ServerErrorKind::Ask) => elsewhere().map_or_else(down, Fault::Ask),
+            ErrorKind::Server(ServerErrorKind::TryAgain) => Fault::TryAgain,
+            ErrorKind::Server(ServerErrorKind::NoScript) => Fault::NoScript,
+            ErrorKind::Server(
+                ServerErrorKind::BusyLoading
+                | ServerErrorKind::ClusterDown
+                | ServerErrorKind::MasterDown
+                | ServerErrorKind::ReadOnly,
+            ) => down(),
+            // Somebody's script runs for ever, or the password was changed.
+            ErrorKind::Extension if matches!(error.code(), Some("BUSY" | "NOAUTH" | "WRONGPASS")) => down(),
+            ErrorKind::Server(_) | ErrorKind::Extension => Fault::Error(Error::Reply(error.to_string())),
+            _ => down(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A connection that is made when it is first used and made again when it is lost.
+fn link(endpoint: &Endpoint, address: &Address) -> Result<ConnectionManager, Error> {
+    let client = endpoint.client(address).map_err(|error| Error::Down(error.to_string()))?;
+    let config = ConnectionManagerConfig::new()
+        // Each failed call starts the next attempt; how often is for the breaker to decide.
+        .set_number_of_retries(0)
+        .set_connection_timeout(Some(CONNECT_TIME))
+        // The deadline of the call is the only one.
+        .set_response_timeout(None)
+        .set_pipeline_buffer_size(WRITE_AHEAD);
+    ConnectionManager::new_lazy_with_config(client, config).map_err(|error| Error::Down(error.to_string()))
+}
+
+async fn send(link: &mut ConnectionManager, command: &Cmd, asking: bool) -> Result<Value, RedisError> {
+    if !asking {
+        return link.send_packed_command(command).await?.extract_error();
+    }
+    // ASKING is for the very next command of the connection, so both travel as one.
+    let mut both = redis::pipe();
+    both.cmd("ASKING").add_command(command.clone());
+    let answers = link.send_packed_commands(&both, 0, 2).await?;
+    answers.into_iter().next_back().unwrap_or(Value::Nil).extract_error()
+}
+
+/// The connection mends itself after errors of the network and works on after answers; a refused password stays refused
+/// for it.
+fn stays_broken(error: &RedisError) -> bool {
+    match error.kind() {
+        ErrorKind::Io | ErrorKind::Server(_) => false,
+        ErrorKind::Extension => matches!(error.code(), Some("NOAUTH" | "WRONGPASS")),
+        _ => true,
+    }
+}
