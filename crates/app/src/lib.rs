@@ -51,8 +51,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Version => say!("urr {}", env!("CARGO_PKG_VERSION")),
         Command::Config(ConfigCommand::Docs) => say!("{}", config::markdown().trim_end()),
         Command::CheckConfig => {
-            let (values, _) = load(&flags)?;
+            let (values, config) = load(&flags)?;
             say!("{}", config::effective(&values).trim_end());
+            block_on(stores::check(&config))??;
         }
         Command::Serve => {
             let (values, config) = load(&flags)?;

@@ -45,7 +45,8 @@ pub(crate) async fn serve(values: Values, config: Config) -> Result<(), Failure>
     }
 }
 
-fn start_logging(config: &Config) -> Result<Guard, Failure> {
+/// Logs and traces, from here to the end of the process.
+pub(crate) fn start_logging(config: &Config) -> Result<Guard, Failure> {
     let logging = Logging {
         format: match config.log.format {
             LogFormat::Pretty => urr_telemetry::LogFormat::Pretty,
@@ -219,17 +220,20 @@ async fn migrate(databases: &Databases) -> Result<(), Failure> {
 /// should not be able to change tables.
 async fn wait_for_server(databases: &Databases, clock: &Clock) -> Result<(), Failure> {
     let started = clock.ticks();
+    let mut told = false;
     for (role, db) in databases.iter() {
         while let Err(error) = db.check_migrated().await {
-            let waited = clock.ticks().saturating_sub(started);
-            if !error.is_unavailable() || waited >= WAIT_FOR_SERVER {
+            if !error.is_unavailable() {
                 return Err(failed(role, &error));
             }
-            tracing::warn!(
-                database = role.name(),
-                cause = urr_telemetry::chain(&error),
-                "waiting for the server"
-            );
+            if clock.ticks().saturating_sub(started) >= WAIT_FOR_SERVER {
+                let what = format!("the {} database after {} s", role.name(), WAIT_FOR_SERVER.as_secs());
+                return Err(Failure::because(what, &error));
+            }
+            if !std::mem::replace(&mut told, true) {
+                let cause = urr_telemetry::chain(&error);
+                tracing::warn!(database = role.name(), cause, "waiting for the server");
+            }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
     }

@@ -10,8 +10,28 @@ use urr_kv::{Kv, KvConfig};
 use crate::{
     config::{self, Config, Storage},
     failure::Failure,
+    remote::RemoteRole,
     roles::Role,
+    serve,
 };
+
+/// Finds what the settings alone cannot show, without waiting for any store: addresses that the drivers refuse, certificates that
+/// cannot be read, a filter that is none.
+#[expect(clippy::unused_async, reason = "the clients of Redis and Kafka want a runtime around them")]
+pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
+    let clock = Clock::system();
+    let postgres = postgres(config).map(|postgres| postgres.check());
+    let postgres = postgres.transpose().map_err(|error| Failure::because("storage", &error));
+    let found = [
+        postgres.err(),
+        redis(config, &clock).err(),
+        bus(config).err(),
+        RemoteRole::all(config, &clock).err(),
+        serve::start_logging(config).err(),
+    ];
+    let lines: Vec<String> = found.into_iter().flatten().flat_map(|Failure(lines)| lines).collect();
+    if lines.is_empty() { Ok(()) } else { Err(Failure(lines)) }
+}
 
 /// The tables of a role, if it has any.
 pub(crate) fn domain_of(role: Role) -> Option<&'static Domain> {
@@ -112,7 +132,7 @@ pub(crate) fn redis(config: &Config, clock: &Clock) -> Result<Option<Kv>, Failur
         ca_pem,
     };
     let kv = Kv::connect(&config, clock.clone());
-    kv.map(Some).map_err(|error| Failure::new(error.to_string()))
+    kv.map(Some).map_err(|error| Failure::because("redis", &error))
 }
 
 /// The configured bus.
@@ -126,7 +146,7 @@ pub(crate) fn bus(config: &Config) -> Result<Bus, Failure> {
             let options = options.iter().map(|option| (option.name.clone(), option.value.clone())).collect();
             let replication = i32::try_from(*replication).expect("replication is at most 15");
             let kafka = urr_bus::KafkaConfig { brokers: brokers.join(","), replication, options };
-            Bus::kafka(kafka, Limits::default()).map_err(|error| Failure::new(error.to_string()))
+            Bus::kafka(kafka, Limits::default()).map_err(|error| Failure::because("bus", &error))
         }
     }
 }

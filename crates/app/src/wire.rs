@@ -213,7 +213,9 @@ pub(crate) fn start_background(
     if let Some(check) = bus.health() {
         watched.push(Watched::new("kafka", "events wait in the outbox", check));
     }
-    urr_jobs::run(tasks, Arc::new(Watch(watched)), None, ground.clock.clone());
+    if !watched.is_empty() {
+        urr_jobs::run(tasks, Arc::new(Watch(watched)), None, ground.clock.clone());
+    }
     Ok(())
 }
 

@@ -41,6 +41,28 @@ fn check_config_names_every_problem_in_a_line_of_its_own() {
 }
 
 #[test]
+fn check_config_asks_the_drivers_too() {
+    let place = Place::new();
+    let said = place.run(&[
+        "check-config",
+        "--set",
+        "redis.urls=redis://10.255.255.1:6379",
+        "--set",
+        "log.filter=urr=louder",
+        "--set",
+        "storage.kind=postgres",
+        "--set",
+        "storage.url=postgres://urr:hunter2@127.0.0.1/urr?sslmode=maybe",
+    ]);
+    assert_eq!(said.err.lines().count(), 3, "{said:#?}");
+    for what in ["redis.allow_insecure", "log filter", "PostgreSQL URL"] {
+        assert!(said.err.contains(what), "{what}: {said:#?}");
+    }
+    assert!(!said.err.contains("hunter2") && !said.out.contains("hunter2"), "{said:#?}");
+    said.failed();
+}
+
+#[test]
 fn production_refuses_to_serve_without_secrets_and_touches_nothing() {
     let place = Place::new();
     let set = ["--set", "profile=production", "--set", "internal.listen=127.0.0.1:0"];
