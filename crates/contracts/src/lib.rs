@@ -12,8 +12,11 @@
 //! * **Reservation**: one buyer's claim on one to four seats.
 //! * **Fence**: a number per seat that grows with every claim. Whoever releases or sells a seat names the fence they
 //!   mean; a stale one changes nothing.
+//! * **Account**: one person's place with us, named by an e-mail address. Its owner is a *user* to everybody else.
+//! * **Session**: one sign-in on one device, with its family of refresh tokens. Revoking it makes its access tokens worthless.
 //! * **Message**: one fact on the bus. (`eventId` in a message is the concert; the message's own id is `messageId`.)
 
+pub mod auth;
 pub mod catalog;
 pub mod messages;
 pub mod tickets;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
-use urr_contracts::{catalog, tickets};
+use urr_contracts::{auth, catalog, tickets};
 use urr_kernel::{SeatId, Timestamp};
 use urr_rpc::{ServiceError, problem, restore};
 use uuid::Uuid;
@@ -80,8 +80,76 @@ fn catalog_errors() -> Vec<catalog::Error> {
     all
 }
 
+fn auth_errors() -> Vec<auth::Error> {
+    use auth::Error::*;
+    let all = vec![
+        Invalid { field: "email".to_owned(), reason: "Please enter an e-mail address".to_owned() },
+        TermsRequired { missing: vec![auth::TermsKind::Privacy], version: "1.0".to_owned() },
+        RegistrationFailed,
+        InvalidCredentials,
+        WrongPassword,
+        TooManyAttempts { wait_secs: 8 },
+        Busy,
+        RefreshRequired,
+        RefreshInvalid,
+        RefreshReused,
+        TokenInvalid,
+        LinkInvalid,
+        SessionNotFound,
+        UserNotFound,
+        LastAdmin,
+        Required,
+        AdminRequired,
+        Unavailable,
+        Internal,
+    ];
+    for error in &all {
+        match error {
+            Invalid { .. }
+            | TermsRequired { .. }
+            | RegistrationFailed
+            | InvalidCredentials
+            | WrongPassword
+            | TooManyAttempts { .. }
+            | Busy
+            | RefreshRequired
+            | RefreshInvalid
+            | RefreshReused
+            | TokenInvalid
+            | LinkInvalid
+            | SessionNotFound
+            | UserNotFound
+            | LastAdmin
+            | Required
+            | AdminRequired
+            | Unavailable
+            | Internal => {}
+        }
+    }
+    all
+}
+
+#[test]
+fn a_wait_is_told_in_the_header_and_in_the_body() {
+    let told = problem(&auth::Error::TooManyAttempts { wait_secs: 8 });
+    assert_eq!(told.retry_after, Some(std::time::Duration::from_secs(8)));
+    assert_eq!(told.fields["wait_secs"], 8);
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let login = auth::Login {
+        email: "a@example.com".to_owned(),
+        password: auth::Sensitive::new("hunter22"),
+        origin: auth::Origin::default(),
+    };
+    assert!(!format!("{login:?}").contains("hunter22"));
+    assert!(serde_json::to_string(&login).unwrap().contains("hunter22"), "it crosses the wire all the same");
+}
+
 #[test]
 fn every_error_crosses_the_wire_whole() {
     tickets_errors().into_iter().for_each(crosses_whole);
     catalog_errors().into_iter().for_each(crosses_whole);
+    auth_errors().into_iter().for_each(crosses_whole);
 }

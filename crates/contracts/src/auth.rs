@@ -1,0 +1,101 @@
+//! Accounts, sessions and who may do what.
+
+mod accounts;
+mod error;
+mod sessions;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use urr_rpc::service;
+
+pub use self::{accounts::*, error::Error, sessions::*};
+
+/// Accounts one batch may ask for. At 300 bytes each the answer stays below 64 kB.
+pub const MAX_USERS_PER_BATCH: usize = 200;
+
+/// Sign-ins one page of the history may list.
+pub const MAX_HISTORY_PER_PAGE: u32 = 100;
+
+/// Revocations one answer may list. At 150 bytes each it stays below 1 MB.
+pub const MAX_REVOCATIONS_PER_PAGE: usize = 5_000;
+
+service! {
+    /// Accounts, sessions and who may do what.
+    pub trait Auth as "auth" -> Error {
+        /// Makes an account and signs its owner in.
+        async fn register(Register) -> SignedIn;
+        /// Signs in with address and password.
+        async fn login(Login) -> LoginOutcome;
+        /// Exchanges a refresh token for a new pair. The old one is worth nothing afterwards.
+        async fn refresh(Refresh) -> SignedIn;
+        /// Ends a session, or all of the user's. Asking twice is as good as asking once.
+        @idempotent async fn logout(Logout) -> Done;
+        /// The calling user's account.
+        @idempotent async fn me(Me) -> Account;
+        /// Changes what the calling user may change about their own account.
+        @idempotent async fn change_profile(ChangeProfile) -> Account;
+        /// Sets a new password, ends every session and opens a new one for the caller.
+        async fn change_password(ChangePassword) -> SignedIn;
+        /// Mails a link with which a new password can be set. The answer is the same for unknown addresses.
+        async fn forgot_password(ForgotPassword) -> Done;
+        /// Sets a new password with a mailed link and ends every session.
+        async fn reset_password(ResetPassword) -> Done;
+        /// Mails the calling user a link that proves their address.
+        async fn request_email_verification(RequestEmailVerification) -> Done;
+        /// Proves an address with a mailed link.
+        async fn verify_email(VerifyEmail) -> Done;
+        /// Closes the calling user's account. Personal data is erased after a while.
+        async fn delete_account(DeleteAccount) -> Done;
+        /// The calling user's sessions, the last used first.
+        @idempotent async fn sessions(ListSessions) -> Sessions;
+        /// Ends one of the calling user's sessions.
+        async fn end_session(EndSession) -> Done;
+        /// The calling user's sign-ins, newest first.
+        @idempotent async fn login_history(ListLogins) -> Logins;
+        /// Names of accounts. For admins and for other roles.
+        @idempotent async fn users(UsersOf) -> Users;
+        /// Gives an account another role and ends its sessions. For admins.
+        @idempotent async fn set_role(SetRole) -> Account;
+        /// Sessions that ended lately: whoever checks access tokens must refuse theirs. For other roles.
+        @idempotent async fn revocations(RevocationsSince) -> Revocations;
+        /// Makes sure that there is an admin. For the platform itself.
+        async fn ensure_admin(EnsureAdmin) -> Admin;
+    }
+}
+
+/// A text that must not be seen in logs: a password or a token. `Debug` shows nothing of it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Sensitive(String);
+
+impl Sensitive {
+    /// Wraps a secret text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself. Whoever calls this says in the code that they mean to use the secret.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Sensitive {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sensitive(…)")
+    }
+}
+
+/// Where a request comes from, for the sign-in history and for slowing down guessers.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Origin {
+    /// The client's IP address, from a trusted hop. Empty when nobody knows.
+    pub address: String,
+    /// The `User-Agent` the client gave itself.
+    pub agent: String,
+}
+
+/// Done, and there is nothing to tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Done {}

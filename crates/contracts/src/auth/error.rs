@@ -1,0 +1,122 @@
+//! Why auth refuses.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use urr_rpc::{Kind, ServiceError};
+
+use super::TermsKind;
+
+/// Why auth refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum Error {
+    /// A field of the request makes no sense.
+    #[error("{reason}")]
+    Invalid {
+        /// Which field.
+        field: String,
+        /// What is wrong with it and what would be right.
+        reason: String,
+    },
+    /// A required agreement is missing, or was given to another version.
+    #[error("Please agree to the current terms of service and privacy policy")]
+    TermsRequired {
+        /// What is missing.
+        missing: Vec<TermsKind>,
+        /// The version that is shown now.
+        version: String,
+    },
+    /// The account could not be made. Why is not said: it would tell who has an account.
+    #[error("Registration failed. Please try again or login.")]
+    RegistrationFailed,
+    /// No such account, no password, or another one: the answer is the same.
+    #[error("Invalid email or password")]
+    InvalidCredentials,
+    /// The password that confirms a change is wrong.
+    #[error("The current password is wrong")]
+    WrongPassword,
+    /// Too many wrong passwords. The wait grows.
+    #[error("Too many attempts; please wait {wait_secs} seconds and try again")]
+    TooManyAttempts {
+        /// How long to wait.
+        wait_secs: u64,
+    },
+    /// More people sign in than passwords can be checked.
+    #[error("Too many people are signing in at the moment; please try again")]
+    Busy,
+    /// There is no refresh token in the request.
+    #[error("Refresh token is required")]
+    RefreshRequired,
+    /// The refresh token is unknown or too old, or its session has ended.
+    #[error("Invalid or expired refresh token")]
+    RefreshInvalid,
+    /// The refresh token was used before: somebody copied it. The session is over for everybody.
+    #[error("Token reuse detected. All sessions revoked for security.")]
+    RefreshReused,
+    /// The access token is no longer good, or never was.
+    #[error("Invalid or expired token")]
+    TokenInvalid,
+    /// The link was used, is too old, or was never sent.
+    #[error("This link is no longer valid; please ask for a new one")]
+    LinkInvalid,
+    /// No such session, or not the caller's.
+    #[error("There is no such session")]
+    SessionNotFound,
+    /// No such account.
+    #[error("There is no such user")]
+    UserNotFound,
+    /// Somebody must be left to run the platform.
+    #[error("The last administrator cannot be removed")]
+    LastAdmin,
+    /// Nobody is signed in.
+    #[error("Please sign in first.")]
+    Required,
+    /// Only admins may do this.
+    #[error("Only an administrator may do this.")]
+    AdminRequired,
+    /// Something below is down.
+    #[error("Accounts are not available at the moment; please try again")]
+    Unavailable,
+    /// A bug.
+    #[error("Something went wrong on our side")]
+    Internal,
+}
+
+impl ServiceError for Error {
+    const DOMAIN: &'static str = "auth";
+
+    fn kind(&self) -> Kind {
+        match self {
+            // Older clients know these as 400: a 401 would make them try to refresh a token they do not have.
+            Self::Invalid { .. }
+            | Self::TermsRequired { .. }
+            | Self::RegistrationFailed
+            | Self::InvalidCredentials
+            | Self::WrongPassword
+            | Self::RefreshRequired
+            | Self::RefreshInvalid
+            | Self::RefreshReused
+            | Self::LinkInvalid => Kind::Invalid,
+            Self::TooManyAttempts { .. } => Kind::TooMany,
+            Self::TokenInvalid | Self::Required => Kind::Unauthenticated,
+            Self::AdminRequired => Kind::Forbidden,
+            Self::SessionNotFound | Self::UserNotFound => Kind::NotFound,
+            Self::LastAdmin => Kind::Conflict,
+            Self::Busy | Self::Unavailable => Kind::Unavailable,
+            Self::Internal => Kind::Internal,
+        }
+    }
+
+    fn unavailable() -> Self {
+        Self::Unavailable
+    }
+
+    fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::TooManyAttempts { wait_secs } => Some(Duration::from_secs(*wait_secs)),
+            Self::Busy | Self::Unavailable => Some(Duration::from_secs(1)),
+            _ => None,
+        }
+    }
+}
