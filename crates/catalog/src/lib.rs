@@ -13,9 +13,9 @@ mod trouble;
 
 use std::sync::Arc;
 
-use axum::Router;
 use urr_bus::Consumer;
 use urr_db::{Domain, Migration, Sql};
+use urr_http::Routes;
 
 pub use service::{Parts, Service};
 
@@ -40,7 +40,7 @@ pub fn build(parts: Parts) -> Arc<Service> {
 }
 
 /// The public routes.
-pub fn routes(service: &Arc<Service>) -> Router {
+pub fn routes(service: &Arc<Service>) -> Routes {
     events::routes::routes().merge(halls::routes::routes()).with_state(service::Api(Arc::clone(service)))
 }
 

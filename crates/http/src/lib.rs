@@ -1,5 +1,6 @@
 //! axum glue: problems, extractors, limits, timeouts, security headers, client with breaker and retry.
 
+mod address;
 mod client;
 mod codes;
 mod edge;
@@ -7,16 +8,19 @@ mod extract;
 mod limits;
 mod ops;
 mod problem;
+mod routes;
 mod server;
 mod stream;
 
-pub use client::{Answer, BadTarget, Call, CallError, Client, ClientLimits, Target};
+pub use address::ClientAddress;
+pub use client::{Answer, BadTarget, Call, CallError, Client, ClientLimits, Pipe, PipeError, Target};
 pub use codes::{CODES, Code};
-pub use edge::{AccessLog, EdgeParts, edge, named};
+pub use edge::{AccessLog, EdgeParts, allow_time, edge, name_route, named};
 pub use extract::{Caller, Json, Path, Query};
 pub use http::StatusCode;
 pub use limits::Limits;
 pub use ops::ops_routes;
 pub use problem::{PROBLEM_JSON, Problem, RESERVED};
+pub use routes::{RouteName, Routes};
 pub use server::{Peer, Server};
 pub use urr_kernel::RequestId;

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 use urr_http::{
-    AccessLog, Caller, EdgeParts, Json, Limits, Path, Problem, Query, RequestId, edge, ops_routes,
+    AccessLog, Caller, EdgeParts, Json, Limits, Path, Problem, Query, RequestId, allow_time, edge, ops_routes,
 };
 use urr_kernel::{Actor, Clock, EventId, Ids, Role, Timestamp, UserId};
 use urr_telemetry::{Health, Metrics};
@@ -270,6 +270,18 @@ async fn a_panic_is_a_500_that_does_not_say_why_and_the_next_request_is_served()
 async fn a_handler_that_takes_too_long_is_504() {
     let app = app(Router::new().route("/slow", get(async || -> Response { std::future::pending().await })));
     assert_eq!(code(&app, get_request("/slow")).await, is(504, "http.timeout"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_was_given_more_time_gets_it_and_no_more() {
+    let slow = async |request: Request| {
+        allow_time(request.extensions(), Duration::from_mins(1));
+        let secs = request.uri().query().unwrap().parse().unwrap();
+        tokio::time::sleep(Duration::from_secs(secs)).await;
+    };
+    let app = app(Router::new().route("/slow", get(slow)));
+    assert_eq!(send(&app, get_request("/slow?59")).await.0, StatusCode::OK);
+    assert_eq!(code(&app, get_request("/slow?61")).await, is(504, "http.timeout"));
 }
 
 #[tokio::test(start_paused = true)]

@@ -16,8 +16,8 @@ mod trouble;
 
 use std::sync::Arc;
 
-use axum::Router;
 use urr_db::{Domain, Migration, Sql};
+use urr_http::Routes;
 use urr_jobs::Reconciler;
 
 pub use service::{Parts, Service};
@@ -43,7 +43,7 @@ pub fn build(parts: Parts) -> Arc<Service> {
 }
 
 /// The public routes.
-pub fn routes(service: &Arc<Service>) -> Router {
+pub fn routes(service: &Arc<Service>) -> Routes {
     holds::routes::routes().merge(map::routes::routes()).with_state(holds::routes::Api(Arc::clone(service)))
 }
 

@@ -1,16 +1,12 @@
 //! Events over HTTP. No rules, no SQL.
 
-use axum::{
-    Router,
-    extract::State,
-    routing::{get, post},
-};
+use axum::extract::State;
 use serde::{Deserialize, Deserializer, Serialize, de::IntoDeserializer as _};
 use urr_contracts::catalog::{
     CancelEvent, Catalog, CreateEvent, EventDetail, EventOf, EventStatus, EventSummary, EventsPage,
     ListEvents, TicketType,
 };
-use urr_http::{Caller, Json, Path, Problem, Query, StatusCode};
+use urr_http::{Caller, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{EventId, Krw, LayoutId, TicketTypeId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
@@ -18,12 +14,12 @@ use crate::service::Api;
 
 type Answer<T> = Result<Json<T>, Problem>;
 
-pub(crate) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/api/events", get(list))
-        .route("/api/events/{id}", get(detail))
-        .route("/api/admin/events", post(create))
-        .route("/api/admin/events/{id}/cancel", post(cancel))
+pub(crate) fn routes() -> Routes<Api> {
+    Routes::new()
+        .get("/api/events", list)
+        .get("/api/events/{id}", detail)
+        .post("/api/admin/events", create)
+        .post("/api/admin/events/{id}/cancel", cancel)
 }
 
 #[derive(Deserialize)]

@@ -1,16 +1,16 @@
 //! Halls over HTTP. No rules, no SQL.
 
-use axum::{Router, extract::State, routing::get};
+use axum::extract::State;
 use serde::Serialize;
 use urr_contracts::catalog::{Catalog, Layout, ListLayouts, Section};
-use urr_http::{Caller, Json, Problem};
+use urr_http::{Caller, Json, Problem, Routes};
 use urr_kernel::LayoutId;
 use urr_rpc::{Ctx, problem};
 
 use crate::service::Api;
 
-pub(crate) fn routes() -> Router<Api> {
-    Router::new().route("/api/admin/seat-layouts", get(list))
+pub(crate) fn routes() -> Routes<Api> {
+    Routes::new().get("/api/admin/seat-layouts", list)
 }
 
 async fn list(State(Api(catalog)): State<Api>, ctx: Ctx, caller: Caller) -> Result<Json<ListBody>, Problem> {

@@ -34,7 +34,7 @@ impl World {
             request = request.header("content-type", "application/json");
         }
         let body = body.map_or_else(Body::empty, |body| Body::from(body.to_string()));
-        answer(urr_catalog::routes(&self.service), request.body(body).unwrap()).await
+        answer(urr_catalog::routes(&self.service).into(), request.body(body).unwrap()).await
     }
 
     async fn get(&self, path: &str) -> (StatusCode, Value) {

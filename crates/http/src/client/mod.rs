@@ -1,6 +1,7 @@
 //! The HTTP client: bounded in time, size and number, with a circuit breaker per target.
 
 mod call;
+mod pipe;
 mod target;
 
 use std::{
@@ -23,6 +24,7 @@ use urr_kernel::{BreakerLimits, Clock};
 use self::target::Connection;
 pub use self::{
     call::{Answer, Call, CallError},
+    pipe::{Pipe, PipeError},
     target::Target,
 };
 
@@ -108,15 +110,8 @@ impl Client {
 
     /// A place to send requests to, with a circuit breaker of its own. Clones of the target share the breaker.
     pub fn target(&self, base: &str) -> Result<Target, BadTarget> {
+        let uri = base_uri(base)?;
         let bad = |reason: String| BadTarget { base: base.to_owned(), reason };
-        let uri: Uri = base.parse().map_err(|error: http::uri::InvalidUri| bad(error.to_string()))?;
-        let authority = uri.authority().ok_or_else(|| bad("it names no host".to_owned()))?;
-        if authority.as_str().contains('@') {
-            return Err(bad("it must not carry a user or a password".to_owned()));
-        }
-        if uri.query().is_some() {
-            return Err(bad("it must not carry a query".to_owned()));
-        }
         let wire = match uri.scheme_str() {
             Some("http") => Connection::Plain(self.plain.clone()),
             Some("https") => Connection::Tls(self.tls().map_err(|error| bad(error.to_string()))?),
@@ -126,10 +121,34 @@ impl Client {
         Ok(Target::new(name, wire, self.limits, self.clock.clone()))
     }
 
+    /// A place to pass requests on to, with connections of its own. `base` has no path: requests keep theirs.
+    pub fn pipe(&self, base: &str) -> Result<Pipe, BadTarget> {
+        let uri = base_uri(base)?;
+        let bad = |reason: String| BadTarget { base: base.to_owned(), reason };
+        if !matches!(uri.path(), "" | "/") {
+            return Err(bad("it must not carry a path".to_owned()));
+        }
+        let wire = match uri.scheme_str() {
+            Some("http") => pipe::Connection::Plain(pool(&self.limits).build(connector(&self.limits))),
+            Some("https") => {
+                let https = self.https().map_err(|error| bad(error.to_string()))?;
+                pipe::Connection::Tls(pool(&self.limits).build(https))
+            }
+            _ => return Err(bad("its scheme is neither http nor https".to_owned())),
+        };
+        let name: Arc<str> = uri.to_string().trim_end_matches('/').into();
+        Ok(Pipe::new(name, uri, wire))
+    }
+
     fn tls(&self) -> Result<Wire<HttpsConnector<HttpConnector>>, BoxError> {
         if let Some(wire) = self.tls.get() {
             return Ok(wire.clone());
         }
+        let https = self.https()?;
+        Ok(self.tls.get_or_init(|| pool(&self.limits).build(https)).clone())
+    }
+
+    fn https(&self) -> Result<HttpsConnector<HttpConnector>, BoxError> {
         let mut roots = RootCertStore::empty();
         for root in self.roots.iter() {
             roots.add(root.clone())?;
@@ -151,8 +170,22 @@ impl Client {
             .https_only()
             .enable_http1()
             .wrap_connector(tcp);
-        Ok(self.tls.get_or_init(|| pool(&self.limits).build(https)).clone())
+        Ok(https)
     }
+}
+
+/// A base URL that names a host and nothing that must be kept secret.
+fn base_uri(base: &str) -> Result<Uri, BadTarget> {
+    let bad = |reason: String| BadTarget { base: base.to_owned(), reason };
+    let uri: Uri = base.parse().map_err(|error: http::uri::InvalidUri| bad(error.to_string()))?;
+    let authority = uri.authority().ok_or_else(|| bad("it names no host".to_owned()))?;
+    if authority.as_str().contains('@') {
+        return Err(bad("it must not carry a user or a password".to_owned()));
+    }
+    if uri.query().is_some() {
+        return Err(bad("it must not carry a query".to_owned()));
+    }
+    Ok(uri)
 }
 
 fn connector(limits: &ClientLimits) -> HttpConnector {

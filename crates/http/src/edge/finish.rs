@@ -2,7 +2,6 @@
 
 use axum::{
     body::{Body, HttpBody as _},
-    extract::MatchedPath,
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
@@ -40,7 +39,7 @@ impl Edge {
         self.headers(seen.id, response.headers_mut());
 
         let took = self.clock.ticks().saturating_sub(seen.started);
-        let route = seen.route().map(MatchedPath::as_str);
+        let route = seen.arrival.route();
         self.numbers.count(route, &seen.method, response.status(), took);
         self.log.write(&Entry {
             at: seen.started,

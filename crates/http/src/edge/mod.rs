@@ -9,6 +9,7 @@ mod route;
 use std::{
     convert::Infallible,
     panic::AssertUnwindSafe,
+    pin::pin,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -19,7 +20,7 @@ use std::{
 use axum::{
     Router,
     body::{Body, HttpBody as _},
-    extract::{MatchedPath, Request},
+    extract::Request,
     response::{IntoResponse as _, Response},
 };
 use futures_util::FutureExt as _;
@@ -32,7 +33,10 @@ use urr_kernel::{Clock, Ids, RequestId};
 use urr_telemetry::Health;
 
 pub(crate) use self::route::body_bytes;
-pub use self::{log::AccessLog, route::named};
+pub use self::{
+    log::AccessLog,
+    route::{allow_time, name_route, named},
+};
 use self::{log::Log, numbers::Numbers, route::Arrival};
 use crate::{Limits, Problem, codes, extract::too_large};
 
@@ -108,12 +112,6 @@ struct Seen {
     started: Duration,
 }
 
-impl Seen {
-    fn route(&self) -> Option<&MatchedPath> {
-        self.arrival.route.get()
-    }
-}
-
 impl Edge {
     async fn pass(&self, router: Router, mut request: Request) -> Response {
         let id = inbound_id(request.headers()).unwrap_or_else(|| self.ids.next());
@@ -130,13 +128,13 @@ impl Edge {
         request.extensions_mut().insert(id);
         request.extensions_mut().insert(seen.arrival.clone());
         let response = if span.is_disabled() {
-            self.answer(router, request, limit).await
+            self.answer(router, request, limit, &seen.arrival).await
         } else {
-            self.answer(router, request, limit).instrument(span.clone()).await
+            self.answer(router, request, limit, &seen.arrival).instrument(span.clone()).await
         };
         let response = self.finish(&seen, response);
         if !span.is_disabled() {
-            let route = seen.route().map_or("none", MatchedPath::as_str);
+            let route = seen.arrival.route().unwrap_or("none");
             span.record("otel.name", format!("{} {route}", seen.method));
             span.record("http.route", route);
             span.record("http.response.status_code", response.status().as_u16());
@@ -145,7 +143,13 @@ impl Edge {
     }
 
     /// The handler's answer, or why there is none.
-    async fn answer(&self, mut router: Router, request: Request, limit: usize) -> Response {
+    async fn answer(
+        &self,
+        mut router: Router,
+        request: Request,
+        limit: usize,
+        arrival: &Arrival,
+    ) -> Response {
         let Some(_turn) = self.enter(request.uri().path()) else {
             return Problem::of(
                 codes::OVERLOADED,
@@ -158,8 +162,13 @@ impl Edge {
             Ok(request) => request,
             Err(problem) => return problem.into_response(),
         };
-        let handler = AssertUnwindSafe(router.call(request)).catch_unwind();
-        match timeout(self.limits.request_time, handler).await {
+        let mut handler = pin!(AssertUnwindSafe(router.call(request)).catch_unwind());
+        let usual = self.limits.request_time;
+        let mut answer = timeout(usual, handler.as_mut()).await;
+        if let (Err(_), Some(more)) = (&answer, arrival.more_time(usual)) {
+            answer = timeout(more, handler).await;
+        }
+        match answer {
             Ok(Ok(Ok(response))) => response,
             Ok(Ok(Err(impossible))) => match impossible {},
             Ok(Err(panic)) => {

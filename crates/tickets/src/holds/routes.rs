@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use axum::{
-    Router,
     extract::{FromRef, State},
     http::HeaderMap,
-    routing::{get, post},
 };
 use serde::{Deserialize, Serialize};
 use urr_contracts::tickets::{
     Error, HoldSeats, ListReservations, MAX_RESERVATIONS_PER_PAGE, ReleaseHold, Reservation, ReservationOf,
     ReservationStatus, ReservedSeat, Tickets,
 };
-use urr_http::{Json, Path, Problem, Query};
+use urr_http::{Json, Path, Problem, Query, Routes};
 use urr_kernel::{Clock, EventId, Ids, Krw, ReservationId, SeatId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
@@ -35,13 +33,13 @@ impl FromRef<Api> for Ids {
     }
 }
 
-pub(crate) fn routes() -> Router<Api> {
-    Router::new()
-        .route("/api/seats/reserve", post(reserve))
-        .route("/api/reservations/my", get(my_reservations))
-        .route("/api/reservations/{id}", get(reservation))
-        .route("/api/reservations/{id}/cancel", post(cancel))
-        .route("/api/time", get(time))
+pub(crate) fn routes() -> Routes<Api> {
+    Routes::new()
+        .post("/api/seats/reserve", reserve)
+        .get("/api/reservations/my", my_reservations)
+        .get("/api/reservations/{id}", reservation)
+        .post("/api/reservations/{id}/cancel", cancel)
+        .get("/api/time", time)
 }
 
 /// Body of `POST /api/seats/reserve`.

@@ -1,23 +1,21 @@
 //! The map over HTTP: made once per change, answered with 304 to whoever has it.
 
 use axum::{
-    Router,
     extract::State,
     http::{
         HeaderMap, HeaderValue, StatusCode,
         header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH},
     },
     response::{IntoResponse as _, Response},
-    routing::get,
 };
-use urr_http::{Path, Problem};
+use urr_http::{Path, Problem, Routes};
 use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
 
 use crate::holds::routes::Api;
 
-pub(crate) fn routes() -> Router<Api> {
-    Router::new().route("/api/seats/events/{id}", get(seat_map))
+pub(crate) fn routes() -> Routes<Api> {
+    Routes::new().get("/api/seats/events/{id}", seat_map)
 }
 
 async fn seat_map(

@@ -26,7 +26,7 @@ async fn send(world: &World, actor: Actor, method: Method, path: &str, body: &st
         .extension(actor)
         .body(Body::from(body.to_owned()))
         .unwrap();
-    crate::routes(&world.service).oneshot(request).await.unwrap()
+    axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap()
 }
 
 async fn json_of(response: Response) -> Value {
@@ -110,7 +110,7 @@ async fn the_map_is_sent_once_and_then_only_when_it_changed() {
     }
     let again = async || {
         let request = Request::get(&path).header(header::IF_NONE_MATCH, &etag).body(Body::empty()).unwrap();
-        crate::routes(&world.service).oneshot(request).await.unwrap()
+        axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap()
     };
     assert_eq!(again().await.status(), StatusCode::NOT_MODIFIED);
     world.hold(&world.buyer(), event, &seats[..1]).await.unwrap();

@@ -1,0 +1,115 @@
+//! A router that can say which routes it has. axum's cannot, and a guard that does not know a route cannot guard it.
+
+use axum::{Router, handler::Handler, routing};
+use http::Method;
+
+/// One route: a method and a path with its parameters in braces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteName {
+    /// The method. GET also answers HEAD.
+    pub method: Method,
+    /// The path, such as `/api/events/{id}`.
+    pub path: &'static str,
+}
+
+/// Builds a router and keeps a list of what is in it. Domains offer their public routes in this form, so that the gateway can
+/// refuse to start with a route that nobody classified.
+#[derive(Clone, Debug)]
+pub struct Routes<S = ()> {
+    router: Router<S>,
+    names: Vec<RouteName>,
+}
+
+impl<S: Clone + Send + Sync + 'static> Default for Routes<S> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $name:ident = $method:ident;)*) => {$(
+        $(#[$doc])*
+        pub fn $name<H, T>(self, path: &'static str, handler: H) -> Self
+        where
+            H: Handler<T, S>,
+            T: 'static,
+        {
+            self.with(Method::$method, path, routing::$name(handler))
+        }
+    )*};
+}
+
+impl<S: Clone + Send + Sync + 'static> Routes<S> {
+    /// No routes yet.
+    pub fn new() -> Self {
+        Self { router: Router::new(), names: Vec::new() }
+    }
+
+    methods! {
+        /// Adds a route for GET, which answers HEAD too.
+        get = GET;
+        /// Adds a route for POST.
+        post = POST;
+        /// Adds a route for PUT.
+        put = PUT;
+        /// Adds a route for PATCH.
+        patch = PATCH;
+        /// Adds a route for DELETE.
+        delete = DELETE;
+    }
+
+    fn with(mut self, method: Method, path: &'static str, route: routing::MethodRouter<S>) -> Self {
+        self.names.push(RouteName { method, path });
+        Self { router: self.router.route(path, route), names: self.names }
+    }
+
+    /// The routes of both.
+    pub fn merge(mut self, other: Self) -> Self {
+        self.names.extend(other.names);
+        Self { router: self.router.merge(other.router), names: self.names }
+    }
+
+    /// Gives handlers what they work with.
+    pub fn with_state<S2>(self, state: S) -> Routes<S2> {
+        Routes { router: self.router.with_state(state), names: self.names }
+    }
+
+    /// What is in it, in the order it was added.
+    pub fn names(&self) -> &[RouteName] {
+        &self.names
+    }
+}
+
+impl<S> From<Routes<S>> for Router<S> {
+    fn from(routes: Routes<S>) -> Self {
+        routes.router
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::{body::Body, extract::Request};
+    use http::StatusCode;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_listed_is_what_is_served() {
+        let one = Routes::new().get("/a/{id}", async || "get").put("/a/{id}", async || "put");
+        let routes = one.merge(Routes::new().delete("/b", async || "delete")).with_state::<()>(());
+        let names: Vec<_> = routes.names().iter().map(|name| (name.method.as_str(), name.path)).collect();
+        assert_eq!(names, [("GET", "/a/{id}"), ("PUT", "/a/{id}"), ("DELETE", "/b")]);
+        let router = Router::from(routes);
+        for (method, path, status) in [
+            ("GET", "/a/1", StatusCode::OK),
+            ("HEAD", "/a/1", StatusCode::OK),
+            ("PUT", "/a/1", StatusCode::OK),
+            ("DELETE", "/b", StatusCode::OK),
+            ("GET", "/b", StatusCode::METHOD_NOT_ALLOWED),
+        ] {
+            let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+            assert_eq!(router.clone().oneshot(request).await.unwrap().status(), status, "{method} {path}");
+        }
+    }
+}
