@@ -88,6 +88,9 @@ impl Report {
 
     async fn embedded(&mut self, config: &Config) {
         let name = format!("data directory {}", config.data_dir.display());
+        if !config.data_dir.exists() {
+            return self.add(&name, Ok("not there yet; the first start makes it".to_owned()));
+        }
         let databases = match Databases::open(config) {
             Ok(databases) => databases,
             // In use by a running process, or not ours to write: its files are not looked at.

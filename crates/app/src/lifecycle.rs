@@ -9,9 +9,14 @@ use urr_telemetry::Health;
 /// Requests in progress may take this long once the process was told to stop.
 pub(crate) const DRAIN: Duration = Duration::from_secs(22);
 
-/// Consumers and reconcilers finish the batch they are in. A supervisor kills after 30 s, so 22 + 5 leave 3 s to close the
-/// stores and flush what telemetry still holds.
+/// What is still open then is cut off by the listener itself, which takes a moment.
+const CUT: Duration = Duration::from_secs(1);
+
+/// Consumers and reconcilers finish the batch they are in.
 const STOP: Duration = Duration::from_secs(5);
+
+/// A supervisor kills after 30 s: two of them are left to close the stores and flush what telemetry still holds.
+const _: () = assert!(DRAIN.as_secs() + CUT.as_secs() + STOP.as_secs() <= 28, "the stop fits into 30 s");
 
 /// The signals that mean "stop".
 pub(crate) struct Signals {
@@ -60,7 +65,7 @@ impl Work {
         health.drain();
         let mut clean = true;
         for (part, tasks, grace) in
-            [("requests", &self.servers, DRAIN), ("background work", &self.background, STOP)]
+            [("requests", &self.servers, DRAIN + CUT), ("background work", &self.background, STOP)]
         {
             if let Err(unfinished) = tasks.shutdown(grace).await {
                 tracing::warn!(part, %unfinished, "stopped without waiting any longer");

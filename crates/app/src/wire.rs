@@ -249,3 +249,32 @@ impl Check for Answers {
         self.0.ping().await.map_err(|error| urr_telemetry::chain(&error))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{self, Input};
+
+    fn config(settings: &[(&str, &str)]) -> Config {
+        let dir = tempfile::tempdir().unwrap();
+        let env = settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        let input = Input { working_dir: dir.path().to_owned(), env, ..Input::default() };
+        config::load(&input).unwrap().1
+    }
+
+    #[test]
+    fn defaults_are_those_the_parts_were_built_with() {
+        let embedded = config(&[]);
+        assert_eq!(limits(&embedded), Limits { drain_time: lifecycle::DRAIN, ..Limits::default() });
+        assert_eq!(embedded.log.access_sample, AccessLog::default().sample);
+
+        let servers = config(&[
+            ("URR_STORAGE_KIND", "postgres"),
+            ("URR_STORAGE_URL", "postgres://urr@localhost/urr"),
+            ("URR_REDIS_URLS", "redis://localhost"),
+        ]);
+        let postgres = stores::postgres(&servers).unwrap();
+        assert_eq!(postgres.pool_size, urr_db::PostgresConfig::new("").pool_size);
+        assert_eq!(servers.redis.unwrap().deadline, urr_kv::KvConfig::DEADLINE);
+    }
+}

@@ -106,6 +106,14 @@ fn doctor_finds_a_fresh_installation_well() {
 }
 
 #[test]
+fn doctor_looks_and_touches_nothing() {
+    let place = Place::new();
+    let out = place.run(&["doctor"]).ok();
+    assert!(out.contains("not there yet"), "{out}");
+    assert!(!place.path().join("urr-data").exists());
+}
+
+#[test]
 fn doctor_names_everything_that_is_wrong() {
     let place = Place::new();
     // Port 1 of loopback refuses connections at once.
