@@ -1,7 +1,7 @@
 //! The directory that holds the embedded databases, for one process at a time.
 
 use std::{
-    fs::{self, DirBuilder, File, TryLockError},
+    fs::{DirBuilder, File, TryLockError},
     io,
     path::{Path, PathBuf},
 };
@@ -52,22 +52,27 @@ impl DataDir {
 }
 
 fn create(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        return Ok(());
-    }
+    let path = std::path::absolute(path)?;
+    let missing: Vec<&Path> = path.ancestors().take_while(|dir| !dir.is_dir()).collect();
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)?;
+    builder.create(&path)?;
     // A new directory is on disk once its parent is: without this a power cut could take the whole directory away,
     // with every acknowledged write in it.
-    let parent = fs::canonicalize(path)?.parent().map(Path::to_owned);
-    parent.map_or(Ok(()), |parent| File::open(parent)?.sync_all())
+    missing.iter().filter_map(|dir| dir.parent()).try_for_each(sync)
+}
+
+/// Makes what a directory lists durable.
+pub(crate) fn sync(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -105,15 +105,6 @@ statements! {
          where (xid, seq) > ($1, $2) and xid < pg_snapshot_xmin(pg_current_snapshot())
          order by xid, seq limit $3";
 
-    /// Deletes what every group has read.
-    PURGE_READ_SQLITE = sqlite "
-        delete from outbox where seq in (select seq from outbox where seq <= $1 order by seq limit $2)";
-
-    /// Deletes what every group has read.
-    PURGE_READ_POSTGRES = postgres "
-        delete from outbox where seq in
-          (select seq from outbox where (xid, seq) <= ($1, $2) order by xid, seq limit $3)";
-
     /// Takes rows to publish: of the oldest 2,000 waiting rows those that are due and the first of their key, so that
     /// one message per key is on its way at a time. The window bounds the work when one key has a long tail. Of two
     /// relays on PostgreSQL each takes rows that the other has not locked; SQLite has one writer.
@@ -208,17 +199,6 @@ pub async fn read_after(
     match tx.engine_kind() {
         EngineKind::Sqlite => tx.all(&READ_SQLITE, &[&after.seq, &limit], map).await,
         EngineKind::Postgres => tx.all(&READ_POSTGRES, &[&after.xid, &after.seq, &limit], map).await,
-    }
-}
-
-/// Deletes at most [`PURGE_BATCH`] rows that every group has read, that is, up to the position furthest behind. Says
-/// how many went; fewer than the batch means that it is done.
-pub async fn purge_read(tx: &mut Tx<'_>, up_to: Position) -> Result<u64, Error> {
-    match tx.engine_kind() {
-        EngineKind::Sqlite => tx.execute(&PURGE_READ_SQLITE, &[&up_to.seq, &PURGE_BATCH]).await,
-        EngineKind::Postgres => {
-            tx.execute(&PURGE_READ_POSTGRES, &[&up_to.xid, &up_to.seq, &PURGE_BATCH]).await
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use urr_kernel::Scalar;
 
 use self::{readers::Readers, value::Bind, writer::Writer};
 use crate::{
-    Error, Sql,
+    Error, Sql, data_dir,
     tx::{Columns, Ended, Row, Tx},
 };
 
@@ -114,6 +114,9 @@ fn open_for_writing(file: &Path) -> Result<Connection, Error> {
             )));
         }
     }
+    // The file itself, if it is new: SQLite makes sure of its contents, not of its name.
+    let dir = file.parent().unwrap_or(Path::new("."));
+    data_dir::sync(dir).map_err(|e| Error::unavailable(what()).because(e))?;
     Ok(conn)
 }
 

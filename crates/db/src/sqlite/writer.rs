@@ -139,6 +139,7 @@ impl Shared {
 
 /// Commits batch after batch until the database is closed.
 fn commit_batches(shared: &Shared, woken: &Receiver<()>) {
+    let _stop = StopOnPanic;
     loop {
         let more = woken.recv().is_ok();
         let mut batch = shared.batch.blocking_lock();
@@ -289,9 +290,35 @@ impl Drop for Savepoint<'_> {
     }
 }
 
+/// Without a committer every write would wait for ever.
+struct StopOnPanic;
+
+impl Drop for StopOnPanic {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            process::abort();
+        }
+    }
+}
+
 /// Stops the process. What is on disk is consistent and holds every acknowledged write; what is in memory may not be.
 fn stop(what: &str, error: &rusqlite::Error) -> ! {
     tracing::error!(error = %error, "{what}: stopping, because only recovery from disk is safe");
     eprintln!("urr: {what}: {error}: stopping, because only recovery from disk is safe");
     process::abort()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_has_an_end_and_whoever_leaves_makes_room() {
+        let waiting = AtomicUsize::new(MAX_WAITING - 1);
+        let last = Place::take(&waiting);
+        assert!(last.is_some());
+        assert!(Place::take(&waiting).is_none());
+        drop(last);
+        assert!(Place::take(&waiting).is_some());
+    }
 }

@@ -6,11 +6,9 @@ use std::{
     time::Duration,
 };
 
-use tempfile::TempDir;
-use urr_db::{Db, Domain, Error, Migration, PostgresConfig, SqliteOptions, Tx, postgres_provision};
+use urr_db::{Db, Domain, Error, Migration, PostgresConfig, Tx, postgres_provision};
 use urr_kernel::{Ids, Timestamp};
-use urr_testkit::{fixed_clock, services, within};
-use uuid::Uuid;
+use urr_testkit::{fixed_clock, fresh_database, fresh_postgres, fresh_sqlite, within};
 
 /// No test takes longer.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
@@ -70,79 +68,60 @@ pub(crate) fn ids() -> Ids {
 
 /// Runs a test on a migrated SQLite database of its own.
 pub(crate) async fn on_sqlite<F: Future<Output = ()>>(test: impl FnOnce(Db) -> F) {
-    let (_dir, db) = sqlite(SqliteOptions::default()).await;
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, test(db)).await;
-}
-
-/// A migrated SQLite database that goes with the directory.
-pub(crate) async fn sqlite(options: SqliteOptions) -> (TempDir, Db) {
-    let dir = tempfile::tempdir().unwrap();
-    let db = Db::sqlite(dir.path(), &DOMAIN, options).unwrap();
-    db.migrate().await.unwrap();
-    (dir, db)
 }
 
 /// Runs a test on a migrated PostgreSQL database of its own, if there is a server.
 pub(crate) async fn on_postgres<F: Future<Output = ()>>(test: impl FnOnce(Db) -> F) {
-    with_postgres(async |server: Server| test(server.migrated(&DOMAIN).await).await).await;
+    if let Some(db) = fresh_postgres(&DOMAIN).await {
+        within(LIMIT, test(db)).await;
+    }
 }
 
-/// Runs a test with an empty database of its own on the server, if there is one.
+/// Runs a test with a database of its own on the server, if there is one.
 pub(crate) async fn with_postgres(test: impl AsyncFnOnce(Server)) {
-    let Some(admin) = services::postgres() else { return };
-    within(LIMIT, async {
-        let server = Server::create(&admin).await;
-        let (name, admin) = (server.name.clone(), server.admin.clone());
-        test(server).await;
-        command(&admin, &format!("drop database {name} with (force)")).await;
-    })
-    .await;
+    if let Some(config) = fresh_database(&[&DOMAIN]).await {
+        within(LIMIT, test(Server(config))).await;
+    }
 }
 
-/// An empty database on the server.
-pub(crate) struct Server {
-    admin: String,
-    name: String,
-    /// How to reach it.
-    pub(crate) url: String,
-}
+/// A database on the server with the domain's role and empty schema.
+pub(crate) struct Server(PostgresConfig);
 
 impl Server {
-    async fn create(admin: &str) -> Self {
-        let name = format!("urr_db_{}", ids().next::<Uuid>().simple());
-        command(admin, &format!("create database {name}")).await;
-        let (server, _) = admin.rsplit_once('/').expect("the URL names a database");
-        Self { admin: admin.to_owned(), url: format!("{server}/{name}"), name }
+    pub(crate) fn config(&self) -> PostgresConfig {
+        self.0.clone()
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.0.url
     }
 
     /// `host:port`, for a proxy.
     pub(crate) fn address(&self) -> &str {
-        self.url
+        self.url()
             .rsplit_once('@')
             .and_then(|(_, rest)| rest.split_once('/'))
             .expect("user@host:port/database")
             .0
     }
 
-    pub(crate) fn config(&self) -> PostgresConfig {
-        PostgresConfig::new(self.url.clone())
-    }
-
     /// A domain with its role, its schema and its tables.
     pub(crate) async fn migrated(&self, domain: &'static Domain) -> Db {
-        postgres_provision(&self.config(), &[domain]).await.unwrap();
-        let db = Db::postgres(&self.config(), domain).unwrap();
+        postgres_provision(&self.0, &[domain]).await.unwrap();
+        let db = Db::postgres(&self.0, domain).unwrap();
         db.migrate().await.unwrap();
         db
     }
-}
 
-/// Runs a command as the server's owner, outside of any transaction.
-pub(crate) async fn command(url: &str, text: &str) {
-    let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await.unwrap();
-    tokio::select! {
-        done = client.batch_execute(text) => done.unwrap(),
-        ended = connection => panic!("the connection ended: {ended:?}"),
+    /// Runs a command as the server's owner, outside of any transaction.
+    pub(crate) async fn command(&self, text: &str) {
+        let (client, connection) = tokio_postgres::connect(self.url(), tokio_postgres::NoTls).await.unwrap();
+        tokio::select! {
+            done = client.batch_execute(text) => done.unwrap(),
+            ended = connection => panic!("the connection ended: {ended:?}"),
+        }
     }
 }
 

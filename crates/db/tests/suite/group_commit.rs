@@ -1,20 +1,17 @@
 //! Writes that share a commit, and do not share each other's fate.
 
-use std::{
-    future::pending, os::unix::process::ExitStatusExt as _, process::Command, sync::Arc, time::Duration,
-};
+use std::{future::pending, os::unix::process::ExitStatusExt as _, process::Command, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinSet};
 use urr_db::{Db, Error, Kind, SqliteOptions, Tx, statements};
-use urr_testkit::{until, within};
+use urr_testkit::{fresh_sqlite, until, within};
 
-use crate::fresh::{self, DOMAIN, LIMIT, SEATS, SIT, count, sit, who};
+use crate::fresh::{DOMAIN, LIMIT, SEATS, SIT, WHO, count, sit, who};
 
 statements! {
     /// No more pages than this: what a full disk looks like.
     FILL = sqlite "pragma max_page_count = 40";
     ROOM = sqlite "pragma max_page_count = 1000000";
-    TALK = sqlite "insert into seats (id, holder) values ($1, $2)";
     PARENT = sqlite "create table parents (id integer primary key) strict";
     CHILD = sqlite "create table children (id integer references parents deferrable initially deferred) strict";
     ORPHAN = sqlite "insert into children (id) values (1)";
@@ -46,7 +43,7 @@ fn spawn_sit(db: &Db, tasks: &mut JoinSet<Result<(), Error>>, seat: i64, holder:
 
 #[tokio::test]
 async fn a_body_that_fails_does_no_harm_to_the_batch_around_it() {
-    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         let mut tasks = JoinSet::new();
         let go_on = hold_the_lock(&db, &mut tasks).await;
@@ -88,7 +85,7 @@ async fn a_body_that_fails_does_no_harm_to_the_batch_around_it() {
 
 #[tokio::test]
 async fn bodies_dropped_at_every_stage_do_no_harm_to_the_batch_around_them() {
-    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         let mut tasks = JoinSet::new();
         let go_on = hold_the_lock(&db, &mut tasks).await;
@@ -125,7 +122,7 @@ async fn bodies_dropped_at_every_stage_do_no_harm_to_the_batch_around_them() {
 
 #[tokio::test]
 async fn a_write_whose_caller_left_while_it_was_committed_is_kept() {
-    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         let mut write = Box::pin(db.write("test.leave", async |tx: &mut Tx<'_>| sit(tx, 1, "ann").await));
         // One poll runs the body; what is left is the wait for the commit.
@@ -137,45 +134,60 @@ async fn a_write_whose_caller_left_while_it_was_committed_is_kept() {
     .await;
 }
 
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Taken,
+    Db(Kind),
+}
+
+impl From<Error> for Answer {
+    fn from(error: Error) -> Self {
+        Self::Db(error.kind())
+    }
+}
+
+/// A batch is lost as a whole, and nobody in it is told anything else: not the first, whose part had gone well, and not
+/// the second, whose refusal rests on what the first had written.
 #[tokio::test]
 async fn a_full_disk_fails_the_whole_batch_and_nobody_is_told_otherwise() {
-    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         db.write("test.fill", async |tx: &mut Tx<'_>| tx.all(&FILL, &[], |_| Ok(())).await).await.unwrap();
-        let long: Arc<str> = "x".repeat(400_000).into();
-        let mut tasks = JoinSet::new();
-        let go_on = hold_the_lock(&db, &mut tasks).await;
-        for seat in 1..=3 {
-            let (db, long) = (db.clone(), Arc::clone(&long));
-            tasks.spawn(async move {
-                db.write("test.large", async |tx: &mut Tx<'_>| {
-                    tx.execute(&TALK, &[&seat, &&*long]).await.map(|_| ())
-                })
-                .await
-            });
-        }
-        tokio::task::yield_now().await;
-        go_on.send(()).unwrap();
-        let mut told_kept = 0;
-        while let Some(done) = tasks.join_next().await {
-            match done.unwrap() {
-                Ok(()) => told_kept += 1,
-                Err(error) => assert_eq!(error.kind(), Kind::Unavailable, "{error}"),
-            }
-        }
-        assert_eq!(count(&db).await, told_kept, "what was acknowledged is there, and nothing else");
+        let long = "x".repeat(400_000);
+        let (go_on, may_go_on) = oneshot::channel::<()>();
+        let first = db.write("test.first", async |tx: &mut Tx<'_>| {
+            may_go_on.await.unwrap();
+            sit(tx, 1, "ann").await.map_err(Answer::from)
+        });
+        let second = db.write("test.second", async |tx: &mut Tx<'_>| {
+            let taken: Option<String> = tx.optional(&WHO, &[&1_i64], |row| row.get(0)).await?;
+            assert_eq!(taken.as_deref(), Some("ann"), "a batch sees its own work");
+            Err::<(), _>(Answer::Taken)
+        });
+        let large = db.write("test.large", async |tx: &mut Tx<'_>| tx.execute(&SIT, &[&2_i64, &long]).await);
+        // Polled in this order, so that they line up in this order.
+        let (first, second, large, ()) =
+            tokio::join!(first, second, large, async { go_on.send(()).unwrap() });
+        assert_eq!(first, Err(Answer::Db(Kind::Unavailable)));
+        assert_eq!(second, Err(Answer::Db(Kind::Unavailable)));
+        assert_eq!(large.unwrap_err().kind(), Kind::Unavailable);
+        assert_eq!(count(&db).await, 0);
+
         db.write("test.room", async |tx: &mut Tx<'_>| tx.all(&ROOM, &[], |_| Ok(())).await).await.unwrap();
-        db.write("test.large", async |tx: &mut Tx<'_>| tx.execute(&SIT, &[&9_i64, &&*long]).await)
+        db.write("test.large", async |tx: &mut Tx<'_>| tx.execute(&SIT, &[&2_i64, &long]).await)
             .await
             .unwrap();
-        assert_eq!(count(&db).await, told_kept + 1, "it recovers without a restart");
+        assert_eq!(count(&db).await, 1, "it recovers without a restart");
     })
     .await;
 }
 
 #[tokio::test]
 async fn without_group_commit_everything_is_kept_as_well() {
-    let (dir, db) = fresh::sqlite(SqliteOptions { group_commit: false, ..SqliteOptions::default() }).await;
+    let dir = tempfile::tempdir().unwrap();
+    let one_by_one = SqliteOptions { group_commit: false, ..SqliteOptions::default() };
+    let db = Db::sqlite(dir.path(), &DOMAIN, one_by_one).unwrap();
+    db.migrate().await.unwrap();
     within(LIMIT, async {
         let mut tasks = JoinSet::new();
         for seat in 0..20 {
@@ -242,12 +254,12 @@ fn a_commit_that_fails_stops_the_process() {
 
 #[tokio::test]
 async fn a_second_statement_of_a_lost_batch_is_refused_too() {
-    let (_dir, db) = fresh::sqlite(SqliteOptions::default()).await;
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         db.write("test.fill", async |tx: &mut Tx<'_>| tx.all(&FILL, &[], |_| Ok(())).await).await.unwrap();
         let long = "x".repeat(400_000);
         let went_on = db.write("test.large", async |tx: &mut Tx<'_>| {
-            tx.execute(&TALK, &[&1_i64, &long]).await.unwrap_err();
+            tx.execute(&SIT, &[&1_i64, &long]).await.unwrap_err();
             // SQLite may have rolled everything back: a statement here would commit by itself, outside of any batch.
             tx.execute(&SIT, &[&2_i64, &"ann"]).await.unwrap_err();
             Ok::<_, Error>(())

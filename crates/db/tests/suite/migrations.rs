@@ -150,10 +150,12 @@ async fn a_deferred_constraint_is_refused_on_sqlite() {
 }
 
 #[tokio::test]
-async fn a_server_without_the_schema_says_so() {
+async fn a_domain_that_was_not_provisioned_cannot_be_migrated() {
     with_postgres(async |server: Server| {
-        let db = Db::postgres(&server.config(), &DOMAIN).unwrap();
-        assert!(db.migrate().await.is_err());
+        static STRANGER: Domain = Domain { name: "stranger", migrations: &[] };
+        let error = Db::postgres(&server.config(), &STRANGER).unwrap().migrate().await.unwrap_err();
+        let why = format!("{error:?}");
+        assert!(why.contains("urr_stranger"), "{why}");
     })
     .await;
 }
@@ -163,7 +165,7 @@ async fn a_server_that_loses_acknowledged_commits_is_refused() {
     with_postgres(async |server: Server| {
         server.migrated(&DOMAIN).await.check_migrated().await.unwrap();
         let config =
-            urr_db::PostgresConfig::new(format!("{}?options=-c%20synchronous_commit%3Doff", server.url));
+            urr_db::PostgresConfig::new(format!("{}?options=-c%20synchronous_commit%3Doff", server.url()));
         let error = Db::postgres(&config, &DOMAIN).unwrap().check_migrated().await.unwrap_err();
         assert!(error.to_string().contains("synchronous_commit is off"), "{error}");
     })

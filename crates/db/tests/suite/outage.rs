@@ -134,7 +134,7 @@ async fn connections_that_an_operator_ended_are_replaced_without_an_error() {
         let ended =
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'urr tickets'
                       and datname = current_database()";
-        crate::fresh::command(&server.url, ended).await;
+        server.command(ended).await;
         // The end of a connection arrives a moment later; until then a request may still be given one.
         until(LIMIT, async || write(&db, 3).await.is_ok()).await;
         let (a, b) = tokio::join!(write(&db, 4), write(&db, 5));

@@ -203,18 +203,17 @@ async fn provisioning_again_or_at_once_changes_nothing() {
 async fn a_login_without_rights_of_its_own_can_serve() {
     with_postgres(async |server: Server| {
         let login = format!("urr_login_{}", ids().next::<uuid::Uuid>().simple());
-        crate::fresh::command(&server.url, &format!("create role {login} login")).await;
-        let (_, rest) = server.url.split_once('@').unwrap();
+        server.command(&format!("create role {login} login")).await;
+        let (_, rest) = server.url().split_once('@').unwrap();
         let mut config = urr_db::PostgresConfig::new(format!("postgres://{login}@{rest}"));
-        config.admin_url = Some(server.url.clone());
+        config.admin_url = Some(server.url().to_owned());
         urr_db::postgres_provision(&config, &[&DOMAIN]).await.unwrap();
         let db = Db::postgres(&config, &DOMAIN).unwrap();
         db.migrate().await.unwrap();
         db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 1, "ann").await).await.unwrap();
         assert_eq!(count(&db).await, 1);
         drop(db);
-        crate::fresh::command(&server.url, &format!("revoke urr_tickets from {login}; drop role {login}"))
-            .await;
+        server.command(&format!("revoke urr_tickets from {login}; drop role {login}")).await;
     })
     .await;
 }

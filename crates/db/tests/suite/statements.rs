@@ -1,7 +1,7 @@
 //! Every statement of this crate prepares on both engines, and the check that says so can fail.
 
 use urr_db::{Db, base_statements, check_statements, statements};
-use urr_testkit::within;
+use urr_testkit::{fresh_sqlite, within};
 
 use crate::fresh::{self, DOMAIN, LIMIT, Server, with_postgres};
 
@@ -21,7 +21,7 @@ statements! {
 
 #[tokio::test]
 async fn every_statement_of_this_crate_prepares() {
-    let (_dir, sqlite) = fresh::sqlite(urr_db::SqliteOptions::default()).await;
+    let (_dir, sqlite) = fresh_sqlite(&DOMAIN).await;
     let all = [base_statements().as_slice(), fresh::STATEMENTS, STATEMENTS].concat();
     within(LIMIT, check_statements(&[&sqlite], &all)).await.unwrap();
     with_postgres(async |server: Server| {
