@@ -21,12 +21,14 @@ use crate::{
     slots::{self, Map},
 };
 
-/// How often one call may be sent: by hash, by source, to where the slot moved, to where it moves on, and a dozen times
-/// while it is half way. The deadline usually ends it sooner: 12 pauses take 60 ms.
-const MAX_TRIES: usize = 16;
+/// Tries that follow each other at once: by hash, by source, to where the slot moved, to where it moves on.
+const TRIES_AT_ONCE: usize = 4;
 
-/// While a slot moves, its keys arrive within milliseconds of each other.
-const HALF_WAY_PAUSE: Duration = Duration::from_millis(5);
+/// Before every further try. The nodes disagree, or the keys of a slot that moves are on both ends: milliseconds, usually.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// How often one call may be sent. With the usual deadline of 100 ms that ends it first, after about twenty pauses.
+const MAX_TRIES: usize = 64;
 
 /// A connection to one Redis or to a Cluster of them. Clones share everything.
 #[derive(Clone)]
@@ -167,8 +169,14 @@ impl Inner {
         let mut node = self.map().primary(slot).cloned().ok_or_else(|| self.unserved())?;
         let mut command = script.by_sha(keys, args);
         let mut asking = false;
-        for _ in 0..MAX_TRIES {
+        for tried in 0..MAX_TRIES {
+            if tried >= TRIES_AT_ONCE {
+                tokio::time::sleep(PAUSE).await;
+            }
             let left = deadline.saturating_sub(self.clock.ticks().saturating_sub(started));
+            if left.is_zero() {
+                return Err(Error::Timeout(deadline));
+            }
             match node.call(&command, asking, left).await {
                 Ok(reply) => return Ok(reply),
                 Err(Fault::NoScript) => command = script.by_source(keys, args),
@@ -177,7 +185,7 @@ impl Inner {
                     (node, asking) = (self.node(address)?, false);
                 }
                 Err(Fault::Ask(address)) => (node, asking) = (self.node(address)?, true),
-                Err(Fault::TryAgain) => tokio::time::sleep(HALF_WAY_PAUSE.min(left)).await,
+                Err(Fault::TryAgain) => {}
                 Err(Fault::Error(Error::Timeout(_))) => {
                     self.doubt.notify_one();
                     return Err(Error::Timeout(deadline));

@@ -87,16 +87,25 @@ impl Cluster {
 
     /// Moves a slot and its keys, one key at a time, so that calls meet it half way.
     async fn move_slot(&self, slot: u16, from: usize, to: usize) {
-        let slot = slot.to_string();
-        let (giver, taker) = (self.id(from).await, self.id(to).await);
-        self.nodes[to].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &giver]).await;
-        self.nodes[from].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &taker]).await;
-        let port = self.nodes[to].port.to_string();
+        self.begin_to_move(slot, from, to).await;
+        let (slot_text, port) = (slot.to_string(), self.nodes[to].port.to_string());
         loop {
-            let keys: Vec<String> = self.nodes[from].ask(&["CLUSTER", "GETKEYSINSLOT", &slot, "1"]).await;
+            let keys: Vec<String> =
+                self.nodes[from].ask(&["CLUSTER", "GETKEYSINSLOT", &slot_text, "1"]).await;
             let [key] = &keys[..] else { break };
             self.nodes[from].ask::<String>(&["MIGRATE", "127.0.0.1", &port, key, "0", "5000"]).await;
         }
+        self.finish_moving(slot, from, to).await;
+    }
+
+    async fn begin_to_move(&self, slot: u16, from: usize, to: usize) {
+        let (slot, giver, taker) = (slot.to_string(), self.id(from).await, self.id(to).await);
+        self.nodes[to].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "IMPORTING", &giver]).await;
+        self.nodes[from].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "MIGRATING", &taker]).await;
+    }
+
+    async fn finish_moving(&self, slot: u16, from: usize, to: usize) {
+        let (slot, taker) = (slot.to_string(), self.id(to).await);
         for node in [to, from] {
             self.nodes[node].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &taker]).await;
         }
@@ -139,10 +148,21 @@ async fn a_slot_moves_to_and_fro_and_no_call_fails_or_runs_twice() {
         let Some(cluster) = Cluster::start().await else { return };
         let kv = kv(&patient(cluster.config()));
         let tag = tag_in(RANGES[1]);
+        let slot = slots::slot(&tag);
+
+        // The slot is on its way, and stays there: new keys are already at the other end.
+        cluster.begin_to_move(slot, 1, 2).await;
+        for _ in 0..3 {
+            assert_eq!(count(&kv, &[&format!("new:{{{tag}}}")]).await, Ok(done()));
+        }
+        cluster.finish_moving(slot, 1, 2).await;
+        let counted: u64 = cluster.nodes[2].ask(&["GET", &format!("new:{{{tag}}}")]).await;
+        assert_eq!(counted, 3);
+
         let stop = Arc::new(AtomicBool::new(false));
         let callers = call_on(&kv, &tag, 8, &stop);
-        for (from, to) in [(1, 2), (2, 1), (1, 2), (2, 1)] {
-            cluster.move_slot(slots::slot(&tag), from, to).await;
+        for (from, to) in [(2, 1), (1, 2), (2, 1)] {
+            cluster.move_slot(slot, from, to).await;
         }
         let calls = stopped(callers, &stop).await;
         for key in ["a", "b"] {
