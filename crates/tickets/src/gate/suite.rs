@@ -1,33 +1,54 @@
 //! What every gate must do, in memory, in Redis and in a Redis Cluster.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    net::Ipv4Addr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use tokio::{net::TcpListener, sync::Barrier, task::JoinSet};
 use urr_kernel::{Clock, EventId, Ids, SeatId};
 use urr_kv::{Kv, KvConfig};
-use urr_testkit::services;
-use uuid::Uuid;
+use urr_testkit::{fixed_clock, free_port, services, until, within};
 
 use super::{Entry, GATE_TTL, Owner, SeatGate};
 
+/// Far more than any story takes.
+const LIMIT: Duration = Duration::from_mins(1);
+const RIVALS: usize = 50;
+
 /// A gate with what is needed to try it out.
 struct Trial {
-    gate: Arc<SeatGate>,
+    gate: SeatGate,
     ids: Ids,
 }
 
 impl Trial {
-    fn memory(clock: &Clock, ttl: Duration) -> Self {
-        Self { gate: Arc::new(SeatGate::memory(clock.clone(), ttl)), ids: Ids::random(clock.clone()) }
+    fn memory(clock: Clock) -> Self {
+        Self { gate: SeatGate::memory(clock.clone(), GATE_TTL), ids: Ids::random(clock) }
     }
 
-    fn redis(config: &KvConfig, ttl: Duration) -> Self {
+    fn redis() -> Option<Self> {
+        Some(Self::on(&patient(KvConfig::single(services::redis()?)), GATE_TTL))
+    }
+
+    fn cluster() -> Option<Self> {
+        Some(Self::on(&patient(KvConfig::cluster(services::redis_cluster()?.split(','))), GATE_TTL))
+    }
+
+    fn on(config: &KvConfig, ttl: Duration) -> Self {
         let clock = Clock::system();
         let kv = Kv::connect(config, clock.clone()).unwrap();
-        Self { gate: Arc::new(SeatGate::redis(kv, ttl)), ids: Ids::random(clock) }
+        Self { gate: SeatGate::redis(kv, ttl), ids: Ids::random(clock) }
+    }
+
+    fn event(&self) -> EventId {
+        self.ids.next()
     }
 
     fn owner(&self) -> Owner {
-        Owner::from_uuid(self.ids.next::<Uuid>())
+        Owner::from_uuid(self.ids.next())
     }
 
     fn seats(&self, count: usize) -> Vec<SeatId> {
@@ -39,46 +60,99 @@ impl Trial {
     }
 }
 
-async fn all(trial: &Trial) {
-    one_of_many_gets_through(trial).await;
-    all_seats_or_none(trial).await;
-    the_same_owner_passes_again(trial).await;
-    only_the_owner_removes_a_mark(trial).await;
-    events_do_not_meet(trial).await;
+/// The stories ask whether the answers are right, not whether a shared machine is quick.
+fn patient(config: KvConfig) -> KvConfig {
+    KvConfig { deadline: Duration::from_secs(10), ..config }
 }
 
-async fn one_of_many_gets_through(trial: &Trial) {
-    let (event, seats): (EventId, _) = (trial.ids.next(), trial.seats(2));
-    let mut rivals = tokio::task::JoinSet::new();
-    for rival in 0..50 {
-        let (gate, owner, mut seats) = (Arc::clone(&trial.gate), trial.owner(), seats.clone());
-        if rival % 2 == 0 {
-            seats.reverse();
+macro_rules! on_every_gate {
+    ($($story:ident)*) => {$(
+        mod $story {
+            use super::{LIMIT, Trial, fixed_clock, within};
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_memory() {
+                within(LIMIT, super::$story(Trial::memory(fixed_clock()))).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_redis() {
+                if let Some(trial) = Trial::redis() {
+                    within(LIMIT, super::$story(trial)).await;
+                }
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_a_cluster() {
+                if let Some(trial) = Trial::cluster() {
+                    within(LIMIT, super::$story(trial)).await;
+                }
+            }
         }
-        rivals.spawn(async move { gate.acquire(event, &seats, owner).await });
-    }
-    let entries = rivals.join_all().await;
-    assert_eq!(entries.iter().filter(|entry| **entry == Entry::Through).count(), 1);
-    assert!(!entries.contains(&Entry::Open));
+    )*};
 }
 
-async fn all_seats_or_none(trial: &Trial) {
-    let (event, seats): (EventId, _) = (trial.ids.next(), trial.seats(3));
-    assert_eq!(trial.acquire(event, &seats[1..2], trial.owner()).await, Entry::Through);
+on_every_gate! {
+    one_of_many_gets_through
+    rivals_for_overlapping_seats_never_share_one
+    all_seats_or_none
+    the_same_owner_passes_again
+    only_the_owner_removes_a_mark
+    events_do_not_meet
+}
+
+/// Lets rivals enter all at once, each by `enter`, and counts those who got through.
+async fn winners<F>(rivals: usize, enter: impl Fn(usize) -> F) -> usize
+where
+    F: Future<Output = Entry> + Send + 'static,
+{
+    let tasks: JoinSet<Entry> = (0..rivals).map(enter).collect();
+    let entries = tasks.join_all().await;
+    assert!(!entries.contains(&Entry::Open), "the gate was not shut");
+    entries.iter().filter(|entry| **entry == Entry::Through).count()
+}
+
+async fn one_of_many_gets_through(trial: Trial) {
+    let (event, seats) = (trial.event(), trial.seats(2));
+    let trial = Arc::new(trial);
+    let won = winners(RIVALS, |rival| {
+        let (trial, mut seats) = (Arc::clone(&trial), seats.clone());
+        // Half of them name the seats the other way round.
+        seats.rotate_left(rival % 2);
+        async move { trial.acquire(event, &seats, trial.owner()).await }
+    });
+    assert_eq!(won.await, 1);
+}
+
+async fn rivals_for_overlapping_seats_never_share_one(trial: Trial) {
+    // Five seats in a ring, every rival wants two neighbours: no more than two can get through.
+    let (event, seats) = (trial.event(), trial.seats(5));
+    let trial = Arc::new(trial);
+    let won = winners(RIVALS, |rival| {
+        let (trial, pair) = (Arc::clone(&trial), [seats[rival % 5], seats[(rival + 1) % 5]]);
+        async move { trial.acquire(event, &pair, trial.owner()).await }
+    });
+    assert!((1..=2).contains(&won.await));
+}
+
+async fn all_seats_or_none(trial: Trial) {
+    let (event, seats) = (trial.event(), trial.seats(4));
+    assert_eq!(trial.acquire(event, &seats[1..3], trial.owner()).await, Entry::Through);
     let refused = trial.acquire(event, &seats, trial.owner()).await;
-    assert_eq!(refused, Entry::Busy(vec![seats[1]]));
-    let others = [seats[0], seats[2]];
+    assert_eq!(refused, Entry::Busy(seats[1..3].to_vec()));
+    let others = [seats[3], seats[0]];
     assert_eq!(trial.acquire(event, &others, trial.owner()).await, Entry::Through, "a refusal left a mark");
 }
 
-async fn the_same_owner_passes_again(trial: &Trial) {
-    let (event, seats, owner): (EventId, _, _) = (trial.ids.next(), trial.seats(2), trial.owner());
+async fn the_same_owner_passes_again(trial: Trial) {
+    let (event, seats, owner) = (trial.event(), trial.seats(2), trial.owner());
     assert_eq!(trial.acquire(event, &seats, owner).await, Entry::Through);
     assert_eq!(trial.acquire(event, &seats, owner).await, Entry::Through);
+    assert_eq!(trial.acquire(event, &seats[..1], trial.owner()).await, Entry::Busy(seats[..1].to_vec()));
 }
 
-async fn only_the_owner_removes_a_mark(trial: &Trial) {
-    let (event, seats, owner): (EventId, _, _) = (trial.ids.next(), trial.seats(2), trial.owner());
+async fn only_the_owner_removes_a_mark(trial: Trial) {
+    let (event, seats, owner) = (trial.event(), trial.seats(2), trial.owner());
     assert_eq!(trial.acquire(event, &seats, owner).await, Entry::Through);
     trial.gate.release(event, &seats, trial.owner()).await;
     let rival = trial.owner();
@@ -87,29 +161,19 @@ async fn only_the_owner_removes_a_mark(trial: &Trial) {
     assert_eq!(trial.acquire(event, &seats, rival).await, Entry::Through);
 }
 
-async fn events_do_not_meet(trial: &Trial) {
-    let seats = trial.seats(1);
-    assert_eq!(trial.acquire(trial.ids.next(), &seats, trial.owner()).await, Entry::Through);
-    assert_eq!(trial.acquire(trial.ids.next(), &seats, trial.owner()).await, Entry::Through);
+async fn events_do_not_meet(trial: Trial) {
+    let (one, other, seats, owner) = (trial.event(), trial.event(), trial.seats(1), trial.owner());
+    assert_eq!(trial.acquire(one, &seats, owner).await, Entry::Through);
+    assert_eq!(trial.acquire(other, &seats, trial.owner()).await, Entry::Through);
+    trial.gate.release(other, &seats, owner).await;
+    assert_eq!(trial.acquire(one, &seats, trial.owner()).await, Entry::Busy(seats.clone()));
 }
 
-/// Marks in Redis fade by Redis's clock: wait for that, with an end.
-async fn marks_fade(trial: &Trial) {
-    let (event, seats): (EventId, _) = (trial.ids.next(), trial.seats(1));
-    assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Through);
-    let next = trial.owner();
-    urr_testkit::until(Duration::from_secs(30), async || {
-        trial.acquire(event, &seats, next).await == Entry::Through
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn memory() {
-    let clock = urr_testkit::fixed_clock();
-    let trial = Trial::memory(&clock, GATE_TTL);
-    all(&trial).await;
-    let (event, seats): (EventId, _) = (trial.ids.next(), trial.seats(1));
+#[tokio::test]
+async fn a_mark_in_memory_fades_on_the_microsecond() {
+    let clock = fixed_clock();
+    let trial = Trial::memory(clock.clone());
+    let (event, seats) = (trial.event(), trial.seats(1));
     assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Through);
     clock.advance(GATE_TTL.saturating_sub(Duration::from_micros(1)));
     assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Busy(seats.clone()));
@@ -117,32 +181,80 @@ async fn memory() {
     assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Through);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn redis() {
-    let Some(url) = services::redis() else { return };
-    all(&Trial::redis(&patient(KvConfig::single(&url)), GATE_TTL)).await;
-    marks_fade(&Trial::redis(&patient(KvConfig::single(&url)), Duration::from_millis(20))).await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn cluster() {
-    let Some(nodes) = services::redis_cluster() else { return };
-    all(&Trial::redis(&patient(KvConfig::cluster(nodes.split(','))), GATE_TTL)).await;
-    marks_fade(&Trial::redis(&patient(KvConfig::cluster(nodes.split(','))), Duration::from_millis(20))).await;
+/// Marks in Redis fade by Redis's clock: wait for that, with an end.
+async fn a_mark_fades(config: KvConfig) {
+    let trial = Trial::on(&patient(config), Duration::from_millis(200));
+    let (event, seats, next) = (trial.event(), trial.seats(2), trial.owner());
+    assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Through);
+    until(LIMIT, async || trial.acquire(event, &seats, next).await == Entry::Through).await;
 }
 
 #[tokio::test]
-async fn without_redis_the_gate_is_open() {
-    let nobody = format!("redis://127.0.0.1:{}", urr_testkit::free_port());
-    let trial = Trial::redis(&KvConfig::single(nobody), GATE_TTL);
-    let (event, seats): (EventId, _) = (trial.ids.next(), trial.seats(1));
-    for _ in 0..100 {
-        assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Open);
-    }
-    trial.gate.release(event, &seats, trial.owner()).await;
+async fn a_mark_in_redis_fades() {
+    let Some(url) = services::redis() else { return };
+    within(LIMIT, a_mark_fades(KvConfig::single(url))).await;
 }
 
-/// The suite asks whether the answers are right, not whether a shared machine is quick.
-fn patient(config: KvConfig) -> KvConfig {
-    KvConfig { deadline: Duration::from_secs(10), ..config }
+#[tokio::test]
+async fn a_mark_in_a_cluster_fades() {
+    let Some(nodes) = services::redis_cluster() else { return };
+    within(LIMIT, a_mark_fades(KvConfig::cluster(nodes.split(',')))).await;
+}
+
+/// Two hundred buyers one after the other would take 20 s if each waited for a deadline of 100 ms.
+async fn opens_quickly(url: String) {
+    let trial = Trial::on(&KvConfig::single(url), GATE_TTL);
+    let (event, seats) = (trial.event(), trial.seats(1));
+    within(Duration::from_secs(10), async {
+        for _ in 0..200 {
+            assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Open);
+        }
+        trial.gate.release(event, &seats, trial.owner()).await;
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_redis_the_gate_is_open_at_once() {
+    opens_quickly(format!("redis://127.0.0.1:{}", free_port())).await;
+}
+
+#[tokio::test]
+async fn with_a_redis_that_hangs_the_gate_is_soon_open_at_once() {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    // Connections wait in the listener's queue: they open and are never answered.
+    opens_quickly(format!("redis://{}", listener.local_addr().unwrap())).await;
+}
+
+/// What the gate must not be: it looks first and marks later.
+#[derive(Default)]
+struct LooksFirst(Mutex<HashMap<SeatId, Owner>>);
+
+impl LooksFirst {
+    /// Everybody has looked before anybody marks: the worst that can happen, every time.
+    async fn acquire(&self, seats: &[SeatId], owner: Owner, all_have_looked: &Barrier) -> Entry {
+        let seen = |seat: &&SeatId| self.0.lock().unwrap().get(seat).is_some_and(|other| *other != owner);
+        let busy: Vec<SeatId> = seats.iter().filter(seen).copied().collect();
+        all_have_looked.wait().await;
+        if !busy.is_empty() {
+            return Entry::Busy(busy);
+        }
+        self.0.lock().unwrap().extend(seats.iter().map(|seat| (*seat, owner)));
+        Entry::Through
+    }
+}
+
+#[tokio::test]
+async fn the_race_finds_out_a_gate_that_looks_before_it_marks() {
+    within(LIMIT, async {
+        let ids = Ids::random(fixed_clock());
+        let seats: Vec<SeatId> = vec![ids.next(), ids.next()];
+        let parts = Arc::new((LooksFirst::default(), Barrier::new(RIVALS)));
+        let won = winners(RIVALS, |_| {
+            let (parts, seats, owner) = (Arc::clone(&parts), seats.clone(), Owner::from_uuid(ids.next()));
+            async move { parts.0.acquire(&seats, owner, &parts.1).await }
+        });
+        assert!(won.await > 1, "the race would not notice two winners");
+    })
+    .await;
 }
