@@ -3,6 +3,8 @@
 //! In this order: the version is taken out of the path, headers that only we may set are taken out of the request, and the access
 //! token becomes an [`Actor`]. Only then is the request routed, so a guard and the route it guards always see the same path.
 
+pub mod address;
+pub mod limit;
 mod token;
 mod version;
 

@@ -26,7 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("jobs", &["kernel", "telemetry", "db"]),
     ("bus", &["kernel", "telemetry", "db", "jobs"]),
     ("contracts", &["kernel", "rpc"]),
-    ("gateway", &["kernel", "telemetry", "passes", "http", "contracts"]),
+    ("gateway", &["kernel", "telemetry", "passes", "http", "contracts", "kv"]),
     ("testkit", &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "jobs", "bus"]),
     ("e2e", &["kernel", "testkit"]),
     ("xtask", &[]),

@@ -1,0 +1,233 @@
+//! Where a request comes from, when proxies stand in between.
+//!
+//! What a header says about the client is believed only as far as the chain of trusted proxies reaches: the last hop that is not
+//! one of them is the client, and everything to the left of it is hearsay that anybody can write.
+
+use std::{net::IpAddr, str::FromStr};
+
+use http::{HeaderMap, HeaderName, header};
+
+/// Hops that are looked at. Real chains have one to four.
+const MAX_HOPS: usize = 16;
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// A block of addresses, such as `10.0.0.0/8` or `::1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cidr {
+    network: u128,
+    bits: u32,
+    is_v4: bool,
+}
+
+/// What is no block of addresses.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} is no block of addresses such as 10.0.0.0/8, 192.0.2.1 or 2001:db8::/32")]
+pub struct BadCidr(String);
+
+impl Cidr {
+    /// Whether the address is in the block. IPv4 addresses written as IPv6 are IPv4 addresses.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let (value, is_v4) = value(address);
+        self.is_v4 == is_v4 && prefix(value, self.bits, is_v4) == self.network
+    }
+}
+
+fn value(address: IpAddr) -> (u128, bool) {
+    match address.to_canonical() {
+        IpAddr::V4(address) => (u128::from(address.to_bits()), true),
+        IpAddr::V6(address) => (address.to_bits(), false),
+    }
+}
+
+fn width(is_v4: bool) -> u32 {
+    if is_v4 { 32 } else { 128 }
+}
+
+/// The first `bits` of an address. None of them are all of nothing: shifting by the full width is not defined.
+fn prefix(value: u128, bits: u32, is_v4: bool) -> u128 {
+    value.checked_shr(width(is_v4) - bits).unwrap_or(0)
+}
+
+impl FromStr for Cidr {
+    type Err = BadCidr;
+
+    fn from_str(text: &str) -> Result<Self, BadCidr> {
+        let bad = || BadCidr(text.to_owned());
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let (value, is_v4) = value(address.trim().parse().map_err(|_| bad())?);
+        let bits = match bits {
+            Some(bits) => bits.trim().parse().ok().filter(|bits| *bits <= width(is_v4)).ok_or_else(bad)?,
+            None => width(is_v4),
+        };
+        Ok(Self { network: prefix(value, bits, is_v4), bits, is_v4 })
+    }
+}
+
+/// The header in which trusted proxies write where a request came from. Exactly one is believed: the other one passes through a
+/// proxy that does not know it, as the client wrote it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ForwardedHeader {
+    /// `X-Forwarded-For: client, proxy`.
+    #[default]
+    XForwardedFor,
+    /// `Forwarded: for=client, for=proxy` (RFC 7239).
+    Forwarded,
+}
+
+/// The proxies that are believed. None by default: then the other end of the connection is the client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TrustedProxies {
+    /// Their addresses.
+    pub addresses: Vec<Cidr>,
+    /// The header they write.
+    pub header: ForwardedHeader,
+}
+
+impl TrustedProxies {
+    /// Where a request on a connection from `peer` comes from.
+    pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        let mut client = peer.to_canonical();
+        if !self.trusts(client) {
+            return client;
+        }
+        for hop in self.hops(headers).into_iter().rev().take(MAX_HOPS) {
+            // A proxy that does not say where it got the request from is all we know of it.
+            let Some(hop) = hop else { return client };
+            client = hop;
+            if !self.trusts(client) {
+                return client;
+            }
+        }
+        client
+    }
+
+    fn trusts(&self, address: IpAddr) -> bool {
+        self.addresses.iter().any(|block| block.contains(address))
+    }
+
+    fn hops(&self, headers: &HeaderMap) -> Vec<Option<IpAddr>> {
+        let (name, read): (_, fn(&str) -> Option<IpAddr>) = match self.header {
+            ForwardedHeader::XForwardedFor => (X_FORWARDED_FOR, node),
+            ForwardedHeader::Forwarded => (header::FORWARDED, forwarded_for),
+        };
+        // Several lines are one list. A line that is no text is a hop that says nothing.
+        let lines = headers.get_all(name).iter();
+        lines.flat_map(|line| split(line.to_str().unwrap_or_default(), ',').map(read)).collect()
+    }
+}
+
+/// `for=…` among the pairs of one element.
+fn forwarded_for(element: &str) -> Option<IpAddr> {
+    split(element, ';').find_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("for").then(|| node(value.trim().trim_matches('"')))?
+    })
+}
+
+/// An address, with or without a port, with or without brackets.
+fn node(text: &str) -> Option<IpAddr> {
+    let text = text.trim();
+    let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
+    let address = bare.parse().or_else(|_| text.parse().map(|socket: std::net::SocketAddr| socket.ip()));
+    address.ok().map(|address: IpAddr| address.to_canonical())
+}
+
+/// Splits outside of quotes.
+fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
+    let mut quoted = false;
+    text.split(move |letter| {
+        quoted ^= letter == '"';
+        letter == separator && !quoted
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxies(header: ForwardedHeader) -> TrustedProxies {
+        let addresses = ["10.0.0.0/8", "2001:db8:ffff::/48", "192.0.2.7"];
+        TrustedProxies { addresses: addresses.map(|text| text.parse().unwrap()).into(), header }
+    }
+
+    fn client(header: ForwardedHeader, peer: &str, lines: &[(&'static str, &str)]) -> String {
+        let mut headers = HeaderMap::new();
+        for (name, value) in lines {
+            headers.append(*name, value.parse().unwrap());
+        }
+        proxies(header).client(peer.parse().unwrap(), &headers).to_string()
+    }
+
+    fn x_forwarded_for(peer: &str, lines: &[&str]) -> String {
+        let lines: Vec<_> = lines.iter().map(|line| ("x-forwarded-for", *line)).collect();
+        client(ForwardedHeader::XForwardedFor, peer, &lines)
+    }
+
+    #[test]
+    fn blocks_contain_what_they_should() {
+        let contains =
+            |block: &str, address: &str| block.parse::<Cidr>().unwrap().contains(address.parse().unwrap());
+        assert!(contains("10.0.0.0/8", "10.255.0.1") && !contains("10.0.0.0/8", "11.0.0.1"));
+        assert!(contains("10.1.2.3/8", "10.9.9.9"), "the rest of the address does not matter");
+        assert!(contains("192.0.2.1", "192.0.2.1") && !contains("192.0.2.1", "192.0.2.2"));
+        assert!(contains("10.0.0.0/8", "::ffff:10.0.0.1") && contains("::ffff:10.0.0.1", "10.0.0.1"));
+        assert!(contains("2001:db8::/32", "2001:db8:1::1") && !contains("2001:db8::/32", "2001:db9::1"));
+        assert!(contains("0.0.0.0/0", "192.0.2.1") && !contains("0.0.0.0/0", "2001:db8::1"));
+        assert!(contains("::/0", "2001:db8::1") && !contains("::/0", "192.0.2.1"));
+        for bad in ["", "10.0.0.0/33", "10.0.0.0/", "10.0.0.0/-1", "10.0.0/8", "::/129", "localhost"] {
+            assert_eq!(bad.parse::<Cidr>(), Err(BadCidr(bad.to_owned())));
+        }
+    }
+
+    #[test]
+    fn nobody_but_a_trusted_proxy_is_believed() {
+        assert_eq!(x_forwarded_for("198.51.100.9", &["1.1.1.1"]), "198.51.100.9");
+        assert_eq!(x_forwarded_for("::ffff:198.51.100.9", &["1.1.1.1"]), "198.51.100.9");
+        let nobody = TrustedProxies::default();
+        let headers = HeaderMap::from_iter([(X_FORWARDED_FOR, "1.1.1.1".parse().unwrap())]);
+        assert_eq!(nobody.client("10.0.0.1".parse().unwrap(), &headers).to_string(), "10.0.0.1");
+    }
+
+    #[test]
+    fn the_last_hop_that_is_not_trusted_is_the_client() {
+        assert_eq!(x_forwarded_for("10.0.0.1", &["198.51.100.9"]), "198.51.100.9");
+        assert_eq!(x_forwarded_for("10.0.0.1", &["1.1.1.1, 198.51.100.9"]), "198.51.100.9", "hearsay");
+        assert_eq!(x_forwarded_for("10.0.0.1", &["1.1.1.1,198.51.100.9,10.0.0.2"]), "198.51.100.9");
+        assert_eq!(x_forwarded_for("10.0.0.1", &["1.1.1.1", "198.51.100.9", "192.0.2.7"]), "198.51.100.9");
+        assert_eq!(x_forwarded_for("10.0.0.1", &["198.51.100.9:4711"]), "198.51.100.9");
+        assert_eq!(x_forwarded_for("10.0.0.1", &["[2001:db8::9]:4711"]), "2001:db8::9");
+        assert_eq!(x_forwarded_for("2001:db8:ffff::1", &["2001:db8::9"]), "2001:db8::9");
+    }
+
+    #[test]
+    fn a_chain_that_says_nothing_ends_at_the_proxy_that_said_it() {
+        assert_eq!(x_forwarded_for("10.0.0.1", &[]), "10.0.0.1");
+        assert_eq!(x_forwarded_for("10.0.0.1", &["198.51.100.9, unknown"]), "10.0.0.1");
+        assert_eq!(x_forwarded_for("10.0.0.1", &["198.51.100.9, , 10.0.0.2"]), "10.0.0.2");
+        assert_eq!(x_forwarded_for("10.0.0.1", &["10.0.0.3, 10.0.0.2"]), "10.0.0.3", "all trusted");
+        let endless = vec!["10.0.0.2"; 1_000].join(",");
+        assert_eq!(x_forwarded_for("10.0.0.1", &[&endless]), "10.0.0.2");
+    }
+
+    #[test]
+    fn only_the_configured_header_is_read() {
+        let both = [("x-forwarded-for", "198.51.100.9"), ("forwarded", "for=203.0.113.5")];
+        assert_eq!(client(ForwardedHeader::XForwardedFor, "10.0.0.1", &both), "198.51.100.9");
+        assert_eq!(client(ForwardedHeader::Forwarded, "10.0.0.1", &both), "203.0.113.5");
+    }
+
+    #[test]
+    fn the_standard_header_is_read_as_the_standard_says() {
+        let forwarded = |line| client(ForwardedHeader::Forwarded, "10.0.0.1", &[("forwarded", line)]);
+        assert_eq!(forwarded("for=198.51.100.9;proto=https;by=10.0.0.1"), "198.51.100.9");
+        assert_eq!(forwarded("proto=https; For=\"[2001:db8::9]:4711\""), "2001:db8::9");
+        assert_eq!(forwarded("for=1.1.1.1, for=198.51.100.9, for=10.0.0.2"), "198.51.100.9");
+        assert_eq!(forwarded("for=198.51.100.9;ext=\"a,b;for=1.1.1.1\""), "198.51.100.9", "in quotes");
+        assert_eq!(forwarded("for=_hidden"), "10.0.0.1");
+        assert_eq!(forwarded("proto=https"), "10.0.0.1");
+    }
+}

@@ -1,0 +1,300 @@
+//! The limiter in this process's memory.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    hash::{BuildHasher as _, RandomState},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use urr_kernel::Clock;
+
+use super::{Class, RateLimits, Verdict, Who};
+
+/// Clients are spread over this many locks.
+const SHARDS: usize = 16;
+
+/// Clients one shard remembers. 16 × 32,768 clients of about 110 bytes are 58 MB; a gateway of two cores serves about as many in
+/// a minute when each of them polls every ten seconds.
+const MAX_CLIENTS: usize = 32_768;
+
+/// Instants one shard remembers, of 4 bytes: 16 × 524,288 are 8.4 million requests a minute and 34 MB.
+const MAX_INSTANTS: usize = 524_288;
+
+/// Clients for which there was no room share one plain count per shard and class, this many times the limit. With the defaults
+/// that is 4.8 million general requests a minute, more than a process serves, and a flood of new addresses stays bounded.
+const CROWD: u64 = 100;
+
+/// Shards smaller than this are not worth sweeping.
+const SWEEP_AT_LEAST: usize = 1_024;
+
+/// A full shard is swept this often and no more: a sweep looks at every client.
+const SWEEP_PAUSE: Duration = Duration::from_secs(1);
+
+/// Offsets of 32 bits reach 71 minutes.
+const MAX_WINDOW: Duration = Duration::from_hours(1);
+
+/// The instants of the latest admissions by class and client.
+#[derive(Debug)]
+pub struct Memory {
+    limits: RateLimits,
+    clock: Clock,
+    spread: RandomState,
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    clients: HashMap<(Class, Who), Window>,
+    /// The room that all windows together have for instants.
+    instants: usize,
+    /// Sweep when there are this many clients: twice what the last sweep left, so that sweeping costs O(1) a client.
+    sweep_at: usize,
+    swept: Option<u64>,
+    crowd: HashMap<Class, Crowd>,
+}
+
+impl Memory {
+    pub(super) fn new(limits: RateLimits, clock: Clock) -> Self {
+        assert!(limits.window <= MAX_WINDOW, "a window is at most an hour");
+        Self { limits, clock, spread: RandomState::new(), shards: Default::default() }
+    }
+
+    /// Counts one more request against one `share`-th of the limit.
+    pub(super) fn take(&self, class: Class, who: Who, share: u32) -> Verdict {
+        let limit = self.limits.of(class);
+        if limit == 0 {
+            return Verdict::Wait(self.limits.window);
+        }
+        let limit = usize::try_from(limit.div_ceil(share)).unwrap_or(usize::MAX);
+        let (now, window) = (micros(self.clock.ticks()), micros(self.limits.window));
+        let wait = self.shard(class, who).take((class, who), now, window, limit);
+        wait.map_or(Verdict::Pass, |wait| Verdict::Wait(Duration::from_micros(wait)))
+    }
+
+    fn shard(&self, class: Class, who: Who) -> MutexGuard<'_, Shard> {
+        let spread = self.spread.hash_one((class, who));
+        let place = usize::try_from(spread % SHARDS as u64).expect("a remainder of 16 fits");
+        self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Shard {
+    /// How long to wait, if it has to.
+    fn take(&mut self, client: (Class, Who), now: u64, window: u64, limit: usize) -> Option<u64> {
+        if let Some(known) = self.clients.get_mut(&client) {
+            known.forget(now, window);
+            if known.at.len() >= limit || known.at.len() < known.at.capacity() {
+                return known.take(now, window, limit);
+            }
+        }
+        if !self.has_room(now, window) {
+            return self.crowd.entry(client.0).or_default().take(now, window, limit as u64 * CROWD);
+        }
+        let known = self.clients.entry(client).or_default();
+        let before = known.at.capacity();
+        let wait = known.take(now, window, limit);
+        self.instants += known.at.capacity() - before;
+        wait
+    }
+
+    fn has_room(&mut self, now: u64, window: u64) -> bool {
+        let due = self.clients.len() >= self.sweep_at.max(SWEEP_AT_LEAST) || self.is_full();
+        if due && self.swept.is_none_or(|swept| now >= swept + micros(SWEEP_PAUSE)) {
+            self.clients.retain(|_, known| known.is_in_use(now, window));
+            self.instants = self.clients.values().map(|known| known.at.capacity()).sum();
+            self.sweep_at = self.clients.len() * 2;
+            self.swept = Some(now);
+        }
+        !self.is_full()
+    }
+
+    fn is_full(&self) -> bool {
+        self.clients.len() >= MAX_CLIENTS || self.instants >= MAX_INSTANTS
+    }
+}
+
+/// One client's latest admissions, oldest first.
+#[derive(Debug, Default)]
+struct Window {
+    /// What the instants count from.
+    base: u64,
+    /// Microseconds since `base`.
+    at: VecDeque<u32>,
+}
+
+impl Window {
+    fn take(&mut self, now: u64, window: u64, limit: usize) -> Option<u64> {
+        self.forget(now, window);
+        if let Some(must_leave) = self.at.len().checked_sub(limit) {
+            return Some(self.base + u64::from(self.at[must_leave]) + window - now);
+        }
+        let offset = self.offset(now);
+        self.at.push_back(offset);
+        None
+    }
+
+    /// Drops what left the window.
+    fn forget(&mut self, now: u64, window: u64) {
+        while let Some(oldest) = self.at.front()
+            && self.base + u64::from(*oldest) + window <= now
+        {
+            self.at.pop_front();
+        }
+    }
+
+    /// What is still in the window began at most an hour ago, so moving the base up to the oldest makes any offset fit.
+    fn offset(&mut self, now: u64) -> u32 {
+        if self.at.is_empty() {
+            self.base = now;
+        }
+        u32::try_from(now - self.base).unwrap_or_else(|_| {
+            let passed = self.at[0];
+            self.base += u64::from(passed);
+            self.at.iter_mut().for_each(|at| *at -= passed);
+            u32::try_from(now - self.base).expect("a window is shorter than 32 bits of microseconds")
+        })
+    }
+
+    /// Gives room back that a burst took.
+    fn is_in_use(&mut self, now: u64, window: u64) -> bool {
+        self.forget(now, window);
+        if self.at.capacity() > 4 * self.at.len() {
+            self.at.shrink_to_fit();
+        }
+        !self.at.is_empty()
+    }
+}
+
+/// A plain count that starts again when its window is over.
+#[derive(Debug, Default)]
+struct Crowd {
+    since: u64,
+    count: u64,
+}
+
+impl Crowd {
+    fn take(&mut self, now: u64, window: u64, limit: u64) -> Option<u64> {
+        if now >= self.since + window {
+            *self = Self { since: now, count: 0 };
+        }
+        if self.count >= limit {
+            return Some(self.since + window - now);
+        }
+        self.count += 1;
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const MINUTE: Duration = Duration::from_mins(1);
+
+    fn client(number: u32) -> Who {
+        Who::address(Ipv4Addr::from(number).into())
+    }
+
+    fn limiter() -> (Memory, Clock) {
+        let clock = urr_testkit::fixed_clock();
+        (Memory::new(RateLimits::default(), clock.clone()), clock)
+    }
+
+    proptest! {
+        #[test]
+        fn a_window_is_what_a_list_of_all_admissions_says(
+            limit in 1_usize..6,
+            steps in prop::collection::vec(prop_oneof![0_u64..30, Just(u64::from(u32::MAX))], 1..200),
+        ) {
+            const WINDOW: u64 = 60;
+            let (mut window, mut now) = (Window::default(), 1_000);
+            let mut admitted: Vec<u64> = Vec::new();
+            for step in steps {
+                now += step;
+                let recent: Vec<_> = admitted.iter().filter(|at| **at + WINDOW > now).collect();
+                let expected = recent.len().checked_sub(limit).map(|first| recent[first] + WINDOW - now);
+                prop_assert_eq!(window.take(now, WINDOW, limit), expected);
+                if expected.is_none() {
+                    admitted.push(now);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_busy_client_is_counted_right_for_hours() {
+        let (hour, mut window) = (micros(MAX_WINDOW), Window::default());
+        for quarter in 1..100 {
+            let now = quarter * (hour / 4);
+            assert_eq!(window.take(now, hour, 4), None);
+            if quarter >= 4 {
+                assert_eq!(window.take(now, hour, 4), Some(hour / 4));
+            }
+        }
+    }
+
+    #[test]
+    fn memory_stays_bounded_and_those_without_room_share_a_count() {
+        let (limiter, clock) = limiter();
+        let total = u32::try_from(3 * SHARDS * MAX_CLIENTS).unwrap();
+        for number in 0..total {
+            assert_eq!(limiter.take(Class::General, client(number), 1), Verdict::Pass);
+        }
+        let clients = |limiter: &Memory| -> usize {
+            limiter.shards.iter().map(|shard| shard.lock().unwrap().clients.len()).sum()
+        };
+        assert!(clients(&limiter) <= SHARDS * MAX_CLIENTS);
+        let crowd: u64 =
+            limiter.shards.iter().map(|shard| shard.lock().unwrap().crowd[&Class::General].count).sum();
+        assert_eq!(crowd, u64::from(total) - clients(&limiter) as u64, "nobody passed uncounted");
+
+        clock.advance(MINUTE);
+        for number in total..total + 1_000 {
+            limiter.take(Class::General, client(number), 1);
+        }
+        assert!(clients(&limiter) <= 1_000, "whoever left is forgotten");
+    }
+
+    #[test]
+    fn even_the_crowd_is_refused_in_the_end() {
+        let mut crowd = Crowd::default();
+        let passed = (0..100).filter(|_| crowd.take(5, 60, 30).is_none()).count();
+        assert_eq!((passed, crowd.take(10, 60, 30)), (30, Some(50)));
+        assert_eq!(crowd.take(65, 60, 30), None);
+    }
+
+    #[test]
+    fn a_burst_of_one_client_takes_no_room_from_others_for_long() {
+        let (limiter, clock) = limiter();
+        for _ in 0..3_000 {
+            limiter.take(Class::General, client(1), 1);
+        }
+        assert!(matches!(limiter.take(Class::General, client(1), 1), Verdict::Wait(wait) if wait == MINUTE));
+        clock.advance(MINUTE);
+        let mut shard = limiter.shard(Class::General, client(1));
+        assert!(shard.instants >= 3_000);
+        shard.sweep_at = 0;
+        shard.swept = None;
+        let now = micros(clock.ticks());
+        // As if the shard were full, without filling it.
+        shard.instants = MAX_INSTANTS;
+        assert!(shard.has_room(now, micros(MINUTE)));
+        assert_eq!((shard.clients.len(), shard.instants), (0, 0));
+    }
+
+    #[test]
+    fn a_limit_of_zero_lets_nobody_through() {
+        let limits = RateLimits { booking: 0, ..RateLimits::default() };
+        let limiter = Memory::new(limits, urr_testkit::fixed_clock());
+        assert_eq!(limiter.take(Class::Booking, client(1), 1), Verdict::Wait(MINUTE));
+    }
+}

@@ -1,0 +1,96 @@
+//! The limiter in Redis: one script, one key per class and client, Redis's own clock.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use urr_kernel::Clock;
+use urr_kv::{Arg, Error, Kv, Script};
+
+use super::{Blind, Class, Memory, RateLimits, Verdict, Who};
+
+static TAKE: Script = Script::new("limit.take", include_str!("take.lua"));
+
+/// While Redis is away each process counts alone, with this part of the limit: two or three gateways together then let through
+/// about as much as they should, and none lets through everything.
+const SHARE_WHEN_BLIND: u32 = 2;
+
+/// Clients that are known to have to wait. Of about 60 bytes each, 600 kB.
+const MAX_WAITING: usize = 10_000;
+
+/// The instants of the latest admissions by class and client, in Redis.
+#[derive(Debug)]
+pub struct Redis {
+    kv: Kv,
+    limits: RateLimits,
+    clock: Clock,
+    /// Counts while Redis does not answer.
+    here: Memory,
+    /// Until when a client has to wait. Nothing that happens elsewhere can make it sooner, so Redis need not be asked: a flood of
+    /// one client stays in this process.
+    waiting: Mutex<HashMap<(Class, Who), Duration>>,
+}
+
+impl Redis {
+    pub(super) fn new(kv: Kv, limits: RateLimits, clock: Clock) -> Self {
+        let here = Memory::new(limits, clock.clone());
+        Self { kv, limits, clock, here, waiting: Mutex::default() }
+    }
+
+    pub(super) async fn take(&self, class: Class, who: Who, blind: Blind) -> Verdict {
+        if let Some(wait) = self.known_wait(class, who) {
+            return Verdict::Wait(wait);
+        }
+        let asked = self.clock.ticks();
+        match self.ask(class, who).await {
+            Ok(None) => Verdict::Pass,
+            Ok(Some(wait)) => {
+                self.remember(class, who, asked + wait);
+                Verdict::Wait(wait)
+            }
+            Err(error) => {
+                tracing::debug!(%error, class = class.name(), ?blind, "requests are not counted together");
+                match blind {
+                    Blind::CountHere => self.here.take(class, who, SHARE_WHEN_BLIND),
+                    Blind::Refuse => Verdict::Unknown,
+                }
+            }
+        }
+    }
+
+    async fn ask(&self, class: Class, who: Who) -> Result<Option<Duration>, Error> {
+        let limit = self.limits.of(class);
+        if limit == 0 {
+            return Ok(Some(self.limits.window));
+        }
+        let window = i64::try_from(self.limits.window.as_micros()).unwrap_or(i64::MAX);
+        let args = [Arg::from(i64::from(limit)), Arg::from(window)];
+        let wait = self.kv.run(&TAKE, &[key(class, who)], &args).await?.int()?;
+        let wait = u64::try_from(wait).map_err(|_| Error::Reply(format!("a wait of {wait}")))?;
+        Ok((wait > 0).then(|| Duration::from_micros(wait)))
+    }
+
+    fn known_wait(&self, class: Class, who: Who) -> Option<Duration> {
+        let until = *self.waiting().get(&(class, who))?;
+        until.checked_sub(self.clock.ticks()).filter(|wait| !wait.is_zero())
+    }
+
+    fn remember(&self, class: Class, who: Who, until: Duration) {
+        let mut waiting = self.waiting();
+        // Whoever is forgotten is asked about once more; looking for those whose wait is over would cost more.
+        if waiting.len() >= MAX_WAITING {
+            waiting.clear();
+        }
+        waiting.insert((class, who), until);
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, HashMap<(Class, Who), Duration>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+pub(super) fn key(class: Class, who: Who) -> String {
+    format!("limit:{{{}:{who}}}", class.name())
+}

@@ -1,0 +1,261 @@
+//! What every limiter must do, in memory, in Redis and in a Redis Cluster.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::Barrier, task::JoinSet};
+use urr_kernel::{Clock, Ids};
+use urr_kv::{Arg, Kv, KvConfig, Script};
+use urr_testkit::{Proxy, services, until, within};
+use uuid::Uuid;
+
+use super::{Blind, Class, Limiter, RateLimits, Verdict, Who, redis};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A limiter with what is needed to try it out.
+#[derive(Clone)]
+struct Trial {
+    limiter: Arc<Limiter>,
+    clock: Clock,
+    ids: Ids,
+}
+
+impl Trial {
+    fn memory(limits: RateLimits) -> Self {
+        let clock = Clock::system();
+        Self::of(Limiter::memory(limits, clock.clone()), clock)
+    }
+
+    fn redis(config: &KvConfig, limits: RateLimits) -> (Self, Kv) {
+        let clock = Clock::system();
+        let kv = Kv::connect(config, clock.clone()).unwrap();
+        (Self::of(Limiter::redis(kv.clone(), limits, clock.clone()), clock), kv)
+    }
+
+    fn of(limiter: Limiter, clock: Clock) -> Self {
+        Self { limiter: Arc::new(limiter), ids: Ids::random(clock.clone()), clock }
+    }
+
+    fn somebody(&self) -> Who {
+        Who::User(self.ids.next())
+    }
+
+    async fn check(&self, class: Class, who: Who) -> Verdict {
+        self.limiter.check(class, who, Blind::Refuse).await
+    }
+
+    async fn passes(&self, class: Class, who: Who) -> bool {
+        self.check(class, who).await == Verdict::Pass
+    }
+}
+
+/// Long enough that nothing leaves the window while a suite runs.
+fn long() -> RateLimits {
+    RateLimits { window: Duration::from_hours(1), ..RateLimits::default() }
+}
+
+/// Three in a quarter of a second: many windows in a short test.
+fn short() -> RateLimits {
+    RateLimits { window: Duration::from_millis(250), booking: 3, ..RateLimits::default() }
+}
+
+async fn all(trial: &Trial) {
+    exactly_the_limit_passes_however_many_ask_at_once(trial).await;
+    clients_and_classes_do_not_meet(trial).await;
+}
+
+/// How many of 200 that ask at the same time are let through.
+async fn crowd<F>(ask: impl Fn() -> F) -> usize
+where
+    F: Future<Output = bool> + Send + 'static,
+{
+    let mut crowd = JoinSet::new();
+    (0..200).for_each(|_| drop(crowd.spawn(ask())));
+    crowd.join_all().await.into_iter().filter(|passed| *passed).count()
+}
+
+async fn exactly_the_limit_passes_however_many_ask_at_once(trial: &Trial) {
+    for (class, limit) in [(Class::Booking, 30), (Class::Queue, 120)] {
+        let who = trial.somebody();
+        let ask = || {
+            let trial = trial.clone();
+            async move { trial.passes(class, who).await }
+        };
+        assert_eq!(crowd(ask).await, limit);
+        assert_eq!(crowd(ask).await, 0, "and then nobody");
+    }
+}
+
+async fn clients_and_classes_do_not_meet(trial: &Trial) {
+    let (one, other) = (trial.somebody(), trial.somebody());
+    for _ in 0..20 {
+        assert!(trial.passes(Class::Payments, one).await);
+    }
+    let Verdict::Wait(wait) = trial.check(Class::Payments, one).await else { panic!("one too many") };
+    assert!(wait > Duration::ZERO && wait <= long().window, "{wait:?}");
+    assert!(trial.passes(Class::Payments, other).await);
+    assert!(trial.passes(Class::Booking, one).await);
+    let Who::User(id) = one else { panic!("somebody is a user") };
+    assert!(trial.passes(Class::Payments, Who::Account(*id.as_uuid().as_bytes())).await);
+}
+
+/// Hammers a short window and looks at what passed: four in a row are never inside one window, and a limiter that is too strict
+/// never lets the last of them through.
+async fn never_more_than_the_limit_in_any_window(trial: &Trial) {
+    let (limits, who) = (short(), trial.somebody());
+    let mut passed: Vec<(Duration, Duration)> = Vec::new();
+    while passed.len() < 13 {
+        let asked = trial.clock.ticks();
+        match trial.check(Class::Booking, who).await {
+            Verdict::Pass => passed.push((asked, trial.clock.ticks())),
+            Verdict::Wait(wait) => {
+                assert!(wait <= limits.window);
+                tokio::time::sleep(wait / 3).await;
+            }
+            Verdict::Unknown => panic!("the store answers"),
+        }
+    }
+    for four in passed.windows(4) {
+        assert!(four[3].1.saturating_sub(four[0].0) >= limits.window, "four in one window: {four:?}");
+    }
+}
+
+/// A refused request does not count: whoever waits as long as told gets through, however often they asked meanwhile.
+async fn the_advice_is_honest(trial: &Trial) {
+    let who = trial.somebody();
+    while trial.passes(Class::Booking, who).await {}
+    let asked = trial.clock.ticks();
+    let Verdict::Wait(wait) = trial.check(Class::Booking, who).await else { return };
+    while trial.clock.ticks() < asked + wait {
+        trial.check(Class::Booking, who).await;
+        tokio::time::sleep(wait / 20).await;
+    }
+    until(PATIENCE, async || trial.passes(Class::Booking, who).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory() {
+    within(PATIENCE, async {
+        all(&Trial::memory(long())).await;
+        let trial = Trial::memory(short());
+        never_more_than_the_limit_in_any_window(&trial).await;
+        the_advice_is_honest(&trial).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn single_node() {
+    let Some(url) = services::redis() else { return };
+    in_redis(&patient(KvConfig::single(&url))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cluster() {
+    let Some(nodes) = services::redis_cluster() else { return };
+    in_redis(&patient(KvConfig::cluster(nodes.split(',')))).await;
+}
+
+async fn in_redis(config: &KvConfig) {
+    within(PATIENCE, async {
+        let (trial, kv) = Trial::redis(config, long());
+        all(&trial).await;
+        two_processes_share_the_limit(config).await;
+        a_key_is_bounded_and_fades(&trial, &kv).await;
+        let (trial, _) = Trial::redis(config, short());
+        never_more_than_the_limit_in_any_window(&trial).await;
+        the_advice_is_honest(&trial).await;
+        a_clock_that_was_set_back_locks_nobody_out(&trial, &kv_of(config)).await;
+        the_same_in_two_steps_lets_too_many_through(&kv_of(config)).await;
+    })
+    .await;
+}
+
+fn kv_of(config: &KvConfig) -> Kv {
+    Kv::connect(config, Clock::system()).unwrap()
+}
+
+async fn two_processes_share_the_limit(config: &KvConfig) {
+    let trials = [Trial::redis(config, long()).0, Trial::redis(config, long()).0];
+    let who = trials[0].somebody();
+    let turn = std::sync::atomic::AtomicUsize::new(0);
+    let ask = || {
+        let trial = trials[turn.fetch_add(1, std::sync::atomic::Ordering::Relaxed) % 2].clone();
+        async move { trial.passes(Class::Booking, who).await }
+    };
+    assert_eq!(crowd(ask).await, 30);
+}
+
+async fn a_key_is_bounded_and_fades(trial: &Trial, kv: &Kv) {
+    static SIZE: Script =
+        Script::new("limit.test_size", "return {redis.call('LLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}");
+    let who = trial.somebody();
+    for _ in 0..25 {
+        trial.check(Class::Payments, who).await;
+    }
+    let size = kv.run(&SIZE, &[redis::key(Class::Payments, who)], &[]).await.unwrap();
+    let [entries, ttl_ms] = size.list().unwrap() else { panic!("two numbers") };
+    assert_eq!(entries.int().unwrap(), 20);
+    assert!((1..=3_600_000).contains(&ttl_ms.int().unwrap()), "{ttl_ms:?}");
+}
+
+async fn a_clock_that_was_set_back_locks_nobody_out(trial: &Trial, kv: &Kv) {
+    static FUTURE: Script = Script::new(
+        "limit.test_future",
+        "for _ = 1, 3 do redis.call('LPUSH', KEYS[1], ARGV[1]) end return redis.call('PEXPIRE', KEYS[1], 60000)",
+    );
+    let next_century = Arg::Int(4_102_444_800_000_000);
+    let who = trial.somebody();
+    kv.run(&FUTURE, &[redis::key(Class::Booking, who)], &[next_century]).await.unwrap();
+    assert!(trial.passes(Class::Booking, who).await);
+}
+
+/// The negative control: a limiter that looks first and counts afterwards fails what every limiter above passes.
+async fn the_same_in_two_steps_lets_too_many_through(kv: &Kv) {
+    static LOOK: Script = Script::new("limit.test_look", "return redis.call('LLEN', KEYS[1])");
+    static COUNT: Script = Script::new(
+        "limit.test_count",
+        "redis.call('LPUSH', KEYS[1], 1) return redis.call('PEXPIRE', KEYS[1], 60000)",
+    );
+    let key = format!("limit:{{test:{}}}", Ids::random(Clock::system()).next::<Uuid>());
+    let all_have_looked = Arc::new(Barrier::new(200));
+    let passed = crowd(|| {
+        let (kv, key, all_have_looked) = (kv.clone(), key.clone(), Arc::clone(&all_have_looked));
+        async move {
+            let seen = kv.run(&LOOK, &[&key], &[]).await.unwrap().int().unwrap();
+            all_have_looked.wait().await;
+            kv.run(&COUNT, &[&key], &[]).await.unwrap();
+            seen < 30
+        }
+    });
+    assert_eq!(passed.await, 200, "the test would notice a limiter that is not atomic");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_redis_some_are_counted_here_and_others_refused_and_it_comes_back() {
+    let Some(url) = services::redis() else { return };
+    within(PATIENCE, async {
+        let mut proxy = Proxy::start(url.trim_start_matches("redis://")).await;
+        let config = patient(KvConfig::single(format!("redis://{}", proxy.address())));
+        let (trial, _) = Trial::redis(&config, long());
+        assert!(trial.passes(Class::Booking, trial.somebody()).await);
+
+        proxy.cut().await;
+        let who = trial.somebody();
+        assert_eq!(trial.check(Class::Payments, who).await, Verdict::Unknown);
+        let here = || {
+            let trial = trial.clone();
+            async move { trial.limiter.check(Class::Booking, who, Blind::CountHere).await == Verdict::Pass }
+        };
+        assert_eq!(crowd(here).await, 15, "half of the limit, and never everything");
+
+        proxy.restore().await;
+        until(PATIENCE, async || trial.passes(Class::Payments, who).await).await;
+    })
+    .await;
+}
+
+/// The suite asks whether the answers are right, not whether a shared machine is quick.
+fn patient(config: KvConfig) -> KvConfig {
+    KvConfig { deadline: Duration::from_secs(10), ..config }
+}
