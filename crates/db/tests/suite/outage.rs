@@ -1,10 +1,18 @@
 //! PostgreSQL goes away or stands still: an answer in time, and recovery without help.
 
 use std::{
+    future::pending,
+    net::SocketAddr,
     sync::Mutex,
     time::{Duration, Instant},
 };
 
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    sync::{Barrier, watch},
+    task::JoinSet,
+};
 use urr_db::{Db, Error, Kind, Tx, transaction};
 use urr_testkit::{Proxy, until};
 
@@ -18,9 +26,13 @@ const SLACK: Duration = Duration::from_millis(500);
 async fn behind_proxy(server: &Server) -> (Db, Proxy) {
     server.migrated(&DOMAIN).await;
     let proxy = Proxy::start(server.address()).await;
+    (at(server, proxy.address()), proxy)
+}
+
+fn at(server: &Server, address: SocketAddr) -> Db {
     let mut config = server.config();
-    config.url = config.url.replace(server.address(), &proxy.address().to_string());
-    (Db::postgres(&config, &DOMAIN).unwrap(), proxy)
+    config.url = config.url.replace(server.address(), &address.to_string());
+    Db::postgres(&config, &DOMAIN).unwrap()
 }
 
 async fn write(db: &Db, seat: i64) -> Result<(), Error> {
@@ -139,6 +151,65 @@ async fn connections_that_an_operator_ended_are_replaced_without_an_error() {
         until(LIMIT, async || write(&db, 3).await.is_ok()).await;
         let (a, b) = tokio::join!(write(&db, 4), write(&db, 5));
         a.and(b).unwrap();
+    })
+    .await;
+}
+
+/// Between us and the server stands something that forgets connections: they stay open and nothing passes, while new ones
+/// are fine. A firewall that was restarted does that.
+struct Forgetful {
+    address: SocketAddr,
+    forgotten: watch::Sender<()>,
+    _tasks: JoinSet<()>,
+}
+
+impl Forgetful {
+    async fn start(target: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, target) = (listener.local_addr().unwrap(), target.to_owned());
+        let (forgotten, forget) = watch::channel(());
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let mut connections = JoinSet::new();
+            while let Ok((mut client, _)) = listener.accept().await {
+                let mut server = TcpStream::connect(&target).await.unwrap();
+                let mut forget = forget.clone();
+                forget.mark_unchanged();
+                connections.spawn(async move {
+                    tokio::select! {
+                        _ = copy_bidirectional(&mut client, &mut server) => {}
+                        _ = forget.changed() => pending().await,
+                    }
+                });
+            }
+        });
+        Self { address, forgotten, _tasks: tasks }
+    }
+}
+
+#[tokio::test]
+async fn forgotten_connections_cost_one_error_and_not_one_each() {
+    with_postgres(async |server: Server| {
+        server.migrated(&DOMAIN).await;
+        let between = Forgetful::start(server.address()).await;
+        let db = at(&server, between.address);
+        // Four at the same moment, so that there are four connections.
+        let all_inside = Barrier::new(4);
+        let inside = async |seat: i64| {
+            db.write("test.inside", async |tx: &mut Tx<'_>| {
+                all_inside.wait().await;
+                sit(tx, seat, "ann").await
+            })
+            .await
+        };
+        let (a, b, c, d) = tokio::join!(inside(1), inside(2), inside(3), inside(4));
+        a.and(b).and(c).and(d).unwrap();
+        between.forgotten.send(()).unwrap();
+        assert_eq!(refused_in_time(&db, 10).await, Kind::Unavailable);
+        for seat in 5..8 {
+            write(&db, seat).await.unwrap();
+        }
+        assert_eq!(count(&db).await, 7);
     })
     .await;
 }
