@@ -51,12 +51,13 @@ pub async fn backlog(sources: &[Source]) -> Result<Vec<(&'static str, Backlog)>,
 
 /// The newest messages that a group gave up on.
 pub async fn dead_letters(consumer: &dyn Consumer, limit: u32) -> Result<Vec<DeadLetter>, urr_db::Error> {
-    let limit = limit.min(MAX_LISTED);
-    let list =
-        consumer.db().read("bus.dead_letters", async |tx: &mut Tx<'_>| dead_letters::list(tx, limit).await);
+    let list = consumer
+        .db()
+        .read("bus.dead_letters", async |tx: &mut Tx<'_>| dead_letters::list(tx, MAX_LISTED).await);
     let mut letters = list.await?;
     // Groups of one domain share a table.
     letters.retain(|letter| letter.group == consumer.group());
+    letters.truncate(limit as usize);
     Ok(letters)
 }
 

@@ -179,11 +179,11 @@ impl Delivery {
         }
     }
 
-    /// Waits while the group's database is away; `false` if the process is stopping.
+    /// Waits while a database or the broker is away; `false` if the process is stopping.
     pub(crate) async fn sit_out(&self, outages: u32, failure: &(dyn StdError + Sync)) -> bool {
         if outages == 1 {
             let cause = urr_telemetry::chain(failure);
-            tracing::error!(group = self.group(), cause, "a database is away; the group waits for it");
+            tracing::error!(group = self.group(), cause, "the group waits for something that is away");
         }
         let wait: Duration = self.limits.outage.delay(outages, self.clock.ticks());
         pause(&self.stopping, None, wait).await != Woken::Stopping

@@ -47,7 +47,7 @@ impl InProcess {
             for delivery in &deliveries {
                 let lane = Lane { source: source.clone(), delivery: delivery.clone(), nudge: Nudge::new() };
                 nudges.push(lane.nudge.clone());
-                tasks.spawn(format!("bus.{}.{}", delivery.group(), source.domain), lane.run());
+                tasks.spawn_essential(format!("bus.{}.{}", delivery.group(), source.domain), lane.run());
             }
             let committed = Nudge::from(source.db.outbox_nudge());
             tasks.spawn(format!("bus.nudge.{}", source.domain), spread(committed, nudges, tasks.token()));

@@ -95,11 +95,11 @@ pub struct Limits {
     pub poll: Duration,
     /// Messages applied in one transaction. 64 small effects keep SQLite's writer for about three milliseconds.
     pub batch: u32,
-    /// One call of [`Consumer::apply`] may take this long. It is database work only, and a statement has 5 s or less.
+    /// One call of [`Consumer::apply`] may take this long. It is database work only, and a statement has 2 s or less.
     pub apply: Duration,
     /// The waits while a database or the broker is away.
     pub outage: Backoff,
-    /// How often finished rows are marked and purged.
+    /// How often finished rows are marked and purged, and what waits is counted: often enough for an alert.
     pub tidy: Duration,
 }
 
@@ -112,7 +112,7 @@ impl Default for Limits {
             batch: 64,
             apply: secs(10),
             outage: Backoff::STORE,
-            tidy: secs(60),
+            tidy: secs(15),
         }
     }
 }
@@ -138,6 +138,15 @@ impl Bus {
     #[cfg(feature = "kafka")]
     pub fn kafka(config: KafkaConfig, limits: Limits) -> Result<Self, Error> {
         Ok(Self::Kafka(Kafka::new(config, limits)?))
+    }
+
+    /// Whether what carries the messages answers; nothing to ask within the process.
+    pub fn health(&self) -> Option<Arc<dyn urr_telemetry::Check>> {
+        match self {
+            Self::InProcess(_) => None,
+            #[cfg(feature = "kafka")]
+            Self::Kafka(bus) => Some(bus.health()),
+        }
     }
 
     /// Starts carrying messages from `sources` to `consumers` until `tasks` is shut down.

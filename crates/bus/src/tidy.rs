@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use urr_db::{Db, Position, Tx, inbox, offsets, outbox, transaction};
+use urr_db::{Db, Position, Tx, dead_letters, inbox, offsets, outbox, transaction};
 use urr_jobs::{BoxError, Outcome, Reconciler, Tasks};
 use urr_kernel::Clock;
 
@@ -71,12 +71,25 @@ impl Reconciler for TidyOutbox {
         let purged = transaction!(self.source.db, "bus.purge_outbox", async |tx: &mut Tx<'_>| {
             outbox::purge_published(tx, now).await
         })?;
+        self.count().await?;
         let more = marked >= u64::from(store::MARK_BATCH) || purged >= u64::from(outbox::PURGE_BATCH);
         Ok(Outcome { done: marked + purged, more })
     }
 }
 
 impl TidyOutbox {
+    /// Shows what waits, for the alert that tells of a broker or a group that has been away for long.
+    async fn count(&self) -> Result<(), urr_db::Error> {
+        let db = &self.source.db;
+        let backlog = db.read("bus.backlog", async |tx: &mut Tx<'_>| outbox::backlog(tx).await).await?;
+        let age = backlog.oldest.map_or(Duration::ZERO, |oldest| self.clock.now().since(oldest));
+        let source = self.source.domain;
+        metrics::gauge!("urr_outbox_waiting", "source" => source).set(backlog.waiting);
+        metrics::gauge!("urr_outbox_oldest_seconds", "source" => source).set(age.as_secs_f64());
+        metrics::gauge!("urr_outbox_dead", "source" => source).set(backlog.dead);
+        Ok(())
+    }
+
     /// The position of the group that is furthest behind; `None` if some group has not begun, or there is none.
     async fn passed_by_all(&self, readers: &[Arc<dyn Consumer>]) -> Result<Option<Position>, urr_db::Error> {
         let mut furthest_behind: Option<Position> = None;
@@ -112,6 +125,9 @@ impl Reconciler for TidyInbox {
         let now = self.clock.now();
         let purged =
             transaction!(self.db, "bus.purge_inbox", async |tx: &mut Tx<'_>| inbox::purge(tx, now).await)?;
+        let count = self.db.read("bus.count_dead", async |tx: &mut Tx<'_>| dead_letters::count(tx).await);
+        let letters = u32::try_from(count.await?).unwrap_or(u32::MAX);
+        metrics::gauge!("urr_bus_dead_letters", "domain" => self.db.domain().name).set(letters);
         Ok(Outcome::batch(purged, u64::from(outbox::PURGE_BATCH)))
     }
 }

@@ -11,7 +11,8 @@ pub struct KafkaConfig {
     pub brokers: String,
     /// Copies of each partition of topics we create. 3 survives a broker; 1 is for a single-node cluster.
     pub replication: i32,
-    /// Further librdkafka properties, such as credentials. They win over ours, except for those correctness hangs on.
+    /// Further librdkafka properties, such as credentials. They win over ours; those that
+    /// delivery rests on are refused.
     pub options: BTreeMap<String, String>,
 }
 
@@ -26,14 +27,21 @@ impl fmt::Debug for KafkaConfig {
     }
 }
 
-/// Properties nobody may change, because delivery and order rest on them.
-const FIXED: [(&str, &str); 5] = [
+/// Delivery and order rest on these, so nobody may change them.
+const PRODUCER: [(&str, &str); 3] = [
     ("acks", "all"),
     ("enable.idempotence", "true"),
+    // As Java clients do it, so that a key has one partition whoever publishes.
+    ("partitioner", "murmur2_random"),
+];
+const CONSUMER: [(&str, &str); 3] = [
     ("enable.auto.commit", "false"),
     ("enable.auto.offset.store", "false"),
     ("auto.offset.reset", "earliest"),
 ];
+/// Nor these, which have a place of their own or are other names of the above.
+const ELSEWHERE: [&str; 4] =
+    ["bootstrap.servers", "metadata.broker.list", "group.id", "request.required.acks"];
 
 impl KafkaConfig {
     /// A single-node cluster without further options.
@@ -43,7 +51,10 @@ impl KafkaConfig {
 
     /// The first option that tries to change what delivery rests on.
     pub(super) fn refused_option(&self) -> Option<&str> {
-        self.options.keys().map(String::as_str).find(|name| FIXED.iter().any(|(fixed, _)| fixed == name))
+        let fixed = |name: &&str| {
+            PRODUCER.iter().chain(&CONSUMER).any(|(fixed, _)| fixed == name) || ELSEWHERE.contains(name)
+        };
+        self.options.keys().map(String::as_str).find(fixed)
     }
 
     fn client(&self) -> ClientConfig {
@@ -58,22 +69,21 @@ impl KafkaConfig {
         config
     }
 
-    fn with_options(&self, mut config: ClientConfig) -> ClientConfig {
-        for (name, value) in &self.options {
+    fn with_options(&self, mut config: ClientConfig, fixed: &[(&str, &str)]) -> ClientConfig {
+        let options = self.options.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in options.chain(fixed.iter().copied()) {
             config.set(name, value);
         }
         config
     }
 
     pub(super) fn admin(&self) -> ClientConfig {
-        self.with_options(self.client())
+        self.with_options(self.client(), &[])
     }
 
     pub(super) fn producer(&self) -> ClientConfig {
         let mut config = self.client();
         config
-            .set("acks", "all")
-            .set("enable.idempotence", "true")
             // Long enough for a leader election, short enough that the relay learns of an outage and backs off.
             .set("message.timeout.ms", "10000")
             // Gathers a relay batch into few requests; a message waits at most this long.
@@ -82,23 +92,22 @@ impl KafkaConfig {
             // what bounds memory: 64 MB hold 128 messages of the largest size.
             .set("queue.buffering.max.messages", "10000")
             .set("queue.buffering.max.kbytes", "65536");
-        self.with_options(config)
+        self.with_options(config, &PRODUCER)
     }
 
     pub(super) fn consumer(&self, group: &str) -> ClientConfig {
         let mut config = self.client();
         config
             .set("group.id", group)
-            .set("enable.auto.commit", "false")
-            .set("enable.auto.offset.store", "false")
-            .set("auto.offset.reset", "earliest")
             // A member that is gone frees its partitions after this; heartbeats come three times as often.
             .set("session.timeout.ms", "10000")
             .set("heartbeat.interval.ms", "3000")
-            // Read ahead at most 16 MB per group: 12 partitions in lanes of 64 messages seldom need more.
-            .set("queued.max.messages.kbytes", "16384")
+            // Read ahead at most 2 MB per partition: four messages of the largest size, thousands of the usual one. A
+            // group of 12 partitions has 24 MB at most. The library looks again after 20 ms whether there is room.
+            .set("queued.max.messages.kbytes", "2048")
+            .set("fetch.queue.backoff.ms", "20")
             .set("fetch.error.backoff.ms", "500");
-        self.with_options(config)
+        self.with_options(config, &CONSUMER)
     }
 }
 

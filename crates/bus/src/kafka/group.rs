@@ -1,20 +1,20 @@
-//! A consumer group's member in this process: polls, spreads records over lanes, commits after the effect.
+//! A consumer group's member in this process: polls, gives each partition a lane, commits after the effect.
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use rdkafka::{
     Offset, TopicPartitionList,
-    consumer::{CommitMode, Consumer as _},
+    consumer::{CommitMode, Consumer as _, stream_consumer::StreamPartitionQueue},
     error::KafkaError,
     message::OwnedHeaders,
 };
-use tokio::sync::{Notify, mpsc};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use urr_jobs::{BoxError, Tasks, Woken, pause};
 
 use super::{
     Cluster,
-    lanes::{Accepted, GroupConsumer, Lanes, Partition, Rebalances},
+    lanes::{Beginning, GroupConsumer, Lanes, Rebalances},
     wire::{self, Place, Received},
 };
 use crate::{
@@ -56,7 +56,7 @@ impl Group {
         let config = self.cluster.config.consumer(self.delivery.group());
         let client: Arc<GroupConsumer> = Arc::new(config.create_with_context(context)?);
         client.subscribe(self.delivery.consumer.topics())?;
-        let member = Member { group: self, client, lanes, room: Arc::default(), working: TaskTracker::new() };
+        let member = Member { group: self, client, lanes, working: TaskTracker::new() };
         let ended = member.poll(outages).await;
         member.leave().await;
         ended
@@ -68,8 +68,6 @@ struct Member<'g> {
     group: &'g Group,
     client: Arc<GroupConsumer>,
     lanes: Arc<Lanes>,
-    /// A lane took records out of its queue.
-    room: Arc<Notify>,
     working: TaskTracker,
 }
 
@@ -77,51 +75,44 @@ impl Member<'_> {
     async fn poll(&self, outages: &mut u32) -> Result<(), BoxError> {
         let stopping = &self.group.delivery.stopping;
         loop {
-            let record = tokio::select! {
+            tokio::select! {
                 biased;
                 () = stopping.cancelled() => return Ok(()),
-                () = self.room.notified() => {
-                    self.resume(&self.lanes.refill())?;
-                    continue;
-                }
-                record = self.client.recv() => record,
-            };
-            match record {
-                Ok(record) => {
+                () = self.lanes.broken.cancelled() => return Err("a lane ended by itself".into()),
+                () = self.lanes.given.notified() => {
                     *outages = 0;
-                    self.accept(Received::from_record(&record))?;
+                    self.lanes.begin(stopping).into_iter().for_each(|beginning| self.start_lane(beginning));
                 }
-                Err(error @ KafkaError::MessageConsumptionFatal(_)) => return Err(error.into()),
-                // The client reconnects by itself; there is nothing to do but to go on asking.
-                Err(error) => tracing::debug!(group = self.group.delivery.group(), %error, "no message"),
+                record = self.client.recv() => match record {
+                    Ok(record) => return self.stray(Received::from_record(&record)).await,
+                    Err(error @ KafkaError::MessageConsumptionFatal(_)) => return Err(error.into()),
+                    // The client reconnects by itself; there is nothing to do but to go on asking.
+                    Err(error) => tracing::debug!(group = self.group.delivery.group(), %error, "no message"),
+                },
             }
         }
     }
 
-    fn accept(&self, received: Received) -> Result<(), KafkaError> {
-        let partition = (received.place.topic.clone(), received.place.partition);
-        match self.lanes.accept(received, |partition, queue| self.start_lane(partition, queue)) {
-            Accepted::Queued => Ok(()),
-            Accepted::Full => self.client.pause(&list(&[partition])),
-        }
+    fn start_lane(&self, beginning: Beginning) {
+        let (topic, partition) = &beginning.partition;
+        let name = format!("bus.{}.{topic}.{partition}", self.group.delivery.group());
+        let lane = self.lane(&beginning.stop);
+        self.group.tasks.spawn(name, self.working.track_future(lane.run(beginning)));
     }
 
-    fn resume(&self, partitions: &[Partition]) -> Result<(), KafkaError> {
-        if partitions.is_empty() { Ok(()) } else { self.client.resume(&list(partitions)) }
+    /// A record that came past its lane. That cannot happen, because a partition is paused until its lane has taken its
+    /// queue out of the common one; if it does, the record is dealt with before anything else and the member begins anew.
+    async fn stray(&self, received: Received) -> Result<(), BoxError> {
+        self.lane(&self.group.delivery.stopping).work_one(&received).await;
+        Err(format!("a record of {:?} came past its lane", received.place).into())
     }
 
-    fn start_lane(&self, partition: &Partition, queue: mpsc::Receiver<Received>) -> CancellationToken {
-        let delivery = &self.group.delivery;
-        let stop = delivery.stopping.child_token();
-        let lane = Lane {
-            delivery: Delivery { stopping: stop.clone(), ..delivery.clone() },
+    fn lane(&self, stop: &CancellationToken) -> Lane {
+        Lane {
+            delivery: Delivery { stopping: stop.clone(), ..self.group.delivery.clone() },
             cluster: Arc::clone(&self.group.cluster),
             client: Arc::clone(&self.client),
-            room: Arc::clone(&self.room),
-        };
-        let name = format!("bus.{}.{}.{}", delivery.group(), partition.0, partition.1);
-        self.group.tasks.spawn(name, self.working.track_future(lane.run(queue)));
-        stop
+        }
     }
 
     /// Lets the lanes finish the transactions they are in, then leaves the group, so that the other members get the
@@ -138,36 +129,54 @@ impl Member<'_> {
     }
 }
 
-fn list(partitions: &[Partition]) -> TopicPartitionList {
-    let mut list = TopicPartitionList::with_capacity(partitions.len());
-    for (topic, partition) in partitions {
-        list.add_partition(topic, *partition);
-    }
-    list
-}
-
 /// Works one partition in order.
 struct Lane {
     delivery: Delivery,
     cluster: Arc<Cluster>,
     client: Arc<GroupConsumer>,
-    room: Arc<Notify>,
 }
 
 impl Lane {
-    async fn run(self, mut queue: mpsc::Receiver<Received>) {
+    async fn run(self, beginning: Beginning) {
+        let Beginning { partition: (topic, partition), stop, previous, ending: _ending } = beginning;
+        if let Some(previous) = previous {
+            previous.cancelled().await;
+        }
+        if stop.is_cancelled() {
+            return;
+        }
+        let Some(queue) = self.client.split_partition_queue(&topic, partition) else { return };
+        let mut list = TopicPartitionList::with_capacity(1);
+        list.add_partition(&topic, partition);
+        if let Err(error) = self.client.resume(&list) {
+            tracing::error!(group = self.delivery.group(), topic, partition, %error, "a partition cannot be resumed");
+            return;
+        }
+        self.work_queue(&queue).await;
+    }
+
+    async fn work_queue(&self, queue: &StreamPartitionQueue<Rebalances>) {
         let most = self.delivery.limits.batch as usize;
         let mut batch = Vec::with_capacity(most);
         loop {
-            let taken = tokio::select! {
+            let record = tokio::select! {
                 biased;
                 () = self.delivery.stopping.cancelled() => return,
-                taken = queue.recv_many(&mut batch, most) => taken,
+                record = queue.recv() => record,
             };
-            if taken == 0 {
-                return;
+            match record {
+                Ok(record) => batch.push(Received::from_record(&record)),
+                Err(error) => {
+                    tracing::debug!(group = self.delivery.group(), %error, "no message");
+                    continue;
+                }
             }
-            self.room.notify_one();
+            // What is there already comes along; nobody waits for more.
+            while batch.len() < most
+                && let Some(Ok(record)) = queue.recv().now_or_never()
+            {
+                batch.push(Received::from_record(&record));
+            }
             if !self.work(&batch).await {
                 return;
             }

@@ -1,11 +1,13 @@
-//! One lane per partition: a bounded queue and a task that works it in order.
+//! One lane per partition: a task that works it in order, at its own pace.
 //!
-//! The group's loop never waits for a lane. It keeps polling, so the broker never takes a slow handler for a dead
-//! member; a partition whose lane is full is paused until there is room again.
+//! The group's loop does nothing but poll, so the broker never takes a slow handler for a dead member. Each lane reads
+//! its partition from a queue of its own; when the lane is slow the queue fills, and the library stops fetching. A
+//! partition that is given to us starts paused and goes on when its lane has its queue, or its first records would come
+//! out of the group's common queue.
 
 use std::{
-    collections::{HashMap, VecDeque},
-    sync::{Mutex, MutexGuard, PoisonError},
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
 use rdkafka::{
@@ -14,111 +16,115 @@ use rdkafka::{
     consumer::{BaseConsumer, Consumer as _, ConsumerContext, Rebalance, StreamConsumer},
     error::KafkaError,
 };
-use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{config::Quiet, wire::Received};
+use super::config::Quiet;
 
-/// Messages waiting in a lane. With payloads of at most 500 kB and 12 partitions per group this is 384 MB at the very
-/// worst and some hundred kilobytes in practice, where payloads have a few hundred bytes.
-pub(super) const LANE_MESSAGES: usize = 64;
-
+/// Topic and partition.
 pub(super) type Partition = (String, i32);
 
+/// The partitions that belong to this member. Changed by rebalances, acted upon by the group's loop.
 #[derive(Default)]
-pub(super) struct Lanes(Mutex<HashMap<Partition, Lane>>);
-
-struct Lane {
-    queue: mpsc::Sender<Received>,
-    /// What arrived between the queue filling up and the pause taking effect.
-    held: VecDeque<Received>,
-    stop: CancellationToken,
+pub(super) struct Lanes {
+    state: Mutex<State>,
+    /// There are partitions without a lane.
+    pub(super) given: Notify,
+    /// A lane ended though nobody told it to, which only a bug can make it do.
+    pub(super) broken: CancellationToken,
 }
 
-/// What [`Lanes::accept`] asks of its caller.
-pub(super) enum Accepted {
-    Queued,
-    /// The lane is full: pause the partition.
-    Full,
+#[derive(Default)]
+struct State {
+    waiting: Vec<Partition>,
+    lanes: HashMap<Partition, Lane>,
+}
+
+struct Lane {
+    stop: CancellationToken,
+    ended: CancellationToken,
+}
+
+/// What a lane is given when it begins.
+pub(super) struct Beginning {
+    pub(super) partition: Partition,
+    pub(super) stop: CancellationToken,
+    /// The partition's earlier lane, from before it was taken away. A queue cannot have two readers.
+    pub(super) previous: Option<CancellationToken>,
+    /// Tells the world when the lane is gone, however it went.
+    pub(super) ending: Ending,
+}
+
+/// Held by a lane until its very end.
+pub(super) struct Ending {
+    stop: CancellationToken,
+    ended: CancellationToken,
+    broken: CancellationToken,
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if !self.stop.is_cancelled() {
+            self.broken.cancel();
+        }
+        self.ended.cancel();
+    }
 }
 
 impl Lanes {
-    /// Puts a record in its lane; `start` begins the work of a partition seen for the first time.
-    pub(super) fn accept(
-        &self,
-        received: Received,
-        start: impl FnOnce(&Partition, mpsc::Receiver<Received>) -> CancellationToken,
-    ) -> Accepted {
-        let partition = (received.place.topic.clone(), received.place.partition);
-        let mut lanes = self.lock();
-        let lane = lanes.entry(partition).or_insert_with_key(|partition| {
-            let (queue, work) = mpsc::channel(LANE_MESSAGES);
-            Lane { queue, held: VecDeque::new(), stop: start(partition, work) }
-        });
-        if !lane.held.is_empty() {
-            lane.held.push_back(received);
-            return Accepted::Queued;
-        }
-        match lane.queue.try_send(received) {
-            Err(TrySendError::Full(received)) => {
-                lane.held.push_back(received);
-                Accepted::Full
-            }
-            // A closed lane is one that is stopping: whoever gets the partition next reads the record again.
-            Ok(()) | Err(TrySendError::Closed(_)) => Accepted::Queued,
+    /// Begins a lane for each partition that has none; each stops with the process at the latest.
+    pub(super) fn begin(&self, stopping: &CancellationToken) -> Vec<Beginning> {
+        let mut state = self.lock();
+        let waiting = std::mem::take(&mut state.waiting);
+        let begin = |partition: Partition| {
+            let (stop, ended) = (stopping.child_token(), CancellationToken::new());
+            let lane = Lane { stop: stop.clone(), ended: ended.clone() };
+            let previous = state.lanes.insert(partition.clone(), lane).map(|lane| lane.ended);
+            let ending = Ending { stop: stop.clone(), ended, broken: self.broken.clone() };
+            Beginning { partition, stop, previous, ending }
+        };
+        waiting.into_iter().map(begin).collect()
+    }
+
+    /// Ends every lane.
+    pub(super) fn close(&self) {
+        for lane in self.lock().lanes.values() {
+            lane.stop.cancel();
         }
     }
 
-    /// Moves held records into lanes that have room, and names the partitions that may go on.
-    pub(super) fn refill(&self) -> Vec<Partition> {
-        let mut resumed = Vec::new();
-        for (partition, lane) in &mut *self.lock() {
-            if lane.held.is_empty() {
-                continue;
-            }
-            while let Some(received) = lane.held.pop_front() {
-                if let Err(TrySendError::Full(received)) = lane.queue.try_send(received) {
-                    lane.held.push_front(received);
-                    break;
-                }
-            }
-            if lane.held.is_empty() {
-                resumed.push(partition.clone());
-            }
-        }
-        resumed
+    fn give(&self, partitions: &TopicPartitionList) {
+        self.lock().waiting.extend(names(partitions));
+        self.given.notify_one();
     }
 
     /// Ends the lanes of partitions that now belong to another member. A lane stops after the transaction it is in;
     /// should the new owner meet the same message, the inbox lets one of the two have its effect.
     fn revoke(&self, partitions: &TopicPartitionList) {
-        let mut lanes = self.lock();
-        for revoked in partitions.elements() {
-            if let Some(lane) = lanes.remove(&(revoked.topic().to_owned(), revoked.partition())) {
+        let mut state = self.lock();
+        for partition in names(partitions) {
+            state.waiting.retain(|waiting| *waiting != partition);
+            if let Some(lane) = state.lanes.get(&partition) {
                 lane.stop.cancel();
             }
         }
     }
 
-    /// Ends every lane.
-    pub(super) fn close(&self) {
-        for (_, lane) in self.lock().drain() {
-            lane.stop.cancel();
-        }
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Partition, Lane>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn names(partitions: &TopicPartitionList) -> impl Iterator<Item = Partition> {
+    partitions.elements().into_iter().map(|one| (one.topic().to_owned(), one.partition()))
 }
 
 pub(super) type GroupConsumer = StreamConsumer<Rebalances>;
 
-/// Hears of partitions that come and go. The callbacks run inside the group's own poll, so no record of a partition is
-/// handed out between its revocation and the end of its lane.
+/// Hears of partitions that come and go. The callbacks run inside the group's own poll.
 pub(super) struct Rebalances {
     pub(super) group: &'static str,
-    pub(super) lanes: std::sync::Arc<Lanes>,
+    pub(super) lanes: Arc<Lanes>,
 }
 
 impl ClientContext for Rebalances {
@@ -146,10 +152,11 @@ impl ConsumerContext for Rebalances {
     fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(partitions) = rebalance {
             tracing::debug!(group = self.group, partitions = partitions.count(), "partitions were given");
-            // A partition that was paused when it left may come back paused.
-            if let Err(error) = consumer.resume(partitions) {
-                tracing::warn!(group = self.group, %error, "given partitions could not be resumed");
+            if let Err(error) = consumer.pause(partitions) {
+                tracing::error!(group = self.group, %error, "given partitions could not be paused");
+                self.lanes.broken.cancel();
             }
+            self.lanes.give(partitions);
         }
     }
 }

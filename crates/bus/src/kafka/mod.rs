@@ -66,7 +66,7 @@ impl Kafka {
                 clock: clock.clone(),
                 stopping: tasks.token(),
             };
-            tasks.spawn(format!("bus.relay.{}", source.domain), relay.run());
+            tasks.spawn_essential(format!("bus.relay.{}", source.domain), relay.run());
             tidy::purge_outbox(source, &self.limits, tasks, clock);
         }
         for consumer in consumers {
@@ -78,12 +78,11 @@ impl Kafka {
             };
             tidy::care_for_group(&delivery, tasks);
             let group = Group { cluster: Arc::clone(&self.cluster), delivery, tasks: tasks.clone() };
-            tasks.spawn(format!("bus.{}", consumer.group()), group.run());
+            tasks.spawn_essential(format!("bus.{}", consumer.group()), group.run());
         }
     }
 
-    /// Whether the cluster answers, for the health report.
-    pub fn health(&self) -> Arc<dyn urr_telemetry::Check> {
+    pub(crate) fn health(&self) -> Arc<dyn urr_telemetry::Check> {
         Arc::new(KafkaHealth::new(Arc::clone(&self.cluster)))
     }
 }

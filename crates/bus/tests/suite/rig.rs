@@ -74,7 +74,10 @@ impl Rig {
         let stores = match backend {
             Backend::InProcessSqlite | Backend::KafkaSqlite => Stores::sqlite().await,
             Backend::InProcessPostgres | Backend::KafkaPostgres => {
+                // A busy test machine may take longer than a request can wait.
+                let patience = Duration::from_secs(10);
                 let config = fresh_database(&[&SHOP, &LEDGER]).await?;
+                let config = PostgresConfig { acquire: patience, statement: patience, ..config };
                 for domain in [&SHOP, &LEDGER] {
                     Db::postgres(&config, domain).unwrap().migrate().await.unwrap();
                 }
