@@ -2,27 +2,24 @@
 
 pub(crate) mod column;
 mod config;
+mod connections;
 mod provision;
 mod tls;
 
 use std::{pin::pin, time::Duration};
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Transaction};
+use deadpool_postgres::{Object, Transaction};
 use futures_util::TryStreamExt as _;
 use tokio::time::{error::Elapsed, timeout};
 use tokio_postgres::IsolationLevel;
 use urr_kernel::Scalar;
 
-use self::column::Params;
+use self::{column::Params, connections::Connections};
 pub use self::{config::PostgresConfig, provision::provision as postgres_provision};
 use crate::{
     Domain, Error, Kind, Sql,
     tx::{Columns, Ended, Engine, Row, Tx, Verdict},
 };
-
-/// A connection that has been idle for this long is asked whether it is still there before it is used. A busy one is
-/// not: the question costs a round trip, and a dead one shows at its next statement.
-const ASK_AFTER_IDLE: Duration = Duration::from_secs(1);
 
 /// Whether a transaction may change anything.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,22 +28,16 @@ enum Access {
     Read,
 }
 
-/// One domain's pool. Its connections act as the domain's role and see the domain's schema only.
+/// One domain's schema. Connections act as the domain's role and see its schema only.
 pub(crate) struct Postgres {
-    pool: Pool,
-    config: PostgresConfig,
-    role: String,
+    connections: Connections,
+    /// How long one statement may take.
+    statement: Duration,
 }
 
 impl Postgres {
     pub(crate) fn new(config: &PostgresConfig, domain: &Domain) -> Result<Self, Error> {
-        let manager = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = Manager::from_config(config.for_domain(domain)?, tls::connector(config)?, manager);
-        let pool = Pool::builder(manager)
-            .max_size(config.pool_size)
-            .build()
-            .map_err(|e| Error::bug("the connection pool could not be built").because(e))?;
-        Ok(Self { pool, config: config.clone(), role: domain.role() })
+        Ok(Self { connections: Connections::new(config, domain)?, statement: config.statement })
     }
 
     pub(crate) async fn write<T, E: From<Error>>(
@@ -54,7 +45,7 @@ impl Postgres {
         name: &'static str,
         body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> (Ended<T, E>, bool) {
-        self.run(name, Access::Write, self.config.statement, body).await
+        self.run(name, Access::Write, self.statement, body).await
     }
 
     pub(crate) async fn read<T, E: From<Error>>(
@@ -62,7 +53,7 @@ impl Postgres {
         name: &'static str,
         body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Ended<T, E> {
-        self.run(name, Access::Read, self.config.statement, body).await.0
+        self.run(name, Access::Read, self.statement, body).await.0
     }
 
     /// Like [`Postgres::write`] for work that may take long, such as a migration: the body lifts the server's limits.
@@ -83,13 +74,13 @@ impl Postgres {
         limit: Duration,
         body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> (Ended<T, E>, bool) {
-        let mut conn = match self.connection().await {
+        let mut conn = match self.connections.get().await {
             Ok(conn) => conn,
             Err(error) => return (Ended::failed(error), false),
         };
         let done = self.run_on(&mut conn, name, access, limit, body).await;
         if done.lost {
-            self.discard(conn);
+            self.connections.discard(conn);
         }
         let committed = done.ended.result.is_ok();
         (done.ended, committed && done.appended)
@@ -128,32 +119,6 @@ impl Postgres {
         Done { ended, appended, lost }
     }
 
-    /// A live connection, within the time the configuration allows for waiting and connecting together.
-    pub(crate) async fn connection(&self) -> Result<Object, Error> {
-        let found = timeout(self.config.acquire, async {
-            loop {
-                let conn = self.pool.get().await.map_err(|e| {
-                    Error::unavailable(format!("{}: no connection to PostgreSQL", self.role)).because(e)
-                })?;
-                if Object::metrics(&conn).last_used() < ASK_AFTER_IDLE {
-                    return Ok(conn);
-                }
-                // Half of the time is left for connecting anew.
-                match timeout(self.config.acquire / 2, conn.check_connection()).await {
-                    Ok(Ok(())) => return Ok(conn),
-                    Ok(Err(_)) | Err(_) => self.discard(conn),
-                }
-            }
-        });
-        found.await.unwrap_or_else(|_| {
-            Err(Error::unavailable(format!(
-                "{}: no connection to PostgreSQL within {} ms",
-                self.role,
-                self.config.acquire.as_millis()
-            )))
-        })
-    }
-
     async fn begin<'c>(&self, conn: &'c mut Object, access: Access) -> Result<Transaction<'c>, Error> {
         let work = async {
             match access {
@@ -165,22 +130,15 @@ impl Postgres {
                 }
             }
         };
-        match timeout(self.config.statement, work).await {
+        match timeout(self.statement, work).await {
             Ok(begun) => begun.map_err(|e| Error::postgres("beginning a transaction failed", e)),
             Err(_) => Err(Error::unavailable("PostgreSQL did not begin a transaction in time")),
         }
     }
 
-    /// Closes a connection that is lost or stuck. Its idle sisters most likely went the same way, and each would fail
-    /// one more request, so they go too.
-    fn discard(&self, conn: Object) {
-        drop(Object::take(conn));
-        self.pool.retain(|_, _| false);
-    }
-
     /// How many parameters a statement takes and how many columns it gives, and what of them cannot be carried.
     pub(crate) async fn shape(&self, text: &str) -> Result<(usize, usize), Error> {
-        let conn = self.connection().await?;
+        let conn = self.connections.get().await?;
         let statement = conn.prepare(text).await.map_err(|e| Error::postgres("it does not prepare", e))?;
         let columns = statement.columns().iter().map(tokio_postgres::Column::type_);
         if let Some(unknown) = statement.params().iter().chain(columns).find(|ty| !column::is_known(ty)) {

@@ -69,20 +69,20 @@ pub(crate) fn ids() -> Ids {
 /// Runs a test on a migrated SQLite database of its own.
 pub(crate) async fn on_sqlite<F: Future<Output = ()>>(test: impl FnOnce(Db) -> F) {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
-    within(LIMIT, test(db)).await;
+    within(LIMIT, Box::pin(test(db))).await;
 }
 
 /// Runs a test on a migrated PostgreSQL database of its own, if there is a server.
 pub(crate) async fn on_postgres<F: Future<Output = ()>>(test: impl FnOnce(Db) -> F) {
     if let Some(db) = fresh_postgres(&DOMAIN).await {
-        within(LIMIT, test(db)).await;
+        within(LIMIT, Box::pin(test(db))).await;
     }
 }
 
 /// Runs a test with a database of its own on the server, if there is one.
 pub(crate) async fn with_postgres(test: impl AsyncFnOnce(Server)) {
     if let Some(config) = fresh_database(&[&DOMAIN]).await {
-        within(LIMIT, test(Server(config))).await;
+        within(LIMIT, Box::pin(test(Server(config)))).await;
     }
 }
 

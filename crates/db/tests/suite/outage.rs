@@ -187,25 +187,45 @@ impl Forgetful {
     }
 }
 
+/// Four connections at least, of which something then forgets all.
+async fn with_forgotten_connections(server: &Server) -> (Db, Forgetful) {
+    server.migrated(&DOMAIN).await;
+    let between = Forgetful::start(server.address()).await;
+    let db = at(server, between.address);
+    // Four at the same moment, so that there are four connections.
+    let all_inside = Barrier::new(4);
+    let inside = async |seat: i64| {
+        db.write("test.inside", async |tx: &mut Tx<'_>| {
+            all_inside.wait().await;
+            sit(tx, seat, "ann").await
+        })
+        .await
+    };
+    let (a, b, c, d) = tokio::join!(inside(1), inside(2), inside(3), inside(4));
+    a.and(b).and(c).and(d).unwrap();
+    between.forgotten.send(()).unwrap();
+    (db, between)
+}
+
 #[tokio::test]
-async fn forgotten_connections_cost_one_error_and_not_one_each() {
+async fn busy_connections_that_were_forgotten_cost_one_error_and_not_one_each() {
     with_postgres(async |server: Server| {
-        server.migrated(&DOMAIN).await;
-        let between = Forgetful::start(server.address()).await;
-        let db = at(&server, between.address);
-        // Four at the same moment, so that there are four connections.
-        let all_inside = Barrier::new(4);
-        let inside = async |seat: i64| {
-            db.write("test.inside", async |tx: &mut Tx<'_>| {
-                all_inside.wait().await;
-                sit(tx, seat, "ann").await
-            })
-            .await
-        };
-        let (a, b, c, d) = tokio::join!(inside(1), inside(2), inside(3), inside(4));
-        a.and(b).and(c).and(d).unwrap();
-        between.forgotten.send(()).unwrap();
+        let (db, _between) = with_forgotten_connections(&server).await;
         assert_eq!(refused_in_time(&db, 10).await, Kind::Unavailable);
+        for seat in 5..8 {
+            write(&db, seat).await.unwrap();
+        }
+        assert_eq!(count(&db).await, 7);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn idle_connections_that_were_forgotten_cost_no_error() {
+    with_postgres(async |server: Server| {
+        let (db, _between) = with_forgotten_connections(&server).await;
+        // Idle means that time passes; there is nothing else to wait for.
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
         for seat in 5..8 {
             write(&db, seat).await.unwrap();
         }
