@@ -9,6 +9,6 @@ mod trace;
 
 pub use chain::chain;
 pub use health::{Check, Health, Report};
-pub use logging::{Guard, InitError, LogFormat, Logging, init};
+pub use logging::{Guard, InitError, LogFormat, Logging, flush, init};
 pub use metrics::Metrics;
 pub use trace::{Otlp, follow, traceparent};

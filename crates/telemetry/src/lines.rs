@@ -1,5 +1,5 @@
 //! Log lines on their way to stderr. A reader that stalls must not stall requests, so lines queue for a thread of their
-//! own, and when the queue is full they are dropped and counted.
+//! own, and when the queue is full they are dropped and counted. Only whoever is about to end the process waits for them.
 
 use std::{
     io::{self, Write},
@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
 /// Lines that may wait: at 300 bytes each about 2.4 MB.
@@ -70,28 +69,17 @@ impl<'a> MakeWriter<'a> for Lines {
     type Writer = Line<'a>;
 
     fn make_writer(&'a self) -> Line<'a> {
-        Line { lines: self, wait: false }
-    }
-
-    /// An error may be the last thing the process says before it stops itself, so it is on its way before the call returns.
-    fn make_writer_for(&'a self, meta: &Metadata<'_>) -> Line<'a> {
-        Line { lines: self, wait: *meta.level() == Level::ERROR }
+        Line(self)
     }
 }
 
 /// Queues one formatted event.
-pub(crate) struct Line<'a> {
-    lines: &'a Lines,
-    wait: bool,
-}
+pub(crate) struct Line<'a>(&'a Lines);
 
 impl Write for Line<'_> {
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        if let Err(TrySendError::Full(_)) = self.lines.queue.try_send(Message::Line(line.to_vec())) {
-            self.lines.dropped.increment(1);
-        }
-        if self.wait {
-            self.lines.flush();
+        if let Err(TrySendError::Full(_)) = self.0.queue.try_send(Message::Line(line.to_vec())) {
+            self.0.dropped.increment(1);
         }
         Ok(line.len())
     }
@@ -104,6 +92,8 @@ impl Write for Line<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, Mutex, mpsc};
+
+    use urr_kernel::Clock;
 
     use super::*;
 
@@ -157,6 +147,23 @@ mod tests {
         for _ in 0..2 * MAX_WAITING {
             lines.make_writer().write_all(b"line\n").unwrap();
         }
+        drop(release);
+    }
+
+    #[test]
+    fn errors_do_not_wait_for_a_stuck_reader_either() {
+        let (release, gate) = mpsc::channel();
+        let lines = Lines::start(Stuck(gate)).unwrap();
+        let subscriber = tracing_subscriber::fmt().with_writer(lines.clone()).finish();
+        let clock = Clock::system();
+        tracing::subscriber::with_default(subscriber, || {
+            for n in 0..100 {
+                tracing::error!(n, "the store is away");
+            }
+        });
+        lines.flush();
+        // One wait, for the flush, and not one per line.
+        assert!(clock.ticks() < 10 * FLUSH_TIME, "took {:?}", clock.ticks());
         drop(release);
     }
 }

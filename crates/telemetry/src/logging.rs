@@ -1,6 +1,6 @@
 //! Where logs and traces go, decided once at start.
 
-use std::{io, panic};
+use std::{io, panic, sync::OnceLock};
 
 use tracing::Subscriber;
 use tracing_subscriber::{
@@ -55,10 +55,20 @@ pub enum InitError {
     },
 }
 
+/// Where this process's lines go, once logging has started.
+static LINES: OnceLock<Lines> = OnceLock::new();
+
+/// Waits up to a second until every line said so far is written. For whoever is about to end the process: nothing else waits
+/// for a line, because a reader that stalls would stall the work.
+pub fn flush() {
+    if let Some(lines) = LINES.get() {
+        lines.flush();
+    }
+}
+
 /// Keeps logs and traces flowing; when it is dropped, what is still queued is written.
 #[must_use = "dropping the guard ends logging"]
 pub struct Guard {
-    lines: Lines,
     tracer: Option<trace::Tracer>,
 }
 
@@ -73,23 +83,26 @@ impl Drop for Guard {
         if let Some(tracer) = self.tracer.take() {
             tracer.stop();
         }
-        self.lines.flush();
+        flush();
     }
 }
 
-/// Starts logging for the whole process, and logs panics like everything else.
+/// Starts logging for the whole process, and logs panics like everything else. A panic may end the process, so its line is waited
+/// for.
 pub fn init(logging: &Logging) -> Result<Guard, InitError> {
     let lines = Lines::start(io::stderr())?;
     let tracer = logging.otlp.as_ref().map(trace::Tracer::start).transpose()?;
     subscriber(logging, lines.clone(), tracer.as_ref())?.try_init()?;
+    LINES.get_or_init(|| lines);
     panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let thread = std::thread::current().name().unwrap_or("?").to_owned();
         let backtrace = std::backtrace::Backtrace::capture();
         let reason = panic.payload_as_str().unwrap_or("a panic without a message");
         tracing::error!(%place, %thread, %backtrace, "panic: {reason}");
+        flush();
     }));
-    Ok(Guard { lines, tracer })
+    Ok(Guard { tracer })
 }
 
 fn subscriber<W>(
