@@ -1,6 +1,7 @@
 //! A Cluster whose slots move and whose primaries die.
 
 use std::{
+    collections::BTreeSet,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -39,6 +40,10 @@ impl Cluster {
             ];
             nodes.push(Server::start(settings.as_flattened()).await?);
             buses.push(bus);
+        }
+        for (node, epoch) in nodes.iter().zip(1_u32..) {
+            // Nodes that meet with equal epochs cannot tell whose word about a slot is newer.
+            node.ask::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch.to_string()]).await;
         }
         for (node, (first, last)) in nodes.iter().zip(RANGES) {
             node.ask::<()>(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]).await;
@@ -109,6 +114,25 @@ impl Cluster {
         for node in [to, from] {
             self.nodes[node].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &taker]).await;
         }
+        // A slot that moves again before everybody has heard of the last move can end up with nobody.
+        until(LIMIT, async || self.all_agree().await).await;
+    }
+
+    /// Whether every node tells the same about every node: its epoch and its slots.
+    async fn all_agree(&self) -> bool {
+        let mut views = BTreeSet::new();
+        for node in &self.nodes {
+            let told: String = node.ask(&["CLUSTER", "NODES"]).await;
+            let view: BTreeSet<String> = told
+                .lines()
+                .map(|line| {
+                    let fields: Vec<&str> = line.split(' ').collect();
+                    [&fields[..1], &fields[6..7], &fields[8..]].concat().join(" ")
+                })
+                .collect();
+            views.insert(view);
+        }
+        views.len() == 1
     }
 }
 
