@@ -15,8 +15,8 @@ pub const MAX_ROWS: usize = 200_000;
 /// An open transaction. It commits when the body that got it returns `Ok`, and rolls back otherwise: on `Err`, on a
 /// panic, and when the body is dropped half-way.
 ///
-/// A statement that fails ends the transaction: later statements are refused and the body's `Ok` is not believed.
-/// PostgreSQL works like that; SQLite would carry on, so it is held to the same rule here.
+/// A statement that fails, or that the body stops waiting for, ends the transaction: later statements are refused and
+/// the body's `Ok` is not believed. PostgreSQL works like that; SQLite would carry on, so it is held to the same rule.
 pub struct Tx<'t> {
     pub(crate) engine: Engine<'t>,
     pub(crate) failed: Option<Kind>,
@@ -43,7 +43,7 @@ impl<'t> Tx<'t> {
 
     /// Runs a statement and says how many rows it changed.
     pub async fn execute(&mut self, sql: &'static Sql, params: &[&dyn Scalar]) -> Result<u64, Error> {
-        self.usable(sql)?;
+        self.begin(sql)?;
         let done = match &mut self.engine {
             Engine::Sqlite(conn) => sqlite::execute(conn, sql, params),
             Engine::Postgres(tx) => tx.execute(sql, params).await,
@@ -90,7 +90,7 @@ impl<'t> Tx<'t> {
         most: usize,
         map: impl FnMut(&Row<'_>) -> Result<T, Error>,
     ) -> Result<Vec<T>, Error> {
-        self.usable(sql)?;
+        self.begin(sql)?;
         let mut rows = Rows { sql, most, map, found: Vec::new() };
         let done = match &mut self.engine {
             Engine::Sqlite(conn) => sqlite::query(conn, sql, params, |row| rows.take(&row)),
@@ -111,17 +111,20 @@ impl<'t> Tx<'t> {
         self.note(done)
     }
 
-    fn usable(&self, sql: &Sql) -> Result<(), Error> {
-        match self.failed {
+    /// Until a statement has answered it counts as failed. A body that gives up waiting for one and goes on does not know
+    /// what became of it, and PostgreSQL would turn the COMMIT of a broken transaction into a silent ROLLBACK.
+    fn begin(&mut self, sql: &Sql) -> Result<(), Error> {
+        match self.failed.replace(Kind::Bug) {
             None => Ok(()),
-            Some(kind) => Err(Error::new(kind, format!("{} came after a failed statement", sql.name()))),
+            Some(kind) => {
+                self.failed = Some(kind);
+                Err(Error::new(kind, format!("{} came after a failed statement", sql.name())))
+            }
         }
     }
 
     fn note<T>(&mut self, done: Result<T, Error>) -> Result<T, Error> {
-        if let Err(error) = &done {
-            self.failed = Some(error.kind());
-        }
+        self.failed = done.as_ref().err().map(Error::kind);
         done
     }
 
@@ -130,7 +133,8 @@ impl<'t> Tx<'t> {
         match (out, self.failed) {
             (Ok(value), None) => Verdict::Commit(value),
             (Ok(_), Some(_)) => {
-                let error = Error::bug(format!("{name} went on after a statement of it had failed"));
+                let error =
+                    Error::bug(format!("{name} went on after a statement of it had failed or been given up"));
                 Verdict::Refuse(E::from(error), Some(Kind::Bug))
             }
             (Err(error), failed) => Verdict::Refuse(error, failed),

@@ -97,6 +97,22 @@ async fn a_lock_that_is_not_given_up_ends_in_unavailable() {
     .await;
 }
 
+/// What became of the statement nobody knows, and had it failed, COMMIT would be a rollback that reports success.
+#[tokio::test]
+async fn a_body_that_gives_a_statement_up_and_goes_on_is_not_committed() {
+    on_postgres(async |db: Db| {
+        let gave_up = db.write("test.give_up", async |tx: &mut Tx<'_>| {
+            sit(tx, 1, "ann").await?;
+            let short = Duration::from_millis(20);
+            tokio::time::timeout(short, tx.execute(&NAP, &[])).await.expect_err("it naps for longer");
+            Ok::<_, Error>(())
+        });
+        assert_eq!(gave_up.await.unwrap_err().kind(), Kind::Bug);
+        assert_eq!(count(&db).await, 0);
+    })
+    .await;
+}
+
 fn message(kind: &str) -> Message {
     Message {
         id: ids().next(),
@@ -154,9 +170,9 @@ static CATALOG: Domain = Domain {
 statements! {
     PEEK = postgres "select id from catalog.events";
     PEEK_MESSAGES = postgres "select seq from catalog.outbox";
-    BECOME = postgres "set role urr_catalog";
     WHERE_AM_I = postgres "select current_schema()::text, current_user::text";
     IN_PUBLIC = postgres "create table public.stray (id bigint)";
+    NAP = postgres "select pg_sleep(0.2)";
     IN_CATALOG = postgres "create table catalog.stray (id bigint)";
 }
 
@@ -180,7 +196,6 @@ async fn a_domain_sees_its_own_tables_and_nobody_elses() {
             let why = format!("{:?}", std::error::Error::source(&error));
             assert!(why.contains("permission denied"), "{}: {why}", statement.name());
         }
-        let _ = (&BECOME, STATEMENTS);
     })
     .await;
 }
