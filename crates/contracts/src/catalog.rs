@@ -62,8 +62,8 @@ pub struct SaleOf {
 pub struct Sale {
     /// Which event.
     pub event: EventId,
-    /// Its name.
-    pub title: String,
+    /// What a ticket says about it.
+    pub card: EventCard,
     /// Whether it was called off.
     pub cancelled: bool,
     /// Seats can be claimed from this instant on.
@@ -76,6 +76,19 @@ pub struct Sale {
     pub max_seats_per_user: u32,
     /// How many seats the hall has; zero for a standing event.
     pub seats: u32,
+}
+
+/// What a ticket says about its event.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventCard {
+    /// Its name.
+    pub title: String,
+    /// Where.
+    pub venue: String,
+    /// Street address of the venue.
+    pub address: Option<String>,
+    /// When the performance begins.
+    pub event_at: Timestamp,
 }
 
 /// Asks for a page of seats.

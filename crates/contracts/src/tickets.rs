@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{EventId, Krw, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::{Kind, ServiceError, service};
 
+use crate::catalog::EventCard;
+
 /// Reservations one page may list.
 pub const MAX_RESERVATIONS_PER_PAGE: u32 = 100;
 
@@ -110,8 +112,8 @@ pub struct Reservation {
     pub user: UserId,
     /// For which event.
     pub event: EventId,
-    /// The event's name when it was made.
-    pub event_title: String,
+    /// What its ticket says about the event, as it was when the reservation was made.
+    pub card: EventCard,
     /// Where it is in its life.
     pub status: ReservationStatus,
     /// Sum of the seats' frozen prices.

@@ -5,6 +5,7 @@
 
 pub mod gate;
 mod holds;
+mod loading;
 mod map;
 #[cfg(test)]
 mod race;

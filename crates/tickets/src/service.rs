@@ -54,7 +54,7 @@ impl Service {
     pub(crate) fn new(parts: Parts) -> Self {
         Self {
             sales: Sales::new(parts.catalog, parts.clock.clone()),
-            maps: Maps::new(parts.clock.clone()),
+            maps: map::maps(parts.clock.clone()),
             db: parts.db,
             gate: parts.gate,
             clock: parts.clock,
@@ -107,7 +107,6 @@ impl Tickets for Service {
     }
 
     async fn seat_map(&self, ctx: &Ctx, request: SeatMapOf) -> Result<SeatMap, Error> {
-        let map = map::seat_map(self, ctx, request.event).await;
-        map.map(|drawn| drawn.map.clone()).map_err(|trouble| trouble.reveal(ctx, "seat_map"))
+        map::seat_map(self, ctx, request.event).await.map(|drawn| drawn.map.clone())
     }
 }

@@ -35,6 +35,15 @@ matrix! {
     postgres_without_redis: Postgres, RedisDown, Local;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn one_bad_row_does_not_stop_the_sweep() {
+    for db in [DbKind::Sqlite, DbKind::Postgres] {
+        if let Some(world) = World::new(db, GateKind::Memory, Transport::Local).await {
+            stories::one_bad_row_does_not_stop_the_sweep(&world).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn every_statement_prepares_alike_on_both_engines() {
     let (_dir, sqlite) = urr_testkit::fresh_sqlite(&crate::DOMAIN).await;

@@ -1,6 +1,6 @@
 //! Statements and rows of events; nothing else.
 
-use urr_contracts::catalog::{EventDetail, EventSummary, Sale, Seat, TicketType};
+use urr_contracts::catalog::{EventCard, EventDetail, EventSummary, Sale, Seat, TicketType};
 use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, Krw, LayoutId, Timestamp};
 
@@ -13,7 +13,8 @@ statements! {
 
     /// What a sale must know.
     SALE = "
-        select title, cancelled_at, sale_start_at, sale_end_at, max_seats_per_reservation, max_seats_per_user, seats
+        select title, cancelled_at, sale_start_at, sale_end_at, max_seats_per_reservation, max_seats_per_user, seats,
+               venue, address, event_at
           from events where id = $1";
 
     /// One event.
@@ -143,7 +144,12 @@ pub(crate) async fn sale(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Sale>
     tx.optional(&SALE, &[&event], |row| {
         Ok(Sale {
             event,
-            title: row.get(0)?,
+            card: EventCard {
+                title: row.get(0)?,
+                venue: row.get(7)?,
+                address: row.get(8)?,
+                event_at: row.get(9)?,
+            },
             cancelled: row.get::<Option<Timestamp>>(1)?.is_some(),
             sale_start_at: row.get(2)?,
             sale_end_at: row.get(3)?,

@@ -16,7 +16,8 @@ create table reservations (
     number      text        not null unique,
     user_id     uuid        not null,
     event_id    uuid        not null,
-    event_title text        not null,
+    -- What its ticket says about the event, as it was when the reservation was made.
+    event_card  jsonb       not null,
     status      text        not null check (status in
         ('pending', 'paying', 'confirmed', 'expired', 'cancelled', 'refunding', 'refunded')),
     total_krw   bigint      not null check (total_krw >= 0),

@@ -16,7 +16,8 @@ create table reservations (
     number      text    not null unique,
     user_id     blob    not null,
     event_id    blob    not null,
-    event_title text    not null,
+    -- What its ticket says about the event, as it was when the reservation was made.
+    event_card  text    not null,
     status      text    not null check (status in
         ('pending', 'paying', 'confirmed', 'expired', 'cancelled', 'refunding', 'refunded')),
     total_krw   integer not null check (total_krw >= 0),

@@ -1,6 +1,7 @@
 //! Holding seats for a buyer, and giving them back.
 //!
-//! The order of locks is the same everywhere: buyer, reservation, seats by id.
+//! Rows that two transactions may want are locked in one order everywhere: the idempotency key, the buyer, the
+//! reservation (a new one is nobody else's), seats by id.
 
 pub(crate) mod give_back;
 pub(crate) mod routes;
@@ -64,7 +65,7 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
             number: rules::number(id, now),
             user,
             event: request.event,
-            event_title: sale.title.clone(),
+            card: sale.card.clone(),
             status: ReservationStatus::Pending,
             total: plan.total,
             expires_at: now.after(service.hold_for),
@@ -77,11 +78,13 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
         key: request.idempotency_key.as_deref().map(|text| (text, rules::request_hash(request))),
     };
     let mut held = claim.commit(service).await;
-    if matches!(held, Err(Trouble::Refused(Error::UserLimit { .. })))
-        && service.expire_lapsed_of(request.event, user).await? > 0
-    {
-        // The buyer's own holds had run out and the sweep had not come by yet.
-        held = claim.commit(service).await;
+    if matches!(held, Err(Trouble::Refused(Error::UserLimit { .. }))) {
+        // The buyer's own holds may have run out without the sweep having come by yet.
+        held = match service.expire_lapsed_of(request.event, user).await {
+            Ok(0) => held,
+            Ok(_) => claim.commit(service).await,
+            Err(trouble) => Err(trouble),
+        };
     }
     if held.is_err() {
         // The marks would keep others from seats that this buyer did not get.
@@ -110,7 +113,8 @@ impl Claim<'_> {
             let key = Key { user: new.user, route: ROUTE, text };
             let used = KeyUse { request_hash: hash.clone(), reservation: new.id };
             if !store::keep_key(tx, key, &used, new.created_at).await? {
-                return answer_again(tx, key, hash).await?.ok_or_else(|| Error::Internal.into());
+                // Forgotten between the two statements: the next try finds it gone.
+                return answer_again(tx, key, hash).await?.ok_or_else(|| Error::Unavailable.into());
             }
         }
         self.count_in(tx).await?;

@@ -57,21 +57,26 @@ async fn reserve(
     ctx: Ctx,
     headers: HeaderMap,
     Json(body): Json<Reserve>,
-) -> Result<Json<Answer>, Problem> {
+) -> Result<Json<Answer<Made>>, Problem> {
     let idempotency_key = match headers.get("idempotency-key") {
         Some(key) => Some(key.to_str().map_err(|_| problem(&Error::BadIdempotencyKey))?.to_owned()),
         None => body.idempotency_key,
     };
     let request = HoldSeats { event: body.event_id, seats: body.seat_ids, idempotency_key };
     let held = tickets.hold(&ctx, request).await.map_err(|error| problem(&error))?;
-    Ok(Json(Answer { message: "Seats reserved temporarily", reservation: held.into() }))
+    // A repeat of an old request is answered with what has become of it.
+    let message = match held.status {
+        ReservationStatus::Pending => "Seats reserved temporarily",
+        _ => "This reservation was made before and has moved on",
+    };
+    Ok(Json(Answer { message, reservation: held.into() }))
 }
 
 async fn cancel(
     State(Api(tickets)): State<Api>,
     ctx: Ctx,
     Path(reservation): Path<ReservationId>,
-) -> Result<Json<Answer>, Problem> {
+) -> Result<Json<Answer<Shown>>, Problem> {
     let released =
         tickets.release(&ctx, ReleaseHold { reservation }).await.map_err(|error| problem(&error))?;
     Ok(Json(Answer { message: "Reservation cancelled", reservation: released.into() }))
@@ -110,9 +115,9 @@ async fn time(State(Api(tickets)): State<Api>) -> Json<Time> {
 }
 
 #[derive(Debug, Serialize)]
-struct Answer {
+struct Answer<R> {
     message: &'static str,
-    reservation: Shown,
+    reservation: R,
 }
 
 #[derive(Debug, Serialize)]
@@ -130,26 +135,27 @@ struct Time {
     time: Timestamp,
 }
 
-/// A reservation as the public API shows it.
+/// A reservation as the answer to making it: camelCase, as clients know it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shown {
+struct Made {
     id: ReservationId,
     reservation_number: String,
     event_id: EventId,
     event_title: String,
     status: ReservationStatus,
+    payment_status: &'static str,
     total_amount: Krw,
     expires_at: Timestamp,
     created_at: Timestamp,
-    seats: Vec<ShownSeat>,
+    seats: Vec<MadeSeat>,
     /// The newest of the seats' fences.
     fencing_token: i64,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ShownSeat {
+struct MadeSeat {
     id: SeatId,
     section: String,
     grade: String,
@@ -160,24 +166,25 @@ struct ShownSeat {
     fencing_token: i64,
 }
 
-impl From<Reservation> for Shown {
+impl From<Reservation> for Made {
     fn from(reservation: Reservation) -> Self {
         Self {
             id: reservation.id,
             reservation_number: reservation.number,
             event_id: reservation.event,
-            event_title: reservation.event_title,
+            event_title: reservation.card.title,
             status: reservation.status,
+            payment_status: payment_status(reservation.status),
             total_amount: reservation.total,
             expires_at: reservation.expires_at,
             created_at: reservation.created_at,
             fencing_token: reservation.seats.iter().map(|seat| seat.fence).max().unwrap_or(0),
-            seats: reservation.seats.into_iter().map(ShownSeat::from).collect(),
+            seats: reservation.seats.into_iter().map(MadeSeat::from).collect(),
         }
     }
 }
 
-impl From<ReservedSeat> for ShownSeat {
+impl From<ReservedSeat> for MadeSeat {
     fn from(seat: ReservedSeat) -> Self {
         Self {
             id: seat.id,
@@ -189,5 +196,93 @@ impl From<ReservedSeat> for ShownSeat {
             price: seat.price,
             fencing_token: seat.fence,
         }
+    }
+}
+
+/// A reservation as it is read: snake_case with its items, as clients know it.
+#[derive(Debug, Serialize)]
+struct Shown {
+    id: ReservationId,
+    reservation_number: String,
+    total_amount: Krw,
+    status: ReservationStatus,
+    payment_status: &'static str,
+    /// Set once there is a payment.
+    payment_method: Option<String>,
+    expires_at: Timestamp,
+    created_at: Timestamp,
+    event_id: EventId,
+    event_title: String,
+    venue: String,
+    address: Option<String>,
+    event_date: Timestamp,
+    items: Vec<Item>,
+}
+
+/// One line of a reservation.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    /// The price class, where a standing event has its ticket type.
+    ticket_type_name: String,
+    quantity: u32,
+    unit_price: Krw,
+    subtotal: Krw,
+    seat_id: SeatId,
+    seat_label: String,
+    section: String,
+    row_number: u32,
+    seat_number: u32,
+    fencing_token: i64,
+}
+
+impl From<Reservation> for Shown {
+    fn from(reservation: Reservation) -> Self {
+        Self {
+            id: reservation.id,
+            reservation_number: reservation.number,
+            total_amount: reservation.total,
+            status: reservation.status,
+            payment_status: payment_status(reservation.status),
+            payment_method: None,
+            expires_at: reservation.expires_at,
+            created_at: reservation.created_at,
+            event_id: reservation.event,
+            event_title: reservation.card.title,
+            venue: reservation.card.venue,
+            address: reservation.card.address,
+            event_date: reservation.card.event_at,
+            items: reservation.seats.into_iter().map(Item::from).collect(),
+        }
+    }
+}
+
+impl From<ReservedSeat> for Item {
+    fn from(seat: ReservedSeat) -> Self {
+        Self {
+            ticket_type_name: seat.grade,
+            quantity: 1,
+            unit_price: seat.price,
+            subtotal: seat.price,
+            seat_id: seat.id,
+            seat_label: seat.label,
+            section: seat.section,
+            row_number: seat.row,
+            seat_number: seat.number,
+            fencing_token: seat.fence,
+        }
+    }
+}
+
+/// The word older clients look at beside the status.
+const fn payment_status(status: ReservationStatus) -> &'static str {
+    match status {
+        ReservationStatus::Confirmed => "completed",
+        ReservationStatus::Refunding => "refund_requested",
+        ReservationStatus::Refunded => "refunded",
+        ReservationStatus::Pending
+        | ReservationStatus::Paying
+        | ReservationStatus::Expired
+        | ReservationStatus::Cancelled => "pending",
     }
 }

@@ -133,6 +133,7 @@ pub(crate) fn seat_count(reservation: &Reservation) -> u32 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use urr_contracts::catalog::EventCard;
     use urr_kernel::EventId;
     use uuid::Uuid;
 
@@ -161,7 +162,12 @@ mod tests {
     fn sale() -> Sale {
         Sale {
             event: EventId::from_uuid(Uuid::nil()),
-            title: "Night".into(),
+            card: EventCard {
+                title: "Night".into(),
+                venue: "Hall".into(),
+                address: None,
+                event_at: Timestamp::from_micros(300),
+            },
             cancelled: false,
             sale_start_at: Timestamp::from_micros(100),
             sale_end_at: Timestamp::from_micros(200),

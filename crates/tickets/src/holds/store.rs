@@ -1,8 +1,7 @@
 //! Statements and rows of holds; nothing else.
 
-use std::borrow::Cow;
-
-use urr_contracts::tickets::{Reservation, ReservationStatus, ReservedSeat};
+use serde::{Serialize, de::DeserializeOwned};
+use urr_contracts::tickets::{Reservation, ReservationStatus};
 use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, Krw, ReservationId, Scalar, SeatId, Timestamp, UserId, Value, WrongValue};
 
@@ -43,7 +42,7 @@ statements! {
 
     /// Keeps what was claimed.
     INSERT = "
-        insert into reservations (id, number, user_id, event_id, event_title, status, total_krw, seats, gate_owner,
+        insert into reservations (id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner,
                                   expires_at, created_at, updated_at)
         values ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $9, $10, $10)";
 
@@ -52,24 +51,24 @@ statements! {
 
     /// One reservation.
     GET = "
-        select id, number, user_id, event_id, event_title, status, total_krw, seats, gate_owner, expires_at, created_at
+        select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where id = $1";
 
     /// A buyer's reservations before a given one, newest first.
     OF_USER = "
-        select id, number, user_id, event_id, event_title, status, total_krw, seats, gate_owner, expires_at, created_at
+        select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where user_id = $1 and id < $2 order by id desc limit $3";
 
     /// A buyer's holds that have run out but were not swept yet.
     LAPSED_OF_BUYER = "
-        select id, number, user_id, event_id, event_title, status, total_krw, seats, gate_owner, expires_at, created_at
+        select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations
          where user_id = $1 and event_id = $2 and status = 'pending' and expires_at <= $3
          order by id limit $4";
 
     /// Holds that have run out, oldest first.
     LAPSED = "
-        select id, number, user_id, event_id, event_title, status, total_krw, seats, gate_owner, expires_at, created_at
+        select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where status = 'pending' and expires_at <= $1 order by expires_at limit $2";
 
     /// Remembers a key, unless it is known.
@@ -95,19 +94,20 @@ pub(crate) struct Stored {
 }
 
 fn stored(row: &Row<'_>) -> Result<Stored, Error> {
+    let Document(card) = row.get(4)?;
     let Status(status) = row.get(5)?;
-    let Snapshot(seats) = row.get(7)?;
+    let Document(seats) = row.get(7)?;
     let reservation = Reservation {
         id: row.get(0)?,
         number: row.get(1)?,
         user: row.get(2)?,
         event: row.get(3)?,
-        event_title: row.get(4)?,
+        card,
         status,
         total: row.get(6)?,
         expires_at: row.get(9)?,
         created_at: row.get(10)?,
-        seats: seats.into_owned(),
+        seats,
     };
     Ok(Stored { reservation, gate_owner: Owner::from_uuid(row.get(8)?) })
 }
@@ -152,8 +152,7 @@ pub(crate) async fn count_out(
     user: UserId,
     seats: u32,
 ) -> Result<(), Error> {
-    let changed = tx.execute(&COUNT_OUT, &[&event, &user, &seats]).await?;
-    assert_eq!(changed, 1, "a buyer with a live reservation has a count");
+    tx.execute(&COUNT_OUT, &[&event, &user, &seats]).await?;
     Ok(())
 }
 
@@ -173,9 +172,9 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, new: &Reservation, gate_owner: Owner
             &new.number,
             &new.user,
             &new.event,
-            &new.event_title,
+            &Document(new.card.clone()),
             &new.total,
-            &Snapshot(Cow::Borrowed(&new.seats)),
+            &Document(new.seats.clone()),
             &gate_owner.as_uuid(),
             &new.expires_at,
             &new.created_at,
@@ -295,17 +294,17 @@ impl Scalar for Status {
     }
 }
 
-/// The seats column: what was claimed, as it was then.
-struct Snapshot<'s>(Cow<'s, [ReservedSeat]>);
+/// A JSON column.
+struct Document<T>(T);
 
-impl Scalar for Snapshot<'_> {
+impl<T: Serialize + DeserializeOwned + Send + Sync> Scalar for Document<T> {
     fn to_value(&self) -> Value<'_> {
-        let json = serde_json::to_string(&self.0).expect("seats are plain data and always serialise");
-        Value::Json(json.into())
+        let json = serde_json::to_string(&self.0);
+        Value::Json(json.expect("what a reservation keeps is plain data and always serialises").into())
     }
 
     fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
-        let seats: Result<Vec<ReservedSeat>, _> = serde_json::from_str(&String::from_value(value)?);
-        seats.map(|seats| Self(seats.into())).map_err(|_| WrongValue { wanted: "a list of reserved seats" })
+        let read = serde_json::from_str(&String::from_value(value)?);
+        read.map(Self).map_err(|_| WrongValue { wanted: "the document that a reservation keeps" })
     }
 }

@@ -62,10 +62,30 @@ impl Service {
         self.expire(&lapsed.await?, now).await
     }
 
+    /// Ends them together; if one of them cannot be ended, ends the others without it.
     async fn expire(&self, lapsed: &[store::Stored], now: Timestamp) -> Result<usize, Trouble> {
         if lapsed.is_empty() {
             return Ok(0);
         }
+        match self.expire_together(lapsed, now).await {
+            Err(Trouble::Db(error)) if !error.is_unavailable() => {
+                let mut expired = 0;
+                for one in lapsed {
+                    match self.expire_together(std::slice::from_ref(one), now).await {
+                        Ok(ended) => expired += ended,
+                        Err(trouble) => {
+                            let (reservation, error) = (one.reservation.id, urr_telemetry::chain(&trouble));
+                            tracing::error!(%reservation, error, "a hold could not be ended; its seats stay held");
+                        }
+                    }
+                }
+                Ok(expired)
+            }
+            outcome => outcome,
+        }
+    }
+
+    async fn expire_together(&self, lapsed: &[store::Stored], now: Timestamp) -> Result<usize, Trouble> {
         let ended = transaction!(self.db, "tickets.expire", async |tx: &mut Tx<'_>| {
             give_back::many_in_tx(self, tx, lapsed, now).await
         })?;

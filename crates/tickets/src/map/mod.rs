@@ -6,7 +6,7 @@ pub(crate) mod store;
 use std::{
     collections::HashMap,
     hash::{DefaultHasher, Hash as _, Hasher as _},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -17,16 +17,16 @@ use urr_contracts::{
     tickets::{Error, MapSeat, SeatMap, SeatStatus},
 };
 use urr_db::Tx;
-use urr_kernel::{Clock, EventId, SeatId};
+use urr_kernel::{Clock, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
 use urr_rpc::Ctx;
 
-use crate::{sales::Hall, service::Service, trouble::Trouble};
+use crate::{loading::Loading, sales::Hall, service::Service, trouble::Trouble};
 
 /// How old a map may be. A seat that looks free for half a second longer is refused by the claim.
 const MAP_MAX_AGE: Duration = Duration::from_millis(500);
 
-/// Maps kept at a time. The largest is about 15 MB, so a busy night stays under 500 MB; past it the memory starts afresh.
-const MAX_MAPS: usize = 32;
+/// Seats of all remembered maps together: four stadiums. With their JSON a seat takes about 450 bytes, so 180 MB.
+const MAX_SEATS: usize = 4 * MAX_SEATS_PER_EVENT;
 
 /// A map with its JSON, made once for everyone who asks.
 #[derive(Debug)]
@@ -37,61 +37,31 @@ pub(crate) struct Drawn {
     pub(crate) etag: String,
 }
 
-/// One event's map, and the turn to draw it again.
-#[derive(Default)]
-struct Slot {
-    drawn: Mutex<Option<(Duration, Arc<Drawn>)>>,
-    drawing: tokio::sync::Mutex<()>,
-}
-
 /// Maps drawn lately.
-pub(crate) struct Maps {
-    clock: Clock,
-    slots: Mutex<HashMap<EventId, Arc<Slot>>>,
+pub(crate) type Maps = Loading<EventId, Drawn, Error>;
+
+pub(crate) fn maps(clock: Clock) -> Maps {
+    Loading::new(clock, MAP_MAX_AGE, (MAX_SEATS, |drawn| drawn.map.seats.len()), |_| false)
 }
 
-impl Maps {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, slots: Mutex::default() }
-    }
-
-    fn slot(&self, event: EventId) -> Arc<Slot> {
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        if slots.len() >= MAX_MAPS && !slots.contains_key(&event) {
-            slots.clear();
-        }
-        Arc::clone(slots.entry(event).or_default())
-    }
-
-    fn fresh(&self, slot: &Slot) -> Option<Arc<Drawn>> {
-        let drawn = slot.drawn.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, map) = drawn.as_ref()?;
-        (self.clock.ticks().saturating_sub(*at) < MAP_MAX_AGE).then(|| Arc::clone(map))
-    }
-}
-
-/// The state of every seat of an event.
-pub(crate) async fn seat_map(service: &Service, ctx: &Ctx, event: EventId) -> Result<Arc<Drawn>, Trouble> {
-    let sale = service.sales.rules(ctx, event).await?;
+/// The state of every seat of an event. Trouble is told once, by whoever draws.
+pub(crate) async fn seat_map(service: &Service, ctx: &Ctx, event: EventId) -> Result<Arc<Drawn>, Error> {
+    let reveal = |trouble: Trouble| trouble.reveal(ctx, "seat_map");
+    let sale = service.sales.rules(ctx, event).await.map_err(|error| reveal(error.into()))?;
     if sale.seats == 0 {
-        return Err(Error::NoSeatMap.into());
+        return Err(Error::NoSeatMap);
     }
-    let slot = service.maps.slot(event);
-    if let Some(map) = service.maps.fresh(&slot) {
-        return Ok(map);
-    }
-    let _turn = slot.drawing.lock().await;
-    if let Some(map) = service.maps.fresh(&slot) {
-        return Ok(map);
-    }
-    let hall = service.sales.hall(ctx, &sale).await?;
-    let (at, now) = (service.clock.ticks(), service.clock.now());
-    let claimed = service
-        .db
-        .read("tickets.map", async |tx: &mut Tx<'_>| Ok::<_, Trouble>(store::claimed(tx, event, now).await?));
-    let drawn = Arc::new(draw(&sale, &hall, &claimed.await?));
-    *slot.drawn.lock().unwrap_or_else(PoisonError::into_inner) = Some((at, Arc::clone(&drawn)));
-    Ok(drawn)
+    let draw = async { draw_now(service, ctx, &sale).await.map_err(reveal) };
+    service.maps.get(ctx, event, Error::Unavailable, draw).await
+}
+
+async fn draw_now(service: &Service, ctx: &Ctx, sale: &Sale) -> Result<Drawn, Trouble> {
+    let hall = service.sales.hall(ctx, sale).await?;
+    let now = service.clock.now();
+    let claimed = service.db.read("tickets.map", async |tx: &mut Tx<'_>| {
+        Ok::<_, Trouble>(store::claimed(tx, sale.event, now).await?)
+    });
+    Ok(draw(sale, &hall, &claimed.await?))
 }
 
 fn draw(sale: &Sale, hall: &Hall, claimed: &HashMap<SeatId, SeatStatus>) -> Drawn {
@@ -115,7 +85,7 @@ fn draw(sale: &Sale, hall: &Hall, claimed: &HashMap<SeatId, SeatStatus>) -> Draw
         })
         .collect();
     let version = format!("{:016x}", hash.finish());
-    let map = SeatMap { event: sale.event, title: sale.title.clone(), version, seats };
+    let map = SeatMap { event: sale.event, title: sale.card.title.clone(), version, seats };
     let json = serde_json::to_vec(&Public::from(&map)).expect("a map is plain data and always serialises");
     Drawn { etag: format!("\"{}\"", map.version), json: json.into(), map }
 }

@@ -24,8 +24,7 @@ async fn seat_map(
     Path(event): Path<EventId>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let drawn = super::seat_map(&tickets, &ctx, event).await;
-    let drawn = drawn.map_err(|trouble| problem(&trouble.reveal(&ctx, "seat_map")))?;
+    let drawn = super::seat_map(&tickets, &ctx, event).await.map_err(|error| problem(&error))?;
     let known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
     let unchanged = known.is_some_and(|tags| tags.split(',').any(|tag| tag.trim() == drawn.etag));
     let etag = HeaderValue::from_str(&drawn.etag).expect("a version is hexadecimal");

@@ -208,6 +208,23 @@ async fn a_buyers_own_lapsed_holds_do_not_count(world: &World) {
     world.hold(&buyer, event, &seats[4..]).await.unwrap();
 }
 
+/// One row that cannot be ended must not keep the others from ending. For a world of its own: it is left broken.
+pub(super) async fn one_bad_row_does_not_stop_the_sweep(world: &World) {
+    let (event, seats) = world.event(3);
+    let (first, second) = (world.buyer(), world.buyer());
+    let spoilt = world.hold(&first, event, &seats[..1]).await.unwrap();
+    let sound = world.hold(&second, event, &seats[1..]).await.unwrap();
+    world.spoil(&spoilt).await;
+    world.pass(HOLD).await;
+    world.sweep().await;
+    let status = async |buyer, held: &Reservation| {
+        let read = world.tickets.reservation(buyer, ReservationOf { reservation: held.id }).await;
+        read.unwrap().status
+    };
+    assert_eq!(status(&first, &spoilt).await, ReservationStatus::Pending);
+    assert_eq!(status(&second, &sound).await, ReservationStatus::Expired);
+}
+
 async fn nobody_sees_or_touches_anothers_reservation(world: &World) {
     let (event, seats) = world.event(1);
     let (buyer, rival) = (world.buyer(), world.buyer());

@@ -9,8 +9,8 @@ use std::{
 use async_trait::async_trait;
 use urr_contracts::{
     catalog::{
-        self, CancelEvent, Catalog, CreateEvent, EventDetail, EventOf, EventsPage, FindSeats, FoundSeats,
-        Layouts, ListEvents, ListLayouts, Sale, SaleOf, Seat, SeatsOf, SeatsPage,
+        self, CancelEvent, Catalog, CreateEvent, EventCard, EventDetail, EventOf, EventsPage, FindSeats,
+        FoundSeats, Layouts, ListEvents, ListLayouts, Sale, SaleOf, Seat, SeatsOf, SeatsPage,
     },
     messages::Envelope,
     tickets::{self, HoldSeats, Reservation, ReservationFact, SeatMap, SeatMapOf, Tickets},
@@ -69,6 +69,8 @@ statements! {
     BUYERS = "select event_id, user_id, live_seats from buyers";
     /// Seats under a claim.
     HELD = "select seat_id, reservation_id, fence from seats where state = 'held'";
+    /// Makes a buyer's count wrong, as only a bug could.
+    SPOIL = "update buyers set live_seats = 0 where event_id = $1 and user_id = $2";
     /// Every reservation.
     PENDING = "select id from reservations where status = 'pending'";
 }
@@ -153,7 +155,12 @@ impl World {
             .collect();
         let sale = Sale {
             event,
-            title: "A night in the crowd".into(),
+            card: EventCard {
+                title: "A night in the crowd".into(),
+                venue: "The big hall".into(),
+                address: Some("1 Crowd Street, Seoul".into()),
+                event_at: sale_end_at.after(Duration::from_hours(1)),
+            },
             cancelled: false,
             sale_start_at,
             sale_end_at,
@@ -198,6 +205,16 @@ impl World {
                 .await;
             self.service.forget_marks(&stored.unwrap().unwrap()).await;
         }
+    }
+
+    /// Makes the row behind a reservation impossible to end.
+    pub(crate) async fn spoil(&self, held: &Reservation) {
+        let spoilt: Result<u64, urr_db::Error> = self
+            .service
+            .db
+            .write("test.spoil", async |tx: &mut Tx<'_>| tx.execute(&SPOIL, &[&held.event, &held.user]).await)
+            .await;
+        assert_eq!(spoilt.unwrap(), 1);
     }
 
     pub(crate) async fn sweep(&self) {
