@@ -47,9 +47,12 @@ impl Default for SqliteOptions {
 }
 
 /// One domain's file.
+///
+/// Fields are dropped in order. The writer closes last, because only the last connection to close can move the log into
+/// the file, and a read-only one may not: after a clean stop the file alone is the whole database.
 pub(crate) struct Sqlite {
-    writer: Writer,
     readers: Readers,
+    writer: Writer,
 }
 
 impl Sqlite {

@@ -269,3 +269,15 @@ async fn a_second_statement_of_a_lost_batch_is_refused_too() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn after_a_clean_close_the_file_alone_is_the_whole_database() {
+    let (dir, db) = fresh_sqlite(&DOMAIN).await;
+    let sat: Result<(), Error> = db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 7, "ann").await).await;
+    sat.unwrap();
+    assert_eq!(who(&db, 7).await.as_deref(), Some("ann"), "a reader is open too");
+    drop(db);
+    let left: Vec<_> =
+        std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(!left.iter().any(|name| name.to_string_lossy().ends_with("-wal")), "{left:?}");
+}
