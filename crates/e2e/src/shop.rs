@@ -53,8 +53,10 @@ pub struct Reservation {
     /// Where it is in its life.
     pub status: String,
     /// When the hold ends.
+    #[serde(alias = "expires_at")]
     pub expires_at: Timestamp,
-    /// Its seats.
+    /// Its seats: `seats` in the answer to a hold, `items` where a reservation is read.
+    #[serde(alias = "items")]
     pub seats: Vec<ReservedSeat>,
 }
 
@@ -63,6 +65,7 @@ pub struct Reservation {
 #[serde(rename_all = "camelCase")]
 pub struct ReservedSeat {
     /// Which seat.
+    #[serde(alias = "seatId")]
     pub id: SeatId,
     /// The claim's number on this seat.
     pub fencing_token: i64,
