@@ -14,20 +14,13 @@ mod trouble;
 use std::sync::Arc;
 
 use urr_bus::Consumer;
-use urr_db::{Domain, Migration, Sql};
+use urr_db::{Domain, Sql, migrations};
 use urr_http::Routes;
 
 pub use service::{Parts, Service};
 
 /// The domain's tables.
-pub static DOMAIN: Domain = Domain {
-    name: "catalog",
-    migrations: &[Migration {
-        name: "0001_events",
-        sqlite: include_str!("../migrations/sqlite/0001_events.sql"),
-        postgres: include_str!("../migrations/postgres/0001_events.sql"),
-    }],
-};
+pub static DOMAIN: Domain = Domain { name: "catalog", migrations: migrations!["0001_events"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {

@@ -17,21 +17,14 @@ mod trouble;
 
 use std::sync::Arc;
 
-use urr_db::{Domain, Migration, Sql};
+use urr_db::{Domain, Sql, migrations};
 use urr_http::Routes;
 use urr_jobs::Reconciler;
 
 pub use service::{Parts, Service};
 
 /// The domain's tables.
-pub static DOMAIN: Domain = Domain {
-    name: "tickets",
-    migrations: &[Migration {
-        name: "0001_holds",
-        sqlite: include_str!("../migrations/sqlite/0001_holds.sql"),
-        postgres: include_str!("../migrations/postgres/0001_holds.sql"),
-    }],
-};
+pub static DOMAIN: Domain = Domain { name: "tickets", migrations: migrations!["0001_holds"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {
