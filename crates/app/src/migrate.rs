@@ -1,6 +1,6 @@
 //! `urr migrate`: roles, schemas and tables.
 
-use urr_db::Domain;
+use urr_db::{Db, Domain, EngineKind, Tx};
 
 use crate::{
     config::{Choice as _, Config},
@@ -9,6 +9,21 @@ use crate::{
     stores::{self, Databases},
 };
 
+urr_db::statements! {
+    /// Who we are, and something of the schema that belongs to somebody else: the schema first, then its tables and sequences.
+    NOT_OURS = postgres "
+        select current_user::text, what, owner from (
+            select 0 as rank, 'schema ' || nspname as what, pg_get_userbyid(nspowner)::text as owner
+              from pg_namespace where nspname = $1::text
+            union all
+            select 1, 'table ' || c.oid::regclass, pg_get_userbyid(c.relowner)::text
+              from pg_class c join pg_namespace n on n.oid = c.relnamespace
+             where n.nspname = $1::text and c.relkind in ('r', 'S')) things
+         where owner <> current_user
+         order by rank, what
+         limit 1";
+}
+
 /// Brings every database of this process to this version's schema.
 pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
     if let Some(postgres) = stores::postgres(config) {
@@ -16,18 +31,37 @@ pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
         urr_db::postgres_provision(&postgres, &domains)
             .await
             .map_err(|error| Failure::because("PostgreSQL", &error))?;
-        for domain in &domains {
-            say!("{}: role urr_{} owns schema {}", domain.name, domain.name, domain.name);
-        }
     }
     for (role, db) in Databases::open(config)?.iter() {
-        let applied = db.migrate().await.map_err(|error| Failure::because(role.name(), &error))?;
+        let name = role.name();
+        if db.engine() == EngineKind::Postgres {
+            check_owner(name, db).await?;
+            say!("{name}: role urr_{name} owns schema {name}");
+        }
+        let applied = db.migrate().await.map_err(|error| Failure::because(name, &error))?;
         if applied.is_empty() {
-            say!("{}: nothing to do", role.name());
+            say!("{name}: nothing to do");
         }
         for migration in applied {
-            say!("{}: applied {migration}", role.name());
+            say!("{name}: applied {migration}");
         }
     }
     Ok(())
+}
+
+/// A schema that was there before its role is left to whoever made it, and the role can do nothing in it.
+async fn check_owner(schema: &'static str, db: &Db) -> Result<(), Failure> {
+    let look = db.read("app.owner", async |tx: &mut Tx<'_>| {
+        tx.optional(&NOT_OURS, &[&schema], |row| {
+            Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<String>(2)?))
+        })
+        .await
+    });
+    match look.await.map_err(|error| Failure::because(schema, &error))? {
+        None => Ok(()),
+        Some((role, what, owner)) => Err(Failure::new(format!(
+            "{schema}: {what} belongs to {owner} and not to {role}, as after a restore that ran before the roles were there; \
+             restore it again in the order of docs/operations.md"
+        ))),
+    }
 }

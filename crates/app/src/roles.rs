@@ -9,7 +9,8 @@ choice! {
     pub(crate) enum Role {
         /// Events, halls and seats as they are offered.
         Catalog = "catalog",
-        /// The public API of the domains that run in the same process.
+        /// A front for domains that run elsewhere. Each public listener serves the domains of its own process, so this adds
+        /// nothing by itself yet.
         Gateway = "gateway",
         /// Holds, reservations and tickets.
         Tickets = "tickets",
@@ -43,6 +44,11 @@ impl Roles {
     /// Whether this process runs `role`.
     pub(crate) fn has(&self, role: Role) -> bool {
         self.0.contains(&role)
+    }
+
+    /// The domains among them.
+    pub(crate) fn domains(&self) -> impl Iterator<Item = Role> {
+        Role::DOMAINS.iter().copied().filter(|role| self.has(*role))
     }
 
     /// The roles in a stable order.

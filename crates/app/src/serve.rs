@@ -7,7 +7,7 @@ use urr_kernel::{Clock, Ids, UserId};
 use urr_telemetry::{Guard, Health, Logging, Metrics, Otlp};
 
 use crate::{
-    config::{self, Choice as _, Config, LogFormat, Profile, Storage, Values},
+    config::{self, Choice, Config, LogFormat, Profile, Storage, Values},
     door::Door,
     failure::Failure,
     lifecycle::{Signals, Work},
@@ -138,8 +138,12 @@ impl Running {
     fn greet(&self) {
         let (config, url) = (&self.config, url(self.public));
         say!("URR {} is ready at {url}", env!("CARGO_PKG_VERSION"));
+        let domains = config.roles.domains().map(Choice::name).collect::<Vec<_>>().join(", ");
+        if !Role::DOMAINS.iter().all(|domain| config.roles.has(*domain)) {
+            say!("  serves   {domains} and no other domain");
+        }
         if let Some(internal) = self.internal {
-            say!("  other processes reach {} at {}", config.roles, self::url(internal));
+            say!("  other processes reach {domains} at {}", self::url(internal));
         }
         if self.seeded {
             let (user, program) = (self.ground.ids.next::<UserId>(), std::env::args().next());

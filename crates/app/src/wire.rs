@@ -130,25 +130,17 @@ pub(crate) struct Ground {
     pub metrics: Metrics,
 }
 
-/// What browsers may ask: the gateway around the domains. Without the gateway there is nothing for them.
+/// What browsers may ask of the domains that run here. Who asks is found out at the listener, whatever roles stand behind it.
 pub(crate) fn api(config: &Config, domains: &Domains, ground: &Ground) -> Router {
-    if config.roles.has(Role::Gateway) {
-        gateway(config, domains.public_routes(), ground)
-    } else {
-        Router::new()
-    }
+    let secrets = config.secret.iter().chain(&config.former_secrets);
+    let access = Verifier::new(secrets.map(|secret| access::key(&secret.0)));
+    urr_gateway::layers(domains.public_routes(), GatewayParts { access, clock: ground.clock.clone() })
 }
 
 /// The public router: the edge around the API, and what operators ask.
 pub(crate) fn public(config: &Config, api: Router, ground: &Ground) -> Router {
     let ops = urr_http::ops_routes(ground.health.clone(), ground.metrics.clone());
     urr_http::edge(api.merge(ops), edge_parts(config, ground))
-}
-
-fn gateway(config: &Config, routes: Router, ground: &Ground) -> Router {
-    let secrets = config.secret.iter().chain(&config.former_secrets);
-    let access = Verifier::new(secrets.map(|secret| access::key(&secret.0)));
-    urr_gateway::layers(routes, GatewayParts { access, clock: ground.clock.clone() })
 }
 
 /// The internal router: the edge around the token around the services. `None` if nobody is to come in.

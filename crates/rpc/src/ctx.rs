@@ -6,7 +6,8 @@ use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 use urr_kernel::{Actor, Clock, Ids, RequestId};
 
-/// How long a request from outside may take, counted from the edge. The edge cuts off at the same time.
+/// How long one call may take. The edge cuts off no later, because its limit cannot be configured beyond this, except on a route
+/// that asked for more time.
 pub const REQUEST_BUDGET: Duration = Duration::from_secs(30);
 
 /// The context of one call. Comes first in every service method.

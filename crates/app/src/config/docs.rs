@@ -24,10 +24,12 @@ Unknown keys and `URR_` variables are refused with the nearest known name. A sec
 `urr doctor` asks every configured store whether it is well. Lists are TOML arrays in the file and separated by commas elsewhere.
 
 ```toml
-# A production set-up: one of several processes on PostgreSQL, Redis and Kafka.
+# A production set-up: the process with tickets, beside one with `roles = [\"catalog\"]` and its own `internal.listen`.
+# Both have the same `internal.token`, `security.secret` and stores. A balancer sends /api/events and /api/admin to the
+# catalog and the rest of /api to this one.
 profile = \"production\"
 listen = \"0.0.0.0:3001\"
-roles = [\"gateway\", \"tickets\"]
+roles = [\"tickets\"]
 storage = { kind = \"postgres\", url = \"postgres://urr@db/urr\" }
 bus = { kind = \"kafka\", brokers = [\"kafka-1:9092\", \"kafka-2:9092\"] }
 redis = { urls = [\"rediss://cache-1:6379\", \"rediss://cache-2:6379\"], cluster = true }
@@ -36,7 +38,6 @@ redis = { urls = [\"rediss://cache-1:6379\", \"rediss://cache-2:6379\"], cluster
 catalog = \"http://catalog:3002\"
 
 [internal]
-listen = \"0.0.0.0:3002\"
 token_file = \"/run/secrets/internal_token\"
 
 [security]

@@ -52,7 +52,7 @@ pub(crate) struct Config {
     pub internal_listen: Option<SocketAddr>,
     /// The token between processes: `None` until it is generated.
     pub internal_token: Option<Secret<16>>,
-    /// Limits of the public listener.
+    /// Limits of both listeners.
     pub http: Http,
     /// Logs and traces.
     pub log: Log,
@@ -134,7 +134,7 @@ impl Remote {
     }
 }
 
-/// Limits of the public listener.
+/// Limits of both listeners.
 #[derive(Clone, Debug)]
 pub(crate) struct Http {
     /// Largest body.

@@ -179,9 +179,9 @@ impl Problems<'_> {
             let why = format!("roles = {} needs {} and does not run it", config.roles, role.name());
             self.missing(info, &why);
         }
-        let here = Role::DOMAINS.iter().filter(|role| config.roles.has(**role)).count();
+        let here = config.roles.domains().count();
         if here == 0 {
-            let why = "serves the API of the domains beside it, and there is none; add catalog or tickets";
+            let why = "names no domain, so there is nothing to serve; add catalog or tickets";
             self.stray(&s::ROLES.info, why);
         }
         if matches!(config.bus, Bus::InProcess) && here != 0 && here != Role::DOMAINS.len() {

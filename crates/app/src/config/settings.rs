@@ -127,11 +127,14 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
         "Roles that run in other processes. A role that is needed must be here or there; here wins, so that one file can serve all processes.",
     ),
     ("internal", "The listener through which other processes reach the roles of this one."),
-    ("http", "Limits of the public listener. Each bounds memory or time under load."),
+    ("http", "Limits of both listeners. Each bounds memory or time under load."),
     ("log", "Logs and traces."),
     ("sale", "Rules of selling. How many seats a buyer may hold is set per event, in the catalog."),
     ("security", "Keys."),
-    ("admin", "The first operator's account."),
+    (
+        "admin",
+        "The first operator's account. Both are checked and then unused until there are accounts; `urr token --role admin` makes an operator's token.",
+    ),
 ];
 
 macro_rules! settings {
@@ -150,7 +153,7 @@ settings! {
     LISTEN("listen"): SocketAddr = "127.0.0.1:3001";
     /// Where SQLite files and generated secrets are kept. One process at a time may use it with SQLite.
     DATA_DIR("data_dir"): PathBuf = "./urr-data";
-    /// The parts of the product that this process runs.
+    /// The parts of the product that this process runs; it serves the public API of each. `gateway` is accepted and adds nothing yet.
     ROLES("roles"): Roles = "all";
     /// Whether the first start fills an empty catalog with events to look at. Only with SQLite and the `local` profile.
     DEMO("demo"): bool = "true";
@@ -205,7 +208,7 @@ settings! {
     /// Most header lines of a request.
     HTTP_HEADERS("http.headers"): Int<16, 1_000> = "100";
     /// Seconds until an unfinished request is answered with 504.
-    HTTP_REQUEST_SECS("http.request_secs"): Int<1, 300> = "30";
+    HTTP_REQUEST_SECS("http.request_secs"): Int<1, { urr_rpc::REQUEST_BUDGET.as_secs() }> = "30";
     /// Seconds a client may take to send its request head.
     HTTP_HEADER_READ_SECS("http.header_read_secs"): Int<1, 60> = "10";
     /// Seconds a client may refuse to take any byte of its answer before it is cut off.
@@ -237,7 +240,7 @@ settings! {
     /// Former values of `security.secret` whose tokens are still accepted, so that changing it signs nobody out.
     SECURITY_FORMER_SECRETS("security.former_secrets"): List<SigningSecret> = "";
 
-    /// Whose account it is. This version has no accounts yet: `urr token --role admin` makes an operator's token.
+    /// Whose account it is.
     ADMIN_EMAIL("admin.email"): Option<Email> = "";
     /// The account's password.
     ADMIN_PASSWORD("admin.password"): Option<Secret<12>> = "";

@@ -63,6 +63,22 @@ fn a_minted_token_is_accepted_and_its_absence_is_not() {
 }
 
 #[test]
+fn the_domains_are_served_without_naming_the_gateway() {
+    let place = Place::new();
+    place.write("urr.toml", "");
+    let serving =
+        place.serve(&["--data-dir", "./urr-data", "--config", "urr.toml", "--roles", "tickets,catalog"]);
+    let look = serving.line("  look ");
+    let path = look.split_whitespace().nth(1).unwrap().split_once(&serving.address).unwrap().1;
+    assert_eq!(serving.get(path).status, 200, "{look}");
+    let token = place.run(&["token", "--user", USER]).ok();
+    let bearer = format!("Bearer {}", token.trim());
+    let answer = serving.ask("GET", "/api/v1/reservations/my", &[("authorization", &bearer)], "");
+    assert_eq!(answer.status, 200, "{answer:?}");
+    serving.stop();
+}
+
+#[test]
 fn a_second_process_on_the_same_data_directory_is_refused() {
     let place = Place::new();
     let serving = place.serve(&[]);
@@ -152,15 +168,17 @@ fn roles_in_two_processes_work_as_one() {
     let token = "internal.token=0123456789abcdef";
     let there = ["--roles", "catalog", "--set", "internal.listen=127.0.0.1:0", "--set", token];
     let catalog = place.serve(&[&there[..], &NO_KAFKA].concat());
-    assert_eq!(catalog.get("/api/events").status, 404, "without the gateway there is no public API");
+    let events = catalog.get("/api/events");
+    assert_eq!(events.status, 200, "a process serves the public API of its domains: {events:?}");
     let internal = catalog.line("other processes");
     let internal = internal.split_once("http://").unwrap().1.to_owned();
 
     let elsewhere = Place::new();
     let remote = format!("remote.catalog=http://{internal}");
-    let here = ["--roles", "gateway,tickets", "--set", &remote, "--set", token];
+    let here = ["--roles", "tickets", "--set", &remote, "--set", token];
     let tickets = elsewhere.serve(&[&here[..], &NO_KAFKA].concat());
     assert_eq!(tickets.get("/health/ready").status, 200);
+    assert_eq!(tickets.get("/api/events").status, 404, "and of no other");
     let map = tickets.get(&format!("/api/seats/events/{}", an_event(&internal)));
     assert_eq!(map.status, 200, "{map:?}");
 

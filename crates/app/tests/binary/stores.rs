@@ -1,5 +1,6 @@
 //! Commands on real PostgreSQL, Redis, Redis Cluster and Kafka. Skipped loudly where there is none.
 
+use urr_db::{Db, Tx};
 use urr_testkit::{fresh_database, services};
 
 use crate::process::{Place, Said};
@@ -47,6 +48,34 @@ async fn doctor_wants_postgres_migrated_and_its_domains_apart() {
     assert_eq!(second.get("/health/ready").status, 200, "a server may have several processes");
     second.stop();
     serving.stop();
+}
+
+urr_db::statements! {
+    /// What the login is without the domain's role.
+    AS_LOGIN = postgres "set local role none";
+
+    /// What is left when a backup is restored before its roles are there.
+    TAKE = postgres "alter schema catalog owner to session_user";
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn migrate_names_the_owner_of_a_schema_that_is_not_its_role() {
+    let Some(database) = fresh_database(&[&urr_catalog::DOMAIN]).await else { return };
+    let db = Db::postgres(&database, &urr_catalog::DOMAIN).unwrap();
+    let taken = db.write("test.take", async |tx: &mut Tx<'_>| {
+        for statement in STATEMENTS {
+            tx.execute(statement, &[]).await?;
+        }
+        Ok::<_, urr_db::Error>(())
+    });
+    taken.await.unwrap();
+    let place = Place::new();
+    let url = format!("storage.url={}", database.url);
+    let said = place.run(&["migrate", "--set", "storage.kind=postgres", "--set", &url]);
+    assert!(!said.out.contains("urr_catalog owns"), "{said:#?}");
+    let err = said.failed();
+    assert_eq!(err.lines().count(), 1, "{err}");
+    assert!(err.contains("schema catalog belongs to") && err.contains("not to urr_catalog"), "{err}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
