@@ -67,7 +67,7 @@ impl Tickets {
         let limits = Limits { retries: [Duration::from_millis(1); 3], ..Limits::default() };
         let sources = vec![Source { domain: "tickets", db: self.db.clone() }];
         let consumers = urr_catalog::consumers(&world.service);
-        Bus::in_process(limits).start(sources, consumers, &tasks, &world.clock).unwrap();
+        Bus::in_process(limits).start(&sources, &consumers, &tasks, &world.clock).unwrap();
         until(PATIENCE, async || offset(world).await.is_some_and(|at| at >= end)).await;
         tasks.shutdown(PATIENCE).await.unwrap();
     }
