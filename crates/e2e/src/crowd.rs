@@ -53,7 +53,7 @@ pub struct Tally {
     pub repeated: u64,
     /// Requests without an answer.
     pub unanswered: u64,
-    /// Unanswered holds that turned out to have been made, or were made on asking again.
+    /// Holds promised on asking again: made before and unanswered, or made only then.
     pub resolved: u64,
 }
 
@@ -404,7 +404,8 @@ impl Client {
         Ok(Some(Held { key: key.to_owned(), buyer, seats: seats.to_vec(), reservation, expires_at }))
     }
 
-    /// After a refusal on asking again: the seats must not be in the buyer's own hands.
+    /// After a refusal on asking again: the seats must not be in the buyer's own hands, unless by another request that
+    /// happened to want the same seat.
     async fn not_by_oneself(
         &mut self,
         connection: &mut Connection,
@@ -415,7 +416,9 @@ impl Client {
         let Ok(live) = shop::live_reservations(connection, token).await else {
             return Err(Stuck::Lost(Lost::Unknown(std::io::ErrorKind::UnexpectedEof.into())));
         };
-        let own = live.into_iter().find(|own| own.seats.iter().any(|seat| seats.contains(&seat.id)));
+        let known: BTreeSet<ReservationId> = self.holds.iter().map(|held| held.reservation).collect();
+        let mut unknown = live.into_iter().filter(|own| !known.contains(&own.id));
+        let own = unknown.find(|own| own.seats.iter().any(|seat| seats.contains(&seat.id)));
         if let Some(own) = own {
             self.violations
                 .push(Violation::TakenByOneself { key: key.to_owned(), found: format!("{own:?}") });

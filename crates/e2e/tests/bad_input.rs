@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 use urr_e2e::{
     http::{Answer, Connection, Request},
-    shop::{self, Buyer, Reservation},
+    shop::{self, Buyer, NewEvent, Reservation},
     stage::Stage,
 };
 use urr_kernel::{Clock, EventId, Ids, SeatId};
@@ -19,14 +19,16 @@ struct Scene {
     other: (EventId, Vec<SeatId>),
     closed: (EventId, Vec<SeatId>),
     over: (EventId, Vec<SeatId>),
-    cancelled: (EventId, Vec<SeatId>),
+    cancelled: EventId,
 }
 
 impl Scene {
     async fn new(stage: Stage) -> anyhow::Result<Self> {
         let hour = 3_600;
-        let cancelled = stage.event(-60).await?;
-        let path = format!("/api/admin/events/{}/cancel", cancelled.0);
+        // Tickets may believe for a second what it has heard of an event, so nobody asks about this one before.
+        let new = NewEvent { seats: 1, opens_in_secs: -60 };
+        let cancelled = shop::create_event(&mut stage.connect(), &stage.admin, new).await?;
+        let path = format!("/api/admin/events/{cancelled}/cancel");
         let token = Some(stage.admin.token.as_str());
         let request = Request { method: "POST", path: &path, token, ..Request::default() };
         assert_eq!(stage.connect().send(&request).await?.status, 200);
@@ -106,7 +108,7 @@ async fn wrong_ways(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
         ("a sale that is over", seats_of(&scene.over, &scene.over.1[..1]), 409, "tickets.sale_ended"),
         (
             "a cancelled event",
-            seats_of(&scene.cancelled, &scene.cancelled.1[..1]),
+            json!({ "eventId": scene.cancelled, "seatIds": [unknown] }),
             409,
             "tickets.event_cancelled",
         ),
@@ -138,6 +140,8 @@ async fn wrong_ways(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
     ] {
         answers.push(Case { what: case, answer: scene.reserve_raw(body, content_type).await?, status, code });
     }
+    // A server that did not read a body to its end cannot find the next request behind it.
+    scene.connection = scene.stage.connect();
     Ok(answers)
 }
 
@@ -150,9 +154,9 @@ async fn wrong_doors(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
     let wrong_method = Request { method: "DELETE", path: "/api/seats/reserve", ..Request::default() };
     let mut answers = Vec::new();
     for (case, request, status, code) in [
-        ("no token", reserve.clone(), 401, "auth.required"),
-        ("a token that was changed", reserve.clone().by(&tampered), 401, "auth.bad_token"),
-        ("no token but a word", reserve.by("please"), 401, "auth.bad_token"),
+        ("no token", reserve.clone(), 401, "tickets.sign_in_required"),
+        ("a token that was changed", reserve.clone().by(&tampered), 401, "auth.token_invalid"),
+        ("no token but a word", reserve.by("please"), 401, "auth.token_invalid"),
         ("a bad id in the path", Request::get("/api/seats/events/tonight"), 400, "http.bad_path"),
         ("an unknown path", Request::get("/api/seats/free"), 404, "http.not_found"),
         ("a wrong method", wrong_method, 405, "http.method_not_allowed"),

@@ -1,0 +1,120 @@
+//! The baseline: a handler that does nothing, behind the same edge, token check, parser and printer as a hold.
+
+use axum::{
+    Router,
+    extract::{FromRef, State},
+    routing::post,
+};
+use serde::{Deserialize, Serialize};
+use urr_gateway::GatewayParts;
+use urr_http::{AccessLog, Caller, EdgeParts, Json, Problem};
+use urr_kernel::{Clock, EventId, Ids, ReservationId, SeatId, Timestamp, UserId};
+use urr_passes::access::{self, Verifier};
+use urr_rpc::Ctx;
+
+use crate::{
+    config::Config,
+    wire::{self, Ground},
+};
+
+/// Where the handler is.
+pub(super) const PATH: &str = "/api/bench/noop";
+
+#[derive(Clone)]
+struct Api(Ground);
+
+impl FromRef<Api> for Clock {
+    fn from_ref(api: &Api) -> Self {
+        api.0.clock.clone()
+    }
+}
+
+impl FromRef<Api> for Ids {
+    fn from_ref(api: &Api) -> Self {
+        api.0.ids.clone()
+    }
+}
+
+/// The body of a hold.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reserve {
+    event_id: EventId,
+    seat_ids: Vec<SeatId>,
+    #[serde(default)]
+    idempotency_key: Option<String>,
+}
+
+/// An answer with as much in it as that of a hold.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    message: &'static str,
+    reservation: Shown,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    id: ReservationId,
+    user: UserId,
+    event_id: EventId,
+    event_title: &'static str,
+    idempotency_key: Option<String>,
+    expires_at: Timestamp,
+    seats: Vec<Seat>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Seat {
+    id: SeatId,
+    section: &'static str,
+    grade: &'static str,
+    label: &'static str,
+    price: u32,
+    fencing_token: i64,
+}
+
+async fn noop(
+    State(Api(ground)): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Json(body): Json<Reserve>,
+) -> Result<Json<Answer>, Problem> {
+    let seats = body.seat_ids.into_iter().map(|id| Seat {
+        id,
+        section: "Ground",
+        grade: "Ground",
+        label: "Ground-100-100",
+        price: 165_000,
+        fencing_token: 1,
+    });
+    let reservation = Shown {
+        id: ReservationId::from_uuid(ctx.request_id.as_uuid()),
+        user: caller.user()?,
+        event_id: body.event_id,
+        event_title: "A night to remember",
+        idempotency_key: body.idempotency_key,
+        expires_at: ground.clock.now(),
+        seats: seats.collect(),
+    };
+    Ok(Json(Answer { message: "Seats reserved temporarily", reservation }))
+}
+
+/// The handler behind everything that stands before a domain.
+pub(super) fn router(config: &Config, ground: &Ground) -> Router {
+    let routes = Router::new().route(PATH, post(noop)).with_state(Api(ground.clone()));
+    let secret = config.secret.as_ref().expect("the benchmark configures a secret");
+    let access = Verifier::new([access::key(&secret.0)]);
+    let api = urr_gateway::layers(routes, GatewayParts { access, clock: ground.clock.clone() });
+    let parts = EdgeParts {
+        limits: wire::limits(config),
+        ids: ground.ids.clone(),
+        clock: ground.clock.clone(),
+        access_log: AccessLog { sample: config.log.access_sample },
+        health: ground.health.clone(),
+        hsts: config.http.hsts,
+    };
+    urr_http::edge(api, parts)
+}
