@@ -24,6 +24,8 @@ fn it_starts_with_nothing_answers_stops_on_sigterm_and_starts_again() {
         assert!(serving.get("/metrics").body.contains("urr_"));
         assert_eq!(serving.get("/nowhere").status, 404);
         serving.stop();
+        let log = place.path().join("urr-data/tickets.db-wal");
+        assert!(!log.exists(), "{round}: after a clean stop the file alone is the whole database");
     }
     assert!(place.path().join("urr-data/secrets.toml").is_file());
 }
