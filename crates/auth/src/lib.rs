@@ -1,1 +1,82 @@
-//! Accounts, sessions and who may do what.
+#![doc = include_str!("../README.md")]
+
+mod accounts;
+mod api;
+mod links;
+mod lockout;
+mod mail;
+mod passwords;
+mod pii;
+mod service;
+mod sessions;
+mod settings;
+#[cfg(test)]
+mod suite;
+mod trouble;
+mod words;
+
+use std::sync::Arc;
+
+use urr_db::{Domain, Migration, Sql};
+use urr_http::Routes;
+use urr_jobs::Reconciler;
+
+pub use mail::{BadSmtp, FileMailer, Mail, MailError, Mailer, SmtpConfig, SmtpMailer, SmtpSecurity};
+pub use passwords::{HashCost, Hashing};
+pub use pii::{BadKeys, IndexKey, Pii, PiiKeys, WrongKeys};
+pub use service::{OnRevoked, Parts, Service};
+pub use settings::Settings;
+
+/// The domain's tables.
+pub static DOMAIN: Domain = Domain {
+    name: "auth",
+    migrations: &[Migration {
+        name: "0001_accounts",
+        sqlite: include_str!("../migrations/sqlite/0001_accounts.sql"),
+        postgres: include_str!("../migrations/postgres/0001_accounts.sql"),
+    }],
+};
+
+/// Every statement the domain can run; a test prepares them on both engines.
+pub fn statements() -> Vec<&'static Sql> {
+    [
+        accounts::store::STATEMENTS,
+        accounts::closing::STATEMENTS,
+        links::STATEMENTS,
+        lockout::store::STATEMENTS,
+        mail::store::STATEMENTS,
+        pii::store::STATEMENTS,
+        sessions::store::STATEMENTS,
+        sessions::sweep::STATEMENTS,
+    ]
+    .concat()
+}
+
+/// Makes the service. Call [`check_keys`] before it serves anybody.
+pub fn build(parts: Parts) -> Arc<Service> {
+    Arc::new(Service::new(parts))
+}
+
+/// Whether the configured keys fit what is in the database. With others nobody could sign in, and their addresses could be
+/// registered a second time.
+pub async fn check_keys(service: &Service) -> Result<(), WrongKeys> {
+    service.check_keys().await
+}
+
+/// The public routes.
+pub fn routes(service: &Arc<Service>) -> Routes {
+    accounts::routes::routes()
+        .merge(passwords::routes::routes())
+        .merge(sessions::routes::routes())
+        .with_state(api::Api(Arc::clone(service)))
+}
+
+/// Work that goes on without anybody asking.
+pub fn reconcilers(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
+    vec![
+        Arc::new(mail::send::Send(Arc::clone(service))),
+        Arc::new(sessions::sweep::Sweep(Arc::clone(service))),
+        Arc::new(accounts::closing::Tend(Arc::clone(service))),
+        Arc::new(pii::reseal::Reseal(Arc::clone(service))),
+    ]
+}

@@ -149,8 +149,6 @@ pub struct LoginAttempt {
 pub enum LoginFailure {
     /// The password was wrong.
     WrongPassword,
-    /// Too many wrong ones before it.
-    Locked,
 }
 
 /// Asks which sessions ended.

@@ -1,0 +1,148 @@
+-- One account. Address, name and phone are sealed values (src/pii); `pii_key` names the key that sealed them.
+create table accounts (
+    id                blob    not null primary key,
+    -- Keyed hash of the address: how an account is found without reading anybody's address.
+    email_index       blob,
+    email             blob,
+    name              blob,
+    phone             blob,
+    pii_key           text    not null,
+    -- Argon2id, or bcrypt of an imported account. None: the owner signs in by other means.
+    password_hash     text,
+    role              text    not null check (role in ('user', 'admin')),
+    status            text    not null check (status in ('active', 'dormant', 'deleted')),
+    language          text    not null check (language in ('ko', 'en')),
+    marketing         integer not null check (marketing in (0, 1)),
+    email_verified_at integer,
+    last_login_at     integer not null,
+    created_at        integer not null,
+    updated_at        integer not null,
+    deleted_at        integer,
+    erased_at         integer,
+    check ((status = 'deleted') = (deleted_at is not null)),
+    -- Until it is erased an account has an address and a name; afterwards nothing personal is left.
+    check ((erased_at is null) = (email is not null)),
+    check ((erased_at is null) = (email_index is not null)),
+    check ((erased_at is null) = (name is not null)),
+    check (erased_at is null or (status = 'deleted' and phone is null and password_hash is null))
+) strict, without rowid;
+-- One account per address. A closed one does not keep its owner from coming back.
+create unique index accounts_by_email on accounts (email_index) where status <> 'deleted';
+create index accounts_admins on accounts (id) where role = 'admin';
+create index accounts_to_rest on accounts (last_login_at) where status = 'active';
+create index accounts_to_erase on accounts (deleted_at) where status = 'deleted' and erased_at is null;
+create index accounts_by_key on accounts (pii_key, id) where erased_at is null;
+
+-- Every decision about the terms, with its version and time. The last one of a kind counts.
+create table terms_agreements (
+    id         blob    not null primary key,
+    account_id blob    not null references accounts (id),
+    kind       text    not null check (kind in ('SERVICE', 'PRIVACY', 'MARKETING')),
+    version    text    not null,
+    agreed     integer not null check (agreed in (0, 1)),
+    at         integer not null
+) strict, without rowid;
+create index terms_agreements_by_account on terms_agreements (account_id, kind);
+
+-- One sign-in on one device: the family of its refresh tokens, and the `sid` of its access tokens.
+create table sessions (
+    id           blob    not null primary key,
+    account_id   blob    not null references accounts (id),
+    method       text    not null,
+    address      text    not null,
+    agent        text    not null,
+    created_at   integer not null,
+    last_used_at integer not null,
+    -- However often it is refreshed, it ends here.
+    expires_at   integer not null,
+    ended_at     integer,
+    end_reason   text,
+    check ((ended_at is null) = (end_reason is null))
+) strict, without rowid;
+create index sessions_of_account on sessions (account_id, last_used_at) where ended_at is null;
+create index sessions_by_account on sessions (account_id);
+create index sessions_by_end on sessions (expires_at);
+
+-- Refresh tokens by their hash. Exchanged ones stay until they would have expired: whoever presents one is a thief.
+create table refresh_tokens (
+    token_hash blob    not null primary key,
+    session_id blob    not null references sessions (id),
+    created_at integer not null,
+    expires_at integer not null,
+    rotated_at integer,
+    -- Which client exchanged it: that one may ask again for a few seconds.
+    rotated_by blob,
+    grace_uses integer not null,
+    check ((rotated_at is null) = (rotated_by is null))
+) strict, without rowid;
+create index refresh_tokens_by_session on refresh_tokens (session_id);
+create index refresh_tokens_by_end on refresh_tokens (expires_at);
+
+-- Sessions that ended while access tokens of theirs may be around. Kept for as long as such a token lives.
+create table revocations (
+    id         blob    not null primary key,
+    account_id blob    not null,
+    session_id blob    not null,
+    at         integer not null
+) strict, without rowid;
+create index revocations_by_time on revocations (at, id);
+
+create table login_history (
+    id         blob    not null primary key,
+    account_id blob    not null references accounts (id),
+    at         integer not null,
+    address    text    not null,
+    -- An IPv4 address, or the /64 of an IPv6 one: where the owner is known to be.
+    network    text    not null,
+    agent      text    not null,
+    method     text    not null,
+    -- None: it was a success.
+    failure    text
+) strict, without rowid;
+create index login_history_of_account on login_history (account_id, id);
+create index login_history_known on login_history (account_id, network) where failure is null;
+create index login_history_by_time on login_history (at);
+
+-- How often something was tried, by a keyed hash of what it was tried on: also addresses without an account, which must
+-- not be told apart.
+create table attempts (
+    key          blob    not null primary key,
+    tries        integer not null,
+    last_at      integer not null,
+    locked_until integer
+) strict, without rowid;
+create index attempts_by_time on attempts (last_at);
+
+-- Mailed links by the hash of what they carry. Good once.
+create table links (
+    token_hash blob    not null primary key,
+    account_id blob    not null references accounts (id),
+    purpose    text    not null check (purpose in ('verify_email', 'reset_password')),
+    created_at integer not null,
+    expires_at integer not null,
+    used_at    integer
+) strict, without rowid;
+create index links_of_account on links (account_id, purpose);
+create index links_by_end on links (expires_at);
+
+-- Mails to be sent: written with the change that is their reason, sent afterwards.
+create table mails (
+    id         blob    not null primary key,
+    account_id blob    not null references accounts (id),
+    kind       text    not null,
+    state      text    not null check (state in ('waiting', 'sent', 'failed')),
+    attempts   integer not null,
+    next_at    integer not null,
+    created_at integer not null,
+    ended_at   integer,
+    trouble    text
+) strict, without rowid;
+create index mails_waiting on mails (next_at) where state = 'waiting';
+create index mails_of_account on mails (account_id);
+create index mails_by_end on mails (ended_at) where state <> 'waiting';
+
+-- What must not change between two starts, such as a fingerprint of the index key.
+create table facts (
+    name  text not null primary key,
+    value blob not null
+) strict, without rowid;

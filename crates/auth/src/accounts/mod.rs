@@ -1,0 +1,139 @@
+//! Accounts: making them, showing and changing them, closing them.
+
+pub(crate) mod closing;
+pub(crate) mod roles;
+pub(crate) mod routes;
+pub(crate) mod rules;
+pub(crate) mod store;
+pub(crate) mod verification;
+
+use std::time::Duration;
+
+use urr_contracts::auth::{
+    Account, AccountStatus, ChangeProfile, Error, LoginMethod, Register, SignedIn, TermsKind,
+};
+use urr_db::{Tx, transaction};
+use urr_kernel::{Role, UserId};
+use urr_rpc::Ctx;
+
+use crate::{
+    lockout, mail, passwords,
+    service::{Service, signed_in},
+    sessions::{self, Opened},
+    trouble::Trouble,
+};
+use rules::NewAccount;
+
+/// Somebody who tries to register with a taken address makes its owner get a mail, but not more often than this.
+const TELL_OWNER_EVERY: Duration = Duration::from_hours(24);
+
+/// Makes an account and signs its owner in. For a taken address the work is the same and the answer says nothing.
+pub(crate) async fn register(service: &Service, request: &Register) -> Result<SignedIn, Trouble> {
+    let new = rules::check(request, &service.settings.terms_version)?;
+    passwords::rules::check(request.password.expose(), &new.email, &new.name)?;
+    let hash = service.pool.enter()?.make(request.password.expose()).await?;
+    let origin = sessions::rules::clean(&request.origin);
+    let account = Account {
+        id: service.ids.next(),
+        email: new.email.clone(),
+        email_verified: false,
+        name: new.name.clone(),
+        phone: new.phone.clone(),
+        role: Role::User,
+        status: AccountStatus::Active,
+        language: request.language,
+        marketing: new.marketing(),
+        created_at: service.clock.now(),
+    };
+    let opened = transaction!(service.db, "auth.register", async |tx: &mut Tx<'_>| {
+        if !insert(service, tx, &account, &new, &hash).await? {
+            return tell_owner(service, tx, &account.email).await;
+        }
+        mail::queue(service, tx, account.id, mail::Kind::VerifyEmail).await?;
+        sessions::open(service, tx, &account, LoginMethod::Password, &origin).await.map(Some)
+    })?;
+    service.mail_nudge.nudge();
+    let Opened { signed_in, ended } = opened.ok_or(Error::RegistrationFailed)?;
+    debug_assert!(ended.is_empty(), "a new account has no sessions to end");
+    Ok(signed_in)
+}
+
+async fn insert(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: &Account,
+    new: &NewAccount,
+    hash: &str,
+) -> Result<bool, Trouble> {
+    if !store::insert((&service.vault, &service.ids), tx, account, Some(hash)).await? {
+        return Ok(false);
+    }
+    for (kind, agreed) in &new.decisions {
+        agree(service, tx, account.id, (*kind, *agreed)).await?;
+    }
+    Ok(true)
+}
+
+async fn agree(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: UserId,
+    (kind, agreed): (TermsKind, bool),
+) -> Result<(), Trouble> {
+    let decision = (kind, service.settings.terms_version.as_str(), agreed);
+    Ok(store::agree(tx, service.ids.next(), account, decision, service.clock.now()).await?)
+}
+
+/// Whoever has the address is told that somebody tried to register with it, and the one who tried is not.
+async fn tell_owner(service: &Service, tx: &mut Tx<'_>, email: &str) -> Result<Option<Opened>, Trouble> {
+    let (key, now) = (service.vault.index("taken", email), service.clock.now());
+    if lockout::store::once(tx, &key, now, now.after(TELL_OWNER_EVERY)).await?
+        && let Some(owner) = store::by_email(&service.vault, tx, email).await?
+    {
+        mail::queue(service, tx, owner.account.id, mail::Kind::AlreadyRegistered).await?;
+    }
+    Ok(None)
+}
+
+/// The caller's account.
+pub(crate) async fn me(service: &Service, ctx: &Ctx) -> Result<Account, Trouble> {
+    let user = signed_in(ctx)?;
+    let found = service
+        .db
+        .read("auth.me", async |tx: &mut Tx<'_>| store::get(&service.vault, tx, user).await)
+        .await?;
+    Ok(own(found)?.account)
+}
+
+/// Changes the caller's account.
+pub(crate) async fn change_profile(
+    service: &Service,
+    ctx: &Ctx,
+    request: &ChangeProfile,
+) -> Result<Account, Trouble> {
+    let user = signed_in(ctx)?;
+    let name = request.name.as_deref().map(rules::name).transpose()?;
+    let phone = request.phone.as_deref().map(rules::phone).transpose()?;
+    transaction!(service.db, "auth.change_profile", async |tx: &mut Tx<'_>| {
+        let mut account = own(store::lock(&service.vault, tx, user).await?)?.account;
+        if let Some(name) = &name {
+            account.name.clone_from(name);
+        }
+        if let Some(phone) = &phone {
+            account.phone.clone_from(phone);
+        }
+        account.language = request.language.unwrap_or(account.language);
+        if let Some(marketing) = request.marketing.filter(|wanted| *wanted != account.marketing) {
+            account.marketing = marketing;
+            agree(service, tx, user, (TermsKind::Marketing, marketing)).await?;
+        }
+        let keys = (&service.vault, &service.ids);
+        store::set_profile(keys, tx, &account, service.clock.now()).await?;
+        Ok(account)
+    })
+}
+
+/// The caller's account, unless it was closed since they signed in.
+pub(crate) fn own(found: Option<store::Stored>) -> Result<store::Stored, Error> {
+    found.filter(store::Stored::is_open).ok_or(Error::Required)
+}

@@ -1,0 +1,144 @@
+//! Who may run the platform, and what other roles may know of users.
+
+use urr_contracts::auth::{
+    Account, AccountStatus, Admin, EnsureAdmin, Error, Language, MAX_USERS_PER_BATCH, Revocation, Sensitive,
+    SetRole, User, Users, UsersOf,
+};
+use urr_db::{Tx, transaction};
+use urr_kernel::{Actor, Role, UserId};
+use urr_rpc::Ctx;
+
+use super::{rules, store};
+use crate::{
+    service::{Service, admin},
+    sessions::{self, store::EndReason},
+    trouble::Trouble,
+};
+
+/// The letters of a password that somebody has to read off a screen: none looks like another.
+const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+
+/// How many: 20 of 32 letters are 100 bits.
+const PASSWORD_LEN: usize = 20;
+
+/// Names of accounts.
+pub(crate) async fn users(service: &Service, ctx: &Ctx, request: &UsersOf) -> Result<Users, Trouble> {
+    admin(ctx)?;
+    if !(1..=MAX_USERS_PER_BATCH).contains(&request.users.len()) {
+        let reason = format!("A batch has 1 to {MAX_USERS_PER_BATCH} users");
+        return Err(rules::invalid("users", &reason).into());
+    }
+    let found = service.db.read("auth.users", async |tx: &mut Tx<'_>| {
+        let mut users = Vec::with_capacity(request.users.len());
+        for id in &request.users {
+            if let Some(stored) = store::get(&service.vault, tx, *id).await? {
+                let Account { id, email, name, role, .. } = stored.account;
+                users.push(User { id, email, name, role });
+            }
+        }
+        Ok::<_, Trouble>(users)
+    });
+    Ok(Users { users: found.await? })
+}
+
+/// Gives an account another role.
+pub(crate) async fn set_role(service: &Service, ctx: &Ctx, request: SetRole) -> Result<Account, Trouble> {
+    admin(ctx)?;
+    let (account, ended) = transaction!(service.db, "auth.set_role", async |tx: &mut Tx<'_>| {
+        let admins = store::lock_admins(tx).await?;
+        // The token said admin when it was made; the row says it now.
+        if let Actor::User { id, .. } = ctx.actor
+            && !admins.contains(&id)
+        {
+            return Err(Trouble::Refused(Error::AdminRequired));
+        }
+        let stored = store::lock(&service.vault, tx, request.user).await?;
+        let mut account = stored.filter(store::Stored::is_open).ok_or(Error::UserNotFound)?.account;
+        if account.role == request.role {
+            return Ok((account, Vec::new()));
+        }
+        if request.role != Role::Admin && admins == [account.id] {
+            return Err(Error::LastAdmin.into());
+        }
+        let ended = change(service, tx, &mut account, request.role).await?;
+        Ok((account, ended))
+    })?;
+    service.announce(&ended);
+    let by = ctx.actor.user().map(|user| user.to_string());
+    tracing::info!(user = %account.id, role = ?account.role, by, "a role was given");
+    Ok(account)
+}
+
+async fn change(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: &mut Account,
+    role: Role,
+) -> Result<Vec<Revocation>, Trouble> {
+    account.role = role;
+    store::set_role(tx, account.id, role, service.clock.now()).await?;
+    sessions::end_all(service, tx, account.id, EndReason::RoleChanged).await
+}
+
+/// Makes sure that there is an admin.
+pub(crate) async fn ensure_admin(
+    service: &Service,
+    ctx: &Ctx,
+    request: &EnsureAdmin,
+) -> Result<Admin, Trouble> {
+    if ctx.actor != Actor::System {
+        return Err(Error::AdminRequired.into());
+    }
+    let nothing = Admin { user: None, password: None };
+    let (email, name) = (rules::email(&request.email)?, rules::name(&request.name)?);
+    let password = password(service.ids.bytes());
+    let hash = service.pool.enter()?.make(password.expose()).await?;
+    let account = Account {
+        id: service.ids.next(),
+        email,
+        // Whoever runs the command vouches for the address.
+        email_verified: true,
+        name,
+        phone: None,
+        role: Role::Admin,
+        status: AccountStatus::Active,
+        language: Language::default(),
+        marketing: false,
+        created_at: service.clock.now(),
+    };
+    let (made, ended) = transaction!(service.db, "auth.ensure_admin", async |tx: &mut Tx<'_>| {
+        if request.only_if_none && !store::lock_admins(tx).await?.is_empty() {
+            return Ok((nothing.clone(), Vec::new()));
+        }
+        if store::insert((&service.vault, &service.ids), tx, &account, Some(&hash)).await? {
+            let made = Admin { user: Some(account.id), password: Some(password.clone()) };
+            return Ok((made, Vec::new()));
+        }
+        promote(service, tx, &account.email).await
+    })?;
+    service.announce(&ended);
+    if let Some(user) = made.user {
+        tracing::info!(%user, new = made.password.is_some(), "an administrator was appointed");
+    }
+    Ok(made)
+}
+
+async fn promote(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    email: &str,
+) -> Result<(Admin, Vec<Revocation>), Trouble> {
+    let found = store::by_email(&service.vault, tx, email).await?.ok_or(Error::Unavailable)?;
+    let id: UserId = found.account.id;
+    let mut account = store::lock(&service.vault, tx, id).await?.ok_or(Error::Unavailable)?.account;
+    if account.role == Role::Admin {
+        return Ok((Admin { user: None, password: None }, Vec::new()));
+    }
+    let ended = change(service, tx, &mut account, Role::Admin).await?;
+    Ok((Admin { user: Some(id), password: None }, ended))
+}
+
+fn password(random: [u8; PASSWORD_LEN]) -> Sensitive {
+    // 256 is a multiple of 32, so every letter is as likely as any other.
+    Sensitive::new(random.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % 32])).collect::<String>())
+}

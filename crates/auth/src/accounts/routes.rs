@@ -1,0 +1,217 @@
+//! HTTP in, HTTP out. No rules, no SQL.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, header},
+    response::{IntoResponse as _, Response},
+};
+use serde::{Deserialize, Serialize};
+use urr_contracts::auth::{
+    Account, AccountStatus, Agreement, Auth as _, ChangeProfile, DeleteAccount, Language, Me, Register,
+    RequestEmailVerification, Sensitive, SetRole, VerifyEmail,
+};
+use urr_http::{Json, Path, Problem, Routes, StatusCode};
+use urr_kernel::{Role, Timestamp, UserId};
+use urr_rpc::{Ctx, problem};
+
+use crate::api::{Api, CameFrom, OnlyAdmins, OnlyUsers, Said, forget, said, signed_in};
+
+pub(crate) fn routes() -> Routes<Api> {
+    Routes::new()
+        .post("/api/auth/register", register)
+        .get("/api/auth/me", me)
+        .patch("/api/auth/me", change)
+        .delete("/api/auth/me", close)
+        .post("/api/auth/email/verification", request_verification)
+        .post("/api/auth/email/verify", verify)
+        .put("/api/admin/users/{id}/role", set_role)
+}
+
+/// Body of `POST /api/auth/register`.
+#[derive(Deserialize)]
+struct NewAccount {
+    email: String,
+    password: Sensitive,
+    name: String,
+    #[serde(default)]
+    phone: Option<String>,
+    #[serde(default)]
+    agreements: Vec<NewAgreement>,
+    #[serde(default)]
+    language: Option<Language>,
+}
+
+#[derive(Deserialize)]
+struct NewAgreement {
+    #[serde(rename = "type")]
+    kind: urr_contracts::auth::TermsKind,
+    #[serde(default)]
+    version: Option<String>,
+    agreed: bool,
+}
+
+async fn register(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    CameFrom(origin): CameFrom,
+    headers: HeaderMap,
+    Json(body): Json<NewAccount>,
+) -> Result<Response, Problem> {
+    let agreement = |NewAgreement { kind, version, agreed }| Agreement { kind, version, agreed };
+    let request = Register {
+        email: body.email,
+        password: body.password,
+        name: body.name,
+        phone: body.phone,
+        agreements: body.agreements.into_iter().map(agreement).collect(),
+        language: body.language.unwrap_or_else(|| spoken(&headers)),
+        origin,
+    };
+    let made = auth.register(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(signed_in(&auth, StatusCode::CREATED, "Registration completed", made))
+}
+
+/// The language a browser asks for first. Everybody else gets Korean.
+fn spoken(headers: &HeaderMap) -> Language {
+    let asked =
+        headers.get(header::ACCEPT_LANGUAGE).and_then(|asked| asked.to_str().ok()).unwrap_or_default();
+    let first = asked.trim_start().get(..2).unwrap_or_default();
+    if first.eq_ignore_ascii_case("en") { Language::En } else { Language::Ko }
+}
+
+async fn me(State(Api(auth)): State<Api>, ctx: Ctx) -> Result<Json<One>, Problem> {
+    let account = auth.me(&ctx, Me {}).await.map_err(|error| problem(&error))?;
+    Ok(Json(One { user: account.into() }))
+}
+
+/// Body of `PATCH /api/auth/me`. What is left out stays.
+#[derive(Deserialize)]
+struct Changes {
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    phone: Option<String>,
+    #[serde(default)]
+    language: Option<Language>,
+    #[serde(default)]
+    marketing: Option<bool>,
+}
+
+async fn change(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    _: OnlyUsers,
+    Json(body): Json<Changes>,
+) -> Result<Json<One>, Problem> {
+    let Changes { name, phone, language, marketing } = body;
+    let request = ChangeProfile { name, phone, language, marketing };
+    let account = auth.change_profile(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(Json(One { user: account.into() }))
+}
+
+/// Body of `DELETE /api/auth/me`.
+#[derive(Deserialize)]
+struct Confirmed {
+    password: Sensitive,
+}
+
+async fn close(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    _: OnlyUsers,
+    CameFrom(origin): CameFrom,
+    Json(body): Json<Confirmed>,
+) -> Result<Response, Problem> {
+    let request = DeleteAccount { password: body.password, origin };
+    auth.delete_account(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok((forget(&auth), said("Account deleted")).into_response())
+}
+
+async fn request_verification(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    _: OnlyUsers,
+) -> Result<(StatusCode, Json<Said>), Problem> {
+    let request = RequestEmailVerification {};
+    auth.request_email_verification(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok((StatusCode::ACCEPTED, said("Please look into your mailbox")))
+}
+
+/// Body of `POST /api/auth/email/verify`.
+#[derive(Deserialize)]
+struct Carried {
+    token: Sensitive,
+}
+
+async fn verify(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    Json(Carried { token }): Json<Carried>,
+) -> Result<Json<Said>, Problem> {
+    auth.verify_email(&ctx, VerifyEmail { token }).await.map_err(|error| problem(&error))?;
+    Ok(said("E-mail address verified"))
+}
+
+/// Body of `PUT /api/admin/users/{id}/role`.
+#[derive(Deserialize)]
+struct NewRole {
+    role: Role,
+}
+
+async fn set_role(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    _: OnlyAdmins,
+    Path(user): Path<UserId>,
+    Json(NewRole { role }): Json<NewRole>,
+) -> Result<Json<One>, Problem> {
+    let account = auth.set_role(&ctx, SetRole { user, role }).await.map_err(|error| problem(&error))?;
+    Ok(Json(One { user: account.into() }))
+}
+
+#[derive(Serialize)]
+struct One {
+    user: Shown,
+}
+
+/// An account as the public API shows it to its owner and to admins.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    id: UserId,
+    email: String,
+    email_verified: bool,
+    name: String,
+    phone: Option<String>,
+    role: Role,
+    status: AccountStatus,
+    language: Language,
+    marketing: bool,
+    created_at: Timestamp,
+}
+
+impl From<Account> for Shown {
+    fn from(account: Account) -> Self {
+        let Account { id, email, email_verified, name, phone, role, status, language, marketing, created_at } =
+            account;
+        Self { id, email, email_verified, name, phone, role, status, language, marketing, created_at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mails_are_in_the_language_the_browser_asks_for_first() {
+        let asked = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ACCEPT_LANGUAGE, value.parse().unwrap());
+            spoken(&headers)
+        };
+        assert_eq!(asked("en-GB,ko;q=0.5"), Language::En);
+        assert_eq!(asked("ko-KR,en;q=0.5"), Language::Ko);
+        assert_eq!(asked("f"), Language::Ko);
+        assert_eq!(spoken(&HeaderMap::new()), Language::Ko);
+    }
+}

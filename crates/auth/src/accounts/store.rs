@@ -1,0 +1,273 @@
+//! Statements and rows of accounts; nothing else.
+
+use urr_contracts::auth::{Account, AccountStatus, TermsKind};
+use urr_db::{Error, Row, Tx, statements};
+use urr_kernel::{Ids, Role, Timestamp, UserId};
+use uuid::Uuid;
+
+use crate::{
+    pii::{Place, Vault},
+    trouble::Trouble,
+    words::Word,
+};
+
+statements! {
+    /// Makes an account, unless its address has one.
+    INSERT = "
+        insert into accounts (id, email_index, email, name, phone, pii_key, password_hash, role, status, language,
+                              marketing, email_verified_at, last_login_at, created_at, updated_at)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9, $10, $11, $12, $12, $12)
+        on conflict (email_index) where status <> 'deleted' do nothing";
+
+    /// One account that is not erased.
+    GET = "
+        select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash
+          from accounts where id = $1 and erased_at is null";
+
+    /// The same, and nobody else changes it until the transaction ends. SQLite has one writer and no row locks.
+    LOCK =
+        sqlite "
+        select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash
+          from accounts where id = $1 and erased_at is null"
+        postgres "
+        select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash
+          from accounts where id = $1 and erased_at is null for no key update";
+
+    /// The open account of an address.
+    BY_EMAIL = "
+        select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash
+          from accounts where email_index = $1 and status <> 'deleted'";
+
+    /// Every open account that may run the platform, in id order, and none of them changes until the transaction ends.
+    LOCK_ADMINS =
+        sqlite "select id from accounts where role = 'admin' and status <> 'deleted' order by id"
+        postgres "select id from accounts where role = 'admin' and status <> 'deleted' order by id for no key update";
+
+    /// Changes what an owner may change.
+    SET_PROFILE = "
+        update accounts set email = $2, name = $3, phone = $4, pii_key = $5, language = $6, marketing = $7,
+                            updated_at = $8
+         where id = $1";
+
+    /// Replaces the password.
+    SET_PASSWORD = "update accounts set password_hash = $2, updated_at = $3 where id = $1";
+
+    /// Somebody signed in, which also wakes a dormant account.
+    SIGNED_IN = "
+        update accounts set status = 'active', last_login_at = $2, updated_at = $2 where id = $1 and status <> 'deleted'";
+
+    /// The owner proved the address.
+    VERIFIED = "
+        update accounts set email_verified_at = $2, updated_at = $2 where id = $1 and email_verified_at is null";
+
+    /// Another role.
+    SET_ROLE = "update accounts set role = $2, updated_at = $3 where id = $1";
+
+    /// Closes an account.
+    CLOSE = "
+        update accounts set status = 'deleted', deleted_at = $2, updated_at = $2 where id = $1 and status <> 'deleted'";
+
+    /// One decision about the terms.
+    AGREE = "insert into terms_agreements (id, account_id, kind, version, agreed, at) values ($1, $2, $3, $4, $5, $6)";
+}
+
+/// An account with what only this crate may know of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Stored {
+    pub(crate) account: Account,
+    pub(crate) password_hash: Option<String>,
+}
+
+impl Stored {
+    /// Whether somebody may still sign in to it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.account.status != AccountStatus::Deleted
+    }
+}
+
+/// A row whose personal data is still sealed.
+struct Sealed {
+    account: Account,
+    email: Vec<u8>,
+    name: Vec<u8>,
+    phone: Option<Vec<u8>>,
+    password_hash: Option<String>,
+}
+
+fn sealed(row: &Row<'_>) -> Result<Sealed, Error> {
+    let (Word(role), Word(status), Word(language)) = (row.get(4)?, row.get(5)?, row.get(6)?);
+    let account = Account {
+        id: row.get(0)?,
+        email: String::new(),
+        email_verified: row.get::<Option<Timestamp>>(8)?.is_some(),
+        name: String::new(),
+        phone: None,
+        role,
+        status,
+        language,
+        marketing: row.get(7)?,
+        created_at: row.get(9)?,
+    };
+    Ok(Sealed {
+        account,
+        email: row.get(1)?,
+        name: row.get(2)?,
+        phone: row.get(3)?,
+        password_hash: row.get(10)?,
+    })
+}
+
+fn opened(vault: &Vault, sealed: Option<Sealed>) -> Result<Option<Stored>, Trouble> {
+    let Some(Sealed { mut account, email, name, phone, password_hash }) = sealed else { return Ok(None) };
+    account.email = vault.open(place("accounts.email", account.id), &email)?;
+    account.name = vault.open(place("accounts.name", account.id), &name)?;
+    account.phone = phone.map(|phone| vault.open(place("accounts.phone", account.id), &phone)).transpose()?;
+    Ok(Some(Stored { account, password_hash }))
+}
+
+fn place(column: &'static str, account: UserId) -> Place {
+    Place { column, row: account.as_uuid() }
+}
+
+/// The personal columns of one account, sealed with the current key.
+pub(crate) struct Personal {
+    pub(crate) email: Vec<u8>,
+    pub(crate) name: Vec<u8>,
+    pub(crate) phone: Option<Vec<u8>>,
+}
+
+impl Personal {
+    pub(crate) fn seal(vault: &Vault, ids: &Ids, account: &Account) -> Self {
+        let seal = |column, text: &str| vault.seal(ids, place(column, account.id), text);
+        Self {
+            email: seal("accounts.email", &account.email),
+            name: seal("accounts.name", &account.name),
+            phone: account.phone.as_deref().map(|phone| seal("accounts.phone", phone)),
+        }
+    }
+}
+
+/// What an address is found by.
+pub(crate) fn email_index(vault: &Vault, email: &str) -> Vec<u8> {
+    vault.index("email", email)
+}
+
+/// Makes an account. `false`: its address has one.
+pub(crate) async fn insert(
+    (vault, ids): (&Vault, &Ids),
+    tx: &mut Tx<'_>,
+    new: &Account,
+    password_hash: Option<&str>,
+) -> Result<bool, Error> {
+    let personal = Personal::seal(vault, ids, new);
+    let made = tx
+        .execute(
+            &INSERT,
+            &[
+                &new.id,
+                &email_index(vault, &new.email),
+                &personal.email,
+                &personal.name,
+                &personal.phone,
+                &vault.key(),
+                &password_hash,
+                &Word(new.role),
+                &Word(new.language),
+                &new.marketing,
+                &new.email_verified.then_some(new.created_at),
+                &new.created_at,
+            ],
+        )
+        .await?;
+    Ok(made == 1)
+}
+
+/// One account, closed ones included, erased ones not.
+pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Option<Stored>, Trouble> {
+    opened(vault, tx.optional(&GET, &[&id], sealed).await?)
+}
+
+/// The same, locked until the transaction ends.
+pub(crate) async fn lock(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Option<Stored>, Trouble> {
+    opened(vault, tx.optional(&LOCK, &[&id], sealed).await?)
+}
+
+/// The open account of an address.
+pub(crate) async fn by_email(vault: &Vault, tx: &mut Tx<'_>, email: &str) -> Result<Option<Stored>, Trouble> {
+    opened(vault, tx.optional(&BY_EMAIL, &[&email_index(vault, email)], sealed).await?)
+}
+
+/// Every admin, locked until the transaction ends.
+pub(crate) async fn lock_admins(tx: &mut Tx<'_>) -> Result<Vec<UserId>, Error> {
+    tx.all(&LOCK_ADMINS, &[], |row| row.get(0)).await
+}
+
+/// Keeps what the owner changed.
+pub(crate) async fn set_profile(
+    (vault, ids): (&Vault, &Ids),
+    tx: &mut Tx<'_>,
+    account: &Account,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let personal = Personal::seal(vault, ids, account);
+    tx.execute(
+        &SET_PROFILE,
+        &[
+            &account.id,
+            &personal.email,
+            &personal.name,
+            &personal.phone,
+            &vault.key(),
+            &Word(account.language),
+            &account.marketing,
+            &now,
+        ],
+    )
+    .await?;
+    Ok(())
+}
+
+/// Replaces the password.
+pub(crate) async fn set_password(
+    tx: &mut Tx<'_>,
+    id: UserId,
+    hash: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(&SET_PASSWORD, &[&id, &hash, &now]).await?;
+    Ok(())
+}
+
+/// Notes a sign-in. `false`: the account is closed.
+pub(crate) async fn signed_in(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<bool, Error> {
+    Ok(tx.execute(&SIGNED_IN, &[&id, &now]).await? == 1)
+}
+
+/// Notes that the owner proved the address.
+pub(crate) async fn verified(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), Error> {
+    tx.execute(&VERIFIED, &[&id, &now]).await?;
+    Ok(())
+}
+
+/// Gives another role.
+pub(crate) async fn set_role(tx: &mut Tx<'_>, id: UserId, role: Role, now: Timestamp) -> Result<(), Error> {
+    tx.execute(&SET_ROLE, &[&id, &Word(role), &now]).await?;
+    Ok(())
+}
+
+/// Closes an account. `false`: it was closed.
+pub(crate) async fn close(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<bool, Error> {
+    Ok(tx.execute(&CLOSE, &[&id, &now]).await? == 1)
+}
+
+/// Keeps a decision about the terms.
+pub(crate) async fn agree(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    account: UserId,
+    (kind, version, agreed): (TermsKind, &str, bool),
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(&AGREE, &[&id, &account, &Word(kind), &version, &agreed, &now]).await?;
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! What the routes of every part share: who asks, from where, and the cookies.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::{
+    extract::{FromRef, FromRequest as _, FromRequestParts, Request},
+    response::{AppendHeaders, IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
+use serde::{Serialize, de::DeserializeOwned};
+use urr_contracts::auth::{Error, Origin, Sensitive, SignedIn};
+use urr_http::{Caller, ClientAddress, Json, Problem, StatusCode};
+use urr_kernel::{Clock, Ids, Role, Timestamp, UserId};
+use urr_passes::access::Verified;
+use urr_rpc::problem;
+use uuid::Uuid;
+
+use crate::service::Service;
+
+/// What handlers work with.
+#[derive(Clone)]
+pub(crate) struct Api(pub(crate) Arc<Service>);
+
+impl FromRef<Api> for Clock {
+    fn from_ref(api: &Api) -> Self {
+        api.0.clock.clone()
+    }
+}
+
+impl FromRef<Api> for Ids {
+    fn from_ref(api: &Api) -> Self {
+        api.0.ids.clone()
+    }
+}
+
+/// Lets signed-in users through. Stands before the body, so that strangers learn nothing about what would be right.
+pub(crate) struct OnlyUsers;
+
+impl<S: Send + Sync> FromRequestParts<S> for OnlyUsers {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Ok(caller) = Caller::from_request_parts(parts, state).await;
+        caller.user().map(|_| Self)
+    }
+}
+
+/// Lets admins through.
+pub(crate) struct OnlyAdmins;
+
+impl<S: Send + Sync> FromRequestParts<S> for OnlyAdmins {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let Ok(caller) = Caller::from_request_parts(parts, state).await;
+        caller.admin().map(|_| Self)
+    }
+}
+
+/// Where the request comes from.
+pub(crate) struct CameFrom(pub(crate) Origin);
+
+impl<S: Send + Sync> FromRequestParts<S> for CameFrom {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        let agent = parts.headers.get(header::USER_AGENT);
+        let agent = agent.map(|agent| String::from_utf8_lossy(agent.as_bytes()).into_owned());
+        let ClientAddress(address) = ClientAddress::of(&parts.extensions);
+        let address = if address.is_unspecified() { String::new() } else { address.to_string() };
+        Ok(Self(Origin { address, agent: agent.unwrap_or_default() }))
+    }
+}
+
+/// The session of the access token, which the gateway verified and left in the request.
+pub(crate) struct Current(pub(crate) Option<Uuid>);
+
+impl<S: Send + Sync> FromRequestParts<S> for Current {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self(parts.extensions.get::<Verified>().map(|verified| verified.access.session)))
+    }
+}
+
+/// A JSON body that may be left out.
+pub(crate) async fn optional<T: DeserializeOwned + Default>(request: Request) -> Result<T, Problem> {
+    let headers = request.headers();
+    let empty = headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
+    if empty || !headers.contains_key(header::CONTENT_TYPE) {
+        return Ok(T::default());
+    }
+    Json::from_request(request, &()).await.map(|Json(body)| body)
+}
+
+/// The cookie that carries the refresh token. Other sites on the same domain can plant a second one; two that differ are none.
+pub(crate) fn refresh_cookie(headers: &HeaderMap) -> Result<Option<Sensitive>, Problem> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let mut found = None;
+    for (_, value) in pairs.filter(|(name, _)| name.trim() == REFRESH) {
+        let value = value.trim();
+        if found.is_some_and(|found| found != value) {
+            return Err(problem(&Error::RefreshInvalid));
+        }
+        found = Some(value);
+    }
+    Ok(found.filter(|value| !value.is_empty()).map(Sensitive::new))
+}
+
+const ACCESS: &str = "access_token";
+const REFRESH: &str = "refresh_token";
+
+/// Every route may need the access token; the refresh token is of use under `/api` alone.
+const ACCESS_PATH: &str = "/";
+const REFRESH_PATH: &str = "/api";
+
+type Cookies = AppendHeaders<[(HeaderName, HeaderValue); 2]>;
+
+/// The cookies that keep somebody signed in.
+pub(crate) fn keep(service: &Service, signed_in: &SignedIn) -> Cookies {
+    let left = |until: Timestamp| until.since(service.clock.now());
+    let SignedIn { access_token, access_expires_at, refresh_token, refresh_expires_at, .. } = signed_in;
+    AppendHeaders([
+        cookie(service, (ACCESS, ACCESS_PATH), access_token.expose(), left(*access_expires_at)),
+        cookie(service, (REFRESH, REFRESH_PATH), refresh_token.expose(), left(*refresh_expires_at)),
+    ])
+}
+
+/// The cookies that make a browser forget.
+pub(crate) fn forget(service: &Service) -> Cookies {
+    AppendHeaders([
+        cookie(service, (ACCESS, ACCESS_PATH), "", Duration::ZERO),
+        cookie(service, (REFRESH, REFRESH_PATH), "", Duration::ZERO),
+    ])
+}
+
+fn cookie(
+    service: &Service,
+    (name, path): (&str, &str),
+    value: &str,
+    age: Duration,
+) -> (HeaderName, HeaderValue) {
+    let secure = if service.settings.secure_cookies { "; Secure" } else { "" };
+    let age = age.as_secs();
+    let text = format!("{name}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+    let mut value = HeaderValue::try_from(text).expect("tokens are printable ASCII");
+    value.set_sensitive(true);
+    (header::SET_COOKIE, value)
+}
+
+/// What signing in answers: the names that clients know, and the cookies.
+pub(crate) fn signed_in(
+    service: &Service,
+    status: StatusCode,
+    message: &'static str,
+    signed_in: SignedIn,
+) -> Response {
+    let cookies = keep(service, &signed_in);
+    let account = signed_in.account;
+    let user = Who {
+        id: account.id,
+        user_id: account.id,
+        email: account.email,
+        name: account.name,
+        role: account.role,
+    };
+    let body =
+        Tokens { message, token: signed_in.access_token, refresh_token: signed_in.refresh_token, user };
+    (status, cookies, Json(body)).into_response()
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    message: &'static str,
+    token: Sensitive,
+    refresh_token: Sensitive,
+    user: Who,
+}
+
+/// A user in answers that older clients read: they know the id by two names.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Who {
+    id: UserId,
+    user_id: UserId,
+    email: String,
+    name: String,
+    role: Role,
+}
+
+/// An answer that says that it was done.
+#[derive(Serialize)]
+pub(crate) struct Said {
+    message: &'static str,
+}
+
+pub(crate) fn said(message: &'static str) -> Json<Said> {
+    Json(Said { message })
+}

@@ -1,0 +1,101 @@
+//! Mailed links. What they carry is random, kept as a hash, and good once.
+
+use std::time::Duration;
+
+use urr_contracts::auth::{Error, Sensitive};
+use urr_db::{Tx, statements};
+use urr_kernel::UserId;
+
+use crate::{
+    service::Service,
+    sessions::rules::{token, token_hash},
+    trouble::Trouble,
+};
+
+statements! {
+    /// A new link.
+    INSERT = "
+        insert into links (token_hash, account_id, purpose, created_at, expires_at) values ($1, $2, $3, $4, $5)";
+
+    /// Whose link it is, if it is still good.
+    OWNER = "
+        select account_id from links where token_hash = $1 and purpose = $2 and used_at is null and expires_at > $3";
+
+    /// Uses a link: whoever gets a row has used it, and nobody else can.
+    SPEND = "
+        update links set used_at = $3
+         where token_hash = $1 and purpose = $2 and used_at is null and expires_at > $3
+        returning account_id";
+
+    /// Links that were sent for the same purpose are worth nothing once one was used.
+    VOID = "update links set used_at = $3 where account_id = $1 and purpose = $2 and used_at is null";
+}
+
+/// What a link is for. One for another purpose is no link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    VerifyEmail,
+    ResetPassword,
+}
+urr_db::text_enum! { Purpose { VerifyEmail = "verify_email", ResetPassword = "reset_password" } }
+
+impl Purpose {
+    /// How long a link is good: proving an address may wait for the evening, a new password may not.
+    pub(crate) const fn lifetime(self) -> Duration {
+        match self {
+            Self::VerifyEmail => Duration::from_hours(24),
+            Self::ResetPassword => Duration::from_mins(30),
+        }
+    }
+}
+
+/// Makes a link. What it carries is told to nobody but the mail.
+pub(crate) async fn make(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: UserId,
+    purpose: Purpose,
+) -> Result<Sensitive, Trouble> {
+    let (now, carried) = (service.clock.now(), token(service.ids.bytes()));
+    let hash = token_hash(&carried).expect("a token we just made");
+    tx.execute(&INSERT, &[&hash, &account, &purpose, &now, &now.after(purpose.lifetime())]).await?;
+    Ok(carried)
+}
+
+/// Whose link it is, without using it.
+pub(crate) async fn owner(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    carried: &Sensitive,
+    purpose: Purpose,
+) -> Result<UserId, Trouble> {
+    let hash = token_hash(carried).ok_or(Error::LinkInvalid)?;
+    let owner = tx.optional(&OWNER, &[&hash, &purpose, &service.clock.now()], |row| row.get(0)).await?;
+    Ok(owner.ok_or(Error::LinkInvalid)?)
+}
+
+/// Uses a link, and with it every other one for the same purpose.
+pub(crate) async fn spend(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    carried: &Sensitive,
+    purpose: Purpose,
+) -> Result<UserId, Trouble> {
+    let now = service.clock.now();
+    let hash = token_hash(carried).ok_or(Error::LinkInvalid)?;
+    let owner: Option<UserId> = tx.optional(&SPEND, &[&hash, &purpose, &now], |row| row.get(0)).await?;
+    let owner = owner.ok_or(Error::LinkInvalid)?;
+    void(service, tx, owner, purpose).await?;
+    Ok(owner)
+}
+
+/// Makes every link for a purpose worthless.
+pub(crate) async fn void(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: UserId,
+    purpose: Purpose,
+) -> Result<(), Trouble> {
+    tx.execute(&VOID, &[&account, &purpose, &service.clock.now()]).await?;
+    Ok(())
+}

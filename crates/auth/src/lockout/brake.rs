@@ -1,0 +1,147 @@
+//! Slows down networks from which wrong passwords come. In memory: each process counts for itself, and the count per
+//! account, which guards the accounts, is in the database.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use urr_kernel::Clock;
+
+use crate::sessions::rules::{FREE_TRIES_PER_NETWORK, wait_after};
+
+/// Networks that are remembered. At about 60 bytes each, 20,000 are 1.2 MB.
+const MAX_NETWORKS: usize = 20_000;
+
+/// One wrong password is forgiven after this long.
+const FORGIVE_EVERY: Duration = Duration::from_secs(30);
+
+pub(crate) struct Brake {
+    clock: Clock,
+    networks: Mutex<HashMap<IpAddr, Tries>>,
+}
+
+#[derive(Clone, Copy)]
+struct Tries {
+    count: u32,
+    /// When `count` was true.
+    at: Duration,
+    locked_until: Duration,
+}
+
+impl Tries {
+    fn forgiven(self, now: Duration) -> Self {
+        let spans = now.saturating_sub(self.at).as_nanos() / FORGIVE_EVERY.as_nanos();
+        let spans = u32::try_from(spans).unwrap_or(u32::MAX);
+        let at = self.at.saturating_add(FORGIVE_EVERY.saturating_mul(spans));
+        Self { count: self.count.saturating_sub(spans), at, ..self }
+    }
+
+    fn is_over(self, now: Duration) -> bool {
+        self.forgiven(now).count == 0 && self.locked_until <= now
+    }
+}
+
+impl Brake {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, networks: Mutex::default() }
+    }
+
+    /// Counts an attempt before it is made. The error says how long to wait instead.
+    pub(crate) fn charge(&self, network: IpAddr) -> Result<(), Duration> {
+        let now = self.clock.ticks();
+        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        if !networks.contains_key(&network) && networks.len() >= MAX_NETWORKS {
+            make_room(&mut networks, now);
+        }
+        let tries = networks.entry(network).or_insert(Tries { count: 0, at: now, locked_until: now });
+        if tries.locked_until > now {
+            return Err(tries.locked_until.saturating_sub(now));
+        }
+        *tries = tries.forgiven(now);
+        tries.count = tries.count.saturating_add(1);
+        if let Some(wait) = wait_after(tries.count, FREE_TRIES_PER_NETWORK) {
+            tries.locked_until = now.saturating_add(wait);
+        }
+        Ok(())
+    }
+
+    /// The attempt was no wrong password after all.
+    pub(crate) fn take_back(&self, network: IpAddr) {
+        let now = self.clock.ticks();
+        let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tries) = networks.get_mut(&network) {
+            tries.count = tries.count.saturating_sub(1);
+            tries.locked_until = now;
+        }
+    }
+}
+
+/// Forgets whoever is not waiting any more; if that is nobody, those with the fewest tries, all at once so that the next
+/// newcomers find room without another search.
+fn make_room(networks: &mut HashMap<IpAddr, Tries>, now: Duration) {
+    networks.retain(|_, tries| !tries.is_over(now));
+    if networks.len() >= MAX_NETWORKS {
+        let fewest = networks.values().map(|tries| tries.count).min().unwrap_or(0);
+        networks.retain(|_, tries| tries.count > fewest);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use urr_testkit::fixed_clock;
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
+
+    #[test]
+    fn after_many_wrong_passwords_a_network_waits_longer_and_longer_and_others_do_not() {
+        let clock = fixed_clock();
+        let brake = Brake::new(clock.clone());
+        for _ in 0..FREE_TRIES_PER_NETWORK {
+            assert_eq!(brake.charge(HERE), Ok(()));
+        }
+        for wait in [1, 2, 4, 8] {
+            let wait = Duration::from_secs(wait);
+            assert_eq!(brake.charge(HERE), Err(wait), "waiting does not make the wait longer");
+            assert_eq!(brake.charge(HERE), Err(wait));
+            assert_eq!(brake.charge(THERE), Ok(()));
+            clock.advance(wait);
+            assert_eq!(brake.charge(HERE), Ok(()));
+        }
+        clock.advance(FORGIVE_EVERY * (FREE_TRIES_PER_NETWORK + 4));
+        for _ in 0..FREE_TRIES_PER_NETWORK {
+            assert_eq!(brake.charge(HERE), Ok(()), "all is forgiven after a while");
+        }
+    }
+
+    #[test]
+    fn right_passwords_cost_nothing() {
+        let brake = Brake::new(fixed_clock());
+        for _ in 0..10 * FREE_TRIES_PER_NETWORK {
+            assert_eq!(brake.charge(HERE), Ok(()));
+            brake.take_back(HERE);
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_worst_are_remembered() {
+        let clock = fixed_clock();
+        let brake = Brake::new(clock);
+        for _ in 0..FREE_TRIES_PER_NETWORK {
+            brake.charge(HERE).unwrap();
+        }
+        for other in 0..(MAX_NETWORKS + 100) {
+            let other = Ipv4Addr::from(u32::try_from(other).unwrap());
+            let _ = brake.charge(IpAddr::V4(other));
+        }
+        assert!(brake.networks.lock().unwrap().len() <= MAX_NETWORKS);
+        assert!(brake.charge(HERE).is_err(), "a flood of others must not wash the guesser away");
+    }
+}

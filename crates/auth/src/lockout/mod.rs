@@ -1,0 +1,92 @@
+//! Guessing passwords gets slower with every wrong one.
+//!
+//! An attempt is counted before its password is compared and forgiven if it was right, so attempts that come at once cannot
+//! slip through together. The count is kept per address of an account, whether the account exists or not, and per
+//! network. No wait is longer than a quarter of an hour, and a network from which the owner signed in before has a count of
+//! its own: whoever fails elsewhere cannot lock the owner out.
+
+pub(crate) mod brake;
+pub(crate) mod store;
+
+use std::{net::IpAddr, time::Duration};
+
+use urr_contracts::auth::{Error, Origin};
+use urr_db::{Tx, transaction};
+
+use crate::{
+    service::Service,
+    sessions::rules::{FORGET_TRIES_AFTER, FREE_TRIES, network, wait_after},
+    trouble::Trouble,
+};
+
+/// One attempt that was counted and whose outcome is not known yet.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    pub(crate) key: Vec<u8>,
+    network: Option<IpAddr>,
+}
+
+impl Attempt {
+    /// Counts an attempt on the account of this address. `known`: its owner signed in from there before.
+    pub(crate) async fn begin(
+        service: &Service,
+        email: &str,
+        origin: &Origin,
+        known: bool,
+    ) -> Result<Self, Trouble> {
+        let network = network(&origin.address);
+        let key = match network {
+            Some(network) if known => service.vault.index("login from", &format!("{email} {network}")),
+            _ => key_of_strangers(service, email),
+        };
+        let attempt = Self { key, network };
+        if let Some(network) = network {
+            service.brake.charge(network).map_err(refuse)?;
+        }
+        if let Err(refused) = attempt.charge(service).await {
+            attempt.forgive_network(service);
+            return Err(refused);
+        }
+        Ok(attempt)
+    }
+
+    async fn charge(&self, service: &Service) -> Result<(), Trouble> {
+        let now = service.clock.now();
+        transaction!(service.db, "auth.charge", async |tx: &mut Tx<'_>| {
+            let forget_before = now.before(FORGET_TRIES_AFTER);
+            let Some(tries) = store::charge(tx, &self.key, now, forget_before).await? else {
+                let until = store::locked_until(tx, &self.key).await?.unwrap_or(now);
+                return Err(refuse(until.since(now)));
+            };
+            if let Some(wait) = wait_after(tries, FREE_TRIES) {
+                store::lock(tx, &self.key, now.after(wait)).await?;
+            }
+            Ok(())
+        })
+    }
+
+    /// The password was never compared: it does not count.
+    pub(crate) async fn take_back(&self, service: &Service) -> Result<(), Trouble> {
+        self.forgive_network(service);
+        transaction!(service.db, "auth.take_back", async |tx: &mut Tx<'_>| {
+            Ok(store::take_back(tx, &self.key).await?)
+        })
+    }
+
+    /// The password was right: call after the sign-in is committed.
+    pub(crate) fn forgive_network(&self, service: &Service) {
+        if let Some(network) = self.network {
+            service.brake.take_back(network);
+        }
+    }
+}
+
+/// What attempts from anywhere are counted under.
+pub(crate) fn key_of_strangers(service: &Service, email: &str) -> Vec<u8> {
+    service.vault.index("login", email)
+}
+
+fn refuse(wait: Duration) -> Trouble {
+    let wait_secs = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1);
+    Error::TooManyAttempts { wait_secs }.into()
+}

@@ -1,0 +1,179 @@
+//! Against a mail server that answers as it is told to.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::{TcpListener, TcpStream},
+};
+use urr_contracts::auth::Sensitive;
+use urr_testkit::{fixed, within};
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How the server takes a mail.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    Friendly,
+    /// Answers the recipient with this line.
+    Refuses(&'static str),
+    /// Takes the connection and says nothing.
+    Silent,
+    /// Takes the mail and hangs up before it says so.
+    HangsUp,
+}
+
+#[derive(Clone, Default)]
+struct Received(Arc<Mutex<Vec<String>>>);
+
+impl Received {
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the server lives as long as the test's runtime")]
+async fn server(manner: Manner) -> (u16, Received) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let received = Received::default();
+    let kept = received.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(serve(stream, manner, kept.clone()));
+        }
+    });
+    (port, received)
+}
+
+async fn serve(stream: TcpStream, manner: Manner, received: Received) -> Option<()> {
+    let mut stream = BufReader::new(stream);
+    if manner == Manner::Silent {
+        std::future::pending::<()>().await;
+    }
+    stream.write_all(b"220 test ready\r\n").await.ok()?;
+    let mut line = String::new();
+    let mut mail: Option<String> = None;
+    loop {
+        line.clear();
+        if stream.read_line(&mut line).await.ok()? == 0 {
+            return None;
+        }
+        if let Some(text) = &mut mail {
+            if line != ".\r\n" {
+                text.push_str(&line);
+                continue;
+            }
+            received.0.lock().unwrap().push(mail.take()?);
+            if manner == Manner::HangsUp {
+                return None;
+            }
+            stream.write_all(b"250 taken\r\n").await.ok()?;
+            continue;
+        }
+        let verb: String = line.chars().take(4).collect::<String>().to_uppercase();
+        let answer = match (verb.as_str(), manner) {
+            ("RCPT", Manner::Refuses(answer)) => answer,
+            ("DATA", _) => {
+                mail = Some(String::new());
+                "354 go on"
+            }
+            ("QUIT", _) => "221 bye",
+            _ => "250 ok",
+        };
+        stream.write_all(format!("{answer}\r\n").as_bytes()).await.ok()?;
+    }
+}
+
+fn mailer(port: u16, security: SmtpSecurity, timeout: Duration) -> SmtpMailer {
+    let config = SmtpConfig {
+        host: "127.0.0.1".to_owned(),
+        port,
+        security,
+        credentials: None,
+        from: "URR <no-reply@urr.example>".to_owned(),
+        timeout,
+    };
+    SmtpMailer::new(&config).unwrap()
+}
+
+fn mail() -> Mail {
+    let (clock, ids) = fixed();
+    Mail {
+        id: ids.next(),
+        to: "minji@xn--2w2ba672h.xn--3e0b707e".to_owned(),
+        subject: "비밀번호 재설정".to_owned(),
+        text: Sensitive::new("링크\n.\nhttps://urr.example/reset-password#token=abc\n"),
+        at: clock.now(),
+    }
+}
+
+async fn send(manner: Manner, timeout: Duration) -> (Result<(), MailError>, Vec<String>) {
+    let (port, received) = server(manner).await;
+    let sent = within(PATIENCE, mailer(port, SmtpSecurity::Plain, timeout).send(mail())).await;
+    (sent, received.all())
+}
+
+#[tokio::test]
+async fn a_mail_arrives_whole() {
+    let (sent, received) = send(Manner::Friendly, PATIENCE).await;
+    sent.unwrap();
+    let [text] = &received[..] else { panic!("{received:?}") };
+    for part in [
+        "From: URR <no-reply@urr.example>\r\n",
+        "To: minji@xn--2w2ba672h.xn--3e0b707e\r\n",
+        "Date: Mon, 01 Jun 2026 03:00:00",
+        "Subject: =?utf-8?",
+        "Content-Type: text/plain; charset=utf-8\r\n",
+    ] {
+        assert!(text.contains(part), "{part} is missing in {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_for_now_is_temporary_and_one_for_good_is_permanent() {
+    let (sent, received) = send(Manner::Refuses("451 try later"), PATIENCE).await;
+    assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
+    let (sent, _) = send(Manner::Refuses("550 no such mailbox"), PATIENCE).await;
+    assert!(matches!(sent, Err(MailError::Permanent(_))), "{sent:?}");
+    assert!(received.is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_says_nothing_or_hangs_up_is_temporary_trouble() {
+    let (sent, _) = send(Manner::Silent, Duration::from_millis(200)).await;
+    assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
+    let (sent, received) = send(Manner::HangsUp, PATIENCE).await;
+    assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
+    assert_eq!(received.len(), 1, "nobody knows whether it was delivered, so it is sent again");
+    let nobody = mailer(urr_testkit::free_port(), SmtpSecurity::Plain, PATIENCE);
+    assert!(matches!(nobody.send(mail()).await, Err(MailError::Temporary(_))));
+}
+
+#[tokio::test]
+async fn a_server_without_tls_gets_nothing_when_tls_is_asked_for() {
+    let (port, received) = server(Manner::Friendly).await;
+    for security in [SmtpSecurity::StartTls, SmtpSecurity::Tls] {
+        let sent = within(PATIENCE, mailer(port, security, Duration::from_secs(2)).send(mail())).await;
+        assert!(sent.is_err(), "{security:?}");
+    }
+    assert!(received.all().is_empty());
+}
+
+#[test]
+fn a_sender_must_be_an_address_and_passwords_are_not_printed() {
+    let config = SmtpConfig {
+        host: "mail.example".to_owned(),
+        port: 465,
+        security: SmtpSecurity::Tls,
+        credentials: Some(("urr".to_owned(), "hunter22".to_owned())),
+        from: "nobody".to_owned(),
+        timeout: SmtpConfig::TIMEOUT,
+    };
+    assert!(matches!(SmtpMailer::new(&config), Err(BadSmtp::From(_))));
+    assert!(!format!("{config:?}").contains("hunter22"));
+    let good = SmtpConfig { from: "URR <no-reply@urr.example>".to_owned(), ..config };
+    SmtpMailer::new(&good).unwrap();
+}

@@ -1,0 +1,82 @@
+//! Statements and rows of mails; nothing else.
+
+use urr_db::{Error, Tx, statements};
+use urr_kernel::{Timestamp, UserId};
+use uuid::Uuid;
+
+use super::Kind;
+
+statements! {
+    /// A mail to be sent.
+    INSERT = "
+        insert into mails (id, account_id, kind, state, attempts, next_at, created_at)
+        values ($1, $2, $3, 'waiting', 0, $4, $4)";
+
+    /// Mails whose time has come.
+    DUE = "
+        select id, account_id, kind, attempts from mails where state = 'waiting' and next_at <= $1
+         order by next_at limit $2";
+
+    /// Takes a mail for one attempt: whoever changes a row sends it. The next attempt waits until then.
+    CLAIM = "
+        update mails set attempts = attempts + 1, next_at = $3 where id = $1 and attempts = $2 and state = 'waiting'";
+
+    /// It is over.
+    FINISH = "
+        update mails set state = $2, ended_at = $3, trouble = $4 where id = $1 and state = 'waiting'";
+}
+
+/// A mail to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Due {
+    pub(crate) id: Uuid,
+    pub(crate) account: UserId,
+    pub(crate) kind: Kind,
+    /// Attempts made so far.
+    pub(crate) attempts: u32,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Sent,
+    Failed,
+}
+urr_db::text_enum! { State { Sent = "sent", Failed = "failed" } }
+
+/// Keeps a mail to be sent.
+pub(crate) async fn insert(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    account: UserId,
+    kind: Kind,
+    now: Timestamp,
+) -> Result<(), Error> {
+    tx.execute(&INSERT, &[&id, &account, &kind, &now]).await?;
+    Ok(())
+}
+
+/// Mails whose time has come.
+pub(crate) async fn due(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<Vec<Due>, Error> {
+    tx.all(&DUE, &[&now, &limit], |row| {
+        Ok(Due { id: row.get(0)?, account: row.get(1)?, kind: row.get(2)?, attempts: row.get(3)? })
+    })
+    .await
+}
+
+/// Takes a mail for one attempt. `false`: somebody else has it.
+pub(crate) async fn claim(tx: &mut Tx<'_>, mail: &Due, next_at: Timestamp) -> Result<bool, Error> {
+    Ok(tx.execute(&CLAIM, &[&mail.id, &mail.attempts, &next_at]).await? == 1)
+}
+
+/// Notes how it ended.
+pub(crate) async fn finish(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    state: State,
+    now: Timestamp,
+    trouble: Option<&str>,
+) -> Result<(), Error> {
+    tx.execute(&FINISH, &[&id, &state, &now, &trouble]).await?;
+    Ok(())
+}

@@ -1,0 +1,127 @@
+//! Passwords: hashing them in a bounded pool, changing them, and setting a new one with a mailed link.
+
+mod common;
+mod hash;
+mod pool;
+pub(crate) mod routes;
+pub(crate) mod rules;
+
+use std::time::Duration;
+
+use urr_contracts::auth::{
+    ChangePassword, Done, Error, ForgotPassword, LoginAttempt, LoginMethod, ResetPassword, SignedIn,
+};
+use urr_db::{Tx, transaction};
+use urr_rpc::Ctx;
+
+use crate::{
+    accounts::{self, own},
+    links::{self, Purpose},
+    lockout, mail,
+    service::{Service, signed_in},
+    sessions::{self, Opened, login::Claim, store::EndReason},
+    trouble::Trouble,
+};
+
+pub(crate) use hash::BadHash;
+pub use hash::HashCost;
+pub use pool::Hashing;
+pub(crate) use pool::{NoHash, Place, Pool, Verdict};
+
+/// One mail a minute is enough for somebody who waits for it, and little for somebody who is to be annoyed.
+const ASK_EVERY: Duration = Duration::from_mins(1);
+
+/// Sets a new password, ends every session and opens a new one for the caller.
+pub(crate) async fn change(
+    service: &Service,
+    ctx: &Ctx,
+    request: &ChangePassword,
+) -> Result<SignedIn, Trouble> {
+    let user = signed_in(ctx)?;
+    let (to_compare, to_make) = (service.pool.enter()?, service.pool.enter()?);
+    let origin = sessions::rules::clean(&request.origin);
+    let stored = service.db.read("auth.change_password.find", async |tx: &mut Tx<'_>| {
+        accounts::store::get(&service.vault, tx, user).await
+    });
+    let stored = own(stored.await?)?;
+    rules::check(request.new.expose(), &stored.account.email, &stored.account.name)?;
+    let claim = Claim { email: &stored.account.email, stored: Some(&stored), origin: &origin };
+    let proof = claim.prove_again(service, to_compare, request.current.expose()).await?;
+    let hash = to_make.make(request.new.expose()).await?;
+    let (opened, mut ended) = transaction!(service.db, "auth.change_password", async |tx: &mut Tx<'_>| {
+        let account = proof.accept(service, tx).await?.account;
+        let ended = replace(service, tx, account.id, &hash).await?;
+        let opened = sessions::open(service, tx, &account, LoginMethod::Password, &origin).await?;
+        Ok::<_, Trouble>((opened, ended))
+    })?;
+    proof.settle(service);
+    let Opened { signed_in, ended: evicted } = opened;
+    ended.extend(evicted);
+    service.announce(&ended);
+    service.mail_nudge.nudge();
+    Ok(signed_in)
+}
+
+/// Replaces the password: every session ends, every link to set another is worthless, and the owner is told.
+async fn replace(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: urr_kernel::UserId,
+    hash: &str,
+) -> Result<Vec<urr_contracts::auth::Revocation>, Trouble> {
+    accounts::store::set_password(tx, account, hash, service.clock.now()).await?;
+    links::void(service, tx, account, Purpose::ResetPassword).await?;
+    mail::queue(service, tx, account, mail::Kind::PasswordChanged).await?;
+    sessions::end_all(service, tx, account, EndReason::PasswordChanged).await
+}
+
+/// Mails a link to whoever has this address. For an address nobody has, the answer and the work are the same.
+pub(crate) async fn forgot(service: &Service, request: &ForgotPassword) -> Result<Done, Trouble> {
+    let (email, now) = (accounts::rules::email(&request.email)?, service.clock.now());
+    let key = service.vault.index("forgot", &email);
+    transaction!(service.db, "auth.forgot_password", async |tx: &mut Tx<'_>| {
+        let due = lockout::store::once(tx, &key, now, now.after(ASK_EVERY)).await?;
+        let found = accounts::store::by_email(&service.vault, tx, &email).await?;
+        if let (true, Some(stored)) = (due, found) {
+            mail::queue(service, tx, stored.account.id, mail::Kind::ResetPassword).await?;
+        }
+        Ok::<_, Trouble>(())
+    })?;
+    service.mail_nudge.nudge();
+    Ok(Done {})
+}
+
+/// Sets a new password with what the link carries. Whoever reads the mailbox has proved the address, too.
+pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<Done, Trouble> {
+    let place = service.pool.enter()?;
+    let (origin, purpose) = (sessions::rules::clean(&request.origin), Purpose::ResetPassword);
+    let stored = service.db.read("auth.reset_password.find", async |tx: &mut Tx<'_>| {
+        let user = links::owner(service, tx, &request.token, purpose).await?;
+        accounts::store::get(&service.vault, tx, user).await
+    });
+    let account = stored.await?.filter(accounts::store::Stored::is_open).ok_or(Error::LinkInvalid)?.account;
+    // A password that is not good enough does not use the link up.
+    rules::check(request.new.expose(), &account.email, &account.name)?;
+    let hash = place.make(request.new.expose()).await?;
+    let ended = transaction!(service.db, "auth.reset_password", async |tx: &mut Tx<'_>| {
+        let locked = accounts::store::lock(&service.vault, tx, account.id).await?;
+        let locked = locked.filter(accounts::store::Stored::is_open).ok_or(Error::LinkInvalid)?;
+        links::spend(service, tx, &request.token, purpose).await?;
+        let now = service.clock.now();
+        accounts::store::verified(tx, locked.account.id, now).await?;
+        lockout::store::clear(tx, &lockout::key_of_strangers(service, &account.email)).await?;
+        // From where the owner set a password they may also sign in while somebody guesses elsewhere.
+        let attempt = LoginAttempt {
+            id: service.ids.next(),
+            at: now,
+            origin: origin.clone(),
+            method: LoginMethod::Reset,
+            failure: None,
+        };
+        sessions::store::note(tx, account.id, &attempt).await?;
+        replace(service, tx, account.id, &hash).await
+    })?;
+    service.announce(&ended);
+    service.mail_nudge.nudge();
+    Ok(Done {})
+}

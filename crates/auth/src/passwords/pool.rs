@@ -1,0 +1,284 @@
+//! The threads that hash. There are few of them and their queue is short, so a flood of sign-ins costs the people who
+//! sign in a wait or a 503, and nobody else anything.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+    time::Duration,
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    time::timeout,
+};
+use urr_kernel::Ids;
+
+use super::hash::{self, BadHash, HashCost, Memory, SALT_LEN};
+
+/// Places per thread: one hash in work and 63 that wait. At 16 ms each the last of them waits about a second.
+const PLACES_PER_WORKER: usize = 64;
+
+/// How the pool is set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hashing {
+    /// Threads. Each holds the memory of one hash.
+    pub workers: usize,
+    /// How hard new hashes are to make.
+    pub cost: HashCost,
+    /// How long somebody waits for their hash, the queue included. Past it they are told to come back.
+    pub patience: Duration,
+}
+
+impl Default for Hashing {
+    /// All cores but one, which is left for the buyers.
+    fn default() -> Self {
+        let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        Self {
+            workers: cores.saturating_sub(1).max(1),
+            cost: HashCost::STANDARD,
+            patience: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NoHash {
+    /// The queue is full, or the wait took too long.
+    #[error("too many passwords wait to be hashed")]
+    Busy,
+    /// The stored hash is damaged.
+    #[error(transparent)]
+    Bad(#[from] BadHash),
+}
+
+/// What a password turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Another one.
+    Wrong,
+    /// The right one. If its hash was made in an older way, here is a new one to keep.
+    Right {
+        /// What to keep instead.
+        upgrade: Option<String>,
+    },
+}
+
+/// A job holds its place until it is done or found to be abandoned.
+enum Job {
+    Make {
+        password: String,
+        salt: [u8; SALT_LEN],
+        reply: oneshot::Sender<String>,
+        _place: OwnedSemaphorePermit,
+    },
+    Verify {
+        password: String,
+        stored: String,
+        salt: [u8; SALT_LEN],
+        reply: oneshot::Sender<Result<Verdict, BadHash>>,
+        _place: OwnedSemaphorePermit,
+    },
+}
+
+/// The pool. Its threads end when it is dropped.
+pub(crate) struct Pool {
+    places: Arc<Semaphore>,
+    queue: SyncSender<Job>,
+    patience: Duration,
+    ids: Ids,
+    /// What the passwords of unknown accounts are compared with, so that they take as long as any other.
+    nobody: String,
+}
+
+impl Pool {
+    pub(crate) fn start(hashing: Hashing, ids: Ids) -> Self {
+        let workers = hashing.workers.max(1);
+        let places = workers * PLACES_PER_WORKER;
+        let (queue, jobs) = sync_channel(places);
+        let jobs = Arc::new(Mutex::new(jobs));
+        for number in 0..workers {
+            let (jobs, cost) = (Arc::clone(&jobs), hashing.cost);
+            // A thread of its own and not one of the runtime's: those would let hundreds of hashes run side by side.
+            thread::Builder::new()
+                .name(format!("hash-{number}"))
+                .spawn(move || work(&jobs, cost))
+                .expect("the system has a thread left at start");
+        }
+        let nobody = hash::make("", ids.bytes(), hashing.cost, &mut Memory::default());
+        Self { places: Arc::new(Semaphore::new(places)), queue, patience: hashing.patience, ids, nobody }
+    }
+
+    /// A pool without a place: for tests of what happens then.
+    #[cfg(test)]
+    pub(crate) fn full() -> Self {
+        Self { places: Arc::new(Semaphore::new(0)), ..Self::idle(1) }
+    }
+
+    /// A pool with places but nobody who works: for tests of waiting too long.
+    #[cfg(test)]
+    pub(crate) fn idle(places: usize) -> Self {
+        let (_, ids) = urr_testkit::fixed();
+        let (queue, jobs) = sync_channel(places);
+        // Kept open, or the pool would seem to be gone.
+        std::mem::forget(jobs);
+        let places = Arc::new(Semaphore::new(places));
+        Self { places, queue, patience: Duration::from_millis(1), ids, nobody: String::new() }
+    }
+
+    /// Takes a place, before anything else is done for whoever asks: a flood beyond the places costs next to nothing.
+    pub(crate) fn enter(&self) -> Result<Place<'_>, NoHash> {
+        let permit = Arc::clone(&self.places).try_acquire_owned();
+        Ok(Place { pool: self, permit: permit.map_err(|_| refused_one("full"))? })
+    }
+
+    fn give(&self, job: Job) -> Result<(), NoHash> {
+        // There is room for as many jobs as there are places.
+        self.queue.try_send(job).map_err(|_| refused_one("gone"))
+    }
+
+    async fn wait<T>(&self, answer: oneshot::Receiver<T>) -> Result<T, NoHash> {
+        match timeout(self.patience, answer).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(_)) | Err(_) => Err(refused_one("late")),
+        }
+    }
+}
+
+/// A place in the pool, good for one hash.
+pub(crate) struct Place<'p> {
+    pool: &'p Pool,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Place<'_> {
+    /// Hashes a new password.
+    pub(crate) async fn make(self, password: &str) -> Result<String, NoHash> {
+        let (reply, answer) = oneshot::channel();
+        let (password, salt) = (password.to_owned(), self.pool.ids.bytes());
+        self.pool.give(Job::Make { password, salt, reply, _place: self.permit })?;
+        self.pool.wait(answer).await
+    }
+
+    /// Compares a password with a stored hash, or with nobody's, which never matches and takes as long.
+    pub(crate) async fn verify(self, password: &str, stored: Option<&str>) -> Result<Verdict, NoHash> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Verify {
+            password: password.to_owned(),
+            stored: stored.unwrap_or(&self.pool.nobody).to_owned(),
+            salt: self.pool.ids.bytes(),
+            reply,
+            _place: self.permit,
+        };
+        self.pool.give(job)?;
+        let verdict = self.pool.wait(answer).await??;
+        Ok(if stored.is_some() { verdict } else { Verdict::Wrong })
+    }
+}
+
+fn refused_one(why: &'static str) -> NoHash {
+    metrics::counter!("urr_auth_hash_refused_total", "why" => why).increment(1);
+    NoHash::Busy
+}
+
+fn work(jobs: &Mutex<Receiver<Job>>, cost: HashCost) {
+    let mut memory = Memory::default();
+    loop {
+        // The lock is held while waiting: the next worker waits for the lock instead of the job, which is the same.
+        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        match next {
+            Err(_) => return,
+            Ok(job) => run(job, cost, &mut memory),
+        }
+    }
+}
+
+/// Does one job, unless whoever asked has left: then the time is better spent on the next.
+fn run(job: Job, cost: HashCost, memory: &mut Memory) {
+    match job {
+        Job::Make { reply, .. } if reply.is_closed() => {}
+        Job::Verify { reply, .. } if reply.is_closed() => {}
+        Job::Make { password, salt, reply, _place } => {
+            let _left = reply.send(hash::make(&password, salt, cost, memory));
+        }
+        Job::Verify { password, stored, salt, reply, _place } => {
+            let verdict = hash::verify(&password, &stored, memory).map(|right| {
+                if !right {
+                    return Verdict::Wrong;
+                }
+                let old = !hash::is_current(&stored, cost);
+                Verdict::Right { upgrade: old.then(|| hash::make(&password, salt, cost, memory)) }
+            });
+            let _left = reply.send(verdict);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use urr_testkit::{fixed, within};
+
+    use super::*;
+
+    const CHEAP: HashCost = HashCost { memory_kib: 64, passes: 1 };
+    const LONG: Duration = Duration::from_mins(1);
+
+    fn pool(workers: usize, cost: HashCost, patience: Duration) -> Pool {
+        let (_, ids) = fixed();
+        Pool::start(Hashing { workers, cost, patience }, ids)
+    }
+
+    #[tokio::test]
+    async fn a_password_is_compared_and_an_old_hash_replaced() {
+        let pool = pool(2, CHEAP, LONG);
+        let verify = async |password, stored: &str| pool.enter()?.verify(password, Some(stored)).await;
+        let stored = pool.enter().unwrap().make("correct horse").await.unwrap();
+        assert_eq!(verify("correct horse", &stored).await, Ok(Verdict::Right { upgrade: None }));
+        assert_eq!(verify("wrong horse", &stored).await, Ok(Verdict::Wrong));
+        let imported = bcrypt::hash("correct horse", 4).unwrap();
+        let Ok(Verdict::Right { upgrade: Some(new) }) = verify("correct horse", &imported).await else {
+            panic!("an imported hash is replaced")
+        };
+        assert_eq!(verify("correct horse", &new).await, Ok(Verdict::Right { upgrade: None }));
+        assert_eq!(verify("x", "damaged").await, Err(NoHash::Bad(BadHash)), "which is not the same as wrong");
+    }
+
+    #[tokio::test]
+    async fn nobody_has_no_password_at_all() {
+        let pool = pool(1, CHEAP, LONG);
+        for password in ["", "anything"] {
+            assert_eq!(pool.enter().unwrap().verify(password, None).await, Ok(Verdict::Wrong));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_flood_is_refused_beyond_the_places_and_the_rest_is_served() {
+        let pool = pool(1, HashCost { memory_kib: 1_024, passes: 1 }, LONG);
+        let entered: Vec<_> = (0..4 * PLACES_PER_WORKER).map(|_| pool.enter()).collect();
+        let refused = entered.iter().filter(|entered| entered.is_err()).count();
+        assert_eq!(refused, 3 * PLACES_PER_WORKER);
+        let served = join_all(entered.into_iter().flatten().map(|place| place.verify("x", None)));
+        assert!(within(LONG, served).await.iter().all(Result::is_ok));
+        assert!(pool.enter().is_ok(), "places are free again");
+    }
+
+    #[tokio::test]
+    async fn a_place_that_was_left_is_free_again() {
+        let pool = pool(1, CHEAP, LONG);
+        let places: Vec<_> = (0..PLACES_PER_WORKER).map(|_| pool.enter().unwrap()).collect();
+        assert!(pool.enter().is_err());
+        drop(places);
+        assert!(pool.enter().is_ok());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_too_long_is_told_to_come_back_and_the_place_stays_taken() {
+        let pool = Pool::idle(1);
+        assert_eq!(pool.enter().unwrap().verify("x", None).await, Err(NoHash::Busy));
+        assert!(pool.enter().is_err(), "until a worker finds the job abandoned");
+    }
+}

@@ -1,0 +1,69 @@
+//! HTTP in, HTTP out. No rules, no SQL.
+
+use axum::{extract::State, response::Response};
+use serde::Deserialize;
+use urr_contracts::auth::{Auth as _, ChangePassword, ForgotPassword, ResetPassword, Sensitive};
+use urr_http::{Json, Problem, Routes, StatusCode};
+use urr_rpc::{Ctx, problem};
+
+use crate::api::{Api, CameFrom, OnlyUsers, Said, said, signed_in};
+
+pub(crate) fn routes() -> Routes<Api> {
+    Routes::new()
+        .post("/api/auth/password", change)
+        .post("/api/auth/password/forgot", forgot)
+        .post("/api/auth/password/reset", reset)
+}
+
+/// Body of `POST /api/auth/password`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Change {
+    current_password: Sensitive,
+    new_password: Sensitive,
+}
+
+async fn change(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    _: OnlyUsers,
+    CameFrom(origin): CameFrom,
+    Json(body): Json<Change>,
+) -> Result<Response, Problem> {
+    let request = ChangePassword { current: body.current_password, new: body.new_password, origin };
+    let changed = auth.change_password(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(signed_in(&auth, StatusCode::OK, "Password changed", changed))
+}
+
+/// Body of `POST /api/auth/password/forgot`.
+#[derive(Deserialize)]
+struct Forgot {
+    email: String,
+}
+
+async fn forgot(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    Json(Forgot { email }): Json<Forgot>,
+) -> Result<(StatusCode, Json<Said>), Problem> {
+    auth.forgot_password(&ctx, ForgotPassword { email }).await.map_err(|error| problem(&error))?;
+    Ok((StatusCode::ACCEPTED, said("If there is an account with this address, a mail is on its way")))
+}
+
+/// Body of `POST /api/auth/password/reset`.
+#[derive(Deserialize)]
+struct Reset {
+    token: Sensitive,
+    password: Sensitive,
+}
+
+async fn reset(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    CameFrom(origin): CameFrom,
+    Json(Reset { token, password }): Json<Reset>,
+) -> Result<Json<Said>, Problem> {
+    let request = ResetPassword { token, new: password, origin };
+    auth.reset_password(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(said("Password changed; please sign in"))
+}

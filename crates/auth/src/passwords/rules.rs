@@ -1,0 +1,83 @@
+//! What a password must be. Pure.
+//!
+//! Length and not being the first guess are what counts; rules about signs and capitals make passwords worse, so there are
+//! none.
+
+use urr_contracts::auth::Error;
+
+use super::common::is_common;
+
+/// The fewest characters: what the predecessor asked for, and what current guidance still allows.
+pub(crate) const MIN_CHARS: usize = 8;
+
+/// The most characters. A passphrase fits; a text that would only keep the hash busy does not.
+pub(crate) const MAX_CHARS: usize = 128;
+
+/// Checks a new password of somebody with this address and name.
+pub(crate) fn check(password: &str, email: &str, name: &str) -> Result<(), Error> {
+    let chars = password.chars().count();
+    let reason = if chars < MIN_CHARS {
+        "Password must be at least 8 characters"
+    } else if chars > MAX_CHARS {
+        "Password must be at most 128 characters"
+    } else if is_about(password, email, name) {
+        "Password must not be your e-mail address or your name"
+    } else if is_common(password) {
+        "This password is among the first that others would guess; please choose another one"
+    } else {
+        return Ok(());
+    };
+    Err(Error::Invalid { field: "password".to_owned(), reason: reason.to_owned() })
+}
+
+/// Whether a password can be right at all. One that cannot is not worth the hash.
+pub(crate) fn is_possible(password: &str) -> bool {
+    (1..=MAX_CHARS).contains(&password.chars().count())
+}
+
+fn is_about(password: &str, email: &str, name: &str) -> bool {
+    let password = password.to_lowercase();
+    let email = email.to_lowercase();
+    let local = email.split('@').next().unwrap_or_default();
+    [email.as_str(), local, name.to_lowercase().as_str()].contains(&password.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(password: &str) -> Option<String> {
+        match check(password, "minji.kim@example.com", "Minji Kim of Seoul") {
+            Ok(()) => None,
+            Err(Error::Invalid { field, reason }) => {
+                assert_eq!(field, "password");
+                Some(reason)
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn length_is_counted_in_characters() {
+        assert_eq!(refused("short12").as_deref(), Some("Password must be at least 8 characters"));
+        assert_eq!(refused("우르르몰려온다").as_deref(), Some("Password must be at least 8 characters"));
+        assert_eq!(refused("우르르 몰려온다"), None);
+        assert_eq!(refused(&"가".repeat(128)), None);
+        assert_eq!(refused(&"가".repeat(129)).as_deref(), Some("Password must be at most 128 characters"));
+    }
+
+    #[test]
+    fn there_are_no_rules_about_signs_and_capitals() {
+        for good in ["correct horse battery staple", "ununhexium", "93847561203", "        a"] {
+            assert_eq!(refused(good), None, "{good}");
+        }
+    }
+
+    #[test]
+    fn what_others_would_try_first_is_refused_with_the_reason() {
+        assert!(refused("PASSWORD1").unwrap().contains("guess"));
+        for about in ["minji.kim@example.com", "Minji.Kim@Example.com", "MINJI.KIM", "minji kim of seoul"] {
+            assert!(refused(about).unwrap().contains("your name"), "{about}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Personal data at rest.
+//!
+//! Addresses, names and phone numbers are sealed before they reach a column: with AES-256-GCM when keys are configured,
+//! as plain text when none are, through the same code either way. A sealed value says which key sealed it, so old keys
+//! stay readable while a reconciler moves everything to the current one. What is sealed cannot be searched, so an
+//! address is looked up by a keyed hash of it, the blind index, whose key is its own and never changes.
+
+pub(crate) mod keys;
+pub(crate) mod reseal;
+pub(crate) mod store;
+
+use std::collections::BTreeMap;
+
+use aes_gcm::{
+    Aes256Gcm, KeyInit as _,
+    aead::{Aead as _, Payload},
+};
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+use urr_kernel::Ids;
+use uuid::Uuid;
+
+pub use keys::{BadKeys, IndexKey, Pii, PiiKeys};
+pub use reseal::WrongKeys;
+
+/// The first byte of a value that nobody sealed.
+const PLAIN: u8 = 0;
+/// The first byte of a value that AES-256-GCM sealed. The key's id, the nonce and the ciphertext follow.
+const AES_256_GCM: u8 = 1;
+
+/// Bytes of a nonce. They are random: below 2^32 values per key the chance that two are the same is below 2^-32.
+const NONCE_LEN: usize = 12;
+
+/// What a row's `pii_key` says when its values are plain text.
+const NO_KEY: &str = "";
+
+/// Where a value belongs. It is part of what the seal covers, so a value copied to another row or column does not open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Table and column, such as `accounts.email`.
+    pub(crate) column: &'static str,
+    /// The row.
+    pub(crate) row: Uuid,
+}
+
+impl Place {
+    fn covered(self) -> Vec<u8> {
+        let mut covered = self.column.as_bytes().to_vec();
+        covered.push(b'/');
+        covered.extend_from_slice(self.row.as_bytes());
+        covered
+    }
+}
+
+/// A value that does not open: its key is missing, or it was changed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unreadable {
+    /// The key is not configured any more.
+    #[error("{column} is sealed with the key {key:?}, which is not configured")]
+    NoKey {
+        /// Where.
+        column: &'static str,
+        /// Which key.
+        key: String,
+    },
+    /// It is not what we wrote.
+    #[error("{column} was changed by somebody else")]
+    Changed {
+        /// Where.
+        column: &'static str,
+    },
+}
+
+/// Seals, opens and indexes personal data.
+pub(crate) struct Vault {
+    current: Option<String>,
+    ciphers: BTreeMap<String, Aes256Gcm>,
+    index: Hmac<Sha256>,
+}
+
+impl Vault {
+    pub(crate) fn new(pii: Pii) -> Self {
+        let index = Hmac::new_from_slice(&pii.index.0).expect("HMAC takes a key of any length");
+        let (current, keys) = pii.keys.map_or_else(Default::default, |keys| (Some(keys.current), keys.keys));
+        let ciphers = keys.into_iter().map(|(id, key)| (id, Aes256Gcm::new(&key.into()))).collect();
+        Self { current, ciphers, index }
+    }
+
+    /// Which key new values are sealed with: what `pii_key` of their row says.
+    pub(crate) fn key(&self) -> &str {
+        self.current.as_deref().unwrap_or(NO_KEY)
+    }
+
+    /// Whether values sealed with this key can be opened.
+    pub(crate) fn knows(&self, key: &str) -> bool {
+        key == NO_KEY || self.ciphers.contains_key(key)
+    }
+
+    /// Seals a text for its place.
+    pub(crate) fn seal(&self, ids: &Ids, place: Place, text: &str) -> Vec<u8> {
+        let Some(key) = &self.current else {
+            return [&[PLAIN], text.as_bytes()].concat();
+        };
+        let nonce: [u8; NONCE_LEN] = ids.bytes();
+        let payload = Payload { msg: text.as_bytes(), aad: &place.covered() };
+        let sealed = self.ciphers[key].encrypt(&nonce.into(), payload);
+        let sealed = sealed.expect("a text of a few hundred bytes is not too long to seal");
+        let id_len = u8::try_from(key.len()).expect("ids of keys are short");
+        [&[AES_256_GCM, id_len], key.as_bytes(), &nonce, &sealed].concat()
+    }
+
+    /// Opens what [`Vault::seal`] sealed for the same place.
+    pub(crate) fn open(&self, place: Place, sealed: &[u8]) -> Result<String, Unreadable> {
+        let changed = || Unreadable::Changed { column: place.column };
+        let plain = match sealed.split_first() {
+            Some((&PLAIN, plain)) => plain.to_vec(),
+            Some((&AES_256_GCM, rest)) => {
+                let (&id_len, rest) = rest.split_first().ok_or_else(changed)?;
+                let (id, rest) = rest.split_at_checked(usize::from(id_len)).ok_or_else(changed)?;
+                let (nonce, sealed) = rest.split_first_chunk::<NONCE_LEN>().ok_or_else(changed)?;
+                let id = std::str::from_utf8(id).map_err(|_| changed())?;
+                let cipher = self
+                    .ciphers
+                    .get(id)
+                    .ok_or_else(|| Unreadable::NoKey { column: place.column, key: id.to_owned() })?;
+                let payload = Payload { msg: sealed, aad: &place.covered() };
+                cipher.decrypt(&(*nonce).into(), payload).map_err(|_| changed())?
+            }
+            _ => return Err(changed()),
+        };
+        String::from_utf8(plain).map_err(|_| changed())
+    }
+
+    /// The blind index of a normalised text for one purpose: equal texts have equal indexes, and that is all it tells.
+    pub(crate) fn index(&self, purpose: &str, text: &str) -> Vec<u8> {
+        let mac = self.index.clone().chain_update(purpose).chain_update([0]).chain_update(text);
+        mac.finalize().into_bytes().to_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_testkit::fixed;
+
+    use super::*;
+
+    const ROW: Uuid = Uuid::from_u128(7);
+    const EMAIL: Place = Place { column: "accounts.email", row: ROW };
+
+    fn vault(keys: &[&str]) -> Vault {
+        let index = IndexKey::derive(b"the installation's secret, as it is");
+        let current = keys.last().map(|id| (*id).to_owned());
+        let keys = keys.iter().map(|id| ((*id).to_owned(), [id.as_bytes()[0]; 32])).collect();
+        Vault::new(Pii { index, keys: current.map(|current| PiiKeys::new(current, keys).unwrap()) })
+    }
+
+    #[test]
+    fn what_is_sealed_opens_again_and_hides_the_text() {
+        let (_, ids) = fixed();
+        for keys in [&[][..], &["a"], &["a", "b"]] {
+            let vault = vault(keys);
+            let sealed = vault.seal(&ids, EMAIL, "minji@example.com");
+            assert_eq!(vault.open(EMAIL, &sealed).unwrap(), "minji@example.com");
+            let hidden = !sealed.windows(5).any(|part| part == b"minji");
+            assert_eq!(hidden, !keys.is_empty());
+            assert_eq!(vault.key(), keys.last().copied().unwrap_or(""));
+        }
+    }
+
+    #[test]
+    fn the_same_text_is_never_sealed_alike_twice() {
+        let (_, ids) = fixed();
+        let vault = vault(&["a"]);
+        assert_ne!(vault.seal(&ids, EMAIL, "x"), vault.seal(&ids, EMAIL, "x"));
+    }
+
+    #[test]
+    fn a_value_moved_to_another_row_or_column_does_not_open() {
+        let (_, ids) = fixed();
+        let vault = vault(&["a"]);
+        let sealed = vault.seal(&ids, EMAIL, "minji@example.com");
+        let elsewhere =
+            [Place { row: Uuid::from_u128(8), ..EMAIL }, Place { column: "accounts.name", ..EMAIL }];
+        for place in elsewhere {
+            assert!(matches!(vault.open(place, &sealed), Err(Unreadable::Changed { .. })));
+        }
+    }
+
+    #[test]
+    fn a_changed_byte_anywhere_is_noticed() {
+        let (_, ids) = fixed();
+        let vault = vault(&["a"]);
+        let sealed = vault.seal(&ids, EMAIL, "minji@example.com");
+        for at in 0..sealed.len() {
+            let mut changed = sealed.clone();
+            changed[at] ^= 0x40;
+            assert!(vault.open(EMAIL, &changed).is_err(), "byte {at}");
+            assert!(vault.open(EMAIL, &sealed[..at]).is_err(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn old_keys_still_open_and_a_key_that_is_gone_is_named() {
+        let (_, ids) = fixed();
+        let (old, both, new) = (vault(&["a"]), vault(&["a", "b"]), vault(&["b"]));
+        let sealed = old.seal(&ids, EMAIL, "x");
+        assert_eq!(both.open(EMAIL, &sealed).unwrap(), "x");
+        let error = new.open(EMAIL, &sealed).unwrap_err();
+        assert!(error.to_string().contains("\"a\""), "{error}");
+        assert!(both.knows("a") && both.knows("") && !new.knows("a"));
+    }
+
+    #[test]
+    fn the_index_tells_texts_and_purposes_apart_and_is_the_same_with_and_without_encryption() {
+        let (plain, sealed) = (vault(&[]), vault(&["a"]));
+        assert_eq!(plain.index("email", "x@y.kr"), sealed.index("email", "x@y.kr"));
+        assert_ne!(plain.index("email", "x@y.kr"), plain.index("email", "z@y.kr"));
+        assert_ne!(plain.index("email", "x@y.kr"), plain.index("login", "x@y.kr"));
+    }
+}

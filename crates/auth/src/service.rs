@@ -1,0 +1,209 @@
+//! The service: what it is made of, and each method in one line.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use urr_contracts::auth::{
+    Account, Admin, Auth, ChangePassword, ChangeProfile, DeleteAccount, Done, EndSession, EnsureAdmin, Error,
+    ForgotPassword, ListLogins, ListSessions, Login, LoginOutcome, Logins, Logout, Me, Refresh, Register,
+    RequestEmailVerification, ResetPassword, Revocation, Revocations, RevocationsSince, Sessions, SetRole,
+    SignedIn, Users, UsersOf, VerifyEmail,
+};
+use urr_db::Db;
+use urr_jobs::Nudge;
+use urr_kernel::{Clock, Ids, UserId};
+use urr_passes::{
+    Key,
+    access::{Signer, Verifier},
+};
+use urr_rpc::Ctx;
+
+use crate::{
+    accounts::{self, closing, roles, verification},
+    lockout::brake::Brake,
+    mail::Mailer,
+    passwords::{self, Pool},
+    pii::{Pii, Vault},
+    sessions::{ending, history, login, refresh},
+    settings::Settings,
+    trouble::Trouble,
+};
+
+/// Called after sessions ended and that is on disk: whoever checks access tokens in this process need not wait to be told.
+pub type OnRevoked = Arc<dyn Fn(&[Revocation]) + Send + Sync>;
+
+/// What auth is built from.
+pub struct Parts {
+    /// The domain's own database.
+    pub db: Db,
+    /// The time.
+    pub clock: Clock,
+    /// New ids, tokens and nonces.
+    pub ids: Ids,
+    /// Keys of access tokens: the first signs, all of them verify.
+    pub access_keys: Vec<Key>,
+    /// How personal data is kept.
+    pub pii: Pii,
+    /// What brings mails to people.
+    pub mailer: Arc<dyn Mailer>,
+    /// Who is told at once that sessions ended.
+    pub on_revoked: OnRevoked,
+    /// What the installation chose.
+    pub settings: Settings,
+}
+
+/// Auth, in this process.
+pub struct Service {
+    pub(crate) db: Db,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    pub(crate) signer: Signer,
+    pub(crate) verifier: Verifier,
+    pub(crate) vault: Vault,
+    pub(crate) pool: Pool,
+    pub(crate) brake: Brake,
+    pub(crate) mailer: Arc<dyn Mailer>,
+    pub(crate) mail_nudge: Nudge,
+    pub(crate) on_revoked: OnRevoked,
+    pub(crate) settings: Settings,
+    /// Undoes the end of a session whose token was used twice: the mistake that the suite must notice.
+    #[cfg(test)]
+    pub(crate) forgets_reuse: bool,
+}
+
+impl Service {
+    /// Builds the service and starts the threads that hash.
+    ///
+    /// # Panics
+    /// Without a key to sign with.
+    pub(crate) fn new(parts: Parts) -> Self {
+        let newest = parts.access_keys.first().expect("access tokens need a key").clone();
+        Self {
+            db: parts.db,
+            signer: Signer::new(newest, parts.settings.access_lifetime),
+            verifier: Verifier::new(parts.access_keys),
+            vault: Vault::new(parts.pii),
+            pool: Pool::start(parts.settings.hashing, parts.ids.clone()),
+            brake: Brake::new(parts.clock.clone()),
+            clock: parts.clock,
+            ids: parts.ids,
+            mailer: parts.mailer,
+            mail_nudge: Nudge::new(),
+            on_revoked: parts.on_revoked,
+            settings: parts.settings,
+            #[cfg(test)]
+            forgets_reuse: false,
+        }
+    }
+
+    /// Tells this process that sessions ended. Only after the commit.
+    pub(crate) fn announce(&self, ended: &[Revocation]) {
+        if !ended.is_empty() {
+            (self.on_revoked)(ended);
+        }
+    }
+}
+
+/// Who asks.
+pub(crate) fn signed_in(ctx: &Ctx) -> Result<UserId, Error> {
+    ctx.actor.user().ok_or(Error::Required)
+}
+
+/// Lets operators and other roles through.
+pub(crate) fn admin(ctx: &Ctx) -> Result<(), Error> {
+    if ctx.actor.is_admin() {
+        return Ok(());
+    }
+    signed_in(ctx)?;
+    Err(Error::AdminRequired)
+}
+
+/// Each method is one call; trouble becomes an answer here.
+macro_rules! answer {
+    ($ctx:ident, $method:literal, $work:expr) => {
+        $work.await.map_err(|trouble: Trouble| trouble.reveal($ctx, $method))
+    };
+}
+
+#[async_trait]
+impl Auth for Service {
+    async fn register(&self, ctx: &Ctx, request: Register) -> Result<SignedIn, Error> {
+        answer!(ctx, "register", accounts::register(self, &request))
+    }
+
+    async fn login(&self, ctx: &Ctx, request: Login) -> Result<LoginOutcome, Error> {
+        answer!(ctx, "login", login::login(self, &request))
+    }
+
+    async fn refresh(&self, ctx: &Ctx, request: Refresh) -> Result<SignedIn, Error> {
+        answer!(ctx, "refresh", refresh::refresh(self, &request))
+    }
+
+    async fn logout(&self, ctx: &Ctx, request: Logout) -> Result<Done, Error> {
+        answer!(ctx, "logout", ending::logout(self, ctx, &request))
+    }
+
+    async fn me(&self, ctx: &Ctx, _: Me) -> Result<Account, Error> {
+        answer!(ctx, "me", accounts::me(self, ctx))
+    }
+
+    async fn change_profile(&self, ctx: &Ctx, request: ChangeProfile) -> Result<Account, Error> {
+        answer!(ctx, "change_profile", accounts::change_profile(self, ctx, &request))
+    }
+
+    async fn change_password(&self, ctx: &Ctx, request: ChangePassword) -> Result<SignedIn, Error> {
+        answer!(ctx, "change_password", passwords::change(self, ctx, &request))
+    }
+
+    async fn forgot_password(&self, ctx: &Ctx, request: ForgotPassword) -> Result<Done, Error> {
+        answer!(ctx, "forgot_password", passwords::forgot(self, &request))
+    }
+
+    async fn reset_password(&self, ctx: &Ctx, request: ResetPassword) -> Result<Done, Error> {
+        answer!(ctx, "reset_password", passwords::reset(self, &request))
+    }
+
+    async fn request_email_verification(
+        &self,
+        ctx: &Ctx,
+        _: RequestEmailVerification,
+    ) -> Result<Done, Error> {
+        answer!(ctx, "request_email_verification", verification::request(self, ctx))
+    }
+
+    async fn verify_email(&self, ctx: &Ctx, request: VerifyEmail) -> Result<Done, Error> {
+        answer!(ctx, "verify_email", verification::verify(self, &request))
+    }
+
+    async fn delete_account(&self, ctx: &Ctx, request: DeleteAccount) -> Result<Done, Error> {
+        answer!(ctx, "delete_account", closing::delete_account(self, ctx, &request))
+    }
+
+    async fn sessions(&self, ctx: &Ctx, request: ListSessions) -> Result<Sessions, Error> {
+        answer!(ctx, "sessions", ending::sessions(self, ctx, request))
+    }
+
+    async fn end_session(&self, ctx: &Ctx, request: EndSession) -> Result<Done, Error> {
+        answer!(ctx, "end_session", ending::end_session(self, ctx, request))
+    }
+
+    async fn login_history(&self, ctx: &Ctx, request: ListLogins) -> Result<Logins, Error> {
+        answer!(ctx, "login_history", history::login_history(self, ctx, request))
+    }
+
+    async fn users(&self, ctx: &Ctx, request: UsersOf) -> Result<Users, Error> {
+        answer!(ctx, "users", roles::users(self, ctx, &request))
+    }
+
+    async fn set_role(&self, ctx: &Ctx, request: SetRole) -> Result<Account, Error> {
+        answer!(ctx, "set_role", roles::set_role(self, ctx, request))
+    }
+
+    async fn revocations(&self, ctx: &Ctx, request: RevocationsSince) -> Result<Revocations, Error> {
+        answer!(ctx, "revocations", ending::revocations(self, ctx, request))
+    }
+
+    async fn ensure_admin(&self, ctx: &Ctx, request: EnsureAdmin) -> Result<Admin, Error> {
+        answer!(ctx, "ensure_admin", roles::ensure_admin(self, ctx, &request))
+    }
+}

@@ -1,0 +1,158 @@
+//! Signing in with address and password.
+
+use urr_contracts::auth::{Error, Login, LoginAttempt, LoginFailure, LoginMethod, LoginOutcome, Origin};
+use urr_db::{Tx, transaction};
+use urr_kernel::UserId;
+
+use super::{
+    open,
+    rules::{clean, network},
+    store,
+};
+use crate::{
+    accounts::{self, rules::invalid, store::Stored},
+    lockout::{self, Attempt},
+    passwords::{self, NoHash, Place, Verdict},
+    service::Service,
+    trouble::Trouble,
+};
+
+/// Signs in. Unknown accounts, accounts without a password and wrong passwords cost the same work and get the same answer.
+pub(crate) async fn login(service: &Service, request: &Login) -> Result<LoginOutcome, Trouble> {
+    let email = accounts::rules::email(&request.email)?;
+    if request.password.expose().is_empty() {
+        return Err(invalid("password", "Please enter your password").into());
+    }
+    let place = service.pool.enter()?;
+    let origin = clean(&request.origin);
+    let found = service.db.read("auth.login.find", async |tx: &mut Tx<'_>| {
+        accounts::store::by_email(&service.vault, tx, &email).await
+    });
+    let stored = found.await?;
+    let claim = Claim { email: &email, stored: stored.as_ref(), origin: &origin };
+    let proof =
+        claim.prove(service, place, request.password.expose()).await.inspect_err(|_| count("refused"))?;
+    let opened = transaction!(service.db, "auth.login", async |tx: &mut Tx<'_>| {
+        let stored = proof.accept(service, tx).await?;
+        open(service, tx, &stored.account, LoginMethod::Password, &origin).await
+    })?;
+    proof.settle(service);
+    service.announce(&opened.ended);
+    count("signed_in");
+    Ok(LoginOutcome::SignedIn(Box::new(opened.signed_in)))
+}
+
+fn count(outcome: &'static str) {
+    metrics::counter!("urr_auth_logins_total", "method" => "password", "outcome" => outcome).increment(1);
+}
+
+/// Somebody claims to own an account.
+pub(crate) struct Claim<'c> {
+    pub(crate) email: &'c str,
+    /// `None`: there is no such account, which must not show.
+    pub(crate) stored: Option<&'c Stored>,
+    pub(crate) origin: &'c Origin,
+}
+
+/// The password was right.
+pub(crate) struct Proof {
+    account: UserId,
+    /// What the password was compared with: it must still be the account's when the proof is used.
+    hash: String,
+    upgrade: Option<String>,
+    attempt: Attempt,
+}
+
+impl Claim<'_> {
+    /// Compares the password, slowly and for a bounded number at a time. A wrong one counts.
+    pub(crate) async fn prove(
+        &self,
+        service: &Service,
+        place: Place<'_>,
+        password: &str,
+    ) -> Result<Proof, Trouble> {
+        if !passwords::rules::is_possible(password) {
+            return Err(Error::InvalidCredentials.into());
+        }
+        let known = self.is_known(service).await?;
+        let attempt = Attempt::begin(service, self.email, self.origin, known).await?;
+        let hash = self.stored.and_then(|stored| stored.password_hash.as_deref());
+        let verdict = match place.verify(password, hash).await {
+            Err(NoHash::Busy) => {
+                attempt.take_back(service).await?;
+                return Err(Error::Busy.into());
+            }
+            verdict => verdict?,
+        };
+        if let (Verdict::Right { upgrade }, Some(stored), Some(hash)) = (verdict, self.stored, hash) {
+            return Ok(Proof { account: stored.account.id, hash: hash.to_owned(), upgrade, attempt });
+        }
+        self.note_failure(service, &attempt).await?;
+        Err(Error::InvalidCredentials.into())
+    }
+
+    /// The same for somebody who is signed in and confirms a change.
+    pub(crate) async fn prove_again(
+        &self,
+        service: &Service,
+        place: Place<'_>,
+        password: &str,
+    ) -> Result<Proof, Trouble> {
+        self.prove(service, place, password).await.map_err(|trouble| match trouble {
+            Trouble::Refused(Error::InvalidCredentials) => Error::WrongPassword.into(),
+            other => other,
+        })
+    }
+
+    async fn is_known(&self, service: &Service) -> Result<bool, Trouble> {
+        // An account that nobody has is known to nobody, but it is looked for all the same.
+        let account = self.stored.map_or(UserId::from_uuid(uuid::Uuid::nil()), |stored| stored.account.id);
+        let Some(network) = network(&self.origin.address) else { return Ok(false) };
+        service
+            .db
+            .read("auth.login.known", async |tx: &mut Tx<'_>| {
+                Ok::<_, Trouble>(store::is_known(tx, account, network).await?)
+            })
+            .await
+    }
+
+    /// One commit whether the account exists or not, so that time does not tell.
+    async fn note_failure(&self, service: &Service, attempt: &Attempt) -> Result<(), Trouble> {
+        let now = service.clock.now();
+        transaction!(service.db, "auth.login.failed", async |tx: &mut Tx<'_>| {
+            lockout::store::failed(tx, &attempt.key, now).await?;
+            if let Some(stored) = self.stored {
+                let failure = LoginAttempt {
+                    id: service.ids.next(),
+                    at: now,
+                    origin: self.origin.clone(),
+                    method: LoginMethod::Password,
+                    failure: Some(LoginFailure::WrongPassword),
+                };
+                store::note(tx, stored.account.id, &failure).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Proof {
+    /// Locks the account the proof is for. Between the proof and now the password may have changed or the account been
+    /// closed; then the proof is worth nothing.
+    pub(crate) async fn accept(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Stored, Trouble> {
+        let stored = accounts::store::lock(&service.vault, tx, self.account).await?;
+        let stored = stored
+            .filter(|stored| stored.is_open() && stored.password_hash.as_ref() == Some(&self.hash))
+            .ok_or(Error::InvalidCredentials)?;
+        if let Some(upgrade) = &self.upgrade {
+            accounts::store::set_password(tx, self.account, upgrade, service.clock.now()).await?;
+        }
+        lockout::store::clear(tx, &self.attempt.key).await?;
+        Ok(stored)
+    }
+
+    /// After the commit: the attempt was none of a guesser.
+    pub(crate) fn settle(&self, service: &Service) {
+        self.attempt.forgive_network(service);
+    }
+}

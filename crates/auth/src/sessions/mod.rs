@@ -1,0 +1,139 @@
+//! Sessions: opened by every way of signing in, kept alive by refresh tokens, ended at once everywhere.
+//!
+//! The order of locks is the same everywhere: account, session. Exchanging a refresh token locks the token, then the
+//! session, and never the account.
+
+pub(crate) mod ending;
+pub(crate) mod history;
+pub(crate) mod login;
+pub(crate) mod refresh;
+pub(crate) mod routes;
+pub(crate) mod rules;
+pub(crate) mod store;
+pub(crate) mod sweep;
+
+use urr_contracts::auth::{
+    Account, Error, LoginAttempt, LoginMethod, Origin, Revocation, Sensitive, SignedIn,
+};
+use urr_db::Tx;
+use urr_kernel::{Timestamp, UserId};
+use urr_passes::access::Access;
+use uuid::Uuid;
+
+use crate::{accounts, service::Service, trouble::Trouble};
+use rules::{MAX_SESSIONS, SESSION_LIFETIME};
+use store::EndReason;
+
+/// A session that was opened, and those that had to end for it.
+pub(crate) struct Opened {
+    pub(crate) signed_in: SignedIn,
+    /// To be announced once the transaction is committed.
+    pub(crate) ended: Vec<Revocation>,
+}
+
+/// Opens a session for an account whose owner has proved who they are. Every way of signing in ends here, in the same
+/// transaction that checked the proof, with the account locked.
+pub(crate) async fn open(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: &Account,
+    method: LoginMethod,
+    origin: &Origin,
+) -> Result<Opened, Trouble> {
+    let now = service.clock.now();
+    if !accounts::store::signed_in(tx, account.id, now).await? {
+        return Err(Error::InvalidCredentials.into());
+    }
+    let ended = make_room(service, tx, account.id, now).await?;
+    let (id, ends) = (service.ids.next::<Uuid>(), now.after(SESSION_LIFETIME));
+    store::insert(tx, id, account.id, (method, origin), (now, ends)).await?;
+    let attempt =
+        LoginAttempt { id: service.ids.next(), at: now, origin: origin.clone(), method, failure: None };
+    store::note(tx, account.id, &attempt).await?;
+    let account = Account { status: urr_contracts::auth::AccountStatus::Active, ..account.clone() };
+    let signed_in = issue(service, tx, account, id, (now, ends)).await?;
+    Ok(Opened { signed_in, ended })
+}
+
+/// Ends the oldest sessions, so that one more is not too many.
+async fn make_room(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: UserId,
+    now: Timestamp,
+) -> Result<Vec<Revocation>, Trouble> {
+    // One more than may be: there are never more, because the account is locked while one is opened.
+    let limit = u32::try_from(MAX_SESSIONS + 1).expect("a handful");
+    let live = store::live(tx, account, now, limit).await?;
+    let mut ended = Vec::new();
+    for session in live.iter().skip(MAX_SESSIONS - 1) {
+        ended.extend(end(service, tx, account, session.id, EndReason::TooMany).await?);
+    }
+    Ok(ended)
+}
+
+/// Makes a pair of tokens for a session.
+async fn issue(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: Account,
+    session: Uuid,
+    (now, session_ends): (Timestamp, Timestamp),
+) -> Result<SignedIn, Trouble> {
+    let refresh_token = rules::token(service.ids.bytes());
+    let hash = rules::token_hash(&refresh_token).expect("a token we just made");
+    let refresh_expires_at = rules::refresh_expires_at(now, session_ends);
+    store::insert_token(tx, &hash, session, (now, refresh_expires_at)).await?;
+    let access = Access { user: account.id, role: account.role, email: Some(account.email.clone()), session };
+    Ok(SignedIn {
+        session,
+        access_token: Sensitive::new(service.signer.sign(&access, service.ids.next(), now)),
+        access_expires_at: now.after(service.settings.access_lifetime),
+        refresh_token,
+        refresh_expires_at,
+        account,
+    })
+}
+
+/// Ends one session and writes down that its access tokens are worth nothing. Nothing if it had ended.
+pub(crate) async fn end(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: UserId,
+    session: Uuid,
+    reason: EndReason,
+) -> Result<Option<Revocation>, Trouble> {
+    let now = service.clock.now();
+    if !store::end(tx, session, account, now, reason).await? {
+        return Ok(None);
+    }
+    Ok(Some(revoke(service, tx, account, session, now).await?))
+}
+
+/// Ends every session of an account.
+pub(crate) async fn end_all(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: UserId,
+    reason: EndReason,
+) -> Result<Vec<Revocation>, Trouble> {
+    let now = service.clock.now();
+    let mut ended = Vec::new();
+    for session in store::end_all(tx, account, now, reason).await? {
+        ended.push(revoke(service, tx, account, session, now).await?);
+    }
+    Ok(ended)
+}
+
+async fn revoke(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    user: UserId,
+    session: Uuid,
+    at: Timestamp,
+) -> Result<Revocation, Trouble> {
+    let until = at.after(service.settings.access_lifetime);
+    let revocation = Revocation { id: service.ids.next(), user, session, at, until };
+    store::revoke(tx, &revocation).await?;
+    Ok(revocation)
+}

@@ -1,0 +1,220 @@
+//! HTTP in, HTTP out. No rules, no SQL.
+
+use axum::{
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+};
+use serde::{Deserialize, Serialize};
+use urr_contracts::auth::{
+    Account, Auth as _, EndSession, ListLogins, ListSessions, Login, LoginAttempt, LoginFailure, LoginMethod,
+    LoginOutcome, Logout, MAX_HISTORY_PER_PAGE, Refresh, Sensitive, Session,
+};
+use urr_http::{Json, Path, Problem, Query, Routes, StatusCode};
+use urr_kernel::{Role, Timestamp, UserId};
+use urr_rpc::{Ctx, problem};
+use uuid::Uuid;
+
+use super::ending;
+use crate::api::{
+    Api, CameFrom, Current, OnlyUsers, Said, forget, optional, refresh_cookie, said, signed_in,
+};
+
+pub(crate) fn routes() -> Routes<Api> {
+    Routes::new()
+        .post("/api/auth/login", login)
+        .post("/api/auth/refresh", refresh)
+        .post("/api/auth/logout", logout)
+        .post("/api/auth/verify-token", verify_token)
+        .get("/api/auth/sessions", sessions)
+        .delete("/api/auth/sessions/{id}", end_session)
+        .get("/api/auth/history", history)
+}
+
+/// Body of `POST /api/auth/login`.
+#[derive(Deserialize)]
+struct Credentials {
+    email: String,
+    password: Sensitive,
+}
+
+async fn login(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    CameFrom(origin): CameFrom,
+    Json(Credentials { email, password }): Json<Credentials>,
+) -> Result<Response, Problem> {
+    let request = Login { email, password, origin };
+    let LoginOutcome::SignedIn(tokens) = auth.login(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(signed_in(&auth, StatusCode::OK, "Login successful", *tokens))
+}
+
+/// Body of `POST /api/auth/refresh`, for clients without cookies.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    #[serde(default)]
+    refresh_token: Option<Sensitive>,
+}
+
+async fn refresh(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    CameFrom(origin): CameFrom,
+    request: Request,
+) -> Result<Response, Problem> {
+    let token = match refresh_cookie(request.headers())? {
+        Some(token) => Some(token),
+        None => optional::<Tokens>(request).await?.refresh_token,
+    };
+    let refresh_token = token.unwrap_or_else(|| Sensitive::new(""));
+    let renewed = auth.refresh(&ctx, Refresh { refresh_token, origin }).await;
+    let renewed = renewed.map_err(|error| problem(&error))?;
+    Ok(signed_in(&auth, StatusCode::OK, "Token refreshed", renewed))
+}
+
+/// Body of `POST /api/auth/logout`, which may be left out.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Leave {
+    #[serde(default)]
+    refresh_token: Option<Sensitive>,
+    #[serde(default)]
+    everywhere: bool,
+}
+
+async fn logout(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    Current(session): Current,
+    request: Request,
+) -> Result<Response, Problem> {
+    // Two cookies that differ name no session, but the browser is to forget both all the same.
+    let cookie = refresh_cookie(request.headers()).unwrap_or_default();
+    let Leave { refresh_token, everywhere } = optional(request).await?;
+    let request = Logout { session, refresh_token: cookie.or(refresh_token), everywhere };
+    auth.logout(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok((forget(&auth), said("Logged out successfully")).into_response())
+}
+
+/// Body of `POST /api/auth/verify-token`.
+#[derive(Deserialize)]
+struct Token {
+    token: Sensitive,
+}
+
+/// Older clients ask who a token speaks for. Newer ones ask `GET /api/auth/me`.
+async fn verify_token(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    Json(Token { token }): Json<Token>,
+) -> Result<Json<Valid>, Problem> {
+    let found = ending::verify_token(&auth, &token).await;
+    let Account { id, email, name, role, .. } =
+        found.map_err(|trouble| problem(&trouble.reveal(&ctx, "verify_token")))?;
+    Ok(Json(Valid { valid: true, user: Speaks { user_id: id, email, name, role } }))
+}
+
+#[derive(Serialize)]
+struct Valid {
+    valid: bool,
+    user: Speaks,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Speaks {
+    user_id: UserId,
+    email: String,
+    name: String,
+    role: Role,
+}
+
+async fn sessions(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    Current(current): Current,
+) -> Result<Json<Many>, Problem> {
+    let found = auth.sessions(&ctx, ListSessions { current }).await.map_err(|error| problem(&error))?;
+    Ok(Json(Many { sessions: found.sessions.into_iter().map(Shown::from).collect() }))
+}
+
+async fn end_session(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    _: OnlyUsers,
+    Path(session): Path<Uuid>,
+) -> Result<Json<Said>, Problem> {
+    auth.end_session(&ctx, EndSession { session }).await.map_err(|error| problem(&error))?;
+    Ok(said("Session ended"))
+}
+
+/// Query of `GET /api/auth/history`.
+#[derive(Deserialize)]
+struct Page {
+    before: Option<Uuid>,
+    limit: Option<u32>,
+}
+
+async fn history(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    _: OnlyUsers,
+    Query(page): Query<Page>,
+) -> Result<Json<History>, Problem> {
+    let request = ListLogins { before: page.before, limit: page.limit.unwrap_or(MAX_HISTORY_PER_PAGE) };
+    let found = auth.login_history(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(Json(History { history: found.logins.into_iter().map(ShownLogin::from).collect() }))
+}
+
+#[derive(Serialize)]
+struct Many {
+    sessions: Vec<Shown>,
+}
+
+/// A session as its owner sees it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    id: Uuid,
+    method: LoginMethod,
+    address: String,
+    agent: String,
+    created_at: Timestamp,
+    last_used_at: Timestamp,
+    expires_at: Timestamp,
+    current: bool,
+}
+
+impl From<Session> for Shown {
+    fn from(session: Session) -> Self {
+        let Session { id, method, origin, created_at, last_used_at, expires_at, current } = session;
+        let (address, agent) = (origin.address, origin.agent);
+        Self { id, method, address, agent, created_at, last_used_at, expires_at, current }
+    }
+}
+
+#[derive(Serialize)]
+struct History {
+    history: Vec<ShownLogin>,
+}
+
+/// A sign-in as the account's owner sees it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ShownLogin {
+    id: Uuid,
+    at: Timestamp,
+    address: String,
+    agent: String,
+    method: LoginMethod,
+    success: bool,
+    failure: Option<LoginFailure>,
+}
+
+impl From<LoginAttempt> for ShownLogin {
+    fn from(attempt: LoginAttempt) -> Self {
+        let LoginAttempt { id, at, origin, method, failure } = attempt;
+        let (address, agent) = (origin.address, origin.agent);
+        Self { id, at, address, agent, method, success: failure.is_none(), failure }
+    }
+}

@@ -1,0 +1,145 @@
+//! How long sessions and tokens live, who counts as the same client, and how long guessers wait. Pure.
+
+use std::{net::IpAddr, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use urr_contracts::auth::{Origin, Sensitive};
+use urr_kernel::Timestamp;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// How long a refresh token is good if it is not used.
+pub(crate) const REFRESH_LIFETIME: Duration = DAY.saturating_mul(7);
+
+/// How long a session lasts however often it is refreshed.
+pub(crate) const SESSION_LIFETIME: Duration = DAY.saturating_mul(30);
+
+/// Within this time the client that exchanged a token may present it again: two tabs woke up at once, or the answer was
+/// lost on its way.
+pub(crate) const GRACE: Duration = Duration::from_secs(10);
+
+/// How often it may: a browser with that many tabs wakes them all at once.
+pub(crate) const MAX_GRACE_USES: u32 = 20;
+
+/// Sessions of one account. Phones, tablets and browsers of a family fit; beyond it the oldest ends.
+pub(crate) const MAX_SESSIONS: usize = 20;
+
+/// The longest name of a client that is kept.
+const MAX_AGENT_CHARS: usize = 300;
+
+/// Bytes of a random token: too many to guess.
+const TOKEN_LEN: usize = 32;
+
+/// A random token as it is handed out.
+pub(crate) fn token(random: [u8; TOKEN_LEN]) -> Sensitive {
+    Sensitive::new(URL_SAFE_NO_PAD.encode(random))
+}
+
+/// What is kept of a token. A stolen table is worth nothing, and a look-up by it tells nothing by its time. `None`: it is
+/// not one of ours.
+pub(crate) fn token_hash(token: &Sensitive) -> Option<Vec<u8>> {
+    let bytes = URL_SAFE_NO_PAD.decode(token.expose()).ok()?;
+    (bytes.len() == TOKEN_LEN).then(|| Sha256::digest(&bytes).to_vec())
+}
+
+/// When a refresh token that is made now stops being good.
+pub(crate) fn refresh_expires_at(now: Timestamp, session_ends: Timestamp) -> Timestamp {
+    now.after(REFRESH_LIFETIME).min(session_ends)
+}
+
+/// An origin as it is kept: an address in its one spelling or none, a name that is not too long.
+pub(crate) fn clean(origin: &Origin) -> Origin {
+    let address = origin.address.trim().parse::<IpAddr>();
+    let agent = origin.agent.chars().filter(|c| !c.is_control()).take(MAX_AGENT_CHARS).collect();
+    Origin {
+        address: address.map_or_else(|_| String::new(), |address| address.to_canonical().to_string()),
+        agent,
+    }
+}
+
+/// The network an address belongs to: one household has one IPv4 address or one /64.
+pub(crate) fn network(address: &str) -> Option<IpAddr> {
+    match address.parse::<IpAddr>().ok()?.to_canonical() {
+        IpAddr::V4(v4) => Some(IpAddr::V4(v4)),
+        IpAddr::V6(v6) => Some(IpAddr::V6((u128::from(v6) >> 64 << 64).into())),
+    }
+}
+
+/// What makes two requests the same client's: the same network and the same name.
+pub(crate) fn client(origin: &Origin) -> Vec<u8> {
+    let network = network(&origin.address).map(|network| network.to_string()).unwrap_or_default();
+    Sha256::new().chain_update(network).chain_update([0]).chain_update(&origin.agent).finalize().to_vec()
+}
+
+/// Wrong passwords for one account that cost nothing: people mistype.
+pub(crate) const FREE_TRIES: u32 = 5;
+
+/// Wrong passwords from one network that cost nothing: a whole office may sit behind one address.
+pub(crate) const FREE_TRIES_PER_NETWORK: u32 = 30;
+
+/// No wait is longer, so nobody is kept out for good.
+pub(crate) const LONGEST_WAIT: Duration = Duration::from_mins(15);
+
+/// Wrong passwords are forgotten this long after the last one.
+pub(crate) const FORGET_TRIES_AFTER: Duration = Duration::from_hours(1);
+
+/// How long to wait after that many wrong ones: nothing, then 1, 2, 4 … seconds, at most a quarter of an hour.
+pub(crate) fn wait_after(tries: u32, free: u32) -> Option<Duration> {
+    let beyond = tries.checked_sub(free)?;
+    // 2^10 seconds are more than the longest wait.
+    Some(Duration::from_secs(1 << beyond.min(10)).min(LONGEST_WAIT))
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_kernel::Clock;
+
+    use super::*;
+
+    fn origin(address: &str, agent: &str) -> Origin {
+        Origin { address: address.to_owned(), agent: agent.to_owned() }
+    }
+
+    #[test]
+    fn waits_double_from_a_second_to_a_quarter_of_an_hour() {
+        let secs = |tries| wait_after(tries, FREE_TRIES).map(|wait| wait.as_secs());
+        assert_eq!([1, 4].map(secs), [None, None]);
+        assert_eq!([5, 6, 7, 14, 15, 1_000, u32::MAX].map(secs), [1, 2, 4, 512, 900, 900, 900].map(Some));
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_hash_alone() {
+        let made = token([7; TOKEN_LEN]);
+        assert_eq!(made.expose().len(), 43);
+        assert_eq!(token_hash(&made), token_hash(&Sensitive::new(made.expose())));
+        assert_ne!(token_hash(&made), token_hash(&token([8; TOKEN_LEN])));
+        for bad in ["", "short", &format!("{}=", made.expose()), &format!("{}AA", made.expose()), "eyJ.eyJ.x"]
+        {
+            assert_eq!(token_hash(&Sensitive::new(bad)), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_refresh_token_never_outlives_its_session() {
+        let now = Clock::system().now();
+        assert_eq!(refresh_expires_at(now, now.after(DAY * 30)), now.after(DAY * 7));
+        assert_eq!(refresh_expires_at(now, now.after(DAY)), now.after(DAY));
+    }
+
+    #[test]
+    fn the_same_network_and_name_are_the_same_client() {
+        let here = client(&origin("2001:db8::1", "Firefox"));
+        assert_eq!(here, client(&origin("2001:db8::ffff", "Firefox")), "addresses of one household change");
+        assert_ne!(here, client(&origin("2001:db8:0:1::1", "Firefox")));
+        assert_ne!(here, client(&origin("2001:db8::1", "Safari")));
+        assert_ne!(client(&origin("192.0.2.1", "")), client(&origin("192.0.2.2", "")));
+    }
+
+    #[test]
+    fn an_origin_is_kept_in_bounds_and_in_one_spelling() {
+        let kept = clean(&origin(" ::ffff:192.0.2.1 ", &"x\u{7}".repeat(1_000)));
+        assert_eq!((kept.address.as_str(), kept.agent.len()), ("192.0.2.1", 300));
+        assert_eq!(clean(&origin("nonsense", "a")).address, "");
+    }
+}

@@ -1,0 +1,107 @@
+//! Forgets what is of no use any more: old tokens, sessions, revocations, attempts, links, mails and history.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use urr_db::{Sql, Tx, statements, transaction};
+use urr_jobs::{BoxError, Outcome, Reconciler};
+use urr_kernel::Timestamp;
+
+use super::rules::FORGET_TRIES_AFTER;
+use crate::{service::Service, trouble::Trouble};
+
+/// Rows of each kind one run forgets, each kind in a transaction of its own.
+const BATCH: u32 = 1_000;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// A revocation outlives the last access token it is about by this much: clocks differ, and processes start late.
+const REVOCATION_MARGIN: Duration = Duration::from_hours(1);
+
+/// A sent or failed mail stays on the list for whoever looks into it.
+const MAILS_KEPT: Duration = DAY.saturating_mul(30);
+
+statements! {
+    /// Tokens that nobody can use, not even a thief.
+    TOKENS = "
+        delete from refresh_tokens where token_hash in
+            (select token_hash from refresh_tokens where expires_at <= $1 order by expires_at limit $2)";
+
+    /// Sessions a day after their time; their tokens went before them.
+    SESSIONS = "
+        delete from sessions where id in
+            (select id from sessions where expires_at <= $1
+                and not exists (select 1 from refresh_tokens where session_id = sessions.id)
+              order by expires_at limit $2)";
+
+    /// Sessions whose access tokens have all expired.
+    REVOCATIONS = "
+        delete from revocations where id in (select id from revocations where at <= $1 order by at limit $2)";
+
+    /// Attempts so long ago that they do not count, and whose wait is over: no wait is longer than they are old.
+    ATTEMPTS = "
+        delete from attempts where key in
+            (select key from attempts where last_at <= $1 and (locked_until is null or locked_until <= $3)
+              order by last_at limit $2)";
+
+    /// Links a day after their time.
+    LINKS = "
+        delete from links where token_hash in
+            (select token_hash from links where expires_at <= $1 order by expires_at limit $2)";
+
+    /// Mails that are done with.
+    MAILS = "
+        delete from mails where id in
+            (select id from mails where state <> 'waiting' and ended_at <= $1 order by ended_at limit $2)";
+
+    /// Sign-ins beyond the time they are kept.
+    HISTORY = "
+        delete from login_history where id in (select id from login_history where at <= $1 order by at limit $2)";
+}
+
+/// The reconciler behind forgetting.
+pub(crate) struct Sweep(pub(crate) Arc<Service>);
+
+#[async_trait]
+impl Reconciler for Sweep {
+    fn name(&self) -> &'static str {
+        "auth.sweep"
+    }
+
+    fn period(&self) -> Duration {
+        Duration::from_mins(1)
+    }
+
+    async fn run(&self) -> Result<Outcome, BoxError> {
+        let most = self.0.sweep().await?;
+        Ok(Outcome::batch(most, u64::from(BATCH)))
+    }
+}
+
+impl Service {
+    /// Forgets a batch of each kind. Answers with the size of the largest.
+    pub(crate) async fn sweep(&self) -> Result<u64, Trouble> {
+        let now = self.clock.now();
+        let revoked_before = now.before(self.settings.access_lifetime + REVOCATION_MARGIN);
+        let parts: [(&'static str, &'static Sql, Timestamp); 6] = [
+            ("auth.sweep_tokens", &TOKENS, now),
+            ("auth.sweep_sessions", &SESSIONS, now.before(DAY)),
+            ("auth.sweep_revocations", &REVOCATIONS, revoked_before),
+            ("auth.sweep_links", &LINKS, now.before(DAY)),
+            ("auth.sweep_mails", &MAILS, now.before(MAILS_KEPT)),
+            ("auth.sweep_history", &HISTORY, now.before(self.settings.history_kept)),
+        ];
+        let mut most = 0;
+        for (name, sql, before) in parts {
+            let gone = transaction!(self.db, name, async |tx: &mut Tx<'_>| {
+                Ok::<_, Trouble>(tx.execute(sql, &[&before, &BATCH]).await?)
+            })?;
+            most = most.max(gone);
+        }
+        let gone = transaction!(self.db, "auth.sweep_attempts", async |tx: &mut Tx<'_>| {
+            let before = now.before(FORGET_TRIES_AFTER);
+            Ok::<_, Trouble>(tx.execute(&ATTEMPTS, &[&before, &BATCH, &now]).await?)
+        })?;
+        Ok(most.max(gone))
+    }
+}

@@ -1,0 +1,101 @@
+//! The behaviour of auth, told once and run on every database, both transports, with and without sealed data.
+
+mod accounts;
+mod guards;
+mod http;
+mod keys;
+mod lockout;
+mod mails;
+mod outage;
+mod passwords;
+mod race;
+mod roles;
+mod sessions;
+mod tokens;
+mod walk;
+mod world;
+
+use world::{DbKind, Sealing, Transport, World};
+
+/// Each story runs in a world of its own.
+macro_rules! stories {
+    ($($module:ident: $($story:ident),* $(,)?;)*) => {
+        stories! { @on sqlite_local, Sqlite, Local, Sealed; $($module: $($story),*;)* }
+        stories! { @on sqlite_plain, Sqlite, Local, Plain; $($module: $($story),*;)* }
+        stories! { @on sqlite_remote, Sqlite, Remote, Sealed; $($module: $($story),*;)* }
+        stories! { @on postgres_local, Postgres, Local, Sealed; $($module: $($story),*;)* }
+        stories! { @on postgres_remote, Postgres, Remote, Plain; $($module: $($story),*;)* }
+    };
+    (@on $variant:ident, $db:ident, $transport:ident, $sealing:ident; $($module:ident: $($story:ident),*;)*) => {
+        mod $variant {
+            use super::{DbKind, Sealing, Transport, World};
+            $($(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $story() {
+                    let parts = (DbKind::$db, Transport::$transport, Sealing::$sealing);
+                    World::run(parts, async |world| super::$module::$story(world).await).await;
+                }
+            )*)*
+        }
+    };
+}
+
+stories! {
+    accounts:
+        registering_makes_an_account_and_signs_its_owner_in,
+        an_address_has_one_account_however_it_is_spelled,
+        a_taken_address_is_refused_without_a_reason_and_its_owner_is_told,
+        what_makes_no_sense_is_refused_and_changes_nothing,
+        decisions_about_the_terms_are_kept_with_version_and_time,
+        an_owner_changes_their_profile,
+        an_address_is_proved_with_a_link_that_works_once,
+        a_closed_account_is_gone_at_once_and_erased_later,
+        a_closed_account_does_not_keep_its_owner_from_coming_back,
+        an_unused_account_falls_dormant_and_the_right_password_wakes_it;
+    roles:
+        only_an_admin_gives_roles_and_the_sessions_of_the_user_end,
+        an_admin_who_lost_the_role_gives_none_even_with_an_old_token,
+        somebody_is_left_to_run_the_platform,
+        the_first_admin_is_made_once_and_told_the_password_once,
+        users_are_named_for_admins_and_other_roles_alone;
+    sessions:
+        signing_in_opens_a_session_that_its_owner_sees,
+        unknown_accounts_and_wrong_passwords_get_the_same_answer,
+        a_session_that_was_signed_out_is_over_at_once,
+        signing_out_everywhere_ends_every_session,
+        a_user_ends_only_their_own_sessions,
+        one_session_too_many_ends_the_oldest,
+        revocations_come_in_pages_and_none_is_missed,
+        sign_ins_are_listed_for_the_owner,
+        an_imported_password_is_accepted_and_hashed_anew,
+        what_is_over_is_forgotten;
+    tokens:
+        a_refresh_token_is_good_once_and_the_session_goes_on,
+        a_token_that_is_used_twice_ends_the_session_for_good,
+        the_same_client_may_ask_twice_within_ten_seconds,
+        tokens_and_sessions_end_with_their_time,
+        rubbish_is_no_refresh_token;
+    passwords:
+        a_new_password_ends_every_session_and_opens_one,
+        a_change_needs_the_current_password,
+        a_forgotten_password_is_replaced_with_a_link_that_works_once,
+        an_unknown_address_gets_the_same_answer_and_no_mail,
+        links_end_with_their_time_and_serve_one_purpose;
+    lockout:
+        wrong_passwords_cost_longer_and_longer_waits,
+        an_address_without_an_account_is_locked_alike,
+        nobody_can_lock_the_owner_out_of_a_place_they_know;
+    mails:
+        a_mail_is_tried_again_and_given_up_in_the_end,
+        a_mail_nobody_needs_is_not_sent,
+        nothing_in_the_database_opens_a_link;
+}
+
+#[tokio::test]
+async fn every_statement_prepares_alike_on_both_engines() {
+    let (_dir, sqlite) = urr_testkit::fresh_sqlite(&crate::DOMAIN).await;
+    let postgres = urr_testkit::fresh_postgres(&crate::DOMAIN).await;
+    let databases: Vec<_> = [Some(&sqlite), postgres.as_ref()].into_iter().flatten().collect();
+    let statements = [crate::statements(), world::STATEMENTS.to_vec()].concat();
+    urr_db::check_statements(&databases, &statements).await.unwrap();
+}

@@ -1,0 +1,237 @@
+//! Making, changing, proving and closing accounts.
+
+use urr_contracts::auth::{
+    AccountStatus, Agreement, ChangeProfile, DeleteAccount, Done, Error, Language, ListSessions, Me,
+    Register, RequestEmailVerification, Sensitive, TermsKind, VerifyEmail,
+};
+use urr_db::{Error as DbError, Tx};
+use urr_kernel::{Role, Timestamp};
+
+use super::world::{ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, home, registration};
+
+pub(crate) async fn registering_makes_an_account_and_signs_its_owner_in(world: &World) {
+    let made = world.register(" Minji@Example.com ").await;
+    let account = &made.account;
+    assert_eq!((account.email.as_str(), account.name.as_str()), ("minji@example.com", "김민지"));
+    assert_eq!(account.phone.as_deref(), Some("+821012345678"));
+    assert_eq!((account.role, account.status), (Role::User, AccountStatus::Active));
+    assert!(!account.email_verified && !account.marketing);
+    assert_eq!(account.created_at, world.clock.now());
+
+    let verified = world.verify(&made.access_token);
+    assert_eq!((verified.access.user, verified.access.session), (account.id, made.session));
+    assert_eq!(verified.access.email.as_deref(), Some("minji@example.com"));
+    assert_eq!(verified.expires, made.access_expires_at);
+    assert_eq!(world.auth.me(&world.of(&made), Me {}).await.as_ref(), Ok(account));
+    assert_eq!(world.auth.me(&world.anonymous(), Me {}).await, Err(Error::Required));
+    world.login("minji@example.com", PASSWORD).await.unwrap();
+}
+
+pub(crate) async fn an_address_has_one_account_however_it_is_spelled(world: &World) {
+    world.register("minji@example.com").await;
+    for spelling in ["minji@example.com", "MINJI@EXAMPLE.COM", " minji@example.com\t"] {
+        let again = world.auth.register(&world.anonymous(), registration(spelling)).await;
+        assert_eq!(again, Err(Error::RegistrationFailed), "{spelling}");
+        world.login(spelling, PASSWORD).await.unwrap();
+    }
+    assert_eq!(world.count(&ACCOUNTS, &[]).await, 1);
+}
+
+pub(crate) async fn a_taken_address_is_refused_without_a_reason_and_its_owner_is_told(world: &World) {
+    world.register("minji@example.com").await;
+    world.send_mails().await;
+    let other = Register {
+        password: Sensitive::new("somebody else's password"),
+        name: "Mallory".to_owned(),
+        language: Language::En,
+        origin: away(1),
+        ..registration("minji@example.com")
+    };
+    for _ in 0..3 {
+        let refused = world.auth.register(&world.anonymous(), other.clone()).await;
+        assert_eq!(refused, Err(Error::RegistrationFailed));
+        world.send_mails().await;
+    }
+    let told = ["[우르르] 이메일 주소를 확인해 주세요", "[우르르] 이미 가입된 이메일 주소입니다"];
+    assert_eq!(world.mailbox.subjects("minji@example.com"), told, "once, and in the owner's language");
+    world.clock.advance(DAY);
+    let _ = world.auth.register(&world.anonymous(), other).await;
+    world.send_mails().await;
+    assert_eq!(world.mailbox.to("minji@example.com").len(), 3, "and again the next day");
+    let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
+    assert_eq!(owner.account.name, "김민지");
+}
+
+pub(crate) async fn what_makes_no_sense_is_refused_and_changes_nothing(world: &World) {
+    let good = || registration("minji@example.com");
+    let refused =
+        async |request: Register| world.auth.register(&world.anonymous(), request).await.unwrap_err();
+    for (request, field) in [
+        (Register { email: "minji".to_owned(), ..good() }, "email"),
+        (Register { name: "  ".to_owned(), ..good() }, "name"),
+        (Register { phone: Some("call me".to_owned()), ..good() }, "phone"),
+        (Register { password: Sensitive::new("short"), ..good() }, "password"),
+        (Register { password: Sensitive::new("Password123"), ..good() }, "password"),
+        (Register { password: Sensitive::new("Minji@example.com"), ..good() }, "password"),
+    ] {
+        let error = refused(request).await;
+        let Error::Invalid { field: told, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(told, field);
+    }
+    let without = Register { agreements: vec![agreed(TermsKind::Service)], ..good() };
+    let missing = vec![TermsKind::Privacy];
+    assert_eq!(refused(without).await, Error::TermsRequired { missing, version: "1.0".to_owned() });
+    assert_eq!(world.count(&ACCOUNTS, &[]).await, 0);
+    assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::InvalidCredentials));
+}
+
+pub(crate) async fn decisions_about_the_terms_are_kept_with_version_and_time(world: &World) {
+    let no = Agreement { kind: TermsKind::Marketing, version: Some("1.0".to_owned()), agreed: false };
+    let agreements = vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy), no];
+    let request = Register { agreements, ..registration("minji@example.com") };
+    let made = world.auth.register(&world.anonymous(), request).await.unwrap();
+    let registered = world.clock.now();
+    world.clock.advance(DAY);
+    let wanted = ChangeProfile { marketing: Some(true), ..ChangeProfile::default() };
+    for _ in 0..2 {
+        let changed = world.auth.change_profile(&world.of(&made), wanted.clone()).await.unwrap();
+        assert!(changed.marketing);
+    }
+    let read: Result<Vec<(String, String, bool, Timestamp)>, DbError> = world
+        .db
+        .read("test.terms", async |tx: &mut Tx<'_>| {
+            tx.all(&TERMS, &[&made.account.id], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            })
+            .await
+        })
+        .await;
+    let row = |kind: &str, agreed, at| (kind.to_owned(), "1.0".to_owned(), agreed, at);
+    let mut expected = vec![
+        row("SERVICE", true, registered),
+        row("PRIVACY", true, registered),
+        row("MARKETING", false, registered),
+        row("MARKETING", true, world.clock.now()),
+    ];
+    let mut read = read.unwrap();
+    // Ids of the same instant have no order.
+    read[..3].sort();
+    expected[..3].sort();
+    assert_eq!(read, expected, "every decision once, and none that changed nothing");
+}
+
+pub(crate) async fn an_owner_changes_their_profile(world: &World) {
+    let made = world.register("minji@example.com").await;
+    let change = async |request| world.auth.change_profile(&world.of(&made), request).await;
+    let nothing = ChangeProfile::default();
+    assert_eq!(change(nothing.clone()).await, Ok(made.account.clone()));
+    let request = ChangeProfile {
+        name: Some(" Minji Kim ".to_owned()),
+        phone: Some("+1 (415) 555-0100".to_owned()),
+        language: Some(Language::En),
+        ..nothing.clone()
+    };
+    let changed = change(request).await.unwrap();
+    assert_eq!((changed.name.as_str(), changed.phone.as_deref()), ("Minji Kim", Some("+14155550100")));
+    assert_eq!(changed.language, Language::En);
+    assert_eq!(world.auth.me(&world.of(&made), Me {}).await, Ok(changed.clone()));
+    let without = change(ChangeProfile { phone: Some(String::new()), ..nothing.clone() }).await.unwrap();
+    assert_eq!(without.phone, None);
+    let bad = ChangeProfile {
+        name: Some(String::new()),
+        phone: Some("010-0000-0000".to_owned()),
+        ..nothing.clone()
+    };
+    assert!(matches!(change(bad).await, Err(Error::Invalid { .. })));
+    assert_eq!(world.auth.me(&world.of(&made), Me {}).await, Ok(without));
+    assert_eq!(world.auth.change_profile(&world.anonymous(), nothing).await, Err(Error::Required));
+}
+
+pub(crate) async fn an_address_is_proved_with_a_link_that_works_once(world: &World) {
+    let made = world.register("minji@example.com").await;
+    let token = world.link("minji@example.com").await;
+    let verify = async |token: &Sensitive| {
+        world.auth.verify_email(&world.anonymous(), VerifyEmail { token: token.clone() }).await
+    };
+    let ask = async || {
+        world.auth.request_email_verification(&world.of(&made), RequestEmailVerification {}).await.unwrap();
+        world.send_mails().await;
+        world.mailbox.to("minji@example.com").len()
+    };
+    assert_eq!(ask().await, 2, "who lost the mail asks for another");
+    assert_eq!(ask().await, 2, "but not every second");
+    world.clock.advance(DAY / 2);
+    let newer = world.link("minji@example.com").await;
+    assert_ne!(newer, token);
+    assert_eq!(verify(&token).await, Ok(Done {}), "an older link is as good until one is used");
+    assert!(world.auth.me(&world.of(&made), Me {}).await.unwrap().email_verified);
+    assert_eq!(verify(&token).await, Err(Error::LinkInvalid));
+    assert_eq!(verify(&newer).await, Err(Error::LinkInvalid));
+    assert_eq!(ask().await, 2, "a proved address needs no link");
+    assert_eq!(verify(&Sensitive::new("rubbish")).await, Err(Error::LinkInvalid));
+    let stranger =
+        world.auth.request_email_verification(&world.anonymous(), RequestEmailVerification {}).await;
+    assert_eq!(stranger, Err(Error::Required));
+}
+
+pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &World) {
+    let made = world.register("minji@example.com").await;
+    let other = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
+    let close = async |password: &str| {
+        let request = DeleteAccount { password: Sensitive::new(password), origin: home() };
+        world.auth.delete_account(&world.of(&made), request).await
+    };
+    assert_eq!(close("not my password").await, Err(Error::WrongPassword));
+    assert_eq!(world.live_sessions(&made).await, 2);
+    assert_eq!(close(PASSWORD).await, Ok(Done {}));
+    for session in [&made, &other] {
+        assert!(world.is_revoked(session).await);
+        assert_eq!(world.refresh(&session.refresh_token).await, Err(Error::RefreshInvalid));
+    }
+    assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::InvalidCredentials));
+    assert_eq!(world.auth.me(&world.of(&made), Me {}).await, Err(Error::Required));
+    assert_eq!(close(PASSWORD).await, Err(Error::Required));
+
+    assert_eq!(world.service.erase_closed().await.unwrap(), 0, "it could be a mistake for a month");
+    world.clock.advance(30 * DAY);
+    assert_eq!(world.service.erase_closed().await.unwrap(), 1);
+    let id = made.account.id;
+    let erased = world
+        .one(&ERASED, &[&id], |row| {
+            let personal: [Option<Vec<u8>>; 3] = [row.get(1)?, row.get(2)?, row.get(3)?];
+            Ok((row.get::<Option<Timestamp>>(0)?, personal, row.get::<Option<String>>(4)?))
+        })
+        .await;
+    assert_eq!(erased, (Some(world.clock.now()), [None, None, None], None));
+    let sessions = world.auth.sessions(&world.of(&made), ListSessions { current: None }).await.unwrap();
+    assert_eq!(sessions.sessions, []);
+    assert_eq!(world.service.erase_closed().await.unwrap(), 0);
+}
+
+pub(crate) async fn a_closed_account_does_not_keep_its_owner_from_coming_back(world: &World) {
+    let first = world.register("minji@example.com").await;
+    let request = DeleteAccount { password: Sensitive::new(PASSWORD), origin: home() };
+    world.auth.delete_account(&world.of(&first), request).await.unwrap();
+    let second = world.register("minji@example.com").await;
+    assert_ne!(first.account.id, second.account.id);
+    world.clock.advance(31 * DAY);
+    world.service.erase_closed().await.unwrap();
+    assert_eq!(world.login("minji@example.com", PASSWORD).await.unwrap().account.id, second.account.id);
+}
+
+pub(crate) async fn an_unused_account_falls_dormant_and_the_right_password_wakes_it(world: &World) {
+    let made = world.register("minji@example.com").await;
+    world.clock.advance(364 * DAY);
+    world.register("jisoo@example.com").await;
+    assert_eq!(world.service.let_rest().await.unwrap(), 0);
+    world.clock.advance(DAY);
+    assert_eq!(world.service.let_rest().await.unwrap(), 1);
+    let status = async || world.auth.me(&world.of(&made), Me {}).await.unwrap().status;
+    assert_eq!(status().await, AccountStatus::Dormant);
+    assert_eq!(world.login("minji@example.com", "not my password").await, Err(Error::InvalidCredentials));
+    assert_eq!(status().await, AccountStatus::Dormant);
+    let back = world.login("minji@example.com", PASSWORD).await.unwrap();
+    assert_eq!(back.account.status, AccountStatus::Active);
+    assert_eq!(status().await, AccountStatus::Active);
+    assert_eq!(world.service.let_rest().await.unwrap(), 0);
+}

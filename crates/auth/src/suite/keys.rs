@@ -1,0 +1,87 @@
+//! Personal data on disk: sealed, moved to new keys, and guarded against wrong ones.
+
+use std::sync::Arc;
+
+use urr_contracts::auth::{Auth, Login, LoginOutcome, Me, Sensitive, SignedIn};
+
+use super::world::{DbKind, PASSWORD, PERSONAL, Sealing, Transport, World, home, keyed};
+use crate::{IndexKey, Pii, Service, WrongKeys};
+
+/// Every byte of the personal columns of an account, and which key sealed them.
+async fn on_disk(world: &World, user: &SignedIn) -> (Vec<u8>, String) {
+    world
+        .one(&PERSONAL, &[&user.account.id], |row| {
+            let columns: [Vec<u8>; 4] = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?];
+            Ok((columns.concat(), row.get(4)?))
+        })
+        .await
+}
+
+fn shows(bytes: &[u8]) -> bool {
+    ["minji", "김민지", "1012345678"]
+        .iter()
+        .any(|text| bytes.windows(text.len()).any(|part| part == text.as_bytes()))
+}
+
+async fn sees_the_same(world: &World, service: &Arc<Service>, user: &SignedIn) {
+    let request =
+        Login { email: "minji@example.com".to_owned(), password: Sensitive::new(PASSWORD), origin: home() };
+    let LoginOutcome::SignedIn(signed_in) = service.login(&world.anonymous(), request).await.unwrap();
+    assert_eq!(signed_in.account, user.account);
+    assert_eq!(service.me(&world.of(user), Me {}).await.unwrap(), user.account);
+}
+
+async fn story(world: &World) {
+    let user = world.register("minji@example.com").await;
+    let (bytes, key) = on_disk(world, &user).await;
+    assert!(shows(&bytes) && key.is_empty(), "without a key it can be read");
+
+    let first = world.neighbour(keyed(&["first"]));
+    crate::check_keys(&first).await.unwrap();
+    sees_the_same(world, &first, &user).await;
+    assert_eq!(first.reseal().await.unwrap(), 1);
+    assert_eq!(first.reseal().await.unwrap(), 0);
+    let (bytes, key) = on_disk(world, &user).await;
+    assert!(!shows(&bytes), "with a key it cannot");
+    assert_eq!(key, "first");
+
+    let second = world.neighbour(keyed(&["first", "second"]));
+    crate::check_keys(&second).await.unwrap();
+    sees_the_same(world, &second, &user).await;
+    let gone = crate::check_keys(&world.neighbour(keyed(&["second"]))).await.unwrap_err();
+    assert!(matches!(gone, WrongKeys::Missing(key) if key == "first"), "the old key is still needed");
+    assert_eq!(second.reseal().await.unwrap(), 1);
+    assert_eq!(on_disk(world, &user).await.1, "second");
+    let alone = world.neighbour(keyed(&["second"]));
+    crate::check_keys(&alone).await.unwrap();
+    sees_the_same(world, &alone, &user).await;
+
+    let other = Pii { index: IndexKey::new([7; 32]), ..keyed(&["second"]) };
+    let wrong = crate::check_keys(&world.neighbour(other)).await.unwrap_err();
+    assert!(matches!(wrong, WrongKeys::Index));
+}
+
+#[tokio::test]
+async fn keys_change_without_anybody_noticing_and_wrong_ones_are_noticed() {
+    for db in [DbKind::Sqlite, DbKind::Postgres] {
+        World::run((db, Transport::Local, Sealing::Plain), async |world| story(world).await).await;
+    }
+}
+
+#[tokio::test]
+async fn a_change_of_the_profile_during_a_change_of_keys_is_not_lost() {
+    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
+    World::run(kinds, async |world| {
+        let user = world.register("minji@example.com").await;
+        let newer = world.neighbour(keyed(&["first", "second"]));
+        let change = urr_contracts::auth::ChangeProfile {
+            name: Some("하니".to_owned()),
+            ..urr_contracts::auth::ChangeProfile::default()
+        };
+        newer.change_profile(&world.of(&user), change).await.unwrap();
+        assert_eq!(on_disk(world, &user).await.1, "second", "a change seals the whole row anew");
+        assert_eq!(newer.reseal().await.unwrap(), 0);
+        assert_eq!(newer.me(&world.of(&user), Me {}).await.unwrap().name, "하니");
+    })
+    .await;
+}

@@ -1,0 +1,96 @@
+//! Guessing passwords gets slower.
+
+use std::time::Duration;
+
+use urr_contracts::auth::{Error, ForgotPassword, Origin, ResetPassword, Sensitive};
+
+use urr_db::Tx;
+
+use super::world::{DbKind, PASSWORD, Sealing, TRIES, Transport, World, away, home};
+use crate::passwords::Pool;
+
+const WRONG: &str = "not my password";
+
+fn wait(wait_secs: u64) -> Result<(), Error> {
+    Err(Error::TooManyAttempts { wait_secs })
+}
+
+/// Uses up what is free and then waits its way to the longest wait. The answers are the same for everybody.
+async fn guess_until_locked(world: &World, email: &str, origin: impl Fn() -> Origin) {
+    let guess = async || world.login_from(email, WRONG, &origin()).await.map(|_| ());
+    for _ in 0..5 {
+        assert_eq!(guess().await, Err(Error::InvalidCredentials), "{email}");
+    }
+    for secs in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900] {
+        assert_eq!(guess().await, wait(secs), "{email}");
+        assert_eq!(guess().await, wait(secs), "asking does not make the wait longer: {email}");
+        world.clock.advance(Duration::from_secs(secs));
+        assert_eq!(guess().await, Err(Error::InvalidCredentials), "{email}");
+    }
+}
+
+pub(crate) async fn wrong_passwords_cost_longer_and_longer_waits(world: &World) {
+    let user = world.register("minji@example.com").await;
+    guess_until_locked(world, "minji@example.com", || away(1)).await;
+    let right = async || world.login_from("minji@example.com", PASSWORD, &away(1)).await;
+    assert_eq!(right().await.map(|_| ()), wait(900), "not even the right one");
+    world.clock.advance(Duration::from_mins(15));
+    assert_eq!(right().await.unwrap().account, user.account);
+    for _ in 0..4 {
+        let guess = world.login_from("minji@example.com", WRONG, &away(2)).await;
+        assert_eq!(guess, Err(Error::InvalidCredentials), "a right one resets the count");
+    }
+    world.clock.advance(Duration::from_hours(2));
+    for _ in 0..5 {
+        let guess = world.login_from("minji@example.com", WRONG, &away(2)).await;
+        assert_eq!(guess, Err(Error::InvalidCredentials), "and so does time");
+    }
+}
+
+pub(crate) async fn an_address_without_an_account_is_locked_alike(world: &World) {
+    guess_until_locked(world, "nobody@example.com", || away(1)).await;
+}
+
+pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &World) {
+    world.register("minji@example.com").await;
+    guess_until_locked(world, "minji@example.com", || away(1)).await;
+    let login =
+        async |origin: &Origin| world.login_from("minji@example.com", PASSWORD, origin).await.map(|_| ());
+    assert_eq!(login(&home()).await, Ok(()), "from where the owner registered");
+    assert_eq!(login(&away(2)).await, wait(900), "a place nobody knows");
+    let same_place = Origin { agent: "Safari".to_owned(), ..home() };
+    assert_eq!(login(&same_place).await, Ok(()));
+
+    // Whoever is elsewhere and waits no longer sets a new password, and knows that place from then on.
+    let request = ForgotPassword { email: "minji@example.com".to_owned() };
+    world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
+    let token = world.link("minji@example.com").await;
+    let request = ResetPassword { token, new: Sensitive::new(PASSWORD), origin: away(2) };
+    world.auth.reset_password(&world.anonymous(), request).await.unwrap();
+    guess_until_locked(world, "minji@example.com", || away(3)).await;
+    assert_eq!(login(&away(2)).await, Ok(()));
+
+    // Somebody who guesses from the owner's own network is slowed down there all the same.
+    for _ in 0..5 {
+        let guess = world.login_from("minji@example.com", WRONG, &home()).await;
+        assert_eq!(guess, Err(Error::InvalidCredentials));
+    }
+    assert_eq!(login(&home()).await, wait(1));
+}
+
+#[tokio::test]
+async fn a_busy_pool_counts_against_nobody_and_is_the_same_for_unknown_accounts() {
+    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
+    for pool in [Pool::full(), Pool::idle(10)] {
+        let world = World::build(kinds, |service| service.pool = pool).await.unwrap();
+        for _ in 0..10 {
+            assert_eq!(world.login_from("nobody@example.com", WRONG, &away(1)).await, Err(Error::Busy));
+        }
+        let key = crate::lockout::key_of_strangers(&world.service, "nobody@example.com");
+        let tries: Result<Option<i64>, urr_db::Error> = world
+            .db
+            .read("test.tries", async |tx: &mut Tx<'_>| tx.optional(&TRIES, &[&key], |row| row.get(0)).await)
+            .await;
+        assert_eq!(tries.unwrap().unwrap_or(0), 0);
+    }
+}

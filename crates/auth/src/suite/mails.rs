@@ -1,0 +1,79 @@
+//! Mails are tried again, given up, and hold no secret while they wait.
+
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+use urr_contracts::auth::{ForgotPassword, VerifyEmail};
+use urr_db::{Error as DbError, Tx};
+
+use super::world::{DAY, LINKS, MAILS, World};
+use crate::MailError;
+
+async fn states(world: &World, user: &urr_contracts::auth::SignedIn) -> Vec<(String, i64)> {
+    let read: Result<_, DbError> = world
+        .db
+        .read("test.mails", async |tx: &mut Tx<'_>| {
+            tx.all(&MAILS, &[&user.account.id], |row| Ok((row.get(0)?, row.get(1)?))).await
+        })
+        .await;
+    read.unwrap()
+}
+
+fn state(word: &str, attempts: i64) -> Vec<(String, i64)> {
+    vec![(word.to_owned(), attempts)]
+}
+
+pub(crate) async fn a_mail_is_tried_again_and_given_up_in_the_end(world: &World) {
+    let user = world.register("minji@example.com").await;
+    *world.mailbox.refuses.lock().unwrap() = Some(|| MailError::Temporary("try later".into()));
+    world.send_mails().await;
+    world.send_mails().await;
+    assert_eq!(states(world, &user).await, state("waiting", 1), "not at once");
+    world.clock.advance(Duration::from_mins(1));
+    *world.mailbox.refuses.lock().unwrap() = None;
+    world.send_mails().await;
+    assert_eq!(states(world, &user).await, state("sent", 2));
+    world.clock.advance(DAY);
+    world.send_mails().await;
+    assert_eq!(world.mailbox.to("minji@example.com").len(), 1);
+
+    let other = world.register("jisoo@example.com").await;
+    *world.mailbox.refuses.lock().unwrap() = Some(|| MailError::Permanent("no such mailbox".into()));
+    world.send_mails().await;
+    assert_eq!(states(world, &other).await, state("failed", 1));
+
+    let third = world.register("hanni@example.com").await;
+    *world.mailbox.refuses.lock().unwrap() = Some(|| MailError::Temporary("try later".into()));
+    for _ in 0..20 {
+        world.send_mails().await;
+        world.clock.advance(Duration::from_hours(1));
+    }
+    assert_eq!(states(world, &third).await, state("failed", 10));
+}
+
+pub(crate) async fn a_mail_nobody_needs_is_not_sent(world: &World) {
+    let user = world.register("minji@example.com").await;
+    let token = world.link("minji@example.com").await;
+    world.clock.advance(Duration::from_mins(1));
+    let again = urr_contracts::auth::RequestEmailVerification {};
+    world.auth.request_email_verification(&world.of(&user), again).await.unwrap();
+    world.auth.verify_email(&world.anonymous(), VerifyEmail { token }).await.unwrap();
+    world.send_mails().await;
+    assert_eq!(world.mailbox.to("minji@example.com").len(), 1, "the address was proved meanwhile");
+}
+
+pub(crate) async fn nothing_in_the_database_opens_a_link(world: &World) {
+    world.register("minji@example.com").await;
+    let request = ForgotPassword { email: "minji@example.com".to_owned() };
+    world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
+    let token = world.link("minji@example.com").await;
+    let hashes: Result<Vec<Vec<u8>>, DbError> = world
+        .db
+        .read("test.links", async |tx: &mut Tx<'_>| tx.all(&LINKS, &[], |row| row.get(0)).await)
+        .await;
+    let bytes =
+        base64::Engine::decode(&base64::engine::general_purpose::URL_SAFE_NO_PAD, token.expose()).unwrap();
+    let hashes = hashes.unwrap();
+    assert!(hashes.contains(&Sha256::digest(&bytes).to_vec()));
+    assert!(!hashes.contains(&bytes));
+}

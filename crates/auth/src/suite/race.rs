@@ -1,0 +1,250 @@
+//! What happens at once, on the engine where things can happen at once.
+
+use std::{collections::HashSet, sync::Arc};
+
+use futures_util::future::join_all;
+use urr_contracts::auth::{ChangePassword, Error, Logout, Refresh, Sensitive, SetRole, SignedIn};
+use urr_kernel::Role;
+
+use super::world::{ACCOUNTS, DbKind, PASSWORD, Sealing, TRIES, Transport, World, away, home, registration};
+
+const KINDS: [(DbKind, Transport, Sealing); 2] = [
+    (DbKind::Postgres, Transport::Local, Sealing::Sealed),
+    (DbKind::Sqlite, Transport::Local, Sealing::Plain),
+];
+
+/// Runs every attempt on a task of its own, all let go at once.
+#[expect(clippy::disallowed_methods, reason = "the attempts of a race end with it")]
+async fn at_once<T: Send + 'static>(attempts: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
+    let start = Arc::new(tokio::sync::Barrier::new(attempts.len()));
+    let runners = attempts.into_iter().map(|attempt| {
+        let start = Arc::clone(&start);
+        tokio::spawn(async move {
+            start.wait().await;
+            attempt.await
+        })
+    });
+    join_all(runners.collect::<Vec<_>>()).await.into_iter().map(Result::unwrap).collect()
+}
+
+async fn on_every_engine(story: impl AsyncFn(&World)) {
+    for kinds in KINDS {
+        World::run(kinds, async |world| story(world).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_clients_with_the_same_token_one_wins_and_then_nobody() {
+    on_every_engine(async |world| {
+        for round in 0..10 {
+            let user = world.register(&format!("minji{round}@example.com")).await;
+            let attempt = |origin| {
+                let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+                let request = Refresh { refresh_token: user.refresh_token.clone(), origin };
+                async move { auth.refresh(&ctx, request).await }
+            };
+            let outcomes = at_once(vec![attempt(home()), attempt(away(1))]).await;
+            let won: Vec<&SignedIn> = outcomes.iter().filter_map(|outcome| outcome.as_ref().ok()).collect();
+            let lost: Vec<&Error> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+            assert_eq!((won.len(), &lost[..]), (1, &[&Error::RefreshReused][..]), "{outcomes:?}");
+            assert!(world.is_revoked(&user).await);
+            assert_eq!(world.refresh(&won[0].refresh_token).await, Err(Error::RefreshInvalid));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tabs_of_one_browser_that_wake_at_once_all_stay_signed_in() {
+    on_every_engine(async |world| {
+        let user = world.register("minji@example.com").await;
+        let attempt = || {
+            let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+            let request = Refresh { refresh_token: user.refresh_token.clone(), origin: home() };
+            async move { auth.refresh(&ctx, request).await }
+        };
+        let outcomes = at_once((0..10).map(|_| attempt()).collect()).await;
+        let tokens: HashSet<String> =
+            outcomes.into_iter().map(|outcome| outcome.unwrap().refresh_token.expose().to_owned()).collect();
+        assert_eq!(tokens.len(), 10);
+        assert!(!world.is_revoked(&user).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_guesses_at_once_exactly_the_free_ones_are_tried() {
+    on_every_engine(async |world| {
+        world.register("minji@example.com").await;
+        let attempt = |number| {
+            let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+            let request = urr_contracts::auth::Login {
+                email: "minji@example.com".to_owned(),
+                password: Sensitive::new("not my password"),
+                origin: away(number),
+            };
+            async move { auth.login(&ctx, request).await }
+        };
+        let outcomes = at_once((0..20).map(attempt).collect()).await;
+        let count =
+            |wanted: &Error| outcomes.iter().filter(|outcome| outcome.as_ref().err() == Some(wanted)).count();
+        assert_eq!(count(&Error::InvalidCredentials), 5, "{outcomes:?}");
+        assert_eq!(count(&Error::TooManyAttempts { wait_secs: 1 }), 15, "{outcomes:?}");
+        let key = crate::lockout::key_of_strangers(&world.service, "minji@example.com");
+        assert_eq!(world.count(&TRIES, &[&key]).await, 5);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_registrations_of_one_address_one_succeeds() {
+    on_every_engine(async |world| {
+        let attempt = |number: usize| {
+            let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+            let spelling = if number.is_multiple_of(2) { "minji@example.com" } else { "Minji@Example.com" };
+            let request = registration(spelling);
+            async move { auth.register(&ctx, request).await }
+        };
+        let outcomes = at_once((0..20).map(attempt).collect()).await;
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
+        for error in outcomes.into_iter().filter_map(Result::err) {
+            assert_eq!(error, Error::RegistrationFailed);
+        }
+        assert_eq!(world.count(&ACCOUNTS, &[]).await, 1);
+        world.send_mails().await;
+        assert_eq!(world.mailbox.to("minji@example.com").len(), 2, "one to prove the address, one to tell");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sign_in_with_the_old_password_does_not_outlive_the_change() {
+    on_every_engine(async |world| {
+        for round in 0..10 {
+            let email = format!("minji{round}@example.com");
+            let user = world.register(&email).await;
+            let change = {
+                let (auth, ctx) = (Arc::clone(&world.auth), world.of(&user));
+                let (current, new) = (Sensitive::new(PASSWORD), Sensitive::new("an even longer sentence"));
+                let request = ChangePassword { current, new, origin: home() };
+                async move { auth.change_password(&ctx, request).await.map(|changed| (true, changed)) }
+            };
+            let login = {
+                let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+                let request = urr_contracts::auth::Login {
+                    email: email.clone(),
+                    password: Sensitive::new(PASSWORD),
+                    origin: home(),
+                };
+                async move {
+                    let urr_contracts::auth::LoginOutcome::SignedIn(signed_in) =
+                        auth.login(&ctx, request).await?;
+                    Ok((false, *signed_in))
+                }
+            };
+            let attempts: Vec<futures_util::future::BoxFuture<'static, Result<(bool, SignedIn), Error>>> =
+                vec![Box::pin(change), Box::pin(login)];
+            let outcomes = at_once(attempts).await;
+            let (_, changed) = outcomes[0].as_ref().unwrap();
+            assert_eq!(world.live_sessions(&user).await, 1, "only the new one");
+            world.refresh(&changed.refresh_token).await.unwrap();
+            if let Ok((_, late)) = &outcomes[1] {
+                assert!(world.is_revoked(late).await);
+                assert_eq!(world.refresh(&late.refresh_token).await, Err(Error::RefreshInvalid));
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_refresh_does_not_outlive_the_sign_out() {
+    on_every_engine(async |world| {
+        for round in 0..10 {
+            let user = world.register(&format!("minji{round}@example.com")).await;
+            let refresh = {
+                let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+                let request = Refresh { refresh_token: user.refresh_token.clone(), origin: home() };
+                async move { auth.refresh(&ctx, request).await.ok() }
+            };
+            let logout = {
+                let (auth, ctx) = (Arc::clone(&world.auth), world.of(&user));
+                let request = Logout { session: Some(user.session), refresh_token: None, everywhere: false };
+                async move {
+                    auth.logout(&ctx, request).await.unwrap();
+                    None
+                }
+            };
+            let attempts: Vec<futures_util::future::BoxFuture<'static, Option<SignedIn>>> =
+                vec![Box::pin(refresh), Box::pin(logout)];
+            for late in at_once(attempts).await.into_iter().flatten() {
+                assert_eq!(late.session, user.session, "its access token has the revoked session in it");
+                assert_eq!(world.refresh(&late.refresh_token).await, Err(Error::RefreshInvalid));
+            }
+            assert!(world.is_revoked(&user).await);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_admins_who_depose_each_other_leave_one() {
+    on_every_engine(async |world| {
+        let first = world.admin().await;
+        for round in 0..5 {
+            let user = world.register(&format!("minji{round}@example.com")).await;
+            let promote = SetRole { user: user.account.id, role: Role::Admin };
+            let system = world.system();
+            world.auth.set_role(&system, promote).await.unwrap();
+            let depose = |by: &SignedIn, whom: &SignedIn| {
+                let (auth, ctx) = (Arc::clone(&world.auth), world.with_role(by.account.id, Role::Admin));
+                let request = SetRole { user: whom.account.id, role: Role::User };
+                async move { auth.set_role(&ctx, request).await }
+            };
+            let outcomes = at_once(vec![depose(&first, &user), depose(&user, &first)]).await;
+            assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1, "{outcomes:?}");
+            let restore = SetRole { user: first.account.id, role: Role::Admin };
+            world.auth.set_role(&system, restore).await.unwrap();
+            let remove = SetRole { user: user.account.id, role: Role::User };
+            world.auth.set_role(&system, remove).await.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_that_start_together_make_one_admin() {
+    on_every_engine(async |world| {
+        let attempt = |_| {
+            let (auth, ctx) = (Arc::clone(&world.auth), world.system());
+            let request = urr_contracts::auth::EnsureAdmin {
+                email: "admin@urr.example".to_owned(),
+                name: "관리자".to_owned(),
+                only_if_none: true,
+            };
+            async move { auth.ensure_admin(&ctx, request).await.unwrap() }
+        };
+        let made = at_once((0..4).map(attempt).collect()).await;
+        assert_eq!(made.iter().filter(|admin| admin.password.is_some()).count(), 1);
+        assert_eq!(world.count(&ACCOUNTS, &[]).await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_is_sent_once_by_however_many_processes() {
+    on_every_engine(async |world| {
+        for number in 0..5 {
+            world.register(&format!("minji{number}@example.com")).await;
+        }
+        let attempt = |_| {
+            let service = Arc::clone(&world.service);
+            async move { service.send_mails().await.unwrap() }
+        };
+        at_once((0..4).map(attempt).collect()).await;
+        for number in 0..5 {
+            assert_eq!(world.mailbox.to(&format!("minji{number}@example.com")).len(), 1);
+        }
+    })
+    .await;
+}

@@ -1,0 +1,125 @@
+//! Refresh tokens: good once, and what happens to whoever comes second.
+
+use std::time::Duration;
+
+use urr_contracts::auth::{Error, Sensitive, SignedIn};
+
+use super::world::{DAY, DbKind, PASSWORD, Sealing, Transport, World, away, home, keyed};
+
+pub(crate) async fn a_refresh_token_is_good_once_and_the_session_goes_on(world: &World) {
+    let first = world.register("minji@example.com").await;
+    world.clock.advance(Duration::from_mins(30));
+    let second = world.refresh(&first.refresh_token).await.unwrap();
+    assert_eq!(second.session, first.session);
+    assert_ne!(second.refresh_token, first.refresh_token);
+    assert_ne!(second.access_token, first.access_token);
+    assert_eq!(second.account, first.account);
+    assert_eq!(second.refresh_expires_at, world.clock.now().after(7 * DAY));
+    assert_eq!(world.verify(&second.access_token).access.session, first.session);
+    let third = world.refresh(&second.refresh_token).await.unwrap();
+    assert!(!world.is_revoked(&third).await);
+}
+
+pub(crate) async fn a_token_that_is_used_twice_ends_the_session_for_good(world: &World) {
+    assert!(theft_ends_the_session(world).await);
+    // J05: the thief came first and the owner second.
+    let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
+    let thief = world.refresh_from(&owner.refresh_token, &away(66)).await.unwrap();
+    assert_eq!(world.refresh(&owner.refresh_token).await, Err(Error::RefreshReused));
+    assert_eq!(world.refresh_from(&thief.refresh_token, &away(66)).await, Err(Error::RefreshInvalid));
+    world.send_mails().await;
+    let subjects = world.mailbox.subjects("minji@example.com");
+    let told = subjects.iter().filter(|subject| subject.contains("보안을 위해 로그아웃")).count();
+    assert_eq!(told, 2, "{subjects:?}");
+}
+
+/// Whether a copied token ends the session so that it stays ended: asked of another process on the same database.
+async fn theft_ends_the_session(world: &World) -> bool {
+    let owner = world.register("minji@example.com").await;
+    let other = world.login("minji@example.com", PASSWORD).await.unwrap();
+    let renewed = world.refresh(&owner.refresh_token).await.unwrap();
+    assert_eq!(world.refresh_from(&owner.refresh_token, &away(66)).await, Err(Error::RefreshReused));
+
+    let neighbour = world.neighbour(keyed(&["first"]));
+    let request =
+        urr_contracts::auth::Refresh { refresh_token: renewed.refresh_token.clone(), origin: home() };
+    let after = urr_contracts::auth::Auth::refresh(&*neighbour, &world.anonymous(), request).await;
+    let ended = after == Err(Error::RefreshInvalid) && world.is_revoked(&owner).await;
+    assert!(!world.is_revoked(&other).await, "other sessions of the user are not affected");
+    ended
+}
+
+#[tokio::test]
+async fn an_end_that_is_undone_by_its_own_error_is_noticed() {
+    for db in [DbKind::Sqlite, DbKind::Postgres] {
+        let kinds = (db, Transport::Local, Sealing::Sealed);
+        let Some(world) = World::build(kinds, |service| service.forgets_reuse = true).await else { return };
+        assert!(
+            !theft_ends_the_session(&world).await,
+            "the control ended the session, so the story proves nothing"
+        );
+    }
+}
+
+pub(crate) async fn the_same_client_may_ask_twice_within_ten_seconds(world: &World) {
+    let first = world.register("minji@example.com").await;
+    let second = world.refresh(&first.refresh_token).await.unwrap();
+    world.clock.advance(Duration::from_secs(10));
+    let again = world.refresh(&first.refresh_token).await.unwrap();
+    assert_eq!(again.session, first.session);
+    assert_ne!(again.refresh_token, second.refresh_token);
+    for pair in [&second, &again] {
+        world.refresh(&pair.refresh_token).await.unwrap();
+    }
+    assert!(!world.is_revoked(&first).await);
+    world.clock.advance(Duration::from_micros(1));
+    assert_eq!(
+        world.refresh(&first.refresh_token).await,
+        Err(Error::RefreshReused),
+        "after that it is theft"
+    );
+    assert!(world.is_revoked(&first).await);
+
+    let patient = world.login("minji@example.com", PASSWORD).await.unwrap();
+    for _ in 0..21 {
+        world.refresh(&patient.refresh_token).await.unwrap();
+    }
+    assert_eq!(
+        world.refresh(&patient.refresh_token).await,
+        Err(Error::RefreshReused),
+        "no browser has so many tabs"
+    );
+}
+
+pub(crate) async fn tokens_and_sessions_end_with_their_time(world: &World) {
+    let mut last = world.register("minji@example.com").await;
+    let began = world.clock.now();
+    let idle = world.login("minji@example.com", PASSWORD).await.unwrap();
+    let renew = async |last: &SignedIn| world.refresh(&last.refresh_token).await;
+    for _ in 0..5 {
+        world.clock.advance(6 * DAY);
+        if world.clock.now() < began.after(30 * DAY) {
+            last = renew(&last).await.unwrap();
+            assert!(last.refresh_expires_at <= began.after(30 * DAY), "no token outlives its session");
+        }
+    }
+    assert_eq!(renew(&idle).await, Err(Error::RefreshInvalid), "unused for a week");
+    assert_eq!(renew(&last).await, Err(Error::RefreshInvalid), "thirty days are over");
+    assert!(!world.is_revoked(&last).await, "what ends by itself needs no revocation");
+}
+
+pub(crate) async fn rubbish_is_no_refresh_token(world: &World) {
+    let user = world.register("minji@example.com").await;
+    let unknown = crate::sessions::rules::token(world.ids.bytes());
+    for rubbish in [
+        &unknown,
+        &user.access_token,
+        &Sensitive::new("rubbish"),
+        &Sensitive::new(format!("{} ", user.refresh_token.expose())),
+        &Sensitive::new("x".repeat(10_000)),
+    ] {
+        assert_eq!(world.refresh(rubbish).await, Err(Error::RefreshInvalid));
+    }
+    assert_eq!(world.refresh(&Sensitive::new("")).await, Err(Error::RefreshRequired));
+    world.refresh(&user.refresh_token).await.unwrap();
+}

@@ -1,0 +1,102 @@
+//! A long random walk over refresh tokens, beside a model that is too simple to be wrong.
+
+use std::{collections::HashMap, time::Duration};
+
+use urr_contracts::auth::{Error, Logout, Origin, Sensitive};
+use urr_kernel::Timestamp;
+
+use super::world::{DAY, DbKind, Sealing, Transport, World, away, home};
+use crate::sessions::rules::{GRACE, MAX_GRACE_USES};
+
+const STEPS: usize = 400;
+
+/// What the model knows of one session.
+struct Model {
+    ends: Timestamp,
+    over: bool,
+    tokens: HashMap<String, Token>,
+}
+
+struct Token {
+    expires: Timestamp,
+    rotated: Option<(Timestamp, usize, u32)>,
+}
+
+impl Model {
+    /// What presenting a token must come to.
+    fn present(&mut self, token: &str, client: usize, now: Timestamp) -> Result<(), Error> {
+        let Some(token) = self.tokens.get_mut(token) else { return Err(Error::RefreshInvalid) };
+        if token.expires <= now {
+            return Err(Error::RefreshInvalid);
+        }
+        let alive = !self.over && self.ends > now;
+        match &mut token.rotated {
+            None if alive => {
+                token.rotated = Some((now, client, 0));
+                Ok(())
+            }
+            None => Err(Error::RefreshInvalid),
+            Some((at, by, uses)) if *by == client && now <= at.after(GRACE) && *uses < MAX_GRACE_USES => {
+                if !alive {
+                    return Err(Error::RefreshInvalid);
+                }
+                *uses += 1;
+                Ok(())
+            }
+            Some(_) if self.over => Err(Error::RefreshInvalid),
+            Some(_) => {
+                self.over = true;
+                Err(Error::RefreshReused)
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn refresh_tokens_do_what_the_simple_model_says() {
+    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
+    World::run(kinds, async |world| walk(world).await).await;
+}
+
+async fn walk(world: &World) {
+    let clients: [Origin; 3] = [home(), away(1), away(2)];
+    let mut sessions: Vec<Model> = Vec::new();
+    let mut known: Vec<(usize, Sensitive)> = Vec::new();
+    let (mut renewed, mut stolen) = (0, 0);
+    for step in 0..STEPS {
+        let [choice, pick, client] = world.ids.bytes::<3>().map(usize::from);
+        let now = world.clock.now();
+        if known.is_empty() || choice < 20 {
+            let user = world.register(&format!("walker{step}@example.com")).await;
+            let token = Token { expires: user.refresh_expires_at, rotated: None };
+            let tokens = HashMap::from([(user.refresh_token.expose().to_owned(), token)]);
+            sessions.push(Model { ends: now.after(30 * DAY), over: false, tokens });
+            known.push((sessions.len() - 1, user.refresh_token));
+        } else if choice < 60 {
+            let spans = [Duration::from_secs(4), Duration::from_secs(11), Duration::from_hours(5), 2 * DAY];
+            world.clock.advance(spans[pick % spans.len()]);
+        } else if choice < 70 {
+            let (session, token) = known[pick % known.len()].clone();
+            let request = Logout { session: None, refresh_token: Some(token), everywhere: false };
+            world.auth.logout(&world.anonymous(), request).await.unwrap();
+            sessions[session].over = true;
+        } else {
+            // Mostly the newest tokens, as browsers do; now and then an old one.
+            let recent = known.len().saturating_sub(4);
+            let at = if choice < 110 { pick % known.len() } else { recent + pick % (known.len() - recent) };
+            let (session, token) = known[at].clone();
+            let client = client % clients.len();
+            let expected = sessions[session].present(token.expose(), client, now);
+            let got = world.refresh_from(&token, &clients[client]).await;
+            assert_eq!(got.as_ref().map(|_| ()).map_err(Clone::clone), expected, "step {step}");
+            stolen += usize::from(expected == Err(Error::RefreshReused));
+            if let Ok(pair) = got {
+                renewed += 1;
+                let fresh = Token { expires: pair.refresh_expires_at, rotated: None };
+                sessions[session].tokens.insert(pair.refresh_token.expose().to_owned(), fresh);
+                known.push((session, pair.refresh_token));
+            }
+        }
+    }
+    assert!(renewed > 10 && stolen > 0, "{renewed} renewed and {stolen} stolen: the walk saw too little");
+}
