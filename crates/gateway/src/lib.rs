@@ -4,7 +4,16 @@
 //! token becomes an [`Actor`]. Only then is the request routed, so a guard and the route it guards always see the same path.
 
 pub mod address;
+mod codes;
+mod compress;
+mod door;
+mod front;
 pub mod limit;
+mod matched;
+mod origin;
+mod proxy;
+pub mod revoked;
+pub mod table;
 mod token;
 mod version;
 
@@ -15,25 +24,20 @@ use axum::{
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::{HeaderMap, HeaderName};
 use tower::Service as _;
-use urr_http::{Code, Problem};
+use urr_http::Problem;
 use urr_kernel::{Actor, Clock};
 use urr_passes::{Refusal, access::Verifier};
 
-const TOKEN_EXPIRED: Code = (
-    "auth.token_expired",
-    StatusCode::UNAUTHORIZED,
-    "The access token was valid once, but its time is over.",
-);
-const TOKEN_INVALID: Code = (
-    "auth.token_invalid",
-    StatusCode::UNAUTHORIZED,
-    "The access token is not one of ours, was changed, or is meant for something else.",
-);
-
-/// Every code this crate can answer with. Each has a page in `docs/errors`.
-pub const CODES: &[Code] = &[TOKEN_EXPIRED, TOKEN_INVALID];
+pub use self::{
+    codes::CODES,
+    door::{Gateway, Guards},
+    front::front,
+    origin::{BadOrigin, Origins},
+    proxy::Upstream,
+};
+use crate::codes::{TOKEN_EXPIRED, TOKEN_INVALID};
 
 /// Headers that carry what we found out about a request. Coming from outside they are a forgery.
 const INTERNAL_HEADERS: [&str; 3] = ["x-user-", "x-queue-", "x-urr-"];

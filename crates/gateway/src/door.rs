@@ -1,0 +1,273 @@
+//! The front door itself: what happens to a request between the edge and the service that answers it.
+
+use std::{convert::Infallible, net::IpAddr, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::Request,
+    response::{IntoResponse as _, Response},
+};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use tower::Service as _;
+use urr_http::{Caller, ClientAddress, Problem, Routes};
+use urr_kernel::{Actor, Clock};
+use urr_passes::{Refusal, access::Verifier};
+
+use crate::{
+    address::TrustedProxies,
+    codes,
+    limit::{Blind, Class, Limiter, Verdict, Who},
+    matched,
+    origin::{self, Origins},
+    proxy::Upstream,
+    revoked::{Revoked, STALE},
+    table::{self, Access, Found, Route, Service},
+    token, version,
+};
+
+/// Headers that carry what we found out about a request. Coming from outside they are a forgery.
+const INTERNAL_HEADERS: [&str; 4] = ["x-user-", "x-queue-", "x-urr-", "x-internal-"];
+
+/// The one header of such a name that clients are meant to send: a signed token, believed only as far as its signature.
+const ENTRY_TOKEN: &str = "x-queue-entry-token";
+
+/// More than a service elsewhere may take, so that the edge does not give up before the gateway has said why.
+const EDGE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the guards need.
+#[derive(Clone, Debug)]
+pub struct Guards {
+    /// Reads access tokens.
+    pub access: Verifier,
+    /// Tells whether they have expired.
+    pub clock: Clock,
+    /// Counts requests.
+    pub limiter: Arc<Limiter>,
+    /// Sessions that ended. `None` where nobody can end one.
+    pub revoked: Option<Arc<Revoked>>,
+    /// Who is believed about where a request comes from.
+    pub proxies: TrustedProxies,
+    /// Other origins whose pages may change things here.
+    pub origins: Origins,
+}
+
+/// The front door of a process, with the services behind it.
+#[derive(Debug)]
+pub struct Gateway {
+    guards: Guards,
+    places: Vec<Place>,
+    router: Router,
+}
+
+/// Where a service is.
+#[derive(Debug)]
+enum Place {
+    Nowhere,
+    Here,
+    There(Upstream),
+}
+
+impl Gateway {
+    /// A door with nothing behind it.
+    pub fn new(guards: Guards) -> Self {
+        let places = Service::ALL.iter().map(|_| Place::Nowhere).collect();
+        Self { guards, places, router: Router::new() }
+    }
+
+    /// Puts a service behind the door that runs in this process.
+    ///
+    /// # Panics
+    /// When it has a route that is not in the [`table`]: nobody has said who may use it.
+    pub fn local(mut self, service: Service, routes: Routes) -> Self {
+        let unclassified = table::unclassified(service, routes.names());
+        assert!(
+            unclassified.is_empty(),
+            "routes of {} that are not in crates/gateway/src/table/routes.rs: {unclassified:?}",
+            service.name(),
+        );
+        self.router = self.router.merge(matched::guarded(routes.into()));
+        self.places[service as usize] = Place::Here;
+        self
+    }
+
+    /// Puts a service behind the door that runs elsewhere.
+    pub fn remote(mut self, upstream: Upstream) -> Self {
+        let place = upstream.service() as usize;
+        self.places[place] = Place::There(upstream);
+        self
+    }
+
+    /// The door as a router, to be put behind an edge.
+    pub fn into_router(self) -> Router {
+        let gateway = Arc::new(self);
+        Router::new().fallback_service(tower::service_fn(move |request| {
+            let gateway = Arc::clone(&gateway);
+            async move { Ok::<_, Infallible>(gateway.pass(request).await) }
+        }))
+    }
+
+    async fn pass(&self, mut request: Request) -> Response {
+        version::remove(request.uri_mut());
+        strip(request.headers_mut());
+        if has_several_hosts(request.headers()) {
+            return Problem::of(codes::BAD_HOST, "A request names one host.").into_response();
+        }
+        let peer = ClientAddress::of(request.extensions()).0;
+        let client = self.guards.proxies.client(peer, request.headers());
+        request.extensions_mut().insert(ClientAddress(client));
+
+        let found = table::find(request.method(), request.uri().path());
+        let route = if let Found::Route(route) = found { Some(route) } else { None };
+        if let Some(route) = route {
+            urr_http::name_route(request.extensions(), route.path);
+        }
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        if let Err(problem) = origin::check(method, uri, headers, &self.guards.origins) {
+            return problem.into_response();
+        }
+        let identity = self.guards.identity(headers);
+        match self.guards.admit(route, identity, client).await {
+            Ok(actor) => request.extensions_mut().insert(actor),
+            Err(problem) => return problem.into_response(),
+        };
+        match found {
+            Found::Route(route) => self.answer(route, request).await,
+            Found::OtherMethods(routes) => other_methods(routes),
+            // The edge turns the bare status into the body every error has.
+            Found::Nothing => StatusCode::NOT_FOUND.into_response(),
+        }
+    }
+
+    async fn answer(&self, route: &'static Route, mut request: Request) -> Response {
+        match &self.places[route.service as usize] {
+            Place::Here => {
+                urr_http::allow_time(request.extensions(), route.service.time_limit());
+                request.extensions_mut().insert(matched::Guarded(route.path));
+                self.router.clone().call(request).await.unwrap_or_else(|impossible| match impossible {})
+            }
+            Place::There(upstream) => {
+                urr_http::allow_time(request.extensions(), upstream.time_limit() + EDGE_PATIENCE);
+                upstream.pass(request).await
+            }
+            Place::Nowhere => Problem::of(codes::NO_SUCH_SERVICE, "This installation does not offer that.")
+                .field("service", route.service.name())
+                .into_response(),
+        }
+    }
+}
+
+impl Guards {
+    /// On whose behalf the request runs, if it may go on. Nothing is said about a route before the request was counted.
+    async fn admit(
+        &self,
+        route: Option<&'static Route>,
+        identity: Result<Actor, Refused>,
+        client: IpAddr,
+    ) -> Result<Actor, Problem> {
+        let actor = identity.as_ref().copied().unwrap_or(Actor::Anonymous);
+        let (class, blind) =
+            route.map_or((Some(Class::General), Blind::CountHere), |route| (route.limit, route.blind()));
+        if let Some(class) = class {
+            let who = actor.user().map_or_else(|| Who::address(client), Who::User);
+            self.count(class, who, blind).await?;
+        }
+        let Some(route) = route else { return Ok(actor) };
+        match identity {
+            Err(refused) if route.refuses_bad_tokens() => return Err(refused.problem()),
+            _ => {}
+        }
+        self.check_freshness(route)?;
+        match route.access {
+            Access::Public => {}
+            Access::User => drop(Caller(actor).user()?),
+            Access::Admin => drop(Caller(actor).admin()?),
+        }
+        Ok(actor)
+    }
+
+    fn identity(&self, headers: &HeaderMap) -> Result<Actor, Refused> {
+        let Some(token) = token::find(headers).map_err(Refused::Token)? else { return Ok(Actor::Anonymous) };
+        let verified = self.access.verify(token, self.clock.now()).map_err(Refused::Token)?;
+        if self.revoked.as_ref().is_some_and(|revoked| revoked.contains(verified.access.session)) {
+            return Err(Refused::Revoked);
+        }
+        Ok(verified.access.actor())
+    }
+
+    async fn count(&self, class: Class, who: Who, blind: Blind) -> Result<(), Problem> {
+        match self.limiter.check(class, who, blind).await {
+            Verdict::Pass => Ok(()),
+            Verdict::Wait(wait) => {
+                Err(Problem::of(codes::LIMIT_EXCEEDED, "Too many requests. Please wait a moment.")
+                    .retry_after(wait)
+                    .field("limit", class.name()))
+            }
+            Verdict::Unknown => {
+                let sentence = "This is not possible for a moment. Please try again shortly.";
+                Err(Problem::of(codes::LIMIT_UNAVAILABLE, sentence).retry_after(STALE))
+            }
+        }
+    }
+
+    /// Where an ended session could do the most harm, not knowing which ones ended means refusing all.
+    fn check_freshness(&self, route: &Route) -> Result<(), Problem> {
+        match &self.revoked {
+            Some(revoked) if route.needs_fresh_sessions() && !revoked.is_fresh() => {
+                Err(Problem::of(codes::UNAVAILABLE, Service::Auth.is_away())
+                    .retry_after(STALE)
+                    .field("service", Service::Auth.name()))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Why a token is not accepted.
+#[derive(Clone, Copy, Debug)]
+enum Refused {
+    Token(Refusal),
+    Revoked,
+}
+
+impl Refused {
+    fn problem(self) -> Problem {
+        let (code, sentence) = match self {
+            Self::Token(Refusal::Expired) => {
+                (codes::TOKEN_EXPIRED, "The access token has expired. Please refresh it or sign in again.")
+            }
+            Self::Token(Refusal::Invalid) => {
+                (codes::TOKEN_INVALID, "The access token is not valid. Please sign in again.")
+            }
+            Self::Revoked => (codes::TOKEN_REVOKED, "This session has ended. Please sign in again."),
+        };
+        Problem::of(code, sentence)
+    }
+}
+
+fn strip(headers: &mut HeaderMap) {
+    let is_internal = |name: &HeaderName| {
+        INTERNAL_HEADERS.iter().any(|prefix| name.as_str().starts_with(prefix))
+            && name.as_str() != ENTRY_TOKEN
+    };
+    if headers.keys().any(is_internal) {
+        let forged: Vec<_> = headers.keys().filter(|name| is_internal(name)).cloned().collect();
+        for name in forged {
+            headers.remove(name);
+        }
+    }
+}
+
+/// Two hosts are two opinions about who was asked, and the next one to read the request may hold the other.
+fn has_several_hosts(headers: &HeaderMap) -> bool {
+    headers.get_all(header::HOST).iter().nth(1).is_some()
+}
+
+fn other_methods(routes: &[&'static Route]) -> Response {
+    let mut methods: Vec<_> = routes.iter().map(|route| route.method).collect();
+    if methods.contains(&"GET") {
+        methods.push(Method::HEAD.as_str());
+    }
+    let allow = HeaderValue::from_str(&methods.join(",")).expect("methods are printable");
+    (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, allow)], Body::empty()).into_response()
+}

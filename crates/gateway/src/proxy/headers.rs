@@ -1,0 +1,165 @@
+//! Which headers are passed on.
+
+use axum::extract::Request;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use urr_http::{ClientAddress, Problem, RequestId};
+
+use crate::{codes, origin};
+
+/// Headers about one connection, not about the request (RFC 9110, section 7.6.1). `Content-Length` is among them for requests: how a
+/// body is framed on the next connection follows from the body, never from what somebody wrote.
+const HOP_BY_HOP: [HeaderName; 9] = [
+    header::CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+];
+
+/// What proxies before us wrote about the client. What is true of it was found out; the rest is hearsay.
+const HEARSAY: [HeaderName; 8] = [
+    header::FORWARDED,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-forwarded-server"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-cluster-client-ip"),
+];
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// What we call ourselves in `Via`.
+const VIA: HeaderValue = HeaderValue::from_static("1.1 urr");
+
+/// A gateway in front of a role's own is two; more is a configuration that sends requests in circles.
+const MAX_GATEWAYS: usize = 4;
+
+/// Makes the headers of a request fit for the next connection.
+pub(super) fn outbound(request: &mut Request) -> Result<(), Problem> {
+    let host = origin::host(request.uri(), request.headers());
+    let client = ClientAddress::of(request.extensions());
+    let id = request.extensions().get::<RequestId>().copied();
+    let headers = request.headers_mut();
+    if headers.get_all(header::VIA).iter().filter(|via| **via == VIA).count() >= MAX_GATEWAYS {
+        return Err(Problem::of(codes::LOOP, "This request has passed through too many gateways."));
+    }
+    remove_hop_by_hop(headers);
+    headers.remove(header::CONTENT_LENGTH);
+    // Whoever reads the body next says "continue" to the client; the other side has nothing to wait for.
+    headers.remove(header::EXPECT);
+    for name in HEARSAY {
+        headers.remove(name);
+    }
+    headers.append(header::VIA, VIA);
+    headers.insert(X_FORWARDED_FOR, printable(&client.0.to_string()));
+    if let Some(id) = id {
+        headers.insert(X_REQUEST_ID, printable(&id.to_string()));
+    }
+    if let Some(host) = host {
+        headers.insert(header::HOST, printable(host.as_str()));
+    }
+    if let Some(trace) = urr_telemetry::traceparent().and_then(|trace| trace.parse().ok()) {
+        headers.insert(TRACEPARENT, trace);
+    }
+    Ok(())
+}
+
+fn printable(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("addresses, ids and hosts are printable")
+}
+
+/// Removes what is about one connection, including whatever else `Connection` names.
+pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
+        .flat_map(|line| line.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in HOP_BY_HOP.into_iter().chain(named) {
+        headers.remove(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn sent(lines: &[(&'static str, &str)]) -> Vec<String> {
+        let mut request = Request::post("/api/x").body(Body::empty()).unwrap();
+        for (name, value) in lines {
+            request.headers_mut().append(*name, value.parse().unwrap());
+        }
+        request.extensions_mut().insert(ClientAddress("192.0.2.9".parse().unwrap()));
+        outbound(&mut request).unwrap();
+        let lines = request.headers().iter();
+        let mut lines: Vec<_> =
+            lines.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        lines.sort();
+        lines
+    }
+
+    #[test]
+    fn what_is_about_a_connection_stays_on_it_and_the_rest_passes() {
+        let lines = sent(&[
+            ("connection", "keep-alive, X-Secret"),
+            ("connection", "close"),
+            ("x-secret", "1"),
+            ("keep-alive", "timeout=5"),
+            ("te", "trailers"),
+            ("trailer", "x"),
+            ("transfer-encoding", "chunked"),
+            ("upgrade", "websocket"),
+            ("proxy-authorization", "Basic x"),
+            ("content-length", "99"),
+            ("expect", "100-continue"),
+            ("host", "urr.example"),
+            ("authorization", "Bearer a"),
+            ("cookie", "access_token=b"),
+            ("x-queue-entry-token", "t"),
+        ]);
+        assert_eq!(
+            lines,
+            [
+                "authorization: Bearer a",
+                "cookie: access_token=b",
+                "host: urr.example",
+                "via: 1.1 urr",
+                "x-forwarded-for: 192.0.2.9",
+                "x-queue-entry-token: t",
+            ]
+        );
+    }
+
+    #[test]
+    fn hearsay_about_the_client_is_replaced_by_what_was_found() {
+        let lines = sent(&[
+            ("x-forwarded-for", "1.1.1.1, 2.2.2.2"),
+            ("x-forwarded-for", "3.3.3.3"),
+            ("forwarded", "for=4.4.4.4"),
+            ("x-real-ip", "5.5.5.5"),
+            ("x-forwarded-proto", "gopher"),
+        ]);
+        assert_eq!(lines, ["via: 1.1 urr", "x-forwarded-for: 192.0.2.9"]);
+    }
+
+    #[test]
+    fn a_circle_is_broken() {
+        let mut request = Request::get("/").body(Body::empty()).unwrap();
+        for _ in 0..MAX_GATEWAYS {
+            outbound(&mut request).unwrap();
+        }
+        assert_eq!(outbound(&mut request).unwrap_err().code, "gateway.loop");
+    }
+}

@@ -1,0 +1,172 @@
+//! Passes requests on to a role that runs elsewhere, and its answers back. Bodies are streamed both ways.
+//!
+//! The other side is the public listener of that role, with a gateway of its own: it gets the caller's token and verifies it
+//! itself, so nothing that is sent to it has to be believed.
+
+mod body;
+mod headers;
+mod replicas;
+
+use std::time::Duration;
+
+use axum::{
+    body::{Body, HttpBody as _},
+    extract::Request,
+    response::{IntoResponse as _, Response},
+};
+use http::{StatusCode, request::Parts, uri::PathAndQuery};
+use tokio::time::timeout;
+use urr_http::{BadTarget, Client, PipeError, Problem};
+use urr_kernel::Clock;
+
+use self::{
+    body::{Flaw, Steady, Watched},
+    replicas::{Replica, Replicas},
+};
+use crate::{codes, compress::Passed, table::Service};
+
+/// When a service whose connection was refused is worth another try: replicas restart within seconds.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// A role that runs elsewhere.
+#[derive(Debug)]
+pub struct Upstream {
+    service: Service,
+    replicas: Replicas,
+    clock: Clock,
+    time_limit: Duration,
+}
+
+impl Upstream {
+    /// The replicas of a role, by the base URLs of their public listeners.
+    pub fn new<'u>(
+        service: Service,
+        urls: impl IntoIterator<Item = &'u str>,
+        client: &Client,
+        clock: Clock,
+    ) -> Result<Self, BadTarget> {
+        let replicas = Replicas::new(service, urls, client)?;
+        Ok(Self { service, replicas, clock, time_limit: service.time_limit() })
+    }
+
+    /// How long an answer may take to begin, if not what [`Service::time_limit`] says.
+    pub fn within(mut self, time_limit: Duration) -> Self {
+        self.time_limit = time_limit;
+        self
+    }
+
+    /// Which role.
+    pub fn service(&self) -> Service {
+        self.service
+    }
+
+    pub(crate) fn time_limit(&self) -> Duration {
+        self.time_limit
+    }
+
+    /// The answer of one of the replicas, or why there is none.
+    pub(crate) async fn pass(&self, mut request: Request) -> Response {
+        if let Err(problem) = headers::outbound(&mut request) {
+            return problem.into_response();
+        }
+        self.answer(request).await.unwrap_or_else(Problem::into_response)
+    }
+
+    async fn answer(&self, request: Request) -> Result<Response, Problem> {
+        let (parts, body) = request.into_parts();
+        // Whatever has no body can be sent again, if it is certain that nothing was sent.
+        let spare = body.is_end_stream().then(|| copy(&parts));
+        let (body, flaw) = Watched::new(body);
+        let request = Request::from_parts(parts, Body::new(body));
+
+        let first = self.replicas.choose(self.clock.ticks(), None).map_err(|wait| self.is_away(wait))?;
+        let failure = match self.attempt(first, request, &flaw).await {
+            Ok(response) => return Ok(response),
+            Err(failure) => failure,
+        };
+        if let Some(problem) = flaw.problem() {
+            return Err(problem);
+        }
+        match (failure, spare) {
+            (Failure::NotSent(_), Some(spare)) if self.replicas.len() > 1 => {
+                let second = self.replicas.choose(self.clock.ticks(), Some(first));
+                let second = second.map_err(|wait| self.is_away(wait))?;
+                let answer = self.attempt(second, spare, &Flaw::default()).await;
+                answer.map_err(|failure| self.problem(&failure))
+            }
+            (failure, _) => Err(self.problem(&failure)),
+        }
+    }
+
+    /// One try on one replica, from start to the head of the answer.
+    async fn attempt(&self, replica: &Replica, request: Request, flaw: &Flaw) -> Result<Response, Failure> {
+        let path = request.uri().path_and_query().cloned();
+        let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
+        let Ok(_turn) = replica.turns.try_acquire() else { return Err(Failure::Busy) };
+        let started = self.clock.ticks();
+        let answer = timeout(self.time_limit, replica.pipe.send(path, request)).await;
+        let failure = match answer {
+            Ok(Ok(answer)) => {
+                replica.succeeded(self.clock.ticks(), started);
+                return Ok(inbound(answer));
+            }
+            Ok(Err(error @ PipeError::NotSent { .. })) => Failure::NotSent(error),
+            Ok(Err(error @ PipeError::Unknown { .. })) => Failure::NoAnswer(error),
+            Err(_elapsed) => Failure::TimedOut,
+        };
+        // A client that went away in the middle of its own body says nothing about the replica.
+        if flaw.problem().is_none() {
+            replica.failed(self.clock.ticks(), started);
+        }
+        Err(failure)
+    }
+
+    fn is_away(&self, wait: Duration) -> Problem {
+        Problem::of(codes::UNAVAILABLE, self.service.is_away())
+            .retry_after(wait)
+            .field("service", self.service.name())
+    }
+
+    fn problem(&self, failure: &Failure) -> Problem {
+        match failure {
+            Failure::NotSent(error) => self.is_away(TRY_AGAIN).caused_by(error),
+            Failure::Busy => self.is_away(TRY_AGAIN),
+            Failure::NoAnswer(error) => {
+                Problem::of(codes::NO_ANSWER, "The connection broke before the answer came.")
+                    .field("service", self.service.name())
+                    .caused_by(error)
+            }
+            Failure::TimedOut => {
+                Problem::of(codes::TIMEOUT, "The service behind this took too long to answer.")
+                    .field("service", self.service.name())
+            }
+        }
+    }
+}
+
+enum Failure {
+    NotSent(PipeError),
+    NoAnswer(PipeError),
+    TimedOut,
+    /// As many requests wait for the replica as may.
+    Busy,
+}
+
+fn copy(parts: &Parts) -> Request {
+    let mut request = Request::new(Body::empty());
+    *request.method_mut() = parts.method.clone();
+    *request.uri_mut() = parts.uri.clone();
+    *request.headers_mut() = parts.headers.clone();
+    request
+}
+
+fn inbound(mut answer: Response) -> Response {
+    headers::remove_hop_by_hop(answer.headers_mut());
+    answer.extensions_mut().insert(Passed);
+    if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+        // Nothing we sent asks for that.
+        return Problem::of(codes::NO_ANSWER, "The service behind this answered in another protocol.")
+            .into_response();
+    }
+    answer.map(|body| Body::new(Steady::new(body)))
+}

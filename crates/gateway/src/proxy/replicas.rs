@@ -1,0 +1,191 @@
+//! The replicas of one role: taken in turn, left alone for a while when they fail.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::Semaphore;
+use urr_http::{BadTarget, Client, Pipe};
+use urr_kernel::{Breaker, BreakerLimits};
+
+use crate::table::Service;
+
+/// After a failure, others are asked first for this long: a replica that restarts should not cost every second request.
+const AVOID: Duration = Duration::from_secs(1);
+
+/// Requests that may wait for one replica's answer at the same time. A tenth of what a gateway has in progress at most, so that one
+/// slow role cannot take every place.
+const MAX_WAITING: usize = 1_024;
+
+/// The replicas of one role.
+#[derive(Debug)]
+pub(super) struct Replicas {
+    list: Vec<Replica>,
+    next: AtomicUsize,
+}
+
+/// One process that runs a role.
+#[derive(Debug)]
+pub(super) struct Replica {
+    pub(super) pipe: Pipe,
+    pub(super) turns: Semaphore,
+    state: Mutex<State>,
+    failures: metrics::Counter,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Open when too many of the latest requests failed: the replica is out.
+    breaker: Breaker,
+    /// Others are asked first until then.
+    avoid_until: Duration,
+}
+
+impl Replicas {
+    pub(super) fn new<'u>(
+        service: Service,
+        urls: impl IntoIterator<Item = &'u str>,
+        client: &Client,
+    ) -> Result<Self, BadTarget> {
+        let list: Result<Vec<_>, _> =
+            urls.into_iter().map(|url| Ok(Replica::new(service, client.pipe(url)?))).collect();
+        let list = list?;
+        assert!(!list.is_empty(), "a role that runs elsewhere runs somewhere");
+        Ok(Self { list, next: AtomicUsize::new(0) })
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// The next replica that may be asked, other than `not`, and rather not one that just failed. If none may be, when one may.
+    pub(super) fn choose(&self, now: Duration, not: Option<&Replica>) -> Result<&Replica, Duration> {
+        let start = self.next.fetch_add(1, Ordering::Relaxed);
+        let in_turn = || {
+            let turns =
+                (0..self.list.len()).map(|step| &self.list[start.wrapping_add(step) % self.list.len()]);
+            turns.filter(|replica| not.is_none_or(|not| !std::ptr::eq(*replica, not)))
+        };
+        let well = in_turn().find(|replica| replica.is_well(now) && replica.permit(now).is_ok());
+        if let Some(replica) = well {
+            return Ok(replica);
+        }
+        let mut wait = BreakerLimits::SERVICE.open_for;
+        for replica in in_turn() {
+            match replica.permit(now) {
+                Ok(()) => return Ok(replica),
+                Err(refused) => wait = wait.min(refused),
+            }
+        }
+        Err(wait)
+    }
+}
+
+impl Replica {
+    fn new(service: Service, pipe: Pipe) -> Self {
+        // Slow is what exceeds the time limit of the service, and that is a failure already.
+        let limits = BreakerLimits { slow_call: service.time_limit(), ..BreakerLimits::SERVICE };
+        let failures =
+            metrics::counter!("urr_gateway_upstream_failures_total", "target" => pipe.name().to_owned());
+        let state = Mutex::new(State { breaker: Breaker::new(limits), avoid_until: Duration::ZERO });
+        Self { pipe, turns: Semaphore::new(MAX_WAITING), state, failures }
+    }
+
+    fn is_well(&self, now: Duration) -> bool {
+        self.state().avoid_until <= now
+    }
+
+    fn permit(&self, now: Duration) -> Result<(), Duration> {
+        self.state().breaker.permit(now).map_err(|refused| refused.retry_after)
+    }
+
+    /// It answered, whatever it said: somebody who can say 503 is there.
+    pub(super) fn succeeded(&self, now: Duration, started: Duration) {
+        self.state().breaker.report(now, now.saturating_sub(started), true);
+    }
+
+    /// It did not.
+    pub(super) fn failed(&self, now: Duration, started: Duration) {
+        let mut state = self.state();
+        state.breaker.report(now, now.saturating_sub(started), false);
+        state.avoid_until = now + AVOID;
+        self.failures.increment(1);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_http::ClientLimits;
+
+    use super::*;
+
+    fn replicas() -> Replicas {
+        let client = Client::new(ClientLimits::default(), urr_testkit::fixed_clock());
+        let urls = ["http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"];
+        Replicas::new(Service::Tickets, urls, &client).unwrap()
+    }
+
+    fn at(secs: u64) -> Duration {
+        Duration::from_secs(secs)
+    }
+
+    fn turns(replicas: &Replicas, now: Duration) -> Vec<&str> {
+        (0..6).map(|_| replicas.choose(now, None).unwrap().pipe.name().rsplit(':').next().unwrap()).collect()
+    }
+
+    #[tokio::test]
+    async fn replicas_are_taken_in_turn_and_one_that_just_failed_last() {
+        let replicas = replicas();
+        assert_eq!(turns(&replicas, at(0)), ["1", "2", "3", "1", "2", "3"]);
+        replicas.list[1].failed(at(0), at(0));
+        assert!(!turns(&replicas, at(0)).contains(&"2"));
+        assert!(turns(&replicas, at(1)).contains(&"2"), "a second later it gets another chance");
+    }
+
+    #[tokio::test]
+    async fn a_second_try_goes_to_another_replica() {
+        let replicas = replicas();
+        let first = replicas.choose(at(0), None).unwrap();
+        for _ in 0..10 {
+            assert!(!std::ptr::eq(replicas.choose(at(0), Some(first)).unwrap(), first));
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_keeps_failing_is_out_and_comes_back_after_good_trials() {
+        let replicas = replicas();
+        for _ in 0..10 {
+            replicas.list[1].failed(at(0), at(0));
+        }
+        assert!(!turns(&replicas, at(5)).contains(&"2"));
+        assert!(turns(&replicas, at(10)).contains(&"2"), "a trial");
+        for _ in 0..3 {
+            replicas.list[1].succeeded(at(10), at(10));
+        }
+        assert_eq!(turns(&replicas, at(11)).iter().filter(|name| **name == "2").count(), 2);
+    }
+
+    #[tokio::test]
+    async fn when_all_are_out_it_is_known_for_how_long() {
+        let replicas = replicas();
+        for (number, replica) in replicas.list.iter().enumerate() {
+            (0..10).for_each(|_| replica.failed(at(number as u64), at(number as u64)));
+        }
+        assert_eq!(replicas.choose(at(4), None).unwrap_err(), at(6));
+    }
+
+    #[tokio::test]
+    async fn a_replica_that_just_failed_is_better_than_none() {
+        let replicas = replicas();
+        replicas.list.iter().for_each(|replica| replica.failed(at(0), at(0)));
+        assert!(replicas.choose(at(0), None).is_ok());
+    }
+}

@@ -1,0 +1,138 @@
+//! The table against itself. What it says about the routers behind it is checked where they are wired together.
+
+use std::collections::HashSet;
+
+use super::*;
+
+#[test]
+fn every_path_can_be_matched_and_finds_itself() {
+    for route in all() {
+        let path = route.path.replace("{*path}", "a/b").replace(['{', '}'], "");
+        let method = Method::from_bytes(route.method.as_bytes()).unwrap();
+        assert_eq!(find(&method, &path), Found::Route(route), "{} {path}", route.method);
+    }
+}
+
+#[test]
+fn no_route_is_listed_twice() {
+    let mut seen = HashSet::new();
+    for route in all() {
+        assert!(seen.insert((route.method, route.path)), "{} {}", route.method, route.path);
+    }
+}
+
+#[test]
+fn every_service_has_routes_and_a_sentence_for_its_absence() {
+    for service in Service::ALL {
+        assert!(all().any(|route| route.service == service), "{}", service.name());
+        assert!(service.is_away().ends_with('.'));
+    }
+}
+
+/// A row that was forgotten somewhere else is found by its path: what is below `admin` or `stats` is for operators.
+#[test]
+fn what_looks_like_it_is_for_operators_is_for_operators() {
+    for route in all().filter(|route| route.path.starts_with("/api/")) {
+        let for_operators = route.path.split('/').any(|part| part == "admin" || part == "stats");
+        if for_operators {
+            assert_eq!(route.access, Access::Admin, "{} {}", route.method, route.path);
+        }
+        if route.access == Access::Admin {
+            assert!(route.critical, "{} {}", route.method, route.path);
+        }
+    }
+}
+
+#[test]
+fn only_probes_files_and_me_are_not_counted() {
+    let uncounted: Vec<_> = all().filter(|route| route.limit.is_none()).map(|route| route.path).collect();
+    let expected = [
+        "/api/auth/me",
+        "/static/{*path}",
+        "/favicon.ico",
+        "/robots.txt",
+        "/health/live",
+        "/health/ready",
+        "/metrics",
+    ];
+    assert_eq!(uncounted, expected);
+}
+
+#[test]
+fn classes_are_as_designed() {
+    let class = |method: Method, path| match find(&method, path) {
+        Found::Route(route) => route.limit,
+        _ => panic!("{path} is no route"),
+    };
+    for (method, path, expected) in [
+        (Method::POST, "/api/auth/login", Class::Auth),
+        (Method::GET, "/api/queue/status/1", Class::Queue),
+        (Method::POST, "/api/seats/reserve", Class::Booking),
+        (Method::POST, "/api/reservations", Class::Booking),
+        (Method::POST, "/api/reservations/1/cancel", Class::Booking),
+        (Method::POST, "/api/payments/confirm", Class::Payments),
+        (Method::GET, "/api/reservations/my", Class::General),
+        (Method::GET, "/api/events", Class::General),
+    ] {
+        assert_eq!(class(method, path), Some(expected), "{path}");
+    }
+}
+
+#[test]
+fn whatever_changes_who_somebody_is_or_moves_money_is_critical() {
+    let leaves_no_trace = ["/api/auth/logout"];
+    for route in all().filter(|route| route.method != "GET" && !leaves_no_trace.contains(&route.path)) {
+        if matches!(route.service, Service::Auth | Service::Payments) {
+            assert!(route.critical, "{} {}", route.method, route.path);
+        }
+    }
+}
+
+#[test]
+fn unknown_paths_and_methods_are_told_apart() {
+    for path in
+        ["/api/bogus", "/internal/tickets/hold", "/api/events/", "/API/events", "", "*", "/api//events"]
+    {
+        assert_eq!(find(&Method::GET, path), Found::Nothing, "{path}");
+    }
+    let Found::OtherMethods(routes) = find(&Method::DELETE, "/api/transfers") else { panic!("it exists") };
+    assert_eq!(routes.iter().map(|route| route.method).collect::<Vec<_>>(), ["POST", "GET"]);
+    assert!(matches!(find(&Method::HEAD, "/api/events"), Found::Route(_)));
+    assert!(matches!(find(&Method::TRACE, "/api/events"), Found::OtherMethods(_)));
+}
+
+#[test]
+fn a_path_that_others_read_otherwise_is_no_path() {
+    for path in [
+        "/static/../api/auth/me",
+        "/static/%2e%2E/api/auth/me",
+        "/static/.%2e/x",
+        "/static/..;x/y",
+        "/static/./x",
+        "/static/a/..",
+        "/static/a%2Fb",
+        "/static/a%5cb",
+        "/static/a\\b",
+        "/static/a%00",
+        "/api/events/..",
+    ] {
+        assert_eq!(find(&Method::GET, path), Found::Nothing, "{path}");
+    }
+    for path in ["/static/app.css", "/static/a..b/...", "/static/a%20b", "/api/events/x.y", "/static/.well"] {
+        assert!(matches!(find(&Method::GET, path), Found::Route(_)), "{path}");
+    }
+}
+
+#[test]
+fn a_route_nobody_classified_is_found() {
+    let name = |method, path| RouteName { method, path };
+    let names = [
+        name(Method::GET, "/api/events/{id}"),
+        name(Method::POST, "/api/events/{id}"),
+        name(Method::GET, "/api/events/{event}"),
+        name(Method::GET, "/api/secret"),
+        name(Method::GET, "/api/time"),
+    ];
+    let found: Vec<_> = unclassified(Service::Catalog, &names).into_iter().cloned().collect();
+    assert_eq!(found, names[1..]);
+}

@@ -1,0 +1,144 @@
+//! Permission for pages of other origins, and smaller bodies, on every answer.
+
+use std::io::Read as _;
+
+use axum::response::IntoResponse as _;
+use flate2::read::GzDecoder;
+use http::{HeaderMap, HeaderValue, header};
+use urr_gateway::{limit::RateLimits, table::Service};
+use urr_http::{Limits, Routes};
+use urr_kernel::Role;
+
+use crate::world::{Wishes, World, request};
+
+const PARTNER: &str = "https://partner.example";
+
+fn world(wishes: Wishes) -> World {
+    World::with(Wishes { origins: vec![PARTNER, "http://localhost:3000"], ..wishes })
+}
+
+fn is_permitted(headers: &HeaderMap) -> bool {
+    let value = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap());
+    let permitted = value(header::ACCESS_CONTROL_ALLOW_ORIGIN) == Some(PARTNER)
+        && value(header::ACCESS_CONTROL_ALLOW_CREDENTIALS) == Some("true")
+        && ["retry-after", "etag", "x-request-id"]
+            .iter()
+            .all(|name| value(header::ACCESS_CONTROL_EXPOSE_HEADERS).is_some_and(|list| list.contains(name)));
+    assert!(headers.get_all(header::VARY).iter().any(|vary| vary == "origin"), "caches must know");
+    assert!(permitted || !headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
+    permitted
+}
+
+#[tokio::test]
+async fn every_answer_may_be_read_by_a_configured_origin_whoever_gave_it() {
+    let rates = RateLimits { booking: 0, ..RateLimits::default() };
+    let limits = Limits { body_bytes: 10, max_in_flight: 10_000, ..Limits::default() };
+    let panics = Routes::new().get("/api/time", async || -> () { panic!("on purpose") });
+    let world = world(Wishes {
+        rates,
+        limits,
+        missing: vec![Service::Stats],
+        local: vec![(Service::Tickets, panics)],
+        ..Wishes::default()
+    });
+    let bearer = world.bearer(Role::User);
+    let origin = ("origin", PARTNER);
+    let token = ("authorization", bearer.as_str());
+    for (status, method, path, more) in [
+        (200, "GET", "/api/events", &[][..]),
+        (401, "GET", "/api/reservations/my", &[]),
+        (403, "GET", "/api/admin/seat-layouts", &[token]),
+        (404, "GET", "/api/bogus", &[]),
+        (405, "DELETE", "/api/events", &[]),
+        (429, "POST", "/api/seats/reserve", &[token]),
+        (500, "GET", "/api/time", &[]),
+    ] {
+        let headers = [&[origin][..], more].concat();
+        let (answered, headers, _) = world.send(request(method, path, &headers)).await;
+        assert_eq!(answered, status, "{path}");
+        assert!(is_permitted(&headers), "{status} {path}: {headers:?}");
+    }
+    let mut too_large = request("POST", "/api/auth/login", &[origin]);
+    *too_large.body_mut() = axum::body::Body::from("x".repeat(20_000));
+    let (status, headers, _) = world.send(too_large).await;
+    assert_eq!(status, 413);
+    assert!(is_permitted(&headers), "an answer of the edge");
+}
+
+#[tokio::test]
+async fn an_overloaded_machine_says_so_to_pages_of_other_origins_too() {
+    let world =
+        world(Wishes { limits: Limits { max_in_flight: 0, ..Limits::default() }, ..Wishes::default() });
+    let (status, headers, _) = world.send(request("GET", "/api/events", &[("origin", PARTNER)])).await;
+    assert_eq!(status, 503);
+    assert!(is_permitted(&headers));
+}
+
+#[tokio::test]
+async fn nobody_else_may_read_anything() {
+    let configured = world(Wishes::default());
+    for origin in
+        ["https://evil.example", "null", "https://partner.example.evil.example", "http://partner.example"]
+    {
+        let (_, headers, _) = configured.send(request("GET", "/api/events", &[("origin", origin)])).await;
+        assert!(!is_permitted(&headers), "{origin}");
+        let preflight = [("origin", origin), ("access-control-request-method", "POST")];
+        let (_, headers, _) = configured.send(request("OPTIONS", "/api/events", &preflight)).await;
+        assert!(!is_permitted(&headers), "{origin}");
+        assert!(!headers.contains_key(header::ACCESS_CONTROL_ALLOW_METHODS));
+    }
+    let (_, headers, _) = World::new().send(request("GET", "/api/events", &[("origin", PARTNER)])).await;
+    assert!(!headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN), "none is configured");
+    assert!(!headers.contains_key(header::VARY));
+}
+
+#[tokio::test]
+async fn a_browser_that_asks_first_is_told_what_it_may_send() {
+    let world = world(Wishes::default());
+    let preflight = [
+        ("origin", PARTNER),
+        ("access-control-request-method", "PUT"),
+        ("access-control-request-headers", "content-type, x-queue-entry-token"),
+    ];
+    let (status, headers, body) = world.send(request("OPTIONS", "/api/v1/admin/events/1", &preflight)).await;
+    assert_eq!((status, body.len()), (204, 0));
+    assert!(is_permitted(&headers));
+    for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+        assert!(headers[header::ACCESS_CONTROL_ALLOW_METHODS].to_str().unwrap().contains(method));
+    }
+    for name in ["authorization", "content-type", "x-queue-entry-token", "idempotency-key"] {
+        assert!(headers[header::ACCESS_CONTROL_ALLOW_HEADERS].to_str().unwrap().contains(name), "{name}");
+    }
+    assert_eq!(headers[header::ACCESS_CONTROL_MAX_AGE], "3600");
+}
+
+/// A page that is large, tagged, and knows its tag.
+fn map() -> Routes {
+    Routes::new().get("/api/time", async |headers: HeaderMap| {
+        if headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag == "\"7\"") {
+            return (http::StatusCode::NOT_MODIFIED, [(header::ETAG, "\"7\"")]).into_response();
+        }
+        let kind = (header::CONTENT_TYPE, "application/json");
+        ([kind, (header::ETAG, "\"7\"")], "seats ".repeat(1_000)).into_response()
+    })
+}
+
+#[tokio::test]
+async fn a_large_answer_is_compressed_and_its_tag_still_works() {
+    let world = world(Wishes { local: vec![(Service::Tickets, map())], ..Wishes::default() });
+    let gzip = ("accept-encoding", "gzip, br");
+    let (status, headers, body) = world.send(request("GET", "/api/time", &[gzip])).await;
+    assert_eq!((status, headers[header::CONTENT_ENCODING].to_str().unwrap()), (200, "gzip"));
+    let mut plain = String::new();
+    GzDecoder::new(&*body).read_to_string(&mut plain).unwrap();
+    assert_eq!(plain, "seats ".repeat(1_000));
+    let tag = headers[header::ETAG].to_str().unwrap();
+    assert_eq!(tag, "W/\"7\"");
+    let (status, _, body) = world.send(request("GET", "/api/time", &[gzip, ("if-none-match", tag)])).await;
+    assert_eq!((status, body.len()), (304, 0));
+
+    let (_, headers, body) = world.send(request("GET", "/api/time", &[])).await;
+    assert!(!headers.contains_key(header::CONTENT_ENCODING));
+    assert_eq!((body.len(), headers[header::ETAG].to_str().unwrap()), (6_000, "\"7\""));
+    assert!(headers.get_all(header::VARY).iter().any(|vary| vary == "accept-encoding"));
+}

@@ -1,0 +1,13 @@
+//! The front door, seen from outside: behind the edge, in front of services here and elsewhere.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+mod door;
+mod front;
+mod limits;
+mod proxy;
+mod raw;
+mod sessions;
+mod smuggling;
+mod tricks;
+mod world;

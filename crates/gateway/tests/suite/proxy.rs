@@ -1,0 +1,364 @@
+//! Services that run elsewhere: what is passed on, how it fails, and how it is spread.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Extension, Router,
+    body::Body,
+    extract::{Request, State},
+    response::{IntoResponse as _, Response},
+    routing::{any, get},
+};
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+    sync::{Mutex, mpsc},
+    task::JoinSet,
+};
+use tower::ServiceExt as _;
+use urr_gateway::table::Service;
+use urr_http::{Limits, Peer};
+use urr_kernel::Role;
+use urr_testkit::within;
+
+use crate::world::{PATIENCE, Served, Wishes, World, request};
+
+fn in_front_of(service: Service, replicas: &[SocketAddr]) -> World {
+    World::with(Wishes { remote: vec![(service, replicas.to_vec())], ..Wishes::default() })
+}
+
+/// Says what it got.
+async fn report(headers: HeaderMap, request: Request) -> Response {
+    let lines: Vec<_> =
+        headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+    let (method, uri) = (request.method().to_string(), request.uri().to_string());
+    let body = request.into_body().collect().await.unwrap().to_bytes();
+    let body =
+        json!({"method": method, "uri": uri, "headers": lines, "body": String::from_utf8_lossy(&body)});
+    let headers = [
+        ("x-answer", "passes"),
+        ("connection", "x-hop"),
+        ("x-hop", "stays"),
+        ("keep-alive", "timeout=5"),
+        ("proxy-authenticate", "Basic"),
+    ];
+    (StatusCode::IM_A_TEAPOT, headers, body.to_string()).into_response()
+}
+
+async fn backend(router: Router) -> Served {
+    Served::start(router, Limits::default()).await
+}
+
+/// A port on which nobody listens.
+fn nobody() -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 1], urr_testkit::free_port()))
+}
+
+#[tokio::test]
+async fn a_request_and_its_answer_pass_without_what_is_about_one_connection() {
+    within(PATIENCE, async {
+        let backend = backend(Router::new().fallback(any(report))).await;
+        let world = in_front_of(Service::Tickets, &[backend.address]);
+        let bearer = world.bearer(Role::User);
+        let mut request = request(
+            "POST",
+            "/api/v1/seats/reserve?a=%2f&b",
+            &[
+                ("authorization", &bearer),
+                ("host", "urr.example"),
+                ("x-user-id", "forged"),
+                ("x-forwarded-for", "1.1.1.1"),
+                ("x-request-id", "not a uuid"),
+                ("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
+                ("connection", "x-mine"),
+                ("x-mine", "stays"),
+            ],
+        );
+        *request.body_mut() = Body::from("body");
+        let (status, headers, body) = world.send(request).await;
+        assert_eq!((status, headers["x-answer"].to_str().unwrap()), (418, "passes"));
+        for name in ["connection", "x-hop", "keep-alive", "proxy-authenticate"] {
+            assert!(!headers.contains_key(name), "{name}");
+        }
+        let got: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(got["method"], "POST");
+        assert_eq!(got["uri"], "/api/seats/reserve?a=%2f&b", "the path that was guarded, letter by letter");
+        assert_eq!(got["body"], "body");
+        let mut lines: Vec<_> =
+            got["headers"].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect();
+        lines.sort();
+        let id = headers["x-request-id"].to_str().unwrap();
+        let expected = [
+            format!("authorization: {bearer}"),
+            "content-length: 4".to_owned(),
+            "host: urr.example".to_owned(),
+            "traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".to_owned(),
+            "via: 1.1 urr".to_owned(),
+            "x-forwarded-for: 198.51.100.1".to_owned(),
+            format!("x-request-id: {id}"),
+        ];
+        assert_eq!(lines, expected);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn guards_stand_in_front_of_what_is_elsewhere_too() {
+    let world = in_front_of(Service::Stats, &[nobody()]);
+    assert_eq!(world.get("/api/stats/overview", &[]).await.0, 401);
+    let user = world.bearer(Role::User);
+    assert_eq!(world.get("/api/stats/overview", &[("authorization", &user)]).await.0, 403);
+}
+
+/// Both bodies pass piece by piece: each side sends its next one only after the other has seen the last.
+#[tokio::test]
+async fn bodies_are_streamed_both_ways() {
+    within(PATIENCE, async {
+        type Halves = (mpsc::Sender<Bytes>, mpsc::Receiver<Result<Bytes, std::io::Error>>);
+        async fn converse(State(halves): State<Arc<Mutex<Option<Halves>>>>, request: Request) -> Response {
+            let (seen, answers) = halves.lock().await.take().unwrap();
+            let mut body = request.into_body();
+            let first = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            seen.send(first).await.unwrap();
+            let second = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            seen.send(second).await.unwrap();
+            let answers = futures_util::stream::unfold(answers, async |mut answers| {
+                Some((answers.recv().await?, answers))
+            });
+            Body::from_stream(answers).into_response()
+        }
+        let (seen, mut saw) = mpsc::channel(1);
+        let (answer, answers) = mpsc::channel(1);
+        let halves = Arc::new(Mutex::new(Some((seen, answers))));
+        let backend = backend(Router::new().fallback(any(converse)).with_state(halves)).await;
+        let world = in_front_of(Service::Auth, &[backend.address]);
+
+        let (speak, words) = mpsc::channel::<Result<Bytes, std::io::Error>>(1);
+        let words = futures_util::stream::unfold(words, async |mut words| Some((words.recv().await?, words)));
+        let mut request = request("POST", "/api/auth/login", &[]);
+        *request.body_mut() = Body::from_stream(words);
+        let mut tasks = JoinSet::new();
+        let app = world.app.clone();
+        tasks.spawn(async move { app.oneshot(request).await.unwrap() });
+
+        speak.send(Ok(Bytes::from("one"))).await.unwrap();
+        assert_eq!(saw.recv().await.unwrap(), "one");
+        speak.send(Ok(Bytes::from("two"))).await.unwrap();
+        assert_eq!(saw.recv().await.unwrap(), "two");
+        drop(speak);
+
+        let response = tasks.join_next().await.unwrap().unwrap();
+        let mut body = response.into_body();
+        for word in ["three", "four"] {
+            answer.send(Ok(Bytes::from(word))).await.unwrap();
+            assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), word);
+        }
+        drop(answer);
+        assert!(body.frame().await.is_none());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn connections_are_used_again() {
+    within(PATIENCE, async {
+        let port = async |Extension(Peer(peer)): Extension<Peer>| peer.port().to_string();
+        let backend = backend(Router::new().fallback(get(port))).await;
+        let world = in_front_of(Service::Catalog, &[backend.address]);
+        let mut ports = Vec::new();
+        for _ in 0..20 {
+            ports.push(world.send(request("GET", "/api/events", &[])).await.2);
+        }
+        ports.dedup();
+        assert_eq!(ports.len(), 1);
+    })
+    .await;
+}
+
+async fn named(name: &'static str) -> Served {
+    backend(Router::new().fallback(any(async move || name))).await
+}
+
+#[tokio::test]
+async fn replicas_take_turns_and_one_that_is_gone_costs_no_reader_anything() {
+    within(PATIENCE, async {
+        let (one, other) = (named("one").await, named("other").await);
+        let world = in_front_of(Service::Catalog, &[one.address, other.address]);
+        let ask = async |world: &World| world.send(request("GET", "/api/events", &[])).await.2;
+        assert_eq!(
+            [ask(&world).await, ask(&world).await, ask(&world).await],
+            ["one", "other", "one"].map(Vec::from)
+        );
+
+        let world = in_front_of(Service::Catalog, &[nobody(), other.address]);
+        for _ in 0..20 {
+            world.clock.advance(Duration::from_secs(2));
+            assert_eq!(ask(&world).await, b"other");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_has_a_body_is_sent_once_and_the_next_one_goes_where_somebody_is() {
+    within(PATIENCE, async {
+        let other = named("other").await;
+        let world = in_front_of(Service::Auth, &[nobody(), other.address]);
+        let mut statuses = Vec::new();
+        for _ in 0..6 {
+            let mut request = request("POST", "/api/auth/login", &[]);
+            *request.body_mut() = Body::from("password");
+            statuses.push(world.send(request).await.0);
+        }
+        assert_eq!(statuses, [503, 200, 200, 200, 200, 200], "nobody is asked again within a second");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn when_nobody_is_there_it_says_which_service_and_when_to_come_back() {
+    within(PATIENCE, async {
+        let address = nobody();
+        let world = in_front_of(Service::Payments, &[address]);
+        let bearer = world.bearer(Role::User);
+        let ask = async || world.get("/api/payments/user/me", &[("authorization", &bearer)]).await;
+        for _ in 0..15 {
+            let (status, body) = ask().await;
+            assert_eq!((status, &body["code"]), (503, &json!("gateway.unavailable")));
+            assert_eq!(body["service"], "payments");
+            assert!(body["message"].as_str().unwrap().contains("Payments"), "{body}");
+        }
+        let (_, body) = ask().await;
+        assert_eq!(body["retryAfter"], 10, "the breaker is open");
+
+        let listener = TcpListener::bind(address).await.unwrap();
+        world.clock.advance(Duration::from_secs(10));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(answer_all(listener, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
+        assert_eq!(ask().await.0, 200, "a trial");
+    })
+    .await;
+}
+
+/// Answers every request on every connection with the same bytes.
+async fn answer_all(listener: TcpListener, answer: &'static str) {
+    let mut connections = JoinSet::new();
+    while let Ok((mut stream, _)) = listener.accept().await {
+        connections.spawn(async move {
+            let mut chunk = [0; 4_096];
+            while matches!(stream.read(&mut chunk).await, Ok(1..)) {
+                stream.write_all(answer.as_bytes()).await.unwrap();
+                if answer.is_empty() {
+                    return;
+                }
+            }
+        });
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_or_never_begins_is_told_apart_and_nothing_is_sent_twice() {
+    within(PATIENCE, async {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let hangs = {
+            let asked = Arc::clone(&asked);
+            backend(Router::new().fallback(any(async move || -> () {
+                asked.fetch_add(1, Ordering::Relaxed);
+                std::future::pending::<()>().await;
+            })))
+            .await
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let breaks = listener.local_addr().unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(answer_all(listener, ""));
+
+        for (address, status, code) in
+            [(breaks, 502, "gateway.no_answer"), (hangs.address, 504, "gateway.timeout")]
+        {
+            let world = World::with(Wishes {
+                remote: vec![(Service::Queue, vec![address, address])],
+                time_limit: Some(Duration::from_millis(200)),
+                ..Wishes::default()
+            });
+            let bearer = world.bearer(Role::User);
+            for (method, path) in [("GET", "/api/queue/status/1"), ("POST", "/api/queue/check/1")] {
+                let (answered, body) = world.ask(method, path, &[("authorization", &bearer)]).await;
+                assert_eq!(
+                    (answered, &body["code"], &body["service"]),
+                    (status, &json!(code), &json!("queue"))
+                );
+            }
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_answer_of_any_status_is_an_answer() {
+    within(PATIENCE, async {
+        let busy = backend(Router::new().fallback(any(async || StatusCode::SERVICE_UNAVAILABLE))).await;
+        let world = in_front_of(Service::Auth, &[busy.address]);
+        for _ in 0..30 {
+            let (status, _, body) = world.send(request("POST", "/api/auth/refresh", &[])).await;
+            assert_eq!(
+                (status, body.len()),
+                (503, 0),
+                "a flood that one route refuses must not close the others"
+            );
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_client_whose_own_body_is_bad_does_not_bring_a_service_into_disrepute() {
+    within(PATIENCE, async {
+        let backend = backend(Router::new().fallback(any(report))).await;
+        let world = in_front_of(Service::Auth, &[backend.address]);
+        for _ in 0..20 {
+            let pieces = (0..20).map(|_| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 1_000])));
+            let mut too_large = request("POST", "/api/auth/login", &[]);
+            *too_large.body_mut() = Body::from_stream(futures_util::stream::iter(pieces));
+            let (status, _, body) = world.send(too_large).await;
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!((status, &body["code"]), (413, &json!("http.body_too_large")));
+            world.clock.advance(Duration::from_secs(2));
+        }
+        assert_eq!(world.ask("POST", "/api/auth/login", &[]).await.0, 418);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_compressed_elsewhere_passes_as_it_is() {
+    within(PATIENCE, async {
+        let squeezed = async |headers: HeaderMap| {
+            assert_eq!(headers[header::ACCEPT_ENCODING], "gzip");
+            ([(header::CONTENT_TYPE, "text/html"), (header::CONTENT_ENCODING, "gzip")], vec![7; 5_000])
+        };
+        let plain = async || ([(header::CONTENT_TYPE, "text/html")], vec![b'a'; 5_000]);
+        let router = Router::new().route("/api/events", get(squeezed)).route("/api/artists", get(plain));
+        let backend = backend(router).await;
+        let world = in_front_of(Service::Catalog, &[backend.address]);
+        let gzip = [("accept-encoding", "gzip")];
+        let (_, headers, body) = world.send(request("GET", "/api/events", &gzip)).await;
+        assert_eq!((headers[header::CONTENT_ENCODING].to_str().unwrap(), body), ("gzip", vec![7; 5_000]));
+        let (_, headers, body) = world.send(request("GET", "/api/artists", &gzip)).await;
+        assert!(!headers.contains_key(header::CONTENT_ENCODING), "it would have to be held in memory");
+        assert_eq!(body.len(), 5_000);
+    })
+    .await;
+}

@@ -1,0 +1,101 @@
+//! Sessions that ended, and what happens while nobody says which did.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use urr_gateway::revoked::{Revocation, RevocationPage, RevocationSource, Revoked, STALE};
+use urr_kernel::{Role, Timestamp};
+use urr_passes::access::LIFETIME;
+use urr_testkit::{until, within};
+use uuid::Uuid;
+
+use crate::world::{PATIENCE, Wishes, World, session, user};
+
+struct Nobody {
+    down: AtomicBool,
+}
+
+#[async_trait]
+impl RevocationSource for Nobody {
+    async fn since(&self, since: Timestamp, _: Option<Uuid>) -> Result<RevocationPage, String> {
+        if self.down.load(Ordering::Relaxed) {
+            return Err("down".to_owned());
+        }
+        Ok(RevocationPage { ended: Vec::new(), as_of: since, next: None })
+    }
+}
+
+fn world() -> (World, Arc<Revoked>) {
+    let clock = urr_testkit::fixed_clock();
+    let revoked = Arc::new(Revoked::new(clock.clone(), LIFETIME));
+    (World::with(Wishes { clock, revoked: Some(revoked.clone()), ..Wishes::default() }), revoked)
+}
+
+#[tokio::test]
+async fn a_token_of_an_ended_session_is_revoked_and_of_another_is_not() {
+    let (world, revoked) = world();
+    let other = world.token_of(user(), Role::User, Uuid::from_u128(9));
+    let (ended, other) = (world.bearer(Role::User), format!("Bearer {other}"));
+    assert_eq!(world.get("/api/auth/me", &[("authorization", &ended)]).await.0, 200);
+    revoked.add(&[Revocation { session: session(), until: world.clock.now().after(LIFETIME) }]);
+    for path in ["/api/auth/me", "/api/reservations/my", "/api/events"] {
+        let (status, body) = world.get(path, &[("authorization", &ended)]).await;
+        assert_eq!((status, &body["code"]), (401, &json!("auth.token_revoked")), "{path}");
+        assert_eq!(world.get(path, &[("authorization", &other)]).await.0, 200, "{path}");
+    }
+    let (status, body) = world.ask("POST", "/api/reservations", &[("authorization", &ended)]).await;
+    assert_eq!((status, &body["code"]), (401, &json!("auth.token_revoked")));
+    assert_eq!(world.get("/", &[("authorization", &ended)]).await.1["user"], json!(null), "nobody on pages");
+}
+
+#[tokio::test]
+async fn while_nobody_says_which_sessions_ended_the_dangerous_waits_and_the_rest_goes_on() {
+    within(PATIENCE, async {
+        let (world, revoked) = world();
+        let admin = world.bearer(Role::Admin);
+        let admin = [("authorization", admin.as_str())];
+        let dangerous =
+            [("GET", "/api/admin/seat-layouts"), ("POST", "/api/auth/refresh"), ("POST", "/api/auth/login")];
+        let harmless = [
+            ("GET", "/api/reservations/my"),
+            ("POST", "/api/payments/confirm"),
+            ("POST", "/api/auth/logout"),
+        ];
+        let refused = async |cause: &str| {
+            for (method, path) in dangerous {
+                let (status, body) = world.ask(method, path, &admin).await;
+                assert_eq!((status, &body["code"]), (503, &json!("gateway.unavailable")), "{path}: {cause}");
+                assert!(body["retryAfter"].is_u64());
+            }
+            for (method, path) in harmless {
+                assert_eq!(world.ask(method, path, &admin).await.0, 200, "{path}: {cause}");
+            }
+        };
+        refused("before the list was read").await;
+
+        let source = Arc::new(Nobody { down: AtomicBool::new(false) });
+        let mut tasks = JoinSet::new();
+        tasks.spawn(revoked.clone().watch(source.clone(), CancellationToken::new()));
+        until(PATIENCE, async || revoked.is_fresh()).await;
+        for (method, path) in dangerous {
+            assert_eq!(world.ask(method, path, &admin).await.0, 200, "{path}");
+        }
+
+        source.down.store(true, Ordering::Relaxed);
+        world.clock.advance(STALE + Duration::from_millis(1));
+        until(PATIENCE, async || !revoked.is_fresh()).await;
+        refused("without news").await;
+        source.down.store(false, Ordering::Relaxed);
+        until(PATIENCE, async || world.ask("POST", "/api/auth/refresh", &admin).await.0 == 200).await;
+    })
+    .await;
+}

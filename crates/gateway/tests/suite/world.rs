@@ -1,0 +1,238 @@
+//! A gateway with something behind it, and somebody to ask.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body, extract::Request, response::Response};
+use http::HeaderMap;
+use http_body_util::BodyExt as _;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tower::ServiceExt as _;
+use urr_gateway::{
+    Gateway, Guards, Origins, Upstream,
+    address::TrustedProxies,
+    front,
+    limit::{Limiter, RateLimits},
+    revoked::Revoked,
+    table::{self, Service},
+};
+use urr_http::{
+    AccessLog, Caller, Client, ClientAddress, ClientLimits, EdgeParts, Json, Limits, Peer, Routes, Server,
+    edge,
+};
+use urr_kernel::{Clock, Ids, Role, UserId};
+use urr_passes::{
+    Secret,
+    access::{self, Access, LIFETIME, Signer, Verifier},
+};
+use urr_telemetry::Health;
+use uuid::Uuid;
+
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What a test may want to be otherwise.
+pub(crate) struct Wishes {
+    pub(crate) clock: Clock,
+    pub(crate) rates: RateLimits,
+    pub(crate) limits: Limits,
+    pub(crate) limiter: Option<Limiter>,
+    pub(crate) revoked: Option<Arc<Revoked>>,
+    pub(crate) proxies: TrustedProxies,
+    pub(crate) origins: Vec<&'static str>,
+    /// Services that run elsewhere, with the addresses of their replicas.
+    pub(crate) remote: Vec<(Service, Vec<SocketAddr>)>,
+    /// How long those may take to answer.
+    pub(crate) time_limit: Option<Duration>,
+    /// Services that run nowhere.
+    pub(crate) missing: Vec<Service>,
+    /// What runs here instead of the echo.
+    pub(crate) local: Vec<(Service, Routes)>,
+}
+
+impl Default for Wishes {
+    fn default() -> Self {
+        Self {
+            clock: urr_testkit::fixed_clock(),
+            rates: RateLimits::default(),
+            limits: Limits::default(),
+            limiter: None,
+            revoked: None,
+            proxies: TrustedProxies::default(),
+            origins: Vec::new(),
+            remote: Vec::new(),
+            time_limit: None,
+            missing: Vec::new(),
+            local: Vec::new(),
+        }
+    }
+}
+
+pub(crate) struct World {
+    pub(crate) app: Router,
+    pub(crate) clock: Clock,
+    secret: Secret,
+    limits: Limits,
+}
+
+/// Says what reached the handler.
+async fn echo(
+    caller: Caller,
+    ClientAddress(client): ClientAddress,
+    headers: HeaderMap,
+    request: Request,
+) -> Json<Value> {
+    let mut names: Vec<_> = headers.keys().map(ToString::to_string).collect();
+    names.sort();
+    let path = request.uri().path().to_owned();
+    let method = request.method().to_string();
+    let body =
+        request.into_body().collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    Json(json!({
+        "user": caller.0.user(),
+        "admin": caller.0.is_admin(),
+        "client": client.to_string(),
+        "headers": names,
+        "method": method,
+        "path": path,
+        "body": String::from_utf8_lossy(&body),
+    }))
+}
+
+/// An echo on every route that the table gives to a service.
+pub(crate) fn echoes(service: Service) -> Routes {
+    let routes = table::all().filter(|route| route.service == service);
+    routes.fold(Routes::new(), |routes, route| match route.method {
+        "GET" => routes.get(route.path, echo),
+        "POST" => routes.post(route.path, echo),
+        "PUT" => routes.put(route.path, echo),
+        "PATCH" => routes.patch(route.path, echo),
+        "DELETE" => routes.delete(route.path, echo),
+        method => panic!("{method} is not in use"),
+    })
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(Wishes::default())
+    }
+
+    pub(crate) fn with(wishes: Wishes) -> Self {
+        let clock = wishes.clock;
+        let secret = Secret::new("correct horse battery staple, twice").unwrap();
+        let origins = Origins::new(wishes.origins).unwrap();
+        let guards = Guards {
+            access: Verifier::new([access::key(&secret)]),
+            clock: clock.clone(),
+            limiter: Arc::new(wishes.limiter.unwrap_or_else(|| Limiter::memory(wishes.rates, clock.clone()))),
+            revoked: wishes.revoked,
+            proxies: wishes.proxies,
+            origins: origins.clone(),
+        };
+        let mut gateway = Gateway::new(guards);
+        let client = Client::new(ClientLimits::default(), clock.clone());
+        let mut elsewhere = wishes.missing;
+        for (service, replicas) in wishes.remote {
+            let urls: Vec<_> = replicas.iter().map(|address| format!("http://{address}")).collect();
+            let upstream = Upstream::new(service, urls.iter().map(String::as_str), &client, clock.clone());
+            let upstream = upstream.unwrap();
+            let time_limit = wishes.time_limit.unwrap_or(service.time_limit());
+            gateway = gateway.remote(upstream.within(time_limit));
+            elsewhere.push(service);
+        }
+        for (service, routes) in wishes.local {
+            gateway = gateway.local(service, routes);
+            elsewhere.push(service);
+        }
+        elsewhere.push(Service::Gateway);
+        for service in Service::ALL.into_iter().filter(|service| !elsewhere.contains(service)) {
+            gateway = gateway.local(service, echoes(service));
+        }
+        let edge_parts = EdgeParts {
+            limits: wishes.limits,
+            ids: Ids::seeded(clock.clone(), 7),
+            clock: clock.clone(),
+            access_log: AccessLog { sample: 0 },
+            health: Health::new(),
+            hsts: false,
+        };
+        let app = front(edge(gateway.into_router(), edge_parts), origins);
+        Self { app, clock, secret, limits: wishes.limits }
+    }
+
+    pub(crate) fn token(&self, role: Role) -> String {
+        self.token_of(user(), role, session())
+    }
+
+    pub(crate) fn token_of(&self, user: UserId, role: Role, session: Uuid) -> String {
+        let access = Access { user, role, email: None, session };
+        Signer::new(access::key(&self.secret), LIFETIME).sign(&access, Uuid::from_u128(3), self.clock.now())
+    }
+
+    pub(crate) fn bearer(&self, role: Role) -> String {
+        format!("Bearer {}", self.token(role))
+    }
+
+    pub(crate) async fn get(&self, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
+        self.ask("GET", path, headers).await
+    }
+
+    pub(crate) async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
+        let (status, _, body) = self.send(request(method, path, headers)).await;
+        (status, serde_json::from_slice(&body).unwrap_or(Value::Null))
+    }
+
+    pub(crate) async fn send(&self, request: Request) -> (u16, HeaderMap, Vec<u8>) {
+        let response: Response = self.app.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (parts.status.as_u16(), parts.headers, body.to_vec())
+    }
+
+    /// Serves it on a port of its own, until the guard is dropped.
+    pub(crate) async fn serve(&self) -> Served {
+        Served::start(self.app.clone(), self.limits).await
+    }
+}
+
+pub(crate) fn request(method: &str, path: &str, headers: &[(&str, &str)]) -> Request {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(*name, *value);
+    }
+    let mut request = request.body(Body::empty()).unwrap();
+    request.extensions_mut().insert(Peer("198.51.100.1:4711".parse().unwrap()));
+    request
+}
+
+pub(crate) fn user() -> UserId {
+    UserId::from_uuid(Uuid::from_u128(1))
+}
+
+pub(crate) fn session() -> Uuid {
+    Uuid::from_u128(2)
+}
+
+/// A router on a port.
+pub(crate) struct Served {
+    pub(crate) address: SocketAddr,
+    stop: CancellationToken,
+    _task: JoinSet<()>,
+}
+
+impl Served {
+    pub(crate) async fn start(router: Router, limits: Limits) -> Self {
+        let server = Server::bind("127.0.0.1:0").await.unwrap();
+        let (address, stop) = (server.local_addr().unwrap(), CancellationToken::new());
+        let mut task = JoinSet::new();
+        let stopped = stop.clone();
+        task.spawn(async move { server.serve(router, limits, stopped).await.unwrap() });
+        Self { address, stop, _task: task }
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}
