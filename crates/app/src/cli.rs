@@ -6,6 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use urr_kernel::UserId;
 
 use crate::{
+    bench::BenchCommand,
     config::{Choice as _, Flag, nearest},
     roles::Role,
 };
@@ -109,6 +110,9 @@ pub(crate) enum Command {
     /// Look after events that wait to be published
     #[command(subcommand)]
     Outbox(OutboxCommand),
+    /// Measure this machine: one table, with a baseline from the same run
+    #[command(subcommand)]
+    Bench(BenchCommand),
     /// Facts about the configuration itself
     #[command(subcommand)]
     Config(ConfigCommand),

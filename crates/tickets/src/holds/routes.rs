@@ -135,7 +135,7 @@ struct Time {
     time: Timestamp,
 }
 
-/// A reservation as the answer to making it: camelCase, as clients know it.
+/// A reservation as the answer to making it: `camelCase`, as clients know it.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Made {
@@ -199,7 +199,7 @@ impl From<ReservedSeat> for MadeSeat {
     }
 }
 
-/// A reservation as it is read: snake_case with its items, as clients know it.
+/// A reservation as it is read: `snake_case` with its items, as clients know it.
 #[derive(Debug, Serialize)]
 struct Shown {
     id: ReservationId,
