@@ -16,15 +16,27 @@ macro_rules! of {
     };
 }
 
-/// Accounts and sessions. Everything but `me` is counted as signing in; whatever proves or changes who somebody is, is critical.
+/// Accounts and sessions. Everything but `me` is counted as signing in. Whatever proves or changes who somebody is, is critical;
+/// ending a session is not, because that must work when little else does.
 const AUTH: &[Route] = of!(Auth {
-    POST "/api/auth/register"     Public counted_as(Auth) critical;
-    POST "/api/auth/login"        Public counted_as(Auth) critical;
-    POST "/api/auth/refresh"      Public counted_as(Auth) critical;
-    POST "/api/auth/google"       Public counted_as(Auth) critical;
-    POST "/api/auth/verify-token" Public counted_as(Auth) critical;
-    POST "/api/auth/logout"       Public counted_as(Auth);
-    GET  "/api/auth/me"           User uncounted;
+    POST   "/api/auth/register"           Public counted_as(Auth) critical;
+    POST   "/api/auth/login"              Public counted_as(Auth) critical;
+    POST   "/api/auth/refresh"            Public counted_as(Auth) critical;
+    POST   "/api/auth/google"             Public counted_as(Auth) critical;
+    POST   "/api/auth/verify-token"       Public counted_as(Auth) critical;
+    POST   "/api/auth/logout"             Public counted_as(Auth);
+    GET    "/api/auth/me"                 User   uncounted;
+    PATCH  "/api/auth/me"                 User   counted_as(Auth) critical;
+    DELETE "/api/auth/me"                 User   counted_as(Auth) critical;
+    POST   "/api/auth/password"           User   counted_as(Auth) critical;
+    POST   "/api/auth/password/forgot"    Public counted_as(Auth) critical;
+    POST   "/api/auth/password/reset"     Public counted_as(Auth) critical;
+    POST   "/api/auth/email/verification" User   counted_as(Auth) critical;
+    POST   "/api/auth/email/verify"       Public counted_as(Auth) critical;
+    GET    "/api/auth/sessions"           User   counted_as(Auth);
+    DELETE "/api/auth/sessions/{id}"      User   counted_as(Auth);
+    GET    "/api/auth/history"            User   counted_as(Auth);
+    PUT    "/api/admin/users/{id}/role"   Admin;
 });
 
 /// Events, artists, halls.
