@@ -98,6 +98,7 @@ fn check_version(number: i32, version: &str) -> Result<(), Error> {
 
 fn open_for_writing(file: &Path) -> Result<Connection, Error> {
     let what = || format!("opening {} for writing failed", file.display());
+    create_private(file).map_err(|e| Error::unavailable(what()).because(e))?;
     let conn = Connection::open(file).map_err(|e| Error::sqlite(what(), e))?;
     // FULL: an acknowledged write is on disk. mmap would turn I/O errors into signals.
     let settings = format!(
@@ -121,6 +122,16 @@ fn open_for_writing(file: &Path) -> Result<Connection, Error> {
     let dir = file.parent().unwrap_or(Path::new("."));
     data_dir::sync(dir).map_err(|e| Error::unavailable(what()).because(e))?;
     Ok(conn)
+}
+
+/// Creates the file, if it is new, for its owner only: the directory may be one that others can look into. SQLite gives
+/// the log beside it the same mode.
+fn create_private(file: &Path) -> std::io::Result<()> {
+    let mut options = std::fs::File::options();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(file).map(drop)
 }
 
 fn open_for_reading(file: &Path) -> rusqlite::Result<Connection> {
@@ -209,6 +220,27 @@ mod tests {
         let error = check_version(3_051_002, "3.51.2").unwrap_err();
         assert!(error.to_string().starts_with("SQLite 3.51.2 can corrupt"), "{error}");
         assert!(check_version(3_051_003, "3.51.3").is_ok());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_may_read_the_files_even_in_an_open_directory() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+        let conn = open_for_writing(&dir.path().join("x.db")).unwrap();
+        conn.execute_batch("create table t (a integer)").unwrap();
+        let mut modes: Vec<(String, u32)> = std::fs::read_dir(dir.path())
+            .unwrap()
+            .map(|entry| {
+                let entry = entry.unwrap();
+                let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+                (entry.file_name().into_string().unwrap(), mode)
+            })
+            .collect();
+        modes.sort();
+        let private = |name: &str| (name.to_owned(), 0o600);
+        assert_eq!(modes, [private("x.db"), private("x.db-shm"), private("x.db-wal")]);
     }
 
     #[test]
