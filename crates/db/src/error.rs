@@ -82,6 +82,12 @@ impl Error {
         error.because(source)
     }
 
+    /// The same failure, of which the caller knows better whose fault it is.
+    pub(crate) fn of_kind(mut self, kind: Kind) -> Self {
+        self.0.kind = kind;
+        self
+    }
+
     /// What to do about it.
     pub fn kind(&self) -> Kind {
         self.0.kind
@@ -141,9 +147,10 @@ fn postgres_kind(error: &tokio_postgres::Error) -> Kind {
         return Kind::Retry;
     }
     // Of a class, the first two characters name the reason: 08 connection, 28 sign-in, 3D no such database, 53 out of
-    // resources, 57 operator or time limit, 58 system. 55P03 is our lock time limit, 25P03 our idle time limit.
+    // resources, 57 operator or time limit, 58 system. 55P03 is our lock time limit, 25P03 our idle time limit, 25006 a
+    // server that has become read-only.
     match code.code() {
-        "55P03" | "25P03" => Kind::Unavailable,
+        "55P03" | "25P03" | "25006" => Kind::Unavailable,
         code => match code.get(..2) {
             Some("23") => Kind::Constraint,
             Some("08" | "28" | "3D" | "53" | "57" | "58") => Kind::Unavailable,

@@ -15,6 +15,8 @@ pub const KEEP_PUBLISHED: Duration = Duration::from_hours(7 * 24);
 pub const PURGE_BATCH: u32 = 1_000;
 /// The pause after the first, second and third failure to publish; the fourth makes a dead letter.
 pub const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+/// Rows that one [`adopt_foreign`] changes: some 20 µs each with their index entries, so a tenth of a second.
+pub const ADOPT_BATCH: u32 = 5_000;
 /// [`backlog`] stops counting here: beyond it the number is just "too many".
 pub const MAX_COUNTED: u32 = 100_000;
 /// The longest error text that is kept with a row.
@@ -104,6 +106,30 @@ statements! {
           from outbox
          where (xid, seq) > ($1, $2) and xid < pg_snapshot_xmin(pg_current_snapshot())
          order by xid, seq limit $3";
+
+    /// The first position that the log has not given out. SQLite remembers the last number even of rows that are gone;
+    /// a PostgreSQL transaction that anybody can have seen is older than the end of the snapshot.
+    END = sqlite "
+        select 0, 1 + max(coalesce((select seq from sqlite_sequence where name = 'outbox'), 0),
+                          coalesce((select max(seq) from outbox), 0))"
+      postgres "
+        select pg_snapshot_xmax(pg_current_snapshot()), 0::bigint";
+
+    /// Whether rows are there that no transaction of this server can have written.
+    FOREIGN = postgres "
+        select exists (select 1 from outbox where xid >= pg_snapshot_xmax(pg_current_snapshot()))";
+
+    /// Puts such rows before everything that this server writes, in the order of their numbers. The condition stands
+    /// twice so that a row which another process has just adopted is left alone.
+    ADOPT = postgres "
+        update outbox set xid = '0'::xid8
+         where seq in (select seq from outbox
+                        where xid >= pg_snapshot_xmax(pg_current_snapshot()) order by xid, seq limit $1)
+           and xid >= pg_snapshot_xmax(pg_current_snapshot())";
+
+    /// Whether any row lies after a position, readable yet or not.
+    ANY_AFTER = sqlite "select exists (select 1 from outbox where seq > $2 and $1 = 0)"
+      postgres "select exists (select 1 from outbox where (xid, seq) > ($1, $2))";
 
     /// Takes rows to publish: of the oldest 2,000 waiting rows those that are due and the first of their key, so that
     /// one message per key is on its way at a time. The window bounds the work when one key has a long tail. Of two
@@ -200,6 +226,37 @@ pub async fn read_after(
         EngineKind::Sqlite => tx.all(&READ_SQLITE, &[&after.seq, &limit], map).await,
         EngineKind::Postgres => tx.all(&READ_POSTGRES, &[&after.xid, &after.seq, &limit], map).await,
     }
+}
+
+/// The first position that this log has not given out: whoever claims to have read it has read another log. That is so
+/// after a restore, onto another PostgreSQL server (whose transactions count from their own beginning) or of an older
+/// SQLite file.
+pub async fn end(tx: &mut Tx<'_>) -> Result<Position, Error> {
+    tx.one(&END, &[], |row| Ok(Position { xid: row.get(0)?, seq: row.get(1)? })).await
+}
+
+/// Whether the log holds rows that it cannot have written itself, because they came with a dump of another server. Nobody
+/// can read them until they are [adopted](adopt_foreign).
+pub async fn has_foreign(tx: &mut Tx<'_>) -> Result<bool, Error> {
+    match tx.engine_kind() {
+        EngineKind::Sqlite => Ok(false),
+        EngineKind::Postgres => tx.one(&FOREIGN, &[], |row| row.get(0)).await,
+    }
+}
+
+/// Moves at most [`ADOPT_BATCH`] foreign rows to the beginning of the log. Says how many; fewer than the batch means that
+/// it is done. A group that stands after the beginning would never see them: every group must be put there first.
+pub async fn adopt_foreign(tx: &mut Tx<'_>) -> Result<u64, Error> {
+    match tx.engine_kind() {
+        EngineKind::Sqlite => Ok(0),
+        EngineKind::Postgres => tx.execute(&ADOPT, &[&ADOPT_BATCH]).await,
+    }
+}
+
+/// Whether there is anything after a position. If [`read_after`] gives nothing although there is, then a transaction that
+/// is older than those rows still runs.
+pub async fn any_after(tx: &mut Tx<'_>, after: Position) -> Result<bool, Error> {
+    tx.one(&ANY_AFTER, &[&after.xid, &after.seq], |row| row.get(0)).await
 }
 
 /// Takes at most `limit` messages to publish, oldest first. Until `claim_for` is over no other relay gets them; a relay

@@ -11,7 +11,7 @@ use std::{pin::pin, time::Duration};
 use deadpool_postgres::{Object, Transaction};
 use futures_util::TryStreamExt as _;
 use tokio::time::{error::Elapsed, timeout};
-use tokio_postgres::IsolationLevel;
+use tokio_postgres::{IsolationLevel, error::SqlState};
 use urr_kernel::Scalar;
 
 use self::{column::Params, connections::Connections};
@@ -74,13 +74,15 @@ impl Postgres {
         limit: Duration,
         body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> (Ended<T, E>, bool) {
-        let mut conn = match self.connections.get().await {
-            Ok(conn) => conn,
+        let mut lent = match self.connections.get().await {
+            Ok(lent) => lent,
             Err(error) => return (Ended::failed(error), false),
         };
-        let done = self.run_on(&mut conn, name, access, limit, body).await;
-        if done.lost {
-            self.connections.discard(conn);
+        let done = self.run_on(lent.connection(), name, access, limit, body).await;
+        match done.line {
+            Line::Quiet => lent.give_back(),
+            Line::Busy => drop(lent),
+            Line::Lost => lent.lose(),
         }
         let committed = done.ended.result.is_ok();
         (done.ended, committed && done.appended)
@@ -96,14 +98,14 @@ impl Postgres {
     ) -> Done<T, E> {
         let transaction = match self.begin(conn, access).await {
             Ok(transaction) => transaction,
-            Err(error) => return Done { ended: Ended::failed(error), appended: false, lost: true },
+            Err(error) => return Done { ended: Ended::failed(error), appended: false, line: Line::Lost },
         };
-        let mut tx = Tx::new(Engine::Postgres(PostgresTx { transaction, limit, lost: false }));
+        let mut tx = Tx::new(Engine::Postgres(PostgresTx { transaction, access, limit, line: Line::Quiet }));
         let out = body(&mut tx).await;
         let verdict = tx.verdict(name, out);
         let appended = tx.appended;
         let Engine::Postgres(tx) = tx.engine else { unreachable!("the transaction was made for PostgreSQL") };
-        let mut lost = tx.lost;
+        let mut line = tx.line;
         let ended = match verdict {
             // Nothing to keep: the rollback is sent without waiting for it, ahead of the connection's next use.
             Verdict::Refuse(error, failure) => Ended::refused(error, failure),
@@ -111,12 +113,14 @@ impl Postgres {
             Verdict::Commit(value) => match commit(tx.transaction, limit).await {
                 Ok(()) => Ended::ok(value),
                 Err(error) => {
-                    lost |= error.kind() == Kind::UnknownCommit;
+                    if error.kind() == Kind::UnknownCommit {
+                        line = Line::Lost;
+                    }
                     Ended::failed(error)
                 }
             },
         };
-        Done { ended, appended, lost }
+        Done { ended, appended, line }
     }
 
     async fn begin<'c>(&self, conn: &'c mut Object, access: Access) -> Result<Transaction<'c>, Error> {
@@ -138,8 +142,10 @@ impl Postgres {
 
     /// How many parameters a statement takes and how many columns it gives, and what of them cannot be carried.
     pub(crate) async fn shape(&self, text: &str) -> Result<(usize, usize), Error> {
-        let conn = self.connections.get().await?;
-        let statement = conn.prepare(text).await.map_err(|e| Error::postgres("it does not prepare", e))?;
+        let mut lent = self.connections.get().await?;
+        let prepared = lent.connection().prepare(text).await;
+        lent.give_back();
+        let statement = prepared.map_err(|e| Error::postgres("it does not prepare", e))?;
         let columns = statement.columns().iter().map(tokio_postgres::Column::type_);
         if let Some(unknown) = statement.params().iter().chain(columns).find(|ty| !column::is_known(ty)) {
             return Err(Error::bug(format!("it uses the type {unknown}, which needs a cast")));
@@ -152,7 +158,18 @@ impl Postgres {
 struct Done<T, E> {
     ended: Ended<T, E>,
     appended: bool,
-    lost: bool,
+    line: Line,
+}
+
+/// What a transaction leaves on its connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// Nothing but perhaps a ROLLBACK, which the server deals with at once.
+    Quiet,
+    /// A statement whose answer nobody waits for.
+    Busy,
+    /// The connection is gone, does not answer, or leads to a server that is no use any more.
+    Lost,
 }
 
 /// Commits, and tells apart "no" from "no answer".
@@ -173,15 +190,16 @@ async fn commit(transaction: Transaction<'_>, limit: Duration) -> Result<(), Err
 /// An open transaction on a connection. Dropping it sends ROLLBACK behind whatever is still running.
 pub(crate) struct PostgresTx<'t> {
     transaction: Transaction<'t>,
+    access: Access,
     /// How long one statement may take.
     limit: Duration,
-    /// The connection is gone or does not answer.
-    lost: bool,
+    line: Line,
 }
 
 impl PostgresTx<'_> {
     pub(crate) async fn execute(&mut self, sql: &'static Sql, params: &[&dyn Scalar]) -> Result<u64, Error> {
         let text = text(sql)?;
+        self.line = Line::Busy;
         let transaction = &self.transaction;
         let work = async {
             let statement = transaction.prepare_cached(text).await?;
@@ -198,6 +216,7 @@ impl PostgresTx<'_> {
         mut take: impl FnMut(Row<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let text = text(sql)?;
+        self.line = Line::Busy;
         let transaction = &self.transaction;
         let mut taken = Ok(());
         let work = async {
@@ -217,6 +236,7 @@ impl PostgresTx<'_> {
     }
 
     pub(crate) async fn script(&mut self, text: &str) -> Result<(), Error> {
+        self.line = Line::Busy;
         let done = timeout(self.limit, self.transaction.batch_execute(text)).await;
         self.settle("the script", done)
     }
@@ -227,12 +247,23 @@ impl PostgresTx<'_> {
         what: &str,
         done: Result<Result<T, tokio_postgres::Error>, Elapsed>,
     ) -> Result<T, Error> {
-        self.lost |= done.is_err() || self.transaction.client().is_closed();
+        let lost = done.is_err() || self.transaction.client().is_closed();
+        self.line = if lost { Line::Lost } else { Line::Quiet };
         let Ok(answered) = done else {
             let limit = self.limit.as_millis();
             return Err(Error::unavailable(format!("{what} was not answered within {limit} ms")));
         };
-        answered.map_err(|e| Error::postgres(format!("{what} failed"), e))
+        answered.map_err(|e| {
+            let read_only = e.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION);
+            let error = Error::postgres(format!("{what} failed"), e);
+            match self.access {
+                // The server has become a standby; the next connection looks for one that writes.
+                Access::Write if read_only => self.line = Line::Lost,
+                Access::Read if read_only => return error.of_kind(Kind::Bug),
+                _ => {}
+            }
+            error
+        })
     }
 }
 

@@ -8,9 +8,10 @@ use urr_db::{
     outbox::{self, Message},
     statements, transaction,
 };
+use urr_testkit::until;
 
 use crate::{
-    fresh::{DOMAIN, MOVE, Server, count, counter, ids, now, on_postgres, sit, who, with_postgres},
+    fresh::{DOMAIN, LIMIT, MOVE, Server, count, counter, ids, now, on_postgres, sit, who, with_postgres},
     outbox::read_at_least,
 };
 
@@ -173,6 +174,11 @@ statements! {
     WHERE_AM_I = postgres "select current_schema()::text, current_user::text";
     IN_PUBLIC = postgres "create table public.stray (id bigint)";
     NAP = postgres "select pg_sleep(0.2)";
+    BACKEND = postgres "select pg_backend_pid()";
+    READ_ONLY_FROM_NOW = postgres "set transaction read only";
+    WAITING_FOR_LOCKS = postgres "select count(*) from pg_locks where not granted
+                                    and pid in (select pid from pg_stat_activity where datname = current_database())";
+    COME_FROM_ELSEWHERE = postgres "update outbox set xid = '4611686018427387904'::xid8";
     IN_CATALOG = postgres "create table catalog.stray (id bigint)";
 }
 
@@ -278,6 +284,104 @@ async fn a_pool_that_is_used_up_answers_in_time() {
         let (greedy, ()) = tokio::join!(greedy, waiting);
         greedy.unwrap();
         db.ping().await.unwrap();
+    })
+    .await;
+}
+
+/// Their users closed the browser. Neither the pool nor the server may go on working for them.
+#[tokio::test]
+async fn statements_whose_callers_went_away_hold_nobody_up() {
+    with_postgres(async |server: Server| {
+        both_seats(&server.migrated(&DOMAIN).await).await;
+        let mut config = server.config();
+        // No statement ends by itself within the test.
+        config.statement = Duration::from_mins(10);
+        let db = Db::postgres(&config, &DOMAIN).unwrap();
+        let (mut blocker, connection) =
+            tokio_postgres::connect(server.url(), tokio_postgres::NoTls).await.unwrap();
+        let mut tasks = tokio::task::JoinSet::new();
+        tasks.spawn(async move { connection.await.unwrap() });
+        let lock = blocker.transaction().await.unwrap();
+        lock.batch_execute("update tickets.seats set holder = 'blocker' where id = 1").await.unwrap();
+
+        let mut callers = tokio::task::JoinSet::new();
+        for _ in 0..config.pool_size {
+            let db = db.clone();
+            callers.spawn(async move {
+                db.write("test.blocked", async |tx: &mut Tx<'_>| tx.execute(&MOVE, &[&1_i64, &"ann"]).await)
+                    .await
+            });
+        }
+        let onlooker = Db::postgres(&server.config(), &DOMAIN).unwrap();
+        let waiting = async || {
+            let count =
+                async |tx: &mut Tx<'_>| tx.one(&WAITING_FOR_LOCKS, &[], |row| row.get::<i64>(0)).await;
+            onlooker.read("test.waiting", count).await.unwrap()
+        };
+        let all = i64::try_from(config.pool_size).unwrap();
+        until(LIMIT, async || waiting().await == all).await;
+        callers.shutdown().await;
+
+        db.write("test.next", async |tx: &mut Tx<'_>| sit(tx, 3, "bob").await).await.unwrap();
+        until(LIMIT, async || waiting().await == 0).await;
+        lock.commit().await.unwrap();
+        assert_eq!(who(&db, 1).await.as_deref(), Some("blocker"));
+        assert_eq!(who(&db, 3).await.as_deref(), Some("bob"));
+    })
+    .await;
+}
+
+/// A failover turned the server into a standby under an open connection.
+#[tokio::test]
+async fn a_server_that_became_read_only_is_unavailable_and_its_connection_is_not_used_again() {
+    with_postgres(async |server: Server| {
+        server.migrated(&DOMAIN).await;
+        let db = Db::postgres(&urr_db::PostgresConfig { pool_size: 1, ..server.config() }, &DOMAIN).unwrap();
+        let backend = async || {
+            let ask = async |tx: &mut Tx<'_>| tx.one(&BACKEND, &[], |row| row.get::<i32>(0)).await;
+            db.read("test.backend", ask).await.unwrap()
+        };
+        let before = backend().await;
+        assert_eq!(backend().await, before, "an honest connection is kept");
+        let refused = db.write("test.standby", async |tx: &mut Tx<'_>| {
+            tx.execute(&READ_ONLY_FROM_NOW, &[]).await?;
+            sit(tx, 1, "ann").await
+        });
+        assert_eq!(refused.await.unwrap_err().kind(), Kind::Unavailable);
+        assert_ne!(backend().await, before);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn rows_of_another_server_are_found_and_put_before_our_own() {
+    on_postgres(async |db: Db| {
+        let append = async |kind: &str| {
+            let message = message(kind);
+            db.write("test.append", async |tx: &mut Tx<'_>| outbox::append(tx, &message).await)
+                .await
+                .unwrap();
+        };
+        let look =
+            async |tx: &mut Tx<'_>| Ok::<_, Error>((outbox::has_foreign(tx).await?, outbox::end(tx).await?));
+        append("one").await;
+        append("two").await;
+        let (foreign, end) = db.read("test.look", look).await.unwrap();
+        let read = read_at_least(&db, Position::START, 2).await;
+        assert!(!foreign && read[1].0 < end, "{read:?} {end:?}");
+
+        db.write("test.elsewhere", async |tx: &mut Tx<'_>| tx.execute(&COME_FROM_ELSEWHERE, &[]).await)
+            .await
+            .unwrap();
+        append("three").await;
+        assert!(db.read("test.look", look).await.unwrap().0);
+        let adopt = async |tx: &mut Tx<'_>| outbox::adopt_foreign(tx).await;
+        assert_eq!(db.write("test.adopt", adopt).await.unwrap(), 2);
+        assert_eq!(db.write("test.adopt", adopt).await.unwrap(), 0);
+        assert!(!db.read("test.look", look).await.unwrap().0);
+        let kinds: Vec<String> =
+            read_at_least(&db, Position::START, 3).await.into_iter().map(|(_, m)| m.kind).collect();
+        assert_eq!(kinds, ["one", "two", "three"]);
     })
     .await;
 }
