@@ -100,7 +100,7 @@ mod tests {
         let routes = one.merge(Routes::new().delete("/b", async || "delete")).with_state::<()>(());
         let names: Vec<_> = routes.names().iter().map(|name| (name.method.as_str(), name.path)).collect();
         assert_eq!(names, [("GET", "/a/{id}"), ("PUT", "/a/{id}"), ("DELETE", "/b")]);
-        let router = Router::from(routes);
+        let served = Router::from(routes);
         for (method, path, status) in [
             ("GET", "/a/1", StatusCode::OK),
             ("HEAD", "/a/1", StatusCode::OK),
@@ -109,7 +109,7 @@ mod tests {
             ("GET", "/b", StatusCode::METHOD_NOT_ALLOWED),
         ] {
             let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
-            assert_eq!(router.clone().oneshot(request).await.unwrap().status(), status, "{method} {path}");
+            assert_eq!(served.clone().oneshot(request).await.unwrap().status(), status, "{method} {path}");
         }
     }
 }
