@@ -1,17 +1,22 @@
 //! The bus within one process: the outbox tables are the log, each group keeps its own offsets.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use tokio_util::sync::CancellationToken;
-use urr_db::{Position, Tx, offsets, outbox};
+use urr_db::Position;
 use urr_jobs::{Nudge, Tasks, Woken, pause};
 use urr_kernel::Clock;
 
 use crate::{
-    Consumer, Limits, Message, Source,
+    Consumer, Failure, Limits, Message, Source,
     deliver::{Delivery, Progress, Refusal, SetAside, Verdict},
+    log::Log,
     tidy,
 };
+
+/// How often an idle lane makes sure that its place in the log still means something: a database can be replaced under a
+/// running process.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// Carries messages from every outbox to every group without leaving the process.
 ///
@@ -43,15 +48,16 @@ impl InProcess {
             })
             .collect();
         for source in sources {
+            let log = Arc::new(Log::new(source, consumers));
             let mut nudges = Vec::with_capacity(deliveries.len());
             for delivery in &deliveries {
-                let lane = Lane { source: source.clone(), delivery: delivery.clone(), nudge: Nudge::new() };
+                let lane = Lane { log: Arc::clone(&log), delivery: delivery.clone(), nudge: Nudge::new() };
                 nudges.push(lane.nudge.clone());
                 tasks.spawn_essential(format!("bus.{}.{}", delivery.group(), source.domain), lane.run());
             }
             let committed = Nudge::from(source.db.outbox_nudge());
             tasks.spawn(format!("bus.nudge.{}", source.domain), spread(committed, nudges, tasks.token()));
-            tidy::settle_outbox(source, consumers, &self.limits, tasks, clock);
+            tidy::settle_outbox(&log, &self.limits, tasks, clock);
         }
         for delivery in &deliveries {
             tidy::care_for_group(delivery, tasks);
@@ -71,7 +77,7 @@ async fn spread(committed: Nudge, groups: Vec<Nudge>, stopping: CancellationToke
 
 /// One group reading one outbox.
 struct Lane {
-    source: Source,
+    log: Arc<Log>,
     delivery: Delivery,
     nudge: Nudge,
 }
@@ -96,11 +102,16 @@ impl Lane {
     async fn run(self) {
         let mut at = Standing::Unknown;
         let mut outages = 0_u32;
+        let mut looked = self.delivery.clock.ticks();
         while !self.delivery.stopping.is_cancelled() {
             match self.step(&mut at).await {
                 Ok(Step::Go) => outages = 0,
                 Ok(Step::Idle) => {
                     outages = 0;
+                    let now = self.delivery.clock.ticks();
+                    if now.saturating_sub(looked) >= LOOK_AGAIN {
+                        (at, looked) = (Standing::Unknown, now);
+                    }
                     let poll = self.delivery.limits.poll;
                     if pause(&self.delivery.stopping, Some(&self.nudge), poll).await == Woken::Stopping {
                         return;
@@ -118,13 +129,14 @@ impl Lane {
     }
 
     /// Reads one batch and applies it: in one transaction if all goes well, otherwise one by one.
-    async fn step(&self, at: &mut Standing) -> Result<Step, urr_db::Error> {
+    async fn step(&self, at: &mut Standing) -> Result<Step, Failure> {
+        let Delivery { consumer, limits, clock, .. } = &self.delivery;
         let from = match *at {
             Standing::After(position) => position,
-            Standing::Unknown => self.load().await?,
+            Standing::Unknown => self.log.standing(&**consumer).await?,
         };
         *at = Standing::After(from);
-        let batch = self.read(from.unwrap_or(Position::START)).await?;
+        let batch = self.log.read(from.unwrap_or(Position::START), limits.batch, clock.ticks()).await?;
         let Some((last, _)) = batch.last() else { return Ok(Step::Idle) };
         let wanted: Vec<&Message> =
             batch.iter().map(|(_, message)| message).filter(|message| self.wants(message)).collect();
@@ -137,6 +149,8 @@ impl Lane {
                 *at = Standing::Unknown;
                 Ok(Step::Go)
             }
+            // Nobody's message is at fault: the group cannot note where it is.
+            Err(Refusal::Failed(failure)) if wanted.is_empty() => Err(failure),
             Err(Refusal::Failed(_)) => Ok(self.one_by_one(from, &batch, at).await),
         }
     }
@@ -171,28 +185,90 @@ impl Lane {
         Step::Go
     }
 
-    async fn load(&self) -> Result<Option<Position>, urr_db::Error> {
-        let (group, source) = (self.delivery.group(), self.source.domain);
-        self.delivery
-            .consumer
-            .db()
-            .read("bus.offset", async |tx: &mut Tx<'_>| offsets::load(tx, group, source).await)
-            .await
-    }
-
-    async fn read(&self, after: Position) -> Result<Vec<(Position, Message)>, urr_db::Error> {
-        let limit = self.delivery.limits.batch;
-        self.source
-            .db
-            .read("bus.read", async |tx: &mut Tx<'_>| outbox::read_after(tx, after, limit).await)
-            .await
-    }
-
     fn wants(&self, message: &Message) -> bool {
         self.delivery.consumer.topics().contains(&&*message.topic)
     }
 
     fn progress(&self, from: Option<Position>, to: Position) -> Progress<'_> {
-        Progress::Offset { source: self.source.domain, from, to }
+        Progress::Offset { source: self.log.source.domain, from, to }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use urr_db::{Db, Domain, Tx, offsets, outbox};
+    use urr_kernel::{Ids, MessageId};
+    use urr_testkit::{fixed_clock, fresh_sqlite};
+
+    use super::*;
+
+    static SHOP: Domain = Domain { name: "shop", migrations: &[] };
+
+    urr_db::statements! {
+        NO_OFFSETS = "drop table bus_offsets";
+    }
+
+    /// Wants nothing that is said here.
+    struct Deaf(Db);
+
+    #[async_trait]
+    impl Consumer for Deaf {
+        fn group(&self) -> &'static str {
+            "deaf"
+        }
+
+        fn topics(&self) -> &'static [&'static str] {
+            &["elsewhere"]
+        }
+
+        fn db(&self) -> &Db {
+            &self.0
+        }
+
+        async fn apply(&self, _: &mut Tx<'_>, _: &Message) -> Result<(), Failure> {
+            Err(Failure::Poison("it hears nothing".into()))
+        }
+    }
+
+    /// A lane over an outbox with one message that its group does not want.
+    async fn lane(db: &Db) -> Lane {
+        let clock = fixed_clock();
+        let message = Message {
+            id: Ids::random(clock.clone()).next::<MessageId>(),
+            topic: "here".to_owned(),
+            key: "a".to_owned(),
+            kind: "SAID".to_owned(),
+            payload: "{}".to_owned(),
+            at: clock.now(),
+        };
+        db.write("test.say", async |tx: &mut Tx<'_>| outbox::append(tx, &message).await).await.unwrap();
+        let consumer: Arc<dyn Consumer> = Arc::new(Deaf(db.clone()));
+        let source = Source { domain: "shop", db: db.clone() };
+        let log = Arc::new(Log::new(&source, &[Arc::clone(&consumer)]));
+        let (limits, stopping) = (Arc::new(Limits::default()), CancellationToken::new());
+        Lane { log, delivery: Delivery { consumer, limits, clock, stopping }, nudge: Nudge::new() }
+    }
+
+    #[tokio::test]
+    async fn a_group_that_cannot_pass_over_what_it_does_not_want_pauses() {
+        let (_dir, db) = fresh_sqlite(&SHOP).await;
+        let lane = lane(&db).await;
+        let mut at = Standing::After(None);
+        db.write("test.break", async |tx: &mut Tx<'_>| tx.execute(&NO_OFFSETS, &[]).await).await.unwrap();
+        assert!(lane.step(&mut at).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn a_group_that_read_another_log_has_passed_nothing_of_this_one() {
+        let (_dir, db) = fresh_sqlite(&SHOP).await;
+        let lane = lane(&db).await;
+        for (seq, passed) in [(1, true), (2, false), (1_000, false)] {
+            let at = Position { xid: 0, seq };
+            db.write("test.stand", async |tx: &mut Tx<'_>| offsets::store(tx, "deaf", "shop", at).await)
+                .await
+                .unwrap();
+            assert_eq!(lane.log.passed_by_all().await.unwrap(), passed.then_some(at), "{seq}");
+        }
     }
 }

@@ -11,6 +11,7 @@ mod deliver;
 mod in_process;
 #[cfg(feature = "kafka")]
 mod kafka;
+mod log;
 mod store;
 mod tidy;
 

@@ -17,6 +17,9 @@ statements! {
     ADVANCE = "update bus_offsets set xid = $5, seq = $6
                 where consumer_group = $1 and source = $2 and xid = $3 and seq = $4";
 
+    /// Sends a group back to the start.
+    RESET = "update bus_offsets set xid = 0, seq = 0 where consumer_group = $1 and source = $2";
+
     /// Marks rows that every group has passed.
     MARK_SQLITE = sqlite "
         update outbox set published_at = $2
@@ -48,6 +51,11 @@ pub(crate) async fn advance(
     Ok(moved == 1)
 }
 
+/// Sends a group back to the start of a source's log, wherever it stands. One that has not begun is there already.
+pub(crate) async fn reset(tx: &mut Tx<'_>, group: &str, source: &str) -> Result<(), Error> {
+    tx.execute(&RESET, &[&group, &source]).await.map(|_| ())
+}
+
 /// Marks at most [`MARK_BATCH`] rows up to a position as published. Says how many; fewer than the batch means that it is
 /// done.
 pub(crate) async fn mark(tx: &mut Tx<'_>, up_to: Position, now: Timestamp) -> Result<u64, Error> {
@@ -56,5 +64,50 @@ pub(crate) async fn mark(tx: &mut Tx<'_>, up_to: Position, now: Timestamp) -> Re
         EngineKind::Postgres => {
             tx.execute(&MARK_POSTGRES, &[&up_to.xid, &up_to.seq, &now, &MARK_BATCH]).await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_db::{Db, Domain, offsets};
+    use urr_testkit::{fresh_postgres, fresh_sqlite};
+
+    use super::*;
+
+    static DOMAIN: Domain = Domain { name: "bus", migrations: &[] };
+
+    async fn moved(db: &Db, from: Option<Position>, to: Position) -> bool {
+        db.write("test.advance", async |tx: &mut Tx<'_>| advance(tx, "group", "shop", from, to).await)
+            .await
+            .unwrap_or_else(|error: Error| panic!("{error:?}"))
+    }
+
+    async fn stands(db: &Db) -> Option<Position> {
+        db.read("test.load", async |tx: &mut Tx<'_>| offsets::load(tx, "group", "shop").await)
+            .await
+            .unwrap_or_else(|error: Error| panic!("{error:?}"))
+    }
+
+    async fn an_offset_moves_only_from_where_it_stands(db: &Db) {
+        let at = |xid, seq| Position { xid, seq };
+        assert!(moved(db, None, at(1, 5)).await);
+        assert!(!moved(db, None, at(1, 9)).await, "another process began first");
+        assert!(!moved(db, Some(at(1, 4)), at(1, 9)).await, "behind");
+        assert!(!moved(db, Some(at(0, 5)), at(1, 9)).await, "another transaction's number");
+        assert_eq!(stands(db).await, Some(at(1, 5)));
+        assert!(moved(db, Some(at(1, 5)), at(2, 1)).await);
+        assert_eq!(stands(db).await, Some(at(2, 1)));
+    }
+
+    #[tokio::test]
+    async fn an_offset_moves_only_from_where_it_stands_on_sqlite() {
+        let (_dir, db) = fresh_sqlite(&DOMAIN).await;
+        an_offset_moves_only_from_where_it_stands(&db).await;
+    }
+
+    #[tokio::test]
+    async fn an_offset_moves_only_from_where_it_stands_on_postgres() {
+        let Some(db) = fresh_postgres(&DOMAIN).await else { return };
+        an_offset_moves_only_from_where_it_stands(&db).await;
     }
 }

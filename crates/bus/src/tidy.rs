@@ -3,30 +3,23 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use urr_db::{Db, Position, Tx, dead_letters, inbox, offsets, outbox, transaction};
+use urr_db::{Db, Tx, dead_letters, inbox, outbox, transaction};
 use urr_jobs::{BoxError, Outcome, Reconciler, Tasks};
 use urr_kernel::Clock;
 
-use crate::{Consumer, Limits, Source, deliver::Delivery, store};
+use crate::{Limits, Source, deliver::Delivery, log::Log, store};
 
 /// Within the process: marks the rows of an outbox that every group has passed, and deletes those marked a week ago.
-pub(crate) fn settle_outbox(
-    source: &Source,
-    consumers: &[Arc<dyn Consumer>],
-    limits: &Limits,
-    tasks: &Tasks,
-    clock: &Clock,
-) {
-    let readers = Some(consumers.to_vec());
-    let tidy = TidyOutbox { source: source.clone(), readers, period: limits.tidy, clock: clock.clone() };
+pub(crate) fn settle_outbox(log: &Arc<Log>, limits: &Limits, tasks: &Tasks, clock: &Clock) {
+    let (source, log) = (log.source.clone(), Some(Arc::clone(log)));
+    let tidy = TidyOutbox { source, log, period: limits.tidy, clock: clock.clone() };
     urr_jobs::run(tasks, Arc::new(tidy), None, clock.clone());
 }
 
 /// Over Kafka: the relay marks what it has published, and what was marked a week ago is deleted.
 #[cfg(feature = "kafka")]
 pub(crate) fn purge_outbox(source: &Source, limits: &Limits, tasks: &Tasks, clock: &Clock) {
-    let tidy =
-        TidyOutbox { source: source.clone(), readers: None, period: limits.tidy, clock: clock.clone() };
+    let tidy = TidyOutbox { source: source.clone(), log: None, period: limits.tidy, clock: clock.clone() };
     urr_jobs::run(tasks, Arc::new(tidy), None, clock.clone());
 }
 
@@ -43,7 +36,7 @@ pub(crate) fn care_for_group(delivery: &Delivery, tasks: &Tasks) {
 struct TidyOutbox {
     source: Source,
     /// Who must have passed a row before it counts as published; nobody where a relay says so.
-    readers: Option<Vec<Arc<dyn Consumer>>>,
+    log: Option<Arc<Log>>,
     period: Duration,
     clock: Clock,
 }
@@ -61,12 +54,13 @@ impl Reconciler for TidyOutbox {
     async fn run(&self) -> Result<Outcome, BoxError> {
         let now = self.clock.now();
         let mut marked = 0;
-        if let Some(readers) = &self.readers
-            && let Some(passed) = self.passed_by_all(readers).await?
-        {
-            marked = transaction!(self.source.db, "bus.mark", async |tx: &mut Tx<'_>| {
-                store::mark(tx, passed, now).await
-            })?;
+        if let Some(log) = &self.log {
+            let _settled = log.settled().await;
+            if let Some(passed) = log.passed_by_all().await? {
+                marked = transaction!(self.source.db, "bus.mark", async |tx: &mut Tx<'_>| {
+                    store::mark(tx, passed, now).await
+                })?;
+            }
         }
         let purged = transaction!(self.source.db, "bus.purge_outbox", async |tx: &mut Tx<'_>| {
             outbox::purge_published(tx, now).await
@@ -88,20 +82,6 @@ impl TidyOutbox {
         metrics::gauge!("urr_outbox_oldest_seconds", "source" => source).set(age.as_secs_f64());
         metrics::gauge!("urr_outbox_dead", "source" => source).set(backlog.dead);
         Ok(())
-    }
-
-    /// The position of the group that is furthest behind; `None` if some group has not begun, or there is none.
-    async fn passed_by_all(&self, readers: &[Arc<dyn Consumer>]) -> Result<Option<Position>, urr_db::Error> {
-        let mut furthest_behind: Option<Position> = None;
-        for reader in readers {
-            let (group, source) = (reader.group(), self.source.domain);
-            let at = reader
-                .db()
-                .read("bus.offset", async |tx: &mut Tx<'_>| offsets::load(tx, group, source).await);
-            let Some(at) = at.await? else { return Ok(None) };
-            furthest_behind = Some(furthest_behind.map_or(at, |behind| behind.min(at)));
-        }
-        Ok(furthest_behind)
     }
 }
 

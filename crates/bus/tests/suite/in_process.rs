@@ -11,7 +11,7 @@ use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 
 use crate::{
     cases::backlog,
-    rig::{Backend, LEDGER, LIMIT, Rig, STATEMENTS, quick},
+    rig::{self, Backend, LEDGER, LIMIT, Rig, quick},
 };
 
 async fn rows(rig: &Rig) -> usize {
@@ -96,6 +96,134 @@ async fn a_transaction_that_commits_late_is_not_skipped() {
     .await;
 }
 
+urr_db::statements! {
+    /// As after a restore onto another server, or of an older file.
+    FAR_AHEAD = sqlite "update bus_offsets set seq = 1000000 where consumer_group = $1"
+      postgres "update bus_offsets set xid = 4611686018427387904 where consumer_group = $1";
+    /// They were purged.
+    FORGET_ROWS = "delete from outbox";
+    /// And the file is another one.
+    FORGET_NUMBERS = sqlite "update sqlite_sequence set seq = 0 where name = 'outbox'";
+    /// Rows that came with the dump.
+    FROM_ELSEWHERE = postgres "update outbox set xid = '4611686018427387904'::xid8";
+}
+
+/// One group stands beyond the log's end, and another where it may have been.
+async fn a_restored_log_is_read_again_without_second_effects(backend: Backend) {
+    let Some(rig) = Rig::new(backend).await else { return };
+    within(LIMIT, async {
+        let (ahead, behind) = (rig.group(), rig.group());
+        let tasks = rig.start(&[&ahead, &behind]);
+        rig.publish_many(1, 3).await;
+        ahead.has_effects(3).await;
+        behind.has_effects(3).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+
+        let unread = rig.publish_one("key-0", "unread").await;
+        let far = async |tx: &mut Tx<'_>| tx.execute(&FAR_AHEAD, &[&ahead.group]).await;
+        assert_eq!(rig.ledger().write("test.far", far).await.unwrap(), 1);
+        if backend == Backend::InProcessPostgres {
+            rig.run_on_shop(&FROM_ELSEWHERE).await;
+        }
+        // Written on the new server before the bus is up.
+        rig.publish_one("key-0", "early").await;
+        let tasks = rig.start(&[&ahead, &behind]);
+        rig.publish_one("key-0", "late").await;
+        for group in [&ahead, &behind] {
+            group.has_effects(6).await;
+        }
+        until(LIMIT, async || backlog(&rig).await == 0).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        for group in [&ahead, &behind] {
+            assert_eq!(group.notes().await, ["0", "1", "2", "unread", "early", "late"]);
+            assert_eq!(group.calls(&unread), 1);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_older_file_is_read_again_without_second_effects() {
+    a_restored_log_is_read_again_without_second_effects(Backend::InProcessSqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_dump_on_another_server_is_read_again_without_second_effects() {
+    a_restored_log_is_read_again_without_second_effects(Backend::InProcessPostgres).await;
+}
+
+/// The rows were purged, so only the offset tells.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_offset_of_another_server_is_noticed_even_if_the_log_is_empty() {
+    let Some(rig) = Rig::new(Backend::InProcessPostgres).await else { return };
+    within(LIMIT, async {
+        let probe = rig.group();
+        let tasks = rig.start(&[&probe]);
+        rig.publish_one("a", "before").await;
+        probe.has_effects(1).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        rig.run_on_shop(&FORGET_ROWS).await;
+        let far = async |tx: &mut Tx<'_>| tx.execute(&FAR_AHEAD, &[&probe.group]).await;
+        assert_eq!(rig.ledger().write("test.far", far).await.unwrap(), 1);
+        let tasks = rig.start(&[&probe]);
+        rig.publish_one("a", "after").await;
+        probe.has_effects(2).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        assert_eq!(probe.notes().await, ["before", "after"]);
+    })
+    .await;
+}
+
+/// A lane that idles looks again now and then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_is_replaced_under_a_running_process_is_noticed() {
+    within(LIMIT, async {
+        let rig = Rig::new(Backend::InProcessSqlite).await.unwrap();
+        let probe = rig.group();
+        let tasks = rig.start(&[&probe]);
+        rig.publish_many(1, 3).await;
+        probe.has_effects(3).await;
+        rig.run_on_shop(&FORGET_ROWS).await;
+        rig.run_on_shop(&FORGET_NUMBERS).await;
+        rig.publish_one("a", "new").await;
+        // Read by nobody yet, so not to be marked either: the count would be zero.
+        assert_eq!(backlog(&rig).await, 1);
+        rig.clock.advance(Duration::from_secs(10));
+        probe.has_effects(4).await;
+        until(LIMIT, async || backlog(&rig).await == 0).await;
+        tasks.shutdown(LIMIT).await.unwrap();
+        assert_eq!(probe.notes().await, ["0", "1", "2", "new"]);
+    })
+    .await;
+}
+
+/// Somebody else's transaction is open for minutes. The messages behind it come when it ends.
+#[tokio::test]
+async fn rows_behind_an_open_transaction_are_seen_to_wait() {
+    let Some(rig) = Rig::new(Backend::InProcessPostgres).await else { return };
+    within(LIMIT, async {
+        let (shop, held) = (rig.shop(), rig.message("a", "held"));
+        let waits = async || {
+            let look = async |tx: &mut Tx<'_>| {
+                let readable = outbox::read_after(tx, Position::START, 10).await?.len();
+                Ok::<_, urr_db::Error>((readable, outbox::any_after(tx, Position::START).await?))
+            };
+            rig.shop().read("test.look", look).await.unwrap()
+        };
+        assert_eq!(waits().await, (0, false));
+        shop.write("test.open", async |tx: &mut Tx<'_>| {
+            outbox::append(tx, &held).await?;
+            rig.publish_one("b", "behind").await;
+            assert_eq!(waits().await, (0, true));
+            Ok::<(), urr_db::Error>(())
+        })
+        .await
+        .unwrap();
+        until(LIMIT, async || waits().await == (2, true)).await;
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn two_consumers_of_one_group_are_refused() {
     let rig = Rig::new(Backend::InProcessSqlite).await.unwrap();
@@ -112,5 +240,5 @@ async fn every_statement_is_good_on_both_engines() {
     let postgres = fresh_postgres(&LEDGER).await;
     let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();
     urr_db::check_statements(&databases, urr_bus::statements()).await.unwrap();
-    urr_db::check_statements(&databases, STATEMENTS).await.unwrap();
+    urr_db::check_statements(&databases, rig::STATEMENTS).await.unwrap();
 }
