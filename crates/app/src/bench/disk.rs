@@ -86,11 +86,11 @@ mod tests {
 
     #[test]
     fn the_nearest_mount_point_names_the_file_system() {
-        let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n/dev/b /tmpdata xfs rw 0 0\n";
+        let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /ram tmpfs rw 0 0\n/dev/b /ramdata xfs rw 0 0\n";
         let kind = |path: &str| file_system(mounts, Path::new(path));
-        assert_eq!(kind("/home/x").as_deref(), Some("ext4"));
-        assert_eq!(kind("/tmp/x").as_deref(), Some("tmpfs"));
-        assert_eq!(kind("/tmpdata").as_deref(), Some("xfs"));
+        assert_eq!(kind("/data/x").as_deref(), Some("ext4"));
+        assert_eq!(kind("/ram/x").as_deref(), Some("tmpfs"));
+        assert_eq!(kind("/ramdata").as_deref(), Some("xfs"));
     }
 
     #[test]
