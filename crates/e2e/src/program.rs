@@ -191,7 +191,7 @@ impl Running {
     }
 
     /// kill -9.
-    pub async fn kill(mut self) -> anyhow::Result<()> {
+    pub async fn kill(&mut self) -> anyhow::Result<()> {
         if let Some(status) = self.child.try_wait()? {
             bail!("urr had already ended with {status}:\n{}", self.log_tail());
         }

@@ -186,7 +186,7 @@ impl<'d> Siege<'d> {
         Ok(self.report)
     }
 
-    async fn cycle(&mut self, running: Running) -> anyhow::Result<Running> {
+    async fn cycle(&mut self, mut running: Running) -> anyhow::Result<Running> {
         let moment = Duration::from_millis(self.dice.below(LATEST_KILL_MS));
         let end = self.end;
         let stop = async {
@@ -216,7 +216,7 @@ impl<'d> Siege<'d> {
             if !self.dice.chance(EARLY_KILLS) {
                 break;
             }
-            let starting = self.launch.start()?;
+            let mut starting = self.launch.start()?;
             tokio::time::sleep(Duration::from_millis(self.dice.below(LATEST_EARLY_KILL_MS))).await;
             starting.kill().await?;
             self.report.early_kills += 1;
