@@ -49,7 +49,12 @@ impl Group {
     /// One client's life. `Ok` when the process is stopping.
     async fn membership(&self, outages: &mut u32) -> Result<(), BoxError> {
         for topic in self.delivery.consumer.topics() {
-            self.cluster.topics.ensure(topic).await?;
+            // A broker that is away takes longer to ask than a stopping process has.
+            tokio::select! {
+                biased;
+                () = self.delivery.stopping.cancelled() => return Ok(()),
+                ensured = self.cluster.topics.ensure(topic) => ensured?,
+            }
         }
         let lanes = Arc::new(Lanes::default());
         let context = Rebalances { group: self.delivery.group(), lanes: Arc::clone(&lanes) };

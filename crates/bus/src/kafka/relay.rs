@@ -95,10 +95,16 @@ impl Relay {
             return Ok(0);
         }
         let mut sorted = Sorted::default();
-        if let Err(error) = self.ensure_topics(&claimed).await {
+        let ensured: Result<(), BoxError> = tokio::select! {
+            biased;
+            // A broker that is away takes longer to ask than a stopping process has.
+            () = self.stopping.cancelled() => Err("the process is stopping".into()),
+            ensured = self.ensure_topics(&claimed) => ensured.map_err(BoxError::from),
+        };
+        if let Err(error) = ensured {
             sorted.unsent = claimed.iter().map(|claimed| claimed.seq).collect();
             self.note(&sorted).await?;
-            return Err(error.into());
+            return Err(error);
         }
         for (claimed, sent) in join_all(claimed.into_iter().map(|claimed| self.publish(claimed))).await {
             match sent {

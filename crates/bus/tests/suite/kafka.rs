@@ -88,6 +88,22 @@ async fn a_process_starts_without_a_broker_and_catches_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_stops_in_the_middle_of_asking_a_broker_that_is_away() {
+    within(LIMIT, async {
+        // Nobody listens there, so asking about a topic takes the five seconds that a broker has.
+        let rig = Rig::with_brokers(format!("127.0.0.1:{}", free_port())).await;
+        let probe = rig.group();
+        rig.publish_one("a", "waits").await;
+        let tasks = rig.start(&[&probe]);
+        until(LIMIT, async || claimed(&rig).await == 1).await;
+        tasks.shutdown(Duration::from_secs(3)).await.unwrap();
+        assert_eq!(claimed(&rig).await, 0, "the next process can take it at once");
+        assert_eq!(backlog(&rig).await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_producer_that_can_go_no_further_is_replaced() {
     within(LIMIT, async {
         let (mock, rig) = mocked().await;
