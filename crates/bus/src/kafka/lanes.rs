@@ -160,3 +160,55 @@ impl ConsumerContext for Rebalances {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn partitions(numbers: &[i32]) -> TopicPartitionList {
+        let mut list = TopicPartitionList::new();
+        for number in numbers {
+            list.add_partition("events", *number);
+        }
+        list
+    }
+
+    #[test]
+    fn a_partition_that_comes_back_waits_for_its_earlier_lane() {
+        let (lanes, stopping) = (Lanes::default(), CancellationToken::new());
+        lanes.give(&partitions(&[0, 1]));
+        let mut first = lanes.begin(&stopping);
+        assert!(first.iter().all(|beginning| beginning.previous.is_none()));
+        assert!(lanes.begin(&stopping).is_empty(), "each partition has one lane");
+
+        lanes.revoke(&partitions(&[0]));
+        assert!(first[0].stop.is_cancelled() && !first[1].stop.is_cancelled());
+        lanes.give(&partitions(&[0]));
+        let second = lanes.begin(&stopping).remove(0);
+        let previous = second.previous.unwrap();
+        assert!(!previous.is_cancelled());
+        drop(first.remove(0));
+        assert!(previous.is_cancelled());
+        assert!(!lanes.broken.is_cancelled(), "it was told to stop");
+    }
+
+    #[test]
+    fn a_partition_taken_away_before_its_lane_began_gets_none() {
+        let (lanes, stopping) = (Lanes::default(), CancellationToken::new());
+        lanes.give(&partitions(&[0, 1]));
+        lanes.revoke(&partitions(&[1]));
+        let begun = lanes.begin(&stopping);
+        assert_eq!(begun.len(), 1);
+        assert_eq!(begun[0].partition, ("events".to_owned(), 0));
+        stopping.cancel();
+        assert!(begun[0].stop.is_cancelled(), "a lane ends with the process");
+    }
+
+    #[test]
+    fn a_lane_that_ends_by_itself_is_noticed() {
+        let (lanes, stopping) = (Lanes::default(), CancellationToken::new());
+        lanes.give(&partitions(&[0]));
+        drop(lanes.begin(&stopping));
+        assert!(lanes.broken.is_cancelled());
+    }
+}

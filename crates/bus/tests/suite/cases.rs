@@ -10,7 +10,7 @@ use std::{
 };
 
 use urr_bus::{
-    Failure, Message,
+    Failure, Limits, Message,
     admin::{self, RepublishError},
 };
 use urr_testkit::{Proxy, until};
@@ -167,6 +167,24 @@ pub(crate) async fn a_crash_at_any_point_loses_nothing_and_doubles_nothing(rig: 
     assert_once_and_in_order(&survivor, 1, ROUNDS * EACH).await;
 }
 
+pub(crate) async fn a_crash_while_a_message_is_being_tried_loses_nothing(rig: &Rig) {
+    let first = rig.group().that(|message, _| if noted(message, "1") { retry("not yet") } else { Ok(()) });
+    let patient = Limits { retries: [LIMIT; 3], ..rig.limits.clone() };
+    let tasks = rig.start_with(&rig.bus_with(patient), &[&first]);
+    let messages = ["0", "1", "2"].map(|note| rig.message("key-0", note));
+    rig.publish(&messages).await;
+    // The first is applied, the second waits for its next try.
+    until(LIMIT, async || first.calls(&messages[1]) >= 1 && first.effects().await.len() == 1).await;
+    tasks.abort().await;
+    rig.clock.advance(CLAIM_RAN_OUT);
+
+    let second = first.elsewhere(rig).that(|_, _| Ok(()));
+    let tasks = rig.start(&[&second]);
+    second.has_effects(3).await;
+    tasks.shutdown(LIMIT).await.unwrap();
+    assert_once_and_in_order(&second, 1, 3).await;
+}
+
 pub(crate) async fn two_processes_share_a_group_without_double_effects(rig: &Rig) {
     let one = rig.group();
     let other = one.elsewhere(rig);
@@ -225,12 +243,14 @@ pub(crate) async fn a_database_that_is_away_is_waited_for(rig: &Rig) {
     let mut proxy = Proxy::start(&address).await;
     let reached = rig.group_in(rig.ledger_behind(&proxy).unwrap());
     let probe = reached.elsewhere(rig);
-    let tasks = rig.start(&[&reached]);
+    let healthy = rig.group();
+    let tasks = rig.start(&[&reached, &healthy]);
     rig.publish_one("a", "before").await;
     probe.has_effects(1).await;
     proxy.cut().await;
     rig.publish_one("a", "meanwhile").await;
-    // The retries of a failing message would be used up several times over.
+    healthy.has_effects(2).await;
+    // Time enough to give up on the message ten times over.
     tokio::time::sleep(rig.limits.retries.iter().sum::<Duration>() * 10).await;
     assert!(probe.dead_letters().await.is_empty());
     proxy.restore().await;

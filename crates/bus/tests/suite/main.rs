@@ -45,6 +45,7 @@ suite! {
     groups_do_not_disturb_each_other,
     a_restart_goes_on_where_the_last_process_stopped,
     a_crash_at_any_point_loses_nothing_and_doubles_nothing,
+    a_crash_while_a_message_is_being_tried_loses_nothing,
     two_processes_share_a_group_without_double_effects,
     a_dead_letter_can_be_delivered_after_all,
     topics_that_a_group_did_not_ask_for_are_passed_over,

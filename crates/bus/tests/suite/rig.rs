@@ -157,11 +157,13 @@ impl Rig {
     }
 
     pub(crate) fn bus(&self) -> Bus {
+        self.bus_with(self.limits.clone())
+    }
+
+    pub(crate) fn bus_with(&self, limits: Limits) -> Bus {
         match &self.brokers {
-            None => Bus::in_process(self.limits.clone()),
-            Some(brokers) => {
-                Bus::kafka(urr_bus::KafkaConfig::new(brokers.clone()), self.limits.clone()).unwrap()
-            }
+            None => Bus::in_process(limits),
+            Some(brokers) => Bus::kafka(urr_bus::KafkaConfig::new(brokers.clone()), limits).unwrap(),
         }
     }
 
