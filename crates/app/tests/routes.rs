@@ -18,10 +18,7 @@ async fn domains() -> Vec<(Service, Routes)> {
         ids,
         hold_for: HOLD,
     });
-    vec![
-        (Service::Catalog, urr_catalog::routes(&catalog)),
-        (Service::Tickets, urr_tickets::routes(&tickets)),
-    ]
+    vec![(Service::Catalog, urr_catalog::routes(&catalog)), (Service::Tickets, urr_tickets::routes(&tickets))]
 }
 
 #[tokio::test]
@@ -30,5 +27,16 @@ async fn every_route_is_classified() {
         assert!(!routes.names().is_empty(), "{}", service.name());
         let unclassified = table::unclassified(service, routes.names());
         assert!(unclassified.is_empty(), "add these to crates/gateway/src/table/routes.rs: {unclassified:?}");
+    }
+}
+
+#[tokio::test]
+async fn every_route_says_what_it_takes_and_answers() {
+    for (service, routes) in domains().await {
+        for name in routes.names() {
+            let what = format!("{}: {} {}", service.name(), name.method, name.path);
+            assert!(!name.about.summary.is_empty(), "{what} has no summary");
+            assert!(!name.about.answers.is_empty(), "{what} does not say what it answers");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Seats, holds and reservations.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{EventId, Krw, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::{Kind, ServiceError, service};
@@ -29,7 +30,7 @@ service! {
 }
 
 /// Where a reservation is in its life. Each change is one conditional update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReservationStatus {
     /// Holds its seats and waits for payment.
@@ -49,7 +50,7 @@ pub enum ReservationStatus {
 }
 
 /// What a fan sees of a seat.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SeatStatus {
     /// Can be held.
@@ -168,7 +169,7 @@ pub struct SeatMap {
 }
 
 /// One seat on the map.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MapSeat {
     /// Which seat.
     pub id: SeatId,

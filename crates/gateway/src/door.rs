@@ -9,8 +9,9 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use serde_json::Value;
 use tower::Service as _;
-use urr_http::{Caller, ClientAddress, Problem, Routes};
+use urr_http::{About, Caller, ClientAddress, Problem, RouteName, Routes};
 use urr_kernel::{Actor, Clock};
 use urr_passes::{Refusal, access::Verifier};
 
@@ -19,6 +20,7 @@ use crate::{
     codes,
     limit::{Blind, Class, Limiter, Verdict, Who},
     matched,
+    openapi::{self, Document},
     origin::{self, Origins},
     proxy::Upstream,
     revoked::{Revoked, STALE},
@@ -58,6 +60,8 @@ pub struct Gateway {
     guards: Guards,
     places: Vec<Place>,
     router: Router,
+    /// The routes that are served here, for the API document.
+    names: Vec<RouteName>,
 }
 
 /// Where a service is.
@@ -72,7 +76,7 @@ impl Gateway {
     /// A door with nothing behind it.
     pub fn new(guards: Guards) -> Self {
         let places = Service::ALL.iter().map(|_| Place::Nowhere).collect();
-        Self { guards, places, router: Router::new() }
+        Self { guards, places, router: Router::new(), names: Vec::new() }
     }
 
     /// Puts a service behind the door that runs in this process.
@@ -86,6 +90,7 @@ impl Gateway {
             "routes of {} that are not in crates/gateway/src/table/routes.rs: {unclassified:?}",
             service.name(),
         );
+        self.names.extend_from_slice(routes.names());
         self.router = self.router.merge(matched::guarded(routes.into()));
         self.places[service as usize] = Place::Here;
         self
@@ -98,13 +103,23 @@ impl Gateway {
         self
     }
 
-    /// The door as a router, to be put behind an edge.
+    /// The door as a router, to be put behind an edge. It also answers the API document of everything behind it.
     pub fn into_router(self) -> Router {
-        let gateway = Arc::new(self);
+        let own = openapi::routes(|own| self.document(own.names()));
+        let gateway = Arc::new(self.local(Service::Gateway, own));
         Router::new().fallback_service(tower::service_fn(move |request| {
             let gateway = Arc::clone(&gateway);
             async move { Ok::<_, Infallible>(gateway.pass(request).await) }
         }))
+    }
+
+    /// What the table and the services say about every route that leads somewhere.
+    fn document(&self, own: &[RouteName]) -> Value {
+        let mut document = Document::new();
+        own.iter().chain(&self.names).for_each(|name| document.add_named(name));
+        let there = |route: &&Route| matches!(self.places[route.service as usize], Place::There(_));
+        table::all().filter(there).for_each(|route| document.add(route, &About::default()));
+        document.finish()
     }
 
     async fn pass(&self, mut request: Request) -> Response {

@@ -10,6 +10,7 @@ mod door;
 mod front;
 pub mod limit;
 mod matched;
+mod openapi;
 mod origin;
 mod proxy;
 pub mod revoked;

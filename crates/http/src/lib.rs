@@ -1,5 +1,6 @@
 //! axum glue: problems, extractors, limits, timeouts, security headers, client with breaker and retry.
 
+mod about;
 mod address;
 mod client;
 mod codes;
@@ -12,6 +13,7 @@ mod routes;
 mod server;
 mod stream;
 
+pub use about::{About, Shape};
 pub use address::ClientAddress;
 pub use client::{Answer, BadTarget, Call, CallError, Client, ClientLimits, Pipe, PipeError, Target};
 pub use codes::{CODES, Code};

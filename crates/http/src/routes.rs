@@ -3,13 +3,17 @@
 use axum::{Router, handler::Handler, routing};
 use http::Method;
 
-/// One route: a method and a path with its parameters in braces.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use crate::About;
+
+/// One route: a method, a path with its parameters in braces, and what the API document says about it.
+#[derive(Clone, Debug)]
 pub struct RouteName {
     /// The method. GET also answers HEAD.
     pub method: Method,
     /// The path, such as `/api/events/{id}`.
     pub path: &'static str,
+    /// What it takes and answers.
+    pub about: About,
 }
 
 /// Builds a router and keeps a list of what is in it. Domains offer their public routes in this form, so that the gateway can
@@ -59,8 +63,17 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 
     fn with(mut self, method: Method, path: &'static str, route: routing::MethodRouter<S>) -> Self {
-        self.names.push(RouteName { method, path });
+        self.names.push(RouteName { method, path, about: About::default() });
         Self { router: self.router.route(path, route), names: self.names }
+    }
+
+    /// Says what the route that was added last takes and answers.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn about(mut self, about: About) -> Self {
+        self.names.last_mut().expect("a route comes before what is said about it").about = about;
+        self
     }
 
     /// The routes of both.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use rand::{RngExt as _, SeedableRng as _, rngs::StdRng};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -15,8 +16,9 @@ use crate::{Clock, Scalar, Timestamp, Value, WrongValue};
 macro_rules! id {
     ($($(#[$meta:meta])* $name:ident,)*) => {$(
         $(#[$meta])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
+        #[schemars(inline)]
         pub struct $name(Uuid);
 
         impl $name {

@@ -1,7 +1,8 @@
 //! Korean won. The smallest unit is one won, so an integer is exact.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{Scalar, Value, WrongValue, limits::MAX_KRW};
@@ -20,6 +21,20 @@ pub enum MoneyError {
     /// Above [`MAX_KRW`].
     #[error("an amount of money is at most {MAX_KRW} won")]
     TooLarge,
+}
+
+impl JsonSchema for Krw {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Krw".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "integer", "format": "int64", "minimum": 0, "maximum": MAX_KRW })
+    }
 }
 
 impl Krw {

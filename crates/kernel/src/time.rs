@@ -1,7 +1,8 @@
 //! Instants.
 
-use std::{fmt, str::FromStr, time::Duration};
+use std::{borrow::Cow, fmt, str::FromStr, time::Duration};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::{Scalar, Value, WrongValue};
@@ -19,6 +20,20 @@ pub struct BadTimestamp;
 /// Instants stay between 1900 and 9999, where every store and every text form agrees.
 const MIN_MICROS: i64 = -2_208_988_800_000_000;
 const MAX_MICROS: i64 = 253_370_764_800_000_000;
+
+impl JsonSchema for Timestamp {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
 
 impl Timestamp {
     /// From microseconds since 1970 UTC, clamped to the years 1900 to 9998.

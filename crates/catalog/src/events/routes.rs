@@ -1,12 +1,13 @@
 //! Events over HTTP. No rules, no SQL.
 
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::IntoDeserializer as _};
 use urr_contracts::catalog::{
     CancelEvent, Catalog, CreateEvent, EventDetail, EventOf, EventStatus, EventSummary, EventsPage,
     ListEvents, TicketType,
 };
-use urr_http::{Caller, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{About, Caller, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{EventId, Krw, LayoutId, TicketTypeId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
@@ -14,15 +15,21 @@ use crate::service::Api;
 
 type Answer<T> = Result<Json<T>, Problem>;
 
+const OK: StatusCode = StatusCode::OK;
+
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
         .get("/api/events", list)
+        .about(About::new("Events, by the start of their sale").query::<ListQuery>().answer::<ListBody>(OK))
         .get("/api/events/{id}", detail)
+        .about(About::new("One event").path::<EventId>("id").answer::<DetailBody>(OK))
         .post("/api/admin/events", create)
+        .about(About::new("Makes an event").body::<CreateEvent>().answer::<ChangedBody>(StatusCode::CREATED))
         .post("/api/admin/events/{id}/cancel", cancel)
+        .about(About::new("Calls an event off").path::<EventId>("id").answer::<ChangedBody>(OK))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct ListQuery {
     #[serde(default, deserialize_with = "empty_is_none")]
     status: Option<EventStatus>,
@@ -89,13 +96,14 @@ async fn cancel(
     Ok(Json(ChangedBody { message: "Event cancelled successfully", event: full(cancelled).0 }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Events")]
 struct ListBody {
     events: Vec<EventRow>,
     pagination: Pagination,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Pagination {
     page: u32,
@@ -114,20 +122,22 @@ impl From<EventsPage> for ListBody {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Event")]
 struct DetailBody {
     event: EventFull,
     ticket_types: Vec<TicketTypeRow>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ChangedEvent")]
 struct ChangedBody {
     message: &'static str,
     event: EventFull,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EventRow {
     id: EventId,
     title: String,
@@ -172,7 +182,7 @@ impl From<EventSummary> for EventRow {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct EventFull {
     #[serde(flatten)]
     row: EventRow,
@@ -185,14 +195,14 @@ struct EventFull {
 }
 
 /// Members that older clients expect to find. The catalog has nothing to say in them.
-#[derive(Default, Serialize)]
+#[derive(Default, Serialize, JsonSchema)]
 struct Older {
     artist_id: Option<&'static str>,
     created_by: Option<&'static str>,
     pre_scaled: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct TicketTypeRow {
     id: TicketTypeId,
     name: String,

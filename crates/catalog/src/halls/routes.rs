@@ -1,16 +1,19 @@
 //! Halls over HTTP. No rules, no SQL.
 
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Serialize;
 use urr_contracts::catalog::{Catalog, Layout, ListLayouts, Section};
-use urr_http::{Caller, Json, Problem, Routes};
+use urr_http::{About, Caller, Json, Problem, Routes, StatusCode};
 use urr_kernel::LayoutId;
 use urr_rpc::{Ctx, problem};
 
 use crate::service::Api;
 
 pub(crate) fn routes() -> Routes<Api> {
-    Routes::new().get("/api/admin/seat-layouts", list)
+    Routes::new()
+        .get("/api/admin/seat-layouts", list)
+        .about(About::new("Plans of halls").answer::<ListBody>(StatusCode::OK))
 }
 
 async fn list(State(Api(catalog)): State<Api>, ctx: Ctx, caller: Caller) -> Result<Json<ListBody>, Problem> {
@@ -19,12 +22,13 @@ async fn list(State(Api(catalog)): State<Api>, ctx: Ctx, caller: Caller) -> Resu
     Ok(Json(ListBody { layouts: found.layouts.into_iter().map(LayoutRow::from).collect() }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SeatLayouts")]
 struct ListBody {
     layouts: Vec<LayoutRow>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct LayoutRow {
     id: LayoutId,
     name: String,
@@ -33,7 +37,7 @@ struct LayoutRow {
     layout_config: LayoutConfig,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 struct LayoutConfig {
     sections: Vec<Section>,
 }

@@ -2,6 +2,7 @@
 
 mod error;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use urr_kernel::{EventId, Krw, LayoutId, SeatId, TicketTypeId, Timestamp};
 use urr_rpc::service;
@@ -40,7 +41,7 @@ service! {
 }
 
 /// Where an event is in its life. Computed from its times by the server's clock; only `cancelled` is a decision.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventStatus {
     /// The sale has not begun.
@@ -262,7 +263,7 @@ pub struct EventDetail {
 pub struct ListLayouts {}
 
 /// One block of a hall.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Section {
     /// Name of the block.
@@ -303,7 +304,7 @@ pub struct Layouts {
 }
 
 /// What makes a ticket type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewTicketType {
     /// Its name.
@@ -314,11 +315,12 @@ pub struct NewTicketType {
     pub total_quantity: u32,
     /// What it includes.
     #[serde(default, deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<String>")]
     pub description: String,
 }
 
 /// What makes an event: a layout for a seated one, ticket types for a standing one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateEvent {
     /// Its name.
@@ -351,6 +353,7 @@ pub struct CreateEvent {
     pub layout: Option<LayoutId>,
     /// Kinds of admission, for a standing event.
     #[serde(default, deserialize_with = "null_is_default")]
+    #[schemars(with = "Option<Vec<NewTicketType>>")]
     pub ticket_types: Vec<NewTicketType>,
     /// Seats per reservation, unless the default fits.
     #[serde(default)]

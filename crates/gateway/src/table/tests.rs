@@ -125,14 +125,16 @@ fn a_path_that_others_read_otherwise_is_no_path() {
 
 #[test]
 fn a_route_nobody_classified_is_found() {
-    let name = |method, path| RouteName { method, path };
-    let names = [
-        name(Method::GET, "/api/events/{id}"),
-        name(Method::POST, "/api/events/{id}"),
-        name(Method::GET, "/api/events/{event}"),
-        name(Method::GET, "/api/secret"),
-        name(Method::GET, "/api/time"),
-    ];
-    let found: Vec<_> = unclassified(Service::Catalog, &names).into_iter().cloned().collect();
-    assert_eq!(found, names[1..]);
+    let routes = urr_http::Routes::<()>::new()
+        .get("/api/events/{id}", async || "")
+        .post("/api/events/{id}", async || "")
+        .get("/api/events", async || "")
+        .get("/api/secret", async || "")
+        .get("/api/time", async || "");
+    let found = unclassified(Service::Catalog, routes.names());
+    let found: Vec<_> = found.into_iter().map(|name| (name.method.as_str(), name.path)).collect();
+    let expected = [("POST", "/api/events/{id}"), ("GET", "/api/secret"), ("GET", "/api/time")];
+    assert_eq!(found, expected);
+    let renamed = urr_http::Routes::<()>::new().get("/api/events/{event}", async || "");
+    assert_eq!(unclassified(Service::Catalog, renamed.names()).len(), 1, "parameters have one name");
 }

@@ -6,12 +6,13 @@ use axum::{
     extract::{FromRef, State},
     http::HeaderMap,
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::tickets::{
     Error, HoldSeats, ListReservations, MAX_RESERVATIONS_PER_PAGE, ReleaseHold, Reservation, ReservationOf,
     ReservationStatus, ReservedSeat, Tickets,
 };
-use urr_http::{Json, Path, Problem, Query, Routes};
+use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{Clock, EventId, Ids, Krw, ReservationId, SeatId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
@@ -33,18 +34,26 @@ impl FromRef<Api> for Ids {
     }
 }
 
+const OK: StatusCode = StatusCode::OK;
+
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
         .post("/api/seats/reserve", reserve)
+        .about(About::new("Holds seats for the caller").body::<Reserve>().answer::<Answer<Made>>(OK))
         .get("/api/reservations/my", my_reservations)
+        .about(About::new("The caller's reservations, newest first").query::<Page>().answer::<Many>(OK))
         .get("/api/reservations/{id}", reservation)
+        .about(About::new("One reservation of the caller").path::<ReservationId>("id").answer::<One>(OK))
         .post("/api/reservations/{id}/cancel", cancel)
+        .about(About::new("Gives seats back").path::<ReservationId>("id").answer::<Answer<Shown>>(OK))
         .get("/api/time", time)
+        .about(About::new("The server's clock, for countdowns").answer::<Time>(OK))
 }
 
 /// Body of `POST /api/seats/reserve`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "ReserveSeats")]
 struct Reserve {
     event_id: EventId,
     seat_ids: Vec<SeatId>,
@@ -92,7 +101,8 @@ async fn reservation(
 }
 
 /// Query of `GET /api/reservations/my`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "ReservationsPage")]
 struct Page {
     before: Option<ReservationId>,
     limit: Option<u32>,
@@ -114,30 +124,35 @@ async fn time(State(Api(tickets)): State<Api>) -> Json<Time> {
     Json(Time { time: tickets.clock.now() })
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "{R}Answer")]
 struct Answer<R> {
     message: &'static str,
     reservation: R,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "OneReservation")]
 struct One {
     reservation: Shown,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Reservations")]
 struct Many {
     reservations: Vec<Shown>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "ServerTime")]
 struct Time {
     time: Timestamp,
 }
 
 /// A reservation as the answer to making it: `camelCase`, as clients know it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "MadeReservation")]
 struct Made {
     id: ReservationId,
     reservation_number: String,
@@ -153,7 +168,7 @@ struct Made {
     fencing_token: i64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct MadeSeat {
     id: SeatId,
@@ -200,7 +215,8 @@ impl From<ReservedSeat> for MadeSeat {
 }
 
 /// A reservation as it is read: `snake_case` with its items, as clients know it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Reservation")]
 struct Shown {
     id: ReservationId,
     reservation_number: String,
@@ -220,8 +236,9 @@ struct Shown {
 }
 
 /// One line of a reservation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "ReservationItem")]
 struct Item {
     /// The price class, where a standing event has its ticket type.
     ticket_type_name: String,

@@ -11,6 +11,7 @@ use std::{
 };
 
 use axum::body::Bytes;
+use schemars::JsonSchema;
 use serde::Serialize;
 use urr_contracts::{
     catalog::Sale,
@@ -91,14 +92,16 @@ fn draw(sale: &Sale, hall: &Hall, claimed: &HashMap<SeatId, SeatStatus>) -> Draw
 }
 
 /// The map as the public API shows it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SeatMap")]
 struct Public<'m> {
     event: PublicEvent<'m>,
     version: &'m str,
     seats: &'m [MapSeat],
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "SeatMapEvent")]
 struct PublicEvent<'m> {
     id: EventId,
     title: &'m str,

@@ -8,14 +8,19 @@ use axum::{
     },
     response::{IntoResponse as _, Response},
 };
-use urr_http::{Path, Problem, Routes};
+use urr_http::{About, Path, Problem, Routes};
 use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
 
+use super::Public;
 use crate::holds::routes::Api;
 
 pub(crate) fn routes() -> Routes<Api> {
-    Routes::new().get("/api/seats/events/{id}", seat_map)
+    let about = About::new("The seat map of an event, with an ETag")
+        .path::<EventId>("id")
+        .answer::<Public<'_>>(StatusCode::OK)
+        .bare(StatusCode::NOT_MODIFIED);
+    Routes::new().get("/api/seats/events/{id}", seat_map).about(about)
 }
 
 async fn seat_map(

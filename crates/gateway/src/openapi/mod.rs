@@ -1,0 +1,238 @@
+//! The API document, made of the table and of what each route says about itself.
+
+mod page;
+
+use http::StatusCode;
+use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Map, Value, json};
+use urr_http::{About, PROBLEM_JSON, RouteName, Shape};
+
+pub(crate) use self::page::routes;
+use crate::table::{self, Access, Route};
+
+/// Where shapes that have a name stand in the document.
+const SCHEMAS: &str = "/components/schemas";
+
+/// Collects operations and the shapes they refer to.
+pub(crate) struct Document {
+    paths: Map<String, Value>,
+    /// Shapes as clients may write them.
+    requests: SchemaGenerator,
+    /// Shapes as clients get to read them.
+    answers: SchemaGenerator,
+}
+
+/// The body of every error. `code` tells which it is; each code has further members of its own.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its shape is used; `urr_http::Problem` writes the body")]
+#[serde(rename_all = "camelCase")]
+struct Problem {
+    /// A stable name for programs, such as `tickets.seats_taken`.
+    code: String,
+    /// A sentence for people.
+    error: String,
+    /// The same sentence.
+    message: String,
+    /// The HTTP status.
+    status: u16,
+    /// Names the request in our logs.
+    request_id: Option<uuid::Uuid>,
+    /// When asking again makes sense, in seconds.
+    retry_after: Option<u64>,
+}
+
+impl Document {
+    pub(crate) fn new() -> Self {
+        let generator = |settings: SchemaSettings| {
+            let settings = settings.with(|settings| {
+                settings.definitions_path = SCHEMAS.into();
+                settings.meta_schema = None;
+            });
+            settings.into_generator()
+        };
+        Self {
+            paths: Map::new(),
+            requests: generator(SchemaSettings::draft2020_12().for_deserialize()),
+            answers: generator(SchemaSettings::draft2020_12().for_serialize()),
+        }
+    }
+
+    /// Adds a route that is served, with what its service says about it.
+    pub(crate) fn add_named(&mut self, name: &RouteName) {
+        let listed = table::all()
+            .find(|route| route.path == name.path && route.method == name.method.as_str())
+            .expect("a service with a route that is not in the table does not start");
+        self.add(listed, &name.about);
+    }
+
+    /// Adds a route of which only the table knows something.
+    pub(crate) fn add(&mut self, route: &'static Route, about: &About) {
+        // Pages and probes are no API.
+        if !is_api(route.path) {
+            return;
+        }
+        let operation = self.operation(route, about);
+        let path = self.paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
+        path[route.method.to_ascii_lowercase()] = operation;
+    }
+
+    fn operation(&mut self, route: &'static Route, about: &About) -> Value {
+        let mut operation = json!({
+            "operationId": operation_id(route),
+            "tags": [route.service.name()],
+            "summary": about.summary,
+            "parameters": self.parameters(route, about),
+            "responses": self.responses(route, about),
+            "security": security(route.access),
+        });
+        if let Some(body) = about.body {
+            let schema = body.schema(&mut self.requests);
+            operation["requestBody"] =
+                json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+        }
+        operation
+    }
+
+    fn parameters(&mut self, route: &Route, about: &About) -> Vec<Value> {
+        let mut parameters = Vec::new();
+        for name in parameter_names(route.path) {
+            let known = about.path.iter().find(|(known, _)| *known == name);
+            let schema = known.map_or_else(
+                || schemars::json_schema!({ "type": "string", "minLength": 1 }),
+                |(_, shape)| shape.schema(&mut self.requests),
+            );
+            parameters.push(json!({ "name": name, "in": "path", "required": true, "schema": schema }));
+        }
+        if let Some(query) = about.query {
+            parameters.extend(self.query(query));
+        }
+        parameters
+    }
+
+    /// A query string is an object whose members are parameters.
+    fn query(&mut self, shape: Shape) -> Vec<Value> {
+        let schema = shape.schema(&mut self.requests);
+        let schema = self.resolve(schema);
+        let required: Vec<_> = schema["required"].as_array().cloned().unwrap_or_default();
+        let members = schema["properties"].as_object().cloned().unwrap_or_default();
+        let member = |(name, mut schema): (String, Value)| {
+            let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+            let required = required.contains(&Value::from(name.as_str()));
+            let mut parameter =
+                json!({ "name": name, "in": "query", "required": required, "schema": schema });
+            if let Some(description) = description {
+                parameter["description"] = description;
+            }
+            parameter
+        };
+        members.into_iter().map(member).collect()
+    }
+
+    /// The schema itself, if it was a reference. Nobody else refers to the shape of a query, so it need not stay among the named.
+    fn resolve(&mut self, schema: Schema) -> Value {
+        let schema = schema.to_value();
+        let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()).map(str::to_owned);
+        match name {
+            Some(name) => self.requests.definitions_mut().remove(&name).unwrap_or_default(),
+            None => schema,
+        }
+    }
+
+    fn responses(&mut self, route: &Route, about: &About) -> Value {
+        let mut responses = Map::new();
+        for (status, shape) in &about.answers {
+            let mut response = json!({ "description": status.canonical_reason().unwrap_or("Done") });
+            if let Some(shape) = shape {
+                let schema = shape.schema(&mut self.answers);
+                response["content"] = json!({ "application/json": { "schema": schema } });
+            }
+            responses.insert(status.as_u16().to_string(), response);
+        }
+        if about.answers.is_empty() {
+            responses.insert(StatusCode::OK.as_u16().to_string(), json!({ "description": "Done" }));
+        }
+        let mut refusals = Vec::new();
+        if route.access != Access::Public {
+            refusals
+                .push((StatusCode::UNAUTHORIZED, "Nobody is signed in, or the token is not good any more"));
+        }
+        if route.access == Access::Admin {
+            refusals.push((StatusCode::FORBIDDEN, "Only for operators"));
+        }
+        if route.limit.is_some() {
+            refusals.push((
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many requests; `Retry-After` says when to come back",
+            ));
+        }
+        for (status, description) in refusals {
+            let status = status.as_u16().to_string();
+            responses.insert(status, json!({ "description": description, "content": problem() }));
+        }
+        responses.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Problem" }));
+        Value::Object(responses)
+    }
+
+    /// The whole document.
+    ///
+    /// # Panics
+    /// When a type reads otherwise than it writes: then it needs two names.
+    pub(crate) fn finish(mut self) -> Value {
+        let _named = self.answers.subschema_for::<Problem>();
+        let mut schemas = self.answers.take_definitions(true);
+        for (name, schema) in self.requests.take_definitions(true) {
+            let before = schemas.insert(name.clone(), schema.clone());
+            assert!(before.is_none_or(|before| before == schema), "{name} is two shapes; rename one");
+        }
+        json!({
+            "openapi": "3.1.0",
+            "info": {
+                "title": "URR",
+                "version": env!("CARGO_PKG_VERSION"),
+                "summary": "Concert tickets, when a million people come at once.",
+                "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
+            },
+            "servers": [{ "url": "/" }],
+            "paths": self.paths,
+            "components": {
+                "schemas": schemas,
+                "responses": { "Problem": { "description": "What went wrong", "content": problem() } },
+                "securitySchemes": {
+                    "bearer": { "type": "http", "scheme": "bearer", "bearerFormat": "JWT" },
+                    "cookie": { "type": "apiKey", "in": "cookie", "name": "access_token" },
+                },
+            },
+        })
+    }
+}
+
+fn problem() -> Value {
+    json!({ PROBLEM_JSON: { "schema": { "$ref": "#/components/schemas/Problem" } } })
+}
+
+fn is_api(path: &str) -> bool {
+    path.starts_with("/api/") || path.starts_with("/vwr/") && path != "/vwr/{id}"
+}
+
+fn operation_id(route: &Route) -> String {
+    let words = route.path.split(['/', '-']).filter(|word| !word.is_empty() && *word != "api");
+    let words: Vec<_> = words.map(|word| word.trim_matches(['{', '}', '*']).replace('.', "_")).collect();
+    format!("{}_{}", route.method.to_ascii_lowercase(), words.join("_"))
+}
+
+/// The parameters of a path, in their order.
+fn parameter_names(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+        .map(|name| name.trim_start_matches('*'))
+}
+
+fn security(access: Access) -> Value {
+    match access {
+        Access::Public => json!([]),
+        Access::User | Access::Admin => json!([{ "bearer": [] }, { "cookie": [] }]),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! The document is well formed, whatever routes are in it.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use urr_http::Routes;
+
+use super::*;
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Thing {
+    event_id: uuid::Uuid,
+    /// More of them.
+    inner: Vec<Inner>,
+}
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Inner {
+    count: u32,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct Query {
+    /// Where to begin.
+    page: u32,
+    status: Option<String>,
+}
+
+fn document() -> Value {
+    let routes = Routes::<()>::new()
+        .get("/api/events", async || "")
+        .about(About::new("Things").query::<Query>().answer::<Thing>(StatusCode::OK))
+        .post("/api/admin/events", async || "")
+        .about(About::new("Makes one").body::<Thing>().answer::<Thing>(StatusCode::CREATED))
+        .get("/api/events/{id}", async || "")
+        .about(About::new("One").path::<uuid::Uuid>("id").answer::<Thing>(StatusCode::OK));
+    let mut document = Document::new();
+    routes.names().iter().for_each(|name| document.add_named(name));
+    document.finish()
+}
+
+/// Everything the specification demands of what we write.
+pub(super) fn check(api: &Value) {
+    assert!(api["openapi"].as_str().unwrap().starts_with("3.1."));
+    assert!(api["info"]["title"].is_string() && api["info"]["version"].is_string());
+    let mut ids = HashSet::new();
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        assert!(path.starts_with('/') && !path.contains('*'), "{path}");
+        for (method, operation) in methods.as_object().unwrap() {
+            let what = format!("{method} {path}");
+            assert!(["get", "put", "post", "delete", "patch"].contains(&method.as_str()), "{what}");
+            assert!(
+                ids.insert(operation["operationId"].as_str().unwrap().to_owned()),
+                "{what}: its id is not its own"
+            );
+            check_parameters(path, operation, &what);
+            let responses = operation["responses"].as_object().unwrap();
+            assert!(
+                responses.contains_key("default") && responses.keys().any(|status| status.starts_with('2')),
+                "{what}"
+            );
+            for (status, response) in responses {
+                let is_status = status == "default"
+                    || status.parse().is_ok_and(|status: u16| (100..600).contains(&status));
+                assert!(
+                    is_status && (response["description"].is_string() || response["$ref"].is_string()),
+                    "{what} {status}"
+                );
+            }
+            for scheme in operation["security"].as_array().unwrap() {
+                for name in scheme.as_object().unwrap().keys() {
+                    assert!(api["components"]["securitySchemes"][name].is_object(), "{what}: {name}");
+                }
+            }
+        }
+    }
+    check_references(api, api);
+}
+
+fn check_parameters(path: &str, operation: &Value, what: &str) {
+    let parameters = operation["parameters"].as_array().unwrap();
+    let of = |place: &str| -> Vec<_> {
+        let of = parameters.iter().filter(|parameter| parameter["in"] == place);
+        of.map(|parameter| parameter["name"].as_str().unwrap()).collect()
+    };
+    assert_eq!(of("path"), parameter_names(path).collect::<Vec<_>>(), "{what}");
+    assert_eq!(of("path").len() + of("query").len(), parameters.len(), "{what}");
+    for parameter in parameters {
+        assert!(parameter["schema"].is_object(), "{what}: {parameter}");
+        assert!(parameter["in"] != "path" || parameter["required"] == true, "{what}: {parameter}");
+    }
+}
+
+fn check_references(api: &Value, node: &Value) {
+    match node {
+        Value::Object(members) => {
+            if let Some(reference) = members.get("$ref") {
+                let pointer = reference.as_str().unwrap().strip_prefix('#').expect("nothing is outside");
+                assert!(api.pointer(pointer).is_some(), "{reference} leads nowhere");
+            }
+            assert!(!members.contains_key("$defs") && !members.contains_key("$schema"), "{node}");
+            members.values().for_each(|member| check_references(api, member));
+        }
+        Value::Array(items) => items.iter().for_each(|item| check_references(api, item)),
+        _ => {}
+    }
+}
+
+#[test]
+fn shapes_parameters_and_refusals_are_in_the_document() {
+    let api = document();
+    check(&api);
+    let list = &api["paths"]["/api/events"]["get"];
+    let names: Vec<_> = list["parameters"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
+    assert_eq!(names, ["page", "status"]);
+    assert_eq!(list["parameters"][0]["description"], "Where to begin.");
+    assert_eq!(
+        (&list["parameters"][0]["required"], &list["parameters"][1]["required"]),
+        (&json!(true), &json!(false))
+    );
+    assert_eq!(list["security"], json!([]));
+    assert!(list["responses"].get("401").is_none() && list["responses"]["429"].is_object());
+
+    let create = &api["paths"]["/api/admin/events"]["post"];
+    let reference = json!({ "$ref": "#/components/schemas/Thing" });
+    assert_eq!(create["requestBody"]["content"]["application/json"]["schema"], reference);
+    assert_eq!(create["responses"]["201"]["content"]["application/json"]["schema"], reference);
+    assert!(create["responses"]["401"].is_object() && create["responses"]["403"].is_object());
+    assert_eq!(api["components"]["schemas"]["Thing"]["properties"]["eventId"]["format"], "uuid");
+    assert!(api["components"]["schemas"].get("Query").is_none(), "parameters are no shape of their own");
+
+    let id = &api["paths"]["/api/events/{id}"]["get"]["parameters"][0];
+    assert_eq!(id["schema"], json!({ "type": "string", "format": "uuid" }));
+    assert_eq!(api["components"]["schemas"]["Problem"]["properties"]["code"]["type"], "string");
+}
+
+#[test]
+fn the_whole_table_makes_a_good_document() {
+    let mut document = Document::new();
+    table::all().for_each(|route| document.add(route, &About::default()));
+    let api = document.finish();
+    check(&api);
+    for route in table::all().filter(|route| is_api(route.path)) {
+        assert!(api["paths"][route.path][route.method.to_ascii_lowercase()].is_object(), "{}", route.path);
+    }
+    assert!(api["paths"].get("/metrics").is_none() && api["paths"].get("/").is_none());
+}
+
+#[test]
+#[should_panic(expected = "leads nowhere")]
+fn a_reference_to_nothing_is_noticed() {
+    let mut api = document();
+    api["components"]["schemas"].as_object_mut().unwrap().remove("Thing");
+    check(&api);
+}
+
+#[test]
+#[should_panic(expected = "two shapes")]
+fn a_name_for_two_shapes_is_noticed() {
+    mod other {
+        #[derive(super::Deserialize, super::JsonSchema)]
+        #[expect(dead_code, reason = "only its shape is used")]
+        pub(super) struct Thing {
+            other: bool,
+        }
+    }
+    let routes = Routes::<()>::new()
+        .post("/api/admin/events", async || "")
+        .about(About::new("x").body::<other::Thing>().answer::<Thing>(StatusCode::OK));
+    let mut document = Document::new();
+    document.add_named(&routes.names()[0]);
+    document.finish();
+}

@@ -1,0 +1,56 @@
+//! The API document and the page to read it.
+
+use http::header;
+use serde_json::Value;
+use urr_gateway::table::{self, Service};
+
+use crate::world::{Wishes, World, request};
+
+#[tokio::test]
+async fn every_route_that_leads_somewhere_is_in_the_document_and_no_other() {
+    let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+    let world = World::with(Wishes {
+        missing: vec![Service::Stats],
+        remote: vec![(Service::Payments, vec![nobody])],
+        ..Wishes::default()
+    });
+    let (status, headers, body) = world.send(request("GET", "/api/v1/openapi.json", &[])).await;
+    assert_eq!((status, headers[header::CONTENT_TYPE].to_str().unwrap()), (200, "application/json"));
+    let api: Value = serde_json::from_slice(&body).unwrap();
+    let mut operations = 0;
+    for route in table::all().filter(|route| route.path.starts_with("/api/")) {
+        let listed = api["paths"][route.path][route.method.to_ascii_lowercase()].is_object();
+        assert_eq!(listed, route.service != Service::Stats, "{} {}", route.method, route.path);
+        operations += usize::from(listed);
+    }
+    let listed = api["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/api/"));
+    assert_eq!(listed.map(|(_, methods)| methods.as_object().unwrap().len()).sum::<usize>(), operations);
+
+    let tag = headers[header::ETAG].to_str().unwrap();
+    let (status, _, body) = world.send(request("GET", "/api/openapi.json", &[("if-none-match", tag)])).await;
+    assert_eq!((status, body.len()), (304, 0));
+    let gzip = [("accept-encoding", "gzip")];
+    let (_, headers, _) = world.send(request("GET", "/api/openapi.json", &gzip)).await;
+    assert_eq!(headers[header::CONTENT_ENCODING], "gzip");
+}
+
+#[tokio::test]
+async fn the_page_runs_nothing_that_is_written_into_it_and_loads_nothing_from_elsewhere() {
+    let world = World::new();
+    for (path, kind) in [
+        ("/api/docs", "text/html; charset=utf-8"),
+        ("/api/docs/docs.js", "text/javascript; charset=utf-8"),
+        ("/api/docs/docs.css", "text/css; charset=utf-8"),
+    ] {
+        let (status, headers, body) = world.send(request("GET", path, &[])).await;
+        assert_eq!((status, headers[header::CONTENT_TYPE].to_str().unwrap()), (200, kind), "{path}");
+        let policy = headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
+        assert!(policy.contains("script-src 'self'") && !policy.contains("unsafe"), "{policy}");
+        let text = String::from_utf8(body).unwrap();
+        for word in ["//cdn", "https://", "innerHTML", "onclick=", "style=", "eval("] {
+            assert!(!text.contains(word), "{path}: {word}");
+        }
+        assert!(!text.contains("<script>") && !text.contains("<style>"), "{path}");
+    }
+    assert_eq!(world.get("/api/docs/secret.txt", &[]).await.1["code"], "http.not_found");
+}

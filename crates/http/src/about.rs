@@ -1,0 +1,86 @@
+//! What the API document says about a route. Shapes come from the types that handlers read and write, so they cannot drift.
+
+use std::fmt;
+
+use http::StatusCode;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+/// Makes the schema of one type.
+#[derive(Clone, Copy)]
+pub struct Shape(fn(&mut SchemaGenerator) -> Schema);
+
+impl Shape {
+    /// The shape of a type.
+    pub fn of<T: JsonSchema>() -> Self {
+        Self(SchemaGenerator::subschema_for::<T>)
+    }
+
+    /// Its schema; what it refers to is left with the generator.
+    pub fn schema(self, generator: &mut SchemaGenerator) -> Schema {
+        (self.0)(generator)
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shape")
+    }
+}
+
+/// What a route takes and answers.
+///
+/// ```
+/// # use urr_http::{About, StatusCode};
+/// let about = About::new("The time on the server").answer::<String>(StatusCode::OK);
+/// assert_eq!(about.answers.len(), 1);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct About {
+    /// One line.
+    pub summary: &'static str,
+    /// Parameters of the path that are more than any text.
+    pub path: Vec<(&'static str, Shape)>,
+    /// The query string, as an object.
+    pub query: Option<Shape>,
+    /// The JSON body of the request.
+    pub body: Option<Shape>,
+    /// Answers that are no errors, with the JSON body they have.
+    pub answers: Vec<(StatusCode, Option<Shape>)>,
+}
+
+impl About {
+    /// A route in one line.
+    pub fn new(summary: &'static str) -> Self {
+        Self { summary, ..Self::default() }
+    }
+
+    /// A parameter of the path.
+    pub fn path<T: JsonSchema>(mut self, name: &'static str) -> Self {
+        self.path.push((name, Shape::of::<T>()));
+        self
+    }
+
+    /// The query string.
+    pub fn query<T: JsonSchema>(mut self) -> Self {
+        self.query = Some(Shape::of::<T>());
+        self
+    }
+
+    /// The JSON body of the request.
+    pub fn body<T: JsonSchema>(mut self) -> Self {
+        self.body = Some(Shape::of::<T>());
+        self
+    }
+
+    /// An answer with a JSON body.
+    pub fn answer<T: JsonSchema>(mut self, status: StatusCode) -> Self {
+        self.answers.push((status, Some(Shape::of::<T>())));
+        self
+    }
+
+    /// An answer without a body, or with one that is no JSON.
+    pub fn bare(mut self, status: StatusCode) -> Self {
+        self.answers.push((status, None));
+        self
+    }
+}
