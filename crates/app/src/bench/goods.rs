@@ -95,6 +95,23 @@ async fn seats(
     Ok(seats)
 }
 
+/// Brings seats and buyers out of order, each for itself.
+pub(super) fn scatter(wishes: &mut [Wish], ids: &Ids) {
+    let mut users: Vec<UserId> = wishes.iter().map(|wish| wish.user).collect();
+    shuffle(&mut users, ids);
+    shuffle(wishes, ids);
+    for (wish, user) in wishes.iter_mut().zip(users) {
+        wish.user = user;
+    }
+}
+
+fn shuffle<T>(items: &mut [T], ids: &Ids) {
+    for last in (1..items.len()).rev() {
+        let other = u64::from_le_bytes(ids.bytes()) % (last as u64 + 1);
+        items.swap(last, usize::try_from(other).expect("a number up to an index is one"));
+    }
+}
+
 /// The wishes as requests over HTTP, whole and signed.
 pub(super) fn requests(
     wishes: &[Wish],
@@ -132,4 +149,28 @@ pub(super) fn made_up(count: usize, config: &Config, clock: &Clock, ids: &Ids) -
     };
     let wishes: Vec<Wish> = (0..count).map(wish).collect();
     requests(&wishes, noop::PATH, config, clock, ids)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn scattering_loses_nobody_and_no_seat() {
+        let ids = Ids::seeded(Clock::fixed(Timestamp::from_micros(0)), 1);
+        let wish = |_| Wish {
+            user: ids.next(),
+            hold: HoldSeats { event: ids.next(), seats: vec![ids.next()], idempotency_key: None },
+        };
+        let before: Vec<Wish> = (0..100).map(wish).collect();
+        let mut after = before.clone();
+        scatter(&mut after, &ids);
+        let users = |wishes: &[Wish]| wishes.iter().map(|wish| wish.user).collect::<BTreeSet<_>>();
+        let seats = |wishes: &[Wish]| wishes.iter().map(|wish| wish.hold.seats[0]).collect::<BTreeSet<_>>();
+        assert_eq!((users(&before), seats(&before)), (users(&after), seats(&after)));
+        let moved = before.iter().zip(&after).filter(|(before, after)| before.hold.seats != after.hold.seats);
+        assert!(moved.count() > 80);
+    }
 }

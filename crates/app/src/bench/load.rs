@@ -18,7 +18,7 @@ use tokio::{
 };
 use urr_kernel::Clock;
 
-use super::report::Measured;
+use super::{machine, report::Measured};
 
 /// The largest answer that is read: a reservation is below 2 kB.
 const MAX_ANSWER: usize = 64 * 1024;
@@ -52,6 +52,8 @@ pub(super) async fn run<C: Client>(
     for client in clients {
         running.spawn(drive(client, Arc::clone(&start), pace, clock.clone(), Arc::clone(done)));
     }
+    tokio::time::sleep(pace.warm_up).await;
+    let processor = machine::processor_time();
     let mut sum = Measured::default();
     while let Some(part) = running.join_next().await {
         let part = part.unwrap_or_else(|broken| Measured {
@@ -64,6 +66,7 @@ pub(super) async fn run<C: Client>(
         sum.failed += part.failed;
         sum.first_failure = sum.first_failure.or(part.first_failure);
     }
+    sum.processor = machine::processor_time().saturating_sub(processor);
     sum
 }
 

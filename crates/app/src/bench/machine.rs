@@ -1,6 +1,6 @@
 //! Where and on what a figure was measured. A figure without these is a rumour.
 
-use std::{fs, process::Command, thread};
+use std::{fs, process::Command, thread, time::Duration};
 
 /// What a figure depends on besides the program.
 #[derive(Debug)]
@@ -48,6 +48,20 @@ impl Machine {
     }
 }
 
+/// The processor time this process has used so far, on all cores together; zero where it cannot be known.
+pub(super) fn processor_time() -> Duration {
+    /// What the kernel counts in, on every Linux there is.
+    const TICKS_PER_SECOND: u64 = 100;
+    let ticks = fs::read_to_string("/proc/self/stat").ok().and_then(|text| ticks(&text)).unwrap_or(0);
+    Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
+}
+
+/// User and system time, in ticks: the 14th and 15th field. The second is a name in brackets that may hold anything.
+fn ticks(stat: &str) -> Option<u64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+}
+
 /// The value of the first line `name: value` of a file of the kernel's.
 fn value(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
@@ -80,6 +94,7 @@ mod tests {
         assert_eq!(kibibytes("24576000 kB"), Some(24_576_000));
         assert_eq!(kibibytes("many"), None);
         assert_eq!(gibibytes(24_576_000), "23.4 GiB");
+        assert_eq!(ticks("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0"), Some(300));
         assert!(Machine::here().lines()[0].starts_with("machine  "));
     }
 }

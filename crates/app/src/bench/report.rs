@@ -18,6 +18,8 @@ pub(super) struct Measured {
     pub(super) latencies: Vec<Duration>,
     /// How long the span was.
     pub(super) took: Duration,
+    /// The processor time the whole process used in it, load and server together.
+    pub(super) processor: Duration,
     /// Answers that were not what was asked for.
     pub(super) failed: u64,
     /// The first of them.
@@ -29,6 +31,12 @@ impl Measured {
     #[expect(clippy::cast_precision_loss, reason = "a run has far fewer than 2^52 answers")]
     pub(super) fn rate(&self) -> f64 {
         if self.took.is_zero() { 0.0 } else { self.latencies.len() as f64 / self.took.as_secs_f64() }
+    }
+
+    /// Processor time per good answer, in microseconds: what does not depend on who else uses the machine.
+    #[expect(clippy::cast_precision_loss, reason = "a run has far fewer than 2^52 answers")]
+    fn processor_micros(&self) -> f64 {
+        self.processor.as_secs_f64() * 1_000_000.0 / self.latencies.len().max(1) as f64
     }
 
     /// The latency that `percent` of the answers did not exceed. The latencies must be sorted.
@@ -54,10 +62,11 @@ pub(super) fn table(rows: &mut [Row]) -> String {
                 let share = if base > 0.0 { format!("{:.1} %", rate / base * 100.0) } else { "-".to_owned() };
                 let (p50, p99) = (measured.percentile(50), measured.percentile(99));
                 let mut line = format!(
-                    "{name:width$}  {:>10}  {:>9.3}  {:>9.3}  {share:>9}",
+                    "{name:width$}  {:>10}  {:>9.3}  {:>9.3}  {:>9.1}  {share:>9}",
                     thousands(rate),
                     millis(p50),
-                    millis(p99)
+                    millis(p99),
+                    measured.processor_micros(),
                 );
                 if measured.failed > 0 {
                     let first = measured.first_failure.as_deref().unwrap_or("no reason given");
@@ -100,7 +109,8 @@ mod tests {
 
     fn measured(answers: u64) -> Measured {
         let latencies = (1..=answers).rev().map(Duration::from_millis).collect();
-        Measured { latencies, took: Duration::from_secs(1), ..Measured::default() }
+        let (took, processor) = (Duration::from_secs(1), Duration::from_millis(answers));
+        Measured { latencies, took, processor, ..Measured::default() }
     }
 
     #[test]
@@ -114,11 +124,11 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(
             lines[1].split_whitespace().collect::<Vec<_>>(),
-            ["no-op", "2,000", "1001.000", "1981.000", "100.0", "%"]
+            ["no-op", "2,000", "1001.000", "1981.000", "1000.0", "100.0", "%"]
         );
         assert_eq!(
             lines[2].split_whitespace().collect::<Vec<_>>(),
-            ["holds", "500", "251.000", "496.000", "25.0", "%"]
+            ["holds", "500", "251.000", "496.000", "1000.0", "25.0", "%"]
         );
         assert_eq!(lines[3], "other  not asked for");
     }

@@ -54,6 +54,8 @@ pub(super) enum Scene {
         /// Whether concurrent writes share one fsync.
         group_commit: bool,
     },
+    /// Files, over HTTP, seats and buyers in no order: every hold touches pages of its own.
+    Scattered,
     /// Files, without HTTP.
     InProcess,
     /// A server, over HTTP.
@@ -66,6 +68,7 @@ impl Scene {
         let mut scenes = vec![
             Self::Noop,
             Self::Embedded { group_commit: true },
+            Self::Scattered,
             Self::Embedded { group_commit: false },
             Self::InProcess,
         ];
@@ -78,6 +81,7 @@ impl Scene {
         match self {
             Self::Noop => "no-op handler, HTTP",
             Self::Embedded { group_commit: true } => "holds, SQLite, group commit, HTTP",
+            Self::Scattered => "holds, SQLite, group commit, HTTP, scattered",
             Self::Embedded { group_commit: false } => "holds, SQLite, one sync each, HTTP",
             Self::InProcess => "holds, SQLite, group commit, in process",
             Self::Postgres(_) => "holds, PostgreSQL, HTTP",
@@ -104,7 +108,11 @@ impl Scene {
                 let value = group_commit.to_string();
                 let made = setup(&format!("sqlite-{value}"), &[("storage.group_commit", &value)])?;
                 let holds = seconds * if *group_commit { FAST } else { SLOW };
-                http_row(runtimes, made, &ground, holds, pace, done)
+                http_row(runtimes, made, &ground, (holds, Order::OfTheHall), pace, done)
+            }
+            Self::Scattered => {
+                let made = setup("scattered", &[])?;
+                http_row(runtimes, made, &ground, (seconds * FAST, Order::None), pace, done)
             }
             Self::InProcess => {
                 let (_, config) = setup("in-process", &[])?;
@@ -113,10 +121,19 @@ impl Scene {
             Self::Postgres(url) => {
                 let made = setup("postgres", &[("storage.kind", "postgres"), ("storage.url", url)])?;
                 runtimes.server.block_on(migrate::migrate(&made.1))?;
-                http_row(runtimes, made, &ground, seconds * SLOW, pace, done)
+                http_row(runtimes, made, &ground, (seconds * SLOW, Order::OfTheHall), pace, done)
             }
         }
     }
+}
+
+/// In which order seats are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Row by row, each by a buyer newer than the last: neighbours share the pages they touch.
+    OfTheHall,
+    /// Anywhere, by anybody.
+    None,
 }
 
 fn ground() -> Ground {
@@ -173,11 +190,14 @@ fn http_row(
     runtimes: &Runtimes,
     (values, config): (Values, Config),
     ground: &Ground,
-    holds: usize,
+    (holds, order): (usize, Order),
     pace: Pace,
     done: &Arc<AtomicU64>,
 ) -> Result<Measured, Failure> {
-    let wishes = runtimes.server.block_on(goods::wishes(&config, holds, &ground.clock, &ground.ids))?;
+    let mut wishes = runtimes.server.block_on(goods::wishes(&config, holds, &ground.clock, &ground.ids))?;
+    if order == Order::None {
+        goods::scatter(&mut wishes, &ground.ids);
+    }
     let requests = goods::requests(&wishes, "/api/seats/reserve", &config, &ground.clock, &ground.ids);
     let running = runtimes.server.block_on(Running::start(values, config))?;
     let measured = send(runtimes, &Deck::once(requests), running.public, &ground.clock, pace, done);
