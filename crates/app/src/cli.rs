@@ -61,7 +61,7 @@ pub(crate) struct Flags {
         long,
         global = true,
         value_name = "ROLES",
-        help = "What this process runs: all, or a list of catalog, gateway, tickets [env: URR_ROLES] [default: all]"
+        help = "What this process runs: all, or a list of auth, catalog, gateway, tickets [env: URR_ROLES] [default: all]"
     )]
     roles: Option<String>,
     /// Any setting by its key, such as `sale.hold_secs=120`; may be repeated
@@ -107,6 +107,9 @@ pub(crate) enum Command {
     Doctor,
     /// Make an access token with this installation's key, for scripts and tests
     Token(TokenArgs),
+    /// Look after those who run the platform
+    #[command(subcommand)]
+    Admin(AdminCommand),
     /// Look after events that wait to be published
     #[command(subcommand)]
     Outbox(OutboxCommand),
@@ -141,6 +144,25 @@ pub(crate) enum TokenRole {
     User,
     /// Runs the platform.
     Admin,
+}
+
+/// What can be done about administrators.
+#[derive(Debug, Subcommand)]
+pub(crate) enum AdminCommand {
+    /// Make the first administrator, or make an account the first administrator; refused when there is one
+    ///
+    /// Prints a generated password once, unless one is given. With SQLite no other process may use the data directory.
+    Create {
+        /// The administrator's e-mail address
+        #[arg(long, value_name = "ADDRESS")]
+        email: String,
+        /// What to call them
+        #[arg(long, default_value = crate::admin::NAME)]
+        name: String,
+        /// Read the password from the first line of standard input
+        #[arg(long)]
+        password_stdin: bool,
+    },
 }
 
 /// What can be done about the outbox.
@@ -254,7 +276,10 @@ mod tests {
     #[test]
     fn an_unknown_domain_is_refused_with_the_nearest() {
         assert_eq!(domain("tickets"), Ok(Role::Tickets));
-        assert_eq!(domain("ticket").unwrap_err(), "the domains are catalog, tickets; did you mean tickets?");
+        assert_eq!(
+            domain("ticket").unwrap_err(),
+            "the domains are auth, catalog, tickets; did you mean tickets?"
+        );
         assert!(domain("gateway").is_err());
     }
 }

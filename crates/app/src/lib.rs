@@ -3,6 +3,7 @@
 //! This is the only crate that knows the configuration, and the only one that depends on more than one domain. [`main`]
 //! reads the command line and the environment once; `wire` builds every part from what they said, top to bottom.
 
+mod admin;
 mod bench;
 mod cli;
 mod config;
@@ -63,6 +64,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Migrate => block_on(migrate::migrate(&load(&flags)?.1))??,
         Command::Doctor => block_on(doctor::doctor(&load(&flags)?.1))??,
         Command::Token(args) => token::token(load(&flags)?, &args)?,
+        Command::Admin(command) => block_on(admin::admin(load(&flags)?, command))??,
         Command::Bench(command) => bench::run(&command)?,
         Command::Outbox(command) => block_on(outbox::outbox(&load(&flags)?.1, command))??,
     }

@@ -7,6 +7,8 @@ use crate::config::{Choice, Kind, choice};
 choice! {
     /// One part of the product. One process runs any set of them.
     pub(crate) enum Role {
+        /// Accounts and sessions.
+        Auth = "auth",
         /// Events, halls and seats as they are offered.
         Catalog = "catalog",
         /// A front for domains that run elsewhere. Each public listener serves the domains of its own process, so this adds
@@ -23,12 +25,15 @@ impl Role {
     pub(crate) fn needs(self) -> &'static [Role] {
         match self {
             Self::Tickets => &[Self::Catalog],
-            Self::Catalog | Self::Gateway => &[],
+            Self::Auth | Self::Catalog | Self::Gateway => &[],
         }
     }
 
     /// The roles that own a database.
-    pub(crate) const DOMAINS: &'static [Role] = &[Self::Catalog, Self::Tickets];
+    pub(crate) const DOMAINS: &'static [Role] = &[Self::Auth, Self::Catalog, Self::Tickets];
+
+    /// The domains among which events travel. The others neither speak nor listen.
+    pub(crate) const TALKING: &'static [Role] = &[Self::Catalog, Self::Tickets];
 }
 
 /// The roles of this process.

@@ -3,10 +3,11 @@
 use std::{net::SocketAddr, os::unix::fs::DirBuilderExt as _, sync::Arc, time::Duration};
 
 use urr_http::Server;
-use urr_kernel::{Clock, Ids, UserId};
+use urr_kernel::{Clock, Ids};
 use urr_telemetry::{Guard, Health, Logging, Metrics, Otlp};
 
 use crate::{
+    admin::{self, Made},
     config::{self, Choice, Config, LogFormat, Profile, Storage, Values},
     door::Door,
     failure::Failure,
@@ -72,6 +73,8 @@ pub(crate) struct Running {
     config: Config,
     /// Whether this start brought the demo data.
     seeded: bool,
+    /// The administrator whom this start made.
+    admin: Option<Made>,
     /// Closed after all work has ended.
     databases: Databases,
 }
@@ -87,12 +90,14 @@ impl Running {
             metrics: Metrics::install(),
         };
         let databases = Databases::open(&config)?;
-        let config = with_secrets(values, config, &ground.ids)?;
+        let mut config = with_secrets(values, config, &ground.ids)?;
         let (server, public) = bind(config.listen, "listen").await?;
+        config.public_url.get_or_insert_with(|| url(public));
         let domains = Domains::build(&config, &databases, &ground.clock, &ground.ids)?;
         wire::register_health(&domains, &databases, &ground.health);
         let work = Work::default();
-        let mut running = Self { public, internal: None, work, seeded: false, databases, ground, config };
+        let mut running =
+            Self { public, internal: None, work, seeded: false, admin: None, databases, ground, config };
 
         running.open_door(server, &domains).await?;
         let Self { config, databases, ground, work, .. } = &running;
@@ -112,16 +117,27 @@ impl Running {
     async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
         let api = wire::api(&self.config, domains, &self.ground);
         if let Storage::Sqlite { .. } = self.config.storage {
-            migrate(&self.databases).await?;
+            prepare(&self.config, &self.databases, &self.ground.clock).await?;
             self.seeded = seed(&self.config, domains).await?;
+            self.open_accounts(domains).await?;
             self.listen("http.public", server, wire::public(&self.config, api, &self.ground));
             return Ok(());
         }
         let door = Door::default();
         self.ground.health.register("schema", Arc::new(door.clone()));
         self.listen("http.public", server, wire::public(&self.config, door.router(), &self.ground));
-        wait_for_server(&self.databases, &self.ground.clock).await?;
+        prepare(&self.config, &self.databases, &self.ground.clock).await?;
+        self.open_accounts(domains).await?;
         door.open(api);
+        Ok(())
+    }
+
+    /// Makes sure that accounts can be found and that somebody can run the platform.
+    async fn open_accounts(&mut self, domains: &Domains) -> Result<(), Failure> {
+        if let Some(auth) = &domains.auth {
+            check_keys(auth).await?;
+            self.admin = admin::first(&self.config, auth, &self.ground.clock, &self.ground.ids).await?;
+        }
         Ok(())
     }
 
@@ -146,13 +162,14 @@ impl Running {
             say!("  other processes reach {domains} at {}", self::url(internal));
         }
         if self.seeded {
-            let (user, program) = (self.ground.ids.next::<UserId>(), std::env::args().next());
-            let program = program.unwrap_or_else(|| "urr".to_owned());
-            let dir = config.data_dir.display();
             say!("  look     {url}/api/events (demo events, made on this first start)");
-            say!("  data     {dir}");
-            say!("  sign in  {program} token --data-dir {dir} --user {user}");
-            say!("           prints a bearer token; with --role admin also for {url}/api/admin");
+            say!("  data     {}", config.data_dir.display());
+        }
+        if let Some(admin) = &self.admin {
+            admin.tell("  ");
+            say!("  sign in  POST {url}/api/auth/login");
+        }
+        if self.seeded {
             say!("  stop     Ctrl-C");
         }
         tracing::info!(address = %self.public, roles = %config.roles, profile = config.profile.name(), "serving");
@@ -170,7 +187,7 @@ impl Running {
     }
 }
 
-fn url(address: SocketAddr) -> String {
+pub(crate) fn url(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("http://localhost:{}", address.port())
     } else {
@@ -179,9 +196,8 @@ fn url(address: SocketAddr) -> String {
 }
 
 /// The configuration with every secret it needs: in the local profile those that nobody configured are made on first start.
-fn with_secrets(mut values: Values, config: Config, ids: &Ids) -> Result<Config, Failure> {
-    let complete = config.secret.is_some() && (config.internal_token.is_some() || !config.talks_to_others());
-    if config.profile == Profile::Production || complete {
+pub(crate) fn with_secrets(mut values: Values, config: Config, ids: &Ids) -> Result<Config, Failure> {
+    if config.profile == Profile::Production || config.is_complete() {
         return Ok(config);
     }
     let path = config::secrets_path(&config.data_dir);
@@ -208,6 +224,20 @@ async fn bind(address: SocketAddr, setting: &str) -> Result<(Server, SocketAddr)
     let server = Server::bind(address).await.map_err(failed)?;
     let bound = server.local_addr().map_err(failed)?;
     Ok((server, bound))
+}
+
+/// Whether the keys fit the accounts.
+pub(crate) async fn check_keys(auth: &urr_auth::Service) -> Result<(), Failure> {
+    let fit = urr_auth::check_keys(auth).await;
+    fit.map_err(|error| Failure::because("auth.index_key and auth.pii_keys", &error))
+}
+
+/// Makes sure that the tables are this version's.
+pub(crate) async fn prepare(config: &Config, databases: &Databases, clock: &Clock) -> Result<(), Failure> {
+    match config.storage {
+        Storage::Sqlite { .. } => migrate(databases).await,
+        Storage::Postgres { .. } => wait_for_server(databases, clock).await,
+    }
 }
 
 /// Brings files to this version's tables.

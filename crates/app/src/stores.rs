@@ -1,7 +1,8 @@
 //! Opens what the configuration names: databases, Redis, the bus. Nothing here connects yet, except to files.
 
-use std::fs;
+use std::{fs, sync::Arc};
 
+use urr_auth::{FileMailer, Mailer, SmtpMailer};
 use urr_bus::{Bus, Limits};
 use urr_db::{DataDir, Db, Domain, PostgresConfig, SqliteOptions};
 use urr_kernel::Clock;
@@ -26,6 +27,7 @@ pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
         postgres.err(),
         redis(config, &clock).err(),
         bus(config).err(),
+        mailer(config).err(),
         RemoteRole::all(config, &clock).err(),
         serve::start_logging(config).err(),
     ];
@@ -36,6 +38,7 @@ pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
 /// The tables of a role, if it has any.
 pub(crate) fn domain_of(role: Role) -> Option<&'static Domain> {
     match role {
+        Role::Auth => Some(&urr_auth::DOMAIN),
         Role::Catalog => Some(&urr_catalog::DOMAIN),
         Role::Tickets => Some(&urr_tickets::DOMAIN),
         Role::Gateway => None,
@@ -133,6 +136,20 @@ pub(crate) fn redis(config: &Config, clock: &Clock) -> Result<Option<Kv>, Failur
     };
     let kv = Kv::connect(&config, clock.clone());
     kv.map(Some).map_err(|error| Failure::because("redis", &error))
+}
+
+/// The folder in the data directory where mails are put that no server takes.
+const MAIL_FOLDER: &str = "mail";
+
+/// What brings mails to people.
+pub(crate) fn mailer(config: &Config) -> Result<Arc<dyn Mailer>, Failure> {
+    match &config.auth.smtp {
+        None => Ok(Arc::new(FileMailer::new(config.data_dir.join(MAIL_FOLDER)))),
+        Some(smtp) => {
+            let mailer = SmtpMailer::new(smtp).map_err(|error| Failure::because("auth.smtp", &error))?;
+            Ok(Arc::new(mailer))
+        }
+    }
 }
 
 /// The configured bus.

@@ -4,15 +4,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use axum::Router;
+use urr_auth::{IndexKey, Pii};
 use urr_bus::{Consumer, Source};
-use urr_contracts::{catalog, catalog::Catalog, tickets};
+use urr_contracts::{auth, catalog, catalog::Catalog, tickets};
 use urr_db::{Db, EngineKind};
 use urr_gateway::GatewayParts;
 use urr_http::{AccessLog, EdgeParts, Limits};
 use urr_jobs::{Lease, LeaseConfig, Reconciler, Tasks};
 use urr_kernel::{Clock, Ids};
 use urr_kv::Kv;
-use urr_passes::access::{self, Verifier};
+use urr_passes::{
+    Key,
+    access::{self, Verifier},
+};
 use urr_telemetry::{Check, Health, Metrics};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 
@@ -22,12 +26,15 @@ use crate::{
     lifecycle,
     remote::{self, RemoteRole},
     roles::Role,
+    serve,
     stores::{self, Databases},
     watch::{Watch, Watched},
 };
 
 /// The domains that run here, and what they were built from.
 pub(crate) struct Domains {
+    /// Accounts, if they are here.
+    pub auth: Option<Arc<urr_auth::Service>>,
     /// The catalog, if it runs here.
     pub catalog: Option<Arc<urr_catalog::Service>>,
     /// Tickets, if they run here.
@@ -69,7 +76,8 @@ impl Domains {
             })
         });
 
-        Ok(Self { catalog, tickets, kv, remote })
+        let auth = accounts(config, databases, clock, ids)?;
+        Ok(Self { auth, catalog, tickets, kv, remote })
     }
 
     /// Who listens to them.
@@ -79,20 +87,26 @@ impl Domains {
 
     /// What each domain keeps in order by itself, with the database that the work changes.
     fn reconcilers(&self, databases: &Databases) -> Vec<(Db, Arc<dyn Reconciler>)> {
+        let auth = self.auth.iter().flat_map(urr_auth::reconcilers);
+        let auth = auth.map(|reconciler| (databases.of(Role::Auth), reconciler));
         let tickets = self.tickets.iter().flat_map(urr_tickets::reconcilers);
-        tickets.map(|reconciler| (databases.of(Role::Tickets), reconciler)).collect()
+        auth.chain(tickets.map(|reconciler| (databases.of(Role::Tickets), reconciler))).collect()
     }
 
     /// What browsers may ask.
     fn public_routes(&self) -> Router {
+        let auth = self.auth.iter().map(urr_auth::routes);
         let catalog = self.catalog.iter().map(urr_catalog::routes);
         let tickets = self.tickets.iter().map(urr_tickets::routes);
-        catalog.chain(tickets).fold(Router::new(), Router::merge)
+        auth.chain(catalog).chain(tickets).fold(Router::new(), Router::merge)
     }
 
     /// What other processes may ask.
     fn internal_routes(&self, clock: &Clock, ids: &Ids) -> Router {
         let mut routes = Router::new();
+        if let Some(service) = &self.auth {
+            routes = routes.merge(auth::internal_routes(service.clone(), clock.clone(), ids.clone()));
+        }
         if let Some(service) = &self.catalog {
             routes = routes.merge(catalog::internal_routes(service.clone(), clock.clone(), ids.clone()));
         }
@@ -101,6 +115,46 @@ impl Domains {
         }
         routes
     }
+}
+
+/// Accounts, if they are here. Without keys there are none: a command that serves nobody has no use for them.
+fn accounts(
+    config: &Config,
+    databases: &Databases,
+    clock: &Clock,
+    ids: &Ids,
+) -> Result<Option<Arc<urr_auth::Service>>, Failure> {
+    let (access_keys, settings) = (access_keys(config), &config.auth);
+    let Some(index) = settings.index_key.as_ref().filter(|_| config.roles.has(Role::Auth)) else {
+        return Ok(None);
+    };
+    if access_keys.is_empty() {
+        return Ok(None);
+    }
+    let site = config.public_url.clone();
+    Ok(Some(urr_auth::build(urr_auth::Parts {
+        db: databases.of(Role::Auth),
+        clock: clock.clone(),
+        ids: ids.clone(),
+        access_keys,
+        pii: Pii { index: IndexKey::derive(index.expose().as_bytes()), keys: settings.pii_keys.clone() },
+        mailer: stores::mailer(config)?,
+        on_revoked: Arc::new(|_| {}),
+        settings: urr_auth::Settings {
+            site_url: site.unwrap_or_else(|| serve::url(config.listen)),
+            secure_cookies: settings.cookie_secure,
+            terms_version: settings.terms_version.clone(),
+            erase_after: settings.erase_after,
+            dormant_after: settings.dormant_after,
+            history_kept: settings.history_kept,
+            ..urr_auth::Settings::default()
+        },
+    })))
+}
+
+/// The keys of access tokens, the one that signs first.
+fn access_keys(config: &Config) -> Vec<Key> {
+    config.secret.iter().chain(&config.former_secrets).map(|secret| access::key(&secret.0)).collect()
 }
 
 /// The outboxes of the domains that run here.
@@ -132,8 +186,7 @@ pub(crate) struct Ground {
 
 /// What browsers may ask of the domains that run here. Who asks is found out at the listener, whatever roles stand behind it.
 pub(crate) fn api(config: &Config, domains: &Domains, ground: &Ground) -> Router {
-    let secrets = config.secret.iter().chain(&config.former_secrets);
-    let access = Verifier::new(secrets.map(|secret| access::key(&secret.0)));
+    let access = Verifier::new(access_keys(config));
     urr_gateway::layers(domains.public_routes(), GatewayParts { access, clock: ground.clock.clone() })
 }
 
@@ -222,6 +275,7 @@ fn lease(db: Db, reconciler: &dyn Reconciler, ids: &Ids) -> Option<Lease> {
 pub(crate) fn register_health(domains: &Domains, databases: &Databases, health: &Health) {
     for (role, db) in databases.iter() {
         let name = match role {
+            Role::Auth => "auth database",
             Role::Catalog => "catalog database",
             Role::Tickets => "tickets database",
             Role::Gateway => continue,

@@ -3,6 +3,8 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf};
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+
 /// A type of setting. Values arrive as text from flags, the environment and the file alike.
 pub(crate) trait Kind: Sized {
     /// Whether the text must not be printed, and may come from a file of its own (`*_file`).
@@ -261,6 +263,41 @@ impl Kind for SigningSecret {
     }
 }
 
+/// `id:key`: a key that seals personal data, and the name under which sealed values remember it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct PiiKey {
+    /// Which key.
+    pub id: String,
+    /// The key itself.
+    pub key: [u8; 32],
+}
+
+impl fmt::Debug for PiiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:***", self.id)
+    }
+}
+
+impl Kind for PiiKey {
+    const SECRET: bool = true;
+
+    fn describe() -> String {
+        "`id:key`, the key as 32 bytes in base64".to_owned()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        const WANTED: &str = "is not id:key with 32 bytes in base64, such as from `openssl rand -base64 32`";
+        let (id, key) = text.split_once(':').ok_or(WANTED)?;
+        let key =
+            BASE64_STANDARD.decode(key.trim()).ok().and_then(|key| key.try_into().ok()).ok_or(WANTED)?;
+        Ok(Self { id: id.trim().to_owned(), key })
+    }
+
+    fn show(text: &str) -> String {
+        text.split_once(':').map_or_else(|| REDACTED.to_owned(), |(id, _)| format!("{id}:***"))
+    }
+}
+
 /// `name=value`, whose value may be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Property {
@@ -316,6 +353,19 @@ mod tests {
         assert_eq!(format!("{secret:?}"), "(redacted)");
         let short = Secret::<8>::parse("hunter2").unwrap_err();
         assert!(short.contains("8 characters") && !short.contains("hunter2"));
+    }
+
+    #[test]
+    fn keys_of_personal_data_have_a_name_and_32_bytes_and_do_not_print() {
+        let text = "2026:q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=";
+        let key = PiiKey::parse(text).unwrap();
+        assert_eq!((key.id.as_str(), key.key), ("2026", [171; 32]));
+        assert_eq!(PiiKey::show(text), "2026:***");
+        assert_eq!(format!("{key:?}"), "2026:***");
+        for wrong in ["q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=", "2026:q6ur", "2026:hunter2!"] {
+            let said = PiiKey::parse(wrong).unwrap_err();
+            assert!(said.contains("openssl rand") && !said.contains(wrong), "{said}");
+        }
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(crate) use secrets::{
 pub(crate) use settings::{LogFormat, Profile};
 pub(crate) use show::effective;
 
+use urr_auth::{PiiKeys, SmtpConfig};
+
 use crate::roles::{Role, Roles};
 
 /// Everything the process needs to know, checked as a whole.
@@ -34,6 +36,8 @@ pub(crate) struct Config {
     pub profile: Profile,
     /// The public listener.
     pub listen: SocketAddr,
+    /// Where people reach the site, if it was said.
+    pub public_url: Option<String>,
     /// Where files are kept.
     pub data_dir: PathBuf,
     /// What this process runs.
@@ -58,6 +62,10 @@ pub(crate) struct Config {
     pub log: Log,
     /// Rules of selling.
     pub sale: Sale,
+    /// Accounts.
+    pub auth: Auth,
+    /// The first administrator, if it was said who that is.
+    pub admin: Option<FirstAdmin>,
     /// What the keys of all tokens are made of: `None` until it is generated.
     pub secret: Option<SigningSecret>,
     /// What they were made of before.
@@ -129,7 +137,7 @@ impl Remote {
         match role {
             Role::Catalog => self.catalog.as_ref(),
             // Nobody calls these from another process.
-            Role::Tickets | Role::Gateway => None,
+            Role::Auth | Role::Tickets | Role::Gateway => None,
         }
     }
 }
@@ -181,6 +189,36 @@ pub(crate) struct Sale {
     pub hold: Duration,
 }
 
+/// Accounts.
+#[derive(Clone, Debug)]
+pub(crate) struct Auth {
+    /// Whether cookies go over HTTPS alone.
+    pub cookie_secure: bool,
+    /// The mail server, if mails go to one.
+    pub smtp: Option<SmtpConfig>,
+    /// Finds accounts by their address: `None` until it is generated.
+    pub index_key: Option<Secret<32>>,
+    /// Seals personal data.
+    pub pii_keys: Option<PiiKeys>,
+    /// The version of the terms.
+    pub terms_version: String,
+    /// How long the data of a closed account is kept.
+    pub erase_after: Duration,
+    /// How long until an unused account falls dormant.
+    pub dormant_after: Duration,
+    /// How long sign-ins are remembered.
+    pub history_kept: Duration,
+}
+
+/// The first administrator.
+#[derive(Clone, Debug)]
+pub(crate) struct FirstAdmin {
+    /// Their address.
+    pub email: String,
+    /// Their password.
+    pub password: Secret<12>,
+}
+
 /// Gathers and resolves. All problems at once, or a configuration that fits together.
 pub(crate) fn load(input: &Input) -> Result<(Values, Config), Vec<Problem>> {
     let (values, mut problems) = Values::load(input);
@@ -195,6 +233,13 @@ pub(crate) fn load(input: &Input) -> Result<(Values, Config), Vec<Problem>> {
 }
 
 impl Config {
+    /// Whether every secret that is used is there.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.secret.is_some()
+            && (self.internal_token.is_some() || !self.talks_to_others())
+            && (self.auth.index_key.is_some() || !self.roles.has(Role::Auth))
+    }
+
     /// Whether calls between processes are made or answered here, so that their token is needed.
     pub(crate) fn talks_to_others(&self) -> bool {
         self.internal_listen.is_some() || self.needs_remote().next().is_some()

@@ -1,11 +1,13 @@
 //! Turns settings into a configuration whose parts fit together, or names every part that does not.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, net::IpAddr, time::Duration};
+
+use urr_auth::{PiiKeys, SmtpConfig, SmtpSecurity};
 
 use super::{
-    Bus, Config, Http, Log, Problem, Profile, Redis, Remote, Sale, Storage, Values,
-    addresses::HostPort,
-    settings::{self as s, BusKind, Info, StorageKind},
+    Auth, Bus, Config, FirstAdmin, Http, Log, Problem, Profile, Redis, Remote, Sale, Storage, Values,
+    addresses::{Email, HostPort},
+    settings::{self as s, BusKind, Info, MailKind, SmtpProtection, StorageKind},
 };
 use crate::{config::Choice as _, roles::Role};
 
@@ -18,6 +20,7 @@ impl Config {
         let config = Self {
             profile,
             listen: values.get(&s::LISTEN),
+            public_url: values.get(&s::PUBLIC_URL).map(|url| url.expose().to_owned()),
             data_dir: values.get(&s::DATA_DIR),
             roles: values.get(&s::ROLES),
             demo: values.get(&s::DEMO)
@@ -39,10 +42,11 @@ impl Config {
                 otlp_percent: values.get(&s::LOG_OTLP_PERCENT).count(),
             },
             sale: Sale { hold: Duration::from_secs(values.get(&s::SALE_HOLD_SECS).get()) },
+            auth: problems.auth(),
+            admin: problems.admin(),
             secret: values.get(&s::SECURITY_SECRET),
             former_secrets: values.get(&s::SECURITY_FORMER_SECRETS).0,
         };
-        problems.admin();
         problems.roles(&config);
         problems.listeners(&config);
         problems.production(&config);
@@ -63,6 +67,11 @@ fn http(values: &Values) -> Http {
         max_connections: values.get(&s::HTTP_MAX_CONNECTIONS).size(),
         hsts: values.get(&s::HTTP_HSTS),
     }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// Settings that are each fine but do not fit together.
@@ -159,14 +168,97 @@ impl Problems<'_> {
         })
     }
 
-    /// The first admin needs a name and a password. Nobody reads them yet, because there are no accounts yet, but half of
-    /// the pair is a mistake already.
-    fn admin(&mut self) {
-        match (self.values.is_set(&s::ADMIN_EMAIL.info), self.values.is_set(&s::ADMIN_PASSWORD.info)) {
-            (true, false) => self.missing(&s::ADMIN_PASSWORD.info, "admin.email is"),
-            (false, true) => self.missing(&s::ADMIN_EMAIL.info, "admin.password is"),
+    fn auth(&mut self) -> Auth {
+        let days = |number: u64| Duration::from_hours(24 * number);
+        let values = self.values;
+        let local = values.get(&s::PROFILE) == Profile::Local && values.get(&s::LISTEN).ip().is_loopback();
+        Auth {
+            cookie_secure: values.get(&s::AUTH_COOKIE_SECURE).unwrap_or(!local),
+            smtp: self.smtp(),
+            index_key: values.get(&s::AUTH_INDEX_KEY),
+            pii_keys: self.pii_keys(),
+            terms_version: values.get(&s::AUTH_TERMS_VERSION),
+            erase_after: days(values.get(&s::AUTH_ERASE_AFTER_DAYS).get()),
+            dormant_after: days(values.get(&s::AUTH_DORMANT_AFTER_DAYS).get()),
+            history_kept: days(values.get(&s::AUTH_HISTORY_DAYS).get()),
+        }
+    }
+
+    fn smtp(&mut self) -> Option<SmtpConfig> {
+        let values = self.values;
+        if values.get(&s::AUTH_MAIL) == MailKind::File {
+            let stray = [
+                &s::AUTH_MAIL_FROM.info,
+                &s::AUTH_SMTP_SERVER.info,
+                &s::AUTH_SMTP_SECURITY.info,
+                &s::AUTH_SMTP_USER.info,
+                &s::AUTH_SMTP_PASSWORD.info,
+            ];
+            for info in stray {
+                self.stray(info, "is only for auth.mail = smtp; set that too, or remove it");
+            }
+            return None;
+        }
+        let (server, from) = (values.get(&s::AUTH_SMTP_SERVER), values.get(&s::AUTH_MAIL_FROM));
+        for (info, missing) in
+            [(&s::AUTH_SMTP_SERVER.info, server.is_none()), (&s::AUTH_MAIL_FROM.info, from.is_none())]
+        {
+            if missing {
+                self.missing(info, "auth.mail = smtp needs it");
+            }
+        }
+        let (user, password) = (values.get(&s::AUTH_SMTP_USER), values.get(&s::AUTH_SMTP_PASSWORD));
+        match (&user, &password) {
+            (Some(_), None) => self.missing(&s::AUTH_SMTP_PASSWORD.info, "auth.smtp_user is"),
+            (None, Some(_)) => self.missing(&s::AUTH_SMTP_USER.info, "auth.smtp_password is"),
             _ => {}
         }
+        let HostPort(server) = server?;
+        let (host, port) = server.rsplit_once(':').expect("a server is host:port");
+        let security = match values.get(&s::AUTH_SMTP_SECURITY) {
+            SmtpProtection::Tls => SmtpSecurity::Tls,
+            SmtpProtection::StartTls => SmtpSecurity::StartTls,
+            SmtpProtection::Plain => SmtpSecurity::Plain,
+        };
+        if security == SmtpSecurity::Plain && !is_this_machine(host) {
+            let why = "= plain, but the server is on another machine; choose tls or starttls";
+            self.stray(&s::AUTH_SMTP_SECURITY.info, why);
+        }
+        Some(SmtpConfig {
+            host: host.to_owned(),
+            port: port.parse().expect("a server has a port"),
+            security,
+            credentials: user.zip(password.map(|password| password.expose().to_owned())),
+            from: from?,
+            timeout: SmtpConfig::TIMEOUT,
+        })
+    }
+
+    fn pii_keys(&mut self) -> Option<PiiKeys> {
+        let keys = self.values.get(&s::AUTH_PII_KEYS).0;
+        let (current, count) = (keys.first()?.id.clone(), keys.len());
+        let keys: BTreeMap<_, _> = keys.into_iter().map(|key| (key.id, key.key)).collect();
+        if keys.len() < count {
+            self.stray(&s::AUTH_PII_KEYS.info, "has two keys of one id");
+        }
+        match PiiKeys::new(current, keys) {
+            Ok(keys) => Some(keys),
+            Err(bad) => {
+                self.stray(&s::AUTH_PII_KEYS.info, &format!("cannot be used: {bad}"));
+                None
+            }
+        }
+    }
+
+    /// The first admin needs a name and a password.
+    fn admin(&mut self) -> Option<FirstAdmin> {
+        match (self.values.get(&s::ADMIN_EMAIL), self.values.get(&s::ADMIN_PASSWORD)) {
+            (Some(Email(email)), Some(password)) => return Some(FirstAdmin { email, password }),
+            (Some(_), None) => self.missing(&s::ADMIN_PASSWORD.info, "admin.email is"),
+            (None, Some(_)) => self.missing(&s::ADMIN_EMAIL.info, "admin.password is"),
+            (None, None) => {}
+        }
+        None
     }
 
     /// A role that is called must be here or somewhere, and events must reach whoever waits for them.
@@ -174,18 +266,18 @@ impl Problems<'_> {
         for role in config.needs_remote().filter(|role| config.remote.of(*role).is_none()) {
             let info = match role {
                 Role::Catalog => &s::REMOTE_CATALOG.info,
-                Role::Tickets | Role::Gateway => continue,
+                Role::Auth | Role::Tickets | Role::Gateway => continue,
             };
             let why = format!("roles = {} needs {} and does not run it", config.roles, role.name());
             self.missing(info, &why);
         }
-        let here = config.roles.domains().count();
-        if here == 0 {
-            let why = "names no domain, so there is nothing to serve; add catalog or tickets";
+        if config.roles.domains().next().is_none() {
+            let why = "names no domain, so there is nothing to serve; add auth, catalog or tickets";
             self.stray(&s::ROLES.info, why);
         }
-        if matches!(config.bus, Bus::InProcess) && here != 0 && here != Role::DOMAINS.len() {
-            let all = Role::DOMAINS.iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
+        let talking = Role::TALKING.iter().filter(|role| config.roles.has(**role)).count();
+        if matches!(config.bus, Bus::InProcess) && talking != 0 && talking != Role::TALKING.len() {
+            let all = Role::TALKING.iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
             self.found.push(Problem(format!(
                 "{}: roles = {} separates domains whose events bus.kind = in_process cannot carry; set bus.kind = kafka, \
                  or run {all} together",
@@ -208,6 +300,10 @@ impl Problems<'_> {
         }
         if config.secret.is_none() {
             self.missing(&s::SECURITY_SECRET.info, "profile = production makes up no secrets");
+        }
+        if config.auth.index_key.is_none() && config.roles.has(Role::Auth) {
+            let why = "profile = production makes up no secrets and this process has accounts";
+            self.missing(&s::AUTH_INDEX_KEY.info, why);
         }
         if config.internal_token.is_none() && config.talks_to_others() {
             let why = "profile = production makes up no secrets and this process talks to others";

@@ -10,13 +10,16 @@ use std::{
 
 use urr_kernel::Ids;
 
-use super::settings::{INTERNAL_TOKEN, Info, SECURITY_SECRET};
+use super::settings::{AUTH_INDEX_KEY, INTERNAL_TOKEN, Info, SECURITY_SECRET};
 
 /// The file in the data directory.
 pub(crate) const FILE: &str = "secrets.toml";
 
 /// What is generated. 32 random bytes in hex: 256 bits, and longer than every minimum.
-static GENERATED: &[&Info] = &[&SECURITY_SECRET.info, &INTERNAL_TOKEN.info];
+pub(crate) static GENERATED: &[&Info] = &[&SECURITY_SECRET.info, &INTERNAL_TOKEN.info, &AUTH_INDEX_KEY.info];
+
+/// Those that files of older versions do not have. Nothing depends on them there, so they are made when first needed.
+static ADDED_LATER: &[&Info] = &[&AUTH_INDEX_KEY.info];
 
 /// The secrets kept in a data directory, by setting.
 pub(crate) type Secrets = Vec<(&'static Info, String)>;
@@ -28,12 +31,20 @@ pub(crate) fn path(data_dir: &Path) -> PathBuf {
 
 /// Reads the secrets, or makes them if there are none yet. Two processes that start at once end up with the same ones.
 pub(crate) fn read_or_create(data_dir: &Path, ids: &Ids) -> io::Result<Secrets> {
-    if let Some(secrets) = read(data_dir)? {
-        return Ok(secrets);
-    }
     let path = path(data_dir);
     let draft = data_dir.join(format!(".{FILE}.{}", hex(&ids.bytes::<8>())));
-    let written = write_draft(&draft, ids).and_then(|()| {
+    if let Some(secrets) = read(data_dir)? {
+        let missing: Vec<&Info> = ADDED_LATER.iter().copied().filter(|info| !has(&secrets, info)).collect();
+        if missing.is_empty() {
+            return Ok(secrets);
+        }
+        let before = fs::read_to_string(&path)?;
+        write_draft(&draft, &before, &missing, ids)?;
+        fs::rename(&draft, &path)?;
+        fs::File::open(data_dir)?.sync_all()?;
+        return read(data_dir)?.ok_or_else(|| io::Error::other(format!("{} vanished", path.display())));
+    }
+    let written = write_draft(&draft, HEAD, GENERATED, ids).and_then(|()| {
         // A link fails if the name is taken, a rename would replace another process's secrets.
         match fs::hard_link(&draft, &path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
@@ -59,20 +70,31 @@ pub(crate) fn read(data_dir: &Path) -> io::Result<Option<Secrets>> {
     for info in GENERATED {
         let (section, name) = info.key.split_once('.').expect("secrets stand in a section");
         let text = table.get(section).and_then(|section| section.get(name)).and_then(toml::Value::as_str);
-        let text = text.ok_or_else(|| broken(format!("{} is missing", info.key)))?;
+        let text = match text {
+            Some(text) => text,
+            None if ADDED_LATER.iter().any(|later| later.key == info.key) => continue,
+            None => return Err(broken(format!("{} is missing", info.key))),
+        };
         (info.check)(text).map_err(|wrong| broken(format!("{} {wrong}", info.key)))?;
         secrets.push((*info, text.to_owned()));
     }
     Ok(Some(secrets))
 }
 
-fn write_draft(draft: &Path, ids: &Ids) -> io::Result<()> {
+fn has(secrets: &Secrets, wanted: &Info) -> bool {
+    secrets.iter().any(|(info, _)| info.key == wanted.key)
+}
+
+/// What stands above the secrets.
+const HEAD: &str = "\
+# Made on first start. Whoever reads this file can sign in as anybody. Whoever loses it signs everybody out, and no account is
+# found any more.
+";
+
+fn write_draft(draft: &Path, before: &str, wanted: &[&Info], ids: &Ids) -> io::Result<()> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(draft)?;
-    writeln!(
-        file,
-        "# Made on first start. Whoever reads this file can sign in as anybody; whoever loses it signs everybody out."
-    )?;
-    for info in GENERATED {
+    file.write_all(before.as_bytes())?;
+    for info in wanted {
         writeln!(file, "{} = \"{}\"", info.key, hex(&ids.bytes::<32>()))?;
     }
     file.sync_all()
@@ -105,6 +127,21 @@ mod tests {
         assert_ne!(first[0].1, first[1].1);
         let mode = fs::metadata(path(dir.path())).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no draft stays behind");
+    }
+
+    #[test]
+    fn a_file_of_an_older_version_keeps_its_secrets_and_gets_the_new_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let ids = Ids::random(Clock::system());
+        let old =
+            "security.secret = \"0123456789abcdef0123456789abcdef\"\ninternal.token = \"0123456789abcdef\"\n";
+        fs::write(path(dir.path()), old).unwrap();
+        assert_eq!(read(dir.path()).unwrap().unwrap().len(), 2);
+        let secrets = read_or_create(dir.path(), &ids).unwrap();
+        assert_eq!(texts(&secrets)[..2], ["0123456789abcdef0123456789abcdef", "0123456789abcdef"]);
+        assert_eq!(secrets.len(), GENERATED.len());
+        assert_eq!(texts(&read_or_create(dir.path(), &ids).unwrap()), texts(&secrets));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no draft stays behind");
     }
 

@@ -5,7 +5,7 @@ use std::{marker::PhantomData, net::SocketAddr, path::PathBuf};
 
 use super::{
     addresses::{Email, HostPort, HttpUrl, PostgresUrl, RedisUrl},
-    kinds::{Int, Kind, List, Property, Secret, SigningSecret, choice},
+    kinds::{Int, Kind, List, PiiKey, Property, Secret, SigningSecret, choice},
 };
 use crate::roles::Roles;
 
@@ -36,6 +36,28 @@ choice! {
         InProcess = "in_process",
         /// Kafka brokers.
         Kafka = "kafka",
+    }
+}
+
+choice! {
+    /// Where mails go.
+    pub(crate) enum MailKind {
+        /// Into a folder of the data directory.
+        File = "file",
+        /// To a mail server.
+        Smtp = "smtp",
+    }
+}
+
+choice! {
+    /// How the connection to a mail server is protected.
+    pub(crate) enum SmtpProtection {
+        /// TLS from the first byte.
+        Tls = "tls",
+        /// TLS before anything is said.
+        StartTls = "starttls",
+        /// Nothing.
+        Plain = "plain",
     }
 }
 
@@ -130,10 +152,11 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ("http", "Limits of both listeners. Each bounds memory or time under load."),
     ("log", "Logs and traces."),
     ("sale", "Rules of selling. How many seats a buyer may hold is set per event, in the catalog."),
+    ("auth", "Accounts: cookies, mails, personal data. Only for processes with the role `auth`."),
     ("security", "Keys."),
     (
         "admin",
-        "The first operator's account. Both are checked and then unused until there are accounts; `urr token --role admin` makes an operator's token.",
+        "The first administrator, made by the first start that finds none. Without both, the first start of the `local` profile on SQLite makes one and prints a generated password once; elsewhere `urr admin create` does.",
     ),
 ];
 
@@ -151,6 +174,8 @@ settings! {
     PROFILE("profile"): Profile = "local";
     /// Where the public API listens. Port 0 picks a free one, which the first lines of output name.
     LISTEN("listen"): SocketAddr = "127.0.0.1:3001";
+    /// Where people reach the site, for links in mails, such as `https://urr.example`. Left out, it is `http://` and `listen`.
+    PUBLIC_URL("public_url"): Option<HttpUrl> = "";
     /// Where SQLite files and generated secrets are kept. One process at a time may use it with SQLite.
     DATA_DIR("data_dir"): PathBuf = "./urr-data";
     /// The parts of the product that this process runs; it serves the public API of each. `gateway` is accepted and adds nothing yet.
@@ -235,6 +260,33 @@ settings! {
     /// Seconds an unpaid reservation keeps its seats.
     SALE_HOLD_SECS("sale.hold_secs"): Int<5, 3_600> = "300";
 
+    /// Whether cookies go over HTTPS alone. Left out, `false` for the `local` profile on a loopback `listen` and `true` elsewhere.
+    AUTH_COOKIE_SECURE("auth.cookie_secure"): Option<bool> = "";
+    /// `file` writes mails to `mail/` in the data directory; `smtp` needs `auth.smtp_server` and `auth.mail_from`.
+    AUTH_MAIL("auth.mail"): MailKind = "file";
+    /// Who mails are from, such as `URR <no-reply@urr.example>`.
+    AUTH_MAIL_FROM("auth.mail_from"): Option<String> = "";
+    /// The mail server.
+    AUTH_SMTP_SERVER("auth.smtp_server"): Option<HostPort> = "";
+    /// `tls` from the first byte (port 465), `starttls` (port 587), or `plain` for a server on this machine only.
+    AUTH_SMTP_SECURITY("auth.smtp_security"): SmtpProtection = "starttls";
+    /// The name to give the mail server, if it wants one.
+    AUTH_SMTP_USER("auth.smtp_user"): Option<String> = "";
+    /// The password that goes with `auth.smtp_user`.
+    AUTH_SMTP_PASSWORD("auth.smtp_password"): Option<Secret<1>> = "";
+    /// Accounts are found by a hash of their address with this key. It must stay the same for as long as there are accounts.
+    AUTH_INDEX_KEY("auth.index_key"): Option<Secret<32>> = "";
+    /// Seal addresses, names and phone numbers in the database. The first key seals; the others open what was sealed before. None leaves them readable.
+    AUTH_PII_KEYS("auth.pii_keys"): List<PiiKey> = "";
+    /// The version of the terms that people agree to.
+    AUTH_TERMS_VERSION("auth.terms_version"): String = "1.0";
+    /// Days after which the personal data of a closed account is erased.
+    AUTH_ERASE_AFTER_DAYS("auth.erase_after_days"): Int<1, 3_650> = "30";
+    /// Days without a sign-in after which an account falls dormant.
+    AUTH_DORMANT_AFTER_DAYS("auth.dormant_after_days"): Int<1, 3_650> = "365";
+    /// Days for which sign-ins are remembered.
+    AUTH_HISTORY_DAYS("auth.history_days"): Int<1, 3_650> = "180";
+
     /// The key from which the keys of every signed token are derived; the same in all processes.
     SECURITY_SECRET("security.secret"): Option<SigningSecret> = "";
     /// Former values of `security.secret` whose tokens are still accepted, so that changing it signs nobody out.
@@ -261,7 +313,7 @@ pub(crate) fn find_file(key: &str) -> Option<&'static Info> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::{collections::BTreeSet, time::Duration};
 
     use super::*;
 
@@ -285,6 +337,16 @@ mod tests {
         }
         assert_eq!(SALE_HOLD_SECS.info.env(), "URR_SALE_HOLD_SECS");
         assert_eq!(DATA_DIR.info.env(), "URR_DATA_DIR");
+    }
+
+    #[test]
+    fn the_defaults_of_accounts_are_those_the_domain_was_built_with() {
+        let domain = urr_auth::Settings::default();
+        let days = |setting: &Info| Duration::from_hours(24) * setting.default.parse().unwrap();
+        assert_eq!(days(&AUTH_ERASE_AFTER_DAYS.info), domain.erase_after);
+        assert_eq!(days(&AUTH_DORMANT_AFTER_DAYS.info), domain.dormant_after);
+        assert_eq!(days(&AUTH_HISTORY_DAYS.info), domain.history_kept);
+        assert_eq!(AUTH_TERMS_VERSION.info.default, domain.terms_version);
     }
 
     #[test]

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::{
     load::{Source, Values},
-    settings::{INTERNAL_TOKEN, Info, PROFILE, Profile, SECTIONS, SECURITY_SECRET, SETTINGS},
+    secrets,
+    settings::{Info, PROFILE, Profile, SECTIONS, SETTINGS},
 };
 
 /// Every setting in the form of the file, secrets redacted, with the source of each that is not the default.
@@ -35,7 +36,7 @@ fn line(values: &Values, info: &Info, name: &str) -> String {
 
 /// What will stand in for a secret that nobody configured.
 fn later(values: &Values, info: &Info) -> &'static str {
-    let generated = [SECURITY_SECRET.info.key, INTERNAL_TOKEN.info.key].contains(&info.key);
+    let generated = secrets::GENERATED.iter().any(|made| made.key == info.key);
     if generated && values.get(&PROFILE) == Profile::Local { "; made on first start" } else { "" }
 }
 

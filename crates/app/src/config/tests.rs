@@ -132,7 +132,7 @@ fn wrong_values_say_where_they_stand_and_what_is_wanted() {
         ("demo = 2024-01-01", "urr.toml:1: `demo` is neither text, a number, true, false nor a list"),
         (
             "roles = [\"tickets\", \"catalgo\"]",
-            "urr.toml:1: `roles = tickets,catalgo` `catalgo` is none of catalog, gateway, tickets; did you mean `catalog`?",
+            "urr.toml:1: `roles = tickets,catalgo` `catalgo` is none of auth, catalog, gateway, tickets; did you mean `catalog`?",
         ),
     ] {
         assert_eq!(Given::new().file(text).problem(), wanted);
@@ -223,7 +223,10 @@ fn a_needed_role_must_be_here_or_there() {
 #[test]
 fn a_gateway_without_a_domain_has_nothing_to_serve() {
     let problem = Given::new().env("URR_ROLES", "gateway").problem();
-    assert!(problem.starts_with("URR_ROLES: ") && problem.contains("add catalog or tickets"), "{problem}");
+    assert!(
+        problem.starts_with("URR_ROLES: ") && problem.contains("add auth, catalog or tickets"),
+        "{problem}"
+    );
 }
 
 #[test]
@@ -233,19 +236,23 @@ fn domains_in_different_processes_need_a_bus_between_them() {
     assert!(problem.starts_with("URR_ROLES: ") && problem.contains("set bus.kind = kafka"), "{problem}");
     given.env("URR_BUS_KIND", "kafka").env("URR_BUS_BROKERS", "a:9092").config();
     Given::new().env("URR_ROLES", "catalog,tickets").config();
+    Given::new().env("URR_ROLES", "auth").config();
 }
 
 #[test]
 fn production_names_every_missing_secret_at_once() {
     let given = Given::new().file("profile = \"production\"\ninternal.listen = \"127.0.0.1:3002\"\n");
     let problems = given.problems();
-    assert_eq!(problems.len(), 2, "{problems:?}");
+    assert_eq!(problems.len(), 3, "{problems:?}");
     assert!(
         problems[0].contains("`security.secret` is not set")
             && problems[0].contains("URR_SECURITY_SECRET_FILE")
     );
-    assert!(problems[1].contains("`internal.token` is not set"));
-    let config = given.env("URR_SECURITY_SECRET", SECRET).env("INTERNAL_API_TOKEN", SECRET).config();
+    assert!(problems[1].contains("`auth.index_key` is not set"));
+    assert!(problems[2].contains("`internal.token` is not set"));
+    let given = given.env("URR_SECURITY_SECRET", SECRET).env("URR_AUTH_INDEX_KEY", SECRET);
+    let config = given.env("INTERNAL_API_TOKEN", SECRET).config();
+    assert!(config.is_complete() && config.auth.cookie_secure);
     assert_eq!(config.internal_token.unwrap().expose(), SECRET);
     assert!(!config.demo, "demo data has no place in production");
 }
@@ -276,9 +283,40 @@ fn one_secret_under_two_names_is_refused() {
 fn the_first_admin_has_both_a_name_and_a_password() {
     assert!(Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").problem().contains("`admin.password` is not set"));
     let given = Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").env("URR_ADMIN_PASSWORD", "correct horse");
-    given.config();
+    assert_eq!(given.config().admin.unwrap().email, "a@b.kr");
     let given = given.env("URR_ADMIN_EMAIL_FILE", "x");
     assert!(given.problems().join(" ").contains("no setting has this name"), "an address is no secret");
+}
+
+#[test]
+fn cookies_are_for_https_alone_except_on_this_machine() {
+    assert!(!Given::new().config().auth.cookie_secure);
+    assert!(Given::new().env("URR_LISTEN", "0.0.0.0:3001").config().auth.cookie_secure);
+    assert!(Given::new().env("URR_AUTH_COOKIE_SECURE", "true").config().auth.cookie_secure);
+}
+
+#[test]
+fn a_mail_server_is_whole_and_protected() {
+    let given = Given::new().env("URR_AUTH_MAIL", "smtp");
+    assert_eq!(given.problems().len(), 2, "{:?}", given.problems());
+    let given = given.env("URR_AUTH_SMTP_SERVER", "mail:587").env("URR_AUTH_MAIL_FROM", "URR <a@b.kr>");
+    let smtp = given.config().auth.smtp.unwrap();
+    assert_eq!((smtp.host.as_str(), smtp.port), ("mail", 587));
+    let problem = given.env("URR_AUTH_SMTP_SECURITY", "plain").problem();
+    assert!(problem.contains("another machine"), "{problem}");
+    let problem = Given::new().env("URR_AUTH_SMTP_SERVER", "mail:587").problem();
+    assert!(problem.contains("auth.mail = smtp"), "{problem}");
+}
+
+#[test]
+fn personal_data_is_sealed_with_the_first_key() {
+    let key = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=";
+    let given = |keys: String| Given::new().env("URR_AUTH_PII_KEYS", &keys);
+    let keys = given(format!("new:{key},old:{key}")).config().auth.pii_keys.unwrap();
+    assert!(format!("{keys:?}").contains("\"new\""), "{keys:?}");
+    let problem = given(format!("a:{key},a:{key}")).problem();
+    assert!(problem.contains("two keys of one id") && !problem.contains(key), "{problem}");
+    assert!(given(format!("a b:{key}")).problem().contains("letters"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ const SECRET: &str = "0123456789abcdef0123456789abcdef";
 fn help_and_version_say_what_this_is() {
     let place = Place::new();
     let help = place.run(&["--help"]).ok();
-    for command in ["serve", "migrate", "check-config", "doctor", "token", "outbox", "version"] {
+    for command in ["serve", "migrate", "check-config", "doctor", "token", "admin", "outbox", "version"] {
         assert!(help.contains(command), "{command}");
     }
     assert!(place.run(&["version"]).ok().starts_with("urr "));
@@ -35,9 +35,12 @@ fn check_config_names_every_problem_in_a_line_of_its_own() {
     let place = Place::new();
     place.write("urr.toml", "lisen = 1\n[sale]\nhold_secs = 0\n");
     let err = place.run(&["check-config", "--set", "profile=production"]).failed();
-    assert_eq!(err.lines().count(), 3, "{err}");
+    assert_eq!(err.lines().count(), 4, "{err}");
     assert!(err.contains("urr.toml:1: `lisen` is no setting; did you mean `listen`?"), "{err}");
-    assert!(err.contains("`security.secret` is not set"), "{err}");
+    assert!(
+        err.contains("`security.secret` is not set") && err.contains("`auth.index_key` is not set"),
+        "{err}"
+    );
 }
 
 #[test]

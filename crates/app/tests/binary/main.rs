@@ -1,6 +1,8 @@
 //! The built binary as a person or a supervisor sees it: commands, output, exit codes, signals.
 
 #[cfg(test)]
+mod accounts;
+#[cfg(test)]
 mod commands;
 #[cfg(test)]
 mod process;

@@ -47,6 +47,14 @@ impl Place {
         Said::of(&self.command(args).output().unwrap())
     }
 
+    /// Everything that is printed by a process that starts and is stopped.
+    pub(crate) fn said_while_serving(&self, args: &[&str]) -> String {
+        let mut serving = self.serve(args);
+        serving.signal(Signal::TERM);
+        assert!(serving.child.wait().unwrap().success());
+        serving.out.iter().collect::<Vec<_>>().join("\n")
+    }
+
     pub(crate) fn serve(&self, args: &[&str]) -> Serving {
         let all: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"].iter().chain(args).copied().collect();
         Serving::start(self.command(&all))
@@ -159,7 +167,20 @@ impl Drop for Serving {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub status: u16,
+    pub head: String,
     pub body: String,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
+    }
+
+    /// What a browser would send back.
+    pub(crate) fn cookies(&self) -> String {
+        let lines = self.head.lines().filter_map(|line| line.strip_prefix("set-cookie: "));
+        lines.filter_map(|line| line.split(';').next()).collect::<Vec<_>>().join("; ")
+    }
 }
 
 /// One request on a connection of its own.
@@ -175,7 +196,11 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, headers: &[(&str, &st
     stream.read_to_end(&mut answer).unwrap();
     let answer = String::from_utf8_lossy(&answer);
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    Answer { status: head.split(' ').nth(1).unwrap().parse().unwrap(), body: body.to_owned() }
+    Answer {
+        status: head.split(' ').nth(1).unwrap().parse().unwrap(),
+        head: head.to_owned(),
+        body: body.to_owned(),
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "a pipe is read by a thread of its own, which ends with it")]

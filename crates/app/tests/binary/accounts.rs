@@ -1,0 +1,151 @@
+//! Accounts, from registering to signing out, and the first administrator.
+
+use std::{io::Write as _, process::Stdio};
+
+use serde_json::{Value, json};
+use urr_testkit::fresh_database;
+
+use crate::process::{Answer, Place, Serving};
+
+const PASSWORD: &str = "correct horse battery staple";
+const JSON: (&str, &str) = ("content-type", "application/json");
+
+fn post(serving: &Serving, path: &str, body: &Value) -> Answer {
+    serving.ask("POST", path, &[JSON], &body.to_string())
+}
+
+fn login(serving: &Serving, email: &str, password: &str) -> Answer {
+    post(serving, "/api/auth/login", &json!({ "email": email, "password": password }))
+}
+
+fn bearer(signed_in: &Answer) -> String {
+    format!("Bearer {}", signed_in.json()["token"].as_str().unwrap())
+}
+
+/// The address and the password in the line about the administrator.
+fn told(line: &str) -> (String, String) {
+    let (email, rest) = line.trim().strip_prefix("admin").unwrap().trim().split_once(", password ").unwrap();
+    (email.to_owned(), rest.split(' ').next().unwrap().to_owned())
+}
+
+/// Registers, signs in by password, and asks who they are by cookie and by bearer token. Answers with the sign-in.
+fn walk_in(serving: &Serving) -> Answer {
+    let agreed = |kind: &str| json!({ "type": kind, "agreed": true });
+    let registration = json!({
+        "email": "Minji@example.com", "password": PASSWORD, "name": "김민지",
+        "agreements": [agreed("SERVICE"), agreed("PRIVACY")],
+    });
+    let registered = post(serving, "/api/auth/register", &registration);
+    assert_eq!(registered.status, 201, "{registered:?}");
+
+    let wrong = login(serving, "minji@example.com", "wrong horse battery staple");
+    let stranger = login(serving, "nobody@example.com", PASSWORD);
+    for refused in [wrong, stranger] {
+        assert_eq!(refused.status, 400, "{refused:?}");
+        assert_eq!(refused.json()["code"], "auth.invalid_credentials");
+    }
+
+    let signed_in = login(serving, "minji@example.com", PASSWORD);
+    assert_eq!(signed_in.status, 200, "{signed_in:?}");
+    for (name, value) in [("cookie", signed_in.cookies()), ("authorization", bearer(&signed_in))] {
+        let me = serving.ask("GET", "/api/auth/me", &[(name, &value)], "");
+        assert_eq!(me.status, 200, "{name}: {me:?}");
+        assert!(me.body.contains("minji@example.com"), "{name}: {me:?}");
+        let mine = serving.ask("GET", "/api/reservations/my", &[(name, &value)], "");
+        assert_eq!(mine.status, 200, "{name}: {mine:?}");
+    }
+    assert_eq!(serving.get("/api/auth/me").status, 401);
+    signed_in
+}
+
+/// Signs out. The refresh token is worthless afterwards.
+fn walk_out(serving: &Serving, signed_in: &Answer) {
+    let cookies = signed_in.cookies();
+    let gone = serving.ask("POST", "/api/auth/logout", &[("cookie", &cookies)], "");
+    assert_eq!(gone.status, 200, "{gone:?}");
+    let refresh = json!({ "refreshToken": signed_in.json()["refreshToken"] });
+    let refused = post(serving, "/api/auth/refresh", &refresh);
+    assert_eq!(refused.status, 400, "{refused:?}");
+    assert_eq!(refused.json()["code"], "auth.refresh_invalid");
+}
+
+#[test]
+fn somebody_registers_signs_in_holds_seats_and_signs_out() {
+    let place = Place::new();
+    let serving = place.serve(&[]);
+    let signed_in = walk_in(&serving);
+
+    let events = serving.get("/api/events?status=on_sale").json();
+    let seated = events["events"].as_array().unwrap().iter().find(|event| !event["seat_layout_id"].is_null());
+    let event = seated.unwrap()["id"].as_str().unwrap().to_owned();
+    let map = serving.get(&format!("/api/seats/events/{event}")).json();
+    let free = map["seats"].as_array().unwrap().iter().filter(|seat| seat["status"] == "available");
+    let seats: Vec<&Value> = free.map(|seat| &seat["id"]).take(2).collect();
+    let wish = json!({ "eventId": event, "seatIds": seats }).to_string();
+    let cookies = signed_in.cookies();
+    let held = serving.ask("POST", "/api/seats/reserve", &[JSON, ("cookie", &cookies)], &wish);
+    assert!((200..300).contains(&held.status), "{held:?}");
+    let mine = serving.ask("GET", "/api/reservations/my", &[("authorization", &bearer(&signed_in))], "");
+    assert!(mine.body.contains(&event), "{mine:?}");
+
+    walk_out(&serving, &signed_in);
+    serving.stop();
+}
+
+#[test]
+fn the_first_start_makes_an_administrator_and_tells_the_password_once() {
+    let place = Place::new();
+    let serving = place.serve(&[]);
+    let (email, password) = told(&serving.line("admin "));
+    let signed_in = login(&serving, &email, &password);
+    assert_eq!(signed_in.status, 200, "{signed_in:?}");
+    let layouts =
+        serving.ask("GET", "/api/admin/seat-layouts", &[("authorization", &bearer(&signed_in))], "");
+    assert_eq!(layouts.status, 200, "{layouts:?}");
+    serving.stop();
+
+    let refused = place.run(&["admin", "create", "--email", "other@example.com"]).failed();
+    assert!(refused.contains("an administrator already"), "{refused}");
+
+    let said = place.said_while_serving(&[]);
+    assert!(!said.contains("admin "), "{said}");
+}
+
+#[test]
+fn the_configured_administrator_signs_in_with_the_configured_password() {
+    let place = Place::new();
+    let set = ["--set", "admin.email=boss@example.com"];
+    let password = place.write("password", PASSWORD);
+    let file = format!("admin.password_file={}", password.display());
+    let set = [&set[..], &["--set", &file]].concat();
+    let serving = place.serve(&set);
+    assert!(serving.line("admin ").contains("boss@example.com"));
+    assert_eq!(login(&serving, "boss@example.com", PASSWORD).json()["user"]["role"], "admin");
+    serving.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_on_postgres_and_an_administrator_made_by_command() {
+    let Some(database) = fresh_database(&[]).await else { return };
+    let place = Place::new();
+    let url = format!("storage.url={}", database.url);
+    let set = ["--set", "storage.kind=postgres", "--set", &url];
+    place.run(&[&["migrate"][..], &set].concat()).ok();
+    let serving = place.serve(&set);
+    let signed_in = walk_in(&serving);
+    walk_out(&serving, &signed_in);
+
+    let create = ["admin", "create", "--email", "boss@example.com", "--password-stdin"];
+    let mut command = place.command(&[&create[..], &set].concat());
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    writeln!(child.stdin.take().unwrap(), "{PASSWORD}").unwrap();
+    let said = child.wait_with_output().unwrap();
+    assert!(said.status.success() && !String::from_utf8_lossy(&said.stdout).contains(PASSWORD), "{said:?}");
+    let again = place.run(&[&create[..4], &set].concat()).failed();
+    assert!(again.contains("an administrator already"), "{again}");
+
+    let boss = login(&serving, "boss@example.com", PASSWORD);
+    let layouts = serving.ask("GET", "/api/admin/seat-layouts", &[("authorization", &bearer(&boss))], "");
+    assert_eq!(layouts.status, 200, "{layouts:?}");
+    serving.stop();
+}
