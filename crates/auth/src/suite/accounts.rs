@@ -149,7 +149,7 @@ pub(crate) async fn an_owner_changes_their_profile(world: &World) {
 
 pub(crate) async fn an_address_is_proved_with_a_link_that_works_once(world: &World) {
     let made = world.register("minji@example.com").await;
-    let token = world.link("minji@example.com").await;
+    let token = world.proof_link("minji@example.com").await;
     let verify = async |token: &Sensitive| {
         world.auth.verify_email(&world.anonymous(), VerifyEmail { token: token.clone() }).await
     };
@@ -161,7 +161,7 @@ pub(crate) async fn an_address_is_proved_with_a_link_that_works_once(world: &Wor
     assert_eq!(ask().await, 2, "who lost the mail asks for another");
     assert_eq!(ask().await, 2, "but not every second");
     world.clock.advance(DAY / 2);
-    let newer = world.link("minji@example.com").await;
+    let newer = world.proof_link("minji@example.com").await;
     assert_ne!(newer, token);
     assert_eq!(verify(&token).await, Ok(Done {}), "an older link is as good until one is used");
     assert!(world.auth.me(&world.of(&made), Me {}).await.unwrap().email_verified);

@@ -259,7 +259,7 @@ async fn passwords_and_links_over_http() {
     let world = world().await;
     let user = world.register("minji@example.com").await;
     let post = |path: &str, body: &Value| ask(&world, Method::POST, path).json(body);
-    let token = world.link("minji@example.com").await;
+    let token = world.proof_link("minji@example.com").await;
     let (status, _) = post("/api/auth/email/verify", &json!({ "token": token })).answer().await;
     assert_eq!(status, StatusCode::OK);
     let (status, body) = post("/api/auth/email/verify", &json!({ "token": token })).answer().await;
@@ -274,7 +274,7 @@ async fn passwords_and_links_over_http() {
         let (status, _) = post("/api/auth/password/forgot", &json!({ "email": email })).answer().await;
         assert_eq!(status, StatusCode::ACCEPTED);
     }
-    let token = world.link("minji@example.com").await;
+    let token = world.reset_link("minji@example.com").await;
     let (status, _) =
         post("/api/auth/password/reset", &json!({ "token": token, "password": PASSWORD })).answer().await;
     assert_eq!(status, StatusCode::OK);

@@ -64,7 +64,7 @@ pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &W
     // Whoever is elsewhere and waits no longer sets a new password, and knows that place from then on.
     let request = ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
-    let token = world.link("minji@example.com").await;
+    let token = world.reset_link("minji@example.com").await;
     let request = ResetPassword { token, new: Sensitive::new(PASSWORD), origin: away(2) };
     world.auth.reset_password(&world.anonymous(), request).await.unwrap();
     guess_until_locked(world, "minji@example.com", || away(3)).await;

@@ -53,7 +53,7 @@ pub(crate) async fn a_mail_is_tried_again_and_given_up_in_the_end(world: &World)
 
 pub(crate) async fn a_mail_nobody_needs_is_not_sent(world: &World) {
     let user = world.register("minji@example.com").await;
-    let token = world.link("minji@example.com").await;
+    let token = world.proof_link("minji@example.com").await;
     world.clock.advance(Duration::from_mins(1));
     let again = urr_contracts::auth::RequestEmailVerification {};
     world.auth.request_email_verification(&world.of(&user), again).await.unwrap();
@@ -66,7 +66,7 @@ pub(crate) async fn nothing_in_the_database_opens_a_link(world: &World) {
     world.register("minji@example.com").await;
     let request = ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
-    let token = world.link("minji@example.com").await;
+    let token = world.reset_link("minji@example.com").await;
     let hashes: Result<Vec<Vec<u8>>, DbError> = world
         .db
         .read("test.links", async |tx: &mut Tx<'_>| tx.all(&LINKS, &[], |row| row.get(0)).await)

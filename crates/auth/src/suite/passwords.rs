@@ -76,7 +76,7 @@ pub(crate) async fn a_forgotten_password_is_replaced_with_a_link_that_works_once
     for _ in 0..3 {
         assert_eq!(forgot(world, " Minji@example.com").await, Ok(Done {}));
     }
-    let token = world.link("minji@example.com").await;
+    let token = world.reset_link("minji@example.com").await;
     assert_eq!(world.mailbox.to("minji@example.com").len(), 2, "one mail a minute");
     assert!(matches!(reset(world, &token, "short").await, Err(Error::Invalid { .. })));
     assert!(matches!(reset(world, &token, "minji@example.com").await, Err(Error::Invalid { .. })));
@@ -105,10 +105,10 @@ pub(crate) async fn an_unknown_address_gets_the_same_answer_and_no_mail(world: &
 
 pub(crate) async fn links_end_with_their_time_and_serve_one_purpose(world: &World) {
     let user = world.register("minji@example.com").await;
-    let proof = world.link("minji@example.com").await;
+    let proof = world.proof_link("minji@example.com").await;
     assert_eq!(reset(world, &proof, BETTER).await, Err(Error::LinkInvalid), "a link to prove an address");
     forgot(world, "minji@example.com").await.unwrap();
-    let late = world.link("minji@example.com").await;
+    let late = world.reset_link("minji@example.com").await;
     let verify = async |token: &Sensitive| {
         world.auth.verify_email(&world.anonymous(), VerifyEmail { token: token.clone() }).await
     };
@@ -117,10 +117,10 @@ pub(crate) async fn links_end_with_their_time_and_serve_one_purpose(world: &Worl
     world.clock.advance(Duration::from_mins(30));
     assert_eq!(reset(world, &late, BETTER).await, Err(Error::LinkInvalid), "half an hour");
     forgot(world, "minji@example.com").await.unwrap();
-    let older = world.link("minji@example.com").await;
+    let older = world.reset_link("minji@example.com").await;
     world.clock.advance(Duration::from_mins(1));
     forgot(world, "minji@example.com").await.unwrap();
-    let newer = world.link("minji@example.com").await;
+    let newer = world.reset_link("minji@example.com").await;
     assert_ne!(older, newer);
     reset(world, &newer, BETTER).await.unwrap();
     assert_eq!(

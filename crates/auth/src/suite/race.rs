@@ -191,7 +191,7 @@ async fn a_refresh_does_not_outlive_the_sign_out() {
 async fn two_admins_who_depose_each_other_leave_one() {
     on_every_engine(async |world| {
         let first = world.admin().await;
-        for round in 0..5 {
+        for round in 0..20 {
             let user = world.register(&format!("minji{round}@example.com")).await;
             let promote = SetRole { user: user.account.id, role: Role::Admin };
             let system = world.system();

@@ -199,13 +199,20 @@ impl World {
         self.service.send_mails().await.unwrap();
     }
 
-    /// What the last link mailed to an address carries.
-    pub(crate) async fn link(&self, email: &str) -> Sensitive {
+    /// What the last link to prove an address carries.
+    pub(crate) async fn proof_link(&self, email: &str) -> Sensitive {
+        self.link(email, "/verify-email#token=").await
+    }
+
+    /// What the last link to set a password carries.
+    pub(crate) async fn reset_link(&self, email: &str) -> Sensitive {
+        self.link(email, "/reset-password#token=").await
+    }
+
+    async fn link(&self, email: &str, page: &str) -> Sensitive {
         self.send_mails().await;
-        // Mails of one run are sent side by side, so the last one may be another.
         let mails = self.mailbox.to(email);
-        let carried = mails.iter().rev().find_map(|mail| mail.text.expose().split_once("#token="));
-        let (_, rest) = carried.expect("a mail with a link came");
+        let (_, rest) = mails.iter().rev().find_map(|mail| mail.text.expose().split_once(page)).unwrap();
         Sensitive::new(rest.split_whitespace().next().unwrap())
     }
 

@@ -40,7 +40,10 @@ pub(crate) async fn a_seated_event_takes_its_prices_and_places_from_its_hall(wor
     assert_eq!(made.ticket_types, []);
 
     let sale = world.catalog.sale(&world.anonymous(), SaleOf { event: event.id }).await.unwrap();
-    assert_eq!((sale.event, sale.card.title, sale.cancelled, sale.seats), (event.id, asked.title, false, 265));
+    assert_eq!(
+        (sale.event, sale.card.title, sale.cancelled, sale.seats),
+        (event.id, asked.title, false, 265)
+    );
     assert_eq!((sale.sale_start_at, sale.sale_end_at), (asked.sale_start_at, asked.sale_end_at));
     assert_eq!((sale.max_seats_per_reservation, sale.max_seats_per_user), (2, 6));
 }

@@ -116,6 +116,7 @@ impl Document {
         let required: Vec<_> = schema["required"].as_array().cloned().unwrap_or_default();
         let members = schema["properties"].as_object().cloned().unwrap_or_default();
         let member = |(name, mut schema): (String, Value)| {
+            without_null(&mut schema);
             let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
             let required = required.contains(&Value::from(name.as_str()));
             let mut parameter =
@@ -204,6 +205,18 @@ impl Document {
             },
         })
     }
+}
+
+/// A parameter is there or it is not; nobody can write `null` into a query string.
+fn without_null(schema: &mut Value) {
+    let Some(schema) = schema.as_object_mut() else { return };
+    if let Some(Value::Array(types)) = schema.get_mut("type") {
+        types.retain(|name| name != "null");
+    }
+    if let Some(Value::Array(either)) = schema.get_mut("anyOf") {
+        either.retain(|one| one["type"] != "null");
+    }
+    schema.retain(|name, value| name != "default" || !value.is_null());
 }
 
 fn problem() -> Value {

@@ -116,6 +116,7 @@ fn shapes_parameters_and_refusals_are_in_the_document() {
     let names: Vec<_> = list["parameters"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert_eq!(names, ["page", "status"]);
     assert_eq!(list["parameters"][0]["description"], "Where to begin.");
+    assert_eq!(list["parameters"][1]["schema"], json!({ "type": ["string"] }), "no null in a query string");
     assert_eq!(
         (&list["parameters"][0]["required"], &list["parameters"][1]["required"]),
         (&json!(true), &json!(false))
