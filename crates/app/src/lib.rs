@@ -10,6 +10,7 @@ mod config;
 mod doctor;
 mod door;
 mod failure;
+mod gateway;
 mod lifecycle;
 mod migrate;
 mod outbox;

@@ -1,12 +1,12 @@
 //! Roles in other processes, and the door through which they reach the roles of this one.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use axum::{Json, Router, http::HeaderValue, http::header::AUTHORIZATION, routing::get};
 use serde::{Deserialize, Serialize};
 use urr_http::{Call, Client, ClientLimits, StatusCode, Target};
-use urr_kernel::Clock;
+use urr_kernel::{BreakerLimits, Clock};
 use urr_rpc::Remote;
 use urr_telemetry::Check;
 
@@ -31,6 +31,14 @@ pub(crate) fn roles_route(roles: &Roles) -> Router {
     Router::new().route(ROLES_PATH, get(async move || Json(Served { roles: names })))
 }
 
+/// Auth is asked the same question several times a second. An answer that is late is worth less than the next one, and once auth
+/// is back it must be noticed at once: every second without news keeps people from signing in.
+fn brief() -> ClientLimits {
+    let usual = ClientLimits::default();
+    let breaker = BreakerLimits { open_for: Duration::from_secs(1), trials: 1, ..usual.breaker };
+    ClientLimits { connect: Duration::from_secs(1), read: Duration::from_secs(2), tries: 1, breaker, ..usual }
+}
+
 /// A role that this process calls and does not run.
 #[derive(Clone)]
 pub(crate) struct RemoteRole {
@@ -49,11 +57,13 @@ impl fmt::Display for RemoteRole {
 impl RemoteRole {
     /// Every role that is called from here and runs elsewhere.
     pub(crate) fn all(config: &Config, clock: &Clock) -> Result<Vec<Self>, Failure> {
-        let client = Client::new(ClientLimits::default(), clock.clone());
+        let usual = Client::new(ClientLimits::default(), clock.clone());
+        let brief = Client::new(brief(), clock.clone());
         let token: Arc<str> = config.internal_token.as_ref().map_or("", |token| token.expose()).into();
         let elsewhere = config.needs_remote().filter_map(|role| Some((role, config.remote.of(role)?)));
         elsewhere
             .map(|(role, url)| {
+                let client = if role == Role::Auth { &brief } else { &usual };
                 let target = client.target(url.expose());
                 let target =
                     target.map_err(|error| Failure::because(format!("remote.{}", role.name()), &error))?;

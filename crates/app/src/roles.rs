@@ -11,8 +11,7 @@ choice! {
         Auth = "auth",
         /// Events, halls and seats as they are offered.
         Catalog = "catalog",
-        /// A front for domains that run elsewhere. Each public listener serves the domains of its own process, so this adds
-        /// nothing by itself yet.
+        /// Passes requests on to domains that run elsewhere. The guards stand at every public listener, with it or without.
         Gateway = "gateway",
         /// Holds, reservations and tickets.
         Tickets = "tickets",

@@ -11,6 +11,7 @@ use crate::{
     config::{self, Choice, Config, LogFormat, Profile, Storage, Values},
     door::Door,
     failure::Failure,
+    gateway,
     lifecycle::{Signals, Work},
     roles::Role,
     say::say,
@@ -115,11 +116,12 @@ impl Running {
     /// Serves the public side. Files are at hand, so they are put in order and filled first; a server may be on its way, so health
     /// answers while we wait for it.
     async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
-        let api = wire::api(&self.config, domains, &self.ground);
+        let api = gateway::router(&self.config, domains, &self.ground)?;
         if let Storage::Sqlite { .. } = self.config.storage {
             prepare(&self.config, &self.databases, &self.ground.clock).await?;
             self.seeded = seed(&self.config, domains).await?;
             self.open_accounts(domains).await?;
+            self.learn_sessions(domains).await;
             self.listen("http.public", server, wire::public(&self.config, api, &self.ground));
             return Ok(());
         }
@@ -128,8 +130,22 @@ impl Running {
         self.listen("http.public", server, wire::public(&self.config, door.router(), &self.ground));
         prepare(&self.config, &self.databases, &self.ground.clock).await?;
         self.open_accounts(domains).await?;
+        self.learn_sessions(domains).await;
         door.open(api);
         Ok(())
+    }
+
+    /// Learns which sessions ended before this start, if somebody can say. Else it goes on without, and is not ready.
+    async fn learn_sessions(&self, domains: &Domains) {
+        let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(&self.ground)) else {
+            tracing::warn!(
+                "nobody says which sessions ended, so their tokens are good until they expire: set remote.auth"
+            );
+            return;
+        };
+        if let Err(cause) = revoked.load(&*source).await {
+            tracing::warn!(cause, "nobody says which sessions ended");
+        }
     }
 
     /// Makes sure that accounts can be found and that somebody can run the platform.
@@ -156,7 +172,11 @@ impl Running {
         say!("URR {} is ready at {url}", env!("CARGO_PKG_VERSION"));
         let domains = config.roles.domains().map(Choice::name).collect::<Vec<_>>().join(", ");
         if !Role::DOMAINS.iter().all(|domain| config.roles.has(*domain)) {
-            say!("  serves   {domains} and no other domain");
+            say!("  serves   {}", if domains.is_empty() { "no domain" } else { &domains });
+        }
+        let passed = config.passes_on().map(Choice::name).collect::<Vec<_>>().join(", ");
+        if !passed.is_empty() {
+            say!("  passes   {passed} on to other processes");
         }
         if let Some(internal) = self.internal {
             say!("  other processes reach {domains} at {}", self::url(internal));

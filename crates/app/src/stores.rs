@@ -11,6 +11,7 @@ use urr_kv::{Kv, KvConfig};
 use crate::{
     config::{self, Config, Storage},
     failure::Failure,
+    gateway,
     remote::RemoteRole,
     roles::Role,
     serve,
@@ -29,6 +30,7 @@ pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
         bus(config).err(),
         mailer(config).err(),
         RemoteRole::all(config, &clock).err(),
+        gateway::upstreams(config, &clock).err(),
         serve::start_logging(config).err(),
     ];
     let lines: Vec<String> = found.into_iter().flatten().flat_map(|Failure(lines)| lines).collect();
@@ -55,10 +57,9 @@ pub(crate) struct Databases {
 impl Databases {
     /// Opens them. With SQLite this takes the data directory for this process alone.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        let lock = match &config.storage {
-            Storage::Sqlite { .. } => Some(lock(config)?),
-            Storage::Postgres { .. } => None,
-        };
+        let has_files =
+            matches!(config.storage, Storage::Sqlite { .. }) && config.roles.domains().next().is_some();
+        let lock = if has_files { Some(lock(config)?) } else { None };
         let domains = config.roles.iter().filter_map(|role| Some((role, domain_of(role)?)));
         let open = domains
             .map(|(role, domain)| {

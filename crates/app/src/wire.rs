@@ -6,23 +6,21 @@ use async_trait::async_trait;
 use axum::Router;
 use urr_auth::{IndexKey, Pii};
 use urr_bus::{Consumer, Source};
-use urr_contracts::{auth, catalog, catalog::Catalog, tickets};
+use urr_contracts::{auth, auth::Auth, catalog, catalog::Catalog, tickets};
 use urr_db::{Db, EngineKind};
-use urr_gateway::GatewayParts;
+use urr_gateway::revoked::RevocationSource;
 use urr_http::{AccessLog, EdgeParts, Limits};
 use urr_jobs::{Lease, LeaseConfig, Reconciler, Tasks};
 use urr_kernel::{Clock, Ids};
 use urr_kv::Kv;
-use urr_passes::{
-    Key,
-    access::{self, Verifier},
-};
+use urr_passes::{Key, access};
 use urr_telemetry::{Check, Health, Metrics};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 
 use crate::{
     config::{Choice as _, Config},
     failure::Failure,
+    gateway::{self, AskAuth},
     lifecycle,
     remote::{self, RemoteRole},
     roles::Role,
@@ -39,6 +37,8 @@ pub(crate) struct Domains {
     pub catalog: Option<Arc<urr_catalog::Service>>,
     /// Tickets, if they run here.
     pub tickets: Option<Arc<urr_tickets::Service>>,
+    /// What the guards before them remember.
+    pub memory: gateway::Memory,
     kv: Option<Kv>,
     remote: Vec<RemoteRole>,
 }
@@ -53,6 +53,7 @@ impl Domains {
     ) -> Result<Self, Failure> {
         let kv = stores::redis(config, clock)?;
         let remote = RemoteRole::all(config, clock)?;
+        let memory = gateway::Memory::new(config, kv.as_ref(), clock);
 
         let catalog = config.roles.has(Role::Catalog).then(|| {
             urr_catalog::build(urr_catalog::Parts {
@@ -76,8 +77,8 @@ impl Domains {
             })
         });
 
-        let auth = accounts(config, databases, clock, ids)?;
-        Ok(Self { auth, catalog, tickets, kv, remote })
+        let auth = accounts(config, databases, &memory, clock, ids)?;
+        Ok(Self { auth, catalog, tickets, memory, kv, remote })
     }
 
     /// Who listens to them.
@@ -91,14 +92,6 @@ impl Domains {
         let auth = auth.map(|reconciler| (databases.of(Role::Auth), reconciler));
         let tickets = self.tickets.iter().flat_map(urr_tickets::reconcilers);
         auth.chain(tickets.map(|reconciler| (databases.of(Role::Tickets), reconciler))).collect()
-    }
-
-    /// What browsers may ask.
-    fn public_routes(&self) -> Router {
-        let auth = self.auth.iter().map(urr_auth::routes);
-        let catalog = self.catalog.iter().map(urr_catalog::routes);
-        let tickets = self.tickets.iter().map(urr_tickets::routes);
-        auth.chain(catalog).chain(tickets).fold(Router::new(), Router::merge)
     }
 
     /// What other processes may ask.
@@ -115,12 +108,21 @@ impl Domains {
         }
         routes
     }
+
+    /// Whoever knows which sessions ended, if the guards are to know.
+    pub(crate) fn sessions(&self, ground: &Ground) -> Option<Arc<dyn RevocationSource>> {
+        let here = self.auth.clone().map(|service| service as Arc<dyn Auth>);
+        let there = || self.remote.iter().find(|remote| remote.role == Role::Auth);
+        let auth = here.or_else(|| Some(Arc::new(there()?.service())))?;
+        Some(Arc::new(AskAuth { auth, clock: ground.clock.clone(), ids: ground.ids.clone() }))
+    }
 }
 
 /// Accounts, if they are here. Without keys there are none: a command that serves nobody has no use for them.
 fn accounts(
     config: &Config,
     databases: &Databases,
+    memory: &gateway::Memory,
     clock: &Clock,
     ids: &Ids,
 ) -> Result<Option<Arc<urr_auth::Service>>, Failure> {
@@ -139,7 +141,8 @@ fn accounts(
         access_keys,
         pii: Pii { index: IndexKey::derive(index.expose().as_bytes()), keys: settings.pii_keys.clone() },
         mailer: stores::mailer(config)?,
-        on_revoked: Arc::new(|_| {}),
+        on_revoked: memory.on_revoked(),
+        login_limit: memory.login_limit(),
         settings: urr_auth::Settings {
             site_url: site.unwrap_or_else(|| serve::url(config.listen)),
             secure_cookies: settings.cookie_secure,
@@ -153,8 +156,8 @@ fn accounts(
 }
 
 /// The keys of access tokens, the one that signs first.
-fn access_keys(config: &Config) -> Vec<Key> {
-    config.secret.iter().chain(&config.former_secrets).map(|secret| access::key(&secret.0)).collect()
+pub(crate) fn access_keys(config: &Config) -> Vec<Key> {
+    config.secrets().map(|secret| access::key(&secret.0)).collect()
 }
 
 /// The outboxes of the domains that run here.
@@ -184,16 +187,11 @@ pub(crate) struct Ground {
     pub metrics: Metrics,
 }
 
-/// What browsers may ask of the domains that run here. Who asks is found out at the listener, whatever roles stand behind it.
-pub(crate) fn api(config: &Config, domains: &Domains, ground: &Ground) -> Router {
-    let access = Verifier::new(access_keys(config));
-    urr_gateway::layers(domains.public_routes(), GatewayParts { access, clock: ground.clock.clone() })
-}
-
-/// The public router: the edge around the API, and what operators ask.
+/// The public router: what browsers need around the edge around the API, and what operators ask.
 pub(crate) fn public(config: &Config, api: Router, ground: &Ground) -> Router {
     let ops = urr_http::ops_routes(ground.health.clone(), ground.metrics.clone());
-    urr_http::edge(api.merge(ops), edge_parts(config, ground))
+    let edge = urr_http::edge(api.merge(ops), edge_parts(config, ground));
+    urr_gateway::front(edge, config.door.origins.clone())
 }
 
 /// The internal router: the edge around the token around the services. `None` if nobody is to come in.
@@ -252,8 +250,14 @@ pub(crate) fn start_background(
     }
 
     let mut watched = Vec::new();
+    if let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(ground)) {
+        tasks.spawn("gateway.revoked", Arc::clone(revoked).watch(source, tasks.token()));
+        let without = "nobody signs in and nobody operates";
+        watched.push(Watched::new("sessions", without, revoked.fresh()));
+    }
     if let Some(kv) = &domains.kv {
-        watched.push(Watched::new("redis", "claims go to the database alone", Arc::new(kv.clone())));
+        let without = "claims go to the database alone, and nobody signs in, pays or operates";
+        watched.push(Watched::new("redis", without, Arc::new(kv.clone())));
     }
     if let Some(check) = bus.health() {
         watched.push(Watched::new("kafka", "events wait in the outbox", check));
@@ -282,7 +286,11 @@ pub(crate) fn register_health(domains: &Domains, databases: &Databases, health: 
         };
         health.register(name, Arc::new(Answers(db.clone())));
     }
-    for remote in &domains.remote {
+    if let Some(revoked) = &domains.memory.revoked {
+        health.register("ended sessions", revoked.loaded());
+    }
+    // Without auth a process goes on, as long as it knows which sessions ended before.
+    for remote in domains.remote.iter().filter(|remote| remote.role != Role::Auth) {
         health.register(remote.role.name(), Arc::new(remote.clone()));
     }
 }

@@ -1,8 +1,14 @@
 //! Every public route of every domain is in the gateway's table, under its own domain.
 
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::sync::Arc;
+
+use urr_auth::{FileMailer, IndexKey, Pii};
 use urr_gateway::table::{self, Service};
 use urr_http::Routes;
-use urr_kernel::limits::HOLD;
+use urr_kernel::{Clock, Ids, limits::HOLD};
+use urr_passes::{Secret, access};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 
 async fn domains() -> Vec<(Service, Routes)> {
@@ -14,11 +20,31 @@ async fn domains() -> Vec<(Service, Routes)> {
         db,
         gate: SeatGate::memory(clock.clone(), GATE_TTL),
         catalog: catalog.clone(),
-        clock,
-        ids,
+        clock: clock.clone(),
+        ids: ids.clone(),
         hold_for: HOLD,
     });
-    vec![(Service::Catalog, urr_catalog::routes(&catalog)), (Service::Tickets, urr_tickets::routes(&tickets))]
+    vec![
+        (Service::Auth, urr_auth::routes(&accounts(clock, ids).await)),
+        (Service::Catalog, urr_catalog::routes(&catalog)),
+        (Service::Tickets, urr_tickets::routes(&tickets)),
+    ]
+}
+
+async fn accounts(clock: Clock, ids: Ids) -> Arc<urr_auth::Service> {
+    let (files, db) = urr_testkit::fresh_sqlite(&urr_auth::DOMAIN).await;
+    let secret = Secret::new("correct horse battery staple, twice").unwrap();
+    urr_auth::build(urr_auth::Parts {
+        db,
+        clock,
+        ids,
+        access_keys: vec![access::key(&secret)],
+        pii: Pii { index: IndexKey::derive(b"an index key for a test"), keys: None },
+        mailer: Arc::new(FileMailer::new(files.path().join("mail"))),
+        on_revoked: Arc::new(|_| {}),
+        login_limit: None,
+        settings: urr_auth::Settings::default(),
+    })
 }
 
 #[tokio::test]

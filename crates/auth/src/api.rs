@@ -7,6 +7,7 @@ use axum::{
     response::{AppendHeaders, IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
+use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use urr_contracts::auth::{Error, Origin, Sensitive, SignedIn};
 use urr_http::{Caller, ClientAddress, Json, Problem, StatusCode};
@@ -170,9 +171,11 @@ pub(crate) fn signed_in(
     (status, cookies, Json(body)).into_response()
 }
 
-#[derive(Serialize)]
+/// The body of every answer that signs somebody in.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Tokens {
+#[schemars(rename = "SignedIn")]
+pub(crate) struct Tokens {
     message: &'static str,
     token: Sensitive,
     refresh_token: Sensitive,
@@ -180,8 +183,9 @@ struct Tokens {
 }
 
 /// A user in answers that older clients read: they know the id by two names.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "SignedInUser")]
 pub(crate) struct Who {
     id: UserId,
     user_id: UserId,
@@ -191,7 +195,7 @@ pub(crate) struct Who {
 }
 
 /// An answer that says that it was done.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 pub(crate) struct Said {
     message: &'static str,
 }

@@ -21,6 +21,7 @@ use urr_db::{Domain, Migration, Sql};
 use urr_http::Routes;
 use urr_jobs::Reconciler;
 
+pub use lockout::limit::{LoginLimit, NotNow};
 pub use mail::{BadSmtp, FileMailer, Mail, MailError, Mailer, SmtpConfig, SmtpMailer, SmtpSecurity};
 pub use passwords::{HashCost, Hashing};
 pub use pii::{BadKeys, IndexKey, Pii, PiiKeys, WrongKeys};

@@ -20,7 +20,7 @@ use urr_rpc::Ctx;
 
 use crate::{
     accounts::{self, closing, roles, verification},
-    lockout::brake::Brake,
+    lockout::{brake::Brake, limit::LoginLimit},
     mail::Mailer,
     passwords::{self, Pool},
     pii::{Pii, Vault},
@@ -48,6 +48,8 @@ pub struct Parts {
     pub mailer: Arc<dyn Mailer>,
     /// Who is told at once that sessions ended.
     pub on_revoked: OnRevoked,
+    /// Who counts how often an account is tried; `None`: nobody.
+    pub login_limit: Option<Arc<dyn LoginLimit>>,
     /// What the installation chose.
     pub settings: Settings,
 }
@@ -65,6 +67,7 @@ pub struct Service {
     pub(crate) mailer: Arc<dyn Mailer>,
     pub(crate) mail_nudge: Nudge,
     pub(crate) on_revoked: OnRevoked,
+    pub(crate) login_limit: Option<Arc<dyn LoginLimit>>,
     pub(crate) settings: Settings,
     /// Undoes the end of a session whose token was used twice: the mistake that the suite must notice.
     #[cfg(test)]
@@ -90,6 +93,7 @@ impl Service {
             mailer: parts.mailer,
             mail_nudge: Nudge::new(),
             on_revoked: parts.on_revoked,
+            login_limit: parts.login_limit,
             settings: parts.settings,
             #[cfg(test)]
             forgets_reuse: false,

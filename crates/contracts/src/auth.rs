@@ -4,8 +4,9 @@ mod accounts;
 mod error;
 mod sessions;
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use urr_rpc::service;
 
@@ -78,6 +79,20 @@ impl Sensitive {
     /// The text itself. Whoever calls this says in the code that they mean to use the secret.
     pub fn expose(&self) -> &str {
         &self.0
+    }
+}
+
+impl JsonSchema for Sensitive {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "Sensitive".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string" })
     }
 }
 

@@ -154,7 +154,7 @@ async fn wrong_doors(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
     let wrong_method = Request { method: "DELETE", path: "/api/seats/reserve", ..Request::default() };
     let mut answers = Vec::new();
     for (case, request, status, code) in [
-        ("no token", reserve.clone(), 401, "tickets.sign_in_required"),
+        ("no token", reserve.clone(), 401, "auth.required"),
         ("a token that was changed", reserve.clone().by(&tampered), 401, "auth.token_invalid"),
         ("no token but a word", reserve.by("please"), 401, "auth.token_invalid"),
         ("a bad id in the path", Request::get("/api/seats/events/tonight"), 400, "http.bad_path"),

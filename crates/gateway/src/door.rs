@@ -13,7 +13,11 @@ use serde_json::Value;
 use tower::Service as _;
 use urr_http::{About, Caller, ClientAddress, Problem, RouteName, Routes};
 use urr_kernel::{Actor, Clock};
-use urr_passes::{Refusal, access::Verifier};
+use urr_passes::{
+    Refusal,
+    access::{Verified, Verifier},
+    hop,
+};
 
 use crate::{
     address::TrustedProxies,
@@ -34,6 +38,9 @@ const INTERNAL_HEADERS: [&str; 4] = ["x-user-", "x-queue-", "x-urr-", "x-interna
 /// The one header of such a name that clients are meant to send: a signed token, believed only as far as its signature.
 const ENTRY_TOKEN: &str = "x-queue-entry-token";
 
+/// In which one of our gateways says that it passed a request on. See [`hop`].
+pub(crate) const HOP: HeaderName = HeaderName::from_static("x-urr-hop");
+
 /// More than a service elsewhere may take, so that the edge does not give up before the gateway has said why.
 const EDGE_PATIENCE: Duration = Duration::from_secs(2);
 
@@ -44,8 +51,10 @@ pub struct Guards {
     pub access: Verifier,
     /// Tells whether they have expired.
     pub clock: Clock,
-    /// Counts requests.
-    pub limiter: Arc<Limiter>,
+    /// Knows requests that another gateway of ours has passed on.
+    pub hops: hop::Verifier,
+    /// Counts requests. `None`: nobody is counted.
+    pub limiter: Option<Arc<Limiter>>,
     /// Sessions that ended. `None` where nobody can end one.
     pub revoked: Option<Arc<Revoked>>,
     /// Who is believed about where a request comes from.
@@ -69,7 +78,7 @@ pub struct Gateway {
 enum Place {
     Nowhere,
     Here,
-    There(Upstream),
+    There(Box<Upstream>),
 }
 
 impl Gateway {
@@ -99,7 +108,7 @@ impl Gateway {
     /// Puts a service behind the door that runs elsewhere.
     pub fn remote(mut self, upstream: Upstream) -> Self {
         let place = upstream.service() as usize;
-        self.places[place] = Place::There(upstream);
+        self.places[place] = Place::There(Box::new(upstream));
         self
     }
 
@@ -124,12 +133,13 @@ impl Gateway {
 
     async fn pass(&self, mut request: Request) -> Response {
         version::remove(request.uri_mut());
+        let hop = self.guards.hop(request.headers());
         strip(request.headers_mut());
         if has_several_hosts(request.headers()) {
             return Problem::of(codes::BAD_HOST, "A request names one host.").into_response();
         }
         let peer = ClientAddress::of(request.extensions()).0;
-        let client = self.guards.proxies.client(peer, request.headers());
+        let client = hop.unwrap_or_else(|| self.guards.proxies.client(peer, request.headers()));
         request.extensions_mut().insert(ClientAddress(client));
 
         let found = table::find(request.method(), request.uri().path());
@@ -142,10 +152,16 @@ impl Gateway {
             return problem.into_response();
         }
         let identity = self.guards.identity(headers);
-        match self.guards.admit(route, identity, client).await {
-            Ok(actor) => request.extensions_mut().insert(actor),
+        // What a gateway of ours has passed on, it has counted.
+        let counted = if hop.is_some() { None } else { Some(client) };
+        match self.guards.admit(route, identity, counted).await {
+            Ok(Some(verified)) => {
+                request.extensions_mut().insert(verified.access.actor());
+                request.extensions_mut().insert(verified);
+            }
+            Ok(None) => drop(request.extensions_mut().insert(Actor::Anonymous)),
             Err(problem) => return problem.into_response(),
-        };
+        }
         match found {
             Found::Route(route) => self.answer(route, request).await,
             Found::OtherMethods(routes) => other_methods(routes),
@@ -173,23 +189,28 @@ impl Gateway {
 }
 
 impl Guards {
-    /// On whose behalf the request runs, if it may go on. Nothing is said about a route before the request was counted.
+    /// The token of whoever asks, if the request may go on. `None`: nobody has signed in. `client`: whom to count it for, if it was
+    /// not. Nothing is said about a route before the request was counted.
     async fn admit(
         &self,
         route: Option<&'static Route>,
-        identity: Result<Actor, Refused>,
-        client: IpAddr,
-    ) -> Result<Actor, Problem> {
-        let actor = identity.as_ref().copied().unwrap_or(Actor::Anonymous);
+        identity: Result<Option<Verified>, Refused>,
+        client: Option<IpAddr>,
+    ) -> Result<Option<Verified>, Problem> {
+        let (verified, refused) = match identity {
+            Ok(verified) => (verified, None),
+            Err(refused) => (None, Some(refused)),
+        };
+        let actor = verified.as_ref().map_or(Actor::Anonymous, |verified| verified.access.actor());
         let (class, blind) =
             route.map_or((Some(Class::General), Blind::CountHere), |route| (route.limit, route.blind()));
-        if let Some(class) = class {
+        if let (Some(class), Some(client)) = (class, client) {
             let who = actor.user().map_or_else(|| Who::address(client), Who::User);
             self.count(class, who, blind).await?;
         }
-        let Some(route) = route else { return Ok(actor) };
-        match identity {
-            Err(refused) if route.refuses_bad_tokens() => return Err(refused.problem()),
+        let Some(route) = route else { return Ok(verified) };
+        match refused {
+            Some(refused) if route.refuses_bad_tokens() => return Err(refused.problem()),
             _ => {}
         }
         self.check_freshness(route)?;
@@ -198,20 +219,27 @@ impl Guards {
             Access::User => drop(Caller(actor).user()?),
             Access::Admin => drop(Caller(actor).admin()?),
         }
-        Ok(actor)
+        Ok(verified)
     }
 
-    fn identity(&self, headers: &HeaderMap) -> Result<Actor, Refused> {
-        let Some(token) = token::find(headers).map_err(Refused::Token)? else { return Ok(Actor::Anonymous) };
+    fn identity(&self, headers: &HeaderMap) -> Result<Option<Verified>, Refused> {
+        let Some(token) = token::find(headers).map_err(Refused::Token)? else { return Ok(None) };
         let verified = self.access.verify(token, self.clock.now()).map_err(Refused::Token)?;
         if self.revoked.as_ref().is_some_and(|revoked| revoked.contains(verified.access.session)) {
             return Err(Refused::Revoked);
         }
-        Ok(verified.access.actor())
+        Ok(Some(verified))
+    }
+
+    /// The client of a request that another gateway of ours has passed on.
+    fn hop(&self, headers: &HeaderMap) -> Option<IpAddr> {
+        let mark = headers.get(HOP)?.to_str().ok()?;
+        self.hops.verify(mark, self.clock.now()).ok()
     }
 
     async fn count(&self, class: Class, who: Who, blind: Blind) -> Result<(), Problem> {
-        match self.limiter.check(class, who, blind).await {
+        let Some(limiter) = &self.limiter else { return Ok(()) };
+        match limiter.check(class, who, blind).await {
             Verdict::Pass => Ok(()),
             Verdict::Wait(wait) => {
                 Err(Problem::of(codes::LIMIT_EXCEEDED, "Too many requests. Please wait a moment.")

@@ -103,14 +103,18 @@ impl Revoked {
         true
     }
 
+    /// Reads the whole list once, so that a process need not begin without it.
+    pub async fn load(&self, source: &dyn RevocationSource) -> Result<(), String> {
+        self.ask(source, self.clock.now().before(self.token_life)).await.map(drop)
+    }
+
     /// Asks for news until told to stop. Run it on a task of its own.
     pub async fn watch(self: Arc<Self>, source: Arc<dyn RevocationSource>, stop: CancellationToken) {
         let mut since = self.clock.now().before(self.token_life);
         let mut forget_at = self.clock.ticks() + FORGET_EVERY;
         let mut answers = true;
         loop {
-            let news = timeout(PATIENCE, self.catch_up(&*source, since)).await;
-            match news.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}"))) {
+            match self.ask(&*source, since).await {
                 Ok(as_of) => {
                     since = as_of;
                     if !std::mem::replace(&mut answers, true) {
@@ -132,6 +136,12 @@ impl Revoked {
                 () = sleep(PERIOD) => {}
             }
         }
+    }
+
+    /// Reads what is new, within bounds; what to ask for next time.
+    async fn ask(&self, source: &dyn RevocationSource, since: Timestamp) -> Result<Timestamp, String> {
+        let news = timeout(PATIENCE, self.catch_up(source, since)).await;
+        news.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}")))
     }
 
     /// Reads every page; what to ask for next time.

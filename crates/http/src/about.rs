@@ -44,6 +44,8 @@ pub struct About {
     pub query: Option<Shape>,
     /// The JSON body of the request.
     pub body: Option<Shape>,
+    /// Whether the body may be left out.
+    pub body_is_optional: bool,
     /// Answers that are no errors, with the JSON body they have.
     pub answers: Vec<(StatusCode, Option<Shape>)>,
 }
@@ -70,6 +72,11 @@ impl About {
     pub fn body<T: JsonSchema>(mut self) -> Self {
         self.body = Some(Shape::of::<T>());
         self
+    }
+
+    /// The JSON body of the request, which may be left out.
+    pub fn optional_body<T: JsonSchema>(self) -> Self {
+        Self { body_is_optional: true, ..self.body::<T>() }
     }
 
     /// An answer with a JSON body.

@@ -1,11 +1,12 @@
 //! Who is asking.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::UserId;
 
 /// What a signed-in user may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Buys tickets.

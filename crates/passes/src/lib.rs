@@ -4,6 +4,7 @@
 //! how it is verified.
 
 pub mod access;
+pub mod hop;
 mod jwt;
 mod keys;
 

@@ -1,24 +1,23 @@
-//! The baseline: a handler that does nothing, behind the same edge, token check, parser and printer as a hold.
+//! The baseline: a handler that does nothing, behind the same front, edge, guards, parser and printer as a hold.
 
 use axum::{
     Router,
     extract::{FromRef, State},
-    routing::post,
 };
 use serde::{Deserialize, Serialize};
-use urr_gateway::GatewayParts;
-use urr_http::{AccessLog, Caller, EdgeParts, Json, Problem};
+use urr_gateway::{Gateway, table::Service};
+use urr_http::{Caller, Json, Problem, Routes};
 use urr_kernel::{Clock, EventId, Ids, ReservationId, SeatId, Timestamp, UserId};
-use urr_passes::access::{self, Verifier};
 use urr_rpc::Ctx;
 
 use crate::{
     config::Config,
+    gateway::{self, Memory},
     wire::{self, Ground},
 };
 
-/// Where the handler is.
-pub(super) const PATH: &str = "/api/bench/noop";
+/// Where the handler is: in the place of the one it is compared with, so that the same guards stand before it.
+pub(super) const PATH: &str = "/api/seats/reserve";
 
 #[derive(Clone)]
 struct Api(Ground);
@@ -104,17 +103,8 @@ async fn noop(
 
 /// The handler behind everything that stands before a domain.
 pub(super) fn router(config: &Config, ground: &Ground) -> Router {
-    let routes = Router::new().route(PATH, post(noop)).with_state(Api(ground.clone()));
-    let secret = config.secret.as_ref().expect("the benchmark configures a secret");
-    let access = Verifier::new([access::key(&secret.0)]);
-    let api = urr_gateway::layers(routes, GatewayParts { access, clock: ground.clock.clone() });
-    let parts = EdgeParts {
-        limits: wire::limits(config),
-        ids: ground.ids.clone(),
-        clock: ground.clock.clone(),
-        access_log: AccessLog { sample: config.log.access_sample },
-        health: ground.health.clone(),
-        hsts: config.http.hsts,
-    };
-    urr_http::edge(api, parts)
+    let routes = Routes::new().post(PATH, noop).with_state(Api(ground.clone()));
+    let guards = gateway::guards(config, &Memory::new(config, None, &ground.clock), ground);
+    let api = Gateway::new(guards).local(Service::Tickets, routes).into_router();
+    wire::public(config, api, ground)
 }

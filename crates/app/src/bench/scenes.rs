@@ -38,8 +38,8 @@ use crate::{
 const FAST: usize = 40_000;
 const SLOW: usize = 12_000;
 
-/// Requests that the baseline sends over and over.
-const MADE_UP: usize = 4_096;
+/// How often a buyer of the baseline comes back: less often than the limits allow, which is 30 times a minute.
+const COMES_BACK: usize = 10;
 
 /// How long background work may take to end.
 const STOP: Duration = Duration::from_secs(5);
@@ -102,7 +102,7 @@ impl Scene {
         match self {
             Self::Noop => {
                 let (_, config) = setup("noop", &[])?;
-                noop_row(runtimes, &config, &ground, pace, done)
+                noop_row(runtimes, &config, &ground, (seconds * FAST).div_ceil(COMES_BACK), pace, done)
             }
             Self::Embedded { group_commit } => {
                 let value = group_commit.to_string();
@@ -165,10 +165,11 @@ fn noop_row(
     runtimes: &Runtimes,
     config: &Config,
     ground: &Ground,
+    buyers: usize,
     pace: Pace,
     done: &Arc<AtomicU64>,
 ) -> Result<Measured, Failure> {
-    let requests = goods::made_up(MADE_UP, config, &ground.clock, &ground.ids);
+    let requests = goods::made_up(buyers, config, &ground.clock, &ground.ids);
     let failed = |error| Failure::because("the baseline cannot be served", &error);
     let server = runtimes.server.block_on(Server::bind(config.listen)).map_err(failed)?;
     let address = server.local_addr().map_err(failed)?;

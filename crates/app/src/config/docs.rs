@@ -24,18 +24,25 @@ Unknown keys and `URR_` variables are refused with the nearest known name. A sec
 `urr doctor` asks every configured store whether it is well. Lists are TOML arrays in the file and separated by commas elsewhere.
 
 ```toml
-# A production set-up: the process with tickets, beside one with `roles = [\"catalog\"]` and its own `internal.listen`.
-# Both have the same `internal.token`, `security.secret` and stores. A balancer sends /api/events and /api/admin to the
-# catalog and the rest of /api to this one.
+# A production set-up: the process with tickets and the gateway that everybody comes to, beside one with
+# `roles = [\"auth\", \"catalog\"]` and its own `internal.listen`. Both have the same `internal.token`, `security.secret` and stores.
 profile = \"production\"
 listen = \"0.0.0.0:3001\"
-roles = [\"tickets\"]
+roles = [\"gateway\", \"tickets\"]
 storage = { kind = \"postgres\", url = \"postgres://urr@db/urr\" }
 bus = { kind = \"kafka\", brokers = [\"kafka-1:9092\", \"kafka-2:9092\"] }
 redis = { urls = [\"rediss://cache-1:6379\", \"rediss://cache-2:6379\"], cluster = true }
 
+[http]
+trusted_proxies = [\"10.0.0.0/8\"]
+
 [remote]
-catalog = \"http://catalog:3002\"
+auth = \"http://accounts:3002\"
+catalog = \"http://accounts:3002\"
+
+[upstream]
+auth = [\"http://accounts:3001\"]
+catalog = [\"http://accounts:3001\"]
 
 [internal]
 token_file = \"/run/secrets/internal_token\"

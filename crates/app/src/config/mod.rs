@@ -3,6 +3,7 @@
 
 mod addresses;
 mod docs;
+mod door;
 mod kinds;
 mod load;
 mod resolve;
@@ -16,6 +17,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 pub(crate) use addresses::{HttpUrl, PostgresUrl, RedisUrl};
 pub(crate) use docs::markdown;
+pub(crate) use door::Door;
 pub(crate) use kinds::choice;
 pub(crate) use kinds::{Choice, Kind, Property, Secret, SigningSecret, nearest};
 pub(crate) use load::{Flag, Input, Problem, Values};
@@ -58,6 +60,8 @@ pub(crate) struct Config {
     pub internal_token: Option<Secret<16>>,
     /// Limits of both listeners.
     pub http: Http,
+    /// The front door.
+    pub door: Door,
     /// Logs and traces.
     pub log: Log,
     /// Rules of selling.
@@ -127,6 +131,8 @@ pub(crate) struct Redis {
 /// Where roles that are not here run.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Remote {
+    /// Accounts.
+    pub auth: Option<HttpUrl>,
     /// The catalog.
     pub catalog: Option<HttpUrl>,
 }
@@ -135,9 +141,10 @@ impl Remote {
     /// Where a role runs.
     pub(crate) fn of(&self, role: Role) -> Option<&HttpUrl> {
         match role {
+            Role::Auth => self.auth.as_ref(),
             Role::Catalog => self.catalog.as_ref(),
             // Nobody calls these from another process.
-            Role::Auth | Role::Tickets | Role::Gateway => None,
+            Role::Tickets | Role::Gateway => None,
         }
     }
 }
@@ -240,6 +247,11 @@ impl Config {
             && (self.auth.index_key.is_some() || !self.roles.has(Role::Auth))
     }
 
+    /// What keys are made of, the newest first.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &SigningSecret> {
+        self.secret.iter().chain(&self.former_secrets)
+    }
+
     /// Whether calls between processes are made or answered here, so that their token is needed.
     pub(crate) fn talks_to_others(&self) -> bool {
         self.internal_listen.is_some() || self.needs_remote().next().is_some()
@@ -247,8 +259,15 @@ impl Config {
 
     /// The roles that this process calls but does not run.
     pub(crate) fn needs_remote(&self) -> impl Iterator<Item = Role> {
-        Role::ALL.iter().copied().filter(|role| {
-            !self.roles.has(*role) && self.roles.iter().any(|here| here.needs().contains(role))
+        let needs = |role| self.roles.iter().any(|here| here.needs().contains(&role));
+        Role::ALL.iter().copied().filter(move |role| {
+            !self.roles.has(*role) && (needs(*role) || *role == Role::Auth && self.remote.auth.is_some())
         })
+    }
+
+    /// The roles whose public routes this process passes on to others.
+    pub(crate) fn passes_on(&self) -> impl Iterator<Item = Role> {
+        let elsewhere = |role: &Role| !self.roles.has(*role) && !self.door.upstream.of(*role).is_empty();
+        Role::DOMAINS.iter().copied().filter(move |role| self.roles.has(Role::Gateway) && elsewhere(role))
     }
 }

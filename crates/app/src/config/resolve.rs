@@ -7,6 +7,7 @@ use urr_auth::{PiiKeys, SmtpConfig, SmtpSecurity};
 use super::{
     Auth, Bus, Config, FirstAdmin, Http, Log, Problem, Profile, Redis, Remote, Sale, Storage, Values,
     addresses::{Email, HostPort},
+    door::door,
     settings::{self as s, BusKind, Info, MailKind, SmtpProtection, StorageKind},
 };
 use crate::{config::Choice as _, roles::Role};
@@ -30,10 +31,11 @@ impl Config {
             storage: storage.unwrap_or(Storage::Sqlite { group_commit: true }),
             bus: problems.bus(),
             redis: problems.redis(),
-            remote: Remote { catalog: values.get(&s::REMOTE_CATALOG) },
+            remote: Remote { auth: values.get(&s::REMOTE_AUTH), catalog: values.get(&s::REMOTE_CATALOG) },
             internal_listen: values.get(&s::INTERNAL_LISTEN),
             internal_token: values.get(&s::INTERNAL_TOKEN),
             http: http(values),
+            door: door(values),
             log: Log {
                 format: values.get(&s::LOG_FORMAT),
                 filter: values.get(&s::LOG_FILTER),
@@ -271,8 +273,9 @@ impl Problems<'_> {
             let why = format!("roles = {} needs {} and does not run it", config.roles, role.name());
             self.missing(info, &why);
         }
-        if config.roles.domains().next().is_none() {
-            let why = "names no domain, so there is nothing to serve; add auth, catalog or tickets";
+        if config.roles.domains().next().is_none() && config.passes_on().next().is_none() {
+            let why = "names no domain and upstream none to pass requests on to, so there is nothing to serve; add auth, catalog \
+                       or tickets here or there";
             self.stray(&s::ROLES.info, why);
         }
         let talking = Role::TALKING.iter().filter(|role| config.roles.has(**role)).count();
@@ -304,6 +307,10 @@ impl Problems<'_> {
         if config.auth.index_key.is_none() && config.roles.has(Role::Auth) {
             let why = "profile = production makes up no secrets and this process has accounts";
             self.missing(&s::AUTH_INDEX_KEY.info, why);
+        }
+        if config.remote.auth.is_none() && !config.roles.has(Role::Auth) {
+            let why = "profile = production accepts no token of a session that ended, and this process does not run auth";
+            self.missing(&s::REMOTE_AUTH.info, why);
         }
         if config.internal_token.is_none() && config.talks_to_others() {
             let why = "profile = production makes up no secrets and this process talks to others";

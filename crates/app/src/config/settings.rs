@@ -3,8 +3,11 @@
 
 use std::{marker::PhantomData, net::SocketAddr, path::PathBuf};
 
+use urr_gateway::address::Cidr;
+
 use super::{
     addresses::{Email, HostPort, HttpUrl, PostgresUrl, RedisUrl},
+    door::Origin,
     kinds::{Int, Kind, List, PiiKey, Property, Secret, SigningSecret, choice},
 };
 use crate::roles::Roles;
@@ -58,6 +61,16 @@ choice! {
         StartTls = "starttls",
         /// Nothing.
         Plain = "plain",
+    }
+}
+
+choice! {
+    /// The header in which trusted proxies say where a request came from.
+    pub(crate) enum ForwardedName {
+        /// What most of them write.
+        XForwardedFor = "x-forwarded-for",
+        /// RFC 7239.
+        Forwarded = "forwarded",
     }
 }
 
@@ -146,10 +159,21 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ),
     (
         "remote",
-        "Roles that run in other processes. A role that is needed must be here or there; here wins, so that one file can serve all processes.",
+        "Roles that this process calls and that run in others. A role that is needed must be here or there; here wins, so that one file can serve all processes.",
+    ),
+    (
+        "upstream",
+        "Roles whose public routes the role `gateway` passes on: the public listeners of their processes, which need the same `security.secret`. Several are taken in turn. A role that runs here is not passed on.",
     ),
     ("internal", "The listener through which other processes reach the roles of this one."),
-    ("http", "Limits of both listeners. Each bounds memory or time under load."),
+    (
+        "http",
+        "Limits of both listeners, each of which bounds memory or time under load, and whom the public one believes.",
+    ),
+    (
+        "limits",
+        "How many requests a client may make per minute, a signed-in user by account and anybody else by address. More get 429 with Retry-After. Counted in Redis if there is one, else by each process for itself.",
+    ),
     ("log", "Logs and traces."),
     ("sale", "Rules of selling. How many seats a buyer may hold is set per event, in the catalog."),
     ("auth", "Accounts: cookies, mails, personal data. Only for processes with the role `auth`."),
@@ -178,7 +202,7 @@ settings! {
     PUBLIC_URL("public_url"): Option<HttpUrl> = "";
     /// Where SQLite files and generated secrets are kept. One process at a time may use it with SQLite.
     DATA_DIR("data_dir"): PathBuf = "./urr-data";
-    /// The parts of the product that this process runs; it serves the public API of each. `gateway` is accepted and adds nothing yet.
+    /// The parts of the product that this process runs; it serves the public API of each. `gateway` also passes on what `upstream` names.
     ROLES("roles"): Roles = "all";
     /// Whether the first start fills an empty catalog with events to look at. Only with SQLite and the `local` profile.
     DEMO("demo"): bool = "true";
@@ -216,8 +240,17 @@ settings! {
     /// How long one call may take before the work goes on without Redis.
     REDIS_DEADLINE_MS("redis.deadline_ms"): Int<5, 10_000> = "100";
 
+    /// Where accounts are, when not here: asked several times a second which sessions ended. Left out, tokens of ended sessions are accepted until they expire, at most an hour later; the `production` profile refuses that.
+    REMOTE_AUTH("remote.auth"): Option<HttpUrl> = "";
     /// Where the catalog runs, when not here: the internal listener of its process, or of the balancer before several.
     REMOTE_CATALOG("remote.catalog"): Option<HttpUrl> = "";
+
+    /// The public listeners of processes with the role `auth`.
+    UPSTREAM_AUTH("upstream.auth"): List<HttpUrl> = "";
+    /// The public listeners of processes with the role `catalog`.
+    UPSTREAM_CATALOG("upstream.catalog"): List<HttpUrl> = "";
+    /// The public listeners of processes with the role `tickets`.
+    UPSTREAM_TICKETS("upstream.tickets"): List<HttpUrl> = "";
 
     /// Where other processes reach this one's roles. Left out, nothing listens.
     INTERNAL_LISTEN("internal.listen"): Option<SocketAddr> = "";
@@ -242,9 +275,29 @@ settings! {
     HTTP_MAX_IN_FLIGHT("http.max_in_flight"): Int<1, 1_000_000> = "10000";
     /// Connections open at the same time; more are told 503 and closed.
     HTTP_MAX_CONNECTIONS("http.max_connections"): Int<1, 1_000_000> = "20000";
-
+    /// Proxies and balancers in front of this process: what they say about the client's address is believed. Other gateways of ours need not be listed.
+    HTTP_TRUSTED_PROXIES("http.trusted_proxies"): List<Cidr> = "";
+    /// The header in which they say it.
+    HTTP_FORWARDED_HEADER("http.forwarded_header"): ForwardedName = "x-forwarded-for";
+    /// Other origins whose pages may use the API from a browser, with cookies (CORS).
+    HTTP_ORIGINS("http.origins"): List<Origin> = "";
     /// Whether browsers are told to use nothing but TLS from now on. Only where the site is served by TLS.
     HTTP_HSTS("http.hsts"): bool = "false";
+
+    /// Off where whatever stands in front counts already, and for load tests.
+    LIMITS_ENABLED("limits.enabled"): bool = "true";
+    /// Signing in, signing up, refreshing and everything else under `/api/auth`.
+    LIMITS_AUTH("limits.auth"): Int<1, 1_000_000> = "60";
+    /// Signing in to one account, from wherever.
+    LIMITS_LOGIN("limits.login"): Int<1, 1_000_000> = "10";
+    /// The waiting room.
+    LIMITS_QUEUE("limits.queue"): Int<1, 1_000_000> = "120";
+    /// Taking and giving back seats.
+    LIMITS_BOOKING("limits.booking"): Int<1, 1_000_000> = "30";
+    /// Paying.
+    LIMITS_PAYMENTS("limits.payments"): Int<1, 1_000_000> = "20";
+    /// Everything else.
+    LIMITS_GENERAL("limits.general"): Int<1, 1_000_000> = "3000";
 
     /// `pretty` for people, `json` for collectors.
     LOG_FORMAT("log.format"): LogFormat = "pretty";
@@ -312,45 +365,4 @@ pub(crate) fn find_file(key: &str) -> Option<&'static Info> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::{collections::BTreeSet, time::Duration};
-
-    use super::*;
-
-    #[test]
-    fn every_default_is_valid() {
-        for info in SETTINGS {
-            assert_eq!((info.check)(info.default), Ok(()), "{}", info.key);
-        }
-    }
-
-    #[test]
-    fn every_setting_has_a_variable_of_its_own_a_section_and_a_sentence() {
-        let mut seen = BTreeSet::new();
-        for info in SETTINGS {
-            assert!(seen.insert(info.env()), "{} twice", info.env());
-            assert!(!info.secret || seen.insert(info.env() + "_FILE"), "{}_FILE twice", info.env());
-            assert!(!info.env().starts_with(ENV_TESTS) && info.env() != ENV_CONFIG);
-            let section = info.key.split_once('.').map_or("", |(section, _)| section);
-            assert!(SECTIONS.iter().any(|(name, _)| *name == section), "{} has no section", info.key);
-            assert!(info.doc.trim().ends_with('.'), "{}: {}", info.key, info.doc);
-        }
-        assert_eq!(SALE_HOLD_SECS.info.env(), "URR_SALE_HOLD_SECS");
-        assert_eq!(DATA_DIR.info.env(), "URR_DATA_DIR");
-    }
-
-    #[test]
-    fn the_defaults_of_accounts_are_those_the_domain_was_built_with() {
-        let domain = urr_auth::Settings::default();
-        let days = |setting: &Info| Duration::from_hours(24) * setting.default.parse().unwrap();
-        assert_eq!(days(&AUTH_ERASE_AFTER_DAYS.info), domain.erase_after);
-        assert_eq!(days(&AUTH_DORMANT_AFTER_DAYS.info), domain.dormant_after);
-        assert_eq!(days(&AUTH_HISTORY_DAYS.info), domain.history_kept);
-        assert_eq!(AUTH_TERMS_VERSION.info.default, domain.terms_version);
-    }
-
-    #[test]
-    fn the_default_hold_is_the_one_the_domains_were_built_with() {
-        assert_eq!(SALE_HOLD_SECS.info.default, urr_kernel::limits::HOLD.as_secs().to_string());
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! How settings are gathered, refused, resolved and printed.
 
+mod door;
+
 use std::{ffi::OsString, fs, path::Path};
 
 use super::*;
@@ -218,15 +220,6 @@ fn a_needed_role_must_be_here_or_there() {
     assert!(config.talks_to_others());
     let config = Given::new().env("URR_REMOTE_CATALOG", "http://b:3002").config();
     assert!(!config.talks_to_others(), "what runs here is not called elsewhere");
-}
-
-#[test]
-fn a_gateway_without_a_domain_has_nothing_to_serve() {
-    let problem = Given::new().env("URR_ROLES", "gateway").problem();
-    assert!(
-        problem.starts_with("URR_ROLES: ") && problem.contains("add auth, catalog or tickets"),
-        "{problem}"
-    );
 }
 
 #[test]

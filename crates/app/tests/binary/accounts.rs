@@ -58,11 +58,13 @@ fn walk_in(serving: &Serving) -> Answer {
     signed_in
 }
 
-/// Signs out. The refresh token is worthless afterwards.
+/// Signs out. Both tokens are worthless afterwards.
 fn walk_out(serving: &Serving, signed_in: &Answer) {
-    let cookies = signed_in.cookies();
-    let gone = serving.ask("POST", "/api/auth/logout", &[("cookie", &cookies)], "");
+    let (cookies, page) = (signed_in.cookies(), format!("http://{}", serving.address));
+    let gone = serving.ask("POST", "/api/auth/logout", &[("cookie", &cookies), ("origin", &page)], "");
     assert_eq!(gone.status, 200, "{gone:?}");
+    let me = serving.ask("GET", "/api/auth/me", &[("authorization", &bearer(signed_in))], "");
+    assert_eq!(me.json()["code"], "auth.token_revoked", "{me:?}");
     let refresh = json!({ "refreshToken": signed_in.json()["refreshToken"] });
     let refused = post(serving, "/api/auth/refresh", &refresh);
     assert_eq!(refused.status, 400, "{refused:?}");
@@ -82,8 +84,12 @@ fn somebody_registers_signs_in_holds_seats_and_signs_out() {
     let free = map["seats"].as_array().unwrap().iter().filter(|seat| seat["status"] == "available");
     let seats: Vec<&Value> = free.map(|seat| &seat["id"]).take(2).collect();
     let wish = json!({ "eventId": event, "seatIds": seats }).to_string();
-    let cookies = signed_in.cookies();
-    let held = serving.ask("POST", "/api/seats/reserve", &[JSON, ("cookie", &cookies)], &wish);
+    let (cookies, page) = (signed_in.cookies(), format!("http://{}", serving.address));
+    let from = |page: &str| {
+        serving.ask("POST", "/api/seats/reserve", &[JSON, ("cookie", &cookies), ("origin", page)], &wish)
+    };
+    assert_eq!(from("https://evil.example").json()["code"], "gateway.cross_origin");
+    let held = from(&page);
     assert!((200..300).contains(&held.status), "{held:?}");
     let mine = serving.ask("GET", "/api/reservations/my", &[("authorization", &bearer(&signed_in))], "");
     assert!(mine.body.contains(&event), "{mine:?}");

@@ -134,7 +134,7 @@ fn a_second_signal_ends_it_at_once() {
 struct HalfRequest(TcpStream);
 
 impl HalfRequest {
-    const BODY: &str = r#"{"eventId":"0197f3a0-0000-7000-8000-000000000001","seatIds":[]}"#;
+    const BODY: &str = r#"{"email":"nobody@example.com","password":"correct horse battery"}"#;
 
     fn send(serving: &Serving) -> Self {
         let mut stream = TcpStream::connect(&serving.address).unwrap();
@@ -142,7 +142,7 @@ impl HalfRequest {
         let length = Self::BODY.len();
         write!(
             stream,
-            "POST /api/seats/reserve HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
+            "POST /api/auth/login HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n\
              expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
         )
         .unwrap();

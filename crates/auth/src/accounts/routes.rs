@@ -5,30 +5,51 @@ use axum::{
     http::{HeaderMap, header},
     response::{IntoResponse as _, Response},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{
     Account, AccountStatus, Agreement, Auth as _, ChangeProfile, DeleteAccount, Language, Me, Register,
     RequestEmailVerification, Sensitive, SetRole, VerifyEmail,
 };
-use urr_http::{Json, Path, Problem, Routes, StatusCode};
+use urr_http::{About, Json, Path, Problem, Routes, StatusCode};
 use urr_kernel::{Role, Timestamp, UserId};
 use urr_rpc::{Ctx, problem};
 
-use crate::api::{Api, CameFrom, OnlyAdmins, OnlyUsers, Said, forget, said, signed_in};
+use crate::api::{Api, CameFrom, OnlyAdmins, OnlyUsers, Said, Tokens, forget, said, signed_in};
+
+const OK: StatusCode = StatusCode::OK;
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
         .post("/api/auth/register", register)
+        .about(
+            About::new("Makes an account and signs its owner in")
+                .body::<NewAccount>()
+                .answer::<Tokens>(StatusCode::CREATED),
+        )
         .get("/api/auth/me", me)
+        .about(About::new("The caller's account").answer::<One>(OK))
         .patch("/api/auth/me", change)
+        .about(About::new("Changes the caller's account").body::<Changes>().answer::<One>(OK))
         .delete("/api/auth/me", close)
+        .about(About::new("Closes the caller's account").body::<Confirmed>().answer::<Said>(OK))
         .post("/api/auth/email/verification", request_verification)
+        .about(
+            About::new("Mails a link that proves the caller's address").answer::<Said>(StatusCode::ACCEPTED),
+        )
         .post("/api/auth/email/verify", verify)
+        .about(About::new("Proves an address with a mailed link").body::<Carried>().answer::<Said>(OK))
         .put("/api/admin/users/{id}/role", set_role)
+        .about(
+            About::new("Gives an account another role and ends its sessions")
+                .path::<UserId>("id")
+                .body::<NewRole>()
+                .answer::<One>(OK),
+        )
 }
 
 /// Body of `POST /api/auth/register`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct NewAccount {
     email: String,
     password: Sensitive,
@@ -41,7 +62,7 @@ struct NewAccount {
     language: Option<Language>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct NewAgreement {
     #[serde(rename = "type")]
     kind: urr_contracts::auth::TermsKind,
@@ -85,7 +106,8 @@ async fn me(State(Api(auth)): State<Api>, ctx: Ctx) -> Result<Json<One>, Problem
 }
 
 /// Body of `PATCH /api/auth/me`. What is left out stays.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "AccountChanges")]
 struct Changes {
     #[serde(default)]
     name: Option<String>,
@@ -110,7 +132,8 @@ async fn change(
 }
 
 /// Body of `DELETE /api/auth/me`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ConfirmedByPassword")]
 struct Confirmed {
     password: Sensitive,
 }
@@ -138,7 +161,8 @@ async fn request_verification(
 }
 
 /// Body of `POST /api/auth/email/verify`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "MailedLink")]
 struct Carried {
     token: Sensitive,
 }
@@ -153,7 +177,7 @@ async fn verify(
 }
 
 /// Body of `PUT /api/admin/users/{id}/role`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct NewRole {
     role: Role,
 }
@@ -169,14 +193,16 @@ async fn set_role(
     Ok(Json(One { user: account.into() }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "OneAccount")]
 struct One {
     user: Shown,
 }
 
 /// An account as the public API shows it to its owner and to admins.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Account")]
 struct Shown {
     id: UserId,
     email: String,

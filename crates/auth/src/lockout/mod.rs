@@ -6,6 +6,7 @@
 //! its own: whoever fails elsewhere cannot lock the owner out.
 
 pub(crate) mod brake;
+pub(crate) mod limit;
 pub(crate) mod store;
 
 use std::{net::IpAddr, time::Duration};
@@ -39,6 +40,7 @@ impl Attempt {
             Some(network) if known => service.vault.index("login from", &format!("{email} {network}")),
             _ => key_of_strangers(service, email),
         };
+        limit::count(service, &key).await?;
         let attempt = Self { key, network };
         if let Some(network) = network {
             service.brake.charge(network).map_err(refuse)?;

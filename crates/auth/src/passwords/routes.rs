@@ -1,23 +1,40 @@
 //! HTTP in, HTTP out. No rules, no SQL.
 
 use axum::{extract::State, response::Response};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use urr_contracts::auth::{Auth as _, ChangePassword, ForgotPassword, ResetPassword, Sensitive};
-use urr_http::{Json, Problem, Routes, StatusCode};
+use urr_http::{About, Json, Problem, Routes, StatusCode};
 use urr_rpc::{Ctx, problem};
 
-use crate::api::{Api, CameFrom, OnlyUsers, Said, said, signed_in};
+use crate::api::{Api, CameFrom, OnlyUsers, Said, Tokens, said, signed_in};
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
         .post("/api/auth/password", change)
+        .about(
+            About::new("Sets a new password and ends every other session")
+                .body::<Change>()
+                .answer::<Tokens>(StatusCode::OK),
+        )
         .post("/api/auth/password/forgot", forgot)
+        .about(
+            About::new("Mails a link with which a new password can be set")
+                .body::<Forgot>()
+                .answer::<Said>(StatusCode::ACCEPTED),
+        )
         .post("/api/auth/password/reset", reset)
+        .about(
+            About::new("Sets a new password with a mailed link and ends every session")
+                .body::<Reset>()
+                .answer::<Said>(StatusCode::OK),
+        )
 }
 
 /// Body of `POST /api/auth/password`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "PasswordChange")]
 struct Change {
     current_password: Sensitive,
     new_password: Sensitive,
@@ -36,7 +53,8 @@ async fn change(
 }
 
 /// Body of `POST /api/auth/password/forgot`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "ForgottenPassword")]
 struct Forgot {
     email: String,
 }
@@ -51,7 +69,8 @@ async fn forgot(
 }
 
 /// Body of `POST /api/auth/password/reset`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "PasswordReset")]
 struct Reset {
     token: Sensitive,
     password: Sensitive,

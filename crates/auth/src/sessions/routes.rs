@@ -4,34 +4,45 @@ use axum::{
     extract::{Request, State},
     response::{IntoResponse as _, Response},
 };
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{
     Account, Auth as _, EndSession, ListLogins, ListSessions, Login, LoginAttempt, LoginFailure, LoginMethod,
     LoginOutcome, Logout, MAX_HISTORY_PER_PAGE, Refresh, Sensitive, Session,
 };
-use urr_http::{Json, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{Role, Timestamp, UserId};
 use urr_rpc::{Ctx, problem};
 use uuid::Uuid;
 
 use super::ending;
 use crate::api::{
-    Api, CameFrom, Current, OnlyUsers, Said, forget, optional, refresh_cookie, said, signed_in,
+    self, Api, CameFrom, Current, OnlyUsers, Said, forget, optional, refresh_cookie, said, signed_in,
 };
 
+const OK: StatusCode = StatusCode::OK;
+
 pub(crate) fn routes() -> Routes<Api> {
+    let refreshes = About::new("Exchanges the refresh token, from the cookie or the body, for a new pair");
     Routes::new()
         .post("/api/auth/login", login)
+        .about(About::new("Signs in").body::<Credentials>().answer::<api::Tokens>(OK))
         .post("/api/auth/refresh", refresh)
+        .about(refreshes.optional_body::<Tokens>().answer::<api::Tokens>(OK))
         .post("/api/auth/logout", logout)
+        .about(About::new("Signs out, here or everywhere").optional_body::<Leave>().answer::<Said>(OK))
         .post("/api/auth/verify-token", verify_token)
+        .about(About::new("Whom an access token speaks for").body::<Token>().answer::<Valid>(OK))
         .get("/api/auth/sessions", sessions)
+        .about(About::new("Where the caller is signed in, the last used first").answer::<Many>(OK))
         .delete("/api/auth/sessions/{id}", end_session)
+        .about(About::new("Ends one session of the caller").path::<Uuid>("id").answer::<Said>(OK))
         .get("/api/auth/history", history)
+        .about(About::new("The caller's sign-ins, newest first").query::<Page>().answer::<History>(OK))
 }
 
 /// Body of `POST /api/auth/login`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 struct Credentials {
     email: String,
     password: Sensitive,
@@ -49,8 +60,9 @@ async fn login(
 }
 
 /// Body of `POST /api/auth/refresh`, for clients without cookies.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "RefreshToken")]
 struct Tokens {
     #[serde(default)]
     refresh_token: Option<Sensitive>,
@@ -73,8 +85,9 @@ async fn refresh(
 }
 
 /// Body of `POST /api/auth/logout`, which may be left out.
-#[derive(Default, Deserialize)]
+#[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Leaving")]
 struct Leave {
     #[serde(default)]
     refresh_token: Option<Sensitive>,
@@ -97,7 +110,8 @@ async fn logout(
 }
 
 /// Body of `POST /api/auth/verify-token`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "AccessToken")]
 struct Token {
     token: Sensitive,
 }
@@ -114,14 +128,16 @@ async fn verify_token(
     Ok(Json(Valid { valid: true, user: Speaks { user_id: id, email, name, role } }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ValidToken")]
 struct Valid {
     valid: bool,
     user: Speaks,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "TokenOwner")]
 struct Speaks {
     user_id: UserId,
     email: String,
@@ -149,7 +165,8 @@ async fn end_session(
 }
 
 /// Query of `GET /api/auth/history`.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "HistoryPage")]
 struct Page {
     before: Option<Uuid>,
     limit: Option<u32>,
@@ -166,14 +183,16 @@ async fn history(
     Ok(Json(History { history: found.logins.into_iter().map(ShownLogin::from).collect() }))
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "ManySessions")]
 struct Many {
     sessions: Vec<Shown>,
 }
 
 /// A session as its owner sees it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "Session")]
 struct Shown {
     id: Uuid,
     method: LoginMethod,
@@ -193,14 +212,16 @@ impl From<Session> for Shown {
     }
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LoginHistory")]
 struct History {
     history: Vec<ShownLogin>,
 }
 
 /// A sign-in as the account's owner sees it.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(rename = "LoginAttempt")]
 struct ShownLogin {
     id: Uuid,
     at: Timestamp,

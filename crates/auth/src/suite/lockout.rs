@@ -1,13 +1,17 @@
 //! Guessing passwords gets slower.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
+use async_trait::async_trait;
 use urr_contracts::auth::{Error, ForgotPassword, Origin, ResetPassword, Sensitive};
-
 use urr_db::Tx;
 
 use super::world::{DbKind, PASSWORD, Sealing, TRIES, Transport, World, away, home};
-use crate::passwords::Pool;
+use crate::{LoginLimit, NotNow, passwords::Pool};
 
 const WRONG: &str = "not my password";
 
@@ -93,4 +97,50 @@ async fn a_busy_pool_counts_against_nobody_and_is_the_same_for_unknown_accounts(
             .await;
         assert_eq!(tries.unwrap().unwrap_or(0), 0);
     }
+}
+
+/// Lets each account be tried three times.
+#[derive(Default)]
+struct Three(Mutex<HashMap<[u8; 16], u32>>);
+
+#[async_trait]
+impl LoginLimit for Three {
+    async fn count(&self, account: [u8; 16]) -> Result<(), NotNow> {
+        let mut accounts = self.0.lock().unwrap();
+        let tries = accounts.entry(account).or_default();
+        *tries += 1;
+        if *tries > 3 { Err(NotNow::Wait(Duration::from_millis(1_500))) } else { Ok(()) }
+    }
+}
+
+#[tokio::test]
+async fn an_account_is_tried_so_often_and_no_more_right_or_wrong() {
+    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
+    let world = World::build(kinds, |service| service.login_limit = Some(Arc::new(Three::default())));
+    let world = world.await.unwrap();
+    let emails = ["minji@example.com", "other@example.com"];
+    for email in emails {
+        world.register(email).await;
+        for _ in 0..3 {
+            world.login(email, PASSWORD).await.unwrap();
+        }
+        assert_eq!(world.login(email, PASSWORD).await, Err(Error::TooManyAttempts { wait_secs: 2 }));
+    }
+}
+
+struct Blind;
+
+#[async_trait]
+impl LoginLimit for Blind {
+    async fn count(&self, _: [u8; 16]) -> Result<(), NotNow> {
+        Err(NotNow::Unknown)
+    }
+}
+
+#[tokio::test]
+async fn while_nobody_can_count_nobody_signs_in() {
+    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
+    let world = World::build(kinds, |service| service.login_limit = Some(Arc::new(Blind))).await.unwrap();
+    world.register("minji@example.com").await;
+    assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::Unavailable));
 }

@@ -264,6 +264,7 @@ pub(crate) fn parts(db: &Db, clock: &Clock, ids: &Ids, pii: Pii) -> Parts {
         pii,
         mailer: Arc::new(Mailbox::default()),
         on_revoked: Arc::new(|_| {}),
+        login_limit: None,
         settings: Settings { site_url: "https://urr.example".to_owned(), hashing, ..Settings::default() },
     }
 }

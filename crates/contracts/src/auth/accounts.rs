@@ -1,12 +1,13 @@
 //! Accounts: making, changing, proving and closing them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Role, Timestamp, UserId};
 
 use super::{Origin, Sensitive};
 
 /// The language of mails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Language {
     /// Korean.
@@ -17,7 +18,7 @@ pub enum Language {
 }
 
 /// Where an account is in its life.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountStatus {
     /// In use.
@@ -29,7 +30,7 @@ pub enum AccountStatus {
 }
 
 /// What people agree to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TermsKind {
     /// The terms of service. Without them there is no account.

@@ -1,5 +1,6 @@
 //! Sessions: signing in, refreshing, listing and ending them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, UserId};
 use uuid::Uuid;
@@ -96,7 +97,7 @@ pub struct Session {
 }
 
 /// How somebody signed in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoginMethod {
     /// Address and password.
@@ -144,7 +145,7 @@ pub struct LoginAttempt {
 }
 
 /// Why somebody could not sign in to an account that exists. Told to its owner alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoginFailure {
     /// The password was wrong.

@@ -87,8 +87,10 @@ impl Document {
         });
         if let Some(body) = about.body {
             let schema = body.schema(&mut self.requests);
-            operation["requestBody"] =
-                json!({ "required": true, "content": { "application/json": { "schema": schema } } });
+            operation["requestBody"] = json!({
+                "required": !about.body_is_optional,
+                "content": { "application/json": { "schema": schema } },
+            });
         }
         operation
     }

@@ -4,7 +4,7 @@ use axum::extract::Request;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use urr_http::{ClientAddress, Problem, RequestId};
 
-use crate::{codes, origin};
+use crate::{codes, door::HOP, origin};
 
 /// Headers about one connection, not about the request (RFC 9110, section 7.6.1). `Content-Length` is among them for requests: how a
 /// body is framed on the next connection follows from the body, never from what somebody wrote.
@@ -42,8 +42,8 @@ const VIA: HeaderValue = HeaderValue::from_static("1.1 urr");
 /// A gateway in front of a role's own is two; more is a configuration that sends requests in circles.
 const MAX_GATEWAYS: usize = 4;
 
-/// Makes the headers of a request fit for the next connection.
-pub(super) fn outbound(request: &mut Request) -> Result<(), Problem> {
+/// Makes the headers of a request fit for the next connection. `mark` tells the gateway there that it was us.
+pub(super) fn outbound(request: &mut Request, mark: &str) -> Result<(), Problem> {
     let host = origin::host(request.uri(), request.headers());
     let client = ClientAddress::of(request.extensions());
     let id = request.extensions().get::<RequestId>().copied();
@@ -59,6 +59,7 @@ pub(super) fn outbound(request: &mut Request) -> Result<(), Problem> {
         headers.remove(name);
     }
     headers.append(header::VIA, VIA);
+    headers.insert(HOP, printable(mark));
     headers.insert(X_FORWARDED_FOR, printable(&client.0.to_string()));
     if let Some(id) = id {
         headers.insert(X_REQUEST_ID, printable(&id.to_string()));
@@ -73,7 +74,7 @@ pub(super) fn outbound(request: &mut Request) -> Result<(), Problem> {
 }
 
 fn printable(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("addresses, ids and hosts are printable")
+    HeaderValue::from_str(text).expect("addresses, ids, hosts and marks are printable")
 }
 
 /// Removes what is about one connection, including whatever else `Connection` names.
@@ -102,7 +103,7 @@ mod tests {
             request.headers_mut().append(*name, value.parse().unwrap());
         }
         request.extensions_mut().insert(ClientAddress("192.0.2.9".parse().unwrap()));
-        outbound(&mut request).unwrap();
+        outbound(&mut request, "mark").unwrap();
         let lines = request.headers().iter();
         let mut lines: Vec<_> =
             lines.map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
@@ -138,6 +139,7 @@ mod tests {
                 "via: 1.1 urr",
                 "x-forwarded-for: 192.0.2.9",
                 "x-queue-entry-token: t",
+                "x-urr-hop: mark",
             ]
         );
     }
@@ -151,15 +153,15 @@ mod tests {
             ("x-real-ip", "5.5.5.5"),
             ("x-forwarded-proto", "gopher"),
         ]);
-        assert_eq!(lines, ["via: 1.1 urr", "x-forwarded-for: 192.0.2.9"]);
+        assert_eq!(lines, ["via: 1.1 urr", "x-forwarded-for: 192.0.2.9", "x-urr-hop: mark"]);
     }
 
     #[test]
     fn a_circle_is_broken() {
         let mut request = Request::get("/").body(Body::empty()).unwrap();
         for _ in 0..MAX_GATEWAYS {
-            outbound(&mut request).unwrap();
+            outbound(&mut request, "mark").unwrap();
         }
-        assert_eq!(outbound(&mut request).unwrap_err().code, "gateway.loop");
+        assert_eq!(outbound(&mut request, "mark").unwrap_err().code, "gateway.loop");
     }
 }

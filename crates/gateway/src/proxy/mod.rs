@@ -1,7 +1,7 @@
 //! Passes requests on to a role that runs elsewhere, and its answers back. Bodies are streamed both ways.
 //!
 //! The other side is the public listener of that role, with a gateway of its own: it gets the caller's token and verifies it
-//! itself, so nothing that is sent to it has to be believed.
+//! itself. It believes one thing only, because it is signed: where the client is, and that the request was counted.
 
 mod body;
 mod headers;
@@ -16,8 +16,9 @@ use axum::{
 };
 use http::{StatusCode, request::Parts, uri::PathAndQuery};
 use tokio::time::timeout;
-use urr_http::{BadTarget, Client, PipeError, Problem};
+use urr_http::{BadTarget, Client, ClientAddress, PipeError, Problem};
 use urr_kernel::Clock;
+use urr_passes::hop::Signer;
 
 use self::{
     body::{Flaw, Steady, Watched},
@@ -34,19 +35,21 @@ pub struct Upstream {
     service: Service,
     replicas: Replicas,
     clock: Clock,
+    signer: Signer,
     time_limit: Duration,
 }
 
 impl Upstream {
-    /// The replicas of a role, by the base URLs of their public listeners.
+    /// The replicas of a role, by the base URLs of their public listeners. Requests are marked by `signer`.
     pub fn new<'u>(
         service: Service,
         urls: impl IntoIterator<Item = &'u str>,
         client: &Client,
         clock: Clock,
+        signer: Signer,
     ) -> Result<Self, BadTarget> {
         let replicas = Replicas::new(service, urls, client)?;
-        Ok(Self { service, replicas, clock, time_limit: service.time_limit() })
+        Ok(Self { service, replicas, clock, signer, time_limit: service.time_limit() })
     }
 
     /// How long an answer may take to begin, if not what [`Service::time_limit`] says.
@@ -66,7 +69,8 @@ impl Upstream {
 
     /// The answer of one of the replicas, or why there is none.
     pub(crate) async fn pass(&self, mut request: Request) -> Response {
-        if let Err(problem) = headers::outbound(&mut request) {
+        let mark = self.signer.sign(ClientAddress::of(request.extensions()).0, self.clock.now());
+        if let Err(problem) = headers::outbound(&mut request, &mark) {
             return problem.into_response();
         }
         self.answer(request).await.unwrap_or_else(Problem::into_response)

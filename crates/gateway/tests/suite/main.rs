@@ -5,6 +5,7 @@
 mod docs;
 mod door;
 mod front;
+mod hops;
 mod limits;
 mod proxy;
 mod raw;

@@ -107,6 +107,7 @@ async fn a_request_and_its_answer_pass_without_what_is_about_one_connection() {
             "via: 1.1 urr".to_owned(),
             "x-forwarded-for: 198.51.100.1".to_owned(),
             format!("x-request-id: {id}"),
+            format!("x-urr-hop: {}", world.mark("198.51.100.1")),
         ];
         assert_eq!(lines, expected);
     })

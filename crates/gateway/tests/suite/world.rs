@@ -25,6 +25,7 @@ use urr_kernel::{Clock, Ids, Role, UserId};
 use urr_passes::{
     Secret,
     access::{self, Access, LIFETIME, Signer, Verifier},
+    hop,
 };
 use urr_telemetry::Health;
 use uuid::Uuid;
@@ -124,7 +125,10 @@ impl World {
         let guards = Guards {
             access: Verifier::new([access::key(&secret)]),
             clock: clock.clone(),
-            limiter: Arc::new(wishes.limiter.unwrap_or_else(|| Limiter::memory(wishes.rates, clock.clone()))),
+            hops: hop::Verifier::new([hop::key(&secret)]),
+            limiter: Some(Arc::new(
+                wishes.limiter.unwrap_or_else(|| Limiter::memory(wishes.rates, clock.clone())),
+            )),
             revoked: wishes.revoked,
             proxies: wishes.proxies,
             origins: origins.clone(),
@@ -134,8 +138,8 @@ impl World {
         let mut elsewhere = wishes.missing;
         for (service, replicas) in wishes.remote {
             let urls: Vec<_> = replicas.iter().map(|address| format!("http://{address}")).collect();
-            let upstream = Upstream::new(service, urls.iter().map(String::as_str), &client, clock.clone());
-            let upstream = upstream.unwrap();
+            let (urls, signer) = (urls.iter().map(String::as_str), hop::Signer::new(hop::key(&secret)));
+            let upstream = Upstream::new(service, urls, &client, clock.clone(), signer).unwrap();
             let time_limit = wishes.time_limit.unwrap_or(service.time_limit());
             gateway = gateway.remote(upstream.within(time_limit));
             elsewhere.push(service);
@@ -167,6 +171,11 @@ impl World {
     pub(crate) fn token_of(&self, user: UserId, role: Role, session: Uuid) -> String {
         let access = Access { user, role, email: None, session };
         Signer::new(access::key(&self.secret), LIFETIME).sign(&access, Uuid::from_u128(3), self.clock.now())
+    }
+
+    /// What a gateway of the same installation says about a client now.
+    pub(crate) fn mark(&self, client: &str) -> String {
+        hop::Signer::new(hop::key(&self.secret)).sign(client.parse().unwrap(), self.clock.now())
     }
 
     pub(crate) fn bearer(&self, role: Role) -> String {

@@ -1,0 +1,112 @@
+//! The settings of the front door: who is believed, who may come how often, and who answers elsewhere.
+
+use std::time::Duration;
+
+use urr_gateway::{
+    BadOrigin, Origins,
+    address::{Cidr, ForwardedHeader, TrustedProxies},
+    limit::RateLimits,
+};
+
+use super::{
+    HttpUrl, Values,
+    kinds::Kind,
+    settings::{self as s, ForwardedName},
+};
+use crate::roles::Role;
+
+/// The front door of the process.
+#[derive(Clone, Debug)]
+pub(crate) struct Door {
+    /// Who is believed about where a request comes from.
+    pub proxies: TrustedProxies,
+    /// Other origins whose pages may use the API.
+    pub origins: Origins,
+    /// How many requests a client may make; `None`: as many as it likes.
+    pub limits: Option<RateLimits>,
+    /// Where the public listeners of roles are that run elsewhere. Only of use to the gateway.
+    pub upstream: Upstream,
+}
+
+/// Where the public listeners of other processes are.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Upstream {
+    /// Of those with accounts.
+    pub auth: Vec<HttpUrl>,
+    /// Of those with the catalog.
+    pub catalog: Vec<HttpUrl>,
+    /// Of those with tickets.
+    pub tickets: Vec<HttpUrl>,
+}
+
+impl Upstream {
+    /// The replicas of a role.
+    pub(crate) fn of(&self, role: Role) -> &[HttpUrl] {
+        match role {
+            Role::Auth => &self.auth,
+            Role::Catalog => &self.catalog,
+            Role::Tickets => &self.tickets,
+            Role::Gateway => &[],
+        }
+    }
+}
+
+/// The front door as it was configured.
+pub(super) fn door(values: &Values) -> Door {
+    let header = match values.get(&s::HTTP_FORWARDED_HEADER) {
+        ForwardedName::XForwardedFor => ForwardedHeader::XForwardedFor,
+        ForwardedName::Forwarded => ForwardedHeader::Forwarded,
+    };
+    let origins = values.get(&s::HTTP_ORIGINS).0;
+    let origins = Origins::new(origins.iter().map(|Origin(text)| text.as_str()));
+    Door {
+        proxies: TrustedProxies { addresses: values.get(&s::HTTP_TRUSTED_PROXIES).0, header },
+        origins: origins.expect("values were checked when they were loaded"),
+        limits: values.get(&s::LIMITS_ENABLED).then(|| rate_limits(values)),
+        upstream: Upstream {
+            auth: values.get(&s::UPSTREAM_AUTH).0,
+            catalog: values.get(&s::UPSTREAM_CATALOG).0,
+            tickets: values.get(&s::UPSTREAM_TICKETS).0,
+        },
+    }
+}
+
+fn rate_limits(values: &Values) -> RateLimits {
+    RateLimits {
+        window: Duration::from_mins(1),
+        auth: values.get(&s::LIMITS_AUTH).count(),
+        login: values.get(&s::LIMITS_LOGIN).count(),
+        queue: values.get(&s::LIMITS_QUEUE).count(),
+        booking: values.get(&s::LIMITS_BOOKING).count(),
+        payments: values.get(&s::LIMITS_PAYMENTS).count(),
+        general: values.get(&s::LIMITS_GENERAL).count(),
+    }
+}
+
+impl Kind for Cidr {
+    fn describe() -> String {
+        "address or block such as `10.0.0.0/8`".to_owned()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        text.parse().map_err(|_| "is no block of addresses such as 10.0.0.0/8 or 2001:db8::/32".to_owned())
+    }
+}
+
+/// An origin as browsers write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin(String);
+
+impl Kind for Origin {
+    fn describe() -> String {
+        "origin such as `https://shop.example`".to_owned()
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let bad = |_: BadOrigin| {
+            "is no origin such as https://shop.example: scheme, host in lower case, and a port if it is unusual"
+                .to_owned()
+        };
+        Origins::new([text]).map(|_| Self(text.to_owned())).map_err(bad)
+    }
+}

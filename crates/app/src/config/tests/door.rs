@@ -1,0 +1,56 @@
+//! The front door and those behind it.
+
+use super::{Given, SECRET};
+use crate::roles::Role;
+
+#[test]
+fn a_gateway_without_a_domain_has_nothing_to_serve() {
+    let problem = Given::new().env("URR_ROLES", "gateway").problem();
+    assert!(
+        problem.starts_with("URR_ROLES: ") && problem.contains("add auth, catalog or tickets"),
+        "{problem}"
+    );
+    let given = Given::new()
+        .env("URR_ROLES", "gateway")
+        .env("URR_UPSTREAM_TICKETS", "http://a:3001,http://b:3001/")
+        .env("URR_REMOTE_AUTH", "http://a:3002");
+    let config = given.config();
+    assert_eq!(config.passes_on().collect::<Vec<_>>(), [Role::Tickets]);
+    assert_eq!(config.needs_remote().collect::<Vec<_>>(), [Role::Auth]);
+    assert!(config.talks_to_others());
+    let config = Given::new().env("URR_UPSTREAM_TICKETS", "http://a:3001").config();
+    assert_eq!(config.passes_on().count(), 0, "what runs here is answered here");
+}
+
+#[test]
+fn production_wants_to_know_which_sessions_ended() {
+    let given = Given::new()
+        .env("URR_PROFILE", "production")
+        .env("URR_ROLES", "catalog,tickets")
+        .env("URR_SECURITY_SECRET", SECRET);
+    assert!(given.problem().contains("`remote.auth` is not set"), "{:?}", given.problems());
+    given.env("URR_REMOTE_AUTH", "http://a:3002").env("INTERNAL_API_TOKEN", SECRET).config();
+}
+
+#[test]
+fn the_front_door_counts_by_default_and_believes_nobody() {
+    let door = Given::new().config().door;
+    assert_eq!(door.limits, Some(urr_gateway::limit::RateLimits::default()));
+    assert!(door.proxies.addresses.is_empty() && door.origins.is_empty());
+    let given = Given::new()
+        .env("URR_LIMITS_ENABLED", "false")
+        .env("URR_HTTP_TRUSTED_PROXIES", "10.0.0.0/8, ::1")
+        .env("URR_HTTP_FORWARDED_HEADER", "forwarded")
+        .env("URR_HTTP_ORIGINS", "https://shop.example");
+    let door = given.config().door;
+    assert!(door.limits.is_none() && !door.origins.is_empty());
+    assert_eq!(door.proxies.addresses.len(), 2);
+    for (name, wrong) in [
+        ("URR_HTTP_TRUSTED_PROXIES", "balancer"),
+        ("URR_HTTP_ORIGINS", "https://shop.example/"),
+        ("URR_HTTP_ORIGINS", "*"),
+        ("URR_LIMITS_AUTH", "0"),
+    ] {
+        assert!(Given::new().env(name, wrong).problem().starts_with(name), "{name}={wrong}");
+    }
+}

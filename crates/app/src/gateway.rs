@@ -1,0 +1,161 @@
+//! The front door of the process: guards before the domains that run here, and the way to those that run elsewhere.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::Router;
+use urr_auth::{LoginLimit, NotNow};
+use urr_contracts::auth::{self, Auth, RevocationsSince};
+use urr_gateway::{
+    Gateway, Guards, Upstream,
+    limit::{Blind, Class, Limiter, Verdict, Who},
+    revoked::{Revocation, RevocationPage, RevocationSource, Revoked},
+    table::Service,
+};
+use urr_http::{Client, ClientLimits};
+use urr_kernel::{Clock, Ids, Timestamp};
+use urr_kv::Kv;
+use urr_passes::{
+    access::{self, Verifier},
+    hop,
+};
+use urr_rpc::Ctx;
+use uuid::Uuid;
+
+use crate::{
+    config::{Choice as _, Config, HttpUrl},
+    failure::Failure,
+    roles::Role,
+    wire::{self, Domains, Ground},
+};
+
+/// What the guards remember while the process runs.
+#[derive(Clone)]
+pub(crate) struct Memory {
+    /// Sessions that ended; `None` if nobody could say which.
+    pub revoked: Option<Arc<Revoked>>,
+    /// Who came how often; `None` if nobody is counted.
+    pub limiter: Option<Arc<Limiter>>,
+}
+
+impl Memory {
+    /// Nothing yet.
+    pub(crate) fn new(config: &Config, kv: Option<&Kv>, clock: &Clock) -> Self {
+        let knows = config.roles.has(Role::Auth) || config.remote.auth.is_some();
+        let limiter = config.door.limits.map(|limits| match kv {
+            Some(kv) => Limiter::redis(kv.clone(), limits, clock.clone()),
+            None => Limiter::memory(limits, clock.clone()),
+        });
+        Self {
+            revoked: knows.then(|| Arc::new(Revoked::new(clock.clone(), access::LIFETIME))),
+            limiter: limiter.map(Arc::new),
+        }
+    }
+
+    /// Tells the guards of this process at once which sessions ended in it.
+    pub(crate) fn on_revoked(&self) -> urr_auth::OnRevoked {
+        let revoked = self.revoked.clone();
+        Arc::new(move |ended| {
+            if let Some(revoked) = &revoked {
+                let ended: Vec<_> = ended.iter().map(ended_session).collect();
+                // What there was no room for is asked for again, and reported, by whoever watches.
+                let _all = revoked.add(&ended);
+            }
+        })
+    }
+
+    /// Counts how often an account is tried.
+    pub(crate) fn login_limit(&self) -> Option<Arc<dyn LoginLimit>> {
+        self.limiter.clone().map(|limiter| Arc::new(CountLogins(limiter)) as Arc<dyn LoginLimit>)
+    }
+}
+
+/// Counts attempts to sign in with what counts requests.
+struct CountLogins(Arc<Limiter>);
+
+#[async_trait]
+impl LoginLimit for CountLogins {
+    async fn count(&self, account: [u8; 16]) -> Result<(), NotNow> {
+        match self.0.check(Class::Login, Who::Account(account), Blind::Refuse).await {
+            Verdict::Pass => Ok(()),
+            Verdict::Wait(wait) => Err(NotNow::Wait(wait)),
+            Verdict::Unknown => Err(NotNow::Unknown),
+        }
+    }
+}
+
+fn ended_session(ended: &auth::Revocation) -> Revocation {
+    Revocation { session: ended.session, until: ended.until }
+}
+
+/// Asks auth, wherever it is, which sessions ended.
+pub(crate) struct AskAuth {
+    /// Here or there.
+    pub auth: Arc<dyn Auth>,
+    /// The time.
+    pub clock: Clock,
+    /// Names each question.
+    pub ids: Ids,
+}
+
+#[async_trait]
+impl RevocationSource for AskAuth {
+    async fn since(&self, since: Timestamp, after: Option<Uuid>) -> Result<RevocationPage, String> {
+        let ctx = Ctx::system(&self.ids, &self.clock);
+        let page = self.auth.revocations(&ctx, RevocationsSince { since, after }).await;
+        let page = page.map_err(|error| urr_telemetry::chain(&error))?;
+        let ended = page.ended.iter().map(ended_session).collect();
+        Ok(RevocationPage { ended, as_of: page.as_of, next: page.next })
+    }
+}
+
+/// The guards, and behind them every domain that is here or that requests are passed on to.
+pub(crate) fn router(config: &Config, domains: &Domains, ground: &Ground) -> Result<Router, Failure> {
+    let mut gateway = Gateway::new(guards(config, &domains.memory, ground));
+    if let Some(auth) = &domains.auth {
+        gateway = gateway.local(Service::Auth, urr_auth::routes(auth));
+    }
+    if let Some(catalog) = &domains.catalog {
+        gateway = gateway.local(Service::Catalog, urr_catalog::routes(catalog));
+    }
+    if let Some(tickets) = &domains.tickets {
+        gateway = gateway.local(Service::Tickets, urr_tickets::routes(tickets));
+    }
+    let elsewhere = upstreams(config, &ground.clock)?;
+    Ok(elsewhere.into_iter().fold(gateway, Gateway::remote).into_router())
+}
+
+/// What the guards go by.
+pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guards {
+    Guards {
+        access: Verifier::new(wire::access_keys(config)),
+        hops: hop::Verifier::new(config.secrets().map(|secret| hop::key(&secret.0))),
+        clock: ground.clock.clone(),
+        limiter: memory.limiter.clone(),
+        revoked: memory.revoked.clone(),
+        proxies: config.door.proxies.clone(),
+        origins: config.door.origins.clone(),
+    }
+}
+
+/// The roles that requests are passed on to.
+pub(crate) fn upstreams(config: &Config, clock: &Clock) -> Result<Vec<Upstream>, Failure> {
+    let Some(secret) = config.secrets().next() else { return Ok(Vec::new()) };
+    let signer = hop::Signer::new(hop::key(&secret.0));
+    let client = Client::new(ClientLimits::default(), clock.clone());
+    let upstream = |role: Role| {
+        let urls = config.door.upstream.of(role).iter().map(HttpUrl::expose);
+        Upstream::new(service(role), urls, &client, clock.clone(), signer.clone())
+            .map_err(|error| Failure::because(format!("upstream.{}", role.name()), &error))
+    };
+    config.passes_on().map(upstream).collect()
+}
+
+fn service(role: Role) -> Service {
+    match role {
+        Role::Auth => Service::Auth,
+        Role::Catalog => Service::Catalog,
+        Role::Tickets => Service::Tickets,
+        Role::Gateway => Service::Gateway,
+    }
+}

@@ -1,0 +1,61 @@
+//! A gateway behind a gateway: what is believed of the one in front, and of nobody else.
+
+use serde_json::json;
+use urr_gateway::{address::TrustedProxies, limit::RateLimits, table::Service};
+use urr_kernel::Role;
+use urr_passes::hop::LIFETIME;
+use urr_testkit::within;
+
+use crate::world::{PATIENCE, Wishes, World};
+
+/// A role that lets everybody through twice a minute.
+fn inner() -> World {
+    let rates = RateLimits { general: 2, ..RateLimits::default() };
+    World::with(Wishes { rates, ..Wishes::default() })
+}
+
+#[tokio::test]
+async fn a_request_that_was_passed_on_is_the_clients_own_and_counted_once() {
+    within(PATIENCE, async {
+        let inner = inner().serve().await;
+        let proxies =
+            TrustedProxies { addresses: vec!["198.51.100.1".parse().unwrap()], ..TrustedProxies::default() };
+        let remote = vec![(Service::Catalog, vec![inner.address])];
+        let outer = World::with(Wishes { proxies, remote, ..Wishes::default() });
+        for _ in 0..5 {
+            let (status, body) = outer.get("/api/events", &[("x-forwarded-for", "203.0.113.7")]).await;
+            assert_eq!((status, &body["client"]), (200, &json!("203.0.113.7")), "{body}");
+            let headers = body["headers"].as_array().unwrap();
+            assert!(!headers.contains(&json!("x-urr-hop")), "it stays between gateways: {body}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_else_can_say_so() {
+    let inner = inner();
+    let good = inner.mark("203.0.113.7");
+    let forged = good.replace("203.0.113.7", "203.0.113.8");
+    let strange = World::with(Wishes::default()).bearer(Role::User);
+    for mark in [forged.as_str(), "", "hop;1700000000;203.0.113.7;AAAA", &strange] {
+        let (status, body) = inner.get("/api/time", &[("x-urr-hop", mark)]).await;
+        assert!(status == 429 || body["client"] == "198.51.100.1", "{mark}: {body}");
+    }
+    assert_eq!(inner.get("/api/time", &[]).await.0, 429, "each of them was counted");
+    let (status, body) = inner.get("/api/time", &[("x-urr-hop", &good)]).await;
+    assert_eq!((status, &body["client"]), (200, &json!("203.0.113.7")));
+    inner.clock.advance(LIFETIME * 3);
+    let (_, body) = inner.get("/api/time", &[("x-urr-hop", &good)]).await;
+    assert_eq!(body["client"], "198.51.100.1", "an old one is worth nothing");
+}
+
+#[tokio::test]
+async fn a_mark_opens_no_door() {
+    let inner = inner();
+    let mark = inner.mark("203.0.113.7");
+    let mark = ("x-urr-hop", mark.as_str());
+    assert_eq!(inner.get("/api/reservations/my", &[mark]).await.0, 401);
+    let user = inner.bearer(Role::User);
+    assert_eq!(inner.get("/api/admin/seat-layouts", &[mark, ("authorization", &user)]).await.0, 403);
+}
