@@ -80,6 +80,8 @@ id! {
     UserId,
     /// One message on the bus.
     MessageId,
+    /// One browser, before anybody signs in.
+    VisitorId,
     /// One request, from the edge through every role it touches.
     RequestId,
 }

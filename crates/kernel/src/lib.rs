@@ -9,13 +9,17 @@ mod clock;
 mod ids;
 pub mod limits;
 mod money;
+mod order;
 mod time;
 mod value;
 
 pub use actor::{Actor, Role};
 pub use breaker::{Breaker, BreakerLimits, Refused};
 pub use clock::Clock;
-pub use ids::{EventId, Ids, LayoutId, MessageId, RequestId, ReservationId, SeatId, TicketTypeId, UserId};
+pub use ids::{
+    EventId, Ids, LayoutId, MessageId, RequestId, ReservationId, SeatId, TicketTypeId, UserId, VisitorId,
+};
 pub use money::{Krw, MoneyError};
+pub use order::{BadOrderKey, OrderKey};
 pub use time::{BadTimestamp, Timestamp};
 pub use value::{Scalar, Value, WrongValue};

@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Actor, Role, Timestamp, UserId};
 use uuid::Uuid;
 
-use crate::{Key, Refusal, Secret, jwt, jwt::Jwt};
+use crate::{
+    Key, Refusal, Secret,
+    jwt::{self, Jwt, instant, seconds},
+};
 
 /// How long a token is good, unless configured otherwise.
 pub const LIFETIME: Duration = Duration::from_hours(1);
@@ -16,9 +19,6 @@ const PURPOSE: &str = "access";
 
 /// The `typ` claim. A token of another kind is refused even if somebody configures the same key for both.
 const TYP: &str = "access";
-
-/// How far the clock of the machine that signed may be ahead of ours.
-const CLOCK_SKEW: Duration = Duration::from_secs(5);
 
 /// The key for access tokens.
 pub fn key(secret: &Secret) -> Key {
@@ -115,25 +115,13 @@ impl Verifier {
     /// What the token says, if it is one of ours and good at `now`. Only a genuine token can be expired; anything else is invalid.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Verified, Refusal> {
         let claims: Claims = jwt::verify(&self.keys, token)?;
-        if claims.typ != TYP || claims.iat > seconds(now.after(CLOCK_SKEW)) || claims.exp <= claims.iat {
+        if claims.typ != TYP {
             return Err(Refusal::Invalid);
         }
-        if claims.exp <= seconds(now) {
-            return Err(Refusal::Expired);
-        }
+        jwt::within(claims.iat, claims.exp, now)?;
         let access = Access { user: claims.sub, role: claims.role, email: claims.email, session: claims.sid };
         Ok(Verified { access, id: claims.jti, issued: instant(claims.iat), expires: instant(claims.exp) })
     }
-}
-
-const MICROS: i64 = 1_000_000;
-
-fn seconds(at: Timestamp) -> i64 {
-    at.as_micros().div_euclid(MICROS)
-}
-
-fn instant(seconds: i64) -> Timestamp {
-    Timestamp::from_micros(seconds.saturating_mul(MICROS))
 }
 
 #[cfg(test)]

@@ -3,13 +3,39 @@
 //! A key has exactly one header, which is compared as text and never parsed: a token that says `none`, another algorithm, another
 //! key, or carries `jwk` or `jku`, simply has a header no key has.
 
+use std::time::Duration;
+
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::{Serialize, de::DeserializeOwned};
+use urr_kernel::Timestamp;
 
 use crate::{Key, Refusal};
 
 /// Longer tokens are not looked at. Ours have about 400 bytes.
 const MAX_LEN: usize = 4_096;
+
+/// How far the clock of the machine that signed may be ahead of ours.
+pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(5);
+
+const MICROS: i64 = 1_000_000;
+
+/// Whole seconds since 1970, as everywhere in JWT.
+pub(crate) fn seconds(at: Timestamp) -> i64 {
+    at.as_micros().div_euclid(MICROS)
+}
+
+/// The instant that `seconds` names.
+pub(crate) fn instant(seconds: i64) -> Timestamp {
+    Timestamp::from_micros(seconds.saturating_mul(MICROS))
+}
+
+/// Whether a genuine token is good at `now`. One that was made in the future, or was never good, is none of ours.
+pub(crate) fn within(iat: i64, exp: i64, now: Timestamp) -> Result<(), Refusal> {
+    if iat > seconds(now.after(CLOCK_SKEW)) || exp <= iat {
+        return Err(Refusal::Invalid);
+    }
+    if exp <= seconds(now) { Err(Refusal::Expired) } else { Ok(()) }
+}
 
 /// A key together with the header its tokens have.
 #[derive(Clone, Debug)]

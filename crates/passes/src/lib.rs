@@ -4,9 +4,15 @@
 //! how it is verified.
 
 pub mod access;
+mod compact;
+pub mod entry;
 pub mod hop;
 mod jwt;
 mod keys;
+pub mod queue_ticket;
+pub mod visitor;
+pub mod vwr_pass;
+pub mod vwr_ticket;
 
 pub use keys::{Key, Secret, WeakSecret};
 

@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::jwt::CLOCK_SKEW;
 
 fn secret(text: &str) -> Secret {
     Secret::new(format!("{text}: correct horse battery staple")).unwrap()

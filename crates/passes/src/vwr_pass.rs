@@ -1,0 +1,97 @@
+//! The Tier 1 pass: this browser has waited its turn. A JWT in the cookie `urr-vwr-token`.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::{EventId, OrderKey, Timestamp, VisitorId};
+use uuid::Uuid;
+
+use crate::{
+    Key, Refusal, Secret,
+    jwt::{self, Jwt, instant, seconds},
+};
+
+/// How long a pass is good: long enough to sign in and to join the event's own line.
+pub const LIFETIME: Duration = Duration::from_mins(10);
+
+const PURPOSE: &str = "vwr-pass";
+const TYP: &str = "vwr";
+const TIER: u8 = 1;
+
+/// The key for Tier 1 passes.
+pub fn key(secret: &Secret) -> Key {
+    secret.key(PURPOSE)
+}
+
+/// What a pass says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pass {
+    /// Which event's door it opens.
+    pub event: EventId,
+    /// The browser that waited.
+    pub visitor: VisitorId,
+    /// Its place, which Tier 2 takes over.
+    pub order: OrderKey,
+    /// The same place as a number from one.
+    pub position: u64,
+}
+
+/// A pass that was verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Verified {
+    /// What it says.
+    pub pass: Pass,
+    /// When it stops being good.
+    pub expires: Timestamp,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    typ: String,
+    tier: u8,
+    sub: EventId,
+    uid: VisitorId,
+    ord: OrderKey,
+    pos: u64,
+    jti: Uuid,
+    iat: i64,
+    exp: i64,
+}
+
+/// Makes and reads passes. Signs with the first key, reads with all.
+#[derive(Clone, Debug)]
+pub struct Passes(Vec<Jwt>);
+
+impl Passes {
+    /// Passes of any of `keys`, made by the first.
+    pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
+        Self(keys.into_iter().map(Jwt::new).collect())
+    }
+
+    /// A pass from `now` on. `id` makes it unlike any other.
+    pub fn sign(&self, pass: &Pass, id: Uuid, now: Timestamp) -> String {
+        let jwt = self.0.first().expect("a signer has a key");
+        jwt.sign(&Claims {
+            typ: TYP.to_owned(),
+            tier: TIER,
+            sub: pass.event,
+            uid: pass.visitor,
+            ord: pass.order,
+            pos: pass.position,
+            jti: id,
+            iat: seconds(now),
+            exp: seconds(now.after(LIFETIME)),
+        })
+    }
+
+    /// What the pass says, if it is one of ours and good at `now`.
+    pub fn verify(&self, token: &str, now: Timestamp) -> Result<Verified, Refusal> {
+        let claims: Claims = jwt::verify(&self.0, token)?;
+        if claims.typ != TYP || claims.tier != TIER {
+            return Err(Refusal::Invalid);
+        }
+        jwt::within(claims.iat, claims.exp, now)?;
+        let pass = Pass { event: claims.sub, visitor: claims.uid, order: claims.ord, position: claims.pos };
+        Ok(Verified { pass, expires: instant(claims.exp) })
+    }
+}
