@@ -6,6 +6,7 @@
 //! * [`program`] starts, kills and restarts `urr`.
 //! * [`http`] is a client of its own, so that a bug in ours cannot hide one in the server.
 //! * [`shop`] knows the public API: events, seats, holds.
+//! * [`people`] have accounts; an [`installation`] is one process or several that serve them.
 //! * [`crowd`] is the buyers; [`journal`] is what they wrote down; [`ledger`] judges it.
 //! * [`powerloss`] builds the preload library that forgets whatever was not synced.
 //! * [`stage`] is a server that is up, with an operator.
@@ -15,8 +16,10 @@
 pub mod crowd;
 pub mod dice;
 pub mod http;
+pub mod installation;
 pub mod journal;
 pub mod ledger;
+pub mod people;
 pub mod powerloss;
 pub mod program;
 pub mod shop;

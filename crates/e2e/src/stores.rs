@@ -25,12 +25,17 @@ impl Stores {
 
     /// A server with its tables made, on these stores.
     pub async fn launch(&self, dir: &Path) -> anyhow::Result<Launch> {
-        let launch = Launch::new(&Program::find()?, &dir.join("data"))?
-            .set("storage.kind", "postgres")
-            .set("storage.url", &self.postgres)
-            .set("redis.urls", &self.redis);
+        let launch = self.settings(Launch::new(&Program::find()?, &dir.join("data"))?);
         launch.run(&["migrate"]).await?;
         Ok(launch)
+    }
+
+    /// The launch with these stores.
+    pub fn settings(&self, launch: Launch) -> Launch {
+        launch
+            .set("storage.kind", "postgres")
+            .set("storage.url", &self.postgres)
+            .set("redis.urls", &self.redis)
     }
 }
 

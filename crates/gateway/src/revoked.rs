@@ -19,8 +19,8 @@ use urr_kernel::{Clock, Timestamp};
 use urr_telemetry::Check;
 use uuid::Uuid;
 
-/// Two questions fit into the second within which an ended session must be known everywhere.
-const PERIOD: Duration = Duration::from_millis(400);
+/// Three questions fit into the second within which an ended session must be known everywhere.
+const PERIOD: Duration = Duration::from_millis(300);
 
 /// One question with all its pages may take this long; a quicker next one is worth more than a late answer.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -1,0 +1,82 @@
+//! What people do with accounts.
+
+use urr_e2e::{
+    http::{Answer, Connection, Request},
+    installation::Installation,
+    people::{self, ADMIN, PASSWORD, Person},
+};
+
+async fn get(connection: &mut Connection, path: &str, token: &str) -> anyhow::Result<Answer> {
+    Ok(connection.send(&Request::get(path).by(token)).await?)
+}
+
+pub(crate) async fn an_account_is_made_used_and_left(installation: &Installation) -> anyhow::Result<()> {
+    let mut connection = installation.connect();
+    let here = people::register(&mut connection, "minji@example.com").await?;
+    let me = get(&mut connection, "/api/auth/me", &here.access).await?;
+    assert_eq!(
+        (me.status, me.json()["user"]["email"].as_str()),
+        (200, Some("minji@example.com")),
+        "{}",
+        me.show()
+    );
+    let mine = get(&mut connection, "/api/reservations/my", &here.access).await?;
+    assert_eq!(mine.status, 200, "{}", mine.show());
+    let wrong = people::login(&mut connection, "minji@example.com", "wrong horse battery staple").await?;
+    assert_eq!((wrong.status, wrong.code().as_str()), (400, "auth.invalid_credentials"));
+
+    let there = people::sign_in(&mut connection, "minji@example.com").await?;
+    let list = get(&mut connection, "/api/auth/sessions", &there.access).await?.json();
+    let sessions = list["sessions"].as_array().cloned().unwrap_or_default();
+    assert_eq!(sessions.len(), 2, "{list}");
+    let current: Vec<_> = sessions.iter().filter(|session| session["current"] == true).collect();
+    assert_eq!(current.len(), 1, "the one that asks: {list}");
+
+    let renewed = people::refresh(&mut connection, &here.refresh).await?;
+    assert_eq!(renewed.status, 200, "{}", renewed.show());
+    let here = Person::from_answer(&renewed)?;
+    assert_eq!(get(&mut connection, "/api/auth/me", &here.access).await?.status, 200);
+
+    let other = sessions.iter().find(|session| session["current"] == false);
+    let other = other.and_then(|session| session["id"].as_str()).unwrap_or_default();
+    let path = format!("/api/auth/sessions/{other}");
+    let end = Request { method: "DELETE", path: &path, ..Request::default() };
+    let ended = connection.send(&end.by(&there.access)).await?;
+    assert_eq!(ended.status, 200, "{}", ended.show());
+    let refused = people::refresh(&mut connection, &here.refresh).await?;
+    assert_eq!(
+        (refused.status, refused.code().as_str()),
+        (400, "auth.refresh_invalid"),
+        "{}",
+        refused.show()
+    );
+
+    assert_eq!(people::logout(&mut connection, &there).await?.status, 200);
+    let history = get(&mut connection, "/api/auth/history", &there.access).await?;
+    assert_eq!(history.status, 401, "{}", history.show());
+    Ok(())
+}
+
+pub(crate) async fn an_operator_is_appointed_and_dismissed(
+    installation: &Installation,
+) -> anyhow::Result<()> {
+    const HALLS: &str = "/api/admin/seat-layouts";
+    let mut connection = installation.connect();
+    let boss = people::sign_in(&mut connection, ADMIN).await?;
+    let new = people::register(&mut connection, "new@example.com").await?;
+    let refused = get(&mut connection, HALLS, &new.access).await?;
+    assert_eq!((refused.status, refused.code().as_str()), (403, "auth.admin_required"));
+    let own = people::set_role(&mut connection, &new, &new, "admin").await?;
+    assert_eq!((own.status, own.code().as_str()), (403, "auth.admin_required"), "nobody appoints themselves");
+
+    let appointed = people::set_role(&mut connection, &boss, &new, "admin").await?;
+    assert_eq!(appointed.status, 200, "{}", appointed.show());
+    let new = people::sign_in(&mut connection, "new@example.com").await?;
+    assert_eq!(get(&mut connection, HALLS, &new.access).await?.status, 200);
+    let dismissed = people::set_role(&mut connection, &boss, &new, "user").await?;
+    assert_eq!(dismissed.status, 200, "{}", dismissed.show());
+    let answer = people::login(&mut connection, "new@example.com", PASSWORD).await?;
+    let new = Person::from_answer(&answer)?;
+    assert_eq!(get(&mut connection, HALLS, &new.access).await?.status, 403);
+    Ok(())
+}
