@@ -2,7 +2,7 @@
 
 use std::{fs, sync::Arc};
 
-use urr_auth::{FileMailer, Mailer, SmtpMailer};
+use urr_auth::{FileMailer, IdentityProvider, Mailer, PortOne, Sandbox, SmtpMailer};
 use urr_bus::{Bus, Limits};
 use urr_db::{DataDir, Db, Domain, PostgresConfig, SqliteOptions};
 use urr_kernel::Clock;
@@ -149,6 +149,18 @@ pub(crate) fn mailer(config: &Config) -> Result<Arc<dyn Mailer>, Failure> {
         Some(smtp) => {
             let mailer = SmtpMailer::new(smtp).map_err(|error| Failure::because("auth.smtp", &error))?;
             Ok(Arc::new(mailer))
+        }
+    }
+}
+
+/// Who vouches for persons, if anybody does.
+pub(crate) fn identity(config: &Config, clock: &Clock) -> Result<Option<Arc<dyn IdentityProvider>>, Failure> {
+    match &config.auth.identity {
+        config::Identity::Off => Ok(None),
+        config::Identity::Sandbox => Ok(Some(Arc::new(Sandbox))),
+        config::Identity::Portone(portone) => {
+            let portone = PortOne::new(portone.clone(), clock.clone());
+            Ok(Some(Arc::new(portone.map_err(|error| Failure::because("auth.portone", &error))?)))
         }
     }
 }

@@ -141,6 +141,7 @@ fn accounts(
         access_keys,
         pii: Pii { index: IndexKey::derive(index.expose().as_bytes()), keys: settings.pii_keys.clone() },
         mailer: stores::mailer(config)?,
+        identity: stores::identity(config, clock)?,
         on_revoked: memory.on_revoked(),
         login_limit: memory.login_limit(),
         settings: urr_auth::Settings {

@@ -41,6 +41,7 @@ async fn accounts(clock: Clock, ids: Ids) -> Arc<urr_auth::Service> {
         access_keys: vec![access::key(&secret)],
         pii: Pii { index: IndexKey::derive(b"an index key for a test"), keys: None },
         mailer: Arc::new(FileMailer::new(files.path().join("mail"))),
+        identity: None,
         on_revoked: Arc::new(|_| {}),
         login_limit: None,
         settings: urr_auth::Settings::default(),

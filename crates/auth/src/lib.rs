@@ -2,6 +2,7 @@
 
 mod accounts;
 mod api;
+mod identity;
 mod links;
 mod lockout;
 mod mail;
@@ -17,10 +18,15 @@ mod words;
 
 use std::sync::Arc;
 
-use urr_db::{Domain, Migration, Sql};
+use urr_db::{Domain, Sql, migrations};
 use urr_http::Routes;
 use urr_jobs::Reconciler;
 
+pub use identity::{
+    portone::{BadPortOne, PortOne, PortOneConfig},
+    provider::{Finding, IdentityProvider, Person, ProviderError, Window},
+    sandbox::Sandbox,
+};
 pub use lockout::limit::{LoginLimit, NotNow};
 pub use mail::{BadSmtp, FileMailer, Mail, MailError, Mailer, SmtpConfig, SmtpMailer, SmtpSecurity};
 pub use passwords::{HashCost, Hashing};
@@ -29,20 +35,15 @@ pub use service::{OnRevoked, Parts, Service};
 pub use settings::Settings;
 
 /// The domain's tables.
-pub static DOMAIN: Domain = Domain {
-    name: "auth",
-    migrations: &[Migration {
-        name: "0001_accounts",
-        sqlite: include_str!("../migrations/sqlite/0001_accounts.sql"),
-        postgres: include_str!("../migrations/postgres/0001_accounts.sql"),
-    }],
-};
+pub static DOMAIN: Domain =
+    Domain { name: "auth", migrations: migrations!["0001_accounts", "0002_identity"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {
     [
         accounts::store::STATEMENTS,
         accounts::closing::STATEMENTS,
+        identity::store::STATEMENTS,
         links::STATEMENTS,
         lockout::store::STATEMENTS,
         mail::store::STATEMENTS,
@@ -67,6 +68,7 @@ pub async fn check_keys(service: &Service) -> Result<(), WrongKeys> {
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {
     accounts::routes::routes()
+        .merge(identity::routes::routes())
         .merge(passwords::routes::routes())
         .merge(sessions::routes::routes())
         .with_state(api::Api(Arc::clone(service)))

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use urr_contracts::auth::{
-    Account, Admin, Auth, ChangePassword, ChangeProfile, DeleteAccount, Done, EndSession, EnsureAdmin, Error,
-    ForgotPassword, ListLogins, ListSessions, Login, LoginOutcome, Logins, Logout, Me, Refresh, Register,
-    RequestEmailVerification, ResetPassword, Revocation, Revocations, RevocationsSince, Sessions, SetRole,
-    SignedIn, Users, UsersOf, VerifyEmail,
+    Account, Admin, Auth, ChangePassword, ChangeProfile, CompleteIdentity, DeleteAccount, Done, EndSession,
+    EnsureAdmin, Error, ForgotPassword, IdentityOf, IdentityStarted, KnownIdentity, ListLogins, ListSessions,
+    Login, LoginOutcome, Logins, Logout, Me, Refresh, Register, RequestEmailVerification, ResetPassword,
+    Revocation, Revocations, RevocationsSince, Sessions, SetRole, SignedIn, StartIdentity, Users, UsersOf,
+    VerifyEmail,
 };
 use urr_db::Db;
 use urr_jobs::Nudge;
@@ -20,6 +21,7 @@ use urr_rpc::Ctx;
 
 use crate::{
     accounts::{self, closing, roles, verification},
+    identity::{self, provider::IdentityProvider},
     lockout::{brake::Brake, limit::LoginLimit},
     mail::Mailer,
     passwords::{self, Pool},
@@ -46,6 +48,8 @@ pub struct Parts {
     pub pii: Pii,
     /// What brings mails to people.
     pub mailer: Arc<dyn Mailer>,
+    /// Who vouches for persons. `None`: nobody is verified here.
+    pub identity: Option<Arc<dyn IdentityProvider>>,
     /// Who is told at once that sessions ended.
     pub on_revoked: OnRevoked,
     /// Who counts how often an account is tried; `None`: nobody.
@@ -65,6 +69,7 @@ pub struct Service {
     pub(crate) pool: Pool,
     pub(crate) brake: Brake,
     pub(crate) mailer: Arc<dyn Mailer>,
+    pub(crate) identity: Option<Arc<dyn IdentityProvider>>,
     pub(crate) mail_nudge: Nudge,
     pub(crate) on_revoked: OnRevoked,
     pub(crate) login_limit: Option<Arc<dyn LoginLimit>>,
@@ -91,6 +96,7 @@ impl Service {
             clock: parts.clock,
             ids: parts.ids,
             mailer: parts.mailer,
+            identity: parts.identity,
             mail_nudge: Nudge::new(),
             on_revoked: parts.on_revoked,
             login_limit: parts.login_limit,
@@ -181,6 +187,18 @@ impl Auth for Service {
 
     async fn delete_account(&self, ctx: &Ctx, request: DeleteAccount) -> Result<Done, Error> {
         answer!(ctx, "delete_account", closing::delete_account(self, ctx, &request))
+    }
+
+    async fn start_identity(&self, ctx: &Ctx, _: StartIdentity) -> Result<IdentityStarted, Error> {
+        answer!(ctx, "start_identity", identity::start(self, ctx))
+    }
+
+    async fn complete_identity(&self, ctx: &Ctx, request: CompleteIdentity) -> Result<Account, Error> {
+        answer!(ctx, "complete_identity", identity::complete(self, ctx, request))
+    }
+
+    async fn identity(&self, ctx: &Ctx, request: IdentityOf) -> Result<KnownIdentity, Error> {
+        answer!(ctx, "identity", identity::identity(self, ctx, request))
     }
 
     async fn sessions(&self, ctx: &Ctx, request: ListSessions) -> Result<Sessions, Error> {

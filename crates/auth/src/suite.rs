@@ -3,6 +3,7 @@
 mod accounts;
 mod guards;
 mod http;
+mod identity;
 mod keys;
 mod lockout;
 mod mails;
@@ -52,6 +53,11 @@ stories! {
         a_closed_account_is_gone_at_once_and_erased_later,
         a_closed_account_does_not_keep_its_owner_from_coming_back,
         an_unused_account_falls_dormant_and_the_right_password_wakes_it;
+    identity:
+        a_verified_owner_is_shown_and_known_to_other_roles,
+        a_verification_is_its_accounts_alone_and_good_once,
+        a_person_has_one_account_until_the_closed_one_is_erased,
+        an_account_stays_with_the_person_it_was_verified_for;
     roles:
         only_an_admin_gives_roles_and_the_sessions_of_the_user_end,
         an_admin_who_lost_the_role_gives_none_even_with_an_old_token,

@@ -2,6 +2,7 @@
 
 mod accounts;
 mod error;
+mod identity;
 mod sessions;
 
 use std::{borrow::Cow, fmt};
@@ -10,7 +11,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use urr_rpc::service;
 
-pub use self::{accounts::*, error::Error, sessions::*};
+pub use self::{accounts::*, error::Error, identity::*, sessions::*};
 
 /// Accounts one batch may ask for. At 300 bytes each the answer stays below 64 kB.
 pub const MAX_USERS_PER_BATCH: usize = 200;
@@ -48,6 +49,12 @@ service! {
         async fn verify_email(VerifyEmail) -> Done;
         /// Closes the calling user's account. Personal data is erased after a while.
         async fn delete_account(DeleteAccount) -> Done;
+        /// Begins to verify who the calling user is.
+        async fn start_identity(StartIdentity) -> IdentityStarted;
+        /// Asks the provider who the calling user is and keeps it. A person has one account.
+        async fn complete_identity(CompleteIdentity) -> Account;
+        /// Who a user is. For admins and for other roles.
+        @idempotent async fn identity(IdentityOf) -> KnownIdentity;
         /// The calling user's sessions, the last used first.
         @idempotent async fn sessions(ListSessions) -> Sessions;
         /// Ends one of the calling user's sessions.

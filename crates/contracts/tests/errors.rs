@@ -98,6 +98,14 @@ fn auth_errors() -> Vec<auth::Error> {
         SessionNotFound,
         UserNotFound,
         LastAdmin,
+        IdentityOff,
+        IdentityInvalid,
+        IdentityPending,
+        IdentityFailed,
+        IdentityTaken { free_from: Some(Timestamp::from_micros(1_780_282_800_000_001)) },
+        IdentityTaken { free_from: None },
+        IdentityMismatch,
+        IdentityUnavailable,
         Required,
         AdminRequired,
         Unavailable,
@@ -120,6 +128,13 @@ fn auth_errors() -> Vec<auth::Error> {
             | SessionNotFound
             | UserNotFound
             | LastAdmin
+            | IdentityOff
+            | IdentityInvalid
+            | IdentityPending
+            | IdentityFailed
+            | IdentityTaken { .. }
+            | IdentityMismatch
+            | IdentityUnavailable
             | Required
             | AdminRequired
             | Unavailable

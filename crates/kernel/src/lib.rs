@@ -4,6 +4,7 @@
 //! alone, so a test that fixes both replays exactly.
 
 mod actor;
+mod birth_date;
 mod breaker;
 mod clock;
 mod ids;
@@ -14,6 +15,7 @@ mod time;
 mod value;
 
 pub use actor::{Actor, Role};
+pub use birth_date::{BadBirthDate, BirthDate};
 pub use breaker::{Breaker, BreakerLimits, Refused};
 pub use clock::Clock;
 pub use ids::{

@@ -27,7 +27,7 @@ pub(crate) use secrets::{
 pub(crate) use settings::{LogFormat, Profile};
 pub(crate) use show::effective;
 
-use urr_auth::{PiiKeys, SmtpConfig};
+use urr_auth::{PiiKeys, PortOneConfig, SmtpConfig};
 
 use crate::roles::{Role, Roles};
 
@@ -207,6 +207,8 @@ pub(crate) struct Auth {
     pub index_key: Option<Secret<32>>,
     /// Seals personal data.
     pub pii_keys: Option<PiiKeys>,
+    /// Who vouches for persons.
+    pub identity: Identity,
     /// The version of the terms.
     pub terms_version: String,
     /// How long the data of a closed account is kept.
@@ -215,6 +217,17 @@ pub(crate) struct Auth {
     pub dormant_after: Duration,
     /// How long sign-ins are remembered.
     pub history_kept: Duration,
+}
+
+/// Who vouches for persons.
+#[derive(Clone, Debug)]
+pub(crate) enum Identity {
+    /// Nobody.
+    Off,
+    /// Made-up persons.
+    Sandbox,
+    /// PortOne.
+    Portone(PortOneConfig),
 }
 
 /// The first administrator.

@@ -2,13 +2,15 @@
 
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
-use urr_auth::{PiiKeys, SmtpConfig, SmtpSecurity};
+use urr_auth::{PiiKeys, PortOneConfig, SmtpConfig, SmtpSecurity};
+use urr_contracts::auth::Sensitive;
 
 use super::{
-    Auth, Bus, Config, FirstAdmin, Http, Log, Problem, Profile, Redis, Remote, Sale, Storage, Values,
+    Auth, Bus, Config, FirstAdmin, Http, Identity, Log, Problem, Profile, Redis, Remote, Sale, Storage,
+    Values,
     addresses::{Email, HostPort},
     door::door,
-    settings::{self as s, BusKind, Info, MailKind, SmtpProtection, StorageKind},
+    settings::{self as s, BusKind, IdentityKind, Info, MailKind, SmtpProtection, StorageKind},
 };
 use crate::{config::Choice as _, roles::Role};
 
@@ -179,6 +181,7 @@ impl Problems<'_> {
             smtp: self.smtp(),
             index_key: values.get(&s::AUTH_INDEX_KEY),
             pii_keys: self.pii_keys(),
+            identity: self.identity(),
             terms_version: values.get(&s::AUTH_TERMS_VERSION),
             erase_after: days(values.get(&s::AUTH_ERASE_AFTER_DAYS).get()),
             dormant_after: days(values.get(&s::AUTH_DORMANT_AFTER_DAYS).get()),
@@ -234,6 +237,48 @@ impl Problems<'_> {
             from: from?,
             timeout: SmtpConfig::TIMEOUT,
         })
+    }
+
+    fn identity(&mut self) -> Identity {
+        let (values, production) = (self.values, self.values.get(&s::PROFILE) == Profile::Production);
+        let left_out = if production { IdentityKind::Off } else { IdentityKind::Sandbox };
+        let kind = values.get(&s::AUTH_IDENTITY).unwrap_or(left_out);
+        let (store_id, channel_key) =
+            (values.get(&s::AUTH_PORTONE_STORE_ID), values.get(&s::AUTH_PORTONE_CHANNEL_KEY));
+        let secret = values.get(&s::AUTH_PORTONE_SECRET);
+        let parts = [
+            (&s::AUTH_PORTONE_SECRET.info, secret.is_some()),
+            (&s::AUTH_PORTONE_STORE_ID.info, store_id.is_some()),
+            (&s::AUTH_PORTONE_CHANNEL_KEY.info, channel_key.is_some()),
+        ];
+        for (info, is_there) in parts {
+            match (kind, is_there) {
+                (IdentityKind::Portone, false) => self.missing(info, "auth.identity = portone needs it"),
+                (IdentityKind::Off | IdentityKind::Sandbox, true) => {
+                    self.stray(info, "is only for auth.identity = portone; set that too, or remove it");
+                }
+                _ => {}
+            }
+        }
+        match kind {
+            IdentityKind::Sandbox if production && !values.get(&s::AUTH_IDENTITY_ALLOW_SANDBOX) => {
+                let why = "= sandbox, but profile = production takes no made-up persons for real ones; choose \
+                           portone or off, or set auth.identity_allow_sandbox = true";
+                self.stray(&s::AUTH_IDENTITY.info, why);
+                Identity::Off
+            }
+            IdentityKind::Sandbox => Identity::Sandbox,
+            IdentityKind::Off => Identity::Off,
+            IdentityKind::Portone => match (secret, store_id, channel_key) {
+                (Some(secret), Some(store_id), Some(channel_key)) => Identity::Portone(PortOneConfig {
+                    base_url: values.get(&s::AUTH_PORTONE_URL).expose().to_owned(),
+                    secret: Sensitive::new(secret.expose()),
+                    store_id,
+                    channel_key,
+                }),
+                _ => Identity::Off,
+            },
+        }
     }
 
     fn pii_keys(&mut self) -> Option<PiiKeys> {

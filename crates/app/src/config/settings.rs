@@ -75,6 +75,18 @@ choice! {
 }
 
 choice! {
+    /// Who vouches for persons.
+    pub(crate) enum IdentityKind {
+        /// Nobody: identities are not verified.
+        Off = "off",
+        /// Made-up persons.
+        Sandbox = "sandbox",
+        /// PortOne.
+        Portone = "portone",
+    }
+}
+
+choice! {
     /// What log lines look like.
     pub(crate) enum LogFormat {
         /// For a person at a terminal.
@@ -331,6 +343,18 @@ settings! {
     AUTH_INDEX_KEY("auth.index_key"): Option<Secret<32>> = "";
     /// Seal addresses, names and phone numbers in the database. The first key seals; the others open what was sealed before. None leaves them readable.
     AUTH_PII_KEYS("auth.pii_keys"): List<PiiKey> = "";
+    /// Who verifies that a person has one account: `portone` needs the three settings below; `sandbox` makes persons up from name and phone number; `off` verifies nobody. Left out, `sandbox` for the `local` profile and `off` for `production`.
+    AUTH_IDENTITY("auth.identity"): Option<IdentityKind> = "";
+    /// Allows `auth.identity = sandbox` in the `production` profile, where made-up persons would pass for real ones.
+    AUTH_IDENTITY_ALLOW_SANDBOX("auth.identity_allow_sandbox"): bool = "false";
+    /// PortOne's V2 API secret.
+    AUTH_PORTONE_SECRET("auth.portone_secret"): Option<Secret<1>> = "";
+    /// PortOne's name for this shop, such as `store-…`.
+    AUTH_PORTONE_STORE_ID("auth.portone_store_id"): Option<String> = "";
+    /// The channel that verifies identities, such as `channel-key-…`. A verification through any other channel does not count.
+    AUTH_PORTONE_CHANNEL_KEY("auth.portone_channel_key"): Option<String> = "";
+    /// Where PortOne's API is.
+    AUTH_PORTONE_URL("auth.portone_url"): HttpUrl = "https://api.portone.io";
     /// The version of the terms that people agree to.
     AUTH_TERMS_VERSION("auth.terms_version"): String = "1.0";
     /// Days after which the personal data of a closed account is erased.

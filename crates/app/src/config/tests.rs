@@ -251,6 +251,32 @@ fn production_names_every_missing_secret_at_once() {
 }
 
 #[test]
+fn persons_are_made_up_on_a_laptop_and_vouched_for_in_production() {
+    let portone = Given::new()
+        .env("URR_AUTH_PORTONE_SECRET", "hush")
+        .env("URR_AUTH_PORTONE_STORE_ID", "store-1")
+        .env("URR_AUTH_PORTONE_CHANNEL_KEY", "channel-key-1");
+    assert_eq!(portone.problems().len(), 3, "none of them is of use to the sandbox");
+    let portone = portone.env("URR_AUTH_IDENTITY", "portone").config();
+    assert!(matches!(&portone.auth.identity, Identity::Portone(config)
+        if config.base_url == "https://api.portone.io" && config.store_id == "store-1"));
+    assert!(!format!("{:?}", portone.auth).contains("hush"));
+    assert_eq!(Given::new().env("URR_AUTH_IDENTITY", "portone").problems().len(), 3);
+
+    assert!(matches!(Given::new().config().auth.identity, Identity::Sandbox));
+    let production = || {
+        let given = Given::new().env("URR_PROFILE", "production").env("URR_SECURITY_SECRET", SECRET);
+        given.env("URR_AUTH_INDEX_KEY", SECRET)
+    };
+    assert!(matches!(production().config().auth.identity, Identity::Off));
+    let refused = production().env("URR_AUTH_IDENTITY", "sandbox").problem();
+    assert!(refused.contains("made-up persons"), "{refused}");
+    let told =
+        production().env("URR_AUTH_IDENTITY", "sandbox").env("URR_AUTH_IDENTITY_ALLOW_SANDBOX", "true");
+    assert!(matches!(told.config().auth.identity, Identity::Sandbox));
+}
+
+#[test]
 fn secrets_can_stand_in_files_of_their_own() {
     let given = Given::new();
     let path = given.dir.path().join("key");

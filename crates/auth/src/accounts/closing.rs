@@ -11,6 +11,7 @@ use urr_rpc::Ctx;
 
 use super::{own, store};
 use crate::{
+    identity,
     service::{Service, signed_in},
     sessions::{self, login::Claim, store::EndReason},
     trouble::Trouble,
@@ -28,7 +29,7 @@ statements! {
     /// Nothing personal is left.
     ERASE = "
         update accounts set email_index = null, email = null, name = null, phone = null, password_hash = null,
-                            marketing = false, erased_at = $2, updated_at = $2
+                            marketing = false, identity_verified_at = null, erased_at = $2, updated_at = $2
          where id = $1 and status = 'deleted' and erased_at is null";
 
     /// What hung on the account.
@@ -119,8 +120,16 @@ impl Service {
     async fn erase(&self, id: UserId) -> Result<(), Trouble> {
         let now = self.clock.now();
         transaction!(self.db, "auth.erase", async |tx: &mut Tx<'_>| {
-            let parts =
-                [&ERASE_TOKENS, &ERASE_SESSIONS, &ERASE_HISTORY, &ERASE_LINKS, &ERASE_MAILS, &ERASE_TERMS];
+            let parts = [
+                &ERASE_TOKENS,
+                &ERASE_SESSIONS,
+                &ERASE_HISTORY,
+                &ERASE_LINKS,
+                &ERASE_MAILS,
+                &ERASE_TERMS,
+                &identity::store::ERASE_CHECKS,
+                &identity::store::ERASE,
+            ];
             for part in parts {
                 tx.execute(part, &[&id]).await?;
             }

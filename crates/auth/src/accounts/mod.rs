@@ -43,6 +43,7 @@ pub(crate) async fn register(service: &Service, request: &Register) -> Result<Si
         status: AccountStatus::Active,
         language: request.language,
         marketing: new.marketing(),
+        identity_verified_at: None,
         created_at: service.clock.now(),
     };
     let opened = transaction!(service.db, "auth.register", async |tx: &mut Tx<'_>| {

@@ -104,6 +104,7 @@ pub(crate) async fn ensure_admin(
         status: AccountStatus::Active,
         language: Language::default(),
         marketing: false,
+        identity_verified_at: None,
         created_at: service.clock.now(),
     };
     let (made, ended) = transaction!(service.db, "auth.ensure_admin", async |tx: &mut Tx<'_>| {

@@ -213,14 +213,27 @@ struct Shown {
     status: AccountStatus,
     language: Language,
     marketing: bool,
+    identity_verified: bool,
+    identity_verified_at: Option<Timestamp>,
     created_at: Timestamp,
 }
 
 impl From<Account> for Shown {
     fn from(account: Account) -> Self {
-        let Account { id, email, email_verified, name, phone, role, status, language, marketing, created_at } =
-            account;
-        Self { id, email, email_verified, name, phone, role, status, language, marketing, created_at }
+        Self {
+            id: account.id,
+            email: account.email,
+            email_verified: account.email_verified,
+            name: account.name,
+            phone: account.phone,
+            role: account.role,
+            status: account.status,
+            language: account.language,
+            marketing: account.marketing,
+            identity_verified: account.identity_verified_at.is_some(),
+            identity_verified_at: account.identity_verified_at,
+            created_at: account.created_at,
+        }
     }
 }
 

@@ -124,6 +124,7 @@ mod tests {
                 status: AccountStatus::Active,
                 language,
                 marketing: false,
+                identity_verified_at: None,
                 created_at: Clock::system().now(),
             };
             for kind in KINDS {

@@ -9,6 +9,7 @@ use urr_jobs::{BoxError, Outcome, Reconciler};
 use super::store;
 use crate::{
     accounts::store::{self as accounts, Personal},
+    identity,
     service::Service,
     trouble::Trouble,
 };
@@ -30,10 +31,10 @@ impl Reconciler for Reseal {
     }
 
     async fn run(&self) -> Result<Outcome, BoxError> {
-        let done = self.0.reseal().await?;
+        let done = self.0.reseal().await?.max(self.0.reseal_identities().await?);
         if done > 0 {
             tracing::info!(
-                accounts = done,
+                rows = done,
                 key = self.0.vault.key(),
                 "personal data was sealed with the current key"
             );
@@ -53,6 +54,19 @@ impl Service {
                 let Some(found) = accounts::lock(vault, tx, *id).await? else { continue };
                 let personal = Personal::seal(vault, &self.ids, &found.account);
                 store::reseal(tx, *id, &personal, vault.key(), now).await?;
+            }
+            Ok::<_, Trouble>(stale.len() as u64)
+        })
+    }
+
+    /// The same for who the owners of accounts are.
+    pub(crate) async fn reseal_identities(&self) -> Result<u64, Trouble> {
+        let keys = (&self.vault, &self.ids);
+        transaction!(self.db, "auth.reseal_identities", async |tx: &mut Tx<'_>| {
+            let stale = identity::store::stale(tx, keys.0.key(), BATCH).await?;
+            for id in &stale {
+                accounts::lock(keys.0, tx, *id).await?;
+                identity::store::reseal(keys, tx, *id).await?;
             }
             Ok::<_, Trouble>(stale.len() as u64)
         })

@@ -15,8 +15,9 @@ statements! {
         update accounts set email = $2, name = $3, phone = $4, pii_key = $5, updated_at = $6
          where id = $1 and erased_at is null";
 
-    /// Every key that some account is sealed with.
-    KEYS = "select distinct pii_key from accounts where erased_at is null";
+    /// Every key that something is sealed with.
+    KEYS = "
+        select distinct pii_key from accounts where erased_at is null union select distinct pii_key from identities";
 
     /// Keeps a fact, unless it is known.
     KEEP_FACT = "insert into facts (name, value) values ($1, $2) on conflict (name) do nothing";

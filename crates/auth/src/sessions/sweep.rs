@@ -1,4 +1,4 @@
-//! Forgets what is of no use any more: old tokens, sessions, revocations, attempts, links, mails and history.
+//! Forgets what is of no use any more: old tokens, sessions, revocations, attempts, links, verifications, mails and history.
 
 use std::{sync::Arc, time::Duration};
 
@@ -49,6 +49,11 @@ statements! {
         delete from links where token_hash in
             (select token_hash from links where expires_at <= $1 order by expires_at limit $2)";
 
+    /// Verifications of identities a day after their time.
+    CHECKS = "
+        delete from identity_checks where id in
+            (select id from identity_checks where expires_at <= $1 order by expires_at limit $2)";
+
     /// Mails that are done with.
     MAILS = "
         delete from mails where id in
@@ -83,11 +88,12 @@ impl Service {
     pub(crate) async fn sweep(&self) -> Result<u64, Trouble> {
         let now = self.clock.now();
         let revoked_before = now.before(self.settings.access_lifetime + REVOCATION_MARGIN);
-        let parts: [(&'static str, &'static Sql, Timestamp); 6] = [
+        let parts: [(&'static str, &'static Sql, Timestamp); 7] = [
             ("auth.sweep_tokens", &TOKENS, now),
             ("auth.sweep_sessions", &SESSIONS, now.before(DAY)),
             ("auth.sweep_revocations", &REVOCATIONS, revoked_before),
             ("auth.sweep_links", &LINKS, now.before(DAY)),
+            ("auth.sweep_identity_checks", &CHECKS, now.before(DAY)),
             ("auth.sweep_mails", &MAILS, now.before(MAILS_KEPT)),
             ("auth.sweep_history", &HISTORY, now.before(self.settings.history_kept)),
         ];

@@ -23,7 +23,7 @@ enum For {
     Admins,
 }
 
-const ROUTES: [(&str, &str, For); 17] = [
+const ROUTES: [(&str, &str, For); 19] = [
     ("POST", "/api/auth/register", For::Everybody),
     ("GET", "/api/auth/me", For::Users),
     ("PATCH", "/api/auth/me", For::Users),
@@ -31,6 +31,8 @@ const ROUTES: [(&str, &str, For); 17] = [
     ("POST", "/api/auth/email/verification", For::Users),
     ("POST", "/api/auth/email/verify", For::Everybody),
     ("PUT", "/api/admin/users/{id}/role", For::Admins),
+    ("POST", "/api/auth/identity/start", For::Users),
+    ("POST", "/api/auth/identity/complete", For::Users),
     ("POST", "/api/auth/password", For::Users),
     ("POST", "/api/auth/password/forgot", For::Everybody),
     ("POST", "/api/auth/password/reset", For::Everybody),

@@ -15,7 +15,9 @@ const KINDS: [(DbKind, Transport, Sealing); 2] = [
 
 /// Runs every attempt on a task of its own, all let go at once.
 #[expect(clippy::disallowed_methods, reason = "the attempts of a race end with it")]
-async fn at_once<T: Send + 'static>(attempts: Vec<impl Future<Output = T> + Send + 'static>) -> Vec<T> {
+pub(super) async fn at_once<T: Send + 'static>(
+    attempts: Vec<impl Future<Output = T> + Send + 'static>,
+) -> Vec<T> {
     let start = Arc::new(tokio::sync::Barrier::new(attempts.len()));
     let runners = attempts.into_iter().map(|attempt| {
         let start = Arc::clone(&start);

@@ -20,7 +20,9 @@ use urr_passes::{
 use urr_rpc::{Ctx, REQUEST_BUDGET, Remote, internal_guard};
 use urr_testkit::{fixed, fresh_postgres, fresh_sqlite, within};
 
-use crate::{HashCost, Hashing, IndexKey, Mail, MailError, Mailer, Parts, Pii, PiiKeys, Service, Settings};
+use crate::{
+    HashCost, Hashing, IndexKey, Mail, MailError, Mailer, Parts, Pii, PiiKeys, Sandbox, Service, Settings,
+};
 
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 pub(crate) const PASSWORD: &str = "correct horse battery";
@@ -83,6 +85,14 @@ statements! {
     pub(crate) MAILS = "select state, attempts from mails where account_id = $1 order by id";
     /// Hashes of what links carry.
     pub(crate) LINKS = "select token_hash from links";
+    /// Verifications of identities that an account began.
+    pub(crate) CHECKS = "select count(*) from identity_checks where account_id = $1";
+    /// Accounts whose owner is known.
+    pub(crate) IDENTITIES = "select count(*) from identities";
+    /// Who the owner of an account is, as it is on disk.
+    pub(crate) IDENTITY = "select person, pii_key from identities where account_id = $1";
+    /// Takes away what keeps a person from having two accounts.
+    pub(crate) DROP_GUARD = "drop index identities_by_person";
     /// Whether an account was erased.
     pub(crate) ERASED = "select erased_at, email, name, phone, password_hash from accounts where id = $1";
 }
@@ -263,6 +273,7 @@ pub(crate) fn parts(db: &Db, clock: &Clock, ids: &Ids, pii: Pii) -> Parts {
         access_keys: vec![access::key(&secret())],
         pii,
         mailer: Arc::new(Mailbox::default()),
+        identity: Some(Arc::new(Sandbox)),
         on_revoked: Arc::new(|_| {}),
         login_limit: None,
         settings: Settings { site_url: "https://urr.example".to_owned(), hashing, ..Settings::default() },

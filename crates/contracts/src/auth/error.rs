@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use urr_kernel::Timestamp;
 use urr_rpc::{Kind, ServiceError};
 
 use super::TermsKind;
@@ -69,6 +70,30 @@ pub enum Error {
     /// Somebody must be left to run the platform.
     #[error("The last administrator cannot be removed")]
     LastAdmin,
+    /// This installation verifies nobody.
+    #[error("Identity verification is not offered here")]
+    IdentityOff,
+    /// The verification was not started by this user, was used, or is too old.
+    #[error("This verification is no longer valid; please start again")]
+    IdentityInvalid,
+    /// The person has not finished the provider's part yet.
+    #[error("The verification is not finished yet; please finish it and try again")]
+    IdentityPending,
+    /// The provider did not vouch for the person.
+    #[error("Your identity could not be verified; please start again")]
+    IdentityFailed,
+    /// The person has another account.
+    #[error("This person already has an account")]
+    IdentityTaken {
+        /// When a closed account stops counting. `None`: the other account is open.
+        free_from: Option<Timestamp>,
+    },
+    /// The account belongs to somebody else.
+    #[error("This account was verified for another person")]
+    IdentityMismatch,
+    /// The provider does not answer, or not in a way that can be used.
+    #[error("Identity verification is not available at the moment; please try again")]
+    IdentityUnavailable,
     /// Nobody is signed in.
     #[error("Please sign in first.")]
     Required,
@@ -97,13 +122,17 @@ impl ServiceError for Error {
             | Self::RefreshRequired
             | Self::RefreshInvalid
             | Self::RefreshReused
-            | Self::LinkInvalid => Kind::Invalid,
+            | Self::LinkInvalid
+            | Self::IdentityInvalid
+            | Self::IdentityFailed => Kind::Invalid,
             Self::TooManyAttempts { .. } => Kind::TooMany,
             Self::TokenInvalid | Self::Required => Kind::Unauthenticated,
             Self::AdminRequired => Kind::Forbidden,
-            Self::SessionNotFound | Self::UserNotFound => Kind::NotFound,
-            Self::LastAdmin => Kind::Conflict,
-            Self::Busy | Self::Unavailable => Kind::Unavailable,
+            Self::SessionNotFound | Self::UserNotFound | Self::IdentityOff => Kind::NotFound,
+            Self::LastAdmin | Self::IdentityPending | Self::IdentityTaken { .. } | Self::IdentityMismatch => {
+                Kind::Conflict
+            }
+            Self::Busy | Self::Unavailable | Self::IdentityUnavailable => Kind::Unavailable,
             Self::Internal => Kind::Internal,
         }
     }
@@ -116,6 +145,8 @@ impl ServiceError for Error {
         match self {
             Self::TooManyAttempts { wait_secs } => Some(Duration::from_secs(*wait_secs)),
             Self::Busy | Self::Unavailable => Some(Duration::from_secs(1)),
+            // A provider that just failed is left alone for a while by the breaker; asking every second is no use.
+            Self::IdentityUnavailable => Some(Duration::from_secs(5)),
             _ => None,
         }
     }

@@ -33,6 +33,8 @@ const AUTH: &[Route] = of!(Auth {
     POST   "/api/auth/password/reset"     Public counted_as(Auth) critical;
     POST   "/api/auth/email/verification" User   counted_as(Auth) critical;
     POST   "/api/auth/email/verify"       Public counted_as(Auth) critical;
+    POST   "/api/auth/identity/start"     User   counted_as(Auth) critical;
+    POST   "/api/auth/identity/complete"  User   counted_as(Auth) critical;
     GET    "/api/auth/sessions"           User   counted_as(Auth);
     DELETE "/api/auth/sessions/{id}"      User   counted_as(Auth);
     GET    "/api/auth/history"            User   counted_as(Auth);

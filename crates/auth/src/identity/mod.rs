@@ -1,0 +1,126 @@
+//! Who the owner of an account is, as a provider vouches for it. One person, one account.
+//!
+//! The provider is asked between two transactions and never within one. What the browser says is the name of a verification
+//! that this account began, and nothing else.
+
+pub(crate) mod portone;
+pub(crate) mod provider;
+pub(crate) mod routes;
+pub(crate) mod rules;
+pub(crate) mod sandbox;
+pub(crate) mod store;
+
+use std::{sync::Arc, time::Duration};
+
+use urr_contracts::auth::{
+    Account, CompleteIdentity, Error, IdentityOf, IdentitySource, IdentityStarted, KnownIdentity,
+};
+use urr_db::{Tx, transaction};
+use urr_kernel::UserId;
+use urr_rpc::Ctx;
+use uuid::Uuid;
+
+use crate::{
+    accounts::{self, own},
+    service::{Service, admin, signed_in},
+    trouble::Trouble,
+};
+use provider::{Finding, IdentityProvider, Person, ProviderError, Window};
+
+/// How long a verification can be completed: somebody has to find a phone, and perhaps to install an app.
+const LIFETIME: Duration = Duration::from_mins(30);
+
+/// Verifications of one account that can be completed: some tabs, and a window that was closed by mistake.
+const MAX_OPEN: u32 = 5;
+
+/// Begins a verification for the caller.
+pub(crate) async fn start(service: &Service, ctx: &Ctx) -> Result<IdentityStarted, Trouble> {
+    let (user, now) = (signed_in(ctx)?, service.clock.now());
+    let Window { source, store_id, channel_key } = provider(service)?.window();
+    let (verification, expires_at) = (service.ids.next(), now.after(LIFETIME));
+    transaction!(service.db, "auth.start_identity", async |tx: &mut Tx<'_>| {
+        own(accounts::store::lock(&service.vault, tx, user).await?)?;
+        Ok::<_, Trouble>(store::begin(tx, verification, user, (now, expires_at), MAX_OPEN).await?)
+    })?;
+    Ok(IdentityStarted { verification, source, store_id, channel_key, expires_at })
+}
+
+fn provider(service: &Service) -> Result<&Arc<dyn IdentityProvider>, Error> {
+    service.identity.as_ref().ok_or(Error::IdentityOff)
+}
+
+/// Asks the provider who the caller is, and keeps it.
+pub(crate) async fn complete(
+    service: &Service,
+    ctx: &Ctx,
+    request: CompleteIdentity,
+) -> Result<Account, Trouble> {
+    let (user, verification) = (signed_in(ctx)?, request.verification);
+    let provider = provider(service)?;
+    let found = service.db.read("auth.complete_identity.find", async |tx: &mut Tx<'_>| {
+        if !store::is_open(tx, verification, user, service.clock.now()).await? {
+            return Err(Trouble::Refused(Error::IdentityInvalid));
+        }
+        accounts::store::get(&service.vault, tx, user).await
+    });
+    let account = own(found.await?)?.account;
+    let finding = provider.look_up(verification, &account).await;
+    let person = match finding.map_err(|error| unavailable(ctx, &error))? {
+        Finding::Verified(person) => person,
+        Finding::Pending => return Err(Error::IdentityPending.into()),
+        Finding::Failed => return Err(Error::IdentityFailed.into()),
+    };
+    let source = provider.window().source;
+    let account = transaction!(service.db, "auth.complete_identity", async |tx: &mut Tx<'_>| {
+        keep(service, tx, (user, verification), (&person, source)).await
+    })?;
+    metrics::counter!("urr_auth_identities_total").increment(1);
+    Ok(account)
+}
+
+fn unavailable(ctx: &Ctx, error: &ProviderError) -> Trouble {
+    let error = urr_telemetry::chain(error);
+    tracing::error!(request_id = %ctx.request_id, error, "an identity could not be verified");
+    metrics::counter!("urr_auth_identity_provider_failures_total").increment(1);
+    Error::IdentityUnavailable.into()
+}
+
+/// Keeps who the owner is. The account is locked; that no other account has the person is what the unique index says.
+async fn keep(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    (user, verification): (UserId, Uuid),
+    (person, source): (&Person, IdentitySource),
+) -> Result<Account, Trouble> {
+    let (now, keys) = (service.clock.now(), (&service.vault, &service.ids));
+    let mut account = own(accounts::store::lock(&service.vault, tx, user).await?)?.account;
+    if !store::spend(tx, verification, user, now).await? {
+        return Err(Error::IdentityInvalid.into());
+    }
+    let index = store::ci_index(&service.vault, &person.ci);
+    match store::get(&service.vault, tx, user).await? {
+        Some(kept) if kept.ci_index != index => return Err(Error::IdentityMismatch.into()),
+        Some(_) => store::renew(keys, tx, user, (person, source), now).await?,
+        None if store::insert(keys, tx, user, (person, source), now).await? => {}
+        None => {
+            let closed = store::closed_at(tx, &index).await?;
+            let free_from = closed.map(|at| at.after(service.settings.erase_after));
+            return Err(Error::IdentityTaken { free_from }.into());
+        }
+    }
+    account.identity_verified_at = Some(now);
+    Ok(account)
+}
+
+/// Who a user is, as far as other roles need it.
+pub(crate) async fn identity(
+    service: &Service,
+    ctx: &Ctx,
+    request: IdentityOf,
+) -> Result<KnownIdentity, Trouble> {
+    admin(ctx)?;
+    let kept = service
+        .db
+        .read("auth.identity", async |tx: &mut Tx<'_>| store::get(&service.vault, tx, request.user).await);
+    Ok(KnownIdentity { identity: kept.await?.map(|kept| kept.shown()) })
+}

@@ -1,0 +1,81 @@
+//! What a provider may tell about a person, in one spelling. Pure.
+
+use super::provider::{Person, ProviderError};
+use crate::accounts::rules::{MAX_NAME_CHARS, phone};
+
+/// The longest number of a person: a CI has 88 characters, a DI 64.
+const MAX_NUMBER_LEN: usize = 200;
+
+/// The longest word for a gender.
+const MAX_WORD_LEN: usize = 20;
+
+/// What a provider told, as it came.
+pub(crate) struct Told {
+    pub(crate) ci: Option<String>,
+    pub(crate) di: Option<String>,
+    pub(crate) name: String,
+    pub(crate) birth_date: Option<String>,
+    pub(crate) phone: Option<String>,
+    pub(crate) gender: Option<String>,
+    pub(crate) foreigner: Option<bool>,
+}
+
+/// The person a provider told of. Without a CI nobody can be told apart, so then it is nobody; what else does not fit is left out.
+pub(crate) fn person(told: Told) -> Result<Person, ProviderError> {
+    let ci = told.ci.as_deref().and_then(number).ok_or(ProviderError::Unusable("names no CI"))?;
+    let name: String = told.name.trim().chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
+    if name.is_empty() {
+        return Err(ProviderError::Unusable("has no name"));
+    }
+    Ok(Person {
+        ci,
+        di: told.di.as_deref().and_then(number),
+        name,
+        birth_date: told.birth_date.and_then(|day| day.trim().parse().ok()),
+        phone: told.phone.and_then(|text| phone(&text).ok().flatten()),
+        gender: told.gender.filter(|word| word.len() <= MAX_WORD_LEN),
+        foreigner: told.foreigner,
+    })
+}
+
+/// A CI or DI: printable, and not endless.
+fn number(text: &str) -> Option<String> {
+    let text = text.trim();
+    let good = (1..=MAX_NUMBER_LEN).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    good.then(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(ci: Option<&str>) -> Told {
+        Told {
+            ci: ci.map(str::to_owned),
+            di: Some(String::new()),
+            name: " 김민지\n".to_owned(),
+            birth_date: Some("2001-02-30".to_owned()),
+            phone: Some("01012345678".to_owned()),
+            gender: Some("x".repeat(21)),
+            foreigner: None,
+        }
+    }
+
+    #[test]
+    fn a_person_has_a_number_and_a_name_and_what_else_makes_sense() {
+        let person = person(told(Some(" ci+/= "))).unwrap();
+        assert_eq!((person.ci.as_str(), person.name.as_str()), ("ci+/=", "김민지"));
+        assert_eq!((person.di, person.birth_date, person.gender), (None, None, None));
+        assert_eq!(person.phone.as_deref(), Some("+821012345678"));
+    }
+
+    #[test]
+    fn without_a_number_it_is_nobody() {
+        let long = "x".repeat(MAX_NUMBER_LEN + 1);
+        for ci in [None, Some(""), Some("  "), Some("c i"), Some("번호"), Some(long.as_str())] {
+            assert!(matches!(person(told(ci)), Err(ProviderError::Unusable(_))), "{ci:?}");
+        }
+        let nameless = Told { name: " \u{7} ".to_owned(), ..told(Some("ci")) };
+        assert!(matches!(person(nameless), Err(ProviderError::Unusable(_))));
+    }
+}

@@ -1,0 +1,187 @@
+//! Statements and rows of identities; nothing else.
+
+use urr_contracts::auth::{Identity, IdentitySource};
+use urr_db::{Error, Tx, statements};
+use urr_kernel::{Ids, Timestamp, UserId};
+use uuid::Uuid;
+
+use super::provider::Person;
+use crate::{
+    pii::{Place, Vault},
+    trouble::Trouble,
+    words::Word,
+};
+
+statements! {
+    /// A verification that was begun.
+    BEGIN = "insert into identity_checks (id, account_id, created_at, expires_at) values ($1, $2, $3, $4)";
+
+    /// Forgets an account's verifications but for the newest.
+    TRIM = "
+        delete from identity_checks where account_id = $1
+            and id not in (select id from identity_checks where account_id = $1 order by id desc limit $2)";
+
+    /// Whether an account's verification can still be completed.
+    IS_OPEN = "
+        select id from identity_checks where id = $1 and account_id = $2 and used_at is null and expires_at > $3";
+
+    /// Completes a verification: whoever gets a row has used it, and nobody else can.
+    SPEND = "
+        update identity_checks set used_at = $3
+         where id = $1 and account_id = $2 and used_at is null and expires_at > $3
+        returning id";
+
+    /// Keeps who the owner of an account is, unless the person has another.
+    INSERT = "
+        insert into identities (account_id, ci_index, person, pii_key, source, verified_at)
+        values ($1, $2, $3, $4, $5, $6)
+        on conflict do nothing";
+
+    /// The same person was verified anew.
+    RENEW = "
+        update identities set person = $3, pii_key = $4, source = $5, verified_at = $6
+         where account_id = $1 and ci_index = $2";
+
+    /// What the account shows of it.
+    MARK = "update accounts set identity_verified_at = $2, updated_at = $2 where id = $1";
+
+    /// Who the owner of an account is.
+    GET = "select ci_index, person, source, verified_at from identities where account_id = $1";
+
+    /// When the account of a person was closed.
+    HOLDER = "
+        select a.deleted_at from identities i join accounts a on a.id = i.account_id where i.ci_index = $1";
+
+    /// Identities that are sealed with another key than the current one.
+    STALE = "
+        select account_id from identities where pii_key < $1 or pii_key > $1 order by pii_key, account_id limit $2";
+
+    /// An identity sealed anew.
+    RESEAL = "update identities set person = $2, pii_key = $3 where account_id = $1";
+
+    /// What is forgotten with an account.
+    pub(crate) ERASE_CHECKS = "delete from identity_checks where account_id = $1";
+    /// From now on the person may have another account.
+    pub(crate) ERASE = "delete from identities where account_id = $1";
+}
+
+/// An identity with the person it is of.
+pub(crate) struct Kept {
+    pub(crate) ci_index: Vec<u8>,
+    pub(crate) person: Person,
+    pub(crate) source: IdentitySource,
+    pub(crate) verified_at: Timestamp,
+}
+
+impl Kept {
+    /// As much as other roles need.
+    pub(crate) fn shown(&self) -> Identity {
+        Identity { source: self.source, verified_at: self.verified_at, birth_date: self.person.birth_date }
+    }
+}
+
+/// What a person is found by.
+pub(crate) fn ci_index(vault: &Vault, ci: &str) -> Vec<u8> {
+    vault.index("ci", ci)
+}
+
+fn place(account: UserId) -> Place {
+    Place { column: "identities.person", row: account.as_uuid() }
+}
+
+fn seal((vault, ids): (&Vault, &Ids), account: UserId, person: &Person) -> Vec<u8> {
+    let text = serde_json::to_string(person).expect("a person is plain data and always serialises");
+    vault.seal(ids, place(account), &text)
+}
+
+/// Begins a verification and forgets all but the `most` newest of the account.
+pub(crate) async fn begin(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    account: UserId,
+    (now, expires_at): (Timestamp, Timestamp),
+    most: u32,
+) -> Result<(), Error> {
+    tx.execute(&BEGIN, &[&id, &account, &now, &expires_at]).await?;
+    tx.execute(&TRIM, &[&account, &most]).await?;
+    Ok(())
+}
+
+/// Whether a verification is the account's and can still be completed.
+pub(crate) async fn is_open(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    account: UserId,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    Ok(tx.optional(&IS_OPEN, &[&id, &account, &now], |row| row.get::<Uuid>(0)).await?.is_some())
+}
+
+/// Uses a verification up. `false`: it cannot be completed any more.
+pub(crate) async fn spend(tx: &mut Tx<'_>, id: Uuid, account: UserId, now: Timestamp) -> Result<bool, Error> {
+    Ok(tx.optional(&SPEND, &[&id, &account, &now], |row| row.get::<Uuid>(0)).await?.is_some())
+}
+
+/// Keeps who the owner of an account without an identity is. `false`: the person has another account.
+pub(crate) async fn insert(
+    keys: (&Vault, &Ids),
+    tx: &mut Tx<'_>,
+    account: UserId,
+    (person, source): (&Person, IdentitySource),
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let (index, sealed) = (ci_index(keys.0, &person.ci), seal(keys, account, person));
+    let made =
+        tx.execute(&INSERT, &[&account, &index, &sealed, &keys.0.key(), &Word(source), &now]).await? == 1;
+    if made {
+        tx.execute(&MARK, &[&account, &now]).await?;
+    }
+    Ok(made)
+}
+
+/// Keeps what was found out anew about the same person.
+pub(crate) async fn renew(
+    keys: (&Vault, &Ids),
+    tx: &mut Tx<'_>,
+    account: UserId,
+    (person, source): (&Person, IdentitySource),
+    now: Timestamp,
+) -> Result<(), Error> {
+    let (index, sealed) = (ci_index(keys.0, &person.ci), seal(keys, account, person));
+    tx.execute(&RENEW, &[&account, &index, &sealed, &keys.0.key(), &Word(source), &now]).await?;
+    tx.execute(&MARK, &[&account, &now]).await?;
+    Ok(())
+}
+
+/// Who the owner of an account is.
+pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Kept>, Trouble> {
+    let found = tx
+        .optional(&GET, &[&account], |row| {
+            let Word(source) = row.get(2)?;
+            Ok((row.get::<Vec<u8>>(0)?, row.get::<Vec<u8>>(1)?, source, row.get(3)?))
+        })
+        .await?;
+    let Some((ci_index, sealed, source, verified_at)) = found else { return Ok(None) };
+    let text = vault.open(place(account), &sealed)?;
+    let changed = |_| crate::pii::Unreadable::Changed { column: "identities.person" };
+    let person = serde_json::from_str(&text).map_err(changed)?;
+    Ok(Some(Kept { ci_index, person, source, verified_at }))
+}
+
+/// When the account of a person was closed; `None` if it is open, or there is none any more.
+pub(crate) async fn closed_at(tx: &mut Tx<'_>, ci_index: &Vec<u8>) -> Result<Option<Timestamp>, Error> {
+    Ok(tx.optional(&HOLDER, &[ci_index], |row| row.get(0)).await?.flatten())
+}
+
+/// Accounts whose identity is to be sealed anew.
+pub(crate) async fn stale(tx: &mut Tx<'_>, key: &str, limit: u32) -> Result<Vec<UserId>, Error> {
+    tx.all(&STALE, &[&key, &limit], |row| row.get(0)).await
+}
+
+/// Seals an identity with the current key.
+pub(crate) async fn reseal(keys: (&Vault, &Ids), tx: &mut Tx<'_>, account: UserId) -> Result<(), Trouble> {
+    if let Some(kept) = get(keys.0, tx, account).await? {
+        tx.execute(&RESEAL, &[&account, &seal(keys, account, &kept.person), &keys.0.key()]).await?;
+    }
+    Ok(())
+}
