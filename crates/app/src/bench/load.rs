@@ -130,12 +130,93 @@ impl Deck {
     }
 }
 
-/// A client over HTTP on a connection of its own that stays open.
+/// A connection that stays open.
+#[derive(Debug)]
+pub(super) struct Wire {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    /// Where the body of the last answer begins.
+    body: usize,
+}
+
+/// One answer.
+#[derive(Debug)]
+pub(super) struct Reply {
+    /// Its status.
+    pub(super) status: u16,
+    /// Its body as text.
+    pub(super) body: String,
+    /// How long to wait before asking again, if it says so.
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Reply {
+    /// Which error it is; empty if it is none.
+    pub(super) fn code(&self) -> String {
+        let body: serde_json::Value = serde_json::from_str(&self.body).unwrap_or_default();
+        body["code"].as_str().unwrap_or_default().to_owned()
+    }
+}
+
+impl Wire {
+    /// Connects.
+    pub(super) async fn connect(address: SocketAddr) -> io::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, buffer: Vec::with_capacity(4 * 1024), body: 0 })
+    }
+
+    /// Sends a request and reads its whole answer.
+    pub(super) async fn ask(&mut self, request: &[u8]) -> io::Result<Reply> {
+        self.exchange(request).await?;
+        let (head, body) = self.buffer.split_at(self.body);
+        let status = head.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
+        let retry_after = header(head, "retry-after").and_then(|seconds| seconds.parse().ok());
+        Ok(Reply {
+            status: status.ok_or(io::ErrorKind::InvalidData)?,
+            body: String::from_utf8_lossy(body).into_owned(),
+            retry_after: retry_after.map(Duration::from_secs),
+        })
+    }
+
+    /// Sends a request and reads its answer; says what it was if it was not 200.
+    async fn ask_for_200(&mut self, request: &[u8]) -> io::Result<Result<(), String>> {
+        self.exchange(request).await?;
+        let good = self.buffer.starts_with(b"HTTP/1.1 200 ");
+        Ok(if good { Ok(()) } else { Err(String::from_utf8_lossy(&self.buffer[self.body..]).into_owned()) })
+    }
+
+    async fn exchange(&mut self, request: &[u8]) -> io::Result<()> {
+        self.stream.write_all(request).await?;
+        self.buffer.clear();
+        self.body = loop {
+            self.more().await?;
+            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
+                break end + 4;
+            }
+        };
+        let length = header(&self.buffer[..self.body], "content-length").and_then(|text| text.parse().ok());
+        let length: usize = length.ok_or(io::ErrorKind::InvalidData)?;
+        while self.buffer.len() < self.body + length {
+            self.more().await?;
+        }
+        Ok(())
+    }
+
+    async fn more(&mut self) -> io::Result<()> {
+        let read = self.stream.read_buf(&mut self.buffer).await?;
+        if read == 0 || self.buffer.len() > MAX_ANSWER {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(())
+    }
+}
+
+/// A client that plays a deck.
 #[derive(Debug)]
 pub(super) struct HttpClient {
     deck: Arc<Deck>,
-    stream: TcpStream,
-    buffer: Vec<u8>,
+    wire: Wire,
     broken: bool,
 }
 
@@ -148,41 +229,9 @@ impl HttpClient {
     ) -> io::Result<Vec<Self>> {
         let mut clients = Vec::with_capacity(count);
         for _ in 0..count {
-            let stream = TcpStream::connect(address).await?;
-            stream.set_nodelay(true)?;
-            clients.push(Self {
-                deck: Arc::clone(deck),
-                stream,
-                buffer: Vec::with_capacity(4 * 1024),
-                broken: false,
-            });
+            clients.push(Self { deck: Arc::clone(deck), wire: Wire::connect(address).await?, broken: false });
         }
         Ok(clients)
-    }
-
-    /// Reads one whole answer; says what it was if it was not 200.
-    async fn answer(&mut self) -> io::Result<Result<(), String>> {
-        self.buffer.clear();
-        let body = loop {
-            self.more().await?;
-            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
-                break end + 4;
-            }
-        };
-        let length = content_length(&self.buffer[..body]).ok_or(io::ErrorKind::InvalidData)?;
-        while self.buffer.len() < body + length {
-            self.more().await?;
-        }
-        let good = self.buffer.starts_with(b"HTTP/1.1 200 ");
-        Ok(if good { Ok(()) } else { Err(String::from_utf8_lossy(&self.buffer[body..]).into_owned()) })
-    }
-
-    async fn more(&mut self) -> io::Result<()> {
-        let read = self.stream.read_buf(&mut self.buffer).await?;
-        if read == 0 || self.buffer.len() > MAX_ANSWER {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(())
     }
 }
 
@@ -193,11 +242,7 @@ impl Client for HttpClient {
         }
         let deck = Arc::clone(&self.deck);
         let request = deck.draw()?;
-        let answer = match self.stream.write_all(request).await {
-            Ok(()) => self.answer().await,
-            Err(error) => Err(error),
-        };
-        Some(answer.unwrap_or_else(|error| {
+        Some(self.wire.ask_for_200(request).await.unwrap_or_else(|error| {
             self.broken = true;
             Err(format!("the connection broke: {error}"))
         }))
@@ -208,11 +253,16 @@ fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
     bytes.windows(pattern.len()).position(|window| window == pattern)
 }
 
-fn content_length(head: &[u8]) -> Option<usize> {
+/// The value of a header line.
+fn header<'h>(head: &'h [u8], wanted: &str) -> Option<&'h str> {
     let text = std::str::from_utf8(head).ok()?;
-    let lines = text.split("\r\n").filter_map(|line| line.split_once(':'));
-    let mut lengths = lines.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
-    lengths.next()?.1.trim().parse().ok()
+    let mut lines = text.split("\r\n").filter_map(|line| line.split_once(':'));
+    lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+}
+
+/// A latency in milliseconds.
+pub(super) fn millis(latency: Duration) -> f64 {
+    latency.as_secs_f64() * 1_000.0
 }
 
 #[cfg(test)]
@@ -250,7 +300,7 @@ mod tests {
 
     #[test]
     fn lengths_are_found_whatever_their_case() {
-        assert_eq!(content_length(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n"), Some(12));
-        assert_eq!(content_length(b"HTTP/1.1 200 OK\r\n\r\n"), None);
+        assert_eq!(header(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n", "content-length"), Some("12"));
+        assert_eq!(header(b"HTTP/1.1 200 OK\r\n\r\n", "content-length"), None);
     }
 }

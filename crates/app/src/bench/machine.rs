@@ -56,6 +56,11 @@ pub(super) fn processor_time() -> Duration {
     Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
 }
 
+/// The memory this process has in use right now, in MiB; zero where it cannot be known.
+pub(super) fn memory_mib() -> u64 {
+    value("/proc/self/status", "VmRSS").and_then(|text| kibibytes(&text)).unwrap_or(0) / 1024
+}
+
 /// User and system time, in ticks: the 14th and 15th field. The second is a name in brackets that may hold anything.
 fn ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
@@ -95,6 +100,7 @@ mod tests {
         assert_eq!(kibibytes("many"), None);
         assert_eq!(gibibytes(24_576_000), "23.4 GiB");
         assert_eq!(ticks("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 250 50 0"), Some(300));
+        assert!(memory_mib() > 0);
         assert!(Machine::here().lines()[0].starts_with("machine  "));
     }
 }

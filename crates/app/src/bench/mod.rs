@@ -2,8 +2,10 @@
 //! storage, and a handler that does nothing behind the same edge, measured in the same run.
 
 mod disk;
+mod gateway;
 mod goods;
 mod load;
+mod logins;
 mod machine;
 mod noop;
 mod report;
@@ -44,6 +46,12 @@ pub(crate) enum BenchCommand {
     /// Every row is measured for the same time with the same number of clients, each of which sends its next request when
     /// the last one was answered. The load comes from the same process, so it takes its share of the machine.
     Holds(HoldsArgs),
+    /// What the front door costs: the same handler behind all of it and behind the check of a token alone
+    ///
+    /// The rows take turns, so that whatever else the machine does meanwhile happens to both.
+    Gateway(gateway::GatewayArgs),
+    /// Thousands sign in at once: who gets in, what it takes in memory, and whether others notice
+    Logins(logins::LoginsArgs),
 }
 
 /// How holds are measured.
@@ -75,9 +83,16 @@ impl HoldsArgs {
     }
 }
 
-/// Measures and prints one table.
+/// Measures and prints.
 pub(crate) fn run(command: &BenchCommand) -> Result<(), Failure> {
-    let BenchCommand::Holds(args) = command;
+    match command {
+        BenchCommand::Holds(args) => holds(args),
+        BenchCommand::Gateway(args) => gateway::run(args),
+        BenchCommand::Logins(args) => logins::run(args),
+    }
+}
+
+fn holds(args: &HoldsArgs) -> Result<(), Failure> {
     let bench = Bench::in_dir(&args.dir)?;
     let disk = bench.describe()?;
     let mut scenes = Scene::all(args.postgres.as_deref());

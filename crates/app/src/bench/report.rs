@@ -2,6 +2,8 @@
 
 use std::{fmt::Write as _, time::Duration};
 
+use super::load::millis;
+
 /// What one way of doing the work achieved.
 #[derive(Debug)]
 pub(super) struct Row {
@@ -39,8 +41,17 @@ impl Measured {
         self.processor.as_secs_f64() * 1_000_000.0 / self.latencies.len().max(1) as f64
     }
 
+    /// Adds what another span achieved.
+    pub(super) fn add(&mut self, other: Self) {
+        self.latencies.extend(other.latencies);
+        self.took += other.took;
+        self.processor += other.processor;
+        self.failed += other.failed;
+        self.first_failure = self.first_failure.take().or(other.first_failure);
+    }
+
     /// The latency that `percent` of the answers did not exceed. The latencies must be sorted.
-    fn percentile(&self, percent: usize) -> Duration {
+    pub(super) fn percentile(&self, percent: usize) -> Duration {
         let last = self.latencies.len().saturating_sub(1);
         self.latencies.get((self.latencies.len() * percent / 100).min(last)).copied().unwrap_or_default()
     }
@@ -49,8 +60,10 @@ impl Measured {
 /// The rows as text, the first of them being what the others are compared with.
 pub(super) fn table(rows: &mut [Row]) -> String {
     let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
-    let mut text =
-        format!("{:width$}  {:>10}  {:>9}  {:>9}  {:>9}\n", "", "per second", "p50 ms", "p99 ms", "of no-op");
+    let mut text = format!(
+        "{:width$}  {:>10}  {:>9}  {:>9}  {:>9}  {:>9}\n",
+        "", "per second", "p50 ms", "p99 ms", "cpu µs", "of first"
+    );
     let base = rows.first().and_then(|row| row.outcome.as_ref().ok()).map_or(0.0, Measured::rate);
     for row in rows {
         let name = &row.name;
@@ -79,10 +92,6 @@ pub(super) fn table(rows: &mut [Row]) -> String {
         text.push('\n');
     }
     text
-}
-
-fn millis(latency: Duration) -> f64 {
-    latency.as_secs_f64() * 1_000.0
 }
 
 /// `16,384`

@@ -35,14 +35,14 @@ use crate::{
 
 /// Holds prepared per second that is to be measured: more than the fastest row has ever made, and so many that the slow
 /// rows do not run out.
-const FAST: usize = 40_000;
+pub(super) const FAST: usize = 40_000;
 const SLOW: usize = 12_000;
 
 /// How often a buyer of the baseline comes back: less often than the limits allow, which is 30 times a minute.
 const COMES_BACK: usize = 10;
 
 /// How long background work may take to end.
-const STOP: Duration = Duration::from_secs(5);
+pub(super) const STOP: Duration = Duration::from_secs(5);
 
 /// One row.
 #[derive(Debug)]
@@ -136,13 +136,17 @@ enum Order {
     None,
 }
 
-fn ground() -> Ground {
+pub(super) fn ground() -> Ground {
     let clock = Clock::system();
     Ground { ids: Ids::random(clock.clone()), clock, health: Health::new(), metrics: Metrics::install() }
 }
 
 /// The configuration of one row. Neither the environment nor a file has a say: rows must be comparable.
-fn setup(data_dir: &Path, settings: &[(&str, &str)], ids: &Ids) -> Result<(Values, Config), Failure> {
+pub(super) fn setup(
+    data_dir: &Path,
+    settings: &[(&str, &str)],
+    ids: &Ids,
+) -> Result<(Values, Config), Failure> {
     let secret =
         format!("{:032x}{:032x}", u128::from_le_bytes(ids.bytes()), u128::from_le_bytes(ids.bytes()));
     let data_dir_text = data_dir.to_string_lossy();
@@ -206,7 +210,8 @@ fn http_row(
     measured
 }
 
-fn send(
+/// Lets clients play the deck.
+pub(super) fn send(
     runtimes: &Runtimes,
     deck: &Arc<Deck>,
     address: std::net::SocketAddr,

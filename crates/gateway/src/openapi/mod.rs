@@ -36,8 +36,9 @@ struct Problem {
     /// The HTTP status.
     status: u16,
     /// Names the request in our logs.
-    request_id: Option<uuid::Uuid>,
+    request_id: uuid::Uuid,
     /// When asking again makes sense, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
 }
 
