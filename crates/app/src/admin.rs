@@ -1,9 +1,11 @@
-//! The first administrator: made by the first start, or by `urr admin create`.
+//! The first administrator, made by the first start or by `urr admin create`, and a second factor that was lost.
 
 use std::io::BufRead as _;
 
 use urr_auth::Service;
-use urr_contracts::auth::{Auth as _, ChangePassword, EnsureAdmin, Error, Logout, Origin, Sensitive};
+use urr_contracts::auth::{
+    Auth as _, ChangePassword, EnsureAdmin, Error, Logout, Origin, ResetSecondFactor, Sensitive,
+};
 use urr_kernel::{Actor, Clock, Ids, Role as Rank, UserId};
 use urr_rpc::{Ctx, REQUEST_BUDGET};
 
@@ -69,11 +71,9 @@ pub(crate) async fn first(
 
 /// `urr admin`.
 pub(crate) async fn admin((values, config): (Values, Config), command: AdminCommand) -> Result<(), Failure> {
-    let AdminCommand::Create { email, name, password_stdin } = command;
     if !config.roles.has(Role::Auth) {
         return Err(Failure::new(format!("roles = {} has no accounts; add auth", config.roles)));
     }
-    let password = if password_stdin { Some(read_password()?) } else { None };
     let clock = Clock::system();
     let ids = Ids::random(clock.clone());
     let databases = Databases::open(&config)?;
@@ -82,8 +82,31 @@ pub(crate) async fn admin((values, config): (Values, Config), command: AdminComm
     serve::prepare(&config, &databases, &clock).await?;
     let auth = domains.auth.as_ref().expect("a process with accounts and keys has the service");
     serve::check_keys(auth).await?;
-    let made = ensure(auth, (&clock, &ids), &email, &name, password).await;
-    match made.map_err(|error| Failure::because(&email, &error))? {
+    match command {
+        AdminCommand::Create { email, name, password_stdin } => {
+            let password = if password_stdin { Some(read_password()?) } else { None };
+            create(auth, (&clock, &ids), (&email, &name), password).await
+        }
+        AdminCommand::ResetSecondFactor { email } => {
+            let (ctx, request) = (Ctx::system(&ids, &clock), ResetSecondFactor { email: email.clone() });
+            auth.reset_second_factor(&ctx, request)
+                .await
+                .map_err(|error| Failure::because(&email, &error))?;
+            say!("{email} has no second factor any more, and every session has ended");
+            Ok(())
+        }
+    }
+}
+
+/// `urr admin create`.
+async fn create(
+    auth: &Service,
+    ground: (&Clock, &Ids),
+    (email, name): (&str, &str),
+    password: Option<Sensitive>,
+) -> Result<(), Failure> {
+    let made = ensure(auth, ground, email, name, password).await;
+    match made.map_err(|error| Failure::because(email, &error))? {
         Some(made) => made.tell(""),
         None => {
             return Err(Failure::new(

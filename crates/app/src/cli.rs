@@ -163,6 +163,14 @@ pub(crate) enum AdminCommand {
         #[arg(long)]
         password_stdin: bool,
     },
+    /// Take the second factor off an account whose owner lost it, and end its sessions
+    ///
+    /// Make sure who asks: from then on the password alone is enough. With SQLite no other process may use the data directory.
+    ResetSecondFactor {
+        /// The account's e-mail address
+        #[arg(value_name = "ADDRESS")]
+        email: String,
+    },
 }
 
 /// What can be done about the outbox.

@@ -13,7 +13,7 @@ use urr_http::{AccessLog, EdgeParts, Limits};
 use urr_jobs::{Lease, LeaseConfig, Reconciler, Tasks};
 use urr_kernel::{Clock, Ids};
 use urr_kv::Kv;
-use urr_passes::{Key, access};
+use urr_passes::{Key, access, challenge};
 use urr_telemetry::{Check, Health, Metrics};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 
@@ -139,6 +139,7 @@ fn accounts(
         clock: clock.clone(),
         ids: ids.clone(),
         access_keys,
+        challenge_keys: config.secrets().map(|secret| challenge::key(&secret.0)).collect(),
         pii: Pii { index: IndexKey::derive(index.expose().as_bytes()), keys: settings.pii_keys.clone() },
         mailer: stores::mailer(config)?,
         identity: stores::identity(config, clock)?,
@@ -151,6 +152,7 @@ fn accounts(
             erase_after: settings.erase_after,
             dormant_after: settings.dormant_after,
             history_kept: settings.history_kept,
+            admin_needs_second_factor: settings.admin_needs_second_factor,
             ..urr_auth::Settings::default()
         },
     })))

@@ -8,7 +8,7 @@ use urr_auth::{FileMailer, IndexKey, Pii};
 use urr_gateway::table::{self, Service};
 use urr_http::Routes;
 use urr_kernel::{Clock, Ids, limits::HOLD};
-use urr_passes::{Secret, access};
+use urr_passes::{Secret, access, challenge};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 
 async fn domains() -> Vec<(Service, Routes)> {
@@ -39,6 +39,7 @@ async fn accounts(clock: Clock, ids: Ids) -> Arc<urr_auth::Service> {
         clock,
         ids,
         access_keys: vec![access::key(&secret)],
+        challenge_keys: vec![challenge::key(&secret)],
         pii: Pii { index: IndexKey::derive(b"an index key for a test"), keys: None },
         mailer: Arc::new(FileMailer::new(files.path().join("mail"))),
         identity: None,

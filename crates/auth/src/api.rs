@@ -9,7 +9,7 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
-use urr_contracts::auth::{Error, Origin, Sensitive, SignedIn};
+use urr_contracts::auth::{Error, LoginOutcome, Origin, SecondFactorNeeded, Sensitive, SignedIn};
 use urr_http::{Caller, ClientAddress, Json, Problem, StatusCode};
 use urr_kernel::{Clock, Ids, Role, Timestamp, UserId};
 use urr_passes::access::Verified;
@@ -150,6 +150,41 @@ fn cookie(
     (header::SET_COOKIE, value)
 }
 
+/// What signing in with a first factor answers.
+pub(crate) fn entered(service: &Service, outcome: LoginOutcome) -> Response {
+    match outcome {
+        LoginOutcome::SignedIn(tokens) => signed_in(service, StatusCode::OK, "Login successful", *tokens),
+        LoginOutcome::SecondFactor(SecondFactorNeeded { challenge, expires_at }) => {
+            let message = "Please enter the code of your second factor";
+            let body = Challenged { message, second_factor_required: true, challenge, expires_at };
+            (StatusCode::ACCEPTED, Json(body)).into_response()
+        }
+    }
+}
+
+/// The body of the answer that asks for a second factor.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "SecondFactorNeeded")]
+pub(crate) struct Challenged {
+    message: &'static str,
+    second_factor_required: bool,
+    challenge: Sensitive,
+    expires_at: Timestamp,
+}
+
+/// What turning the second factor on answers: as signing in does, and the recovery codes.
+pub(crate) fn signed_in_with_codes(
+    service: &Service,
+    message: &'static str,
+    signed_in: SignedIn,
+    codes: Vec<Sensitive>,
+) -> Response {
+    let cookies = keep(service, &signed_in);
+    let body = Tokens { recovery_codes: Some(codes), ..tokens(message, signed_in) };
+    (StatusCode::OK, cookies, Json(body)).into_response()
+}
+
 /// What signing in answers: the names that clients know, and the cookies.
 pub(crate) fn signed_in(
     service: &Service,
@@ -158,6 +193,10 @@ pub(crate) fn signed_in(
     signed_in: SignedIn,
 ) -> Response {
     let cookies = keep(service, &signed_in);
+    (status, cookies, Json(tokens(message, signed_in))).into_response()
+}
+
+fn tokens(message: &'static str, signed_in: SignedIn) -> Tokens {
     let account = signed_in.account;
     let user = Who {
         id: account.id,
@@ -166,9 +205,8 @@ pub(crate) fn signed_in(
         name: account.name,
         role: account.role,
     };
-    let body =
-        Tokens { message, token: signed_in.access_token, refresh_token: signed_in.refresh_token, user };
-    (status, cookies, Json(body)).into_response()
+    let (token, refresh_token) = (signed_in.access_token, signed_in.refresh_token);
+    Tokens { message, token, refresh_token, user, recovery_codes: None }
 }
 
 /// The body of every answer that signs somebody in.
@@ -180,6 +218,8 @@ pub(crate) struct Tokens {
     token: Sensitive,
     refresh_token: Sensitive,
     user: Who,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovery_codes: Option<Vec<Sensitive>>,
 }
 
 /// A user in answers that older clients read: they know the id by two names.

@@ -8,6 +8,7 @@ mod lockout;
 mod mail;
 mod passwords;
 mod pii;
+mod second_factor;
 mod service;
 mod sessions;
 mod settings;
@@ -36,7 +37,7 @@ pub use settings::Settings;
 
 /// The domain's tables.
 pub static DOMAIN: Domain =
-    Domain { name: "auth", migrations: migrations!["0001_accounts", "0002_identity"] };
+    Domain { name: "auth", migrations: migrations!["0001_accounts", "0002_identity", "0003_second_factor"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {
@@ -48,6 +49,7 @@ pub fn statements() -> Vec<&'static Sql> {
         lockout::store::STATEMENTS,
         mail::store::STATEMENTS,
         pii::store::STATEMENTS,
+        second_factor::store::STATEMENTS,
         sessions::store::STATEMENTS,
         sessions::sweep::STATEMENTS,
     ]
@@ -70,6 +72,7 @@ pub fn routes(service: &Arc<Service>) -> Routes {
     accounts::routes::routes()
         .merge(identity::routes::routes())
         .merge(passwords::routes::routes())
+        .merge(second_factor::routes::routes())
         .merge(sessions::routes::routes())
         .with_state(api::Api(Arc::clone(service)))
 }

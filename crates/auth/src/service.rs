@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use urr_contracts::auth::{
-    Account, Admin, Auth, ChangePassword, ChangeProfile, CompleteIdentity, DeleteAccount, Done, EndSession,
-    EnsureAdmin, Error, ForgotPassword, IdentityOf, IdentityStarted, KnownIdentity, ListLogins, ListSessions,
-    Login, LoginOutcome, Logins, Logout, Me, Refresh, Register, RequestEmailVerification, ResetPassword,
-    Revocation, Revocations, RevocationsSince, Sessions, SetRole, SignedIn, StartIdentity, Users, UsersOf,
-    VerifyEmail,
+    Account, Admin, Auth, ChangePassword, ChangeProfile, CompleteIdentity, ConfirmSecondFactor,
+    DeleteAccount, DisableSecondFactor, Done, EndSession, EnrolSecondFactor, Enrolment, EnsureAdmin, Error,
+    ForgotPassword, IdentityOf, IdentityStarted, KnownIdentity, ListLogins, ListSessions, Login,
+    LoginOutcome, Logins, Logout, Me, PassSecondFactor, RecoveryCodes, Refresh, Register, RenewRecoveryCodes,
+    RequestEmailVerification, ResetPassword, ResetSecondFactor, Revocation, Revocations, RevocationsSince,
+    SecondFactorConfirmed, Sessions, SetRole, SignedIn, StartIdentity, Users, UsersOf, VerifyEmail,
 };
 use urr_db::Db;
 use urr_jobs::Nudge;
-use urr_kernel::{Clock, Ids, UserId};
+use urr_kernel::{Actor, Clock, Ids, Role, UserId};
 use urr_passes::{
     Key,
     access::{Signer, Verifier},
+    challenge::Challenges,
 };
 use urr_rpc::Ctx;
 
@@ -26,6 +28,7 @@ use crate::{
     mail::Mailer,
     passwords::{self, Pool},
     pii::{Pii, Vault},
+    second_factor,
     sessions::{ending, history, login, refresh},
     settings::Settings,
     trouble::Trouble,
@@ -44,6 +47,8 @@ pub struct Parts {
     pub ids: Ids,
     /// Keys of access tokens: the first signs, all of them verify.
     pub access_keys: Vec<Key>,
+    /// Keys of challenges: the first signs, all of them verify.
+    pub challenge_keys: Vec<Key>,
     /// How personal data is kept.
     pub pii: Pii,
     /// What brings mails to people.
@@ -65,6 +70,7 @@ pub struct Service {
     pub(crate) ids: Ids,
     pub(crate) signer: Signer,
     pub(crate) verifier: Verifier,
+    pub(crate) challenges: Challenges,
     pub(crate) vault: Vault,
     pub(crate) pool: Pool,
     pub(crate) brake: Brake,
@@ -90,6 +96,7 @@ impl Service {
             db: parts.db,
             signer: Signer::new(newest, parts.settings.access_lifetime),
             verifier: Verifier::new(parts.access_keys),
+            challenges: Challenges::new(parts.challenge_keys),
             vault: Vault::new(parts.pii),
             pool: Pool::start(parts.settings.hashing, parts.ids.clone()),
             brake: Brake::new(parts.clock.clone()),
@@ -125,7 +132,10 @@ pub(crate) fn admin(ctx: &Ctx) -> Result<(), Error> {
         return Ok(());
     }
     signed_in(ctx)?;
-    Err(Error::AdminRequired)
+    match ctx.actor {
+        Actor::User { role: Role::UnprovenAdmin, .. } => Err(Error::SecondFactorRequired),
+        _ => Err(Error::AdminRequired),
+    }
 }
 
 /// Each method is one call; trouble becomes an answer here.
@@ -143,6 +153,10 @@ impl Auth for Service {
 
     async fn login(&self, ctx: &Ctx, request: Login) -> Result<LoginOutcome, Error> {
         answer!(ctx, "login", login::login(self, &request))
+    }
+
+    async fn pass_second_factor(&self, ctx: &Ctx, request: PassSecondFactor) -> Result<SignedIn, Error> {
+        answer!(ctx, "pass_second_factor", second_factor::pass(self, &request))
     }
 
     async fn refresh(&self, ctx: &Ctx, request: Refresh) -> Result<SignedIn, Error> {
@@ -187,6 +201,38 @@ impl Auth for Service {
 
     async fn delete_account(&self, ctx: &Ctx, request: DeleteAccount) -> Result<Done, Error> {
         answer!(ctx, "delete_account", closing::delete_account(self, ctx, &request))
+    }
+
+    async fn enrol_second_factor(&self, ctx: &Ctx, request: EnrolSecondFactor) -> Result<Enrolment, Error> {
+        answer!(ctx, "enrol_second_factor", second_factor::enrol(self, ctx, &request))
+    }
+
+    async fn confirm_second_factor(
+        &self,
+        ctx: &Ctx,
+        request: ConfirmSecondFactor,
+    ) -> Result<SecondFactorConfirmed, Error> {
+        answer!(ctx, "confirm_second_factor", second_factor::confirm(self, ctx, &request))
+    }
+
+    async fn disable_second_factor(
+        &self,
+        ctx: &Ctx,
+        request: DisableSecondFactor,
+    ) -> Result<SignedIn, Error> {
+        answer!(ctx, "disable_second_factor", second_factor::disable(self, ctx, &request))
+    }
+
+    async fn renew_recovery_codes(
+        &self,
+        ctx: &Ctx,
+        request: RenewRecoveryCodes,
+    ) -> Result<RecoveryCodes, Error> {
+        answer!(ctx, "renew_recovery_codes", second_factor::renew_codes(self, ctx, &request))
+    }
+
+    async fn reset_second_factor(&self, ctx: &Ctx, request: ResetSecondFactor) -> Result<Done, Error> {
+        answer!(ctx, "reset_second_factor", second_factor::reset(self, ctx, &request))
     }
 
     async fn start_identity(&self, ctx: &Ctx, _: StartIdentity) -> Result<IdentityStarted, Error> {

@@ -25,6 +25,8 @@ pub struct Settings {
     pub dormant_after: Duration,
     /// How long the sign-in history is kept.
     pub history_kept: Duration,
+    /// Whether administrators are administrators only with a second factor.
+    pub admin_needs_second_factor: bool,
     /// How passwords are hashed.
     pub hashing: Hashing,
 }
@@ -39,6 +41,7 @@ impl Default for Settings {
             erase_after: DAY * 30,
             dormant_after: DAY * 365,
             history_kept: DAY * 180,
+            admin_needs_second_factor: false,
             hashing: Hashing::default(),
         }
     }

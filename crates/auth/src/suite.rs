@@ -11,6 +11,7 @@ mod outage;
 mod passwords;
 mod race;
 mod roles;
+mod second_factor;
 mod sessions;
 mod tokens;
 mod walk;
@@ -64,6 +65,14 @@ stories! {
         somebody_is_left_to_run_the_platform,
         the_first_admin_is_made_once_and_told_the_password_once,
         users_are_named_for_admins_and_other_roles_alone;
+    second_factor:
+        a_second_factor_is_turned_on_with_a_code_and_ends_other_sessions,
+        signing_in_needs_the_code_and_each_code_is_good_once,
+        a_challenge_is_good_for_minutes_and_nothing_else,
+        wrong_codes_cost_longer_and_longer_waits_whatever_the_password,
+        a_second_factor_is_turned_off_with_password_and_code,
+        recovery_codes_are_replaced_and_kept_as_hashes,
+        roles_and_passwords_keep_the_second_factor_and_an_operator_takes_it_off;
     sessions:
         signing_in_opens_a_session_that_its_owner_sees,
         unknown_accounts_and_wrong_passwords_get_the_same_answer,

@@ -9,16 +9,25 @@ pub(crate) struct Word<T>(pub(crate) T);
 
 impl<T: Serialize + DeserializeOwned + Send + Sync> Scalar for Word<T> {
     fn to_value(&self) -> Value<'_> {
-        match serde_json::to_value(&self.0) {
-            Ok(serde_json::Value::String(word)) => Value::Text(word.into()),
-            other => unreachable!("an enum without fields serialises to its word, not to {other:?}"),
-        }
+        Value::Text(word(&self.0).into())
     }
 
     fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
-        let word = serde_json::Value::String(String::from_value(value)?);
-        serde_json::from_value(word).map(Self).map_err(|_| WrongValue { wanted: "a word we know" })
+        parse(&String::from_value(value)?).map(Self).ok_or(WrongValue { wanted: "a word we know" })
     }
+}
+
+/// The word of an enum without fields.
+pub(crate) fn word<T: Serialize>(value: &T) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        other => unreachable!("an enum without fields serialises to its word, not to {other:?}"),
+    }
+}
+
+/// The value a word stands for.
+pub(crate) fn parse<T: DeserializeOwned>(word: &str) -> Option<T> {
+    serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
 }
 
 #[cfg(test)]

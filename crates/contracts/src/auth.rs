@@ -3,6 +3,7 @@
 mod accounts;
 mod error;
 mod identity;
+mod second_factor;
 mod sessions;
 
 use std::{borrow::Cow, fmt};
@@ -11,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use urr_rpc::service;
 
-pub use self::{accounts::*, error::Error, identity::*, sessions::*};
+pub use self::{accounts::*, error::Error, identity::*, second_factor::*, sessions::*};
 
 /// Accounts one batch may ask for. At 300 bytes each the answer stays below 64 kB.
 pub const MAX_USERS_PER_BATCH: usize = 200;
@@ -29,6 +30,8 @@ service! {
         async fn register(Register) -> SignedIn;
         /// Signs in with address and password.
         async fn login(Login) -> LoginOutcome;
+        /// Shows the second factor after the first, and signs in.
+        async fn pass_second_factor(PassSecondFactor) -> SignedIn;
         /// Exchanges a refresh token for a new pair. The old one is worth nothing afterwards.
         async fn refresh(Refresh) -> SignedIn;
         /// Ends a session, or all of the user's. Asking twice is as good as asking once.
@@ -49,6 +52,16 @@ service! {
         async fn verify_email(VerifyEmail) -> Done;
         /// Closes the calling user's account. Personal data is erased after a while.
         async fn delete_account(DeleteAccount) -> Done;
+        /// Makes a secret for the calling user's authenticator app.
+        async fn enrol_second_factor(EnrolSecondFactor) -> Enrolment;
+        /// Turns the calling user's second factor on, ends every session and opens a new one for the caller.
+        async fn confirm_second_factor(ConfirmSecondFactor) -> SecondFactorConfirmed;
+        /// Turns the calling user's second factor off, ends every session and opens a new one for the caller.
+        async fn disable_second_factor(DisableSecondFactor) -> SignedIn;
+        /// Replaces the calling user's recovery codes.
+        async fn renew_recovery_codes(RenewRecoveryCodes) -> RecoveryCodes;
+        /// Turns somebody's second factor off and ends their sessions. For the platform itself.
+        async fn reset_second_factor(ResetSecondFactor) -> Done;
         /// Begins to verify who the calling user is.
         async fn start_identity(StartIdentity) -> IdentityStarted;
         /// Asks the provider who the calling user is and keeps it. A person has one account.

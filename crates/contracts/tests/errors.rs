@@ -88,6 +88,11 @@ fn auth_errors() -> Vec<auth::Error> {
         RegistrationFailed,
         InvalidCredentials,
         WrongPassword,
+        WrongCode,
+        ChallengeInvalid,
+        SecondFactorOn,
+        SecondFactorOff,
+        SecondFactorRequired,
         TooManyAttempts { wait_secs: 8 },
         Busy,
         RefreshRequired,
@@ -118,6 +123,11 @@ fn auth_errors() -> Vec<auth::Error> {
             | RegistrationFailed
             | InvalidCredentials
             | WrongPassword
+            | WrongCode
+            | ChallengeInvalid
+            | SecondFactorOn
+            | SecondFactorOff
+            | SecondFactorRequired
             | TooManyAttempts { .. }
             | Busy
             | RefreshRequired

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header, request::Parts};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::{Serialize, de::DeserializeOwned};
-use urr_kernel::{Actor, UserId};
+use urr_kernel::{Actor, Role, UserId};
 
 use crate::{Problem, codes, edge::body_bytes};
 
@@ -148,12 +148,17 @@ impl Caller {
         self.0.user().ok_or_else(|| Problem::of(codes::AUTH_REQUIRED, "Please sign in first."))
     }
 
-    /// The same caller if it may do what operators may: else 401 `auth.required` or 403 `auth.admin_required`.
+    /// The same caller if it may do what operators may: else 401 `auth.required`, 403 `auth.second_factor_required` or 403
+    /// `auth.admin_required`.
     pub fn admin(&self) -> Result<Actor, Problem> {
         if self.0.is_admin() {
             return Ok(self.0);
         }
         self.user()?;
+        if let Actor::User { role: Role::UnprovenAdmin, .. } = self.0 {
+            let sentence = "Please turn on a second factor first; administrators need one here.";
+            return Err(Problem::of(codes::SECOND_FACTOR_REQUIRED, sentence));
+        }
         Err(Problem::of(codes::ADMIN_REQUIRED, "Only an administrator may do this."))
     }
 }

@@ -354,6 +354,9 @@ async fn callers_are_told_apart() {
     assert_eq!(code(&app, ask("/user", None)).await, is(401, "auth.required"));
     assert_eq!(code(&app, ask("/admin", None)).await, is(401, "auth.required"));
     assert_eq!(code(&app, ask("/admin", Some(Role::User))).await, is(403, "auth.admin_required"));
+    let unproven = code(&app, ask("/admin", Some(Role::UnprovenAdmin))).await;
+    assert_eq!(unproven, is(403, "auth.second_factor_required"));
+    assert_eq!(send(&app, ask("/user", Some(Role::UnprovenAdmin))).await.0, StatusCode::OK);
     assert_eq!(send(&app, ask("/user", Some(Role::User))).await.0, StatusCode::OK);
     assert_eq!(send(&app, ask("/admin", Some(Role::Admin))).await.0, StatusCode::OK);
 }

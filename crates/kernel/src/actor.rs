@@ -13,6 +13,9 @@ pub enum Role {
     User,
     /// Runs the platform.
     Admin,
+    /// Would run the platform, but signed in without the second factor that this needs: does what a user does until then. Only
+    /// tokens say this; an account is a user's or an administrator's.
+    UnprovenAdmin,
 }
 
 /// On whose behalf a request runs. Decided once, at the edge, from a verified token.

@@ -4,6 +4,7 @@
 //! how it is verified.
 
 pub mod access;
+pub mod challenge;
 mod compact;
 pub mod entry;
 pub mod hop;

@@ -8,11 +8,7 @@ use urr_gateway::{
     limit::RateLimits,
 };
 
-use super::{
-    HttpUrl, Values,
-    kinds::Kind,
-    settings::{self as s, ForwardedName},
-};
+use super::{HttpUrl, Values, choices::ForwardedName, kinds::Kind, settings as s};
 use crate::roles::Role;
 
 /// The front door of the process.

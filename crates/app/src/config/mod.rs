@@ -2,6 +2,7 @@
 //! enums carry their own data. Nothing outside this crate sees any of it.
 
 mod addresses;
+mod choices;
 mod docs;
 mod door;
 mod kinds;
@@ -16,6 +17,7 @@ mod tests;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 pub(crate) use addresses::{HttpUrl, PostgresUrl, RedisUrl};
+pub(crate) use choices::{LogFormat, Profile};
 pub(crate) use docs::markdown;
 pub(crate) use door::Door;
 pub(crate) use kinds::choice;
@@ -24,7 +26,6 @@ pub(crate) use load::{Flag, Input, Problem, Values};
 pub(crate) use secrets::{
     path as secrets_path, read as read_secrets, read_or_create as read_or_create_secrets,
 };
-pub(crate) use settings::{LogFormat, Profile};
 pub(crate) use show::effective;
 
 use urr_auth::{PiiKeys, PortOneConfig, SmtpConfig};
@@ -207,6 +208,8 @@ pub(crate) struct Auth {
     pub index_key: Option<Secret<32>>,
     /// Seals personal data.
     pub pii_keys: Option<PiiKeys>,
+    /// Whether administrators are administrators only with a second factor.
+    pub admin_needs_second_factor: bool,
     /// Who vouches for persons.
     pub identity: Identity,
     /// The version of the terms.

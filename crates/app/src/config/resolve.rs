@@ -9,8 +9,9 @@ use super::{
     Auth, Bus, Config, FirstAdmin, Http, Identity, Log, Problem, Profile, Redis, Remote, Sale, Storage,
     Values,
     addresses::{Email, HostPort},
+    choices::{BusKind, IdentityKind, MailKind, SecondFactor, SmtpProtection, StorageKind},
     door::door,
-    settings::{self as s, BusKind, IdentityKind, Info, MailKind, SmtpProtection, StorageKind},
+    settings::{self as s, Info},
 };
 use crate::{config::Choice as _, roles::Role};
 
@@ -181,6 +182,10 @@ impl Problems<'_> {
             smtp: self.smtp(),
             index_key: values.get(&s::AUTH_INDEX_KEY),
             pii_keys: self.pii_keys(),
+            admin_needs_second_factor: match values.get(&s::AUTH_ADMIN_SECOND_FACTOR) {
+                Some(wanted) => wanted == SecondFactor::Required,
+                None => values.get(&s::PROFILE) == Profile::Production,
+            },
             identity: self.identity(),
             terms_version: values.get(&s::AUTH_TERMS_VERSION),
             erase_after: days(values.get(&s::AUTH_ERASE_AFTER_DAYS).get()),

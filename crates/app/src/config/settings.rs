@@ -7,94 +7,14 @@ use urr_gateway::address::Cidr;
 
 use super::{
     addresses::{Email, HostPort, HttpUrl, PostgresUrl, RedisUrl},
+    choices::{
+        BusKind, ForwardedName, IdentityKind, LogFormat, MailKind, Profile, SecondFactor, SmtpProtection,
+        StorageKind,
+    },
     door::Origin,
-    kinds::{Int, Kind, List, PiiKey, Property, Secret, SigningSecret, choice},
+    kinds::{Int, Kind, List, PiiKey, Property, Secret, SigningSecret},
 };
 use crate::roles::Roles;
-
-choice! {
-    /// How careful the process is about how it was set up.
-    pub(crate) enum Profile {
-        /// Makes its own secrets and demo data: for a laptop, a test or a small hall.
-        Local = "local",
-        /// Refuses to start unless its secrets were configured, and never seeds demo data.
-        Production = "production",
-    }
-}
-
-choice! {
-    /// Which SQL engine holds the truth.
-    pub(crate) enum StorageKind {
-        /// Files in the data directory.
-        Sqlite = "sqlite",
-        /// A PostgreSQL server.
-        Postgres = "postgres",
-    }
-}
-
-choice! {
-    /// How events travel between roles.
-    pub(crate) enum BusKind {
-        /// The outbox tables are the log; nothing leaves the process.
-        InProcess = "in_process",
-        /// Kafka brokers.
-        Kafka = "kafka",
-    }
-}
-
-choice! {
-    /// Where mails go.
-    pub(crate) enum MailKind {
-        /// Into a folder of the data directory.
-        File = "file",
-        /// To a mail server.
-        Smtp = "smtp",
-    }
-}
-
-choice! {
-    /// How the connection to a mail server is protected.
-    pub(crate) enum SmtpProtection {
-        /// TLS from the first byte.
-        Tls = "tls",
-        /// TLS before anything is said.
-        StartTls = "starttls",
-        /// Nothing.
-        Plain = "plain",
-    }
-}
-
-choice! {
-    /// The header in which trusted proxies say where a request came from.
-    pub(crate) enum ForwardedName {
-        /// What most of them write.
-        XForwardedFor = "x-forwarded-for",
-        /// RFC 7239.
-        Forwarded = "forwarded",
-    }
-}
-
-choice! {
-    /// Who vouches for persons.
-    pub(crate) enum IdentityKind {
-        /// Nobody: identities are not verified.
-        Off = "off",
-        /// Made-up persons.
-        Sandbox = "sandbox",
-        /// PortOne.
-        Portone = "portone",
-    }
-}
-
-choice! {
-    /// What log lines look like.
-    pub(crate) enum LogFormat {
-        /// For a person at a terminal.
-        Pretty = "pretty",
-        /// One JSON object per line, for a collector.
-        Json = "json",
-    }
-}
 
 /// What is known about a setting whatever its type.
 #[derive(Debug)]
@@ -343,6 +263,8 @@ settings! {
     AUTH_INDEX_KEY("auth.index_key"): Option<Secret<32>> = "";
     /// Seal addresses, names and phone numbers in the database. The first key seals; the others open what was sealed before. None leaves them readable.
     AUTH_PII_KEYS("auth.pii_keys"): List<PiiKey> = "";
+    /// `required`: an administrator who has not turned on a second factor may do what a user may, until it is on. Left out, `off` for the `local` profile and `required` for `production`.
+    AUTH_ADMIN_SECOND_FACTOR("auth.admin_second_factor"): Option<SecondFactor> = "";
     /// Who verifies that a person has one account: `portone` needs the three settings below; `sandbox` makes persons up from name and phone number; `off` verifies nobody. Left out, `sandbox` for the `local` profile and `off` for `production`.
     AUTH_IDENTITY("auth.identity"): Option<IdentityKind> = "";
     /// Allows `auth.identity = sandbox` in the `production` profile, where made-up persons would pass for real ones.

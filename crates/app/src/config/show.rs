@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use super::{
+    choices::Profile,
     load::{Source, Values},
     secrets,
-    settings::{Info, PROFILE, Profile, SECTIONS, SETTINGS},
+    settings::{Info, PROFILE, SECTIONS, SETTINGS},
 };
 
 /// Every setting in the form of the file, secrets redacted, with the source of each that is not the default.

@@ -61,6 +61,7 @@ fn nothing_configured_is_the_embedded_mode() {
     assert!(matches!(config.storage, Storage::Sqlite { group_commit: true }));
     assert!(matches!(config.bus, Bus::InProcess));
     assert!(config.redis.is_none() && config.internal_listen.is_none() && config.demo);
+    assert!(!config.auth.admin_needs_second_factor);
 }
 
 #[test]
@@ -245,7 +246,7 @@ fn production_names_every_missing_secret_at_once() {
     assert!(problems[2].contains("`internal.token` is not set"));
     let given = given.env("URR_SECURITY_SECRET", SECRET).env("URR_AUTH_INDEX_KEY", SECRET);
     let config = given.env("INTERNAL_API_TOKEN", SECRET).config();
-    assert!(config.is_complete() && config.auth.cookie_secure);
+    assert!(config.is_complete() && config.auth.cookie_secure && config.auth.admin_needs_second_factor);
     assert_eq!(config.internal_token.unwrap().expose(), SECRET);
     assert!(!config.demo, "demo data has no place in production");
 }

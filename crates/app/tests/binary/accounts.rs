@@ -113,6 +113,11 @@ fn the_first_start_makes_an_administrator_and_tells_the_password_once() {
     let refused = place.run(&["admin", "create", "--email", "other@example.com"]).failed();
     assert!(refused.contains("an administrator already"), "{refused}");
 
+    for (address, why) in [(email.as_str(), "no second factor"), ("nobody@example.com", "no such user")] {
+        let refused = place.run(&["admin", "reset-second-factor", address]).failed();
+        assert!(refused.contains(why), "{refused}");
+    }
+
     let said = place.said_while_serving(&[]);
     assert!(!said.contains("admin "), "{said}");
 }

@@ -11,7 +11,7 @@ use urr_rpc::Ctx;
 
 use super::{own, store};
 use crate::{
-    identity,
+    identity, second_factor,
     service::{Service, signed_in},
     sessions::{self, login::Claim, store::EndReason},
     trouble::Trouble,
@@ -29,7 +29,8 @@ statements! {
     /// Nothing personal is left.
     ERASE = "
         update accounts set email_index = null, email = null, name = null, phone = null, password_hash = null,
-                            marketing = false, identity_verified_at = null, erased_at = $2, updated_at = $2
+                            marketing = false, identity_verified_at = null, second_factor_at = null,
+                            erased_at = $2, updated_at = $2
          where id = $1 and status = 'deleted' and erased_at is null";
 
     /// What hung on the account.
@@ -129,6 +130,8 @@ impl Service {
                 &ERASE_TERMS,
                 &identity::store::ERASE_CHECKS,
                 &identity::store::ERASE,
+                &second_factor::store::REMOVE,
+                &second_factor::store::REMOVE_CODES,
             ];
             for part in parts {
                 tx.execute(part, &[&id]).await?;

@@ -43,6 +43,7 @@ pub(crate) async fn register(service: &Service, request: &Register) -> Result<Si
         status: AccountStatus::Active,
         language: request.language,
         marketing: new.marketing(),
+        second_factor: false,
         identity_verified_at: None,
         created_at: service.clock.now(),
     };
@@ -51,7 +52,7 @@ pub(crate) async fn register(service: &Service, request: &Register) -> Result<Si
             return tell_owner(service, tx, &account.email).await;
         }
         mail::queue(service, tx, account.id, mail::Kind::VerifyEmail).await?;
-        sessions::open(service, tx, &account, LoginMethod::Password, &origin).await.map(Some)
+        sessions::open_proven(service, tx, &account, LoginMethod::Password, &origin).await.map(Some)
     })?;
     service.mail_nudge.nudge();
     let Opened { signed_in, ended } = opened.ok_or(Error::RegistrationFailed)?;

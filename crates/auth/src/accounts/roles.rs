@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The letters of a password that somebody has to read off a screen: none looks like another.
-const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
+pub(crate) const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
 /// How many: 20 of 32 letters are 100 bits.
 const PASSWORD_LEN: usize = 20;
@@ -44,6 +44,9 @@ pub(crate) async fn users(service: &Service, ctx: &Ctx, request: &UsersOf) -> Re
 /// Gives an account another role.
 pub(crate) async fn set_role(service: &Service, ctx: &Ctx, request: SetRole) -> Result<Account, Trouble> {
     admin(ctx)?;
+    if request.role == Role::UnprovenAdmin {
+        return Err(rules::invalid("role", "A role is user or admin").into());
+    }
     let (account, ended) = transaction!(service.db, "auth.set_role", async |tx: &mut Tx<'_>| {
         let admins = store::lock_admins(tx).await?;
         // The token said admin when it was made; the row says it now.
@@ -104,6 +107,7 @@ pub(crate) async fn ensure_admin(
         status: AccountStatus::Active,
         language: Language::default(),
         marketing: false,
+        second_factor: false,
         identity_verified_at: None,
         created_at: service.clock.now(),
     };

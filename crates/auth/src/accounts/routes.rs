@@ -179,7 +179,25 @@ async fn verify(
 /// Body of `PUT /api/admin/users/{id}/role`.
 #[derive(Deserialize, JsonSchema)]
 struct NewRole {
-    role: Role,
+    role: Given,
+}
+
+/// The roles that can be given.
+#[derive(Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "GivenRole")]
+enum Given {
+    User,
+    Admin,
+}
+
+impl From<Given> for Role {
+    fn from(given: Given) -> Self {
+        match given {
+            Given::User => Self::User,
+            Given::Admin => Self::Admin,
+        }
+    }
 }
 
 async fn set_role(
@@ -189,7 +207,8 @@ async fn set_role(
     Path(user): Path<UserId>,
     Json(NewRole { role }): Json<NewRole>,
 ) -> Result<Json<One>, Problem> {
-    let account = auth.set_role(&ctx, SetRole { user, role }).await.map_err(|error| problem(&error))?;
+    let account =
+        auth.set_role(&ctx, SetRole { user, role: role.into() }).await.map_err(|error| problem(&error))?;
     Ok(Json(One { user: account.into() }))
 }
 
@@ -200,6 +219,7 @@ struct One {
 }
 
 /// An account as the public API shows it to its owner and to admins.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own to clients")]
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Account")]
@@ -213,6 +233,7 @@ struct Shown {
     status: AccountStatus,
     language: Language,
     marketing: bool,
+    second_factor: bool,
     identity_verified: bool,
     identity_verified_at: Option<Timestamp>,
     created_at: Timestamp,
@@ -230,6 +251,7 @@ impl From<Account> for Shown {
             status: account.status,
             language: account.language,
             marketing: account.marketing,
+            second_factor: account.second_factor,
             identity_verified: account.identity_verified_at.is_some(),
             identity_verified_at: account.identity_verified_at,
             created_at: account.created_at,

@@ -22,24 +22,24 @@ statements! {
     /// One account that is not erased.
     GET = "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
-               identity_verified_at
+               identity_verified_at, second_factor_at
           from accounts where id = $1 and erased_at is null";
 
     /// The same, and nobody else changes it until the transaction ends. SQLite has one writer and no row locks.
     LOCK =
         sqlite "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
-               identity_verified_at
+               identity_verified_at, second_factor_at
           from accounts where id = $1 and erased_at is null"
         postgres "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
-               identity_verified_at
+               identity_verified_at, second_factor_at
           from accounts where id = $1 and erased_at is null for no key update";
 
     /// The open account of an address.
     BY_EMAIL = "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
-               identity_verified_at
+               identity_verified_at, second_factor_at
           from accounts where email_index = $1 and status <> 'deleted'";
 
     /// Every open account that may run the platform, in id order, and none of them changes until the transaction ends.
@@ -110,6 +110,7 @@ fn sealed(row: &Row<'_>) -> Result<Sealed, Error> {
         status,
         language,
         marketing: row.get(7)?,
+        second_factor: row.get::<Option<Timestamp>>(12)?.is_some(),
         identity_verified_at: row.get(11)?,
         created_at: row.get(9)?,
     };

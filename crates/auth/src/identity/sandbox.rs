@@ -69,6 +69,7 @@ mod tests {
             status: AccountStatus::Active,
             language: Language::Ko,
             marketing: false,
+            second_factor: false,
             identity_verified_at: None,
             created_at: Clock::system().now(),
         }

@@ -66,6 +66,8 @@ pub(crate) enum Kind {
     PasswordChanged,
     /// A refresh token was used twice.
     SessionStolen,
+    /// The second factor was turned on or off, or its recovery codes were replaced.
+    SecondFactorChanged,
 }
 urr_db::text_enum! {
     Kind {
@@ -74,6 +76,7 @@ urr_db::text_enum! {
         AlreadyRegistered = "already_registered",
         PasswordChanged = "password_changed",
         SessionStolen = "session_stolen",
+        SecondFactorChanged = "second_factor_changed",
     }
 }
 
@@ -83,7 +86,10 @@ impl Kind {
         match self {
             Self::VerifyEmail => Some(Purpose::VerifyEmail),
             Self::ResetPassword => Some(Purpose::ResetPassword),
-            Self::AlreadyRegistered | Self::PasswordChanged | Self::SessionStolen => None,
+            Self::AlreadyRegistered
+            | Self::PasswordChanged
+            | Self::SessionStolen
+            | Self::SecondFactorChanged => None,
         }
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn write(
         Kind::VerifyEmail => "/verify-email",
         Kind::ResetPassword => "/reset-password",
         Kind::AlreadyRegistered => "/login",
-        Kind::PasswordChanged | Kind::SessionStolen => "/forgot-password",
+        Kind::PasswordChanged | Kind::SessionStolen | Kind::SecondFactorChanged => "/forgot-password",
     };
     let link = carried.map_or_else(
         || format!("{site_url}{page}"),
@@ -62,6 +62,11 @@ fn korean(kind: Kind) -> (&'static str, &'static str) {
             "같은 로그인 정보가 두 곳에서 쓰여 해당 로그인을 종료했습니다.\n\
              짐작 가는 일이 없다면 비밀번호를 재설정해 주세요.\n\n{link}",
         ),
+        Kind::SecondFactorChanged => (
+            "[우르르] 2단계 인증 설정이 변경되었습니다",
+            "2단계 인증이 켜지거나 꺼졌거나, 복구 코드가 새로 만들어졌습니다.\n\
+             본인이 변경하지 않았다면 바로 비밀번호를 재설정하고 운영자에게 알려 주세요.\n\n{link}",
+        ),
     }
 }
 
@@ -92,6 +97,11 @@ fn english(kind: Kind) -> (&'static str, &'static str) {
             "The same sign-in was used in two places, so we ended it.\n\
              If you cannot explain this, please set a new password.\n\n{link}",
         ),
+        Kind::SecondFactorChanged => (
+            "[URR] Your second factor was changed",
+            "Your second factor was turned on or off, or you got new recovery codes.\n\
+             If it was not you, please set a new password at once and tell whoever runs the site.\n\n{link}",
+        ),
     }
 }
 
@@ -103,12 +113,13 @@ mod tests {
 
     use super::*;
 
-    const KINDS: [Kind; 5] = [
+    const KINDS: [Kind; 6] = [
         Kind::VerifyEmail,
         Kind::ResetPassword,
         Kind::AlreadyRegistered,
         Kind::PasswordChanged,
         Kind::SessionStolen,
+        Kind::SecondFactorChanged,
     ];
 
     #[test]
@@ -124,6 +135,7 @@ mod tests {
                 status: AccountStatus::Active,
                 language,
                 marketing: false,
+                second_factor: false,
                 identity_verified_at: None,
                 created_at: Clock::system().now(),
             };

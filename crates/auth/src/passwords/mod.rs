@@ -31,7 +31,7 @@ pub(crate) use pool::{NoHash, Place, Pool, Verdict};
 /// One mail a minute is enough for somebody who waits for it, and little for somebody who is to be annoyed.
 const ASK_EVERY: Duration = Duration::from_mins(1);
 
-/// Sets a new password, ends every session and opens a new one for the caller.
+/// Sets a new password, ends every session and opens a new one for the caller, who is in and shows no second factor again.
 pub(crate) async fn change(
     service: &Service,
     ctx: &Ctx,
@@ -51,7 +51,7 @@ pub(crate) async fn change(
     let (opened, mut ended) = transaction!(service.db, "auth.change_password", async |tx: &mut Tx<'_>| {
         let account = proof.accept(service, tx).await?.account;
         let ended = replace(service, tx, account.id, &hash).await?;
-        let opened = sessions::open(service, tx, &account, LoginMethod::Password, &origin).await?;
+        let opened = sessions::open_proven(service, tx, &account, LoginMethod::Password, &origin).await?;
         Ok::<_, Trouble>((opened, ended))
     })?;
     proof.settle(service);

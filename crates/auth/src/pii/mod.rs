@@ -31,7 +31,8 @@ const AES_256_GCM: u8 = 1;
 /// Bytes of a nonce. They are random: below 2^32 values per key the chance that two are the same is below 2^-32.
 const NONCE_LEN: usize = 12;
 
-/// What a row's `pii_key` says when its values are plain text.
+/// What a row's `pii_key` says when no key was configured: its values are plain text, and its secrets are sealed with a key of
+/// our own.
 const NO_KEY: &str = "";
 
 /// Where a value belongs. It is part of what the seal covers, so a value copied to another row or column does not open.
@@ -82,7 +83,10 @@ impl Vault {
     pub(crate) fn new(pii: Pii) -> Self {
         let index = Hmac::new_from_slice(&pii.index.0).expect("HMAC takes a key of any length");
         let (current, keys) = pii.keys.map_or_else(Default::default, |keys| (Some(keys.current), keys.keys));
-        let ciphers = keys.into_iter().map(|(id, key)| (id, Aes256Gcm::new(&key.into()))).collect();
+        let mut ciphers: BTreeMap<String, Aes256Gcm> =
+            keys.into_iter().map(|(id, key)| (id, Aes256Gcm::new(&key.into()))).collect();
+        let own: [u8; 32] = index.clone().chain_update("secrets at rest").finalize().into_bytes().into();
+        ciphers.insert(NO_KEY.to_owned(), Aes256Gcm::new(&own.into()));
         Self { current, ciphers, index }
     }
 
@@ -98,9 +102,16 @@ impl Vault {
 
     /// Seals a text for its place.
     pub(crate) fn seal(&self, ids: &Ids, place: Place, text: &str) -> Vec<u8> {
-        let Some(key) = &self.current else {
+        if self.current.is_none() {
             return [&[PLAIN], text.as_bytes()].concat();
-        };
+        }
+        self.seal_secret(ids, place, text)
+    }
+
+    /// Seals a text that nobody may read who has nothing but the database: without a configured key, with one made from the key of
+    /// the index.
+    pub(crate) fn seal_secret(&self, ids: &Ids, place: Place, text: &str) -> Vec<u8> {
+        let key = self.key();
         let nonce: [u8; NONCE_LEN] = ids.bytes();
         let payload = Payload { msg: text.as_bytes(), aad: &place.covered() };
         let sealed = self.ciphers[key].encrypt(&nonce.into(), payload);

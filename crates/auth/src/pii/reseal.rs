@@ -9,7 +9,7 @@ use urr_jobs::{BoxError, Outcome, Reconciler};
 use super::store;
 use crate::{
     accounts::store::{self as accounts, Personal},
-    identity,
+    identity, second_factor,
     service::Service,
     trouble::Trouble,
 };
@@ -31,7 +31,8 @@ impl Reconciler for Reseal {
     }
 
     async fn run(&self) -> Result<Outcome, BoxError> {
-        let done = self.0.reseal().await?.max(self.0.reseal_identities().await?);
+        let (accounts, identities) = (self.0.reseal().await?, self.0.reseal_identities().await?);
+        let done = accounts.max(identities).max(self.0.reseal_second_factors().await?);
         if done > 0 {
             tracing::info!(
                 rows = done,
@@ -67,6 +68,19 @@ impl Service {
             for id in &stale {
                 accounts::lock(keys.0, tx, *id).await?;
                 identity::store::reseal(keys, tx, *id).await?;
+            }
+            Ok::<_, Trouble>(stale.len() as u64)
+        })
+    }
+
+    /// The same for the secrets of second factors.
+    pub(crate) async fn reseal_second_factors(&self) -> Result<u64, Trouble> {
+        let keys = (&self.vault, &self.ids);
+        transaction!(self.db, "auth.reseal_second_factors", async |tx: &mut Tx<'_>| {
+            let stale = second_factor::store::stale(tx, keys.0.key(), BATCH).await?;
+            for id in &stale {
+                accounts::lock(keys.0, tx, *id).await?;
+                second_factor::store::reseal(keys, tx, *id).await?;
             }
             Ok::<_, Trouble>(stale.len() as u64)
         })

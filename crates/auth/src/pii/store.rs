@@ -17,7 +17,9 @@ statements! {
 
     /// Every key that something is sealed with.
     KEYS = "
-        select distinct pii_key from accounts where erased_at is null union select distinct pii_key from identities";
+        select distinct pii_key from accounts where erased_at is null
+         union select distinct pii_key from identities
+         union select distinct pii_key from second_factors";
 
     /// Keeps a fact, unless it is known.
     KEEP_FACT = "insert into facts (name, value) values ($1, $2) on conflict (name) do nothing";

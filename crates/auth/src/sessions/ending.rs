@@ -113,7 +113,9 @@ pub(crate) async fn verify_token(service: &Service, token: &Sensitive) -> Result
             let stored = accounts::store::get(&service.vault, tx, verified.access.user).await?;
             let stored = stored.filter(accounts::store::Stored::is_open).ok_or(Error::TokenInvalid)?;
             let live = store::is_live(tx, verified.access.session, stored.account.id, now).await?;
-            if live { Ok(stored.account) } else { Err(Error::TokenInvalid.into()) }
+            // What the token allows, which may be less than what the account is.
+            let account = Account { role: verified.access.role, ..stored.account };
+            if live { Ok(account) } else { Err(Error::TokenInvalid.into()) }
         })
         .await
 }

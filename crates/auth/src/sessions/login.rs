@@ -32,14 +32,14 @@ pub(crate) async fn login(service: &Service, request: &Login) -> Result<LoginOut
     let claim = Claim { email: &email, stored: stored.as_ref(), origin: &origin };
     let proof =
         claim.prove(service, place, request.password.expose()).await.inspect_err(|_| count("refused"))?;
-    let opened = transaction!(service.db, "auth.login", async |tx: &mut Tx<'_>| {
+    let entry = transaction!(service.db, "auth.login", async |tx: &mut Tx<'_>| {
         let stored = proof.accept(service, tx).await?;
         open(service, tx, &stored.account, LoginMethod::Password, &origin).await
     })?;
     proof.settle(service);
-    service.announce(&opened.ended);
-    count("signed_in");
-    Ok(LoginOutcome::SignedIn(Box::new(opened.signed_in)))
+    let outcome = entry.settle(service);
+    count(if matches!(outcome, LoginOutcome::SignedIn(_)) { "signed_in" } else { "challenged" });
+    Ok(outcome)
 }
 
 fn count(outcome: &'static str) {

@@ -13,14 +13,15 @@ pub(crate) mod store;
 pub(crate) mod sweep;
 
 use urr_contracts::auth::{
-    Account, Error, LoginAttempt, LoginMethod, Origin, Revocation, Sensitive, SignedIn,
+    Account, Error, LoginAttempt, LoginMethod, LoginOutcome, Origin, Revocation, SecondFactorNeeded,
+    Sensitive, SignedIn,
 };
 use urr_db::Tx;
-use urr_kernel::{Timestamp, UserId};
-use urr_passes::access::Access;
+use urr_kernel::{Role, Timestamp, UserId};
+use urr_passes::{access::Access, challenge::Challenge};
 use uuid::Uuid;
 
-use crate::{accounts, service::Service, trouble::Trouble};
+use crate::{accounts, second_factor, service::Service, trouble::Trouble, words};
 use rules::{MAX_SESSIONS, SESSION_LIFETIME};
 use store::EndReason;
 
@@ -31,9 +32,51 @@ pub(crate) struct Opened {
     pub(crate) ended: Vec<Revocation>,
 }
 
-/// Opens a session for an account whose owner has proved who they are. Every way of signing in ends here, in the same
-/// transaction that checked the proof, with the account locked.
+/// What a first factor that was right comes to.
+pub(crate) enum Entry {
+    /// It was enough.
+    Opened(Box<Opened>),
+    /// The account has a second factor.
+    Challenged(SecondFactorNeeded),
+}
+
+impl Entry {
+    /// After the commit: ended sessions are announced, and this is what to tell.
+    pub(crate) fn settle(self, service: &Service) -> LoginOutcome {
+        match self {
+            Self::Opened(opened) => {
+                service.announce(&opened.ended);
+                LoginOutcome::SignedIn(Box::new(opened.signed_in))
+            }
+            Self::Challenged(needed) => LoginOutcome::SecondFactor(needed),
+        }
+    }
+}
+
+/// Lets the owner of an account in who has shown a first factor, whichever it was, or asks for the second. Every way of
+/// signing in ends here, in the same transaction that checked the proof, with the account locked.
 pub(crate) async fn open(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: &Account,
+    method: LoginMethod,
+    origin: &Origin,
+) -> Result<Entry, Trouble> {
+    // Asked of the row, so that no caller can forget it.
+    if !second_factor::store::is_on(tx, account.id).await? {
+        let opened = open_proven(service, tx, account, method, origin).await?;
+        return Ok(Entry::Opened(Box::new(opened)));
+    }
+    let stored = accounts::store::get(&service.vault, tx, account.id).await?;
+    let stored = stored.ok_or(Error::InvalidCredentials)?;
+    let state = second_factor::state(service, &stored);
+    let challenge = Challenge { user: account.id, method: words::word(&method), state };
+    let (token, expires_at) = service.challenges.sign(&challenge, service.ids.next(), service.clock.now());
+    Ok(Entry::Challenged(SecondFactorNeeded { challenge: Sensitive::new(token), expires_at }))
+}
+
+/// Opens a session for an account whose owner has shown every factor it has: just now, or by being in already.
+pub(crate) async fn open_proven(
     service: &Service,
     tx: &mut Tx<'_>,
     account: &Account,
@@ -84,7 +127,8 @@ async fn issue(
     let hash = rules::token_hash(&refresh_token).expect("a token we just made");
     let refresh_expires_at = rules::refresh_expires_at(now, session_ends);
     store::insert_token(tx, &hash, session, (now, refresh_expires_at)).await?;
-    let access = Access { user: account.id, role: account.role, email: Some(account.email.clone()), session };
+    let role = role(service, &account);
+    let access = Access { user: account.id, role, email: Some(account.email.clone()), session };
     Ok(SignedIn {
         session,
         access_token: Sensitive::new(service.signer.sign(&access, service.ids.next(), now)),
@@ -93,6 +137,13 @@ async fn issue(
         refresh_expires_at,
         account,
     })
+}
+
+/// What a session of an account may do. All sessions of an account with a second factor were opened with it, because turning it on
+/// ends the others.
+fn role(service: &Service, account: &Account) -> Role {
+    let unproven = service.settings.admin_needs_second_factor && !account.second_factor;
+    if account.role == Role::Admin && unproven { Role::UnprovenAdmin } else { account.role }
 }
 
 /// Ends one session and writes down that its access tokens are worth nothing. Nothing if it had ended.

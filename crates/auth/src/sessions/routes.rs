@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{
     Account, Auth as _, EndSession, ListLogins, ListSessions, Login, LoginAttempt, LoginFailure, LoginMethod,
-    LoginOutcome, Logout, MAX_HISTORY_PER_PAGE, Refresh, Sensitive, Session,
+    Logout, MAX_HISTORY_PER_PAGE, Refresh, Sensitive, Session,
 };
 use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{Role, Timestamp, UserId};
@@ -17,7 +17,7 @@ use uuid::Uuid;
 
 use super::ending;
 use crate::api::{
-    self, Api, CameFrom, Current, OnlyUsers, Said, forget, optional, refresh_cookie, said, signed_in,
+    self, Api, CameFrom, Current, OnlyUsers, Said, entered, forget, optional, refresh_cookie, said, signed_in,
 };
 
 const OK: StatusCode = StatusCode::OK;
@@ -26,7 +26,12 @@ pub(crate) fn routes() -> Routes<Api> {
     let refreshes = About::new("Exchanges the refresh token, from the cookie or the body, for a new pair");
     Routes::new()
         .post("/api/auth/login", login)
-        .about(About::new("Signs in").body::<Credentials>().answer::<api::Tokens>(OK))
+        .about(
+            About::new("Signs in, or asks for the second factor")
+                .body::<Credentials>()
+                .answer::<api::Tokens>(OK)
+                .answer::<api::Challenged>(StatusCode::ACCEPTED),
+        )
         .post("/api/auth/refresh", refresh)
         .about(refreshes.optional_body::<Tokens>().answer::<api::Tokens>(OK))
         .post("/api/auth/logout", logout)
@@ -55,8 +60,8 @@ async fn login(
     Json(Credentials { email, password }): Json<Credentials>,
 ) -> Result<Response, Problem> {
     let request = Login { email, password, origin };
-    let LoginOutcome::SignedIn(tokens) = auth.login(&ctx, request).await.map_err(|error| problem(&error))?;
-    Ok(signed_in(&auth, StatusCode::OK, "Login successful", *tokens))
+    let outcome = auth.login(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(entered(&auth, outcome))
 }
 
 /// Body of `POST /api/auth/refresh`, for clients without cookies.

@@ -95,6 +95,7 @@ pub(crate) enum EndReason {
     TokenReused,
     PasswordChanged,
     RoleChanged,
+    SecondFactorChanged,
     AccountClosed,
 }
 urr_db::text_enum! {
@@ -105,6 +106,7 @@ urr_db::text_enum! {
         TokenReused = "token_reused",
         PasswordChanged = "password_changed",
         RoleChanged = "role_changed",
+        SecondFactorChanged = "second_factor_changed",
         AccountClosed = "account_closed",
     }
 }

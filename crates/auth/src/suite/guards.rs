@@ -23,7 +23,7 @@ enum For {
     Admins,
 }
 
-const ROUTES: [(&str, &str, For); 19] = [
+const ROUTES: [(&str, &str, For); 24] = [
     ("POST", "/api/auth/register", For::Everybody),
     ("GET", "/api/auth/me", For::Users),
     ("PATCH", "/api/auth/me", For::Users),
@@ -36,6 +36,11 @@ const ROUTES: [(&str, &str, For); 19] = [
     ("POST", "/api/auth/password", For::Users),
     ("POST", "/api/auth/password/forgot", For::Everybody),
     ("POST", "/api/auth/password/reset", For::Everybody),
+    ("POST", "/api/auth/login/second-factor", For::Everybody),
+    ("POST", "/api/auth/second-factor", For::Users),
+    ("DELETE", "/api/auth/second-factor", For::Users),
+    ("POST", "/api/auth/second-factor/confirm", For::Users),
+    ("POST", "/api/auth/second-factor/recovery-codes", For::Users),
     ("POST", "/api/auth/login", For::Everybody),
     ("POST", "/api/auth/refresh", For::Everybody),
     ("POST", "/api/auth/logout", For::Everybody),

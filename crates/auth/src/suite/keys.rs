@@ -26,7 +26,8 @@ fn shows(bytes: &[u8]) -> bool {
 async fn sees_the_same(world: &World, service: &Arc<Service>, user: &SignedIn) {
     let request =
         Login { email: "minji@example.com".to_owned(), password: Sensitive::new(PASSWORD), origin: home() };
-    let LoginOutcome::SignedIn(signed_in) = service.login(&world.anonymous(), request).await.unwrap();
+    let outcome = service.login(&world.anonymous(), request).await.unwrap();
+    let LoginOutcome::SignedIn(signed_in) = outcome else { panic!("{outcome:?}") };
     assert_eq!(signed_in.account, user.account);
     assert_eq!(service.me(&world.of(user), Me {}).await.unwrap(), user.account);
 }

@@ -139,8 +139,10 @@ async fn a_sign_in_with_the_old_password_does_not_outlive_the_change() {
                     origin: home(),
                 };
                 async move {
-                    let urr_contracts::auth::LoginOutcome::SignedIn(signed_in) =
-                        auth.login(&ctx, request).await?;
+                    let outcome = auth.login(&ctx, request).await?;
+                    let urr_contracts::auth::LoginOutcome::SignedIn(signed_in) = outcome else {
+                        panic!("there is no second factor: {outcome:?}")
+                    };
                     Ok((false, *signed_in))
                 }
             };

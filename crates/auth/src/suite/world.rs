@@ -16,6 +16,7 @@ use urr_kernel::{Actor, Clock, Ids, Role, UserId};
 use urr_passes::{
     Secret,
     access::{self, Verified, Verifier},
+    challenge,
 };
 use urr_rpc::{Ctx, REQUEST_BUDGET, Remote, internal_guard};
 use urr_testkit::{fixed, fresh_postgres, fresh_sqlite, within};
@@ -91,6 +92,10 @@ statements! {
     pub(crate) IDENTITIES = "select count(*) from identities";
     /// Who the owner of an account is, as it is on disk.
     pub(crate) IDENTITY = "select person, pii_key from identities where account_id = $1";
+    /// The secret of a second factor, as it is on disk.
+    pub(crate) FACTOR = "select secret, pii_key from second_factors where account_id = $1";
+    /// Recovery codes that are left.
+    pub(crate) RECOVERY = "select count(*) from recovery_codes where account_id = $1";
     /// Takes away what keeps a person from having two accounts.
     pub(crate) DROP_GUARD = "drop index identities_by_person";
     /// Whether an account was erased.
@@ -176,8 +181,10 @@ impl World {
     ) -> Result<SignedIn, Error> {
         let password = Sensitive::new(password);
         let request = Login { email: email.to_owned(), password, origin: origin.clone() };
-        let LoginOutcome::SignedIn(signed_in) = self.auth.login(&self.anonymous(), request).await?;
-        Ok(*signed_in)
+        match self.auth.login(&self.anonymous(), request).await? {
+            LoginOutcome::SignedIn(signed_in) => Ok(*signed_in),
+            needed @ LoginOutcome::SecondFactor(_) => panic!("{email} has a second factor: {needed:?}"),
+        }
     }
 
     pub(crate) async fn login(&self, email: &str, password: &str) -> Result<SignedIn, Error> {
@@ -271,6 +278,7 @@ pub(crate) fn parts(db: &Db, clock: &Clock, ids: &Ids, pii: Pii) -> Parts {
         clock: clock.clone(),
         ids: ids.clone(),
         access_keys: vec![access::key(&secret())],
+        challenge_keys: vec![challenge::key(&secret())],
         pii,
         mailer: Arc::new(Mailbox::default()),
         identity: Some(Arc::new(Sandbox)),

@@ -92,6 +92,8 @@ pub struct Account {
     pub language: Language,
     /// Whether advertising mails are welcome.
     pub marketing: bool,
+    /// Whether signing in needs a second factor.
+    pub second_factor: bool,
     /// When somebody vouched for who the owner is. `None`: nobody did.
     pub identity_verified_at: Option<Timestamp>,
     /// When it was made.

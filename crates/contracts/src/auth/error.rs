@@ -37,6 +37,18 @@ pub enum Error {
     /// The password that confirms a change is wrong.
     #[error("The current password is wrong")]
     WrongPassword,
+    /// The code is wrong, was used before, or is too old.
+    #[error("This code is not right, or was used before")]
+    WrongCode,
+    /// The first factor was shown too long ago, or for another password.
+    #[error("This sign-in took too long; please start again")]
+    ChallengeInvalid,
+    /// The account has a second factor.
+    #[error("The second factor is on already")]
+    SecondFactorOn,
+    /// The account has no second factor.
+    #[error("There is no second factor to use or to confirm")]
+    SecondFactorOff,
     /// Too many wrong passwords. The wait grows.
     #[error("Too many attempts; please wait {wait_secs} seconds and try again")]
     TooManyAttempts {
@@ -100,6 +112,9 @@ pub enum Error {
     /// Only admins may do this.
     #[error("Only an administrator may do this.")]
     AdminRequired,
+    /// Only admins who showed a second factor may do this.
+    #[error("Please turn on a second factor first; administrators need one here.")]
+    SecondFactorRequired,
     /// Something below is down.
     #[error("Accounts are not available at the moment; please try again")]
     Unavailable,
@@ -119,6 +134,8 @@ impl ServiceError for Error {
             | Self::RegistrationFailed
             | Self::InvalidCredentials
             | Self::WrongPassword
+            | Self::WrongCode
+            | Self::ChallengeInvalid
             | Self::RefreshRequired
             | Self::RefreshInvalid
             | Self::RefreshReused
@@ -127,11 +144,14 @@ impl ServiceError for Error {
             | Self::IdentityFailed => Kind::Invalid,
             Self::TooManyAttempts { .. } => Kind::TooMany,
             Self::TokenInvalid | Self::Required => Kind::Unauthenticated,
-            Self::AdminRequired => Kind::Forbidden,
+            Self::AdminRequired | Self::SecondFactorRequired => Kind::Forbidden,
             Self::SessionNotFound | Self::UserNotFound | Self::IdentityOff => Kind::NotFound,
-            Self::LastAdmin | Self::IdentityPending | Self::IdentityTaken { .. } | Self::IdentityMismatch => {
-                Kind::Conflict
-            }
+            Self::LastAdmin
+            | Self::SecondFactorOn
+            | Self::SecondFactorOff
+            | Self::IdentityPending
+            | Self::IdentityTaken { .. }
+            | Self::IdentityMismatch => Kind::Conflict,
             Self::Busy | Self::Unavailable | Self::IdentityUnavailable => Kind::Unavailable,
             Self::Internal => Kind::Internal,
         }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{Timestamp, UserId};
 use uuid::Uuid;
 
-use super::{Account, Origin, Sensitive};
+use super::{Account, Origin, SecondFactorNeeded, Sensitive};
 
 /// Signs in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +24,8 @@ pub struct Login {
 pub enum LoginOutcome {
     /// Signed in.
     SignedIn(Box<SignedIn>),
+    /// A second factor is needed.
+    SecondFactor(SecondFactorNeeded),
 }
 
 /// A pair of tokens and whose they are.
@@ -104,6 +106,8 @@ pub enum LoginMethod {
     Password,
     /// A mailed link that set a new password.
     Reset,
+    /// A code, when the second factor was turned on or off.
+    SecondFactor,
 }
 
 /// Ends one session of the calling user.
@@ -150,6 +154,8 @@ pub struct LoginAttempt {
 pub enum LoginFailure {
     /// The password was wrong.
     WrongPassword,
+    /// The password was right and the code of the second factor was wrong.
+    WrongCode,
 }
 
 /// Asks which sessions ended.

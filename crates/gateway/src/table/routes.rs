@@ -33,6 +33,11 @@ const AUTH: &[Route] = of!(Auth {
     POST   "/api/auth/password/reset"     Public counted_as(Auth) critical;
     POST   "/api/auth/email/verification" User   counted_as(Auth) critical;
     POST   "/api/auth/email/verify"       Public counted_as(Auth) critical;
+    POST   "/api/auth/login/second-factor" Public counted_as(Auth) critical;
+    POST   "/api/auth/second-factor"      User   counted_as(Auth) critical;
+    DELETE "/api/auth/second-factor"      User   counted_as(Auth) critical;
+    POST   "/api/auth/second-factor/confirm" User counted_as(Auth) critical;
+    POST   "/api/auth/second-factor/recovery-codes" User counted_as(Auth) critical;
     POST   "/api/auth/identity/start"     User   counted_as(Auth) critical;
     POST   "/api/auth/identity/complete"  User   counted_as(Auth) critical;
     GET    "/api/auth/sessions"           User   counted_as(Auth);

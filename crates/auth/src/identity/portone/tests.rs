@@ -75,6 +75,7 @@ fn account() -> Account {
         status: AccountStatus::Active,
         language: Language::Ko,
         marketing: false,
+        second_factor: false,
         identity_verified_at: None,
         created_at: Clock::system().now(),
     }

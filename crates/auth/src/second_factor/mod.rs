@@ -1,0 +1,285 @@
+//! The second factor. Any account may have one; an installation may ask it of its administrators.
+//!
+//! Turning it on or off ends every session and opens a new one, so all sessions of an account with a second factor were opened
+//! with it, and nothing about it needs to be kept per session. [`sessions::open`] asks for it, whatever the first factor was.
+
+pub(crate) mod routes;
+pub(crate) mod rules;
+pub(crate) mod store;
+mod tried;
+
+use std::time::Duration;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use urr_contracts::auth::{
+    Account, ConfirmSecondFactor, DisableSecondFactor, Done, EnrolSecondFactor, Enrolment, Error,
+    LoginMethod, Origin, PassSecondFactor, RecoveryCodes, RenewRecoveryCodes, ResetSecondFactor, Revocation,
+    SecondFactorConfirmed, Sensitive, SignedIn,
+};
+use urr_db::{Tx, transaction};
+use urr_kernel::{Actor, UserId};
+use urr_rpc::Ctx;
+
+use crate::{
+    accounts::{self, own, rules::invalid, store::Stored},
+    mail,
+    service::{Service, signed_in},
+    sessions::{
+        self, Opened,
+        login::{Claim, Proof},
+        store::EndReason,
+    },
+    trouble::Trouble,
+    words,
+};
+use rules::{SECRET_LEN, Typed};
+use tried::Tried;
+
+/// How long a new secret waits for its first code.
+const ENROLMENT: Duration = Duration::from_hours(1);
+
+/// Makes a secret for the caller's authenticator app. Nothing is on yet.
+pub(crate) async fn enrol(
+    service: &Service,
+    ctx: &Ctx,
+    request: &EnrolSecondFactor,
+) -> Result<Enrolment, Trouble> {
+    let user = signed_in(ctx)?;
+    let (stored, proof) = prove(service, user, request.password.as_ref(), &request.origin).await?;
+    let secret = rules::base32(&service.ids.bytes::<SECRET_LEN>());
+    transaction!(service.db, "auth.enrol_second_factor", async |tx: &mut Tx<'_>| {
+        accept(service, tx, user, proof.as_ref()).await?;
+        let (keys, now) = ((&service.vault, &service.ids), service.clock.now());
+        let kept = store::enrol(keys, tx, user, &secret, now).await?;
+        if kept { Ok(()) } else { Err(Trouble::Refused(Error::SecondFactorOn)) }
+    })?;
+    settle(service, proof);
+    let uri = rules::uri(&stored.account.email, &secret);
+    Ok(Enrolment { secret: Sensitive::new(secret), uri })
+}
+
+/// Turns the caller's second factor on.
+pub(crate) async fn confirm(
+    service: &Service,
+    ctx: &Ctx,
+    request: &ConfirmSecondFactor,
+) -> Result<SecondFactorConfirmed, Trouble> {
+    let (user, codes) = (signed_in(ctx)?, recovery_codes(service));
+    let origin = sessions::rules::clean(&request.origin);
+    let tried = Tried::begin(service, user, &origin, LoginMethod::SecondFactor).await?;
+    let outcome = transaction!(service.db, "auth.confirm_second_factor", async |tx: &mut Tx<'_>| {
+        let now = service.clock.now();
+        let mut account = own(accounts::store::lock(&service.vault, tx, user).await?)?.account;
+        let factor = store::get(&service.vault, tx, user).await?.ok_or(Error::SecondFactorOff)?;
+        if factor.confirmed {
+            return Err(Trouble::Refused(Error::SecondFactorOn));
+        }
+        if factor.created_at.after(ENROLMENT) <= now {
+            return Err(Error::SecondFactorOff.into());
+        }
+        let Some(Typed::Digits(digits)) = rules::typed(&request.code) else {
+            return Err(Error::WrongCode.into());
+        };
+        accept_digits(service, tx, (user, &factor), &digits).await?;
+        store::confirm(tx, user, now).await?;
+        store::set_codes(&service.vault, tx, user, &codes).await?;
+        tried.forgive(tx).await?;
+        account.second_factor = true;
+        reopen(service, tx, &account, &origin).await
+    });
+    let (opened, ended) = tried.settle(service, outcome).await?;
+    let signed_in = announce(service, opened, ended);
+    Ok(SecondFactorConfirmed {
+        signed_in,
+        recovery_codes: codes.iter().map(|code| rules::shown(code)).collect(),
+    })
+}
+
+/// Turns the caller's second factor off.
+pub(crate) async fn disable(
+    service: &Service,
+    ctx: &Ctx,
+    request: &DisableSecondFactor,
+) -> Result<SignedIn, Trouble> {
+    let user = signed_in(ctx)?;
+    let origin = sessions::rules::clean(&request.origin);
+    let (_, proof) = prove(service, user, request.password.as_ref(), &origin).await?;
+    let tried = Tried::begin(service, user, &origin, LoginMethod::SecondFactor).await?;
+    let outcome = transaction!(service.db, "auth.disable_second_factor", async |tx: &mut Tx<'_>| {
+        let mut account = accept(service, tx, user, proof.as_ref()).await?.account;
+        use_code(service, tx, user, &request.code).await?;
+        store::remove(tx, user, service.clock.now()).await?;
+        tried.forgive(tx).await?;
+        account.second_factor = false;
+        reopen(service, tx, &account, &origin).await
+    });
+    let (opened, ended) = tried.settle(service, outcome).await?;
+    settle(service, proof);
+    Ok(announce(service, opened, ended))
+}
+
+/// Replaces the caller's recovery codes.
+pub(crate) async fn renew_codes(
+    service: &Service,
+    ctx: &Ctx,
+    request: &RenewRecoveryCodes,
+) -> Result<RecoveryCodes, Trouble> {
+    let (user, codes) = (signed_in(ctx)?, recovery_codes(service));
+    let origin = sessions::rules::clean(&request.origin);
+    let tried = Tried::begin(service, user, &origin, LoginMethod::SecondFactor).await?;
+    let outcome = transaction!(service.db, "auth.renew_recovery_codes", async |tx: &mut Tx<'_>| {
+        own(accounts::store::lock(&service.vault, tx, user).await?)?;
+        use_code(service, tx, user, &request.code).await?;
+        store::set_codes(&service.vault, tx, user, &codes).await?;
+        tried.forgive(tx).await?;
+        mail::queue(service, tx, user, mail::Kind::SecondFactorChanged).await
+    });
+    tried.settle(service, outcome).await?;
+    service.mail_nudge.nudge();
+    Ok(RecoveryCodes { recovery_codes: codes.iter().map(|code| rules::shown(code)).collect() })
+}
+
+/// Shows the second factor after the first, and opens the session.
+pub(crate) async fn pass(service: &Service, request: &PassSecondFactor) -> Result<SignedIn, Trouble> {
+    let verified = service.challenges.verify(request.challenge.expose(), service.clock.now());
+    let challenge = verified.map_err(|_| Error::ChallengeInvalid)?;
+    let method: LoginMethod = words::parse(&challenge.method).ok_or(Error::ChallengeInvalid)?;
+    let (user, origin) = (challenge.user, sessions::rules::clean(&request.origin));
+    let tried = Tried::begin(service, user, &origin, method).await?;
+    let outcome = transaction!(service.db, "auth.pass_second_factor", async |tx: &mut Tx<'_>| {
+        let stored = accounts::store::lock(&service.vault, tx, user).await?.filter(Stored::is_open);
+        let stored = stored.filter(|stored| state(service, stored) == challenge.state);
+        let stored = stored.ok_or(Error::ChallengeInvalid)?;
+        use_code(service, tx, user, &request.code).await?;
+        tried.forgive(tx).await?;
+        sessions::open_proven(service, tx, &stored.account, method, &origin).await
+    });
+    let outcome = tried.settle(service, outcome).await;
+    let label = if outcome.is_ok() { "signed_in" } else { "refused" };
+    metrics::counter!("urr_auth_logins_total", "method" => "second_factor", "outcome" => label).increment(1);
+    let Opened { signed_in, ended } = outcome?;
+    service.announce(&ended);
+    Ok(signed_in)
+}
+
+/// Turns somebody's second factor off. For the person on call.
+pub(crate) async fn reset(
+    service: &Service,
+    ctx: &Ctx,
+    request: &ResetSecondFactor,
+) -> Result<Done, Trouble> {
+    if ctx.actor != Actor::System {
+        return Err(Error::AdminRequired.into());
+    }
+    let email = accounts::rules::email(&request.email)?;
+    let ended = transaction!(service.db, "auth.reset_second_factor", async |tx: &mut Tx<'_>| {
+        let found =
+            accounts::store::by_email(&service.vault, tx, &email).await?.ok_or(Error::UserNotFound)?;
+        let user = found.account.id;
+        own(accounts::store::lock(&service.vault, tx, user).await?)?;
+        if !store::is_on(tx, user).await? {
+            return Err(Trouble::Refused(Error::SecondFactorOff));
+        }
+        store::remove(tx, user, service.clock.now()).await?;
+        mail::queue(service, tx, user, mail::Kind::SecondFactorChanged).await?;
+        tracing::info!(%user, "a second factor was taken off by an operator");
+        sessions::end_all(service, tx, user, EndReason::SecondFactorChanged).await
+    })?;
+    service.announce(&ended);
+    service.mail_nudge.nudge();
+    Ok(Done {})
+}
+
+/// What an account's secrets look like. A challenge from before they changed is worth nothing.
+pub(crate) fn state(service: &Service, stored: &Stored) -> String {
+    let hash = stored.password_hash.as_deref().unwrap_or_default();
+    URL_SAFE_NO_PAD.encode(service.vault.index("challenge", &format!("{} {hash}", stored.account.id)))
+}
+
+/// Proves the password, where there is one.
+async fn prove(
+    service: &Service,
+    user: UserId,
+    password: Option<&Sensitive>,
+    origin: &Origin,
+) -> Result<(Stored, Option<Proof>), Trouble> {
+    let stored = service.db.read("auth.second_factor.find", async |tx: &mut Tx<'_>| {
+        accounts::store::get(&service.vault, tx, user).await
+    });
+    let stored = own(stored.await?)?;
+    if stored.password_hash.is_none() {
+        return Ok((stored, None));
+    }
+    let Some(password) = password.filter(|password| !password.expose().is_empty()) else {
+        return Err(invalid("password", "Please enter your password").into());
+    };
+    let (place, origin) = (service.pool.enter()?, sessions::rules::clean(origin));
+    let claim = Claim { email: &stored.account.email, stored: Some(&stored), origin: &origin };
+    let proof = claim.prove_again(service, place, password.expose()).await?;
+    Ok((stored, Some(proof)))
+}
+
+/// Locks the caller's account, with the proof of its password where there is one.
+async fn accept(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    user: UserId,
+    proof: Option<&Proof>,
+) -> Result<Stored, Trouble> {
+    match proof {
+        Some(proof) => proof.accept(service, tx).await,
+        None => Ok(own(accounts::store::lock(&service.vault, tx, user).await?)?),
+    }
+}
+
+fn settle(service: &Service, proof: Option<Proof>) {
+    if let Some(proof) = proof {
+        proof.settle(service);
+    }
+}
+
+/// Uses a code of either kind up. The account is locked, so a code that comes twice at once is good once.
+async fn use_code(service: &Service, tx: &mut Tx<'_>, user: UserId, code: &Sensitive) -> Result<(), Trouble> {
+    let factor = store::get(&service.vault, tx, user).await?.filter(|factor| factor.confirmed);
+    let factor = factor.ok_or(Error::SecondFactorOff)?;
+    match rules::typed(code) {
+        Some(Typed::Digits(digits)) => accept_digits(service, tx, (user, &factor), &digits).await,
+        Some(Typed::Recovery(code)) if store::use_code(&service.vault, tx, user, &code).await? => Ok(()),
+        _ => Err(Error::WrongCode.into()),
+    }
+}
+
+async fn accept_digits(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    (user, factor): (UserId, &store::Factor),
+    digits: &str,
+) -> Result<(), Trouble> {
+    let step = rules::step(&factor.secret, digits, service.clock.now(), factor.last_step);
+    let step = step.ok_or(Error::WrongCode)?;
+    if store::accept(tx, user, step).await? { Ok(()) } else { Err(Error::WrongCode.into()) }
+}
+
+fn recovery_codes(service: &Service) -> Vec<String> {
+    (0..rules::RECOVERY_CODES).map(|_| rules::recovery_code(service.ids.bytes())).collect()
+}
+
+/// Ends every session and opens a new one for the caller: whoever was in without the second factor is out.
+async fn reopen(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: &Account,
+    origin: &Origin,
+) -> Result<(Opened, Vec<Revocation>), Trouble> {
+    let ended = sessions::end_all(service, tx, account.id, EndReason::SecondFactorChanged).await?;
+    mail::queue(service, tx, account.id, mail::Kind::SecondFactorChanged).await?;
+    let opened = sessions::open_proven(service, tx, account, LoginMethod::SecondFactor, origin).await?;
+    Ok((opened, ended))
+}
+
+fn announce(service: &Service, opened: Opened, mut ended: Vec<Revocation>) -> SignedIn {
+    ended.extend(opened.ended);
+    service.announce(&ended);
+    service.mail_nudge.nudge();
+    opened.signed_in
+}

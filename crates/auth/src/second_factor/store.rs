@@ -1,0 +1,167 @@
+//! Statements and rows of second factors; nothing else.
+
+use urr_db::{Error, Tx, statements};
+use urr_kernel::{Ids, Timestamp, UserId};
+
+use super::rules;
+use crate::{
+    pii::{Place, Unreadable, Vault},
+    trouble::Trouble,
+};
+
+statements! {
+    /// Begins to turn a second factor on, over one that was never confirmed.
+    ENROL = "
+        insert into second_factors (account_id, secret, pii_key, last_step, created_at) values ($1, $2, $3, -1, $4)
+        on conflict (account_id) do update
+           set secret = excluded.secret, pii_key = excluded.pii_key, last_step = -1, created_at = excluded.created_at
+         where second_factors.confirmed_at is null";
+
+    /// The second factor of an account, confirmed or not.
+    GET = "select secret, last_step, created_at, confirmed_at from second_factors where account_id = $1";
+
+    /// Accepts the code of a time step: whoever changes the row has used it, and nobody else can.
+    ACCEPT = "update second_factors set last_step = $2 where account_id = $1 and last_step < $2";
+
+    /// The second factor is on.
+    CONFIRM = "update second_factors set confirmed_at = $2 where account_id = $1 and confirmed_at is null";
+
+    /// What the account says about it.
+    MARK = "update accounts set second_factor_at = $2, updated_at = $3 where id = $1";
+
+    /// Whether an account has a second factor.
+    IS_ON = "select second_factor_at from accounts where id = $1";
+
+    /// A recovery code.
+    ADD_CODE = "insert into recovery_codes (account_id, code_hash) values ($1, $2) on conflict do nothing";
+
+    /// Uses a recovery code: whoever deletes the row has used it.
+    USE_CODE = "delete from recovery_codes where account_id = $1 and code_hash = $2";
+
+    /// The second factor is off.
+    pub(crate) REMOVE = "delete from second_factors where account_id = $1";
+    /// And so are its recovery codes.
+    pub(crate) REMOVE_CODES = "delete from recovery_codes where account_id = $1";
+
+    /// Second factors that are sealed with another key than the current one.
+    STALE = "
+        select account_id from second_factors
+         where pii_key < $1 or pii_key > $1 order by pii_key, account_id limit $2";
+
+    /// A secret sealed anew.
+    RESEAL = "update second_factors set secret = $2, pii_key = $3 where account_id = $1";
+}
+
+/// A second factor.
+pub(crate) struct Factor {
+    /// What the app shares with us.
+    pub(crate) secret: Vec<u8>,
+    pub(crate) last_step: i64,
+    pub(crate) created_at: Timestamp,
+    pub(crate) confirmed: bool,
+}
+
+const COLUMN: &str = "second_factors.secret";
+
+fn place(account: UserId) -> Place {
+    Place { column: COLUMN, row: account.as_uuid() }
+}
+
+/// Keeps a new secret. `false`: the second factor is on, and stays as it is.
+pub(crate) async fn enrol(
+    (vault, ids): (&Vault, &Ids),
+    tx: &mut Tx<'_>,
+    account: UserId,
+    secret: &str,
+    now: Timestamp,
+) -> Result<bool, Error> {
+    let sealed = vault.seal_secret(ids, place(account), secret);
+    Ok(tx.execute(&ENROL, &[&account, &sealed, &vault.key(), &now]).await? == 1)
+}
+
+/// The second factor of an account, confirmed or not.
+pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Factor>, Trouble> {
+    let found = tx
+        .optional(&GET, &[&account], |row| {
+            let confirmed = row.get::<Option<Timestamp>>(3)?.is_some();
+            Ok((row.get::<Vec<u8>>(0)?, row.get(1)?, row.get(2)?, confirmed))
+        })
+        .await?;
+    let Some((sealed, last_step, created_at, confirmed)) = found else { return Ok(None) };
+    let text = vault.open(place(account), &sealed)?;
+    let secret = rules::from_base32(&text).ok_or(Unreadable::Changed { column: COLUMN })?;
+    Ok(Some(Factor { secret, last_step, created_at, confirmed }))
+}
+
+/// Accepts the code of a time step. `false`: it was used meanwhile.
+pub(crate) async fn accept(tx: &mut Tx<'_>, account: UserId, step: i64) -> Result<bool, Error> {
+    Ok(tx.execute(&ACCEPT, &[&account, &step]).await? == 1)
+}
+
+/// Turns the second factor on.
+pub(crate) async fn confirm(tx: &mut Tx<'_>, account: UserId, now: Timestamp) -> Result<(), Error> {
+    tx.execute(&CONFIRM, &[&account, &now]).await?;
+    tx.execute(&MARK, &[&account, &Some(now), &now]).await?;
+    Ok(())
+}
+
+/// Whether an account has a second factor.
+pub(crate) async fn is_on(tx: &mut Tx<'_>, account: UserId) -> Result<bool, Error> {
+    let at: Option<Option<Timestamp>> = tx.optional(&IS_ON, &[&account], |row| row.get(0)).await?;
+    Ok(at.flatten().is_some())
+}
+
+/// Turns the second factor off and forgets everything about it.
+pub(crate) async fn remove(tx: &mut Tx<'_>, account: UserId, now: Timestamp) -> Result<(), Error> {
+    tx.execute(&REMOVE, &[&account]).await?;
+    tx.execute(&REMOVE_CODES, &[&account]).await?;
+    tx.execute(&MARK, &[&account, &None::<Timestamp>, &now]).await?;
+    Ok(())
+}
+
+/// What is kept of a recovery code. The key is not in the database, so a stolen table cannot be tried out.
+fn hash(vault: &Vault, account: UserId, code: &str) -> Vec<u8> {
+    vault.index("recovery code", &format!("{account} {code}"))
+}
+
+/// Replaces the recovery codes of an account.
+pub(crate) async fn set_codes(
+    vault: &Vault,
+    tx: &mut Tx<'_>,
+    account: UserId,
+    codes: &[String],
+) -> Result<(), Error> {
+    tx.execute(&REMOVE_CODES, &[&account]).await?;
+    for code in codes {
+        tx.execute(&ADD_CODE, &[&account, &hash(vault, account, code)]).await?;
+    }
+    Ok(())
+}
+
+/// Uses a recovery code. `false`: there is none, or it was used.
+pub(crate) async fn use_code(
+    vault: &Vault,
+    tx: &mut Tx<'_>,
+    account: UserId,
+    code: &str,
+) -> Result<bool, Error> {
+    Ok(tx.execute(&USE_CODE, &[&account, &hash(vault, account, code)]).await? == 1)
+}
+
+/// Accounts whose secret is to be sealed anew.
+pub(crate) async fn stale(tx: &mut Tx<'_>, key: &str, limit: u32) -> Result<Vec<UserId>, Error> {
+    tx.all(&STALE, &[&key, &limit], |row| row.get(0)).await
+}
+
+/// Seals a secret with the current key.
+pub(crate) async fn reseal(
+    (vault, ids): (&Vault, &Ids),
+    tx: &mut Tx<'_>,
+    account: UserId,
+) -> Result<(), Trouble> {
+    if let Some(factor) = get(vault, tx, account).await? {
+        let sealed = vault.seal_secret(ids, place(account), &rules::base32(&factor.secret));
+        tx.execute(&RESEAL, &[&account, &sealed, &vault.key()]).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,336 @@
+//! The second factor: turned on by its owner, asked for by every sign-in, good once, and not to be guessed.
+
+mod front;
+
+use std::{sync::Arc, time::Duration};
+
+use urr_contracts::auth::{
+    ConfirmSecondFactor, DisableSecondFactor, EnrolSecondFactor, Error, ForgotPassword, ListLogins, Login,
+    LoginFailure, LoginMethod, LoginOutcome, Me, Origin, PassSecondFactor, RenewRecoveryCodes, ResetPassword,
+    ResetSecondFactor, SecondFactorNeeded, Sensitive, SetRole, SignedIn,
+};
+use urr_kernel::Role;
+
+use super::{
+    race::at_once,
+    world::{DbKind, FACTOR, PASSWORD, RECOVERY, Sealing, Transport, World, away, home, keyed},
+};
+use crate::second_factor::rules::shown_by_app;
+
+const STEP: Duration = Duration::from_secs(30);
+const EMAIL: &str = "minji@example.com";
+
+/// A user with an authenticator app.
+struct Phone {
+    user: SignedIn,
+    secret: String,
+    recovery: Vec<Sensitive>,
+}
+
+impl Phone {
+    /// The code the app shows, at least one step after the last that was used.
+    fn code(&self, world: &World) -> Sensitive {
+        world.clock.advance(STEP);
+        shown_by_app(&self.secret, world.clock.now())
+    }
+}
+
+async fn enrol(world: &World, user: &SignedIn) -> Result<String, Error> {
+    let request = EnrolSecondFactor { password: Some(Sensitive::new(PASSWORD)), origin: home() };
+    let made = world.auth.enrol_second_factor(&world.of(user), request).await?;
+    assert!(made.uri.expose().contains(made.secret.expose()));
+    Ok(made.secret.expose().to_owned())
+}
+
+/// Registers somebody and turns their second factor on.
+async fn with_phone(world: &World, email: &str) -> Phone {
+    let user = world.register(email).await;
+    turn_on(world, &user).await
+}
+
+async fn turn_on(world: &World, user: &SignedIn) -> Phone {
+    let secret = enrol(world, user).await.unwrap();
+    let code = shown_by_app(&secret, world.clock.now());
+    let request = ConfirmSecondFactor { code, origin: home() };
+    let on = world.auth.confirm_second_factor(&world.of(user), request).await.unwrap();
+    Phone { user: on.signed_in, secret, recovery: on.recovery_codes }
+}
+
+async fn challenge_from(world: &World, email: &str, origin: &Origin) -> SecondFactorNeeded {
+    let password = Sensitive::new(PASSWORD);
+    let request = Login { email: email.to_owned(), password, origin: origin.clone() };
+    let outcome = world.auth.login(&world.anonymous(), request).await.unwrap();
+    let LoginOutcome::SecondFactor(needed) = outcome else { panic!("{outcome:?}") };
+    needed
+}
+
+async fn challenge(world: &World) -> Sensitive {
+    challenge_from(world, EMAIL, &home()).await.challenge
+}
+
+async fn pass_from(
+    world: &World,
+    challenge: &Sensitive,
+    code: &Sensitive,
+    origin: &Origin,
+) -> Result<SignedIn, Error> {
+    let (challenge, code, origin) = (challenge.clone(), code.clone(), origin.clone());
+    world.auth.pass_second_factor(&world.anonymous(), PassSecondFactor { challenge, code, origin }).await
+}
+
+async fn pass(world: &World, challenge: &Sensitive, code: &Sensitive) -> Result<SignedIn, Error> {
+    pass_from(world, challenge, code, &home()).await
+}
+
+pub(crate) async fn a_second_factor_is_turned_on_with_a_code_and_ends_other_sessions(world: &World) {
+    let user = world.register(EMAIL).await;
+    let other = world.login(EMAIL, PASSWORD).await.unwrap();
+    let confirm = async |code: &str| {
+        let request = ConfirmSecondFactor { code: Sensitive::new(code), origin: home() };
+        world.auth.confirm_second_factor(&world.of(&user), request).await
+    };
+    assert_eq!(confirm("123456").await, Err(Error::SecondFactorOff), "nothing to confirm");
+    for password in [None, Some(Sensitive::new(""))] {
+        let request = EnrolSecondFactor { password, origin: home() };
+        let refused = world.auth.enrol_second_factor(&world.of(&user), request).await;
+        assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    }
+    let request = EnrolSecondFactor { password: Some(Sensitive::new("not my password")), origin: home() };
+    let refused = world.auth.enrol_second_factor(&world.of(&user), request).await;
+    assert_eq!(refused, Err(Error::WrongPassword));
+
+    let first = enrol(world, &user).await.unwrap();
+    let second = enrol(world, &user).await.unwrap();
+    assert_ne!(first, second);
+    let wrong = confirm(shown_by_app(&first, world.clock.now()).expose()).await;
+    assert_eq!(wrong, Err(Error::WrongCode), "the newest secret counts");
+    assert!(!world.is_revoked(&other).await, "nothing is on yet");
+    assert!(world.login(EMAIL, PASSWORD).await.is_ok());
+
+    let on = confirm(shown_by_app(&second, world.clock.now()).expose()).await.unwrap();
+    assert_eq!(on.recovery_codes.len(), 10);
+    assert!(on.signed_in.account.second_factor);
+    assert!(world.is_revoked(&user).await && world.is_revoked(&other).await);
+    assert_eq!(world.live_sessions(&user).await, 1);
+    let me = world.auth.me(&world.of(&on.signed_in), Me {}).await.unwrap();
+    assert_eq!(me, on.signed_in.account);
+    world.refresh(&on.signed_in.refresh_token).await.unwrap();
+    assert_eq!(enrol(world, &on.signed_in).await, Err(Error::SecondFactorOn));
+    assert_eq!(confirm("123456").await, Err(Error::SecondFactorOn));
+    world.send_mails().await;
+    let subjects = world.mailbox.subjects(EMAIL);
+    assert_eq!(subjects.iter().filter(|subject| subject.contains("2단계 인증")).count(), 1, "{subjects:?}");
+
+    let late = world.register("late@example.com").await;
+    let secret = enrol(world, &late).await.unwrap();
+    world.clock.advance(Duration::from_hours(1));
+    let request = ConfirmSecondFactor { code: shown_by_app(&secret, world.clock.now()), origin: home() };
+    let refused = world.auth.confirm_second_factor(&world.of(&late), request).await;
+    assert_eq!(refused, Err(Error::SecondFactorOff), "a secret waits an hour");
+}
+
+pub(crate) async fn signing_in_needs_the_code_and_each_code_is_good_once(world: &World) {
+    let phone = with_phone(world, EMAIL).await;
+    let used = shown_by_app(&phone.secret, world.clock.now());
+    let first = challenge(world).await;
+    assert_eq!(pass(world, &first, &used).await, Err(Error::WrongCode), "it turned the factor on");
+    let code = phone.code(world);
+    let signed_in = pass(world, &first, &code).await.unwrap();
+    assert_eq!(signed_in.account.id, phone.user.account.id);
+    assert_eq!(world.verify(&signed_in.access_token).access.user, phone.user.account.id);
+    assert_eq!(pass(world, &first, &code).await, Err(Error::WrongCode), "replayed");
+    let second = challenge(world).await;
+    assert_eq!(pass(world, &second, &code).await, Err(Error::WrongCode), "replayed elsewhere");
+    let early = shown_by_app(&phone.secret, world.clock.now().after(STEP));
+    pass(world, &second, &early).await.unwrap();
+    world.clock.advance(STEP);
+    assert_eq!(
+        pass(world, &second, &early).await,
+        Err(Error::WrongCode),
+        "its own step has come, but it was used"
+    );
+
+    let recovery = &phone.recovery[3];
+    pass(world, &second, recovery).await.unwrap();
+    assert_eq!(pass(world, &second, recovery).await, Err(Error::WrongCode), "a recovery code is good once");
+    let other = with_phone(world, "hani@example.com").await;
+    assert_eq!(pass(world, &second, &other.recovery[0]).await, Err(Error::WrongCode), "somebody else's");
+
+    let request = ListLogins { before: None, limit: 100 };
+    let logins = world.auth.login_history(&world.of(&phone.user), request).await.unwrap().logins;
+    let wrong = logins.iter().filter(|login| login.failure == Some(LoginFailure::WrongCode));
+    assert_eq!(wrong.count(), 6);
+    assert_eq!(logins.iter().filter(|login| login.method == LoginMethod::Password).count(), 1 + 3 + 6);
+}
+
+pub(crate) async fn a_challenge_is_good_for_minutes_and_nothing_else(world: &World) {
+    let phone = with_phone(world, EMAIL).await;
+    let needed = challenge_from(world, EMAIL, &home()).await;
+    assert_eq!(needed.expires_at.since(world.clock.now()).as_secs(), 300);
+    assert_eq!(world.refresh(&needed.challenge).await, Err(Error::RefreshInvalid));
+    let other = with_phone(world, "hani@example.com").await;
+    for rubbish in ["", "rubbish", phone.user.access_token.expose(), phone.user.refresh_token.expose()] {
+        let refused = pass(world, &Sensitive::new(rubbish), &phone.recovery[0]).await;
+        assert_eq!(refused, Err(Error::ChallengeInvalid), "{rubbish}");
+    }
+    let code = other.code(world);
+    assert_eq!(pass(world, &needed.challenge, &code).await, Err(Error::WrongCode), "another account's code");
+    let late = challenge(world).await;
+    world.clock.advance(Duration::from_mins(5));
+    assert_eq!(pass(world, &late, &phone.recovery[0]).await, Err(Error::ChallengeInvalid));
+
+    // A challenge does not outlive the password it was given for.
+    let old = challenge(world).await;
+    let request = ForgotPassword { email: EMAIL.to_owned() };
+    world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
+    let token = world.reset_link(EMAIL).await;
+    let request = ResetPassword { token, new: Sensitive::new(PASSWORD), origin: home() };
+    world.auth.reset_password(&world.anonymous(), request).await.unwrap();
+    assert_eq!(pass(world, &old, &phone.recovery[0]).await, Err(Error::ChallengeInvalid));
+    // And a new password does not take the second factor away.
+    pass(world, &challenge(world).await, &phone.recovery[0]).await.unwrap();
+}
+
+pub(crate) async fn wrong_codes_cost_longer_and_longer_waits_whatever_the_password(world: &World) {
+    let phone = with_phone(world, EMAIL).await;
+    let wrong = Sensitive::new("000000");
+    for _ in 0..5 {
+        let needed = challenge_from(world, EMAIL, &away(1)).await;
+        assert_eq!(pass_from(world, &needed.challenge, &wrong, &away(1)).await, Err(Error::WrongCode));
+    }
+    for wait_secs in [1, 2, 4] {
+        // The right password does not forgive wrong codes.
+        let needed = challenge_from(world, EMAIL, &away(2)).await;
+        let guess = pass_from(world, &needed.challenge, &wrong, &away(2)).await;
+        assert_eq!(guess, Err(Error::TooManyAttempts { wait_secs }));
+        let code = shown_by_app(&phone.secret, world.clock.now().after(STEP));
+        let right = pass_from(world, &needed.challenge, &code, &away(2)).await;
+        assert_eq!(right, Err(Error::TooManyAttempts { wait_secs }), "not even the right one");
+        world.clock.advance(Duration::from_secs(wait_secs));
+        assert_eq!(pass_from(world, &needed.challenge, &wrong, &away(2)).await, Err(Error::WrongCode));
+    }
+    let known = challenge(world).await;
+    let code = phone.code(world);
+    pass(world, &known, &code).await.expect("the owner, from where they were before");
+}
+
+pub(crate) async fn a_second_factor_is_turned_off_with_password_and_code(world: &World) {
+    let phone = with_phone(world, EMAIL).await;
+    let disable = async |password: &str, code: Sensitive| {
+        let request = DisableSecondFactor { password: Some(Sensitive::new(password)), code, origin: home() };
+        world.auth.disable_second_factor(&world.of(&phone.user), request).await
+    };
+    assert_eq!(disable("not my password", phone.code(world)).await, Err(Error::WrongPassword));
+    assert_eq!(disable(PASSWORD, Sensitive::new("000000")).await, Err(Error::WrongCode));
+    let off = disable(PASSWORD, phone.code(world)).await.unwrap();
+    assert!(!off.account.second_factor);
+    assert!(world.is_revoked(&phone.user).await);
+    assert!(world.login(EMAIL, PASSWORD).await.is_ok());
+    assert_eq!(disable(PASSWORD, Sensitive::new("000000")).await, Err(Error::SecondFactorOff));
+    assert_eq!(world.count(&RECOVERY, &[&off.account.id]).await, 0);
+    let again = turn_on(world, &off).await;
+    assert_ne!(again.secret, phone.secret);
+}
+
+pub(crate) async fn recovery_codes_are_replaced_and_kept_as_hashes(world: &World) {
+    let phone = with_phone(world, EMAIL).await;
+    let renew = async |code: Sensitive| {
+        let request = RenewRecoveryCodes { code, origin: home() };
+        world.auth.renew_recovery_codes(&world.of(&phone.user), request).await
+    };
+    assert_eq!(renew(Sensitive::new("nonsense")).await, Err(Error::WrongCode));
+    let fresh = renew(phone.code(world)).await.unwrap().recovery_codes;
+    assert_eq!((fresh.len(), world.count(&RECOVERY, &[&phone.user.account.id]).await), (10, 10));
+    let needed = challenge(world).await;
+    assert_eq!(pass(world, &needed, &phone.recovery[0]).await, Err(Error::WrongCode), "replaced");
+    pass(world, &needed, &fresh[0]).await.unwrap();
+    assert_eq!(world.count(&RECOVERY, &[&phone.user.account.id]).await, 9);
+}
+
+pub(crate) async fn roles_and_passwords_keep_the_second_factor_and_an_operator_takes_it_off(world: &World) {
+    let phone = with_phone(world, EMAIL).await;
+    let request = SetRole { user: phone.user.account.id, role: Role::Admin };
+    assert!(world.auth.set_role(&world.system(), request).await.unwrap().second_factor);
+    let admin = pass(world, &challenge(world).await, &phone.code(world)).await.unwrap();
+    assert_eq!(world.verify(&admin.access_token).access.role, Role::Admin);
+    let change = urr_contracts::auth::ChangePassword {
+        current: Sensitive::new(PASSWORD),
+        new: Sensitive::new("an even longer sentence"),
+        origin: home(),
+    };
+    let changed = world.auth.change_password(&world.of(&admin), change).await.unwrap();
+    assert!(changed.account.second_factor, "whoever is in need not show it again");
+
+    let reset = |email: &str| ResetSecondFactor { email: email.to_owned() };
+    for ctx in [world.anonymous(), world.of(&changed)] {
+        let refused = world.auth.reset_second_factor(&ctx, reset(EMAIL)).await;
+        assert_eq!(refused, Err(Error::AdminRequired));
+    }
+    let unknown = world.auth.reset_second_factor(&world.system(), reset("nobody@example.com")).await;
+    assert_eq!(unknown, Err(Error::UserNotFound));
+    world.auth.reset_second_factor(&world.system(), reset("Minji@example.com")).await.unwrap();
+    assert!(world.is_revoked(&changed).await);
+    assert!(world.login(EMAIL, "an even longer sentence").await.is_ok());
+    let again = world.auth.reset_second_factor(&world.system(), reset(EMAIL)).await;
+    assert_eq!(again, Err(Error::SecondFactorOff));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_who_use_the_same_code_at_once_one_gets_in() {
+    for db in [DbKind::Postgres, DbKind::Sqlite] {
+        let Some(world) = World::new((db, Transport::Local, Sealing::Sealed)).await else { continue };
+        for round in 0..20 {
+            let email = format!("minji{round}@example.com");
+            let phone = with_phone(&world, &email).await;
+            let needed = challenge_from(&world, &email, &home()).await;
+            let code = if round % 2 == 0 { phone.code(&world) } else { phone.recovery[0].clone() };
+            let attempt = |origin| {
+                let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+                let (challenge, code) = (needed.challenge.clone(), code.clone());
+                let request = PassSecondFactor { challenge, code, origin };
+                async move { auth.pass_second_factor(&ctx, request).await }
+            };
+            let outcomes = at_once(vec![attempt(away(round)), attempt(away(100 + round))]).await;
+            let lost: Vec<&Error> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+            assert_eq!(lost, [&Error::WrongCode], "{outcomes:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_secret_is_sealed_with_and_without_configured_keys_and_moves_to_new_ones() {
+    for sealing in [Sealing::Plain, Sealing::Sealed] {
+        let world = World::new((DbKind::Sqlite, Transport::Local, sealing)).await.unwrap();
+        let phone = with_phone(&world, EMAIL).await;
+        let user = phone.user.account.id;
+        let on_disk = async || {
+            let read = |row: &urr_db::Row<'_>| Ok((row.get::<Vec<u8>>(0)?, row.get::<String>(1)?));
+            world.one(&FACTOR, &[&user], read).await
+        };
+        let (bytes, _) = on_disk().await;
+        assert!(!bytes.windows(8).any(|part| part == &phone.secret.as_bytes()[..8]));
+        let newer = world.neighbour(keyed(&["first", "second"]));
+        crate::check_keys(&newer).await.unwrap();
+        newer.reseal().await.unwrap();
+        assert_eq!(newer.reseal_second_factors().await.unwrap(), 1);
+        assert_eq!(newer.reseal_second_factors().await.unwrap(), 0);
+        assert_eq!(on_disk().await.1, "second");
+        let alone = world.neighbour(keyed(&["second"]));
+        crate::check_keys(&alone).await.unwrap();
+        let request = PassSecondFactor {
+            challenge: challenge_of(&alone, &world).await,
+            code: phone.code(&world),
+            origin: home(),
+        };
+        let passed =
+            urr_contracts::auth::Auth::pass_second_factor(&*alone, &world.anonymous(), request).await;
+        assert_eq!(passed.unwrap().account.id, user);
+    }
+}
+
+async fn challenge_of(service: &crate::Service, world: &World) -> Sensitive {
+    let request = Login { email: EMAIL.to_owned(), password: Sensitive::new(PASSWORD), origin: home() };
+    let outcome = urr_contracts::auth::Auth::login(service, &world.anonymous(), request).await.unwrap();
+    let LoginOutcome::SecondFactor(needed) = outcome else { panic!("{outcome:?}") };
+    needed.challenge
+}
