@@ -3,11 +3,9 @@
 use std::io::BufRead as _;
 
 use urr_auth::Service;
-use urr_contracts::auth::{
-    Auth as _, ChangePassword, EnsureAdmin, Error, Logout, Origin, ResetSecondFactor, Sensitive,
-};
-use urr_kernel::{Actor, Clock, Ids, Role as Rank, UserId};
-use urr_rpc::{Ctx, REQUEST_BUDGET};
+use urr_contracts::auth::{Auth as _, EnsureAdmin, Error, ResetSecondFactor, Sensitive};
+use urr_kernel::{Clock, Ids};
+use urr_rpc::Ctx;
 
 use crate::{
     cli::AdminCommand,
@@ -28,7 +26,7 @@ const EMAIL: &str = "admin@urr.localhost";
 pub(crate) const NAME: &str = "Administrator";
 
 /// An administrator who was made just now.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Made {
     /// Signs in with this address.
     pub email: String,
@@ -37,14 +35,12 @@ pub(crate) struct Made {
 }
 
 /// What a new administrator signs in with.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Password {
     /// Made up, and told once.
     Generated(Sensitive),
     /// The one that was given.
     Given,
-    /// The one that was given is not good enough, so it is the generated one.
-    Refused(Sensitive, Error),
     /// The account was there before and kept its own.
     Kept,
 }
@@ -58,15 +54,22 @@ pub(crate) async fn first(
     ids: &Ids,
 ) -> Result<Option<Made>, Failure> {
     let embedded = config.profile == Profile::Local && matches!(config.storage, Storage::Sqlite { .. });
-    let made = match &config.admin {
-        Some(admin) => {
-            let password = Some(Sensitive::new(admin.password.expose()));
-            ensure(auth, (clock, ids), &admin.email, NAME, password).await
-        }
-        None if embedded => ensure(auth, (clock, ids), EMAIL, NAME, None).await,
+    let (email, password) = match &config.admin {
+        Some(admin) => (admin.email.as_str(), Some(Sensitive::new(admin.password.expose()))),
+        None if embedded => (EMAIL, None),
         None => return Ok(None),
     };
-    made.map_err(|error| Failure::because("the first administrator cannot be made", &error))
+    match ensure(auth, (clock, ids), (email, NAME), password, false).await {
+        // Somebody else may have registered with the address; the others can be served without an administrator.
+        Err(Error::AlreadyRegistered) => {
+            complain!(
+                "urr: there is no administrator: {email} is an account already, and a start promotes nobody"
+            );
+            complain!("urr: if it is the right person's, run: urr admin create --email {email} --promote");
+            Ok(None)
+        }
+        made => made.map_err(|error| Failure::because("the first administrator cannot be made", &error)),
+    }
 }
 
 /// `urr admin`.
@@ -83,9 +86,9 @@ pub(crate) async fn admin((values, config): (Values, Config), command: AdminComm
     let auth = domains.auth.as_ref().expect("a process with accounts and keys has the service");
     serve::check_keys(auth).await?;
     match command {
-        AdminCommand::Create { email, name, password_stdin } => {
+        AdminCommand::Create { email, name, password_stdin, promote } => {
             let password = if password_stdin { Some(read_password()?) } else { None };
-            create(auth, (&clock, &ids), (&email, &name), password).await
+            create(auth, (&clock, &ids), (&email, &name), password, promote).await
         }
         AdminCommand::ResetSecondFactor { email } => {
             let (ctx, request) = (Ctx::system(&ids, &clock), ResetSecondFactor { email: email.clone() });
@@ -104,8 +107,14 @@ async fn create(
     ground: (&Clock, &Ids),
     (email, name): (&str, &str),
     password: Option<Sensitive>,
+    promote: bool,
 ) -> Result<(), Failure> {
-    let made = ensure(auth, ground, email, name, password).await;
+    let made = ensure(auth, ground, (email, name), password, promote).await;
+    if made == Err(Error::AlreadyRegistered) {
+        return Err(Failure::new(format!(
+            "{email} is an account already; if it is the right person's, add --promote, and it keeps its password"
+        )));
+    }
     match made.map_err(|error| Failure::because(email, &error))? {
         Some(made) => made.tell(""),
         None => {
@@ -131,44 +140,19 @@ fn read_password() -> Result<Sensitive, Failure> {
 async fn ensure(
     auth: &Service,
     (clock, ids): (&Clock, &Ids),
-    email: &str,
-    name: &str,
-    wanted: Option<Sensitive>,
+    (email, name): (&str, &str),
+    password: Option<Sensitive>,
+    promote: bool,
 ) -> Result<Option<Made>, Error> {
-    let request = EnsureAdmin { email: email.to_owned(), name: name.to_owned(), only_if_none: true };
+    let (email, name) = (email.to_owned(), name.to_owned());
+    let request = EnsureAdmin { email: email.clone(), name, password, promote, only_if_none: true };
     let made = auth.ensure_admin(&Ctx::system(ids, clock), request).await?;
-    let Some(user) = made.user else { return Ok(None) };
-    let password = match (made.password, wanted) {
-        (None, _) => Password::Kept,
-        (Some(generated), None) => Password::Generated(generated),
-        (Some(generated), Some(wanted)) => {
-            match replace(auth, (clock, ids), user, generated.clone(), wanted).await {
-                Ok(()) => Password::Given,
-                // The account is there, and nobody else will ever be told this.
-                Err(why) => Password::Refused(generated, why),
-            }
-        }
+    let password = match (made.new, made.password) {
+        (true, Some(generated)) => Password::Generated(generated),
+        (true, None) => Password::Given,
+        (false, _) => Password::Kept,
     };
-    Ok(Some(Made { email: email.to_owned(), password }))
-}
-
-/// Changes the generated password to the given one, as its owner would.
-async fn replace(
-    auth: &Service,
-    (clock, ids): (&Clock, &Ids),
-    user: UserId,
-    current: Sensitive,
-    new: Sensitive,
-) -> Result<(), Error> {
-    let ctx = || {
-        let actor = Actor::User { id: user, role: Rank::Admin };
-        Ctx::new(ids.next(), actor, clock.clone(), REQUEST_BUDGET)
-    };
-    let origin = Origin { address: String::new(), agent: "urr".to_owned() };
-    let opened = auth.change_password(&ctx(), ChangePassword { current, new, origin }).await?;
-    // Nobody is there to use the session that a change opens.
-    let leave = Logout { session: Some(opened.session), refresh_token: None, everywhere: false };
-    auth.logout(&ctx(), leave).await.map(|_| ())
+    Ok(made.user.map(|_| Made { email, password }))
 }
 
 impl Made {
@@ -180,10 +164,6 @@ impl Made {
                 say!("{margin}admin    {email}, password {} (shown this once)", password.expose());
             }
             Password::Given => say!("{margin}admin    {email}, with the password that was given"),
-            Password::Refused(password, why) => {
-                complain!("urr: the password that was given is not used: {why}");
-                say!("{margin}admin    {email}, password {} (shown this once)", password.expose());
-            }
             Password::Kept => {
                 say!("{margin}admin    {email}, an account that was there already and keeps its password");
             }

@@ -162,6 +162,9 @@ pub(crate) enum AdminCommand {
         /// Read the password from the first line of standard input
         #[arg(long)]
         password_stdin: bool,
+        /// Make the account that has the address already the administrator; it keeps its password, so make sure whose it is
+        #[arg(long, conflicts_with = "password_stdin")]
+        promote: bool,
     },
     /// Take the second factor off an account whose owner lost it, and end its sessions
     ///

@@ -64,6 +64,7 @@ stories! {
         an_admin_who_lost_the_role_gives_none_even_with_an_old_token,
         somebody_is_left_to_run_the_platform,
         the_first_admin_is_made_once_and_told_the_password_once,
+        an_admin_is_made_with_the_password_that_is_given,
         users_are_named_for_admins_and_other_roles_alone;
     second_factor:
         a_second_factor_is_turned_on_with_a_code_and_ends_other_sessions,

@@ -103,6 +103,7 @@ fn auth_errors() -> Vec<auth::Error> {
         SessionNotFound,
         UserNotFound,
         LastAdmin,
+        AlreadyRegistered,
         IdentityOff,
         IdentityInvalid,
         IdentityPending,
@@ -116,42 +117,47 @@ fn auth_errors() -> Vec<auth::Error> {
         Unavailable,
         Internal,
     ];
-    for error in &all {
-        match error {
-            Invalid { .. }
-            | TermsRequired { .. }
-            | RegistrationFailed
-            | InvalidCredentials
-            | WrongPassword
-            | WrongCode
-            | ChallengeInvalid
-            | SecondFactorOn
-            | SecondFactorOff
-            | SecondFactorRequired
-            | TooManyAttempts { .. }
-            | Busy
-            | RefreshRequired
-            | RefreshInvalid
-            | RefreshReused
-            | TokenInvalid
-            | LinkInvalid
-            | SessionNotFound
-            | UserNotFound
-            | LastAdmin
-            | IdentityOff
-            | IdentityInvalid
-            | IdentityPending
-            | IdentityFailed
-            | IdentityTaken { .. }
-            | IdentityMismatch
-            | IdentityUnavailable
-            | Required
-            | AdminRequired
-            | Unavailable
-            | Internal => {}
-        }
-    }
+    all.iter().for_each(is_listed);
     all
+}
+
+/// A new variant does not compile until it is here, and then belongs into the list above.
+fn is_listed(error: &auth::Error) {
+    use auth::Error::*;
+    match error {
+        Invalid { .. }
+        | TermsRequired { .. }
+        | RegistrationFailed
+        | InvalidCredentials
+        | WrongPassword
+        | WrongCode
+        | ChallengeInvalid
+        | SecondFactorOn
+        | SecondFactorOff
+        | SecondFactorRequired
+        | TooManyAttempts { .. }
+        | Busy
+        | RefreshRequired
+        | RefreshInvalid
+        | RefreshReused
+        | TokenInvalid
+        | LinkInvalid
+        | SessionNotFound
+        | UserNotFound
+        | LastAdmin
+        | AlreadyRegistered
+        | IdentityOff
+        | IdentityInvalid
+        | IdentityPending
+        | IdentityFailed
+        | IdentityTaken { .. }
+        | IdentityMismatch
+        | IdentityUnavailable
+        | Required
+        | AdminRequired
+        | Unavailable
+        | Internal => {}
+    }
 }
 
 #[test]

@@ -135,6 +135,38 @@ fn the_configured_administrator_signs_in_with_the_configured_password() {
     serving.stop();
 }
 
+#[test]
+fn an_account_that_is_there_already_is_promoted_by_the_person_on_call_alone() {
+    let place = Place::new();
+    // A profile and an address of its own keep the first start from making somebody else.
+    let production = ["--set", "profile=production", "--set", "auth.cookie_secure=false"];
+    let keys = ["--set", "security.secret=0123456789abcdef0123456789abcdef"];
+    let index = ["--set", "auth.index_key=0123456789abcdef0123456789abcdef"];
+    let set = [&production[..], &keys, &index].concat();
+    let serving = place.serve(&set);
+    walk_in(&serving);
+    serving.stop();
+
+    let password = place.write("password", PASSWORD);
+    let file = format!("admin.password_file={}", password.display());
+    let named = [&set[..], &["--set", "admin.email=minji@example.com", "--set", &file]].concat();
+    let said = place.said_while_serving(&named);
+    assert!(!said.contains("admin "), "{said}");
+    let create = [&["admin", "create", "--email", "minji@example.com"][..], &set].concat();
+    let refused = place.run(&create).failed();
+    assert!(refused.contains("--promote"), "{refused}");
+    let said = place.run(&[&create[..], &["--promote"]].concat()).ok();
+    assert!(said.contains("keeps its password"), "{said}");
+
+    let serving = place.serve(&set);
+    let signed_in = login(&serving, "minji@example.com", PASSWORD);
+    assert_eq!(signed_in.json()["user"]["role"], "admin");
+    let layouts =
+        serving.ask("GET", "/api/admin/seat-layouts", &[("authorization", &bearer(&signed_in))], "");
+    assert_eq!(layouts.json()["code"], "auth.second_factor_required", "production asks for one");
+    serving.stop();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn accounts_on_postgres_and_an_administrator_made_by_command() {
     let Some(database) = fresh_database(&[]).await else { return };

@@ -10,6 +10,7 @@ use urr_rpc::Ctx;
 
 use super::{rules, store};
 use crate::{
+    passwords,
     service::{Service, admin},
     sessions::{self, store::EndReason},
     trouble::Trouble,
@@ -83,6 +84,9 @@ async fn change(
     sessions::end_all(service, tx, account.id, EndReason::RoleChanged).await
 }
 
+/// There was an admin.
+const NOTHING: Admin = Admin { user: None, new: false, password: None };
+
 /// Makes sure that there is an admin.
 pub(crate) async fn ensure_admin(
     service: &Service,
@@ -92,9 +96,12 @@ pub(crate) async fn ensure_admin(
     if ctx.actor != Actor::System {
         return Err(Error::AdminRequired.into());
     }
-    let nothing = Admin { user: None, password: None };
     let (email, name) = (rules::email(&request.email)?, rules::name(&request.name)?);
-    let password = password(service.ids.bytes());
+    let made_up = match &request.password {
+        Some(wanted) => passwords::rules::check(wanted.expose(), &email, &name).map(|()| None)?,
+        None => Some(password(service.ids.bytes())),
+    };
+    let password = request.password.as_ref().or(made_up.as_ref()).expect("one that was given or made up");
     let hash = service.pool.enter()?.make(password.expose()).await?;
     let account = Account {
         id: service.ids.next(),
@@ -113,17 +120,17 @@ pub(crate) async fn ensure_admin(
     };
     let (made, ended) = transaction!(service.db, "auth.ensure_admin", async |tx: &mut Tx<'_>| {
         if request.only_if_none && !store::lock_admins(tx).await?.is_empty() {
-            return Ok((nothing.clone(), Vec::new()));
+            return Ok((NOTHING, Vec::new()));
         }
         if store::insert((&service.vault, &service.ids), tx, &account, Some(&hash)).await? {
-            let made = Admin { user: Some(account.id), password: Some(password.clone()) };
+            let made = Admin { user: Some(account.id), new: true, password: made_up.clone() };
             return Ok((made, Vec::new()));
         }
-        promote(service, tx, &account.email).await
+        promote(service, tx, &account.email, request.promote).await
     })?;
     service.announce(&ended);
     if let Some(user) = made.user {
-        tracing::info!(%user, new = made.password.is_some(), "an administrator was appointed");
+        tracing::info!(%user, new = made.new, "an administrator was appointed");
     }
     Ok(made)
 }
@@ -132,15 +139,19 @@ async fn promote(
     service: &Service,
     tx: &mut Tx<'_>,
     email: &str,
+    vouched_for: bool,
 ) -> Result<(Admin, Vec<Revocation>), Trouble> {
     let found = store::by_email(&service.vault, tx, email).await?.ok_or(Error::Unavailable)?;
     let id: UserId = found.account.id;
     let mut account = store::lock(&service.vault, tx, id).await?.ok_or(Error::Unavailable)?.account;
     if account.role == Role::Admin {
-        return Ok((Admin { user: None, password: None }, Vec::new()));
+        return Ok((NOTHING, Vec::new()));
+    }
+    if !vouched_for {
+        return Err(Error::AlreadyRegistered.into());
     }
     let ended = change(service, tx, &mut account, Role::Admin).await?;
-    Ok((Admin { user: Some(id), password: None }, ended))
+    Ok((Admin { user: Some(id), new: false, password: None }, ended))
 }
 
 fn password(random: [u8; PASSWORD_LEN]) -> Sensitive {

@@ -224,6 +224,8 @@ async fn two_processes_that_start_together_make_one_admin() {
             let request = urr_contracts::auth::EnsureAdmin {
                 email: "admin@urr.example".to_owned(),
                 name: "관리자".to_owned(),
+                password: None,
+                promote: false,
                 only_if_none: true,
             };
             async move { auth.ensure_admin(&ctx, request).await.unwrap() }

@@ -52,6 +52,8 @@ pub(crate) async fn the_first_admin_is_made_once_and_told_the_password_once(worl
     let request = |email: &str, only_if_none| EnsureAdmin {
         email: email.to_owned(),
         name: "관리자".to_owned(),
+        password: None,
+        promote: false,
         only_if_none,
     };
     let ensure = async |request| world.auth.ensure_admin(&world.system(), request).await.unwrap();
@@ -72,7 +74,15 @@ pub(crate) async fn the_first_admin_is_made_once_and_told_the_password_once(worl
         assert_eq!((nothing.user, nothing.password), (None, None));
     }
     let user = world.register("minji@example.com").await;
-    let promoted = ensure(request("Minji@example.com", false)).await;
+    let silently = world.auth.ensure_admin(&world.system(), request("Minji@example.com", false)).await;
+    assert_eq!(silently, Err(Error::AlreadyRegistered), "anybody can register with any address");
+    assert!(!world.is_revoked(&user).await);
+    let vouched_for = EnsureAdmin {
+        promote: true,
+        password: Some(Sensitive::new("an even longer sentence")),
+        ..request("Minji@example.com", false)
+    };
+    let promoted = ensure(vouched_for).await;
     assert_eq!(
         (promoted.user, promoted.password),
         (Some(user.account.id), None),
@@ -80,6 +90,22 @@ pub(crate) async fn the_first_admin_is_made_once_and_told_the_password_once(worl
     );
     assert!(world.is_revoked(&user).await);
     assert_eq!(world.login("minji@example.com", PASSWORD).await.unwrap().account.role, Role::Admin);
+}
+
+pub(crate) async fn an_admin_is_made_with_the_password_that_is_given(world: &World) {
+    let request = |password: &str| EnsureAdmin {
+        email: "boss@urr.example".to_owned(),
+        name: "관리자".to_owned(),
+        password: Some(Sensitive::new(password)),
+        promote: false,
+        only_if_none: true,
+    };
+    let refused = world.auth.ensure_admin(&world.system(), request("short")).await;
+    assert!(matches!(refused, Err(Error::Invalid { ref field, .. }) if field == "password"), "{refused:?}");
+    let made = world.auth.ensure_admin(&world.system(), request(PASSWORD)).await.unwrap();
+    assert!(made.new && made.password.is_none(), "what was given need not be told");
+    let admin = world.login("boss@urr.example", PASSWORD).await.unwrap();
+    assert_eq!((admin.account.role, Some(admin.account.id)), (Role::Admin, made.user));
 }
 
 pub(crate) async fn users_are_named_for_admins_and_other_roles_alone(world: &World) {

@@ -205,6 +205,8 @@ impl World {
         let request = auth::EnsureAdmin {
             email: "admin@urr.example".to_owned(),
             name: "관리자".to_owned(),
+            password: None,
+            promote: false,
             only_if_none: true,
         };
         let made = self.auth.ensure_admin(&self.system(), request).await.unwrap();

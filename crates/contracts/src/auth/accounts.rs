@@ -205,10 +205,15 @@ pub struct SetRole {
 /// Makes sure that there is an admin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnsureAdmin {
-    /// The admin's address. An account that has it already becomes the admin and keeps its password.
+    /// The admin's address.
     pub email: String,
     /// What to call a new admin.
     pub name: String,
+    /// The password of a new admin. `None`: one is made up.
+    pub password: Option<Sensitive>,
+    /// Makes an account that has the address already the admin, with the password it has. Whoever says so vouches for its owner:
+    /// anybody can register with any address.
+    pub promote: bool,
     /// Does nothing if there is an admin already, whatever their address.
     pub only_if_none: bool,
 }
@@ -218,6 +223,8 @@ pub struct EnsureAdmin {
 pub struct Admin {
     /// The account that is admin now. `None`: there was an admin, and nothing changed.
     pub user: Option<UserId>,
-    /// The password of an account that was made just now. It is told once and nobody can find it out again.
+    /// Whether the account was made just now.
+    pub new: bool,
+    /// The password that was made up for it. It is told once and nobody can find it out again.
     pub password: Option<Sensitive>,
 }

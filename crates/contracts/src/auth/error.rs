@@ -79,6 +79,9 @@ pub enum Error {
     /// No such account.
     #[error("There is no such user")]
     UserNotFound,
+    /// Somebody has registered with the address, and it is not said that they are to be admin.
+    #[error("There is an account with this address already")]
+    AlreadyRegistered,
     /// Somebody must be left to run the platform.
     #[error("The last administrator cannot be removed")]
     LastAdmin,
@@ -147,6 +150,7 @@ impl ServiceError for Error {
             Self::AdminRequired | Self::SecondFactorRequired => Kind::Forbidden,
             Self::SessionNotFound | Self::UserNotFound | Self::IdentityOff => Kind::NotFound,
             Self::LastAdmin
+            | Self::AlreadyRegistered
             | Self::SecondFactorOn
             | Self::SecondFactorOff
             | Self::IdentityPending
