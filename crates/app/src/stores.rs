@@ -2,7 +2,7 @@
 
 use std::{fs, sync::Arc};
 
-use urr_auth::{FileMailer, IdentityProvider, Mailer, PortOne, Sandbox, SmtpMailer};
+use urr_auth::{FileMailer, IdentityProvider, Mailer, PortOne, Sandbox, SmtpMailer, Social};
 use urr_bus::{Bus, Limits};
 use urr_db::{DataDir, Db, Domain, PostgresConfig, SqliteOptions};
 use urr_kernel::Clock;
@@ -29,6 +29,7 @@ pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
         redis(config, &clock).err(),
         bus(config).err(),
         mailer(config).err(),
+        social(config, &clock).err(),
         RemoteRole::all(config, &clock).err(),
         gateway::upstreams(config, &clock).err(),
         serve::start_logging(config).err(),
@@ -163,6 +164,11 @@ pub(crate) fn identity(config: &Config, clock: &Clock) -> Result<Option<Arc<dyn 
             Ok(Some(Arc::new(portone.map_err(|error| Failure::because("auth.portone", &error))?)))
         }
     }
+}
+
+/// With whose accounts people may sign in.
+pub(crate) fn social(config: &Config, clock: &Clock) -> Result<Social, Failure> {
+    Social::new(&config.auth.social, clock).map_err(|error| Failure::because("auth", &error))
 }
 
 /// The configured bus.

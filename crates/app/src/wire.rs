@@ -140,7 +140,9 @@ fn accounts(
         ids: ids.clone(),
         access_keys,
         challenge_keys: config.secrets().map(|secret| challenge::key(&secret.0)).collect(),
+        secrets: secrets(config),
         pii: Pii { index: IndexKey::derive(index.expose().as_bytes()), keys: settings.pii_keys.clone() },
+        social: stores::social(config, clock)?,
         mailer: stores::mailer(config)?,
         identity: stores::identity(config, clock)?,
         on_revoked: memory.on_revoked(),
@@ -158,9 +160,14 @@ fn accounts(
     })))
 }
 
+/// What the keys of all tokens are made of, the one that signs first.
+fn secrets(config: &Config) -> Vec<urr_passes::Secret> {
+    config.secrets().map(|secret| secret.0.clone()).collect()
+}
+
 /// The keys of access tokens, the one that signs first.
 pub(crate) fn access_keys(config: &Config) -> Vec<Key> {
-    config.secrets().map(|secret| access::key(&secret.0)).collect()
+    secrets(config).iter().map(access::key).collect()
 }
 
 /// The outboxes of the domains that run here.

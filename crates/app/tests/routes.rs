@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use urr_auth::{FileMailer, IndexKey, Pii};
+use urr_auth::{FileMailer, IndexKey, Pii, Social};
 use urr_gateway::table::{self, Service};
 use urr_http::Routes;
 use urr_kernel::{Clock, Ids, limits::HOLD};
@@ -40,7 +40,9 @@ async fn accounts(clock: Clock, ids: Ids) -> Arc<urr_auth::Service> {
         ids,
         access_keys: vec![access::key(&secret)],
         challenge_keys: vec![challenge::key(&secret)],
+        secrets: vec![secret],
         pii: Pii { index: IndexKey::derive(b"an index key for a test"), keys: None },
+        social: Social::default(),
         mailer: Arc::new(FileMailer::new(files.path().join("mail"))),
         identity: None,
         on_revoked: Arc::new(|_| {}),

@@ -94,15 +94,23 @@ pub(crate) async fn optional<T: DeserializeOwned + Default>(request: Request) ->
     Json::from_request(request, &()).await.map(|Json(body)| body)
 }
 
-/// The cookie that carries the refresh token. Other sites on the same domain can plant a second one; two that differ are none.
+/// The cookie that carries the refresh token.
 pub(crate) fn refresh_cookie(headers: &HeaderMap) -> Result<Option<Sensitive>, Problem> {
+    one_cookie(headers, REFRESH).map_err(|Planted| problem(&Error::RefreshInvalid))
+}
+
+/// There are two cookies of one name that differ.
+pub(crate) struct Planted;
+
+/// The cookie of this name. Other sites on the same domain can plant a second one; two that differ are none.
+pub(crate) fn one_cookie(headers: &HeaderMap, wanted: &str) -> Result<Option<Sensitive>, Planted> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     let mut found = None;
-    for (_, value) in pairs.filter(|(name, _)| name.trim() == REFRESH) {
+    for (_, value) in pairs.filter(|(name, _)| name.trim() == wanted) {
         let value = value.trim();
         if found.is_some_and(|found| found != value) {
-            return Err(problem(&Error::RefreshInvalid));
+            return Err(Planted);
         }
         found = Some(value);
     }
@@ -114,7 +122,7 @@ const REFRESH: &str = "refresh_token";
 
 /// Every route may need the access token; the refresh token is of use under `/api` alone.
 const ACCESS_PATH: &str = "/";
-const REFRESH_PATH: &str = "/api";
+pub(crate) const REFRESH_PATH: &str = "/api";
 
 type Cookies = AppendHeaders<[(HeaderName, HeaderValue); 2]>;
 
@@ -136,7 +144,8 @@ pub(crate) fn forget(service: &Service) -> Cookies {
     ])
 }
 
-fn cookie(
+/// A cookie of ours: for HTTP alone, and sent along when somebody follows a link to us.
+pub(crate) fn cookie(
     service: &Service,
     (name, path): (&str, &str),
     value: &str,
@@ -190,10 +199,23 @@ pub(crate) fn signed_in(
     service: &Service,
     status: StatusCode,
     message: &'static str,
+    tokens: SignedIn,
+) -> Response {
+    signed_in_with(service, status, message, tokens, None)
+}
+
+/// The same, with a picture of the user that somebody else keeps.
+pub(crate) fn signed_in_with(
+    service: &Service,
+    status: StatusCode,
+    message: &'static str,
     signed_in: SignedIn,
+    picture: Option<String>,
 ) -> Response {
     let cookies = keep(service, &signed_in);
-    (status, cookies, Json(tokens(message, signed_in))).into_response()
+    let mut body = tokens(message, signed_in);
+    body.user.picture = picture;
+    (status, cookies, Json(body)).into_response()
 }
 
 fn tokens(message: &'static str, signed_in: SignedIn) -> Tokens {
@@ -204,6 +226,7 @@ fn tokens(message: &'static str, signed_in: SignedIn) -> Tokens {
         email: account.email,
         name: account.name,
         role: account.role,
+        picture: None,
     };
     let (token, refresh_token) = (signed_in.access_token, signed_in.refresh_token);
     Tokens { message, token, refresh_token, user, recovery_codes: None }
@@ -232,6 +255,8 @@ pub(crate) struct Who {
     email: String,
     name: String,
     role: Role,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    picture: Option<String>,
 }
 
 /// An answer that says that it was done.

@@ -12,6 +12,7 @@ mod second_factor;
 mod service;
 mod sessions;
 mod settings;
+mod social;
 #[cfg(test)]
 mod suite;
 mod trouble;
@@ -34,10 +35,13 @@ pub use passwords::{HashCost, Hashing};
 pub use pii::{BadKeys, IndexKey, Pii, PiiKeys, WrongKeys};
 pub use service::{OnRevoked, Parts, Service};
 pub use settings::Settings;
+pub use social::{BadPage, GoogleConfig, OAuthConfig, Social, SocialConfig};
 
 /// The domain's tables.
-pub static DOMAIN: Domain =
-    Domain { name: "auth", migrations: migrations!["0001_accounts", "0002_identity", "0003_second_factor"] };
+pub static DOMAIN: Domain = Domain {
+    name: "auth",
+    migrations: migrations!["0001_accounts", "0002_identity", "0003_second_factor", "0004_social"],
+};
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {
@@ -52,6 +56,7 @@ pub fn statements() -> Vec<&'static Sql> {
         second_factor::store::STATEMENTS,
         sessions::store::STATEMENTS,
         sessions::sweep::STATEMENTS,
+        social::store::STATEMENTS,
     ]
     .concat()
 }
@@ -74,6 +79,8 @@ pub fn routes(service: &Arc<Service>) -> Routes {
         .merge(passwords::routes::routes())
         .merge(second_factor::routes::routes())
         .merge(sessions::routes::routes())
+        .merge(social::routes::routes())
+        .merge(social::link_routes::routes())
         .with_state(api::Api(Arc::clone(service)))
 }
 

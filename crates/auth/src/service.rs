@@ -4,18 +4,20 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use urr_contracts::auth::{
-    Account, Admin, Auth, ChangePassword, ChangeProfile, CompleteIdentity, ConfirmSecondFactor,
-    DeleteAccount, DisableSecondFactor, Done, EndSession, EnrolSecondFactor, Enrolment, EnsureAdmin, Error,
-    ForgotPassword, IdentityOf, IdentityStarted, KnownIdentity, ListLogins, ListSessions, Login,
-    LoginOutcome, Logins, Logout, Me, PassSecondFactor, RecoveryCodes, Refresh, Register, RenewRecoveryCodes,
-    RequestEmailVerification, ResetPassword, ResetSecondFactor, Revocation, Revocations, RevocationsSince,
-    SecondFactorConfirmed, Sessions, SetRole, SignedIn, StartIdentity, Users, UsersOf, VerifyEmail,
+    Account, Admin, Auth, BeginTrip, ChangePassword, ChangeProfile, CompleteIdentity, ConfirmSecondFactor,
+    DeleteAccount, DisableSecondFactor, Done, EndSession, EndTrip, EnrolSecondFactor, Enrolment, EnsureAdmin,
+    Error, ForgotPassword, GoogleSignIn, GoogleSignedIn, IdentityOf, IdentityStarted, KnownIdentity,
+    LinkAccount, LinkOutcome, LinkedAccounts, ListLinked, ListLogins, ListProviders, ListSessions, Login,
+    LoginOutcome, Logins, Logout, Me, PassSecondFactor, Providers, RecoveryCodes, Refresh, Register,
+    RenewRecoveryCodes, RequestEmailVerification, ResetPassword, ResetSecondFactor, Revocation, Revocations,
+    RevocationsSince, SecondFactorConfirmed, Sessions, SetRole, SignUp, SignedIn, StartIdentity, Trip,
+    TripEnd, UnlinkAccount, Users, UsersOf, VerifyEmail,
 };
 use urr_db::Db;
 use urr_jobs::Nudge;
 use urr_kernel::{Actor, Clock, Ids, Role, UserId};
 use urr_passes::{
-    Key,
+    Key, Secret,
     access::{Signer, Verifier},
     challenge::Challenges,
 };
@@ -31,6 +33,7 @@ use crate::{
     second_factor,
     sessions::{ending, history, login, refresh},
     settings::Settings,
+    social::{self, SlipKinds, Social, linking, sign_up, trip},
     trouble::Trouble,
 };
 
@@ -49,8 +52,12 @@ pub struct Parts {
     pub access_keys: Vec<Key>,
     /// Keys of challenges: the first signs, all of them verify.
     pub challenge_keys: Vec<Key>,
+    /// What slips are signed with: the first signs, all of them verify.
+    pub secrets: Vec<Secret>,
     /// How personal data is kept.
     pub pii: Pii,
+    /// With whose accounts people may sign in.
+    pub social: Social,
     /// What brings mails to people.
     pub mailer: Arc<dyn Mailer>,
     /// Who vouches for persons. `None`: nobody is verified here.
@@ -71,7 +78,9 @@ pub struct Service {
     pub(crate) signer: Signer,
     pub(crate) verifier: Verifier,
     pub(crate) challenges: Challenges,
+    pub(crate) slips: SlipKinds,
     pub(crate) vault: Vault,
+    pub(crate) social: Social,
     pub(crate) pool: Pool,
     pub(crate) brake: Brake,
     pub(crate) mailer: Arc<dyn Mailer>,
@@ -89,7 +98,7 @@ impl Service {
     /// Builds the service and starts the threads that hash.
     ///
     /// # Panics
-    /// Without a key to sign with.
+    /// Without a key or a secret to sign with.
     pub(crate) fn new(parts: Parts) -> Self {
         let newest = parts.access_keys.first().expect("access tokens need a key").clone();
         Self {
@@ -97,7 +106,9 @@ impl Service {
             signer: Signer::new(newest, parts.settings.access_lifetime),
             verifier: Verifier::new(parts.access_keys),
             challenges: Challenges::new(parts.challenge_keys),
+            slips: SlipKinds::new(&parts.secrets),
             vault: Vault::new(parts.pii),
+            social: parts.social,
             pool: Pool::start(parts.settings.hashing, parts.ids.clone()),
             brake: Brake::new(parts.clock.clone()),
             clock: parts.clock,
@@ -269,6 +280,38 @@ impl Auth for Service {
 
     async fn revocations(&self, ctx: &Ctx, request: RevocationsSince) -> Result<Revocations, Error> {
         answer!(ctx, "revocations", ending::revocations(self, ctx, request))
+    }
+
+    async fn providers(&self, _: &Ctx, _: ListProviders) -> Result<Providers, Error> {
+        Ok(social::providers(self))
+    }
+
+    async fn google(&self, ctx: &Ctx, request: GoogleSignIn) -> Result<GoogleSignedIn, Error> {
+        answer!(ctx, "google", social::google(self, &request))
+    }
+
+    async fn begin_trip(&self, ctx: &Ctx, request: BeginTrip) -> Result<Trip, Error> {
+        answer!(ctx, "begin_trip", trip::begin(self, &request))
+    }
+
+    async fn end_trip(&self, ctx: &Ctx, request: EndTrip) -> Result<TripEnd, Error> {
+        answer!(ctx, "end_trip", trip::end(self, ctx, &request))
+    }
+
+    async fn sign_up(&self, ctx: &Ctx, request: SignUp) -> Result<LoginOutcome, Error> {
+        answer!(ctx, "sign_up", sign_up::sign_up(self, &request))
+    }
+
+    async fn linked_accounts(&self, ctx: &Ctx, _: ListLinked) -> Result<LinkedAccounts, Error> {
+        answer!(ctx, "linked_accounts", linking::linked_accounts(self, ctx))
+    }
+
+    async fn link_account(&self, ctx: &Ctx, request: LinkAccount) -> Result<LinkOutcome, Error> {
+        answer!(ctx, "link_account", linking::link(self, ctx, &request))
+    }
+
+    async fn unlink_account(&self, ctx: &Ctx, request: UnlinkAccount) -> Result<Done, Error> {
+        answer!(ctx, "unlink_account", linking::unlink(self, ctx, &request))
     }
 
     async fn ensure_admin(&self, ctx: &Ctx, request: EnsureAdmin) -> Result<Admin, Error> {

@@ -1,10 +1,12 @@
 //! The behaviour of auth, told once and run on every database, both transports, with and without sealed data.
 
 mod accounts;
+mod elsewhere;
 mod guards;
 mod http;
 mod identity;
 mod keys;
+mod linking;
 mod lockout;
 mod mails;
 mod outage;
@@ -13,6 +15,9 @@ mod race;
 mod roles;
 mod second_factor;
 mod sessions;
+mod social;
+mod social_http;
+mod social_tokens;
 mod tokens;
 mod walk;
 mod world;
@@ -105,6 +110,22 @@ stories! {
         a_mail_is_tried_again_and_given_up_in_the_end,
         a_mail_nobody_needs_is_not_sent,
         nothing_in_the_database_opens_a_link;
+    linking:
+        linking_takes_proof_of_both_accounts,
+        a_browser_is_sent_away_to_link_what_has_no_credential,
+        the_last_way_in_stays,
+        an_account_elsewhere_does_not_replace_the_second_factor;
+    social:
+        somebody_new_agrees_to_the_terms_first_and_then_has_an_account,
+        an_account_that_exists_is_not_opened_by_somebody_elses_word,
+        an_unverified_address_makes_no_account,
+        a_trip_offers_an_account_and_later_signs_in,
+        an_address_that_nobody_vouches_for_is_proved_like_any_other,
+        whoever_proves_an_address_shuts_out_whoever_only_claimed_it,
+        a_browser_returns_once_in_time_and_with_its_own_slip,
+        a_closed_account_lets_go_of_accounts_elsewhere,
+        an_unused_account_wakes_when_its_owner_comes_back_from_elsewhere,
+        every_provider_that_is_on_is_offered;
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! What can go wrong inside, and how it becomes an answer: logged once, with its causes, then told without them.
 
-use urr_contracts::auth::Error;
+use urr_contracts::auth::{Error, Provider};
 use urr_db::Kind;
 use urr_rpc::Ctx;
 
 use crate::{
     passwords::{BadHash, NoHash},
     pii::Unreadable,
+    social::NoAnswer,
 };
 
 /// A refusal we mean, or trouble below us.
@@ -21,6 +22,14 @@ pub(crate) enum Trouble {
     /// Personal data does not open.
     #[error("personal data cannot be read")]
     Unreadable(#[from] Unreadable),
+    /// Somebody else could not tell who the caller is.
+    #[error("{} did not answer", provider.name())]
+    Provider {
+        /// Who.
+        provider: Provider,
+        /// Why not.
+        source: NoAnswer,
+    },
     /// A stored hash cannot be compared with.
     #[error("a password cannot be compared")]
     BadHash(#[source] BadHash),
@@ -44,6 +53,7 @@ impl Trouble {
             Self::Db(error) if error.is_unavailable() || error.kind() == Kind::UnknownCommit => {
                 Error::Unavailable
             }
+            Self::Provider { provider, .. } => Error::ProviderUnavailable { provider: *provider },
             Self::Db(_) | Self::Unreadable(_) | Self::BadHash(_) => Error::Internal,
         };
         let error = urr_telemetry::chain(&self);

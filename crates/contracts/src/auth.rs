@@ -5,6 +5,7 @@ mod error;
 mod identity;
 mod second_factor;
 mod sessions;
+mod social;
 
 use std::{borrow::Cow, fmt};
 
@@ -12,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use urr_rpc::service;
 
-pub use self::{accounts::*, error::Error, identity::*, second_factor::*, sessions::*};
+pub use self::{accounts::*, error::Error, identity::*, second_factor::*, sessions::*, social::*};
 
 /// Accounts one batch may ask for. At 300 bytes each the answer stays below 64 kB.
 pub const MAX_USERS_PER_BATCH: usize = 200;
@@ -80,6 +81,22 @@ service! {
         @idempotent async fn set_role(SetRole) -> Account;
         /// Sessions that ended lately: whoever checks access tokens must refuse theirs. For other roles.
         @idempotent async fn revocations(RevocationsSince) -> Revocations;
+        /// The providers with whose accounts somebody can sign in.
+        @idempotent async fn providers(ListProviders) -> Providers;
+        /// Signs in with Google's ID token. Makes an account for somebody new who agreed to the terms.
+        async fn google(GoogleSignIn) -> GoogleSignedIn;
+        /// Sends a browser to a provider to sign in there.
+        async fn begin_trip(BeginTrip) -> Trip;
+        /// Takes a browser back from a provider: it signed in, may sign up, or linked an account.
+        async fn end_trip(EndTrip) -> TripEnd;
+        /// Makes the account that a trip offered, and signs its owner in.
+        async fn sign_up(SignUp) -> LoginOutcome;
+        /// By what means the calling user can sign in.
+        @idempotent async fn linked_accounts(ListLinked) -> LinkedAccounts;
+        /// Makes an account elsewhere a way into the calling user's account.
+        async fn link_account(LinkAccount) -> LinkOutcome;
+        /// Makes it no longer one. The last way in stays.
+        async fn unlink_account(UnlinkAccount) -> Done;
         /// Makes sure that there is an admin. For the platform itself.
         async fn ensure_admin(EnsureAdmin) -> Admin;
     }

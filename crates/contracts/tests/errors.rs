@@ -112,6 +112,19 @@ fn auth_errors() -> Vec<auth::Error> {
         IdentityTaken { free_from: None },
         IdentityMismatch,
         IdentityUnavailable,
+        ProviderOff,
+        CredentialInvalid,
+        TripInvalid,
+        TripRefused,
+        ProviderUnavailable { provider: auth::Provider::Google },
+        LinkRequired { provider: auth::Provider::Google },
+        EmailUnverified { provider: auth::Provider::Kakao },
+        SignUpInvalid,
+        LinkTaken,
+        AlreadyLinked,
+        NotLinked,
+        LastWayIn,
+        SignInAgain,
         Required,
         AdminRequired,
         Unavailable,
@@ -153,6 +166,19 @@ fn is_listed(error: &auth::Error) {
         | IdentityTaken { .. }
         | IdentityMismatch
         | IdentityUnavailable
+        | ProviderOff
+        | CredentialInvalid
+        | TripInvalid
+        | TripRefused
+        | ProviderUnavailable { .. }
+        | LinkRequired { .. }
+        | EmailUnverified { .. }
+        | SignUpInvalid
+        | LinkTaken
+        | AlreadyLinked
+        | NotLinked
+        | LastWayIn
+        | SignInAgain
         | Required
         | AdminRequired
         | Unavailable

@@ -11,6 +11,7 @@ pub mod hop;
 mod jwt;
 mod keys;
 pub mod queue_ticket;
+pub mod slip;
 pub mod visitor;
 pub mod vwr_pass;
 pub mod vwr_ticket;

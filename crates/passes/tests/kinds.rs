@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use urr_kernel::{EventId, OrderKey, Role, Timestamp, UserId, VisitorId};
-use urr_passes::{Key, Refusal, Secret, access, entry, queue_ticket, visitor, vwr_pass, vwr_ticket};
+use urr_passes::{Key, Refusal, Secret, access, entry, queue_ticket, slip, visitor, vwr_pass, vwr_ticket};
 use uuid::Uuid;
 
 fn secret(text: &str) -> Secret {
@@ -58,13 +58,23 @@ struct Kind {
     lifetime: Option<Duration>,
 }
 
-const KINDS: [Kind; 6] = [
+const KINDS: [Kind; 7] = [
     Kind {
         name: "access",
         key: access::key,
         make: |key| access::Signer::new(key, access::LIFETIME).sign(&access(), Uuid::from_u128(9), now()),
         read: |keys, text, at| access::Verifier::new(keys).verify(text, at).map(drop),
         lifetime: Some(access::LIFETIME),
+    },
+    Kind {
+        name: "slip",
+        key: |secret| slip::key("trip", secret),
+        make: |key| {
+            let expires = now().after(Duration::from_mins(10));
+            slip::Slips::new("trip", [key]).sign(&7, Uuid::from_u128(9), (now(), expires))
+        },
+        read: |keys, text, at| slip::Slips::new("trip", keys).verify::<u8>(text, at).map(drop),
+        lifetime: Some(Duration::from_mins(10)),
     },
     Kind {
         name: "visitor",

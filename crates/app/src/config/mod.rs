@@ -11,6 +11,7 @@ mod resolve;
 mod secrets;
 mod settings;
 mod show;
+mod social;
 #[cfg(test)]
 mod tests;
 
@@ -28,7 +29,7 @@ pub(crate) use secrets::{
 };
 pub(crate) use show::effective;
 
-use urr_auth::{PiiKeys, PortOneConfig, SmtpConfig};
+use urr_auth::{PiiKeys, PortOneConfig, SmtpConfig, SocialConfig};
 
 use crate::roles::{Role, Roles};
 
@@ -220,6 +221,8 @@ pub(crate) struct Auth {
     pub dormant_after: Duration,
     /// How long sign-ins are remembered.
     pub history_kept: Duration,
+    /// With whose accounts people may sign in.
+    pub social: SocialConfig,
 }
 
 /// Who vouches for persons.

@@ -74,20 +74,20 @@ fn http(values: &Values) -> Http {
     }
 }
 
-fn is_this_machine(host: &str) -> bool {
+pub(super) fn is_this_machine(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare == "localhost" || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// Settings that are each fine but do not fit together.
-struct Problems<'v> {
-    values: &'v Values,
+pub(super) struct Problems<'v> {
+    pub(super) values: &'v Values,
     found: Vec<Problem>,
 }
 
 impl Problems<'_> {
     /// `info` is set although `why` makes it meaningless.
-    fn stray(&mut self, info: &Info, why: &str) {
+    pub(super) fn stray(&mut self, info: &Info, why: &str) {
         if self.values.is_set(info) {
             let source = self.values.source(info);
             self.found.push(Problem(format!("{source}: `{}` {why}", info.key)));
@@ -95,7 +95,7 @@ impl Problems<'_> {
     }
 
     /// `info` is not set although `why` makes it necessary.
-    fn missing(&mut self, info: &Info, why: &str) {
+    pub(super) fn missing(&mut self, info: &Info, why: &str) {
         let file = if info.secret { format!(" or {}_FILE", info.env()) } else { String::new() };
         let fix = format!("set it in the file or as {}{file}", info.env());
         self.found.push(Problem(format!("`{}` is not set, but {why}; {fix}", info.key)));
@@ -191,6 +191,7 @@ impl Problems<'_> {
             erase_after: days(values.get(&s::AUTH_ERASE_AFTER_DAYS).get()),
             dormant_after: days(values.get(&s::AUTH_DORMANT_AFTER_DAYS).get()),
             history_kept: days(values.get(&s::AUTH_HISTORY_DAYS).get()),
+            social: self.social(),
         }
     }
 

@@ -78,7 +78,8 @@ pub(crate) const ENV_TESTS: &str = "URR_TEST_";
 pub(crate) const ENV_CONFIG: &str = "URR_CONFIG";
 
 /// Other names for a setting: what existing deployments already export.
-pub(crate) const ENV_ALIASES: &[(&str, &str)] = &[("INTERNAL_API_TOKEN", "internal.token")];
+pub(crate) const ENV_ALIASES: &[(&str, &str)] =
+    &[("INTERNAL_API_TOKEN", "internal.token"), ("GOOGLE_CLIENT_ID", "auth.google.client_id")];
 
 /// What each table of the file is about, in the order of docs/config.md. The empty name is the top of the file.
 pub(crate) const SECTIONS: &[(&str, &str)] = &[
@@ -285,6 +286,33 @@ settings! {
     AUTH_DORMANT_AFTER_DAYS("auth.dormant_after_days"): Int<1, 3_650> = "365";
     /// Days for which sign-ins are remembered.
     AUTH_HISTORY_DAYS("auth.history_days"): Int<1, 3_650> = "180";
+
+    /// What Google knows us by; with it people may sign in with their Google account. Register `/api/auth/google/callback` of `public_url` there.
+    AUTH_GOOGLE_CLIENT_ID("auth.google.client_id"): Option<String> = "";
+    /// The secret that goes with it. Without it credentials of Google's own button are taken, but browsers are not sent to Google.
+    AUTH_GOOGLE_CLIENT_SECRET("auth.google.client_secret"): Option<Secret<1>> = "";
+    /// Who signs Google's ID tokens; its pages and keys are found from here.
+    AUTH_GOOGLE_ISSUER("auth.google.issuer"): HttpUrl = "https://accounts.google.com";
+    /// What Kakao knows us by (its REST API key); with it people may sign in with their Kakao account. Register `/api/auth/kakao/callback` there.
+    AUTH_KAKAO_CLIENT_ID("auth.kakao.client_id"): Option<String> = "";
+    /// The secret that goes with it, if it was switched on there.
+    AUTH_KAKAO_CLIENT_SECRET("auth.kakao.client_secret"): Option<Secret<1>> = "";
+    /// Where Kakao lets people sign in.
+    AUTH_KAKAO_AUTHORIZE_URL("auth.kakao.authorize_url"): HttpUrl = "https://kauth.kakao.com/oauth/authorize";
+    /// Where Kakao exchanges codes.
+    AUTH_KAKAO_TOKEN_URL("auth.kakao.token_url"): HttpUrl = "https://kauth.kakao.com/oauth/token";
+    /// Where Kakao tells about a user.
+    AUTH_KAKAO_USER_URL("auth.kakao.user_url"): HttpUrl = "https://kapi.kakao.com/v2/user/me";
+    /// What Naver knows us by; with it people may sign in with their Naver account. Register `/api/auth/naver/callback` there.
+    AUTH_NAVER_CLIENT_ID("auth.naver.client_id"): Option<String> = "";
+    /// The secret that goes with it.
+    AUTH_NAVER_CLIENT_SECRET("auth.naver.client_secret"): Option<Secret<1>> = "";
+    /// Where Naver lets people sign in.
+    AUTH_NAVER_AUTHORIZE_URL("auth.naver.authorize_url"): HttpUrl = "https://nid.naver.com/oauth2.0/authorize";
+    /// Where Naver exchanges codes.
+    AUTH_NAVER_TOKEN_URL("auth.naver.token_url"): HttpUrl = "https://nid.naver.com/oauth2.0/token";
+    /// Where Naver tells about a user.
+    AUTH_NAVER_USER_URL("auth.naver.user_url"): HttpUrl = "https://openapi.naver.com/v1/nid/me";
 
     /// The key from which the keys of every signed token are derived; the same in all processes.
     SECURITY_SECRET("security.secret"): Option<SigningSecret> = "";

@@ -9,4 +9,6 @@ mod process;
 #[cfg(test)]
 mod serving;
 #[cfg(test)]
+mod social;
+#[cfg(test)]
 mod stores;

@@ -9,11 +9,12 @@ use urr_jobs::{BoxError, Outcome, Reconciler};
 use urr_kernel::{Role, UserId};
 use urr_rpc::Ctx;
 
-use super::{own, store};
+use super::store;
 use crate::{
     identity, second_factor,
     service::{Service, signed_in},
-    sessions::{self, login::Claim, store::EndReason},
+    sessions::{self, owner, store::EndReason},
+    social,
     trouble::Trouble,
 };
 
@@ -60,24 +61,20 @@ pub(crate) async fn delete_account(
     ctx: &Ctx,
     request: &DeleteAccount,
 ) -> Result<Done, Trouble> {
-    let (user, place) = (signed_in(ctx)?, service.pool.enter()?);
+    let user = signed_in(ctx)?;
     let origin = sessions::rules::clean(&request.origin);
-    let stored = service
-        .db
-        .read("auth.delete_account.find", async |tx: &mut Tx<'_>| store::get(&service.vault, tx, user).await);
-    let stored = own(stored.await?)?;
-    let claim = Claim { email: &stored.account.email, stored: Some(&stored), origin: &origin };
-    let proof = claim.prove_again(service, place, request.password.expose()).await?;
+    let owner = owner::prove(service, user, &request.proof, &origin).await?;
     let ended = transaction!(service.db, "auth.delete_account", async |tx: &mut Tx<'_>| {
         let admins = store::lock_admins(tx).await?;
-        let account = proof.accept(service, tx).await?.account;
+        let account = owner.accept(service, tx).await?.account;
         if account.role == Role::Admin && admins == [account.id] {
             return Err(Trouble::Refused(Error::LastAdmin));
         }
         store::close(tx, user, service.clock.now()).await?;
+        social::store::remove_all(tx, user).await?;
         sessions::end_all(service, tx, user, EndReason::AccountClosed).await
     })?;
-    proof.settle(service);
+    owner.settle(service);
     service.announce(&ended);
     Ok(Done {})
 }

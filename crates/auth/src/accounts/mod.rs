@@ -48,7 +48,7 @@ pub(crate) async fn register(service: &Service, request: &Register) -> Result<Si
         created_at: service.clock.now(),
     };
     let opened = transaction!(service.db, "auth.register", async |tx: &mut Tx<'_>| {
-        if !insert(service, tx, &account, &new, &hash).await? {
+        if !insert(service, tx, &account, &new, Some(&hash)).await? {
             return tell_owner(service, tx, &account.email).await;
         }
         mail::queue(service, tx, account.id, mail::Kind::VerifyEmail).await?;
@@ -60,14 +60,15 @@ pub(crate) async fn register(service: &Service, request: &Register) -> Result<Si
     Ok(signed_in)
 }
 
-async fn insert(
+/// Makes an account and keeps what its owner agreed to. `false`: its address has one.
+pub(crate) async fn insert(
     service: &Service,
     tx: &mut Tx<'_>,
     account: &Account,
     new: &NewAccount,
-    hash: &str,
+    hash: Option<&str>,
 ) -> Result<bool, Trouble> {
-    if !store::insert((&service.vault, &service.ids), tx, account, Some(hash)).await? {
+    if !store::insert((&service.vault, &service.ids), tx, account, hash).await? {
         return Ok(false);
     }
     for (kind, agreed) in &new.decisions {
@@ -87,7 +88,11 @@ async fn agree(
 }
 
 /// Whoever has the address is told that somebody tried to register with it, and the one who tried is not.
-async fn tell_owner(service: &Service, tx: &mut Tx<'_>, email: &str) -> Result<Option<Opened>, Trouble> {
+pub(crate) async fn tell_owner(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    email: &str,
+) -> Result<Option<Opened>, Trouble> {
     let (key, now) = (service.vault.index("taken", email), service.clock.now());
     if lockout::store::once(tx, &key, now, now.after(TELL_OWNER_EVERY)).await?
         && let Some(owner) = store::by_email(&service.vault, tx, email).await?

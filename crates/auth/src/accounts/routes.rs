@@ -8,14 +8,14 @@ use axum::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{
-    Account, AccountStatus, Agreement, Auth as _, ChangeProfile, DeleteAccount, Language, Me, Register,
-    RequestEmailVerification, Sensitive, SetRole, VerifyEmail,
+    Account, AccountStatus, Agreement, Auth as _, ChangeProfile, DeleteAccount, Language, Me, OwnerProof,
+    Register, RequestEmailVerification, Sensitive, SetRole, VerifyEmail,
 };
 use urr_http::{About, Json, Path, Problem, Routes, StatusCode};
 use urr_kernel::{Role, Timestamp, UserId};
 use urr_rpc::{Ctx, problem};
 
-use crate::api::{Api, CameFrom, OnlyAdmins, OnlyUsers, Said, Tokens, forget, said, signed_in};
+use crate::api::{Api, CameFrom, Current, OnlyAdmins, OnlyUsers, Said, Tokens, forget, said, signed_in};
 
 const OK: StatusCode = StatusCode::OK;
 
@@ -63,12 +63,18 @@ struct NewAccount {
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct NewAgreement {
+pub(crate) struct NewAgreement {
     #[serde(rename = "type")]
     kind: urr_contracts::auth::TermsKind,
     #[serde(default)]
     version: Option<String>,
     agreed: bool,
+}
+
+impl From<NewAgreement> for Agreement {
+    fn from(NewAgreement { kind, version, agreed }: NewAgreement) -> Self {
+        Self { kind, version, agreed }
+    }
 }
 
 async fn register(
@@ -78,13 +84,12 @@ async fn register(
     headers: HeaderMap,
     Json(body): Json<NewAccount>,
 ) -> Result<Response, Problem> {
-    let agreement = |NewAgreement { kind, version, agreed }| Agreement { kind, version, agreed };
     let request = Register {
         email: body.email,
         password: body.password,
         name: body.name,
         phone: body.phone,
-        agreements: body.agreements.into_iter().map(agreement).collect(),
+        agreements: body.agreements.into_iter().map(Agreement::from).collect(),
         language: body.language.unwrap_or_else(|| spoken(&headers)),
         origin,
     };
@@ -93,7 +98,7 @@ async fn register(
 }
 
 /// The language a browser asks for first. Everybody else gets Korean.
-fn spoken(headers: &HeaderMap) -> Language {
+pub(crate) fn spoken(headers: &HeaderMap) -> Language {
     let asked =
         headers.get(header::ACCEPT_LANGUAGE).and_then(|asked| asked.to_str().ok()).unwrap_or_default();
     let first = asked.trim_start().get(..2).unwrap_or_default();
@@ -135,7 +140,9 @@ async fn change(
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ConfirmedByPassword")]
 struct Confirmed {
-    password: Sensitive,
+    /// For an account that has one.
+    #[serde(default)]
+    password: Option<Sensitive>,
 }
 
 async fn close(
@@ -143,9 +150,10 @@ async fn close(
     ctx: Ctx,
     _: OnlyUsers,
     CameFrom(origin): CameFrom,
+    Current(session): Current,
     Json(body): Json<Confirmed>,
 ) -> Result<Response, Problem> {
-    let request = DeleteAccount { password: body.password, origin };
+    let request = DeleteAccount { proof: OwnerProof { password: body.password, session }, origin };
     auth.delete_account(&ctx, request).await.map_err(|error| problem(&error))?;
     Ok((forget(&auth), said("Account deleted")).into_response())
 }

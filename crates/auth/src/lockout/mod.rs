@@ -83,6 +83,21 @@ impl Attempt {
     }
 }
 
+/// Slows down a network from which rubbish comes: an attempt that is refused counts, one that fails for another reason does not.
+pub(crate) async fn braked<T>(
+    service: &Service,
+    origin: &Origin,
+    attempt: impl AsyncFnOnce() -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    let Some(network) = network(&origin.address) else { return attempt().await };
+    service.brake.charge(network).map_err(refuse)?;
+    let outcome = attempt().await;
+    if !matches!(outcome, Err(Trouble::Refused(_))) {
+        service.brake.take_back(network);
+    }
+    outcome
+}
+
 /// What attempts from anywhere are counted under.
 pub(crate) fn key_of_strangers(service: &Service, email: &str) -> Vec<u8> {
     service.vault.index("login", email)

@@ -68,6 +68,8 @@ pub(crate) enum Kind {
     SessionStolen,
     /// The second factor was turned on or off, or its recovery codes were replaced.
     SecondFactorChanged,
+    /// An account elsewhere was linked or unlinked.
+    SignInChanged,
 }
 urr_db::text_enum! {
     Kind {
@@ -77,6 +79,7 @@ urr_db::text_enum! {
         PasswordChanged = "password_changed",
         SessionStolen = "session_stolen",
         SecondFactorChanged = "second_factor_changed",
+        SignInChanged = "sign_in_changed",
     }
 }
 
@@ -89,7 +92,8 @@ impl Kind {
             Self::AlreadyRegistered
             | Self::PasswordChanged
             | Self::SessionStolen
-            | Self::SecondFactorChanged => None,
+            | Self::SecondFactorChanged
+            | Self::SignInChanged => None,
         }
     }
 }

@@ -16,7 +16,9 @@ pub(super) fn write(
         Kind::VerifyEmail => "/verify-email",
         Kind::ResetPassword => "/reset-password",
         Kind::AlreadyRegistered => "/login",
-        Kind::PasswordChanged | Kind::SessionStolen | Kind::SecondFactorChanged => "/forgot-password",
+        Kind::PasswordChanged | Kind::SessionStolen | Kind::SecondFactorChanged | Kind::SignInChanged => {
+            "/forgot-password"
+        }
     };
     let link = carried.map_or_else(
         || format!("{site_url}{page}"),
@@ -67,6 +69,11 @@ fn korean(kind: Kind) -> (&'static str, &'static str) {
             "2단계 인증이 켜지거나 꺼졌거나, 복구 코드가 새로 만들어졌습니다.\n\
              본인이 변경하지 않았다면 바로 비밀번호를 재설정하고 운영자에게 알려 주세요.\n\n{link}",
         ),
+        Kind::SignInChanged => (
+            "[우르르] 로그인 방법이 변경되었습니다",
+            "다른 서비스의 계정이 내 계정에 연결되었거나 연결이 해제되었습니다.\n\
+             본인이 변경하지 않았다면 바로 비밀번호를 재설정하고 연결된 계정을 확인해 주세요.\n\n{link}",
+        ),
     }
 }
 
@@ -102,6 +109,11 @@ fn english(kind: Kind) -> (&'static str, &'static str) {
             "Your second factor was turned on or off, or you got new recovery codes.\n\
              If it was not you, please set a new password at once and tell whoever runs the site.\n\n{link}",
         ),
+        Kind::SignInChanged => (
+            "[URR] How you sign in was changed",
+            "An account of another service was linked to your account, or unlinked from it.\n\
+             If it was not you, please set a new password at once and look at the linked accounts.\n\n{link}",
+        ),
     }
 }
 
@@ -113,13 +125,14 @@ mod tests {
 
     use super::*;
 
-    const KINDS: [Kind; 6] = [
+    const KINDS: [Kind; 7] = [
         Kind::VerifyEmail,
         Kind::ResetPassword,
         Kind::AlreadyRegistered,
         Kind::PasswordChanged,
         Kind::SessionStolen,
         Kind::SecondFactorChanged,
+        Kind::SignInChanged,
     ];
 
     #[test]

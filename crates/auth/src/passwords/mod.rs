@@ -20,6 +20,7 @@ use crate::{
     lockout, mail,
     service::{Service, signed_in},
     sessions::{self, Opened, login::Claim, store::EndReason},
+    social,
     trouble::Trouble,
 };
 
@@ -108,6 +109,10 @@ pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<
         let locked = locked.filter(accounts::store::Stored::is_open).ok_or(Error::LinkInvalid)?;
         links::spend(service, tx, &request.token, purpose).await?;
         let now = service.clock.now();
+        if !locked.account.email_verified {
+            // Until now anybody may have claimed this address. What they left to come back with must not stay.
+            social::store::remove_all(tx, account.id).await?;
+        }
         accounts::store::verified(tx, locked.account.id, now).await?;
         lockout::store::clear(tx, &lockout::key_of_strangers(service, &account.email)).await?;
         // From where the owner set a password they may also sign in while somebody guesses elsewhere.

@@ -6,6 +6,7 @@
 pub(crate) mod ending;
 pub(crate) mod history;
 pub(crate) mod login;
+pub(crate) mod owner;
 pub(crate) mod refresh;
 pub(crate) mod routes;
 pub(crate) mod rules;

@@ -41,6 +41,9 @@ statements! {
     /// Whether an account's session is still on.
     IS_LIVE = "select id from sessions where id = $1 and account_id = $2 and ended_at is null and expires_at > $3";
 
+    /// Whether an account's session is still on and began since then.
+    IS_NEW = "select id from sessions where id = $1 and account_id = $2 and ended_at is null and created_at >= $3";
+
     /// A new refresh token.
     INSERT_TOKEN = "
         insert into refresh_tokens (token_hash, session_id, created_at, expires_at, grace_uses)
@@ -189,6 +192,16 @@ pub(crate) async fn is_live(
     now: Timestamp,
 ) -> Result<bool, Error> {
     Ok(tx.optional(&IS_LIVE, &[&id, &account, &now], |row| row.get::<Uuid>(0)).await?.is_some())
+}
+
+/// Whether an account's session is still on and began since then.
+pub(crate) async fn is_new(
+    tx: &mut Tx<'_>,
+    id: Uuid,
+    account: UserId,
+    since: Timestamp,
+) -> Result<bool, Error> {
+    Ok(tx.optional(&IS_NEW, &[&id, &account, &since], |row| row.get::<Uuid>(0)).await?.is_some())
 }
 
 /// Keeps a new refresh token.

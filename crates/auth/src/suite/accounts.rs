@@ -7,7 +7,9 @@ use urr_contracts::auth::{
 use urr_db::{Error as DbError, Tx};
 use urr_kernel::{Role, Timestamp};
 
-use super::world::{ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, home, registration};
+use super::world::{
+    ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, confirmed, home, registration,
+};
 
 pub(crate) async fn registering_makes_an_account_and_signs_its_owner_in(world: &World) {
     let made = world.register(" Minji@Example.com ").await;
@@ -178,7 +180,7 @@ pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &Wo
     let made = world.register("minji@example.com").await;
     let other = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
     let close = async |password: &str| {
-        let request = DeleteAccount { password: Sensitive::new(password), origin: home() };
+        let request = DeleteAccount { proof: confirmed(password), origin: home() };
         world.auth.delete_account(&world.of(&made), request).await
     };
     assert_eq!(close("not my password").await, Err(Error::WrongPassword));
@@ -210,7 +212,7 @@ pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &Wo
 
 pub(crate) async fn a_closed_account_does_not_keep_its_owner_from_coming_back(world: &World) {
     let first = world.register("minji@example.com").await;
-    let request = DeleteAccount { password: Sensitive::new(PASSWORD), origin: home() };
+    let request = DeleteAccount { proof: confirmed(PASSWORD), origin: home() };
     world.auth.delete_account(&world.of(&first), request).await.unwrap();
     let second = world.register("minji@example.com").await;
     assert_ne!(first.account.id, second.account.id);

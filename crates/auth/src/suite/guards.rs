@@ -23,7 +23,7 @@ enum For {
     Admins,
 }
 
-const ROUTES: [(&str, &str, For); 24] = [
+const ROUTES: [(&str, &str, For); 33] = [
     ("POST", "/api/auth/register", For::Everybody),
     ("GET", "/api/auth/me", For::Users),
     ("PATCH", "/api/auth/me", For::Users),
@@ -48,6 +48,15 @@ const ROUTES: [(&str, &str, For); 24] = [
     ("GET", "/api/auth/sessions", For::Users),
     ("DELETE", "/api/auth/sessions/{id}", For::Users),
     ("GET", "/api/auth/history", For::Users),
+    ("GET", "/api/auth/providers", For::Everybody),
+    ("POST", "/api/auth/google", For::Everybody),
+    ("GET", "/api/auth/{id}/start", For::Everybody),
+    ("GET", "/api/auth/{id}/callback", For::Everybody),
+    ("GET", "/api/auth/sign-up", For::Everybody),
+    ("POST", "/api/auth/sign-up", For::Everybody),
+    ("GET", "/api/auth/linked", For::Users),
+    ("POST", "/api/auth/link/{id}", For::Users),
+    ("DELETE", "/api/auth/link/{id}", For::Users),
 ];
 
 #[tokio::test]

@@ -59,7 +59,7 @@ impl Asked<'_> {
         self
     }
 
-    async fn send(self) -> Response {
+    pub(super) async fn send(self) -> Response {
         let mut request = Request::builder().method(self.method).uri(&self.path).extension(self.actor);
         for (name, value) in self.headers {
             request = request.header(name, value);
@@ -80,12 +80,12 @@ impl Asked<'_> {
     }
 }
 
-async fn json_of(response: Response) -> Value {
+pub(super) async fn json_of(response: Response) -> Value {
     let body = to_bytes(response.into_body(), 1_000_000).await.unwrap();
     serde_json::from_slice(&body).unwrap()
 }
 
-fn cookies(response: &Response) -> Vec<String> {
+pub(super) fn cookies(response: &Response) -> Vec<String> {
     let lines = response.headers().get_all(header::SET_COOKIE).iter();
     lines.map(|line| line.to_str().unwrap().to_owned()).collect()
 }

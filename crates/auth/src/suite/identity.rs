@@ -10,14 +10,15 @@ use axum::http::{Method, StatusCode};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use urr_contracts::auth::{
-    Account, Auth as _, CompleteIdentity, DeleteAccount, Error, IdentityOf, IdentitySource, Me, Sensitive,
-    SignedIn, StartIdentity,
+    Account, Auth as _, CompleteIdentity, DeleteAccount, Error, IdentityOf, IdentitySource, Me, SignedIn,
+    StartIdentity,
 };
 use urr_db::{Tx, transaction};
 use uuid::Uuid;
 
 use super::world::{
-    CHECKS, DAY, DROP_GUARD, DbKind, IDENTITIES, IDENTITY, PASSWORD, Sealing, Transport, World, home, keyed,
+    CHECKS, DAY, DROP_GUARD, DbKind, IDENTITIES, IDENTITY, PASSWORD, Sealing, Transport, World, confirmed,
+    home, keyed,
 };
 use super::{
     http::{ask, world},
@@ -133,7 +134,7 @@ pub(crate) async fn a_person_has_one_account_until_the_closed_one_is_erased(worl
     let me = world.auth.me(&world.of(&second), Me {}).await.unwrap();
     assert_eq!(me.identity_verified_at, None);
 
-    let close = DeleteAccount { password: Sensitive::new(PASSWORD), origin: home() };
+    let close = DeleteAccount { proof: confirmed(PASSWORD), origin: home() };
     world.auth.delete_account(&world.of(&first), close).await.unwrap();
     let free_from = Some(world.clock.now().after(30 * DAY));
     assert_eq!(verify(world, &second).await, Err(Error::IdentityTaken { free_from }));

@@ -3,10 +3,17 @@
 use std::{collections::HashSet, sync::Arc};
 
 use futures_util::future::join_all;
-use urr_contracts::auth::{ChangePassword, Error, Logout, Refresh, Sensitive, SetRole, SignedIn};
+use urr_contracts::auth::{
+    ChangePassword, Error, GoogleSignIn, LinkAccount, Logout, Provider, Refresh, Sensitive, SetRole, SignedIn,
+};
 use urr_kernel::Role;
 
-use super::world::{ACCOUNTS, DbKind, PASSWORD, Sealing, TRIES, Transport, World, away, home, registration};
+use super::{
+    elsewhere::{MINJI, Person},
+    world::{
+        ACCOUNTS, DbKind, PASSWORD, Sealing, TRIES, Transport, World, away, confirmed, home, registration,
+    },
+};
 
 const KINDS: [(DbKind, Transport, Sealing); 2] = [
     (DbKind::Postgres, Transport::Local, Sealing::Sealed),
@@ -251,6 +258,59 @@ async fn a_mail_is_sent_once_by_however_many_processes() {
         for number in 0..5 {
             assert_eq!(world.mailbox.to(&format!("minji{number}@example.com")).len(), 1);
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_first_sign_ins_of_one_person_one_makes_the_account_and_all_get_in() {
+    on_every_engine(async |world| {
+        for round in 0..5 {
+            let subject: &'static str = ["11", "12", "13", "14", "15"][round];
+            let emails =
+                ["a@example.com", "b@example.com", "c@example.com", "d@example.com", "e@example.com"];
+            let person = Person { subject, email: emails[round], verified: true, name: "민지" };
+            let attempt = || {
+                let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+                let request = GoogleSignIn {
+                    credential: world.elsewhere.credential(&person),
+                    agreements: super::social::terms(),
+                    language: urr_contracts::auth::Language::Ko,
+                    origin: home(),
+                };
+                async move { auth.google(&ctx, request).await }
+            };
+            let outcomes = at_once((0..10).map(|_| attempt()).collect()).await;
+            let accounts: HashSet<_> = outcomes
+                .into_iter()
+                .map(|outcome| super::social::tokens(outcome.unwrap().outcome).account.id)
+                .collect();
+            let made = i64::try_from(round).unwrap() + 1;
+            assert_eq!((accounts.len(), world.written().await), (1, (made, made)));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_users_who_link_the_same_account_one_gets_it() {
+    on_every_engine(async |world| {
+        let (minji, jisoo) =
+            (world.register("minji@example.com").await, world.register("jisoo@example.com").await);
+        let attempt = |user: &SignedIn| {
+            let (auth, ctx) = (Arc::clone(&world.auth), world.of(user));
+            let request = LinkAccount {
+                provider: Provider::Google,
+                proof: confirmed(PASSWORD),
+                credential: Some(world.elsewhere.credential(&MINJI)),
+                return_to: None,
+                origin: home(),
+            };
+            async move { auth.link_account(&ctx, request).await }
+        };
+        let outcomes = at_once(vec![attempt(&minji), attempt(&jisoo)]).await;
+        let lost: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
+        assert_eq!((lost, world.written().await), (vec![Error::LinkTaken], (2, 1)));
     })
     .await;
 }

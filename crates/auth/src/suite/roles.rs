@@ -5,7 +5,7 @@ use urr_contracts::auth::{
 };
 use urr_kernel::{Role, UserId};
 
-use super::world::{PASSWORD, World, home};
+use super::world::{PASSWORD, World, confirmed, home};
 
 pub(crate) async fn only_an_admin_gives_roles_and_the_sessions_of_the_user_end(world: &World) {
     let (admin, user) = (world.admin().await, world.register("minji@example.com").await);
@@ -43,7 +43,7 @@ pub(crate) async fn somebody_is_left_to_run_the_platform(world: &World) {
     let promote = SetRole { user: user.account.id, role: Role::Admin };
     world.auth.set_role(&world.of(&admin), promote).await.unwrap();
     assert_eq!(world.auth.set_role(&world.of(&admin), step_down).await.unwrap().role, Role::User);
-    let close = DeleteAccount { password: Sensitive::new(PASSWORD), origin: home() };
+    let close = DeleteAccount { proof: confirmed(PASSWORD), origin: home() };
     let successor = world.with_role(user.account.id, Role::Admin);
     assert_eq!(world.auth.delete_account(&successor, close).await, Err(Error::LastAdmin));
 }

@@ -21,7 +21,7 @@ const STEP: Duration = Duration::from_secs(30);
 const EMAIL: &str = "minji@example.com";
 
 /// A user with an authenticator app.
-struct Phone {
+pub(super) struct Phone {
     user: SignedIn,
     secret: String,
     recovery: Vec<Sensitive>,
@@ -29,7 +29,7 @@ struct Phone {
 
 impl Phone {
     /// The code the app shows, at least one step after the last that was used.
-    fn code(&self, world: &World) -> Sensitive {
+    pub(super) fn code(&self, world: &World) -> Sensitive {
         world.clock.advance(STEP);
         shown_by_app(&self.secret, world.clock.now())
     }
@@ -48,7 +48,7 @@ async fn with_phone(world: &World, email: &str) -> Phone {
     turn_on(world, &user).await
 }
 
-async fn turn_on(world: &World, user: &SignedIn) -> Phone {
+pub(super) async fn turn_on(world: &World, user: &SignedIn) -> Phone {
     let secret = enrol(world, user).await.unwrap();
     let code = shown_by_app(&secret, world.clock.now());
     let request = ConfirmSecondFactor { code, origin: home() };
@@ -78,7 +78,7 @@ async fn pass_from(
     world.auth.pass_second_factor(&world.anonymous(), PassSecondFactor { challenge, code, origin }).await
 }
 
-async fn pass(world: &World, challenge: &Sensitive, code: &Sensitive) -> Result<SignedIn, Error> {
+pub(super) async fn pass(world: &World, challenge: &Sensitive, code: &Sensitive) -> Result<SignedIn, Error> {
     pass_from(world, challenge, code, &home()).await
 }
 

@@ -7,8 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use urr_contracts::auth::{
-    self, Agreement, Auth, Error, Language, Login, LoginOutcome, Origin, Refresh, Register, Revocation,
-    Sensitive, SignedIn, TermsKind,
+    self, Agreement, Auth, Error, Language, Login, LoginOutcome, Origin, OwnerProof, Refresh, Register,
+    Revocation, Sensitive, SignedIn, TermsKind,
 };
 use urr_db::{Db, Sql, Tx, statements};
 use urr_http::{Client, ClientLimits};
@@ -21,8 +21,10 @@ use urr_passes::{
 use urr_rpc::{Ctx, REQUEST_BUDGET, Remote, internal_guard};
 use urr_testkit::{fixed, fresh_postgres, fresh_sqlite, within};
 
+use super::elsewhere::Elsewhere;
 use crate::{
     HashCost, Hashing, IndexKey, Mail, MailError, Mailer, Parts, Pii, PiiKeys, Sandbox, Service, Settings,
+    Social,
 };
 
 pub(crate) const DAY: Duration = Duration::from_hours(24);
@@ -59,12 +61,16 @@ pub(crate) struct World {
     pub(crate) mailbox: Arc<Mailbox>,
     /// What was announced within the process.
     pub(crate) announced: Arc<Mutex<Vec<Revocation>>>,
+    /// Where people have other accounts.
+    pub(crate) elsewhere: Arc<Elsewhere>,
     _dir: Option<tempfile::TempDir>,
 }
 
 statements! {
     /// How many accounts there are.
     pub(crate) ACCOUNTS = "select count(*) from accounts";
+    /// How many accounts elsewhere there are.
+    pub(crate) LINKED = "select count(*) from linked_accounts";
     /// What was agreed to.
     pub(crate) TERMS = "select kind, version, agreed, at from terms_agreements where account_id = $1 order by id";
     /// Personal columns as they are on disk.
@@ -132,6 +138,8 @@ impl World {
         let (mailbox, announced) = (Arc::new(Mailbox::default()), Arc::new(Mutex::new(Vec::new())));
         let mut parts = parts(&db, &clock, &ids, pii(sealing));
         parts.mailer = Arc::clone(&mailbox) as Arc<dyn Mailer>;
+        let elsewhere = Elsewhere::start(&clock).await;
+        parts.social = elsewhere.social(PATIENCE);
         let told = Arc::clone(&announced);
         parts.on_revoked = Arc::new(move |ended| told.lock().unwrap().extend_from_slice(ended));
         let mut service = Service::new(parts);
@@ -141,7 +149,7 @@ impl World {
             Transport::Local => Arc::clone(&service) as Arc<dyn Auth>,
             Transport::Remote => Arc::new(remote(&service, &clock, &ids).await),
         };
-        Some(Self { auth, service, db, clock, ids, mailbox, announced, _dir: dir })
+        Some(Self { auth, service, db, clock, ids, mailbox, announced, elsewhere, _dir: dir })
     }
 
     /// Another process on the same database.
@@ -281,7 +289,9 @@ pub(crate) fn parts(db: &Db, clock: &Clock, ids: &Ids, pii: Pii) -> Parts {
         ids: ids.clone(),
         access_keys: vec![access::key(&secret())],
         challenge_keys: vec![challenge::key(&secret())],
+        secrets: vec![secret()],
         pii,
+        social: Social::default(),
         mailer: Arc::new(Mailbox::default()),
         identity: Some(Arc::new(Sandbox)),
         on_revoked: Arc::new(|_| {}),
@@ -319,6 +329,11 @@ pub(crate) fn home() -> Origin {
 /// Somewhere else, each number another network.
 pub(crate) fn away(number: u8) -> Origin {
     Origin { address: format!("198.51.100.{number}"), agent: "curl".to_owned() }
+}
+
+/// Proof of an account by its password.
+pub(crate) fn confirmed(password: &str) -> OwnerProof {
+    OwnerProof { password: Some(Sensitive::new(password)), session: None }
 }
 
 pub(crate) fn agreed(kind: TermsKind) -> Agreement {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Role, Timestamp, UserId};
 
-use super::{Origin, Sensitive};
+use super::{Origin, OwnerProof, Sensitive};
 
 /// The language of mails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -161,7 +161,7 @@ pub struct VerifyEmail {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeleteAccount {
     /// Proof that it is the owner who asks.
-    pub password: Sensitive,
+    pub proof: OwnerProof,
     /// Where the request comes from.
     pub origin: Origin,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::Timestamp;
 use urr_rpc::{Kind, ServiceError};
 
-use super::TermsKind;
+use super::{Provider, TermsKind};
 
 /// Why auth refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -109,6 +109,56 @@ pub enum Error {
     /// The provider does not answer, or not in a way that can be used.
     #[error("Identity verification is not available at the moment; please try again")]
     IdentityUnavailable,
+    /// There is no such provider, or it is off.
+    #[error("Signing in this way is not offered here")]
+    ProviderOff,
+    /// The ID token is not one of the provider's for us, or no longer.
+    #[error("Invalid Google token")]
+    CredentialInvalid,
+    /// The browser that returned is not the one that left, or it was too slow, or it was here before.
+    #[error("This sign-in is no longer valid; please start again")]
+    TripInvalid,
+    /// The user, or the provider, did not want to.
+    #[error("The sign-in was cancelled")]
+    TripRefused,
+    /// The provider gave no answer, or none that makes sense.
+    #[error("The sign-in service does not answer at the moment; please try again")]
+    ProviderUnavailable {
+        /// Who.
+        provider: Provider,
+    },
+    /// Somebody else's word is not enough to get into an account that exists.
+    #[error(
+        "There is already an account with this e-mail address; sign in to it and link the other account there"
+    )]
+    LinkRequired {
+        /// What to link.
+        provider: Provider,
+    },
+    /// The provider does not vouch for the address.
+    #[error("The e-mail address is not verified there; please verify it first, or register with a password")]
+    EmailUnverified {
+        /// Who.
+        provider: Provider,
+    },
+    /// The offer of an account was taken, is too old, or was never made.
+    #[error("This registration is no longer valid; please start again")]
+    SignUpInvalid,
+    /// The account elsewhere is a way into another account here.
+    #[error("This account is linked to another user")]
+    LinkTaken,
+    /// The account has another one of the same provider.
+    #[error("Another account of this provider is linked already; unlink it first")]
+    AlreadyLinked,
+    /// No account of this provider is linked.
+    #[error("No account of this provider is linked")]
+    NotLinked,
+    /// Without it nobody could sign in to the account.
+    #[error("The last way to sign in cannot be removed; set a password first")]
+    LastWayIn,
+    /// The account has no password to confirm a change with, and its user signed in too long ago.
+    #[error("Please sign in again to confirm this change")]
+    SignInAgain,
     /// Nobody is signed in.
     #[error("Please sign in first.")]
     Required,
@@ -144,19 +194,34 @@ impl ServiceError for Error {
             | Self::RefreshReused
             | Self::LinkInvalid
             | Self::IdentityInvalid
-            | Self::IdentityFailed => Kind::Invalid,
+            | Self::IdentityFailed
+            | Self::CredentialInvalid
+            | Self::TripInvalid
+            | Self::TripRefused
+            | Self::EmailUnverified { .. }
+            | Self::SignUpInvalid => Kind::Invalid,
             Self::TooManyAttempts { .. } => Kind::TooMany,
             Self::TokenInvalid | Self::Required => Kind::Unauthenticated,
-            Self::AdminRequired | Self::SecondFactorRequired => Kind::Forbidden,
-            Self::SessionNotFound | Self::UserNotFound | Self::IdentityOff => Kind::NotFound,
+            Self::AdminRequired | Self::SecondFactorRequired | Self::SignInAgain => Kind::Forbidden,
+            Self::SessionNotFound
+            | Self::UserNotFound
+            | Self::IdentityOff
+            | Self::ProviderOff
+            | Self::NotLinked => Kind::NotFound,
             Self::LastAdmin
             | Self::AlreadyRegistered
             | Self::SecondFactorOn
             | Self::SecondFactorOff
             | Self::IdentityPending
             | Self::IdentityTaken { .. }
-            | Self::IdentityMismatch => Kind::Conflict,
-            Self::Busy | Self::Unavailable | Self::IdentityUnavailable => Kind::Unavailable,
+            | Self::IdentityMismatch
+            | Self::LinkRequired { .. }
+            | Self::LinkTaken
+            | Self::AlreadyLinked
+            | Self::LastWayIn => Kind::Conflict,
+            Self::Busy | Self::Unavailable | Self::IdentityUnavailable | Self::ProviderUnavailable { .. } => {
+                Kind::Unavailable
+            }
             Self::Internal => Kind::Internal,
         }
     }
@@ -170,7 +235,7 @@ impl ServiceError for Error {
             Self::TooManyAttempts { wait_secs } => Some(Duration::from_secs(*wait_secs)),
             Self::Busy | Self::Unavailable => Some(Duration::from_secs(1)),
             // A provider that just failed is left alone for a while by the breaker; asking every second is no use.
-            Self::IdentityUnavailable => Some(Duration::from_secs(5)),
+            Self::IdentityUnavailable | Self::ProviderUnavailable { .. } => Some(Duration::from_secs(5)),
             _ => None,
         }
     }

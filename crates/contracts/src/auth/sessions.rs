@@ -108,6 +108,12 @@ pub enum LoginMethod {
     Reset,
     /// A code, when the second factor was turned on or off.
     SecondFactor,
+    /// An account at Google.
+    Google,
+    /// An account at Kakao.
+    Kakao,
+    /// An account at Naver.
+    Naver,
 }
 
 /// Ends one session of the calling user.

@@ -43,6 +43,14 @@ const AUTH: &[Route] = of!(Auth {
     GET    "/api/auth/sessions"           User   counted_as(Auth);
     DELETE "/api/auth/sessions/{id}"      User   counted_as(Auth);
     GET    "/api/auth/history"            User   counted_as(Auth);
+    GET    "/api/auth/providers"          Public counted_as(Auth);
+    GET    "/api/auth/{id}/start"         Public counted_as(Auth) critical;
+    GET    "/api/auth/{id}/callback"      Public counted_as(Auth) critical;
+    GET    "/api/auth/sign-up"            Public counted_as(Auth);
+    POST   "/api/auth/sign-up"            Public counted_as(Auth) critical;
+    GET    "/api/auth/linked"         User   counted_as(Auth);
+    POST   "/api/auth/link/{id}"          User   counted_as(Auth) critical;
+    DELETE "/api/auth/link/{id}"          User   counted_as(Auth) critical;
     PUT    "/api/admin/users/{id}/role"   Admin;
 });
 

@@ -86,6 +86,12 @@ impl Call {
         Self { method: Method::POST, headers, idempotent: false, ..Self::get(path) }.with_body(body.into())
     }
 
+    /// POST of a form, as `application/x-www-form-urlencoded` has it.
+    pub fn post_form(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
+        let form = HeaderValue::from_static("application/x-www-form-urlencoded");
+        Self::post_json(path, body).header(header::CONTENT_TYPE, form)
+    }
+
     /// GET, which is idempotent by definition.
     pub fn get(path: impl Into<String>) -> Self {
         Self {

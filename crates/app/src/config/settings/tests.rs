@@ -37,6 +37,11 @@ fn the_defaults_of_accounts_are_those_the_domain_was_built_with() {
 }
 
 #[test]
+fn the_default_issuer_is_google() {
+    assert_eq!(AUTH_GOOGLE_ISSUER.info.default, urr_auth::GoogleConfig::ISSUER);
+}
+
+#[test]
 fn the_default_hold_is_the_one_the_domains_were_built_with() {
     assert_eq!(SALE_HOLD_SECS.info.default, urr_kernel::limits::HOLD.as_secs().to_string());
 }

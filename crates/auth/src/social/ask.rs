@@ -1,0 +1,159 @@
+//! Asking a provider: one page at a time, bounded in time and size, and an answer that is not what it should be is none.
+
+use http::{HeaderValue, StatusCode, Uri, header};
+use serde::de::DeserializeOwned;
+use urr_http::{Answer, BadTarget, Call, CallError, Client, Target};
+
+/// Names us to the provider.
+const AGENT: HeaderValue = HeaderValue::from_static("urr");
+
+/// Why a provider could not tell us what we asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NoAnswer {
+    /// There was no answer, or one that is too large.
+    #[error(transparent)]
+    Call(#[from] CallError),
+    /// It says that it cannot.
+    #[error("{page} answered with status {status}")]
+    Status {
+        /// Which page.
+        page: String,
+        /// What it said.
+        status: StatusCode,
+    },
+    /// It said something else. What it said is not told: it may be a token.
+    #[error("{page} did not answer with the JSON it should (line {line}, column {column})")]
+    Shape {
+        /// Which page.
+        page: String,
+        /// Where it stopped to make sense.
+        line: usize,
+        /// Where in the line.
+        column: usize,
+    },
+    /// It said something that must not be believed.
+    #[error("{page}: {what}")]
+    Odd {
+        /// Which page.
+        page: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// It was asked a moment ago and did not answer.
+    #[error("the provider did not answer a moment ago and is not asked again yet")]
+    TooSoon,
+}
+
+/// A page of a provider that cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[error("{url} cannot be asked")]
+pub struct BadPage {
+    url: String,
+    #[source]
+    why: Why,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Why {
+    #[error("it is no URL")]
+    Uri(#[from] http::uri::InvalidUri),
+    #[error("it names no host")]
+    NoHost,
+    #[error("only a provider on this machine may be asked without TLS")]
+    NoTls,
+    #[error(transparent)]
+    Target(#[from] BadTarget),
+}
+
+/// One page of a provider.
+#[derive(Clone, Debug)]
+pub(super) struct Page {
+    target: Target,
+    path: String,
+}
+
+impl Page {
+    pub(super) fn new(client: &Client, url: &str) -> Result<Self, BadPage> {
+        let page = || {
+            let uri: Uri = url.parse()?;
+            let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+                return Err(Why::NoHost);
+            };
+            if scheme != "https" && !is_this_machine(authority.host()) {
+                return Err(Why::NoTls);
+            }
+            let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+            Ok(Self { target: client.target(&format!("{scheme}://{authority}"))?, path })
+        };
+        page().map_err(|why| BadPage { url: url.to_owned(), why })
+    }
+
+    /// Its address without what is asked.
+    pub(super) fn name(&self) -> String {
+        format!("{}{}", self.target.name(), self.path.split('?').next().unwrap_or_default())
+    }
+
+    /// Reads it.
+    pub(super) async fn get<T: DeserializeOwned>(&self, bearer: Option<&str>) -> Result<T, NoAnswer> {
+        let mut call = Call::get(&self.path).header(header::USER_AGENT, AGENT);
+        if let Some(bearer) = bearer {
+            let mut value = HeaderValue::try_from(format!("Bearer {bearer}"))
+                .map_err(|_| self.odd("it gave a token that no header can carry"))?;
+            value.set_sensitive(true);
+            call = call.header(header::AUTHORIZATION, value);
+        }
+        let answer = self.target.send(call).await?;
+        if answer.status == StatusCode::OK { self.read(&answer) } else { Err(self.status(&answer)) }
+    }
+
+    /// Sends it a form. The status is the caller's to judge.
+    pub(super) async fn post(&self, form: String) -> Result<Answer, NoAnswer> {
+        let call = Call::post_form(&self.path, form)
+            .header(header::USER_AGENT, AGENT)
+            .header(header::ACCEPT, HeaderValue::from_static("application/json"));
+        Ok(self.target.send(call).await?)
+    }
+
+    /// What an answer says.
+    pub(super) fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, NoAnswer> {
+        serde_json::from_slice(&answer.body).map_err(|error| NoAnswer::Shape {
+            page: self.name(),
+            line: error.line(),
+            column: error.column(),
+        })
+    }
+
+    pub(super) fn status(&self, answer: &Answer) -> NoAnswer {
+        NoAnswer::Status { page: self.name(), status: answer.status }
+    }
+
+    pub(super) fn odd(&self, what: &'static str) -> NoAnswer {
+        NoAnswer::Odd { page: self.name(), what }
+    }
+}
+
+fn is_this_machine(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare == "localhost" || bare.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_http::ClientLimits;
+    use urr_testkit::fixed_clock;
+
+    use super::*;
+
+    #[test]
+    fn a_provider_elsewhere_is_asked_over_tls_alone() {
+        let client = Client::new(ClientLimits::default(), fixed_clock());
+        let page = Page::new(&client, "http://127.0.0.1:4/a/b?c=d").unwrap();
+        assert_eq!((page.path.as_str(), page.name().as_str()), ("/a/b?c=d", "http://127.0.0.1:4/a/b"));
+        assert!(Page::new(&client, "http://localhost:4").is_ok());
+        for bad in
+            ["http://example.com/token", "/token", "nonsense", "ftp://localhost/x", "http://127.0.0.1.evil/"]
+        {
+            assert!(Page::new(&client, bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! HTTP in, HTTP out, for linking and unlinking. No rules, no SQL.
+
+use axum::{
+    extract::State,
+    response::{AppendHeaders, IntoResponse as _, Response},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use urr_contracts::auth::{
+    Auth as _, LinkAccount, LinkOutcome, LinkedAccount, ListLinked, OwnerProof, Provider, Sensitive,
+    UnlinkAccount,
+};
+use urr_http::{About, Json, Path, Problem, Routes, StatusCode};
+use urr_kernel::Timestamp;
+use urr_rpc::{Ctx, problem};
+
+use super::routes::{named, pack};
+use crate::api::{Api, CameFrom, Current, OnlyUsers, Said, said};
+
+const OK: StatusCode = StatusCode::OK;
+
+pub(crate) fn routes() -> Routes<Api> {
+    Routes::new()
+        .get("/api/auth/linked", linked_accounts)
+        .about(About::new("By what means the caller can sign in").answer::<Means>(OK))
+        .post("/api/auth/link/{id}", link)
+        .about(
+            About::new("Links an account elsewhere to the caller's")
+                .path::<Provider>("id")
+                .body::<Link>()
+                .answer::<Linked>(OK),
+        )
+        .delete("/api/auth/link/{id}", unlink)
+        .about(
+            About::new("Unlinks an account elsewhere from the caller's")
+                .path::<Provider>("id")
+                .body::<Confirmed>()
+                .answer::<Said>(OK),
+        )
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "WaysIn")]
+struct Means {
+    /// Whether there is a password.
+    password: bool,
+    accounts: Vec<Shown>,
+}
+
+/// An account elsewhere as its owner sees it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "LinkedAccount")]
+struct Shown {
+    provider: Provider,
+    linked_at: Timestamp,
+    last_used_at: Option<Timestamp>,
+}
+
+impl From<LinkedAccount> for Shown {
+    fn from(LinkedAccount { provider, linked_at, last_used_at }: LinkedAccount) -> Self {
+        Self { provider, linked_at, last_used_at }
+    }
+}
+
+async fn linked_accounts(State(Api(auth)): State<Api>, ctx: Ctx) -> Result<Json<Means>, Problem> {
+    let found = auth.linked_accounts(&ctx, ListLinked {}).await.map_err(|error| problem(&error))?;
+    let accounts = found.accounts.into_iter().map(Shown::from).collect();
+    Ok(Json(Means { password: found.password, accounts }))
+}
+
+/// Body of `POST /api/auth/link/{id}`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "LinkAccount")]
+struct Link {
+    /// The account's password, if it has one. Otherwise the caller must have signed in just now.
+    #[serde(default)]
+    password: Option<Sensitive>,
+    /// An ID token of Google. Without it the browser is to be sent to `location`.
+    #[serde(default)]
+    credential: Option<Sensitive>,
+    /// The page to show afterwards: a path of this site.
+    #[serde(default)]
+    return_to: Option<String>,
+}
+
+/// What came of linking: one of both.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "LinkResult")]
+struct Linked {
+    linked: Option<Shown>,
+    /// Where to send the browser.
+    location: Option<String>,
+}
+
+async fn link(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    _: OnlyUsers,
+    CameFrom(origin): CameFrom,
+    Current(session): Current,
+    Path(provider): Path<String>,
+    Json(body): Json<Link>,
+) -> Result<Response, Problem> {
+    let proof = OwnerProof { password: body.password, session };
+    let Link { credential, return_to, .. } = body;
+    let request = LinkAccount { provider: named(&provider)?, proof, credential, return_to, origin };
+    Ok(match auth.link_account(&ctx, request).await.map_err(|error| problem(&error))? {
+        LinkOutcome::Linked { linked } => {
+            Json(Linked { linked: Some(linked.into()), location: None }).into_response()
+        }
+        LinkOutcome::Trip { trip } => {
+            let packed = AppendHeaders([pack(&auth, &trip)]);
+            (packed, Json(Linked { linked: None, location: Some(trip.location) })).into_response()
+        }
+    })
+}
+
+/// Body of `DELETE /api/auth/link/{id}`.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "UnlinkAccount")]
+struct Confirmed {
+    /// The account's password, if it has one. Otherwise the caller must have signed in just now.
+    #[serde(default)]
+    password: Option<Sensitive>,
+}
+
+async fn unlink(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    _: OnlyUsers,
+    CameFrom(origin): CameFrom,
+    Current(session): Current,
+    Path(provider): Path<String>,
+    Json(Confirmed { password }): Json<Confirmed>,
+) -> Result<Json<Said>, Problem> {
+    let proof = OwnerProof { password, session };
+    let request = UnlinkAccount { provider: named(&provider)?, proof, origin };
+    auth.unlink_account(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(said("Account unlinked"))
+}

@@ -1,0 +1,124 @@
+//! Which accounts elsewhere lead to an account here: listing, linking and unlinking them. Whoever changes it proves once more that
+//! the account is theirs.
+
+use urr_contracts::auth::{
+    Done, Error, LinkAccount, LinkOutcome, LinkedAccount, LinkedAccounts, UnlinkAccount,
+};
+use urr_db::{Tx, transaction};
+use urr_kernel::UserId;
+use urr_rpc::Ctx;
+
+use super::{rules::Profile, store, subject_index, trip};
+use crate::{
+    accounts::{self, own},
+    mail,
+    service::{Service, signed_in},
+    sessions::{self, owner},
+    trouble::Trouble,
+};
+
+/// By what means the caller can sign in.
+pub(crate) async fn linked_accounts(service: &Service, ctx: &Ctx) -> Result<LinkedAccounts, Trouble> {
+    let user = signed_in(ctx)?;
+    service
+        .db
+        .read("auth.linked_accounts", async |tx: &mut Tx<'_>| {
+            let stored = own(accounts::store::get(&service.vault, tx, user).await?)?;
+            let accounts = store::of_account(tx, user).await?;
+            Ok(LinkedAccounts { password: stored.password_hash.is_some(), accounts })
+        })
+        .await
+}
+
+/// Links an account elsewhere that the caller proves with a credential, or sends the browser where it is proved.
+pub(crate) async fn link(
+    service: &Service,
+    ctx: &Ctx,
+    request: &LinkAccount,
+) -> Result<LinkOutcome, Trouble> {
+    let (user, port) = (signed_in(ctx)?, service.social.port(request.provider)?);
+    let origin = sessions::rules::clean(&request.origin);
+    let owner = owner::prove(service, user, &request.proof, &origin).await?;
+    let profile = match &request.credential {
+        Some(credential) => {
+            let found = port.credential(credential, service.clock.now()).await;
+            Some(found.map_err(|unknown| unknown.because_of(port.provider, Error::CredentialInvalid))?)
+        }
+        None => None,
+    };
+    let linked = transaction!(service.db, "auth.link_account", async |tx: &mut Tx<'_>| {
+        owner.accept(service, tx).await?;
+        match &profile {
+            Some(profile) => insert(service, tx, user, profile).await.map(Some),
+            None => Ok(None),
+        }
+    })?;
+    owner.settle(service);
+    if let Some(linked) = linked {
+        service.mail_nudge.nudge();
+        return Ok(LinkOutcome::Linked { linked });
+    }
+    let trip = trip::leave(service, request.provider, request.return_to.as_deref(), Some(user)).await?;
+    Ok(LinkOutcome::Trip { trip })
+}
+
+/// Links an account elsewhere for an account whose owner proved that it is theirs when the browser left.
+pub(super) async fn link_proved(
+    service: &Service,
+    account: UserId,
+    profile: &Profile,
+) -> Result<LinkedAccount, Trouble> {
+    let linked = transaction!(service.db, "auth.link_proved", async |tx: &mut Tx<'_>| {
+        own(accounts::store::lock(&service.vault, tx, account).await?)?;
+        insert(service, tx, account, profile).await
+    })?;
+    service.mail_nudge.nudge();
+    Ok(linked)
+}
+
+/// With the account locked. Linking what is linked changes nothing.
+async fn insert(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    account: UserId,
+    profile: &Profile,
+) -> Result<LinkedAccount, Trouble> {
+    let (provider, now) = (profile.provider, service.clock.now());
+    let subject = subject_index(service, profile);
+    let linked = LinkedAccount { provider, linked_at: now, last_used_at: None };
+    if store::insert(tx, service.ids.next(), account, (provider, &subject), (now, None)).await? {
+        mail::queue(service, tx, account, mail::Kind::SignInChanged).await?;
+        return Ok(linked);
+    }
+    match store::owner(tx, provider, &subject).await? {
+        Some(owner) if owner == account => {
+            let known = store::of_account(tx, account).await?;
+            Ok(known.into_iter().find(|known| known.provider == provider).unwrap_or(linked))
+        }
+        Some(_) => Err(Error::LinkTaken.into()),
+        None => Err(Error::AlreadyLinked.into()),
+    }
+}
+
+/// Unlinks an account elsewhere, unless nobody could sign in without it.
+pub(crate) async fn unlink(service: &Service, ctx: &Ctx, request: &UnlinkAccount) -> Result<Done, Trouble> {
+    let (user, provider) = (signed_in(ctx)?, request.provider);
+    let origin = sessions::rules::clean(&request.origin);
+    let owner = owner::prove(service, user, &request.proof, &origin).await?;
+    transaction!(service.db, "auth.unlink_account", async |tx: &mut Tx<'_>| {
+        let stored = owner.accept(service, tx).await?;
+        if !store::remove(tx, user, provider).await? {
+            return Err(Trouble::Refused(Error::NotLinked));
+        }
+        // One that is off is no way in.
+        let left = store::of_account(tx, user).await?;
+        let another = left.iter().any(|linked| service.social.port(linked.provider).is_ok());
+        if stored.password_hash.is_none() && !another {
+            return Err(Error::LastWayIn.into());
+        }
+        mail::queue(service, tx, user, mail::Kind::SignInChanged).await
+    })?;
+    owner.settle(service);
+    service.mail_nudge.nudge();
+    Ok(Done {})
+}

@@ -1,0 +1,199 @@
+//! Signing in with an account at Google, Kakao or Naver.
+//!
+//! Who somebody is there leads to at most one account here, and nothing else does: an address, even one that a provider vouches
+//! for, opens no account that exists. Its owner signs in and links the two. Somebody new gets an account once they agreed to the
+//! terms; until then what the provider said travels in a signed slip and nothing is written.
+
+mod ask;
+mod config;
+mod id_token;
+mod issuer;
+pub(crate) mod link_routes;
+pub(crate) mod linking;
+mod port;
+pub(crate) mod routes;
+mod rules;
+pub(crate) mod sign_up;
+pub(crate) mod store;
+pub(crate) mod trip;
+
+use urr_contracts::auth::{
+    Account, AccountStatus, Error, GoogleSignIn, GoogleSignedIn, LoginOutcome, Origin, Provider, Providers,
+};
+use urr_db::{Tx, transaction};
+use urr_kernel::{Role, Timestamp};
+use urr_passes::{
+    Secret,
+    slip::{self, Slips},
+};
+use uuid::Uuid;
+
+use crate::{
+    accounts::{self, rules::NewAccount},
+    lockout, mail,
+    service::Service,
+    sessions::{self, Entry},
+    trouble::Trouble,
+};
+
+pub use ask::BadPage;
+pub(crate) use ask::NoAnswer;
+pub use config::{GoogleConfig, OAuthConfig, SocialConfig};
+pub use port::Social;
+use rules::Profile;
+
+/// The slips that browsers carry.
+pub(crate) struct SlipKinds {
+    /// Between leaving for a provider and returning.
+    trips: Slips,
+    /// Between returning and agreeing to the terms.
+    sign_ups: Slips,
+}
+
+impl SlipKinds {
+    pub(crate) fn new(secrets: &[Secret]) -> Self {
+        let slips = |kind| Slips::new(kind, secrets.iter().map(|secret| slip::key(kind, secret)));
+        Self { trips: slips("trip"), sign_ups: slips("sign-up") }
+    }
+}
+
+/// The providers that are on.
+pub(crate) fn providers(service: &Service) -> Providers {
+    Providers { providers: service.social.offers() }
+}
+
+/// Signs in with Google's ID token, or makes an account for somebody new who agreed to the terms.
+pub(crate) async fn google(service: &Service, request: &GoogleSignIn) -> Result<GoogleSignedIn, Trouble> {
+    let port = service.social.port(Provider::Google)?;
+    let origin = sessions::rules::clean(&request.origin);
+    let profile = lockout::braked(service, &origin, async || {
+        let found = port.credential(&request.credential, service.clock.now()).await;
+        found.map_err(|unknown| unknown.because_of(port.provider, Error::CredentialInvalid))
+    });
+    let profile = profile.await?;
+    let outcome = if let Some(outcome) = enter(service, &profile, &origin).await? {
+        outcome
+    } else {
+        let newcomer = sign_up::vouched(service, &profile, &request.agreements)?;
+        join(service, &profile, (&newcomer, request.language, true), None, &origin).await?
+    };
+    Ok(GoogleSignedIn { outcome, picture: profile.picture })
+}
+
+/// Signs somebody in whom a provider named. `None`: they have no account.
+async fn enter(
+    service: &Service,
+    profile: &Profile,
+    origin: &Origin,
+) -> Result<Option<LoginOutcome>, Trouble> {
+    let subject = subject_index(service, profile);
+    let entry = transaction!(service.db, "auth.social.enter", async |tx: &mut Tx<'_>| {
+        recognise(service, tx, (profile.provider, &subject), origin).await
+    })?;
+    Ok(entry.map(|entry| admit(service, profile.provider, entry)))
+}
+
+/// Opens a session for the account that an account elsewhere leads to, if it leads to one. The account is locked before the account elsewhere
+/// is used, and an account elsewhere that was unlinked meanwhile leads nowhere.
+async fn recognise(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    (provider, subject): (Provider, &Vec<u8>),
+    origin: &Origin,
+) -> Result<Option<Entry>, Trouble> {
+    let Some(owner) = store::owner(tx, provider, subject).await? else { return Ok(None) };
+    let stored = accounts::store::lock(&service.vault, tx, owner).await?;
+    let Some(stored) = stored.filter(accounts::store::Stored::is_open) else { return Ok(None) };
+    if !store::used(tx, provider, subject, service.clock.now()).await? {
+        return Ok(None);
+    }
+    sessions::open(service, tx, &stored.account, provider.method(), origin).await.map(Some)
+}
+
+/// Tells who has to know, once a sign-in is committed.
+fn admit(service: &Service, provider: Provider, entry: Entry) -> LoginOutcome {
+    let outcome = entry.settle(service);
+    let what = match &outcome {
+        LoginOutcome::SignedIn(_) => "signed_in",
+        LoginOutcome::SecondFactor(_) => "challenged",
+    };
+    let method = provider.name();
+    metrics::counter!("urr_auth_logins_total", "method" => method, "outcome" => what).increment(1);
+    outcome
+}
+
+/// Makes an account for somebody new and signs them in. Of two who come at once as the same person one makes the account and
+/// both are signed in to it. `slip` is spent in the same transaction, if there is one.
+async fn join(
+    service: &Service,
+    profile: &Profile,
+    (new, language, email_verified): (&NewAccount, urr_contracts::auth::Language, bool),
+    slip: Option<(Uuid, Timestamp)>,
+    origin: &Origin,
+) -> Result<LoginOutcome, Trouble> {
+    let (provider, now) = (profile.provider, service.clock.now());
+    let subject = subject_index(service, profile);
+    let account = Account {
+        id: service.ids.next(),
+        email: new.email.clone(),
+        email_verified,
+        name: new.name.clone(),
+        phone: None,
+        second_factor: false,
+        identity_verified_at: None,
+        role: Role::User,
+        status: AccountStatus::Active,
+        language,
+        marketing: new.marketing(),
+        created_at: now,
+    };
+    let opened = transaction!(service.db, "auth.social.join", async |tx: &mut Tx<'_>| {
+        if let Some(slip) = slip
+            && !spend(service, tx, slip).await?
+        {
+            return Err(Trouble::Refused(Error::SignUpInvalid));
+        }
+        let linked = (provider, &subject);
+        if let Some(opened) = recognise(service, tx, linked, origin).await? {
+            return Ok(Some(opened));
+        }
+        if !accounts::insert(service, tx, &account, new, None).await? {
+            // Whoever has the address may be the same person, a moment ago.
+            return match recognise(service, tx, linked, origin).await? {
+                Some(opened) => Ok(Some(opened)),
+                None if email_verified => Err(Error::LinkRequired { provider }.into()),
+                // Nobody proved the address, so who has an account is not told here either.
+                None => {
+                    accounts::tell_owner(service, tx, &account.email).await?;
+                    Ok(None)
+                }
+            };
+        }
+        // Taken meanwhile, with another address: undone, and the next try finds that account.
+        if !store::insert(tx, service.ids.next(), account.id, linked, (now, Some(now))).await? {
+            return Err(Error::Unavailable.into());
+        }
+        if !email_verified {
+            mail::queue(service, tx, account.id, mail::Kind::VerifyEmail).await?;
+        }
+        sessions::open(service, tx, &account, provider.method(), origin).await.map(Some)
+    })?;
+    service.mail_nudge.nudge();
+    let opened = opened.ok_or(Error::RegistrationFailed)?;
+    Ok(admit(service, provider, opened))
+}
+
+/// What an account elsewhere is found by.
+fn subject_index(service: &Service, profile: &Profile) -> Vec<u8> {
+    service.vault.index(&format!("linked {}", profile.provider.name()), &profile.subject)
+}
+
+/// Spends a slip. `false`: it was spent before.
+async fn spend(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    (id, expires): (Uuid, Timestamp),
+) -> Result<bool, Trouble> {
+    let key = service.vault.index("slip", &id.to_string());
+    Ok(lockout::store::once(tx, &key, service.clock.now(), expires).await?)
+}

@@ -1,0 +1,327 @@
+//! The port to providers: where a browser is sent, and who came back. Google speaks OpenID Connect; Kakao and Naver speak OAuth 2 and
+//! each describe people in their own way.
+
+use http::StatusCode;
+use serde::Deserialize;
+use urr_contracts::auth::{Error, Offer, Provider, Sensitive};
+use urr_http::{Answer, Client, ClientLimits};
+use urr_kernel::{Clock, Timestamp};
+
+use super::{
+    ask::{BadPage, NoAnswer, Page},
+    config::{GoogleConfig, OAuthConfig, SocialConfig},
+    id_token::{BadToken, Expected, Token},
+    issuer::Issuer,
+    rules::{Claimed, Knots, Profile},
+};
+use crate::trouble::Trouble;
+
+/// Largest answer of a provider. Google's keys have 2 kB, what is told of a user less.
+const ANSWER_BYTES: usize = 64 * 1024;
+
+/// Requests to one page at the same time; more wait for their turn, and not for long.
+const IN_FLIGHT: usize = 64;
+
+/// The providers that are on.
+#[derive(Debug, Default)]
+pub struct Social {
+    ports: Vec<Port>,
+}
+
+/// One provider.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) provider: Provider,
+    client_id: String,
+    client_secret: Option<Sensitive>,
+    speaks: Speaks,
+}
+
+#[derive(Debug)]
+enum Speaks {
+    OpenId(Box<Issuer>),
+    OAuth { authorize: String, token: Page, user: Page },
+}
+
+/// Why nobody was recognised.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unknown {
+    #[error(transparent)]
+    NoAnswer(#[from] NoAnswer),
+    #[error("the ID token is refused: {0}")]
+    Token(#[from] BadToken),
+    #[error("the provider does not accept the code: {0}")]
+    Code(String),
+}
+
+impl Unknown {
+    /// A refusal if it was the caller's doing, trouble if it was the provider's.
+    pub(super) fn because_of(self, provider: Provider, refusal: Error) -> Trouble {
+        match self {
+            Self::NoAnswer(source) => Trouble::Provider { provider, source },
+            other => {
+                tracing::info!(provider = provider.name(), reason = %other, "a sign-in was refused");
+                refusal.into()
+            }
+        }
+    }
+}
+
+impl Social {
+    /// Connects to nobody yet; only says whether it could.
+    pub fn new(config: &SocialConfig, clock: &Clock) -> Result<Self, BadPage> {
+        let limits = ClientLimits {
+            connect: config.patience,
+            read: config.patience,
+            answer_bytes: ANSWER_BYTES,
+            in_flight: IN_FLIGHT,
+            idle_connections: 4,
+            // Somebody waits: they may press the button again, we do not.
+            tries: 1,
+            ..ClientLimits::default()
+        };
+        let client = Client::new(limits, clock.clone());
+        let google = config.google.as_ref().map(|google| Port::google(&client, google, clock));
+        let kakao = config.kakao.as_ref().map(|kakao| Port::oauth(&client, Provider::Kakao, kakao));
+        let naver = config.naver.as_ref().map(|naver| Port::oauth(&client, Provider::Naver, naver));
+        let ports = [google, kakao, naver].into_iter().flatten().collect::<Result<_, _>>()?;
+        Ok(Self { ports })
+    }
+
+    pub(super) fn port(&self, provider: Provider) -> Result<&Port, Error> {
+        self.ports.iter().find(|port| port.provider == provider).ok_or(Error::ProviderOff)
+    }
+
+    pub(super) fn offers(&self) -> Vec<Offer> {
+        let offer = |port: &Port| Offer {
+            provider: port.provider,
+            client_id: port.client_id.clone(),
+            redirect: port.redirects(),
+        };
+        self.ports.iter().map(offer).collect()
+    }
+}
+
+impl Port {
+    fn google(client: &Client, config: &GoogleConfig, clock: &Clock) -> Result<Self, BadPage> {
+        let issuer = Issuer::new(client, &config.issuer, clock.clone())?;
+        Ok(Self {
+            provider: Provider::Google,
+            client_id: config.client_id.clone(),
+            client_secret: config.client_secret.clone(),
+            speaks: Speaks::OpenId(Box::new(issuer)),
+        })
+    }
+
+    fn oauth(client: &Client, provider: Provider, config: &OAuthConfig) -> Result<Self, BadPage> {
+        Page::new(client, &config.authorize_url)?;
+        let speaks = Speaks::OAuth {
+            authorize: config.authorize_url.clone(),
+            token: Page::new(client, &config.token_url)?,
+            user: Page::new(client, &config.user_url)?,
+        };
+        let (client_id, client_secret) = (config.client_id.clone(), config.client_secret.clone());
+        Ok(Self { provider, client_id, client_secret, speaks })
+    }
+
+    /// Google wants a secret for a browser that was sent there; for a credential it does not.
+    pub(super) fn redirects(&self) -> bool {
+        self.provider != Provider::Google || self.client_secret.is_some()
+    }
+
+    /// Naver has no proof of possession; what it does not know it might refuse.
+    fn proves_possession(&self) -> bool {
+        self.provider != Provider::Naver
+    }
+
+    /// Where a browser is sent.
+    pub(super) async fn authorize(&self, knots: &Knots, redirect_uri: &str) -> Result<String, NoAnswer> {
+        let challenge = knots.challenge();
+        let mut query = vec![
+            ("response_type", "code"),
+            ("client_id", &self.client_id),
+            ("redirect_uri", redirect_uri),
+            ("state", &knots.state),
+        ];
+        if self.proves_possession() {
+            query.extend([("code_challenge", challenge.as_str()), ("code_challenge_method", "S256")]);
+        }
+        let page = match &self.speaks {
+            Speaks::OpenId(issuer) => {
+                query.extend([("scope", "openid email profile"), ("nonce", &knots.nonce)]);
+                issuer.known().await?.authorize.clone()
+            }
+            Speaks::OAuth { authorize, .. } => authorize.clone(),
+        };
+        let joint = if page.contains('?') { '&' } else { '?' };
+        Ok(format!("{page}{joint}{}", encoded(&query)))
+    }
+
+    /// Who came back with this code.
+    pub(super) async fn identify(
+        &self,
+        code: &Sensitive,
+        knots: &Knots,
+        redirect_uri: &str,
+        now: Timestamp,
+    ) -> Result<Profile, Unknown> {
+        match &self.speaks {
+            Speaks::OpenId(issuer) => {
+                let page = &issuer.known().await?.token;
+                let tokens = self.exchange(page, code, knots, redirect_uri).await?;
+                let token = tokens.id_token.ok_or_else(|| page.odd("it gave no ID token"))?;
+                self.vouched(issuer, &token, Some(&knots.nonce), now).await
+            }
+            Speaks::OAuth { token, user, .. } => {
+                let tokens = self.exchange(token, code, knots, redirect_uri).await?;
+                let access = tokens.access_token.ok_or_else(|| token.odd("it gave no access token"))?;
+                let claimed = match self.provider {
+                    Provider::Naver => user.get::<NaverUser>(Some(access.expose())).await?.claimed(),
+                    _ => user.get::<KakaoUser>(Some(access.expose())).await?.claimed(),
+                };
+                let profile = claimed.believe(self.provider);
+                Ok(profile.ok_or_else(|| user.odd("it does not say who the user is"))?)
+            }
+        }
+    }
+
+    /// Who an ID token is about that the browser brought.
+    pub(super) async fn credential(&self, token: &Sensitive, now: Timestamp) -> Result<Profile, Unknown> {
+        match &self.speaks {
+            Speaks::OpenId(issuer) => self.vouched(issuer, token, None, now).await,
+            Speaks::OAuth { .. } => Err(BadToken::Issuer.into()),
+        }
+    }
+
+    async fn vouched(
+        &self,
+        issuer: &Issuer,
+        token: &Sensitive,
+        nonce: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Profile, Unknown> {
+        let token = Token::parse(token.expose())?;
+        let key = issuer.key(&token.key).await?.ok_or(BadToken::UnknownKey)?;
+        let expected = Expected { issuer: &issuer.name, client_id: &self.client_id, nonce, now };
+        let claimed = token.verify(&key, &expected)?;
+        Ok(claimed.believe(self.provider).ok_or(BadToken::Malformed)?)
+    }
+
+    /// Exchanges a code. Good once: asking again after a lost answer would be refused anyway.
+    async fn exchange(
+        &self,
+        page: &Page,
+        code: &Sensitive,
+        knots: &Knots,
+        redirect_uri: &str,
+    ) -> Result<Tokens, Unknown> {
+        let mut form = vec![
+            ("grant_type", "authorization_code"),
+            ("client_id", &self.client_id),
+            ("redirect_uri", redirect_uri),
+            ("code", code.expose()),
+        ];
+        form.extend(self.client_secret.as_ref().map(|secret| ("client_secret", secret.expose())));
+        form.push(if self.proves_possession() {
+            ("code_verifier", &knots.verifier)
+        } else {
+            ("state", &knots.state)
+        });
+        let answer = page.post(encoded(&form)).await?;
+        self.judge(page, &answer)
+    }
+
+    /// A code that is no good is the caller's trouble, everything else the provider's or ours.
+    fn judge(&self, page: &Page, answer: &Answer) -> Result<Tokens, Unknown> {
+        if answer.status.is_server_error() {
+            return Err(page.status(answer).into());
+        }
+        let tokens: Tokens = page.read(answer)?;
+        match tokens.error.as_deref() {
+            // Naver says `invalid_request` of a code that is no good, with status 200.
+            Some(error @ ("invalid_grant" | "invalid_request")) => Err(Unknown::Code(error.to_owned())),
+            Some(_) => {
+                let provider = self.provider.name();
+                tracing::error!(provider, status = %answer.status, "a provider does not accept us; is it set up?");
+                Err(page.odd("it does not accept us").into())
+            }
+            None if answer.status != StatusCode::OK => Err(page.status(answer).into()),
+            None => Ok(tokens),
+        }
+    }
+}
+
+fn encoded(pairs: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+/// What a token page answers.
+#[derive(Deserialize)]
+struct Tokens {
+    access_token: Option<Sensitive>,
+    id_token: Option<Sensitive>,
+    error: Option<String>,
+}
+
+/// What Kakao tells of a user.
+#[derive(Deserialize)]
+struct KakaoUser {
+    id: i64,
+    #[serde(default)]
+    kakao_account: KakaoAccount,
+}
+
+#[derive(Default, Deserialize)]
+struct KakaoAccount {
+    email: Option<String>,
+    #[serde(default)]
+    is_email_valid: bool,
+    #[serde(default)]
+    is_email_verified: bool,
+    #[serde(default)]
+    profile: KakaoProfile,
+}
+
+#[derive(Default, Deserialize)]
+struct KakaoProfile {
+    nickname: Option<String>,
+    profile_image_url: Option<String>,
+}
+
+impl KakaoUser {
+    fn claimed(self) -> Claimed {
+        let KakaoAccount { email, is_email_valid, is_email_verified, profile } = self.kakao_account;
+        Claimed {
+            subject: self.id.to_string(),
+            email,
+            // An address that was taken over by another user there is verified but not valid any more.
+            email_verified: is_email_valid && is_email_verified,
+            name: profile.nickname,
+            picture: profile.profile_image_url,
+        }
+    }
+}
+
+/// What Naver tells of a user.
+#[derive(Deserialize)]
+struct NaverUser {
+    response: NaverAccount,
+}
+
+#[derive(Deserialize)]
+struct NaverAccount {
+    id: String,
+    email: Option<String>,
+    name: Option<String>,
+    nickname: Option<String>,
+    profile_image: Option<String>,
+}
+
+impl NaverUser {
+    fn claimed(self) -> Claimed {
+        let NaverAccount { id, email, name, nickname, profile_image } = self.response;
+        // Naver users may write any address into their profile.
+        let email_verified = false;
+        Claimed { subject: id, email, email_verified, name: name.or(nickname), picture: profile_image }
+    }
+}

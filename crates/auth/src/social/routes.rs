@@ -1,0 +1,305 @@
+//! HTTP in, HTTP out. No rules, no SQL.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, header},
+    response::{AppendHeaders, IntoResponse, Response},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use urr_contracts::auth::{
+    Auth as _, BeginTrip, EndTrip, Error, GoogleSignIn, Language, ListProviders, LoginOutcome, Provider,
+    Sensitive, SignUp, SignUpOffer, Trip, TripOutcome,
+};
+use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_kernel::Timestamp;
+use urr_rpc::{Ctx, problem};
+
+use super::sign_up;
+use crate::{
+    accounts::routes::{NewAgreement, spoken},
+    api::{
+        Api, CameFrom, Challenged, REFRESH_PATH, Tokens, cookie, entered, keep, one_cookie, signed_in,
+        signed_in_with,
+    },
+    service::Service,
+};
+
+const OK: StatusCode = StatusCode::OK;
+
+/// What a browser carries to a provider and back, and from there to the terms.
+const TRIP: &str = "social_trip";
+const SIGN_UP: &str = "social_sign_up";
+
+/// The pages that show what came of a trip.
+const LOGIN_PAGE: &str = "/login";
+const SIGN_UP_PAGE: &str = "/register";
+
+pub(crate) fn routes() -> Routes<Api> {
+    Routes::new()
+        .get("/api/auth/providers", providers)
+        .about(About::new("With whose accounts people may sign in").answer::<Offered>(OK))
+        .post("/api/auth/google", google)
+        .about(
+            About::new("Signs in with an ID token of Google")
+                .body::<WithCredential>()
+                .answer::<Tokens>(OK)
+                .answer::<Challenged>(StatusCode::ACCEPTED),
+        )
+        .get("/api/auth/{id}/start", start)
+        .about(
+            About::new("Sends a browser to a provider")
+                .path::<Provider>("id")
+                .query::<Start>()
+                .bare(StatusCode::FOUND),
+        )
+        .get("/api/auth/{id}/callback", callback)
+        .about(
+            About::new("Takes a browser back from a provider")
+                .path::<Provider>("id")
+                .query::<Return>()
+                .bare(StatusCode::SEE_OTHER),
+        )
+        .get("/api/auth/sign-up", offered)
+        .about(About::new("The account that is offered to this browser").answer::<SignUpShown>(OK))
+        .post("/api/auth/sign-up", complete)
+        .about(
+            About::new("Makes the account that is offered")
+                .body::<Complete>()
+                .answer::<Tokens>(StatusCode::CREATED),
+        )
+}
+
+/// The provider that a path names. One that nobody knows is as good as one that is off.
+pub(super) fn named(name: &str) -> Result<Provider, Problem> {
+    Provider::named(name).ok_or_else(|| problem(&Error::ProviderOff))
+}
+
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Providers")]
+struct Offered {
+    providers: Vec<OfferShown>,
+}
+
+/// One way to sign in, for the page that offers it.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "ProviderOffer")]
+struct OfferShown {
+    provider: Provider,
+    /// What the provider knows us by.
+    client_id: String,
+    /// Where to send the browser; nothing if only credentials are taken.
+    start: Option<String>,
+}
+
+async fn providers(State(Api(auth)): State<Api>, ctx: Ctx) -> Result<Json<Offered>, Problem> {
+    let found = auth.providers(&ctx, ListProviders {}).await.map_err(|error| problem(&error))?;
+    let providers = found.providers.into_iter().map(|offer| OfferShown {
+        start: offer.redirect.then(|| format!("/api/auth/{}/start", offer.provider.name())),
+        provider: offer.provider,
+        client_id: offer.client_id,
+    });
+    Ok(Json(Offered { providers: providers.collect() }))
+}
+
+/// Body of `POST /api/auth/google`.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "GoogleCredential")]
+struct WithCredential {
+    /// The ID token that Google gave to the browser.
+    credential: Sensitive,
+    /// What was agreed to. Somebody new must agree to SERVICE and PRIVACY.
+    #[serde(default)]
+    agreements: Vec<NewAgreement>,
+    #[serde(default)]
+    language: Option<Language>,
+}
+
+async fn google(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    CameFrom(origin): CameFrom,
+    headers: HeaderMap,
+    Json(body): Json<WithCredential>,
+) -> Result<Response, Problem> {
+    let request = GoogleSignIn {
+        credential: body.credential,
+        agreements: body.agreements.into_iter().map(Into::into).collect(),
+        language: body.language.unwrap_or_else(|| spoken(&headers)),
+        origin,
+    };
+    let done = auth.google(&ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(match done.outcome {
+        LoginOutcome::SignedIn(tokens) => {
+            signed_in_with(&auth, OK, "Google login successful", *tokens, done.picture)
+        }
+        challenged @ LoginOutcome::SecondFactor(_) => entered(&auth, challenged),
+    })
+}
+
+/// Query of `GET /api/auth/{id}/start`.
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "TripStart")]
+struct Start {
+    /// The page to show afterwards: a path of this site.
+    return_to: Option<String>,
+}
+
+async fn start(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    Path(provider): Path<String>,
+    Query(Start { return_to }): Query<Start>,
+) -> Result<Response, Problem> {
+    let request = BeginTrip { provider: named(&provider)?, return_to };
+    let trip = auth.begin_trip(&ctx, request).await.map_err(|error| problem(&error))?;
+    let location = go_to(&trip.location);
+    Ok((StatusCode::FOUND, AppendHeaders([pack(&auth, &trip), location])).into_response())
+}
+
+/// The cookie for a trip.
+pub(super) fn pack(service: &Service, trip: &Trip) -> (HeaderName, HeaderValue) {
+    let left = trip.expires_at.since(service.clock.now());
+    cookie(service, (TRIP, REFRESH_PATH), trip.slip.expose(), left)
+}
+
+fn go_to(location: &str) -> (HeaderName, HeaderValue) {
+    (header::LOCATION, HeaderValue::try_from(location).expect("a location is printable ASCII"))
+}
+
+/// Query of `GET /api/auth/{id}/callback`: what providers send along.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "TripReturn")]
+struct Return {
+    code: Option<Sensitive>,
+    state: Option<Sensitive>,
+    error: Option<String>,
+}
+
+/// A browser that comes from a provider shows a page next, also when it went wrong; whoever does not want a page gets the error
+/// itself.
+async fn callback(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    CameFrom(origin): CameFrom,
+    Path(provider): Path<String>,
+    headers: HeaderMap,
+    Query(Return { code, state, error }): Query<Return>,
+) -> Result<Response, Problem> {
+    let provider = named(&provider)?;
+    let slip = one_cookie(&headers, TRIP).unwrap_or(None);
+    let request = EndTrip { provider, slip, state, code, refusal: error, origin };
+    let unpack = cookie(&auth, (TRIP, REFRESH_PATH), "", std::time::Duration::ZERO);
+    let end = match auth.end_trip(&ctx, request).await {
+        Ok(end) => end,
+        Err(error) => {
+            let refused = problem(&error);
+            if !wants_page(&headers) {
+                return Ok((AppendHeaders([unpack]), refused).into_response());
+            }
+            let page = format!("{LOGIN_PAGE}?error={}&provider={}", refused.code, provider.name());
+            return Ok((StatusCode::SEE_OTHER, AppendHeaders([unpack, go_to(&page)])).into_response());
+        }
+    };
+    let see_other =
+        |page: &str| (StatusCode::SEE_OTHER, AppendHeaders([unpack, go_to(page)])).into_response();
+    Ok(match end.outcome {
+        TripOutcome::Login { login: LoginOutcome::SignedIn(tokens) } => {
+            (keep(&auth, &tokens), see_other(&end.return_to)).into_response()
+        }
+        // The challenge stands behind a `#`: browsers do not send that part to any server.
+        TripOutcome::Login { login: LoginOutcome::SecondFactor(needed) } => {
+            let query = query(&[("returnTo", &end.return_to)]);
+            see_other(&format!("{LOGIN_PAGE}?{query}#challenge={}", needed.challenge.expose()))
+        }
+        TripOutcome::Linked { .. } => see_other(&end.return_to),
+        TripOutcome::SignUp { offer } => {
+            let left = offer.expires_at.since(auth.clock.now());
+            let offered = cookie(&auth, (SIGN_UP, REFRESH_PATH), offer.slip.expose(), left);
+            let query = query(&[("provider", provider.name()), ("returnTo", &end.return_to)]);
+            (AppendHeaders([offered]), see_other(&format!("{SIGN_UP_PAGE}?{query}"))).into_response()
+        }
+    })
+}
+
+fn query(pairs: &[(&str, &str)]) -> String {
+    form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+}
+
+fn wants_page(headers: &HeaderMap) -> bool {
+    let accepts = headers.get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok());
+    accepts.is_some_and(|accepts| accepts.contains("text/html"))
+}
+
+/// An account that is offered, for the page that asks for the rest.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "OfferedAccount")]
+struct SignUpShown {
+    provider: Provider,
+    email: Option<String>,
+    /// Whether the address stands. Otherwise the user has to enter one.
+    email_verified: bool,
+    name: Option<String>,
+    expires_at: Timestamp,
+    /// The version of the terms to agree to.
+    terms_version: String,
+}
+
+fn sign_up_slip(headers: &HeaderMap) -> Result<Sensitive, Problem> {
+    let slip = one_cookie(headers, SIGN_UP).unwrap_or(None);
+    slip.ok_or_else(|| problem(&Error::SignUpInvalid))
+}
+
+async fn offered(State(Api(auth)): State<Api>, headers: HeaderMap) -> Result<Json<SignUpShown>, Problem> {
+    let offer = sign_up::read(&auth, sign_up_slip(&headers)?).map_err(|error| problem(&error))?;
+    let SignUpOffer { provider, email, email_verified, name, expires_at, .. } = offer;
+    let terms_version = auth.settings.terms_version.clone();
+    Ok(Json(SignUpShown { provider, email, email_verified, name, expires_at, terms_version }))
+}
+
+/// Body of `POST /api/auth/sign-up`.
+#[derive(Deserialize, JsonSchema)]
+#[schemars(rename = "SocialSignUp")]
+struct Complete {
+    /// Needed if the provider does not vouch for one.
+    #[serde(default)]
+    email: Option<String>,
+    /// What the provider said, if it is left out.
+    #[serde(default)]
+    name: Option<String>,
+    /// SERVICE and PRIVACY are required.
+    #[serde(default)]
+    agreements: Vec<NewAgreement>,
+    #[serde(default)]
+    language: Option<Language>,
+}
+
+async fn complete(
+    State(Api(auth)): State<Api>,
+    ctx: Ctx,
+    CameFrom(origin): CameFrom,
+    headers: HeaderMap,
+    Json(body): Json<Complete>,
+) -> Result<Response, Problem> {
+    let request = SignUp {
+        slip: sign_up_slip(&headers)?,
+        email: body.email,
+        name: body.name,
+        agreements: body.agreements.into_iter().map(Into::into).collect(),
+        language: body.language.unwrap_or_else(|| spoken(&headers)),
+        origin,
+    };
+    let outcome = auth.sign_up(&ctx, request).await.map_err(|error| problem(&error))?;
+    let forgotten = cookie(&auth, (SIGN_UP, REFRESH_PATH), "", std::time::Duration::ZERO);
+    let answer = match outcome {
+        LoginOutcome::SignedIn(tokens) => {
+            signed_in(&auth, StatusCode::CREATED, "Registration completed", *tokens)
+        }
+        // They signed up in another window meanwhile, and have a second factor by now.
+        challenged @ LoginOutcome::SecondFactor(_) => entered(&auth, challenged),
+    };
+    Ok((AppendHeaders([forgotten]), answer).into_response())
+}

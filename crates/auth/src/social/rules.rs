@@ -1,0 +1,195 @@
+//! Which pages a browser may be sent to, and what is believed of what a provider says. Pure.
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use sha2::{Digest as _, Sha256};
+use urr_contracts::auth::{Error, Provider, Sensitive};
+
+use crate::accounts::rules::{self, MAX_NAME_CHARS, invalid};
+
+/// The longest path to return to: it travels in a cookie, of which browsers take 4,096 bytes.
+const MAX_RETURN_LEN: usize = 512;
+
+/// The longest name of a user at a provider. OpenID Connect allows 255; the others have numbers or short texts.
+const MAX_SUBJECT_LEN: usize = 255;
+
+/// Where browsers go that did not say where to.
+pub(super) const HOME: &str = "/";
+
+/// A page of this site, and of nobody else's. Browsers take `//host` and `/\host` for another site, and drop tabs and line
+/// breaks before they look, so whatever is not plainly a path is refused. The API is no page.
+pub(super) fn return_path(asked: Option<&str>) -> Result<String, Error> {
+    let Some(path) = asked.filter(|path| !path.is_empty()) else { return Ok(HOME.to_owned()) };
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"' | b'<' | b'>');
+    let good = path.starts_with('/')
+        && !path.starts_with("//")
+        && path.len() <= MAX_RETURN_LEN
+        && path.bytes().all(plain)
+        && !is_api(path);
+    if good { Ok(path.to_owned()) } else { Err(invalid("returnTo", "It must be a path of this site")) }
+}
+
+fn is_api(path: &str) -> bool {
+    let page = path.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+    page == "/api" || page.starts_with("/api/")
+}
+
+/// What a provider says of somebody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Profile {
+    pub(crate) provider: Provider,
+    /// Who they are there. Never changes, and is nobody else's.
+    pub(crate) subject: String,
+    /// An address in its one spelling.
+    pub(crate) email: Option<String>,
+    /// Whether the provider made sure that the address is theirs.
+    pub(crate) email_verified: bool,
+    pub(crate) name: Option<String>,
+    pub(crate) picture: Option<String>,
+}
+
+/// What a provider said, before anybody looked at it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Claimed {
+    pub(super) subject: String,
+    pub(super) email: Option<String>,
+    pub(super) email_verified: bool,
+    pub(super) name: Option<String>,
+    pub(super) picture: Option<String>,
+}
+
+impl Claimed {
+    /// What is believed of it. An address or a name that could not be registered with counts as not told; without a
+    /// subject nobody was named.
+    pub(super) fn believe(self, provider: Provider) -> Option<Profile> {
+        let good = (1..=MAX_SUBJECT_LEN).contains(&self.subject.len());
+        let email = self.email.and_then(|email| rules::email(&email).ok());
+        let name = self.name.map(|name| name.trim().chars().take(MAX_NAME_CHARS).collect::<String>());
+        let is_link = |picture: &String| picture.starts_with("https://") && picture.len() <= MAX_RETURN_LEN;
+        good.then(|| Profile {
+            provider,
+            subject: self.subject,
+            email_verified: self.email_verified && email.is_some(),
+            email,
+            name: name.and_then(|name| rules::name(&name).ok()),
+            picture: self.picture.filter(is_link),
+        })
+    }
+}
+
+/// The three texts of a trip. All come from the slip that the browser keeps, so there is nothing to store, and none tells
+/// anything about another: the provider sees the state, the nonce and the challenge, and cannot make the verifier.
+pub(super) struct Knots {
+    /// Ties the return to the browser that left.
+    pub(super) state: String,
+    /// Ties the ID token to this trip.
+    pub(super) nonce: String,
+    /// Ties the code to whoever asked for it (RFC 7636).
+    pub(super) verifier: String,
+}
+
+impl Knots {
+    pub(super) fn of(slip: &Sensitive) -> Self {
+        let knot = |purpose: &str| {
+            let hash = Sha256::new().chain_update(purpose).chain_update([0]).chain_update(slip.expose());
+            URL_SAFE_NO_PAD.encode(hash.finalize())
+        };
+        Self { state: knot("state"), nonce: knot("nonce"), verifier: knot("verifier") }
+    }
+
+    /// What the provider is told of the verifier.
+    pub(super) fn challenge(&self) -> String {
+        URL_SAFE_NO_PAD.encode(Sha256::digest(&self.verifier))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn browsers_are_sent_to_pages_of_this_site_alone() {
+        for good in [
+            "/",
+            "/events/7?seat=A-1#map",
+            "/my-reservations",
+            "/a%2F%2Fevil",
+            "/x?next=https://y",
+            "/apiary",
+        ] {
+            assert_eq!(return_path(Some(good)).as_deref(), Ok(good));
+        }
+        assert_eq!(return_path(None).as_deref(), Ok("/"));
+        assert_eq!(return_path(Some("")).as_deref(), Ok("/"));
+        for bad in [
+            "//evil.example",
+            "///evil.example",
+            "/\\evil.example",
+            "\\\\evil.example",
+            "\\evil.example",
+            "https://evil.example",
+            "https:evil.example",
+            "javascript:alert(1)",
+            "evil.example",
+            "/\t/evil.example",
+            "/\n/evil.example",
+            " //evil.example",
+            "/x y",
+            "/x\\..\\evil",
+            "/\u{2044}/evil",
+            "/<script>",
+            "/api/auth/kakao/start",
+            "/API/auth/logout",
+            "/api",
+            &format!("/{}", "x".repeat(MAX_RETURN_LEN)),
+        ] {
+            assert!(return_path(Some(bad)).is_err(), "{bad:?}");
+        }
+    }
+
+    fn claimed() -> Claimed {
+        Claimed {
+            subject: "1".to_owned(),
+            email: Some(" Minji@Example.com".to_owned()),
+            email_verified: true,
+            name: Some(" 김민지 ".to_owned()),
+            picture: Some("https://example.com/p.png".to_owned()),
+        }
+    }
+
+    #[test]
+    fn what_a_provider_says_gets_its_one_spelling() {
+        let profile = claimed().believe(Provider::Google).unwrap();
+        assert_eq!(profile.email.as_deref(), Some("minji@example.com"));
+        assert_eq!((profile.name.as_deref(), profile.email_verified), (Some("김민지"), true));
+        assert_eq!(profile.picture.as_deref(), Some("https://example.com/p.png"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_counts_as_not_told() {
+        let odd = Claimed {
+            email: Some("nonsense".to_owned()),
+            name: Some("\u{7}".to_owned()),
+            picture: Some("javascript:alert(1)".to_owned()),
+            ..claimed()
+        };
+        let profile = odd.believe(Provider::Kakao).unwrap();
+        assert_eq!((profile.email, profile.email_verified), (None, false), "no address, nothing verified");
+        assert_eq!((profile.name, profile.picture), (None, None));
+        let long = Claimed { name: Some("가".repeat(300)), ..claimed() };
+        let name = long.believe(Provider::Kakao).unwrap().name.unwrap();
+        assert_eq!(name.chars().count(), MAX_NAME_CHARS);
+        for subject in [String::new(), "x".repeat(256)] {
+            assert_eq!(Claimed { subject, ..claimed() }.believe(Provider::Naver), None);
+        }
+    }
+
+    #[test]
+    fn the_texts_of_a_trip_are_its_own_and_unlike_each_other() {
+        let (one, two) = (Knots::of(&Sensitive::new("one")), Knots::of(&Sensitive::new("two")));
+        let all = [&one.state, &one.nonce, &one.verifier, &one.challenge(), &two.state, &two.verifier];
+        let different: std::collections::HashSet<_> = all.iter().collect();
+        assert_eq!(different.len(), all.len());
+        assert!(all.iter().all(|text| text.len() == 43), "RFC 7636 wants 43 to 128 characters");
+        assert_eq!(Knots::of(&Sensitive::new("one")).state, one.state);
+    }
+}

@@ -1,0 +1,117 @@
+//! An account for somebody new: offered when they return from a provider, made when they agree to the terms.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use urr_contracts::auth::{Agreement, Error, LoginOutcome, Provider, Sensitive, SignUp, SignUpOffer};
+use urr_db::Tx;
+use urr_kernel::Timestamp;
+use urr_passes::slip::Slip;
+
+use super::{join, rules::Profile};
+use crate::{
+    accounts::{
+        self,
+        rules::{self, NewAccount, invalid},
+    },
+    service::Service,
+    sessions,
+    trouble::Trouble,
+};
+
+/// How long somebody may read the terms.
+const LIFETIME: Duration = Duration::from_mins(30);
+
+/// What the browser carries: what the provider said.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Carried {
+    provider: Provider,
+    subject: String,
+    email: Option<String>,
+    email_verified: bool,
+    name: Option<String>,
+}
+
+impl Carried {
+    fn profile(self) -> Profile {
+        let Self { provider, subject, email, email_verified, name } = self;
+        Profile { provider, subject, email, email_verified, name, picture: None }
+    }
+}
+
+/// Offers an account. An address that has one already makes no second: its owner is told at once what to do instead.
+pub(super) async fn offer(service: &Service, profile: Profile) -> Result<SignUpOffer, Trouble> {
+    let vouched = profile.email.as_deref().filter(|_| profile.email_verified);
+    if let Some(email) = vouched {
+        let found = service.db.read("auth.social.offer", async |tx: &mut Tx<'_>| {
+            accounts::store::by_email(&service.vault, tx, email).await
+        });
+        if found.await?.is_some() {
+            return Err(Error::LinkRequired { provider: profile.provider }.into());
+        }
+    }
+    let Profile { provider, subject, email, email_verified, name, .. } = profile;
+    let carried = Carried { provider, subject, email, email_verified, name };
+    let now = service.clock.now();
+    let expires_at = now.after(LIFETIME);
+    let slip = Sensitive::new(service.slips.sign_ups.sign(&carried, service.ids.next(), (now, expires_at)));
+    Ok(told(slip, expires_at, carried))
+}
+
+fn told(slip: Sensitive, expires_at: Timestamp, carried: Carried) -> SignUpOffer {
+    let Carried { provider, email, email_verified, name, .. } = carried;
+    SignUpOffer { slip, expires_at, provider, email, email_verified, name }
+}
+
+/// What a slip offers, for the page that asks for the rest.
+pub(crate) fn read(service: &Service, slip: Sensitive) -> Result<SignUpOffer, Error> {
+    let read = verify(service, &slip)?;
+    Ok(told(slip, read.expires, read.carries))
+}
+
+fn verify(service: &Service, slip: &Sensitive) -> Result<Slip<Carried>, Error> {
+    let read = service.slips.sign_ups.verify(slip.expose(), service.clock.now());
+    read.map_err(|_| Error::SignUpInvalid)
+}
+
+/// Makes the account that was offered. The slip is good once; what is refused does not use it up.
+pub(crate) async fn sign_up(service: &Service, request: &SignUp) -> Result<LoginOutcome, Trouble> {
+    let slip = verify(service, &request.slip)?;
+    let profile = slip.carries.profile();
+    let email_verified = profile.email_verified;
+    let email = match (&profile.email, &request.email) {
+        (Some(email), _) if email_verified => email.clone(),
+        (_, Some(email)) => rules::email(email)?,
+        (_, None) => return Err(invalid("email", "Please enter an e-mail address").into()),
+    };
+    let new = NewAccount {
+        email,
+        name: name(&profile, request.name.as_deref())?,
+        phone: None,
+        decisions: rules::decisions(&request.agreements, &service.settings.terms_version)?,
+    };
+    let origin = sessions::rules::clean(&request.origin);
+    let spends = Some((slip.id, slip.expires));
+    join(service, &profile, (&new, request.language, email_verified), spends, &origin).await
+}
+
+/// Somebody new whose address a provider vouches for, if they agreed to the terms.
+pub(super) fn vouched(
+    service: &Service,
+    profile: &Profile,
+    agreements: &[Agreement],
+) -> Result<NewAccount, Error> {
+    let email = profile.email.clone().filter(|_| profile.email_verified);
+    let email = email.ok_or(Error::EmailUnverified { provider: profile.provider })?;
+    let decisions = rules::decisions(agreements, &service.settings.terms_version)?;
+    Ok(NewAccount { name: name(profile, None).or_else(|_| nameless(&email))?, email, phone: None, decisions })
+}
+
+fn name(profile: &Profile, given: Option<&str>) -> Result<String, Error> {
+    rules::name(given.or(profile.name.as_deref()).unwrap_or_default())
+}
+
+/// Whoever has no name is called by the first part of their address.
+fn nameless(email: &str) -> Result<String, Error> {
+    rules::name(email.split('@').next().unwrap_or_default())
+}

@@ -1,0 +1,126 @@
+//! Which accounts elsewhere lead to an account here, and who may change that.
+
+use std::time::Duration;
+
+use urr_contracts::auth::{
+    Error, LinkAccount, LinkOutcome, ListLogins, LoginMethod, LoginOutcome, Provider, ResetPassword,
+    Sensitive, TripOutcome,
+};
+
+use super::{
+    elsewhere::{JISOO, MINJI},
+    second_factor::{pass, turn_on},
+    social::{tokens, with_password, with_session},
+    world::{PASSWORD, World, confirmed, home},
+};
+
+pub(super) async fn linking_takes_proof_of_both_accounts(world: &World) {
+    let user = world.register("minji@example.com").await;
+    assert_eq!(world.join_to(&user, &MINJI, confirmed("not my password")).await, Err(Error::WrongPassword));
+    let refused = world.join_to(&user, &MINJI, with_session(&user)).await;
+    assert!(matches!(refused, Err(Error::Invalid { field, .. }) if field == "password"));
+    let request = |credential| LinkAccount {
+        provider: Provider::Google,
+        proof: with_password(),
+        credential: Some(credential),
+        return_to: None,
+        origin: home(),
+    };
+    let forged = world.auth.link_account(&world.of(&user), request(Sensitive::new("a.b.c"))).await;
+    assert_eq!(forged, Err(Error::CredentialInvalid));
+    let stranger = request(world.elsewhere.credential(&MINJI));
+    assert_eq!(world.auth.link_account(&world.anonymous(), stranger).await, Err(Error::Required));
+    assert_eq!(world.written().await, (1, 0));
+
+    let one = world.join_to(&user, &MINJI, with_password()).await.unwrap();
+    assert_eq!(world.join_to(&user, &MINJI, with_password()).await.unwrap(), one, "twice is as good as once");
+    assert_eq!(world.join_to(&user, &JISOO, with_password()).await, Err(Error::AlreadyLinked));
+    let other = world.register("jisoo@example.com").await;
+    assert_eq!(world.join_to(&other, &MINJI, with_password()).await, Err(Error::LinkTaken));
+    assert_eq!(world.written().await, (2, 1));
+}
+
+pub(super) async fn a_browser_is_sent_away_to_link_what_has_no_credential(world: &World) {
+    let user = world.register("minji@example.com").await;
+    let request = LinkAccount {
+        provider: Provider::Naver,
+        proof: with_password(),
+        credential: None,
+        return_to: Some("/settings".to_owned()),
+        origin: home(),
+    };
+    let LinkOutcome::Trip { trip } = world.auth.link_account(&world.of(&user), request).await.unwrap() else {
+        panic!("the browser has to go there")
+    };
+    let back = world.visit(Provider::Naver, &trip, &JISOO).await;
+    let end = world.auth.end_trip(&world.of(&user), back).await.unwrap();
+    assert_eq!(end.return_to, "/settings");
+    assert!(matches!(end.outcome, TripOutcome::Linked { linked } if linked.provider == Provider::Naver));
+    let TripOutcome::Login { login } = world.travel(Provider::Naver, &JISOO).await.unwrap().outcome else {
+        panic!("the linked leads to the account")
+    };
+    assert_eq!(tokens(login).account.id, user.account.id);
+
+    // The slip of one user in the browser of another links nothing.
+    let request = LinkAccount {
+        provider: Provider::Kakao,
+        proof: with_password(),
+        credential: None,
+        return_to: None,
+        origin: home(),
+    };
+    let LinkOutcome::Trip { trip } = world.auth.link_account(&world.of(&user), request).await.unwrap() else {
+        panic!("the browser has to go there")
+    };
+    let victim = world.register("jisoo@example.com").await;
+    let back = world.visit(Provider::Kakao, &trip, &JISOO).await;
+    assert_eq!(world.auth.end_trip(&world.of(&victim), back).await, Err(Error::TripInvalid));
+    assert_eq!(world.linked(&user).await, [Provider::Naver]);
+}
+
+pub(super) async fn the_last_way_in_stays(world: &World) {
+    let user = world.google(&MINJI, true).await.unwrap();
+    let google = Provider::Google;
+    assert_eq!(world.unlink(&user, google, with_session(&user)).await, Err(Error::LastWayIn));
+    assert_eq!(world.unlink(&user, Provider::Kakao, with_session(&user)).await, Err(Error::NotLinked));
+    world.clock.advance(Duration::from_mins(11));
+    assert_eq!(world.unlink(&user, google, with_session(&user)).await, Err(Error::SignInAgain));
+    assert_eq!(world.linked(&user).await, [google]);
+
+    // With a password there is another way in.
+    let token = {
+        let email = "minji@example.com".to_owned();
+        let request = urr_contracts::auth::ForgotPassword { email };
+        world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
+        world.reset_link("minji@example.com").await
+    };
+    let request = ResetPassword { token, new: Sensitive::new(PASSWORD), origin: home() };
+    world.auth.reset_password(&world.anonymous(), request).await.unwrap();
+    let user = world.login("minji@example.com", PASSWORD).await.unwrap();
+    assert_eq!(world.linked(&user).await, [google], "the address was proved all along");
+    let session_alone = world.unlink(&user, google, with_session(&user)).await;
+    assert!(matches!(session_alone, Err(Error::Invalid { .. })), "now the password is the proof");
+    world.unlink(&user, google, with_password()).await.unwrap();
+    assert_eq!(world.linked(&user).await, []);
+    let unknown = Err(Error::LinkRequired { provider: google });
+    assert_eq!(world.google(&MINJI, true).await, unknown, "what was unlinked leads nowhere");
+}
+
+pub(super) async fn an_account_elsewhere_does_not_replace_the_second_factor(world: &World) {
+    let user = world.register("minji@example.com").await;
+    world.join_to(&user, &MINJI, with_password()).await.unwrap();
+    let phone = turn_on(world, &user).await;
+    let done = world.credential(world.elsewhere.credential(&MINJI), false).await.unwrap();
+    let LoginOutcome::SecondFactor(first) = done.outcome else { panic!("{done:?}") };
+    let end = world.travel(Provider::Google, &MINJI).await.unwrap();
+    let TripOutcome::Login { login: LoginOutcome::SecondFactor(second) } = end.outcome else {
+        panic!("{end:?}")
+    };
+    for needed in [first, second] {
+        let entered = pass(world, &needed.challenge, &phone.code(world)).await.unwrap();
+        assert_eq!(entered.account.id, user.account.id);
+        let request = ListLogins { before: None, limit: 1 };
+        let last = world.auth.login_history(&world.of(&entered), request).await.unwrap().logins.remove(0);
+        assert_eq!((last.method, last.failure), (LoginMethod::Google, None));
+    }
+}

@@ -1,0 +1,342 @@
+//! Signing in with an account elsewhere: who gets in, who does not, and what it takes to link the two.
+
+use std::{sync::Arc, time::Duration};
+
+use urr_contracts::auth::{
+    Account, AccountStatus, Auth, BeginTrip, DeleteAccount, EndTrip, Error, GoogleSignIn, GoogleSignedIn,
+    Language, LinkAccount, LinkOutcome, ListLinked, ListLogins, ListProviders, LoginMethod, LoginOutcome,
+    OwnerProof, Provider, ResetPassword, Sensitive, SignUp, SignUpOffer, SignedIn, TermsKind, Trip, TripEnd,
+    TripOutcome, UnlinkAccount,
+};
+
+use super::{
+    elsewhere::{JISOO, MINJI, Person},
+    world::{ACCOUNTS, DAY, LINKED, PASSWORD, Sealing, World, agreed, confirmed, home, parts, pii},
+};
+
+/// Everything that has to be agreed to.
+pub(super) fn terms() -> Vec<urr_contracts::auth::Agreement> {
+    vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)]
+}
+
+pub(super) fn tokens(outcome: LoginOutcome) -> SignedIn {
+    match outcome {
+        LoginOutcome::SignedIn(tokens) => *tokens,
+        other @ LoginOutcome::SecondFactor(_) => panic!("nobody here has a second factor: {other:?}"),
+    }
+}
+
+pub(super) fn with_password() -> OwnerProof {
+    confirmed(PASSWORD)
+}
+
+pub(super) fn with_session(user: &SignedIn) -> OwnerProof {
+    OwnerProof { password: None, session: Some(user.session) }
+}
+
+impl World {
+    pub(super) async fn credential(
+        &self,
+        credential: Sensitive,
+        agrees: bool,
+    ) -> Result<GoogleSignedIn, Error> {
+        let agreements = if agrees { terms() } else { Vec::new() };
+        let request = GoogleSignIn { credential, agreements, language: Language::Ko, origin: home() };
+        self.auth.google(&self.anonymous(), request).await
+    }
+
+    pub(super) async fn google(&self, person: &Person, agrees: bool) -> Result<SignedIn, Error> {
+        self.credential(self.elsewhere.credential(person), agrees).await.map(|done| tokens(done.outcome))
+    }
+
+    pub(super) async fn leave(&self, provider: Provider) -> Trip {
+        let request = BeginTrip { provider, return_to: Some("/events/7".to_owned()) };
+        self.auth.begin_trip(&self.anonymous(), request).await.unwrap()
+    }
+
+    /// A browser goes there, the person signs in, and the browser is about to return.
+    pub(super) async fn visit(&self, provider: Provider, trip: &Trip, person: &Person) -> EndTrip {
+        self.elsewhere.is_used_by(person);
+        let mut back = self.elsewhere.visit(&trip.location).await;
+        let mut take = |name: &str| back.remove(name);
+        EndTrip {
+            provider,
+            slip: Some(trip.slip.clone()),
+            state: take("state").map(Sensitive::new),
+            code: take("code").map(Sensitive::new),
+            refusal: take("error"),
+            origin: home(),
+        }
+    }
+
+    pub(super) async fn travel(&self, provider: Provider, person: &Person) -> Result<TripEnd, Error> {
+        let trip = self.leave(provider).await;
+        let back = self.visit(provider, &trip, person).await;
+        self.auth.end_trip(&self.anonymous(), back).await
+    }
+
+    async fn offered(&self, provider: Provider, person: &Person) -> SignUpOffer {
+        match self.travel(provider, person).await.unwrap().outcome {
+            TripOutcome::SignUp { offer } => *offer,
+            other => panic!("somebody new is offered an account, not {other:?}"),
+        }
+    }
+
+    async fn sign_up(&self, slip: &Sensitive, email: Option<&str>) -> Result<SignedIn, Error> {
+        let request = SignUp {
+            slip: slip.clone(),
+            email: email.map(str::to_owned),
+            name: None,
+            agreements: terms(),
+            language: Language::Ko,
+            origin: home(),
+        };
+        self.auth.sign_up(&self.anonymous(), request).await.map(tokens)
+    }
+
+    pub(super) async fn join_to(
+        &self,
+        user: &SignedIn,
+        person: &Person,
+        proof: OwnerProof,
+    ) -> Result<LinkOutcome, Error> {
+        let credential = Some(self.elsewhere.credential(person));
+        let request =
+            LinkAccount { provider: Provider::Google, proof, credential, return_to: None, origin: home() };
+        self.auth.link_account(&self.of(user), request).await
+    }
+
+    pub(super) async fn unlink(
+        &self,
+        user: &SignedIn,
+        provider: Provider,
+        proof: OwnerProof,
+    ) -> Result<(), Error> {
+        let request = UnlinkAccount { provider, proof, origin: home() };
+        self.auth.unlink_account(&self.of(user), request).await.map(|_| ())
+    }
+
+    pub(super) async fn linked(&self, user: &SignedIn) -> Vec<Provider> {
+        let found = self.auth.linked_accounts(&self.of(user), ListLinked {}).await.unwrap();
+        found.accounts.into_iter().map(|linked| linked.provider).collect()
+    }
+
+    /// The same with other providers, here and with sealed data.
+    pub(super) fn set_social(&mut self, social: crate::Social) {
+        let mut parts = parts(&self.db, &self.clock, &self.ids, pii(Sealing::Sealed));
+        parts.social = social;
+        self.service = crate::build(parts);
+        self.auth = Arc::clone(&self.service) as Arc<dyn Auth>;
+    }
+
+    pub(super) fn set_patience(&mut self, patience: Duration) {
+        self.set_social(self.elsewhere.social(patience));
+    }
+
+    pub(super) async fn written(&self) -> (i64, i64) {
+        (self.count(&ACCOUNTS, &[]).await, self.count(&LINKED, &[]).await)
+    }
+}
+
+pub(super) async fn somebody_new_agrees_to_the_terms_first_and_then_has_an_account(world: &World) {
+    let refused = world.google(&MINJI, false).await;
+    let missing = vec![TermsKind::Service, TermsKind::Privacy];
+    assert_eq!(refused, Err(Error::TermsRequired { missing, version: "1.0".to_owned() }));
+    assert_eq!(world.written().await, (0, 0), "nothing is made for somebody who agreed to nothing");
+
+    let done = world.credential(world.elsewhere.credential(&MINJI), true).await.unwrap();
+    assert_eq!(done.picture.as_deref(), Some("https://pictures.example/p.png"));
+    let made = tokens(done.outcome);
+    let Account { email, email_verified, name, phone, .. } = made.account.clone();
+    assert_eq!((email.as_str(), email_verified), ("minji@example.com", true), "Google vouches for it");
+    assert_eq!((name.as_str(), phone), ("김민지", None));
+    assert_eq!(world.verify(&made.access_token).access.user, made.account.id);
+    world.send_mails().await;
+    assert_eq!(world.mailbox.to("minji@example.com"), [], "there is nothing left to prove");
+
+    let again = world.google(&MINJI, false).await.unwrap();
+    assert_eq!((again.account.id, world.written().await), (made.account.id, (1, 1)));
+    assert_ne!(again.session, made.session);
+    let request = ListLogins { before: None, limit: 10 };
+    let logins = world.auth.login_history(&world.of(&made), request).await.unwrap().logins;
+    assert!(
+        logins.len() == 2 && logins.iter().all(|login| login.method == LoginMethod::Google),
+        "{logins:?}"
+    );
+    assert_eq!(
+        world.login("minji@example.com", PASSWORD).await,
+        Err(Error::InvalidCredentials),
+        "without a password nobody signs in with one"
+    );
+}
+
+pub(super) async fn an_account_that_exists_is_not_opened_by_somebody_elses_word(world: &World) {
+    let user = world.register("minji@example.com").await;
+    let required = Error::LinkRequired { provider: Provider::Google };
+    assert_eq!(world.google(&MINJI, true).await, Err(required.clone()));
+    assert_eq!(world.travel(Provider::Google, &MINJI).await, Err(required));
+    let required = Error::LinkRequired { provider: Provider::Kakao };
+    assert_eq!(world.travel(Provider::Kakao, &MINJI).await, Err(required));
+    assert_eq!(world.written().await, (1, 0));
+
+    world.join_to(&user, &MINJI, with_password()).await.unwrap();
+    let entered = world.google(&MINJI, false).await.unwrap();
+    assert_eq!(entered.account.id, user.account.id);
+    assert_eq!(world.linked(&user).await, [Provider::Google]);
+    world.send_mails().await;
+    let subjects = world.mailbox.subjects("minji@example.com");
+    assert!(subjects.contains(&"[우르르] 로그인 방법이 변경되었습니다".to_owned()), "{subjects:?}");
+}
+
+pub(super) async fn an_unverified_address_makes_no_account(world: &World) {
+    let person = Person { verified: false, ..MINJI };
+    let refused = Err(Error::EmailUnverified { provider: Provider::Google });
+    assert_eq!(world.google(&person, true).await, refused);
+    assert_eq!(world.written().await, (0, 0));
+    // Who somebody is does not depend on their address.
+    let made = world.google(&MINJI, true).await.unwrap();
+    let moved = Person { email: "another@example.com", ..person };
+    assert_eq!(world.google(&moved, false).await.unwrap().account.id, made.account.id);
+}
+
+pub(super) async fn a_trip_offers_an_account_and_later_signs_in(world: &World) {
+    for provider in [Provider::Google, Provider::Kakao] {
+        let person = if provider == Provider::Google { MINJI } else { JISOO };
+        let end = world.travel(provider, &person).await.unwrap();
+        assert_eq!(end.return_to, "/events/7");
+        let offer = world.offered(provider, &person).await;
+        assert_eq!(
+            (offer.email.as_deref(), offer.email_verified),
+            (Some(&*person.email.to_lowercase()), true)
+        );
+        let before = world.written().await;
+        let none = SignUp {
+            slip: offer.slip.clone(),
+            email: None,
+            name: None,
+            agreements: Vec::new(),
+            language: Language::En,
+            origin: home(),
+        };
+        let refused = world.auth.sign_up(&world.anonymous(), none).await;
+        assert!(matches!(refused, Err(Error::TermsRequired { .. })), "{refused:?}");
+        assert_eq!(world.written().await, before);
+        // The address that the provider vouches for is not replaced by another.
+        let made = world.sign_up(&offer.slip, Some("somebody.else@example.com")).await.unwrap();
+        assert_eq!(made.account.email, person.email.to_lowercase());
+        assert_eq!(world.sign_up(&offer.slip, None).await, Err(Error::SignUpInvalid), "good once");
+        let TripOutcome::Login { login } = world.travel(provider, &person).await.unwrap().outcome else {
+            panic!("somebody we know signs in")
+        };
+        assert_eq!(tokens(login).account.id, made.account.id);
+    }
+    assert_eq!(world.written().await, (2, 2));
+    let late = world.offered(Provider::Naver, &Person { subject: "9", ..MINJI }).await;
+    world.clock.advance(Duration::from_mins(31));
+    assert_eq!(world.sign_up(&late.slip, Some("late@example.com")).await, Err(Error::SignUpInvalid));
+}
+
+pub(super) async fn an_address_that_nobody_vouches_for_is_proved_like_any_other(world: &World) {
+    let kakao = Person { verified: false, ..JISOO };
+    for (provider, person) in [(Provider::Naver, &MINJI), (Provider::Kakao, &kakao)] {
+        let offer = world.offered(provider, person).await;
+        assert!(!offer.email_verified && offer.email.is_some());
+        let refused = world.sign_up(&offer.slip, None).await;
+        assert!(matches!(refused, Err(Error::Invalid { field, .. }) if field == "email"));
+        let email = person.email.to_lowercase();
+        let made = world.sign_up(&offer.slip, Some(person.email)).await.unwrap();
+        assert_eq!((made.account.email.as_str(), made.account.email_verified), (email.as_str(), false));
+        world.proof_link(&email).await;
+    }
+    // Whether somebody else has an account is not told to somebody who proved nothing.
+    let offer = world.offered(Provider::Naver, &Person { subject: "9", ..MINJI }).await;
+    assert_eq!(world.sign_up(&offer.slip, Some("jisoo@example.com")).await, Err(Error::RegistrationFailed));
+    assert_eq!(world.written().await, (2, 2));
+}
+
+pub(super) async fn whoever_proves_an_address_shuts_out_whoever_only_claimed_it(world: &World) {
+    let offer = world.offered(Provider::Naver, &Person { subject: "666", ..MINJI }).await;
+    let claimed = world.sign_up(&offer.slip, Some("minji@example.com")).await.unwrap();
+    let forgot = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
+    world.auth.forgot_password(&world.anonymous(), forgot).await.unwrap();
+    let token = world.reset_link("minji@example.com").await;
+    let request = ResetPassword { token, new: Sensitive::new(PASSWORD), origin: home() };
+    world.auth.reset_password(&world.anonymous(), request).await.unwrap();
+    assert!(world.is_revoked(&claimed).await);
+    let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
+    assert_eq!(world.linked(&owner).await, []);
+    let stranger = world.travel(Provider::Naver, &Person { subject: "666", ..MINJI }).await.unwrap();
+    assert!(matches!(stranger.outcome, TripOutcome::SignUp { .. }), "{stranger:?}");
+}
+
+pub(super) async fn a_browser_returns_once_in_time_and_with_its_own_slip(world: &World) {
+    let (google, kakao) = (Provider::Google, Provider::Kakao);
+    let trip = world.leave(google).await;
+    let other = world.leave(google).await;
+    let back = world.visit(google, &trip, &MINJI).await;
+    let refused = async |back: EndTrip| {
+        let end = world.auth.end_trip(&world.anonymous(), back).await;
+        assert_eq!(end, Err(Error::TripInvalid));
+    };
+    refused(EndTrip { slip: None, ..back.clone() }).await;
+    refused(EndTrip { slip: Some(other.slip.clone()), ..back.clone() }).await;
+    refused(EndTrip { slip: Some(Sensitive::new("a.b.c")), ..back.clone() }).await;
+    refused(EndTrip { state: None, ..back.clone() }).await;
+    refused(EndTrip { state: Some(Sensitive::new("x")), ..back.clone() }).await;
+    refused(EndTrip { provider: kakao, ..back.clone() }).await;
+    let offer = world.offered(google, &MINJI).await;
+    refused(EndTrip { slip: Some(offer.slip), ..back.clone() }).await;
+    // None of these used it up.
+    world.auth.end_trip(&world.anonymous(), back.clone()).await.unwrap();
+    refused(back).await;
+
+    // A code that was used elsewhere, a code of another trip, no code.
+    let (one, two) = (world.leave(google).await, world.leave(google).await);
+    let (one, two) = (world.visit(google, &one, &MINJI).await, world.visit(google, &two, &MINJI).await);
+    refused(EndTrip { code: two.code.clone(), ..one }).await;
+    refused(two).await;
+    let none = world.leave(kakao).await;
+    refused(EndTrip { code: None, ..world.visit(kakao, &none, &MINJI).await }).await;
+
+    let late = world.leave(google).await;
+    let late = world.visit(google, &late, &MINJI).await;
+    world.clock.advance(Duration::from_mins(10));
+    refused(late).await;
+
+    world.elsewhere.denies(true);
+    let denied = world.leave(kakao).await;
+    let denied = world.visit(kakao, &denied, &MINJI).await;
+    assert_eq!(world.auth.end_trip(&world.anonymous(), denied).await, Err(Error::TripRefused));
+    assert_eq!(world.written().await, (0, 0));
+}
+
+pub(super) async fn a_closed_account_lets_go_of_accounts_elsewhere(world: &World) {
+    let user = world.google(&MINJI, true).await.unwrap();
+    world.clock.advance(Duration::from_mins(11));
+    let close = |proof| DeleteAccount { proof, origin: home() };
+    let refused = world.auth.delete_account(&world.of(&user), close(with_session(&user))).await;
+    assert_eq!(refused, Err(Error::SignInAgain), "an old session proves nothing");
+    let nobodys = world.auth.delete_account(&world.of(&user), close(with_password())).await;
+    assert_eq!(nobodys, Err(Error::SignInAgain));
+    let user = world.google(&MINJI, false).await.unwrap();
+    world.auth.delete_account(&world.of(&user), close(with_session(&user))).await.unwrap();
+    assert!(world.is_revoked(&user).await);
+    assert_eq!(world.written().await, (1, 0));
+    let back = world.google(&MINJI, true).await.unwrap();
+    assert_ne!(back.account.id, user.account.id, "who comes back is somebody new");
+}
+
+pub(super) async fn an_unused_account_wakes_when_its_owner_comes_back_from_elsewhere(world: &World) {
+    let user = world.google(&MINJI, true).await.unwrap();
+    world.clock.advance(366 * DAY);
+    assert_eq!(world.service.let_rest().await.unwrap(), 1);
+    assert_eq!(world.refresh(&user.refresh_token).await, Err(Error::RefreshInvalid));
+    let awake = world.google(&MINJI, false).await.unwrap();
+    assert_eq!((awake.account.id, awake.account.status), (user.account.id, AccountStatus::Active));
+}
+
+pub(super) async fn every_provider_that_is_on_is_offered(world: &World) {
+    let offers = world.auth.providers(&world.anonymous(), ListProviders {}).await.unwrap().providers;
+    let names: Vec<_> = offers.iter().map(|offer| (offer.provider, offer.redirect)).collect();
+    assert_eq!(names, Provider::ALL.map(|provider| (provider, true)));
+}
