@@ -26,9 +26,16 @@ const BUSY_WAIT: Duration = Duration::from_secs(1);
 /// Prepared statements kept per connection. A domain has a few dozen; twice the largest leaves all of them prepared.
 const CACHED_STATEMENTS: usize = 256;
 
-/// The log file shrinks back to this after a checkpoint. It normally stays at 1,000 pages of 4 KiB (4 MB); a long reader
+/// The log file shrinks back to this after a checkpoint. It normally stays at [`CHECKPOINT_PAGES`] of 4 KiB; a long reader
 /// lets it grow, and the disk gets the room back once it is done.
 const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
+
+/// What the write connection keeps in memory, once it has read it. With SQLite's 2 MB a busy sale reads its own pages back from the
+/// log, and large batches are written out before their time.
+const WRITE_CACHE_KIB: i64 = 64 * 1024;
+
+/// Pages in the log before they are moved into the file: 16 MB. Moving them costs two more syncs, so not after every few batches.
+const CHECKPOINT_PAGES: i64 = 4_000;
 
 /// How the embedded engine runs.
 #[derive(Clone, Copy, Debug)]
@@ -100,10 +107,12 @@ fn open_for_writing(file: &Path) -> Result<Connection, Error> {
     let what = || format!("opening {} for writing failed", file.display());
     create_private(file).map_err(|e| Error::unavailable(what()).because(e))?;
     let conn = Connection::open(file).map_err(|e| Error::sqlite(what(), e))?;
-    // FULL: an acknowledged write is on disk. mmap would turn I/O errors into signals.
+    // FULL: an acknowledged write is on disk. mmap would turn I/O errors into signals. What a savepoint needs to undo its changes stays
+    // in memory: it serves nobody after a crash.
     let settings = format!(
         "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma mmap_size = 0;
-         pragma journal_size_limit = {WAL_BYTES_KEPT};"
+         pragma temp_store = memory; pragma cache_size = -{WRITE_CACHE_KIB};
+         pragma wal_autocheckpoint = {CHECKPOINT_PAGES}; pragma journal_size_limit = {WAL_BYTES_KEPT};"
     );
     conn.execute_batch(&settings).map_err(|e| Error::sqlite(what(), e))?;
     prepare_connection(&conn).map_err(|e| Error::sqlite(what(), e))?;
