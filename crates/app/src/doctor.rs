@@ -3,6 +3,7 @@
 use std::{fs, time::Duration};
 
 use urr_db::{Db, EngineKind, Tx};
+use urr_http::{Call, Client, ClientLimits, StatusCode};
 use urr_kernel::{Clock, Timestamp};
 use urr_kv::{Kv, Script};
 
@@ -62,6 +63,7 @@ pub(crate) async fn doctor(config: &Config) -> Result<(), Failure> {
         report.add(&name, kafka(config).await);
     }
     report.remote(config, &clock).await;
+    report.upstream(config, &clock).await;
     let failed = report.failed;
     if failed == 0 { Ok(()) } else { Err(Failure::new(format!("{failed} of {} checks failed", report.made))) }
 }
@@ -142,6 +144,31 @@ impl Report {
             }
             Err(Failure(lines)) => self.add("remote roles", Err(lines.join("; "))),
         }
+    }
+
+    async fn upstream(&mut self, config: &Config, clock: &Clock) {
+        let client = Client::new(ClientLimits::default(), clock.clone());
+        for role in config.passes_on() {
+            for url in config.door.upstream.of(role) {
+                let found = tokio::time::timeout(PATIENCE, listener(&client, url.expose())).await;
+                let name = format!("{} behind the gateway at {}", role.name(), url.expose());
+                self.add(&name, found.unwrap_or_else(|_| Err(late())));
+            }
+        }
+    }
+}
+
+/// Whether the public listener of another process is there and ready.
+async fn listener(client: &Client, url: &str) -> Result<String, String> {
+    let target = client.target(url).map_err(why)?;
+    // One try: a person is waiting and can ask again.
+    let answer = target.send(Call::get("/health/ready").idempotent(false)).await.map_err(why)?;
+    match answer.status {
+        StatusCode::OK => Ok("ready".to_owned()),
+        StatusCode::SERVICE_UNAVAILABLE => {
+            Err(format!("not ready: {}", String::from_utf8_lossy(&answer.body)))
+        }
+        status => Err(format!("it answered {status} and is no public listener of urr")),
     }
 }
 

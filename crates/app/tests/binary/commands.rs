@@ -136,9 +136,11 @@ fn doctor_names_everything_that_is_wrong() {
         "gateway,tickets",
         "--set",
         "remote.catalog=http://127.0.0.1:1",
+        "--set",
+        "upstream.auth=http://127.0.0.1:1",
     ]);
     assert_eq!(said.code, Some(1), "{said:#?}");
-    for what in ["database", "Redis", "Kafka", "catalog at http://127.0.0.1:1"] {
+    for what in ["database", "Redis", "Kafka", "catalog at http://127.0.0.1:1", "auth behind the gateway"] {
         let line =
             said.out.lines().find(|line| line.contains(what)).unwrap_or_else(|| panic!("{what}: {said:#?}"));
         assert!(line.starts_with("FAIL"), "{line}");
