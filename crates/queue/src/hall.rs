@@ -1,0 +1,281 @@
+//! One event's room as a state machine: who waits, who is in, and what each request changes.
+//!
+//! Every change is a [`Step`]. A decision is made here, in one piece, and nothing else happens to the room in between; whoever
+//! calls writes the steps down before anybody is told. Applying the steps of a journal in order gives the same room again.
+
+use std::collections::HashMap;
+
+use urr_kernel::{OrderKey, Timestamp, UserId};
+use uuid::Uuid;
+
+use crate::{
+    journal::{Step, Why},
+    line::Line,
+    pace::Pace,
+    settings::Limits,
+};
+
+/// Somebody who may buy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slot {
+    /// Its id, which entry tokens carry.
+    pub id: Uuid,
+    /// The place its owner had, or would have had.
+    pub order: OrderKey,
+    /// When it was given.
+    pub since: Timestamp,
+    /// The last sign of life.
+    pub seen: Timestamp,
+}
+
+impl Slot {
+    /// When it ends if nobody shows a sign of life again.
+    pub(crate) fn ends(&self, limits: &Limits) -> Timestamp {
+        self.seen.after(limits.slot_idle).min(self.since.after(limits.slot_total))
+    }
+}
+
+/// A place that a verified token promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// The place.
+    pub order: OrderKey,
+    /// A queue ticket is void once the line was cleared. A Tier 1 pass knows nothing of that.
+    pub epoch: Option<u64>,
+}
+
+/// How somebody stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// In.
+    Active {
+        /// The slot.
+        slot: Slot,
+        /// When it ends if nobody shows a sign of life again.
+        ends: Timestamp,
+    },
+    /// In line.
+    Waiting {
+        /// Where.
+        order: OrderKey,
+        /// How many are ahead.
+        ahead: usize,
+    },
+    /// Neither.
+    Absent,
+    /// Neither, and the line takes nobody else.
+    Full,
+}
+
+/// The whole of one event's room.
+#[derive(Debug)]
+pub(crate) struct Hall {
+    line: Line,
+    active: HashMap<UserId, Slot>,
+    threshold: u32,
+    paused: bool,
+    epoch: u64,
+    /// The last place that was given to somebody new.
+    last: OrderKey,
+    pace: Pace,
+    /// Where the search for idle people goes on.
+    swept: usize,
+}
+
+/// What a room holds at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Totals {
+    /// How many wait.
+    pub waiting: usize,
+    /// How many are in.
+    pub active: usize,
+    /// How many may be.
+    pub threshold: u32,
+    /// Whether nobody is let in.
+    pub paused: bool,
+    /// Tickets of this epoch are good.
+    pub epoch: u64,
+    /// People let in over the last minute or so, per second, once there is enough to tell.
+    pub per_second: Option<f64>,
+}
+
+impl Hall {
+    pub(crate) fn new(threshold: u32) -> Self {
+        Self {
+            line: Line::default(),
+            active: HashMap::new(),
+            threshold,
+            paused: false,
+            epoch: 1,
+            last: OrderKey::at(Timestamp::from_micros(0)),
+            pace: Pace::default(),
+            swept: 0,
+        }
+    }
+
+    /// Joins, resumes or finds out, whichever is due. `slot` names the slot if one is given.
+    pub(crate) fn check(
+        &mut self,
+        user: UserId,
+        promise: Option<Promise>,
+        slot: Uuid,
+        now: Timestamp,
+        limits: &Limits,
+        steps: &mut Vec<Step>,
+    ) -> Standing {
+        let standing = self.status(user, now, limits, steps);
+        if standing != Standing::Absent {
+            return standing;
+        }
+        let kept = promise.filter(|promise| promise.epoch.is_none_or(|epoch| epoch == self.epoch));
+        let order = kept.map_or_else(|| self.last.next().max(OrderKey::at(now)), |promise| promise.order);
+        if self.line.is_empty() && self.has_room() {
+            self.take(Step::Admitted { user, order, slot }, now, steps);
+        } else if self.line.len() >= limits.max_waiting {
+            return Standing::Full;
+        } else {
+            self.take(Step::Joined { user, order }, now, steps);
+        }
+        self.standing(user, limits)
+    }
+
+    /// Finds out how somebody stands, which is a sign of life.
+    pub(crate) fn status(
+        &mut self,
+        user: UserId,
+        now: Timestamp,
+        limits: &Limits,
+        steps: &mut Vec<Step>,
+    ) -> Standing {
+        if let Some(slot) = self.active.get_mut(&user) {
+            if slot.ends(limits) <= now {
+                self.take(Step::Gone { user, why: Why::Expired }, now, steps);
+                return Standing::Absent;
+            }
+            slot.seen = slot.seen.max(now);
+        } else {
+            self.line.see(user, now);
+        }
+        self.standing(user, limits)
+    }
+
+    /// How somebody stands. Changes nothing.
+    pub(crate) fn standing(&self, user: UserId, limits: &Limits) -> Standing {
+        if let Some(slot) = self.active.get(&user) {
+            return Standing::Active { slot: *slot, ends: slot.ends(limits) };
+        }
+        match (self.line.order_of(user), self.line.ahead_of(user)) {
+            (Some(order), Some(ahead)) => Standing::Waiting { order, ahead },
+            _ => Standing::Absent,
+        }
+    }
+
+    /// Somebody goes. `false`: they were not here.
+    pub(crate) fn leave(&mut self, user: UserId, why: Why, now: Timestamp, steps: &mut Vec<Step>) -> bool {
+        let here = self.active.contains_key(&user) || self.line.order_of(user).is_some();
+        if here {
+            self.take(Step::Gone { user, why }, now, steps);
+        }
+        here
+    }
+
+    /// Ends slots whose time is over, then lets in up to `batch` people from the front. `slot` names the slots.
+    pub(crate) fn admit(
+        &mut self,
+        batch: usize,
+        now: Timestamp,
+        limits: &Limits,
+        mut slot: impl FnMut() -> Uuid,
+        steps: &mut Vec<Step>,
+    ) -> usize {
+        let over = |(user, slot): (&UserId, &Slot)| (slot.ends(limits) <= now).then_some(*user);
+        let ended: Vec<UserId> = self.active.iter().filter_map(over).collect();
+        for user in ended {
+            self.take(Step::Gone { user, why: Why::Expired }, now, steps);
+        }
+        let mut admitted = 0;
+        while admitted < batch && self.has_room() {
+            let Some((order, user)) = self.line.first() else { break };
+            self.take(Step::Admitted { user, order, slot: slot() }, now, steps);
+            admitted += 1;
+        }
+        admitted
+    }
+
+    /// Sends away those of the next `batch` in line who showed no sign of life for too long.
+    pub(crate) fn sweep(&mut self, batch: usize, now: Timestamp, limits: &Limits, steps: &mut Vec<Step>) {
+        if self.swept >= self.line.len() {
+            self.swept = 0;
+        }
+        let idle = self.line.idle(self.swept, batch, now.before(limits.waiting_idle));
+        self.swept += batch - idle.len();
+        for user in idle {
+            self.take(Step::Gone { user, why: Why::Idle }, now, steps);
+        }
+    }
+
+    /// Makes a change and notes it.
+    pub(crate) fn take(&mut self, step: Step, now: Timestamp, steps: &mut Vec<Step>) {
+        self.apply(step, now);
+        steps.push(step);
+    }
+
+    /// Makes a change that was decided, now or before a restart.
+    pub(crate) fn apply(&mut self, step: Step, now: Timestamp) {
+        match step {
+            Step::Joined { user, order } => {
+                self.line.join(user, order, now);
+                // A place from a ticket may be older than the newest one, never newer than what is given next.
+                self.last = self.last.max(order.min(OrderKey::at(now)));
+            }
+            Step::Admitted { user, order, slot } => {
+                self.line.leave(user);
+                self.active.insert(user, Slot { id: slot, order, since: now, seen: now });
+                self.last = self.last.max(order.min(OrderKey::at(now)));
+                self.pace.note(now);
+            }
+            Step::Returned { user, order } => {
+                self.active.remove(&user);
+                self.line.join(user, order, now);
+            }
+            Step::Gone { user, .. } => {
+                self.active.remove(&user);
+                self.line.leave(user);
+            }
+            Step::Threshold { threshold } => self.threshold = threshold,
+            Step::Paused => self.paused = true,
+            Step::Resumed => self.paused = false,
+            Step::Cleared { epoch } => {
+                self.line.clear();
+                self.active.clear();
+                self.epoch = epoch;
+            }
+        }
+    }
+
+    /// Gives everybody a full term again: while the process was away nobody could show a sign of life.
+    pub(crate) fn wake(&mut self, now: Timestamp) {
+        self.line.see_all(now);
+        for slot in self.active.values_mut() {
+            slot.seen = now;
+        }
+    }
+
+    pub(crate) fn totals(&self, now: Timestamp) -> Totals {
+        Totals {
+            waiting: self.line.len(),
+            active: self.active.len(),
+            threshold: self.threshold,
+            paused: self.paused,
+            epoch: self.epoch,
+            per_second: self.pace.per_second(now),
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        !self.paused && u32::try_from(self.active.len()).is_ok_and(|active| active < self.threshold)
+    }
+}
+
+#[cfg(test)]
+mod tests;

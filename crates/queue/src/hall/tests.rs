@@ -1,0 +1,224 @@
+//! A room is fair whatever happens in it, and its journal gives it back.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::journal::{Entry, verify::Verifier};
+
+fn user(number: u8) -> UserId {
+    UserId::from_uuid(Uuid::from_u128(u128::from(number) + 1))
+}
+
+fn start() -> Timestamp {
+    Timestamp::from_micros(1_790_000_000_000_000)
+}
+
+fn later(seconds: u64) -> Timestamp {
+    start().after(Duration::from_secs(seconds))
+}
+
+fn limits() -> Limits {
+    Limits { threshold: 2, max_waiting: 5, ..Limits::default() }
+}
+
+fn promised(order: OrderKey) -> Promise {
+    Promise { order, epoch: Some(1) }
+}
+
+struct Room {
+    hall: Hall,
+    limits: Limits,
+    steps: Vec<Step>,
+}
+
+impl Room {
+    fn new(limits: Limits) -> Self {
+        Self { hall: Hall::new(limits.threshold), limits, steps: Vec::new() }
+    }
+
+    fn check(&mut self, number: u8, now: Timestamp) -> Standing {
+        self.hall.check(user(number), None, Uuid::nil(), now, &self.limits, &mut self.steps)
+    }
+
+    fn ahead(&self, number: u8) -> Option<usize> {
+        match self.hall.standing(user(number), &self.limits) {
+            Standing::Waiting { ahead, .. } => Some(ahead),
+            _ => None,
+        }
+    }
+
+    fn is_in(&self, number: u8) -> bool {
+        matches!(self.hall.standing(user(number), &self.limits), Standing::Active { .. })
+    }
+
+    fn admit(&mut self, now: Timestamp) -> usize {
+        self.hall.admit(100, now, &self.limits, Uuid::nil, &mut self.steps)
+    }
+}
+
+#[test]
+fn the_first_go_in_the_next_wait_and_a_free_slot_goes_to_the_one_in_front() {
+    let mut room = Room::new(limits());
+    for number in 1..=5 {
+        room.check(number, start());
+    }
+    assert!(room.is_in(1) && room.is_in(2));
+    assert_eq!([3, 4, 5].map(|number| room.ahead(number)), [Some(0), Some(1), Some(2)]);
+    assert_eq!(room.admit(start()), 0);
+    assert!(room.hall.leave(user(1), Why::Left, start(), &mut room.steps));
+    room.check(6, later(1));
+    assert_eq!(room.ahead(6), Some(3), "nobody slips in while others wait");
+    assert_eq!(room.admit(later(1)), 1);
+    assert!(room.is_in(3));
+    assert_eq!(room.ahead(4), Some(0));
+}
+
+#[test]
+fn asking_again_changes_nothing() {
+    let mut room = Room::new(limits());
+    for number in [1, 2, 3, 3, 1, 2, 3] {
+        room.check(number, start());
+    }
+    assert_eq!(room.steps.len(), 3);
+    assert_eq!(room.hall.totals(start()).waiting, 1);
+}
+
+#[test]
+fn a_slot_ends_when_its_owner_is_silent_and_after_twenty_minutes_in_any_case() {
+    let mut room = Room::new(limits());
+    room.check(1, start());
+    for minute in 1..20 {
+        let now = later(minute * 60);
+        assert!(matches!(
+            room.hall.status(user(1), now, &room.limits, &mut room.steps),
+            Standing::Active { ends, .. } if ends <= later(1_200)
+        ));
+    }
+    assert_eq!(room.admit(later(1_200)), 0);
+    assert!(!room.is_in(1));
+
+    room.check(2, later(2_000));
+    assert_eq!(room.admit(later(2_599)), 0);
+    assert!(room.is_in(2));
+    room.admit(later(2_600));
+    assert!(!room.is_in(2), "ten minutes without a sign of life");
+}
+
+#[test]
+fn an_expired_slot_does_not_wait_for_the_sweep() {
+    let mut room = Room::new(limits());
+    room.check(1, start());
+    let standing = room.hall.status(user(1), later(601), &room.limits, &mut room.steps);
+    assert_eq!(standing, Standing::Absent);
+    assert_eq!(room.steps.last(), Some(&Step::Gone { user: user(1), why: Why::Expired }));
+}
+
+#[test]
+fn the_silent_lose_their_place_and_a_ticket_brings_it_back() {
+    let mut room = Room::new(limits());
+    for number in 1..=5 {
+        room.check(number, start());
+    }
+    let Standing::Waiting { order, .. } = room.hall.standing(user(3), &room.limits) else { panic!() };
+    room.check(4, later(300));
+    room.hall.sweep(100, later(601), &room.limits, &mut room.steps);
+    assert_eq!([3, 4, 5].map(|number| room.ahead(number)), [None, Some(0), None]);
+    room.check(6, later(601));
+    let standing = room.hall.check(
+        user(3),
+        Some(promised(order)),
+        Uuid::nil(),
+        later(602),
+        &room.limits,
+        &mut room.steps,
+    );
+    assert!(matches!(standing, Standing::Waiting { ahead: 0, .. }), "{standing:?}");
+    assert_eq!(room.ahead(6), Some(2));
+}
+
+#[test]
+fn a_ticket_from_before_the_line_was_cleared_is_void() {
+    let mut room = Room::new(limits());
+    room.hall.take(Step::Cleared { epoch: 2 }, start(), &mut room.steps);
+    for number in 1..=3 {
+        room.check(number, later(1));
+    }
+    let old = Some(promised(OrderKey::at(start())));
+    room.hall.check(user(4), old, Uuid::nil(), later(2), &room.limits, &mut room.steps);
+    assert_eq!([3, 4].map(|number| room.ahead(number)), [Some(0), Some(1)]);
+}
+
+#[test]
+fn the_line_takes_only_so_many_and_says_so() {
+    let mut room = Room::new(limits());
+    for number in 1..=7 {
+        room.check(number, start());
+    }
+    assert_eq!(room.check(8, start()), Standing::Full);
+    assert_eq!(room.check(7, start()), room.hall.standing(user(7), &room.limits), "who stands in it stays");
+}
+
+#[test]
+fn a_paused_room_lets_nobody_in() {
+    let mut room = Room::new(limits());
+    room.hall.take(Step::Paused, start(), &mut room.steps);
+    room.check(1, start());
+    assert_eq!((room.ahead(1), room.admit(start())), (Some(0), 0));
+    room.hall.take(Step::Resumed, start(), &mut room.steps);
+    assert_eq!(room.admit(start()), 1);
+}
+
+proptest! {
+    #[test]
+    fn a_room_is_fair_whatever_happens_and_its_journal_gives_it_back(
+        script in prop::collection::vec((0_u8..9, 0_u8..24, 0_u64..120), 1..300),
+    ) {
+        let mut room = Room::new(Limits { threshold: 3, max_waiting: 12, ..Limits::default() });
+        let mut verifier = Verifier::new(3);
+        let (mut now, mut journal) = (start(), Vec::new());
+        for (what, number, pause) in script {
+            now = now.after(Duration::from_secs(pause));
+            let who = user(number);
+            match what {
+                0..=3 => {
+                    room.check(number, now);
+                }
+                4 => {
+                    let place = Some(promised(OrderKey::counted(start(), number.into())));
+                    room.hall.check(who, place, Uuid::nil(), now, &room.limits, &mut room.steps);
+                }
+                5 => {
+                    room.hall.leave(who, Why::Left, now, &mut room.steps);
+                }
+                6 => {
+                    room.admit(now);
+                }
+                7 => room.hall.sweep(5, now, &room.limits, &mut room.steps),
+                _ => {
+                    let threshold = u32::from(number % 5);
+                    room.hall.take(Step::Threshold { threshold }, now, &mut room.steps);
+                }
+            }
+            journal.extend(room.steps.drain(..).map(|step| (now, step)));
+        }
+        let mut rebuilt = Hall::new(3);
+        for (seq, (at, step)) in (1..).zip(journal) {
+            verifier.read(&Entry { generation: 1, seq, at, step });
+            rebuilt.apply(step, at);
+        }
+        let report = verifier.finish();
+        prop_assert!(report.is_fair(), "{:?}", report.findings);
+        prop_assert_eq!(rebuilt.totals(now), room.hall.totals(now));
+        for number in 0..24 {
+            let id = |standing| match standing {
+                Standing::Active { slot, .. } => (1, slot.order.as_u64()),
+                Standing::Waiting { ahead, .. } => (2, u64::try_from(ahead).unwrap()),
+                Standing::Absent | Standing::Full => (0, 0),
+            };
+            let (before, after) = (room.hall.standing(user(number), &room.limits), rebuilt.standing(user(number), &room.limits));
+            prop_assert_eq!(id(before), id(after));
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What happened in a room, in order, and never changed afterwards.
+//!
+//! In memory the journal is also what the room is rebuilt from: a step is on disk before anybody hears of it.
+
+pub(crate) mod store;
+pub mod verify;
+pub(crate) mod writer;
+
+use serde::{Deserialize, Serialize};
+use urr_kernel::{OrderKey, Timestamp, UserId};
+use uuid::Uuid;
+
+/// One line of a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Which life of the room: a store that lost its data begins a new one.
+    pub generation: u64,
+    /// Counts up by one within a generation.
+    pub seq: u64,
+    /// When it happened, by the clock of the store that decided it.
+    pub at: Timestamp,
+    /// What happened.
+    pub step: Step,
+}
+
+/// What can happen in a room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Somebody got a place in line.
+    Joined {
+        /// Who.
+        user: UserId,
+        /// Where.
+        order: OrderKey,
+    },
+    /// Somebody got a slot, from the line or without waiting.
+    Admitted {
+        /// Who.
+        user: UserId,
+        /// The place they had, or would have had.
+        order: OrderKey,
+        /// The slot's id, which their entry tokens carry.
+        slot: Uuid,
+    },
+    /// A slot could not be recorded, so its owner stands in line again where they stood.
+    Returned {
+        /// Who.
+        user: UserId,
+        /// Where.
+        order: OrderKey,
+    },
+    /// Somebody is neither in line nor in a slot any more.
+    Gone {
+        /// Who.
+        user: UserId,
+        /// Why.
+        why: Why,
+    },
+    /// How many may be in at once from now on.
+    Threshold {
+        /// That many.
+        threshold: u32,
+    },
+    /// Nobody is let in until further notice.
+    Paused,
+    /// People are let in again.
+    Resumed,
+    /// An operator sent everybody away. Tickets from before are void.
+    Cleared {
+        /// Tickets of this epoch are good from now on.
+        epoch: u64,
+    },
+}
+
+/// Why somebody is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// They left.
+    Left,
+    /// They showed no sign of life.
+    Idle,
+    /// Their slot's time was over.
+    Expired,
+    /// They bought what they came for.
+    Bought,
+}

@@ -1,0 +1,190 @@
+//! Writes steps down in the order in which they happened, many at a time.
+//!
+//! A room hands its steps over while it is locked, so the journal has the room's order, and what is on disk is always a beginning
+//! of what happened: a crash loses the newest steps, which nobody was told of, and never one from the middle. One transaction
+//! takes everything that waits, so thousands of joins share one `fsync`.
+
+use std::{
+    mem,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::sync::watch;
+use urr_db::{Db, Error, Tx, transaction};
+use urr_jobs::{Backoff, Nudge, Tasks, pause};
+use urr_kernel::{Clock, EventId};
+
+use super::{Entry, store};
+
+/// Steps that may wait to be written: a second's worth at full speed. A room that finds more waiting decides nothing new.
+const MAX_WAITING: usize = 50_000;
+/// Steps that one transaction writes: some 20 ms of work, so that an answer is not held up much longer than an `fsync` takes.
+const BATCH: usize = 4_096;
+/// How often the last steps are tried again when the process stops. Nobody was told of them.
+const LAST_TRIES: u32 = 3;
+/// Every step is announced, so this only limits a wait.
+const IDLE: Duration = Duration::from_mins(1);
+/// Pauses after a transaction that failed: people wait for their answers.
+const PAUSES: Backoff = Backoff { first: Duration::from_millis(50), max: Duration::from_secs(2) };
+
+/// The way into the journal. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    pending: Mutex<Pending>,
+    wake: Nudge,
+    written: watch::Sender<u64>,
+    healthy: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    steps: Vec<(EventId, Entry)>,
+    /// How many steps were handed over since the start.
+    handed: u64,
+}
+
+/// How far the journal has to be written for an answer to be safe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mark(u64);
+
+/// Too much waits to be written, or nothing can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the journal cannot keep up")]
+pub(crate) struct Busy;
+
+impl Writer {
+    /// Starts writing to `db`.
+    pub(crate) fn start(db: Db, clock: Clock, tasks: &Tasks) -> Self {
+        let shared = Arc::new(Shared {
+            pending: Mutex::default(),
+            wake: Nudge::new(),
+            written: watch::Sender::new(0),
+            healthy: AtomicBool::new(true),
+        });
+        let work = Work { db, clock, shared: Arc::clone(&shared), tasks: tasks.clone() };
+        tasks.spawn_essential("queue.journal", work.run());
+        Self(shared)
+    }
+
+    /// Whether a room may decide anything new.
+    pub(crate) fn ready(&self) -> Result<(), Busy> {
+        if self.0.healthy.load(Ordering::Relaxed) && self.0.pending().steps.len() < MAX_WAITING {
+            Ok(())
+        } else {
+            Err(Busy)
+        }
+    }
+
+    /// Hands steps over. The caller still holds the room's lock.
+    pub(crate) fn hand_over(&self, event: EventId, entries: impl Iterator<Item = Entry>) -> Mark {
+        let mut pending = self.0.pending();
+        let before = pending.steps.len();
+        pending.steps.extend(entries.map(|entry| (event, entry)));
+        let count = pending.steps.len() - before;
+        pending.handed += u64::try_from(count).unwrap_or(u64::MAX);
+        let mark = Mark(pending.handed);
+        drop(pending);
+        if count > 0 {
+            self.0.wake.nudge();
+        }
+        mark
+    }
+
+    /// Everything that was handed over until now.
+    pub(crate) fn latest(&self) -> Mark {
+        Mark(self.0.pending().handed)
+    }
+
+    /// Returns once everything up to `mark` is on disk.
+    pub(crate) async fn written(&self, mark: Mark) -> Result<(), Busy> {
+        let mut written = self.0.written.subscribe();
+        written.wait_for(|written| *written >= mark.0).await.map(drop).map_err(|_| Busy)
+    }
+}
+
+impl Shared {
+    fn pending(&self) -> MutexGuard<'_, Pending> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What waits, in order, up to [`BATCH`].
+    fn take(&self) -> Vec<(EventId, Entry)> {
+        let mut pending = self.pending();
+        if pending.steps.len() <= BATCH {
+            return mem::take(&mut pending.steps);
+        }
+        let rest = pending.steps.split_off(BATCH);
+        mem::replace(&mut pending.steps, rest)
+    }
+}
+
+struct Work {
+    db: Db,
+    clock: Clock,
+    shared: Arc<Shared>,
+    tasks: Tasks,
+}
+
+impl Work {
+    async fn run(self) {
+        let stopping = self.tasks.token();
+        loop {
+            let batch = self.shared.take();
+            if !batch.is_empty() {
+                if !self.keep(&batch).await {
+                    return;
+                }
+            } else if stopping.is_cancelled() {
+                return;
+            } else {
+                pause(&stopping, Some(&self.shared.wake), IDLE).await;
+            }
+        }
+    }
+
+    /// Writes a batch, again and again until it works. `false`: the process stops and it did not.
+    async fn keep(&self, batch: &[(EventId, Entry)]) -> bool {
+        let (mut failures, mut last_tries) = (0, LAST_TRIES);
+        loop {
+            let Err(error) = self.write(batch).await else {
+                self.shared.healthy.store(true, Ordering::Relaxed);
+                let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
+                self.shared.written.send_modify(|written| *written += count);
+                metrics::histogram!("urr_queue_journal_batch")
+                    .record(f64::from(u32::try_from(batch.len()).unwrap_or(u32::MAX)));
+                return true;
+            };
+            if self.shared.healthy.swap(false, Ordering::Relaxed) {
+                let error = urr_telemetry::chain(&error);
+                tracing::error!(
+                    error,
+                    "the waiting room's journal cannot be written: nobody is let in meanwhile"
+                );
+            }
+            if self.tasks.token().is_cancelled() {
+                last_tries -= 1;
+                if last_tries == 0 {
+                    return false;
+                }
+            }
+            failures += 1;
+            tokio::time::sleep(PAUSES.delay(failures, self.clock.ticks())).await;
+        }
+    }
+
+    async fn write(&self, batch: &[(EventId, Entry)]) -> Result<(), Error> {
+        transaction!(self.db, "queue.journal", async |tx: &mut Tx<'_>| {
+            for (event, entry) in batch {
+                store::append(tx, *event, entry).await?;
+            }
+            Ok::<_, Error>(())
+        })
+    }
+}

@@ -1,0 +1,177 @@
+//! Who waits, in order: places by order key with their rank, and people by id.
+//!
+//! A two-level B-tree that counts (`indexset`) answers "how many are ahead of me" in well under a microsecond with a million
+//! waiting, and takes somebody back between two others, which a plain counter could not.
+
+use std::collections::HashMap;
+
+use indexset::BTreeSet;
+use urr_kernel::{OrderKey, Timestamp, UserId};
+
+/// Everybody who waits for one event.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
+    places: BTreeSet<(OrderKey, UserId)>,
+    people: HashMap<UserId, Waiting>,
+}
+
+/// One person in line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting {
+    order: OrderKey,
+    /// The last sign of life.
+    seen: Timestamp,
+}
+
+impl Line {
+    pub(crate) fn len(&self) -> usize {
+        debug_assert_eq!(self.places.len(), self.people.len(), "everybody has one place");
+        self.people.len()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.people.is_empty()
+    }
+
+    /// Puts somebody in line. `false`: they have a place already and keep it.
+    pub(crate) fn join(&mut self, user: UserId, order: OrderKey, now: Timestamp) -> bool {
+        if self.people.contains_key(&user) {
+            return false;
+        }
+        self.people.insert(user, Waiting { order, seen: now });
+        self.places.insert((order, user))
+    }
+
+    /// The order key of somebody in line.
+    pub(crate) fn order_of(&self, user: UserId) -> Option<OrderKey> {
+        self.people.get(&user).map(|waiting| waiting.order)
+    }
+
+    /// How many are ahead of somebody in line.
+    pub(crate) fn ahead_of(&self, user: UserId) -> Option<usize> {
+        let waiting = self.people.get(&user)?;
+        Some(self.places.rank(&(waiting.order, user)))
+    }
+
+    /// Notes a sign of life. `false`: not in line.
+    pub(crate) fn see(&mut self, user: UserId, now: Timestamp) -> bool {
+        match self.people.get_mut(&user) {
+            None => false,
+            Some(waiting) => {
+                waiting.seen = waiting.seen.max(now);
+                true
+            }
+        }
+    }
+
+    /// Takes everybody as seen: after a restart nobody could show a sign of life.
+    pub(crate) fn see_all(&mut self, now: Timestamp) {
+        for waiting in self.people.values_mut() {
+            waiting.seen = now;
+        }
+    }
+
+    /// Takes somebody out of line.
+    pub(crate) fn leave(&mut self, user: UserId) -> Option<OrderKey> {
+        let waiting = self.people.remove(&user)?;
+        let had_place = self.places.remove(&(waiting.order, user));
+        debug_assert!(had_place, "everybody has one place");
+        Some(waiting.order)
+    }
+
+    /// Whose turn it is.
+    pub(crate) fn first(&self) -> Option<(OrderKey, UserId)> {
+        self.places.first().copied()
+    }
+
+    /// Up to `limit` people from the `from`th place on who showed no sign of life since `deadline`.
+    pub(crate) fn idle(&self, from: usize, limit: usize, deadline: Timestamp) -> Vec<UserId> {
+        let upto = self.places.len().min(from.saturating_add(limit));
+        let place = |index| self.places.get_index(index).map(|(_, user)| *user);
+        let gone = |user: &UserId| self.people.get(user).is_some_and(|waiting| waiting.seen <= deadline);
+        (from..upto).filter_map(place).filter(gone).collect()
+    }
+
+    /// Sends everybody away, in order.
+    pub(crate) fn clear(&mut self) -> usize {
+        let waited = self.len();
+        *self = Self::default();
+        waited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn user(number: u8) -> UserId {
+        UserId::from_uuid(Uuid::from_u128(u128::from(number)))
+    }
+
+    fn at(micros: i64) -> Timestamp {
+        Timestamp::from_micros(micros)
+    }
+
+    #[test]
+    fn somebody_who_comes_back_with_an_earlier_place_stands_where_they_stood() {
+        let mut line = Line::default();
+        for (number, order) in [(1, 10), (2, 20), (3, 30)] {
+            assert!(line.join(user(number), OrderKey::new(order).unwrap(), at(0)));
+        }
+        assert_eq!(line.leave(user(2)), OrderKey::new(20));
+        assert_eq!(line.ahead_of(user(3)), Some(1));
+        assert!(line.join(user(2), OrderKey::new(20).unwrap(), at(1)));
+        assert_eq!([1, 2, 3].map(|number| line.ahead_of(user(number))), [Some(0), Some(1), Some(2)]);
+        assert!(!line.join(user(2), OrderKey::new(1).unwrap(), at(2)), "one place each");
+        assert_eq!(line.ahead_of(user(2)), Some(1), "and they keep it");
+    }
+
+    #[test]
+    fn the_idle_are_found_a_piece_at_a_time() {
+        let mut line = Line::default();
+        for number in 0..10 {
+            line.join(user(number), OrderKey::new(u64::from(number)).unwrap(), at(i64::from(number)));
+        }
+        line.see(user(1), at(100));
+        assert_eq!(line.idle(0, 4, at(5)), [user(0), user(2), user(3)]);
+        assert_eq!(line.idle(4, 100, at(5)), [user(4), user(5)]);
+        assert_eq!(line.idle(100, 4, at(5)), []);
+    }
+
+    proptest! {
+        /// The line agrees with a sorted map that everybody understands.
+        #[test]
+        fn ranks_are_those_of_a_sorted_list(steps in prop::collection::vec((0_u8..4, 0_u8..40, 0_u64..60), 1..400)) {
+            let mut line = Line::default();
+            let mut model: BTreeMap<UserId, OrderKey> = BTreeMap::new();
+            for (what, who, order) in steps {
+                let (who, order) = (user(who), OrderKey::new(order).unwrap());
+                match what {
+                    0 | 1 => {
+                        prop_assert_eq!(line.join(who, order, at(0)), !model.contains_key(&who));
+                        model.entry(who).or_insert(order);
+                    }
+                    2 => prop_assert_eq!(line.leave(who), model.remove(&who)),
+                    _ => {
+                        let first = model.iter().map(|(user, order)| (*order, *user)).min();
+                        prop_assert_eq!(line.first(), first);
+                        if let Some((_, user)) = first {
+                            line.leave(user);
+                            model.remove(&user);
+                        }
+                    }
+                }
+                prop_assert_eq!(line.len(), model.len());
+                for (user, order) in &model {
+                    let ahead = model.iter().filter(|(other, key)| (**key, **other) < (*order, *user)).count();
+                    prop_assert_eq!(line.ahead_of(*user), Some(ahead));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+-- Joins, resumes or finds out, whichever is due.
+-- ARGV  1: user   2: promised order key or ''   3: the epoch it was promised in or ''   4: id of the slot, if one is given
+--       5, 6: how long a slot lasts without a sign of life, and at all, in microseconds   7: how many may wait
+-- reply as `answer` in room.lua
+-- cost  O(log n)
+local user, idle, total = ARGV[1], tonumber(ARGV[5]), tonumber(ARGV[6])
+if see(user, idle, total) then
+  return standing(user)
+end
+local order = tonumber(ARGV[2])
+if order and ARGV[3] ~= '' and tonumber(ARGV[3]) ~= room.epoch then
+  order = nil
+end
+if not order then
+  order = math.max(room.last + 1, now)
+end
+local straight_in = waiting_count() == 0 and has_room()
+if not straight_in and waiting_count() >= tonumber(ARGV[7]) then
+  return answer(FULL)
+end
+room.last = math.max(room.last, math.min(order, now))
+redis.call('HSET', ROOM, 'last', text(room.last))
+if straight_in then
+  admit(user, order, ARGV[4], math.min(idle, total))
+else
+  redis.call('ZADD', QUEUE, text(order), user)
+  redis.call('ZADD', SEEN, text(now), user)
+  note('kind', 'joined', 'user', user, 'order', text(order))
+end
+return standing(user)

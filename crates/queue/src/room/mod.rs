@@ -1,0 +1,154 @@
+//! Where people wait, in this process or shared by many.
+
+mod memory;
+mod redis;
+#[cfg(test)]
+mod suite;
+
+use std::time::Duration;
+
+use urr_db::Db;
+use urr_jobs::Tasks;
+use urr_kernel::{Clock, EventId, Ids, Timestamp, UserId};
+use urr_kv::Kv;
+
+pub use self::redis::GRACE;
+use self::{memory::Memory, redis::Redis};
+use crate::{
+    hall::{Promise, Standing, Totals},
+    journal::{Step, Why},
+    settings::Limits,
+};
+
+/// The store of the rooms cannot be asked or cannot keep what it decides. Nobody is let in meanwhile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the waiting room cannot answer")]
+pub struct Closed;
+
+/// How somebody stands, and what the room held at that moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Answer {
+    /// How they stand.
+    pub standing: Standing,
+    /// The room.
+    pub totals: Totals,
+    /// By the clock of the store that decided.
+    pub now: Timestamp,
+}
+
+/// What an operator may decide.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// How many may be in at once.
+    Threshold(u32),
+    /// Nobody is let in until further notice.
+    Pause,
+    /// People are let in again.
+    Resume,
+    /// Everybody is sent away; tickets from before are void.
+    Clear,
+    /// Nothing: they only look.
+    Look,
+}
+
+impl Order {
+    /// The step that carries it out, if anything is left to do.
+    fn step(self, totals: &Totals) -> Option<Step> {
+        match self {
+            Self::Threshold(threshold) => {
+                (threshold != totals.threshold).then_some(Step::Threshold { threshold })
+            }
+            Self::Pause => (!totals.paused).then_some(Step::Paused),
+            Self::Resume => totals.paused.then_some(Step::Resumed),
+            Self::Clear => Some(Step::Cleared { epoch: totals.epoch + 1 }),
+            Self::Look => None,
+        }
+    }
+}
+
+/// The rooms.
+pub enum Room {
+    /// For one process.
+    Memory(Memory),
+    /// For many processes.
+    Redis(Redis),
+}
+
+impl Room {
+    /// Rooms in this process's memory, read back from their journal in `db`.
+    pub async fn memory(
+        db: Db,
+        clock: Clock,
+        ids: Ids,
+        limits: Limits,
+        tasks: &Tasks,
+    ) -> Result<Self, urr_db::Error> {
+        Memory::load(db, clock, ids, limits, tasks).await.map(Self::Memory)
+    }
+
+    /// Rooms in Redis. After Redis has lost one, nobody is let in for `grace`.
+    pub fn redis(kv: Kv, db: Db, clock: Clock, ids: Ids, limits: Limits, grace: Duration) -> Self {
+        Self::Redis(Redis::new(kv, db, clock, ids, limits, grace))
+    }
+
+    /// Joins, resumes or finds out, whichever is due.
+    pub async fn check(
+        &self,
+        event: EventId,
+        user: UserId,
+        promise: Option<Promise>,
+    ) -> Result<Answer, Closed> {
+        match self {
+            Self::Memory(room) => room.check(event, user, promise).await,
+            Self::Redis(room) => room.check(event, user, promise).await,
+        }
+    }
+
+    /// How somebody stands, which is a sign of life.
+    pub async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
+        match self {
+            Self::Memory(room) => room.status(event, user).await,
+            Self::Redis(room) => room.status(event, user).await,
+        }
+    }
+
+    /// Somebody goes. `false`: they were not here.
+    pub async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
+        match self {
+            Self::Memory(room) => room.leave(event, user, why).await,
+            Self::Redis(room) => room.leave(event, user, why).await,
+        }
+    }
+
+    /// Ends what is over and lets in whoever's turn it is. Answers with how many.
+    pub async fn admit(&self, event: EventId) -> Result<usize, Closed> {
+        match self {
+            Self::Memory(room) => room.admit(event).await,
+            Self::Redis(room) => room.admit(event).await,
+        }
+    }
+
+    /// Carries out what an operator decided, and tells how the room is afterwards.
+    pub async fn order(&self, event: EventId, order: Order) -> Result<Totals, Closed> {
+        match self {
+            Self::Memory(room) => room.order(event, order).await,
+            Self::Redis(room) => room.order(event, order).await,
+        }
+    }
+
+    /// Moves steps that Redis noted into the database, so that the journal is whole. In memory they are there already.
+    pub async fn settle(&self, event: EventId) -> Result<(), Closed> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Redis(room) => room.take_over(event).await.map(drop),
+        }
+    }
+
+    /// The events that have a room.
+    pub async fn events(&self) -> Result<Vec<EventId>, Closed> {
+        match self {
+            Self::Memory(room) => Ok(room.events()),
+            Self::Redis(room) => room.events().await,
+        }
+    }
+}

@@ -1,0 +1,287 @@
+//! Rooms in Redis, shared by many processes: the same decisions as scripts, every key of an event in one slot, by Redis's own clock.
+//!
+//! The database keeps what must not be lost: each slot, before its owner hears of it, and what operators decided. Everything else
+//! reaches the journal a moment later. Places that Redis loses come back with the tickets people carry.
+
+mod replies;
+
+use std::time::Duration;
+
+use urr_db::{Db, Tx, transaction};
+use urr_kernel::{Clock, EventId, Ids, UserId};
+use urr_kv::{Arg, Error, Kv, Reply, Script};
+use uuid::Uuid;
+
+use self::replies::{admitted, answer, is_unknown, parse, steps};
+use super::{Answer, Closed, Order};
+use crate::{
+    hall::{Promise, Standing, Totals},
+    journal::{Why, store},
+    settings::Limits,
+};
+
+macro_rules! script {
+    ($name:literal, $file:literal) => {
+        Script::new($name, concat!(include_str!("room.lua"), include_str!($file)))
+    };
+}
+
+static CHECK: Script = script!("queue.check", "check.lua");
+static STATUS: Script = script!("queue.status", "status.lua");
+static LEAVE: Script = script!("queue.leave", "leave.lua");
+static ADMIT: Script = script!("queue.admit", "admit.lua");
+static KNOW: Script = script!("queue.know", "know.lua");
+static ORDER: Script = script!("queue.order", "order.lua");
+static OPEN: Script = Script::new("queue.open", include_str!("open.lua"));
+static STEPS: Script = Script::new("queue.steps", include_str!("steps.lua"));
+static REMEMBER: Script = Script::new("queue.remember", "return redis.call('SADD', KEYS[1], ARGV[1])");
+static EVENTS: Script = Script::new("queue.events", "return redis.call('SMEMBERS', KEYS[1])");
+
+/// The events that have a room. Small: an event leaves it when its room is empty.
+const ACTIVE_EVENTS: &str = "queue:active-events";
+
+/// A worker that has not renewed its lock for this long has stopped. Workers run every second.
+const LOCK: Duration = Duration::from_secs(4);
+
+/// After Redis has lost a room nobody is let in for this long. Whoever waits asks at least once a minute, and so has their place back
+/// before anybody could overtake them.
+pub const GRACE: Duration = Duration::from_secs(65);
+
+/// Expired slots and idle people that one run ends.
+const ENDED: i64 = 1_000;
+
+/// Steps taken over into the database at a time.
+const STEPS_BATCH: i64 = 2_000;
+
+/// Batches of one run: as many steps as a room may have, so that a run ends.
+const MAX_BATCHES: usize = 2_500;
+
+/// Rooms in Redis.
+pub struct Redis {
+    kv: Kv,
+    db: Db,
+    clock: Clock,
+    ids: Ids,
+    limits: Limits,
+    grace: Duration,
+    /// Tells this process's worker from others'.
+    worker: String,
+    /// One at a time moves steps: whoever waited finds that another has moved theirs along.
+    moving: tokio::sync::Mutex<()>,
+}
+
+impl Redis {
+    pub(super) fn new(kv: Kv, db: Db, clock: Clock, ids: Ids, limits: Limits, grace: Duration) -> Self {
+        let worker = Uuid::from_bytes(ids.bytes()).to_string();
+        Self { kv, db, clock, ids, limits, grace, worker, moving: tokio::sync::Mutex::new(()) }
+    }
+
+    pub(super) async fn check(
+        &self,
+        event: EventId,
+        user: UserId,
+        promise: Option<Promise>,
+    ) -> Result<Answer, Closed> {
+        let user_text = user.to_string();
+        let slot = Uuid::from_bytes(self.ids.bytes()).to_string();
+        let order = promise.map_or_else(String::new, |promise| promise.order.to_string());
+        let epoch =
+            promise.and_then(|promise| promise.epoch).map_or_else(String::new, |epoch| epoch.to_string());
+        let (idle, total) = self.terms();
+        let max_waiting = i64::try_from(self.limits.max_waiting).unwrap_or(i64::MAX);
+        let args = [
+            Arg::from(user_text.as_str()),
+            Arg::from(order.as_str()),
+            Arg::from(epoch.as_str()),
+            Arg::from(slot.as_str()),
+            Arg::from(idle),
+            Arg::from(total),
+            Arg::from(max_waiting),
+        ];
+        let reply = self.in_room(event, &CHECK, &args).await?;
+        self.kv
+            .run(&REMEMBER, &[ACTIVE_EVENTS.to_owned()], &[Arg::from(event.to_string().as_str())])
+            .await
+            .map_err(closed)?;
+        self.told(event, user, &reply).await
+    }
+
+    pub(super) async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
+        let user_text = user.to_string();
+        let (idle, total) = self.terms();
+        let args = [Arg::from(user_text.as_str()), Arg::from(idle), Arg::from(total)];
+        let reply = self.in_room(event, &STATUS, &args).await?;
+        self.told(event, user, &reply).await
+    }
+
+    pub(super) async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
+        let user = user.to_string();
+        let reply = self.in_room(event, &LEAVE, &[Arg::from(user.as_str()), Arg::from(why.as_str())]).await?;
+        Ok(reply == Reply::List(vec![Reply::Int(1)]))
+    }
+
+    /// Ends what is over and lets in whoever's turn it is. Answers with how many; none while another process does it.
+    pub(super) async fn admit(&self, event: EventId) -> Result<usize, Closed> {
+        // If the database does not take steps, nobody is let in.
+        self.take_over(event).await?;
+        let slots: Vec<String> =
+            (0..self.limits.batch).map(|_| Uuid::from_bytes(self.ids.bytes()).to_string()).collect();
+        let mut args = vec![
+            Arg::from(self.worker.as_str()),
+            Arg::from(millis(LOCK)),
+            Arg::from(self.terms().0),
+            Arg::from(micros(self.limits.waiting_idle)),
+            Arg::from(ENDED),
+        ];
+        args.extend(slots.iter().map(|slot| Arg::from(slot.as_str())));
+        let reply = self.in_room(event, &ADMIT, &args).await?;
+        let admitted = admitted(&reply).map_err(closed)?;
+        if !admitted.is_empty() {
+            self.record(event, &admitted).await?;
+        }
+        Ok(admitted.len())
+    }
+
+    pub(super) async fn order(&self, event: EventId, order: Order) -> Result<Totals, Closed> {
+        let (what, number) = match order {
+            Order::Threshold(threshold) => ("threshold", i64::from(threshold)),
+            Order::Pause => ("paused", 0),
+            Order::Resume => ("resumed", 0),
+            Order::Clear => ("cleared", 0),
+            Order::Look => ("", 0),
+        };
+        let reply = self.in_room(event, &ORDER, &[Arg::from(what), Arg::from(number)]).await?;
+        let (answer, _) = answer(&reply).map_err(closed)?;
+        if order != Order::Look {
+            // What an operator decided must outlive Redis, so it is in the database before they hear of it.
+            self.take_over(event).await?;
+        }
+        Ok(answer.totals)
+    }
+
+    pub(super) async fn events(&self) -> Result<Vec<EventId>, Closed> {
+        let reply = self.kv.run(&EVENTS, &[ACTIVE_EVENTS.to_owned()], &[]).await.map_err(closed)?;
+        let events = reply.list().map_err(closed)?;
+        events.iter().map(|event| parse(event).map_err(closed)).collect()
+    }
+
+    /// Moves steps into the database. Answers with how many.
+    pub(super) async fn take_over(&self, event: EventId) -> Result<usize, Closed> {
+        let _one_at_a_time = self.moving.lock().await;
+        let (mut next, mut moved) = ("0-0".to_owned(), 0);
+        for _ in 0..MAX_BATCHES {
+            // Asking for more forgets what has arrived.
+            let args = [Arg::from(next.as_str()), Arg::from(STEPS_BATCH)];
+            let reply = self.kv.run(&STEPS, &[key(event, "journal")], &args).await.map_err(closed)?;
+            let steps = steps(&reply).map_err(closed)?;
+            let Some(last) = steps.last() else { break };
+            next = format!("{}-{}", last.generation, last.seq + 1);
+            moved += steps.len();
+            let written: Result<(), urr_db::Error> =
+                transaction!(self.db, "queue.journal", async |tx: &mut Tx<'_>| {
+                    for entry in &steps {
+                        store::append(tx, event, entry).await?;
+                    }
+                    Ok::<_, urr_db::Error>(())
+                });
+            written.map_err(|error| {
+                tracing::error!(%event, error = urr_telemetry::chain(&error), "the waiting room's journal cannot be written");
+                Closed
+            })?;
+        }
+        Ok(moved)
+    }
+
+    /// Makes sure that the database knows of slots, or takes them back.
+    async fn record(&self, event: EventId, slots: &[(String, String)]) -> Result<(), Closed> {
+        let recorded = self.take_over(event).await;
+        for (user, slot) in slots {
+            let known = i64::from(recorded.is_ok());
+            let args = [Arg::from(user.as_str()), Arg::from(slot.as_str()), Arg::from(known)];
+            self.in_room(event, &KNOW, &args).await?;
+        }
+        recorded.map(drop)
+    }
+
+    /// Runs a script in a room, which is opened first if Redis does not know it.
+    async fn in_room(
+        &self,
+        event: EventId,
+        script: &'static Script,
+        args: &[Arg<'_>],
+    ) -> Result<Reply, Closed> {
+        let mut keys: Vec<String> =
+            ["queue", "active", "seen", "slots", "room", "journal"].map(|name| key(event, name)).into();
+        keys.push(format!("admission:lock:{{{event}}}"));
+        for _ in 0..2 {
+            let reply = self.kv.run(script, &keys, args).await.map_err(closed)?;
+            if !is_unknown(&reply) {
+                return Ok(reply);
+            }
+            self.open(event).await?;
+        }
+        Err(Closed)
+    }
+
+    /// Begins a life of a room that Redis does not know: its first, or the next after Redis lost it.
+    async fn open(&self, event: EventId) -> Result<(), Closed> {
+        let threshold = self.limits.threshold;
+        let now = self.clock.now();
+        let opened: Result<store::Kept, urr_db::Error> =
+            transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
+                store::begin(tx, event, threshold, now).await
+            });
+        let kept = opened.map_err(|error| {
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
+            Closed
+        })?;
+        let grace = if kept.generation > 1 { self.grace } else { Duration::ZERO };
+        let generation = i64::try_from(kept.generation).unwrap_or(i64::MAX);
+        let args = [
+            Arg::from(generation),
+            Arg::from(i64::from(kept.threshold)),
+            Arg::from(i64::from(kept.paused)),
+            Arg::from(i64::try_from(kept.epoch).unwrap_or(i64::MAX)),
+            Arg::from(micros(grace)),
+        ];
+        self.kv.run(&OPEN, &[key(event, "room")], &args).await.map_err(closed)?;
+        if kept.generation > 1 {
+            tracing::warn!(%event, generation, "Redis had lost a room; people get their places back, then it goes on");
+        }
+        Ok(())
+    }
+
+    /// The answer for somebody. A slot that the database does not know yet is recorded first, whoever gave it; where that fails,
+    /// its owner stands in line again.
+    async fn told(&self, event: EventId, user: UserId, reply: &Reply) -> Result<Answer, Closed> {
+        let (answer, known) = answer(reply).map_err(closed)?;
+        let Standing::Active { slot, .. } = answer.standing else { return Ok(answer) };
+        if !known {
+            self.record(event, &[(user.to_string(), slot.id.to_string())]).await?;
+        }
+        Ok(answer)
+    }
+
+    /// How long a slot lasts without a sign of life, and at all.
+    fn terms(&self) -> (i64, i64) {
+        (micros(self.limits.slot_idle), micros(self.limits.slot_total))
+    }
+}
+
+fn key(event: EventId, name: &str) -> String {
+    format!("{{{event}}}:{name}")
+}
+
+fn millis(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` calls")]
+fn closed(error: Error) -> Closed {
+    tracing::warn!(%error, "the waiting room's Redis did not answer");
+    Closed
+}

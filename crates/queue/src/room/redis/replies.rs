@@ -1,0 +1,146 @@
+//! What the scripts answer, as values. Anything else is an error that says so.
+
+use std::str::FromStr;
+
+use urr_kernel::{OrderKey, Timestamp, UserId};
+use urr_kv::{Error, Reply};
+
+use super::super::Answer;
+use crate::{
+    hall::{Slot, Standing, Totals},
+    journal::{Entry, Step, Why},
+    pace::Pace,
+};
+
+const ABSENT: i64 = 0;
+const WAITING: i64 = 1;
+const INSIDE: i64 = 2;
+const FULL: i64 = 3;
+const UNKNOWN: i64 = 4;
+
+pub(super) fn is_unknown(reply: &Reply) -> bool {
+    matches!(reply.list(), Ok([Reply::Int(UNKNOWN)]))
+}
+
+fn strange(what: &str) -> Error {
+    Error::Reply(format!("{what} that makes no sense"))
+}
+
+fn text(reply: &Reply) -> Result<&str, Error> {
+    std::str::from_utf8(reply.bytes()?).map_err(|_| strange("a text"))
+}
+
+pub(super) fn parse<T: FromStr>(reply: &Reply) -> Result<T, Error> {
+    text(reply)?.parse().map_err(|_| strange("a word"))
+}
+
+fn number<T: TryFrom<i64>>(reply: &Reply) -> Result<T, Error> {
+    T::try_from(reply.int()?).map_err(|_| strange("a number"))
+}
+
+fn order_key(number: u64) -> Result<OrderKey, Error> {
+    OrderKey::new(number).ok_or_else(|| strange("a place"))
+}
+
+/// Reads `answer` of room.lua. The second part: whether the database knows of the slot.
+pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
+    let [
+        standing,
+        order,
+        ahead,
+        slot,
+        since,
+        ends,
+        known, //
+        waiting,
+        active,
+        threshold,
+        paused,
+        epoch,
+        first,
+        minute,
+        current,
+        before,
+        now,
+        _generation,
+        _seq,
+    ] = reply.list()?
+    else {
+        return Err(strange("an answer"));
+    };
+    let instant = |reply: &Reply| reply.int().map(Timestamp::from_micros);
+    let now = instant(now)?;
+    let standing = match standing.int()? {
+        ABSENT => Standing::Absent,
+        WAITING => Standing::Waiting { order: order_key(number(order)?)?, ahead: number(ahead)? },
+        INSIDE => {
+            let (id, order) = (parse(slot)?, order_key(number(order)?)?);
+            Standing::Active {
+                slot: Slot { id, order, since: instant(since)?, seen: now },
+                ends: instant(ends)?,
+            }
+        }
+        FULL => Standing::Full,
+        _ => return Err(strange("a standing")),
+    };
+    let pace = Pace::restored(instant(first)?, minute.int()?, number(current)?, number(before)?);
+    let totals = Totals {
+        waiting: number(waiting)?,
+        active: number(active)?,
+        threshold: number(threshold)?,
+        paused: paused.int()? == 1,
+        epoch: number(epoch)?,
+        per_second: pace.per_second(now),
+    };
+    Ok((Answer { standing, totals, now }, known.int()? == 1))
+}
+
+/// Who was let in, with their slots. Nobody while another worker has the lock.
+pub(super) fn admitted(reply: &Reply) -> Result<Vec<(String, String)>, Error> {
+    let people = reply.list()?;
+    if matches!(people, [Reply::Int(_)]) {
+        return Ok(Vec::new());
+    }
+    let person = |person: &Reply| match person.list()? {
+        [user, slot] => Ok((text(user)?.to_owned(), text(slot)?.to_owned())),
+        _ => Err(strange("somebody let in")),
+    };
+    people.iter().map(person).collect()
+}
+
+/// Reads entries of the stream.
+pub(super) fn steps(reply: &Reply) -> Result<Vec<Entry>, Error> {
+    reply.list()?.iter().map(entry).collect()
+}
+
+fn entry(reply: &Reply) -> Result<Entry, Error> {
+    let [id, fields] = reply.list()? else { return Err(strange("a step")) };
+    let (generation, seq) = text(id)?.split_once('-').ok_or_else(|| strange("the number of a step"))?;
+    let fields = fields.list()?;
+    let find = |name: &str| {
+        let named =
+            fields.chunks_exact(2).find(|pair| pair[0].bytes().is_ok_and(|found| found == name.as_bytes()));
+        named.map(|pair| &pair[1]).ok_or_else(|| strange("a step"))
+    };
+    let user = || parse::<UserId>(find("user")?);
+    let order = || order_key(parse(find("order")?)?);
+    let step = match text(find("kind")?)? {
+        "joined" => Step::Joined { user: user()?, order: order()? },
+        "admitted" => Step::Admitted { user: user()?, order: order()?, slot: parse(find("slot")?)? },
+        "returned" => Step::Returned { user: user()?, order: order()? },
+        "gone" => Step::Gone { user: user()?, why: why(text(find("why")?)?)? },
+        "threshold" => Step::Threshold { threshold: parse(find("number")?)? },
+        "paused" => Step::Paused,
+        "resumed" => Step::Resumed,
+        "cleared" => Step::Cleared { epoch: parse(find("number")?)? },
+        _ => return Err(strange("a kind of step")),
+    };
+    let whole = |text: &str| text.parse().map_err(|_| strange("the number of a step"));
+    let at = Timestamp::from_micros(parse(find("at")?)?);
+    Ok(Entry { generation: whole(generation)?, seq: whole(seq)?, at, step })
+}
+
+fn why(word: &str) -> Result<Why, Error> {
+    let all = [Why::Left, Why::Idle, Why::Expired, Why::Bought];
+    all.into_iter().find(|why| why.as_str() == word).ok_or_else(|| strange("a reason"))
+}

@@ -1,0 +1,139 @@
+-- What every script of a room begins with: its keys, the time, and how a step is noted.
+-- KEYS  1: {<event>}:queue    who waits, by order key
+--       2: {<event>}:active   who is in, by the microsecond in which the slot ends
+--       3: {<event>}:seen     who waits, by the last sign of life
+--       4: {<event>}:slots    per user in: slot, order key, since, 1 once the database knows
+--       5: {<event>}:room     threshold, pause, epoch, numbering, pace
+--       6: {<event>}:journal  steps that are on their way to the database
+local QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
+local ABSENT, WAITING, INSIDE, FULL, UNKNOWN = 0, 1, 2, 3, 4
+-- Longer than any outage of the database should take at full speed; beyond it the oldest steps are lost, and verifying says so.
+local MAX_STEPS = 5000000
+
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+
+local function text(number)
+  return string.format('%.0f', number)
+end
+
+local room = {}
+do
+  local fields = redis.call('HGETALL', ROOM)
+  for place = 1, #fields, 2 do
+    room[fields[place]] = tonumber(fields[place + 1])
+  end
+end
+
+local function note(...)
+  room.seq = room.seq + 1
+  redis.call('HSET', ROOM, 'seq', text(room.seq))
+  redis.call('XADD', JOURNAL, 'MAXLEN', '~', MAX_STEPS, text(room.generation) .. '-' .. text(room.seq), 'at', text(now), ...)
+end
+
+local function waiting_count()
+  return redis.call('ZCARD', QUEUE)
+end
+
+local function active_count()
+  return redis.call('ZCARD', ACTIVE)
+end
+
+local function has_room()
+  return room.paused == 0 and now >= room.opens and active_count() < room.threshold
+end
+
+local function slot_of(user)
+  local kept = redis.call('HGET', SLOTS, user)
+  if not kept then
+    return nil
+  end
+  local id, order, since, known = string.match(kept, '^([^ ]+) (%d+) (%d+) (%d)$')
+  return { id = id, order = tonumber(order), since = tonumber(since), known = tonumber(known) }
+end
+
+local function keep_slot(user, slot)
+  redis.call('HSET', SLOTS, user, slot.id .. ' ' .. text(slot.order) .. ' ' .. text(slot.since) .. ' ' .. slot.known)
+end
+
+local function forget(user)
+  redis.call('ZREM', QUEUE, user)
+  redis.call('ZREM', SEEN, user)
+  redis.call('ZREM', ACTIVE, user)
+  redis.call('HDEL', SLOTS, user)
+end
+
+local function gone(user, why)
+  forget(user)
+  note('kind', 'gone', 'user', user, 'why', why)
+end
+
+-- One more in this minute; the minute before keeps its count.
+local function count_admission()
+  local minute = math.floor(now / 60000000)
+  if minute ~= room.minute then
+    room.before = minute == room.minute + 1 and room.current or 0
+    room.current = 0
+    room.minute = minute
+  end
+  room.current = room.current + 1
+  if room.first == 0 then
+    room.first = now
+  end
+  redis.call('HSET', ROOM, 'minute', text(minute), 'current', room.current, 'before', room.before, 'first', text(room.first))
+end
+
+local function admit(user, order, id, idle)
+  redis.call('ZREM', QUEUE, user)
+  redis.call('ZREM', SEEN, user)
+  redis.call('ZADD', ACTIVE, text(now + idle), user)
+  keep_slot(user, { id = id, order = order, since = now, known = 0 })
+  note('kind', 'admitted', 'user', user, 'order', text(order), 'slot', id)
+  count_admission()
+end
+
+-- The answer: how somebody stands, then the room.
+local function answer(standing, order, ahead, slot, ends)
+  slot = slot or { id = '', since = 0, known = 0 }
+  return {
+    standing, order or 0, ahead or 0, slot.id, slot.since, ends or 0, slot.known,
+    waiting_count(), active_count(), room.threshold, room.paused, room.epoch,
+    room.first, room.minute, room.current, room.before,
+    now, room.generation, room.seq,
+  }
+end
+
+local function standing(user)
+  local slot = slot_of(user)
+  if slot then
+    return answer(INSIDE, slot.order, 0, slot, tonumber(redis.call('ZSCORE', ACTIVE, user)))
+  end
+  local rank = redis.call('ZRANK', QUEUE, user)
+  if rank then
+    return answer(WAITING, tonumber(redis.call('ZSCORE', QUEUE, user)), rank)
+  end
+  return answer(ABSENT)
+end
+
+-- A sign of life. True when somebody waits or is in.
+local function see(user, idle, total)
+  local slot = slot_of(user)
+  if slot then
+    local ends = tonumber(redis.call('ZSCORE', ACTIVE, user))
+    if not ends or ends <= now then
+      gone(user, 'expired')
+      return false
+    end
+    redis.call('ZADD', ACTIVE, text(math.min(now + idle, slot.since + total)), user)
+    return true
+  end
+  if redis.call('ZSCORE', QUEUE, user) then
+    redis.call('ZADD', SEEN, text(now), user)
+    return true
+  end
+  return false
+end
+
+if not room.generation then
+  return { UNKNOWN }
+end

@@ -1,0 +1,395 @@
+//! What every room must do, in memory, in Redis and in a Redis Cluster.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use tokio::{sync::Barrier, task::JoinSet};
+use urr_db::{Db, Tx};
+use urr_jobs::Tasks;
+use urr_kernel::{Clock, EventId, Ids, OrderKey, UserId};
+use urr_kv::{Arg, Kv, KvConfig, Script};
+use urr_testkit::{fresh_postgres, fresh_sqlite, services, until, within};
+
+use super::{Answer, Closed, Order, Room};
+use crate::{
+    DOMAIN,
+    hall::{Promise, Standing},
+    journal::{
+        Why, store,
+        verify::{Report, Verifier},
+    },
+    settings::Limits,
+};
+
+/// Far more than any story takes.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// Rooms with what is needed to try them out.
+struct Trial {
+    room: Arc<Room>,
+    db: Db,
+    kv: Option<Kv>,
+    limits: Limits,
+    tasks: Tasks,
+    clock: Clock,
+    ids: Ids,
+    event: EventId,
+    _files: Option<tempfile::TempDir>,
+}
+
+impl Trial {
+    async fn memory(limits: Limits) -> Option<Self> {
+        let (files, db) = fresh_sqlite(&DOMAIN).await;
+        Some(Self::new(db, None, limits, Some(files)).await)
+    }
+
+    async fn memory_on_postgres(limits: Limits) -> Option<Self> {
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, None, limits, None).await)
+    }
+
+    async fn redis(limits: Limits) -> Option<Self> {
+        let config = KvConfig::single(services::redis()?);
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), limits, None).await)
+    }
+
+    async fn cluster(limits: Limits) -> Option<Self> {
+        let config = KvConfig::cluster(services::redis_cluster()?.split(','));
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), limits, None).await)
+    }
+
+    async fn new(
+        db: Db,
+        config: Option<&KvConfig>,
+        limits: Limits,
+        files: Option<tempfile::TempDir>,
+    ) -> Self {
+        let clock = Clock::system();
+        let ids = Ids::random(clock.clone());
+        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        let patient = |config: &KvConfig| KvConfig { deadline: Duration::from_secs(10), ..config.clone() };
+        let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
+        let tasks = Tasks::new();
+        let event = ids.next();
+        let room = Arc::new(room(&db, kv.as_ref(), &clock, &ids, limits, &tasks).await);
+        Self { room, db, kv, limits, tasks, clock, ids, event, _files: files }
+    }
+
+    /// Another process over the same stores; without Redis, the next one after this has ended.
+    async fn another(&self) -> Arc<Room> {
+        Arc::new(room(&self.db, self.kv.as_ref(), &self.clock, &self.ids, self.limits, &self.tasks).await)
+    }
+
+    fn people(&self, count: usize) -> Vec<UserId> {
+        (0..count).map(|_| self.ids.next()).collect()
+    }
+
+    async fn check(&self, user: UserId) -> Standing {
+        self.room.check(self.event, user, None).await.unwrap().standing
+    }
+
+    async fn standing(&self, user: UserId) -> Standing {
+        self.room.status(self.event, user).await.unwrap().standing
+    }
+
+    async fn ahead(&self, user: UserId) -> Option<usize> {
+        match self.standing(user).await {
+            Standing::Waiting { ahead, .. } => Some(ahead),
+            _ => None,
+        }
+    }
+
+    async fn is_in(&self, user: UserId) -> bool {
+        matches!(self.standing(user).await, Standing::Active { .. })
+    }
+
+    /// Lets one after another in and in line.
+    async fn arrive(&self, people: &[UserId]) {
+        for user in people {
+            self.check(*user).await;
+        }
+    }
+
+    /// What the journal shows, from the beginning.
+    async fn report(&self) -> Report {
+        self.room.settle(self.event).await.unwrap();
+        let event = self.event;
+        let entries = self
+            .db
+            .read("test.journal", async |tx: &mut Tx<'_>| store::after(tx, event, 0, 0, 100_000).await);
+        let entries: Result<Vec<_>, urr_db::Error> = entries.await;
+        let mut verifier = Verifier::new(self.limits.threshold);
+        for entry in entries.unwrap() {
+            verifier.read(&entry);
+        }
+        verifier.finish()
+    }
+
+    async fn assert_fair(&self) -> Report {
+        let report = self.report().await;
+        assert!(report.is_fair(), "{:#?}", report.findings);
+        report
+    }
+
+    /// What happens when Redis loses its data; memory loses it with the process.
+    async fn lose_everything(&mut self) {
+        static FLUSH: Script =
+            Script::new("test.flush", "for _, key in ipairs(KEYS) do redis.call('DEL', key) end return {1}");
+        if let Some(kv) = &self.kv {
+            let names = ["queue", "active", "seen", "slots", "room", "journal"];
+            let keys = names.map(|name| format!("{{{}}}:{name}", self.event));
+            kv.run(&FLUSH, &keys, &[] as &[Arg<'_>]).await.unwrap();
+        }
+        self.room = self.another().await;
+    }
+}
+
+async fn room(db: &Db, kv: Option<&Kv>, clock: &Clock, ids: &Ids, limits: Limits, tasks: &Tasks) -> Room {
+    match kv {
+        Some(kv) => Room::redis(kv.clone(), db.clone(), clock.clone(), ids.clone(), limits, Duration::ZERO),
+        None => Room::memory(db.clone(), clock.clone(), ids.clone(), limits, tasks).await.unwrap(),
+    }
+}
+
+macro_rules! on_every_room {
+    ($($story:ident: $limits:expr;)*) => {$(
+        mod $story {
+            use super::{LIMIT, Limits, Trial, within};
+
+            fn limits() -> Limits {
+                $limits
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_memory() {
+                within(LIMIT, async { super::$story(Trial::memory(limits()).await.unwrap()).await }).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_memory_with_its_journal_on_postgres() {
+                if let Some(trial) = Trial::memory_on_postgres(limits()).await {
+                    within(LIMIT, super::$story(trial)).await;
+                }
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_redis() {
+                if let Some(trial) = Trial::redis(limits()).await {
+                    within(LIMIT, super::$story(trial)).await;
+                }
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn in_a_cluster() {
+                if let Some(trial) = Trial::cluster(limits()).await {
+                    within(LIMIT, super::$story(trial)).await;
+                }
+            }
+        }
+    )*};
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_statement_is_understood_by_both_engines() {
+    let (_files, sqlite) = fresh_sqlite(&DOMAIN).await;
+    if let Some(postgres) = fresh_postgres(&DOMAIN).await {
+        urr_db::check_statements(&[&sqlite, &postgres], &crate::statements()).await.unwrap();
+    }
+}
+
+on_every_room! {
+    the_first_go_in_and_a_free_slot_goes_to_the_one_in_front: Limits { threshold: 2, ..Limits::default() };
+    a_thousand_at_once_for_one_slot: Limits { threshold: 10, ..Limits::default() };
+    workers_side_by_side_let_nobody_in_twice: Limits { threshold: 40, batch: 7, ..Limits::default() };
+    operators_decide: Limits { threshold: 2, ..Limits::default() };
+    a_line_that_is_full_says_so: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
+    places_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
+    silence_ends_slots_and_places: Limits {
+        threshold: 1,
+        slot_idle: std::time::Duration::from_secs(2),
+        waiting_idle: std::time::Duration::from_secs(2),
+        ..Limits::default()
+    };
+    what_operators_decided_outlives_the_store: Limits { threshold: 2, ..Limits::default() };
+    events_do_not_meet: Limits { threshold: 1, ..Limits::default() };
+}
+
+async fn the_first_go_in_and_a_free_slot_goes_to_the_one_in_front(trial: Trial) {
+    let people = trial.people(5);
+    trial.arrive(&people).await;
+    assert!(trial.is_in(people[0]).await && trial.is_in(people[1]).await);
+    for (ahead, user) in people[2..].iter().enumerate() {
+        assert_eq!(trial.ahead(*user).await, Some(ahead));
+    }
+    assert_eq!(trial.room.admit(trial.event).await, Ok(0));
+    assert_eq!(trial.room.leave(trial.event, people[0], Why::Left).await, Ok(true));
+    assert_eq!(trial.room.leave(trial.event, people[0], Why::Left).await, Ok(false));
+    let late = trial.people(1)[0];
+    trial.check(late).await;
+    assert_eq!(trial.ahead(late).await, Some(3), "nobody slips in while others wait");
+    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
+    assert!(trial.is_in(people[2]).await);
+    assert_eq!(trial.ahead(people[3]).await, Some(0));
+    assert_eq!(trial.room.leave(trial.event, people[3], Why::Left).await, Ok(true));
+    assert_eq!(trial.standing(people[3]).await, Standing::Absent);
+    let report = trial.assert_fair().await;
+    assert_eq!((report.admitted, report.joined, report.gone), (3, 4, 2));
+}
+
+async fn a_thousand_at_once_for_one_slot(trial: Trial) {
+    let first = trial.people(9);
+    trial.arrive(&first).await;
+    let (crowd, start) = (trial.people(1_000), Arc::new(Barrier::new(1_000)));
+    let mut asking = JoinSet::new();
+    for user in crowd {
+        let (room, event, start) = (Arc::clone(&trial.room), trial.event, Arc::clone(&start));
+        asking.spawn(async move {
+            start.wait().await;
+            room.check(event, user, None).await
+        });
+    }
+    let answers: Vec<Result<Answer, Closed>> = asking.join_all().await;
+    let let_in = |answer: &&Result<Answer, Closed>| {
+        matches!(answer, Ok(Answer { standing: Standing::Active { .. }, .. }))
+    };
+    assert_eq!(answers.iter().filter(let_in).count(), 1);
+    assert!(answers.iter().all(Result::is_ok));
+    let report = trial.assert_fair().await;
+    assert_eq!((report.admitted, report.joined, report.most_active), (10, 999, 10));
+}
+
+async fn workers_side_by_side_let_nobody_in_twice(trial: Trial) {
+    let people = trial.people(120);
+    trial.arrive(&people).await;
+    let mut work = JoinSet::new();
+    // In memory there is one process; its worker may still be asked twice at once.
+    let rooms = match &*trial.room {
+        Room::Memory(_) => [Arc::clone(&trial.room), Arc::clone(&trial.room)],
+        Room::Redis(_) => [Arc::clone(&trial.room), trial.another().await],
+    };
+    for room in rooms {
+        let event = trial.event;
+        work.spawn(async move {
+            for _ in 0..10 {
+                room.admit(event).await.unwrap();
+            }
+        });
+    }
+    let (room, event, leaving) = (Arc::clone(&trial.room), trial.event, people[..40].to_vec());
+    work.spawn(async move {
+        for user in leaving {
+            room.leave(event, user, Why::Bought).await.unwrap();
+        }
+    });
+    work.join_all().await;
+    until(LIMIT, async || {
+        // A worker that has stopped keeps its lock for a moment.
+        trial.room.admit(trial.event).await.unwrap();
+        trial.room.order(trial.event, Order::Look).await.unwrap().active == 40
+    })
+    .await;
+    let report = trial.assert_fair().await;
+    assert_eq!((report.admitted, report.most_active), (80, 40));
+    for user in &people[40..80] {
+        assert!(trial.is_in(*user).await, "in the order in which they came");
+    }
+}
+
+async fn operators_decide(trial: Trial) {
+    let people = trial.people(6);
+    let order = async |order| trial.room.order(trial.event, order).await.unwrap();
+    assert!(order(Order::Pause).await.paused);
+    trial.arrive(&people[..3]).await;
+    assert_eq!(trial.room.admit(trial.event).await, Ok(0));
+    assert_eq!(trial.ahead(people[2]).await, Some(2), "a paused room lets nobody in");
+    assert!(!order(Order::Resume).await.paused);
+    assert_eq!(trial.room.admit(trial.event).await, Ok(2));
+    assert_eq!(order(Order::Threshold(3)).await.threshold, 3);
+    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
+    let Standing::Active { slot, .. } = trial.standing(people[0]).await else { panic!() };
+    trial.arrive(&people[3..4]).await;
+    let Standing::Waiting { order: kept, .. } = trial.standing(people[3]).await else { panic!() };
+    let before = order(Order::Look).await;
+    assert_eq!((before.waiting, before.active, before.epoch), (1, 3, 1));
+    let after = order(Order::Clear).await;
+    assert_eq!((after.waiting, after.active, after.epoch, after.threshold), (0, 0, 2, 3));
+    assert_eq!(trial.standing(people[0]).await, Standing::Absent, "slot {} ended", slot.id);
+    order(Order::Threshold(0)).await;
+    trial.arrive(&people[4..]).await;
+    let old = Some(Promise { order: kept, epoch: Some(1) });
+    trial.room.check(trial.event, people[3], old).await.unwrap();
+    assert_eq!(trial.ahead(people[3]).await, Some(2), "a ticket from before is void");
+    trial.assert_fair().await;
+}
+
+async fn a_line_that_is_full_says_so(trial: Trial) {
+    let people = trial.people(4);
+    trial.arrive(&people[..3]).await;
+    assert_eq!(trial.check(people[3]).await, Standing::Full);
+    assert_eq!(trial.standing(people[3]).await, Standing::Absent);
+    assert!(matches!(trial.check(people[2]).await, Standing::Waiting { ahead: 1, .. }));
+    trial.room.leave(trial.event, people[1], Why::Left).await.unwrap();
+    assert!(matches!(trial.check(people[3]).await, Standing::Waiting { ahead: 1, .. }));
+}
+
+async fn places_outlive_the_store(mut trial: Trial) {
+    let people = trial.people(30);
+    trial.arrive(&people).await;
+    let mut tickets: BTreeMap<UserId, OrderKey> = BTreeMap::new();
+    for user in &people[2..] {
+        let Standing::Waiting { order, .. } = trial.standing(*user).await else { panic!() };
+        tickets.insert(*user, order);
+    }
+    trial.report().await;
+    trial.lose_everything().await;
+    // In any order they come back, they stand as they stood.
+    for (user, order) in &tickets {
+        let promise = Some(Promise { order: *order, epoch: Some(1) });
+        trial.room.check(trial.event, *user, promise).await.unwrap();
+    }
+    let mut places = Vec::new();
+    for user in &people[2..] {
+        match trial.standing(*user).await {
+            Standing::Waiting { order, .. } => assert_eq!(order, tickets[user], "the same place"),
+            Standing::Active { slot, .. } => assert_eq!(slot.order, tickets[user]),
+            other => panic!("{other:?}"),
+        }
+        places.extend(trial.ahead(*user).await);
+    }
+    assert!(places.is_sorted(), "{places:?}");
+    trial.assert_fair().await;
+}
+
+async fn silence_ends_slots_and_places(trial: Trial) {
+    let people = trial.people(3);
+    trial.arrive(&people).await;
+    until(LIMIT, async || {
+        // The second shows signs of life, the others do not.
+        let inside = trial.is_in(people[1]).await;
+        trial.room.admit(trial.event).await.unwrap();
+        inside
+    })
+    .await;
+    let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
+    assert_eq!((totals.active, totals.waiting), (1, 0));
+    let report = trial.assert_fair().await;
+    assert_eq!((report.admitted, report.gone), (2, 2));
+}
+
+async fn what_operators_decided_outlives_the_store(mut trial: Trial) {
+    trial.room.order(trial.event, Order::Threshold(7)).await.unwrap();
+    trial.room.order(trial.event, Order::Pause).await.unwrap();
+    trial.room.order(trial.event, Order::Clear).await.unwrap();
+    trial.lose_everything().await;
+    let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
+    assert_eq!((totals.threshold, totals.paused, totals.epoch), (7, true, 2));
+}
+
+async fn events_do_not_meet(trial: Trial) {
+    let (user, other) = (trial.people(1)[0], trial.ids.next());
+    assert!(matches!(trial.check(user).await, Standing::Active { .. }));
+    assert_eq!(trial.room.status(other, user).await.unwrap().standing, Standing::Absent);
+    let there = trial.room.check(other, user, None).await.unwrap();
+    assert!(matches!(there.standing, Standing::Active { .. }));
+    let mut events = trial.room.events().await.unwrap();
+    events.retain(|event| [trial.event, other].contains(event));
+    assert_eq!(events.len(), 2);
+}
