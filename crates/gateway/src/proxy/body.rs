@@ -3,7 +3,10 @@
 use std::{
     error::Error as StdError,
     pin::Pin,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, Ordering},
+    },
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -16,6 +19,8 @@ use http_body_util::LengthLimitError;
 use tokio::time::{Sleep, sleep};
 use urr_http::Problem;
 
+use crate::codes;
+
 /// How long an answer may pause between two pieces. Streams of events say something at least every 30 seconds.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
@@ -23,17 +28,41 @@ type Piece = Option<Result<Frame<Bytes>, axum::Error>>;
 
 /// What was wrong with the body of a request, if something was: the client's doing and not the service's.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Flaw(Arc<OnceLock<Cause>>);
+pub(super) struct Flaw(Arc<Seen>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    cause: OnceLock<Cause>,
+    /// Whether the next piece was asked for and has not come.
+    is_awaited: AtomicBool,
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Cause {
     TooLarge,
     Broken,
+    Slow,
 }
 
 impl Flaw {
+    /// Whether the client has yet to send what it was asked for. A body that nobody asks for is not late.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.0.is_awaited.load(Ordering::Relaxed)
+    }
+
+    /// The time for the request is over: a body that has not come by now is too slow.
+    pub(super) fn time_is_over(&self) {
+        if self.is_awaited() {
+            self.set(Cause::Slow);
+        }
+    }
+
+    fn set(&self, cause: Cause) {
+        let _already = self.0.cause.set(cause);
+    }
+
     pub(super) fn problem(&self) -> Option<Problem> {
-        Some(match self.0.get()? {
+        Some(match self.0.cause.get()? {
             Cause::TooLarge => Problem::new(
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "http.body_too_large",
@@ -44,11 +73,12 @@ impl Flaw {
                 "http.bad_request",
                 "The body ended before it was complete.",
             ),
+            Cause::Slow => Problem::of(codes::SLOW_BODY, "The body took too long to arrive."),
         })
     }
 }
 
-/// The body of a request that remembers how it broke.
+/// The body of a request that remembers how it broke, and whether it keeps us waiting.
 pub(super) struct Watched {
     body: Body,
     flaw: Flaw,
@@ -66,10 +96,11 @@ impl HttpBody for Watched {
     type Error = axum::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Piece> {
-        let piece = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let piece = Pin::new(&mut self.body).poll_frame(cx);
+        self.flaw.0.is_awaited.store(piece.is_pending(), Ordering::Relaxed);
+        let piece = ready!(piece);
         if let Some(Err(error)) = &piece {
-            let cause = if is_too_large(error) { Cause::TooLarge } else { Cause::Broken };
-            let _already = self.flaw.0.set(cause);
+            self.flaw.set(if is_too_large(error) { Cause::TooLarge } else { Cause::Broken });
         }
         Poll::Ready(piece)
     }
@@ -149,6 +180,25 @@ mod tests {
 
         let (body, flaw) = Watched::new(Body::from("well"));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "well");
+        assert!(flaw.problem().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_body_is_too_slow_only_if_it_was_asked_for_and_did_not_come() {
+        let stalls =
+            || Watched::new(Body::from_stream(futures_util::stream::pending::<std::io::Result<Bytes>>()));
+        let (_unread, flaw) = stalls();
+        flaw.time_is_over();
+        assert!(flaw.problem().is_none(), "a service that does not read has itself to blame");
+
+        let (mut body, flaw) = stalls();
+        assert!(futures_util::poll!(body.frame()).is_pending());
+        flaw.time_is_over();
+        assert_eq!(flaw.problem().unwrap().status, StatusCode::REQUEST_TIMEOUT);
+
+        let (body, flaw) = Watched::new(Body::from("well"));
+        body.collect().await.unwrap();
+        flaw.time_is_over();
         assert!(flaw.problem().is_none());
     }
 

@@ -7,7 +7,7 @@ mod body;
 mod headers;
 mod replicas;
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use axum::{
     body::{Body, HttpBody as _},
@@ -108,7 +108,16 @@ impl Upstream {
         let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
         let Ok(_turn) = replica.turns.try_acquire() else { return Err(Failure::Busy) };
         let started = self.clock.ticks();
-        let answer = timeout(self.time_limit, replica.pipe.send(path, request)).await;
+        let mut answer = pin!(replica.pipe.send(path, request));
+        // A client that takes half of the time for its own body leaves too little to judge the replica by.
+        let half = self.time_limit / 2;
+        let (answer, had_its_time) = match timeout(half, answer.as_mut()).await {
+            Ok(answer) => (Ok(answer), true),
+            Err(_elapsed) => {
+                let had_its_time = !flaw.is_awaited();
+                (timeout(half, answer).await, had_its_time)
+            }
+        };
         let failure = match answer {
             Ok(Ok(answer)) => {
                 replica.succeeded(self.clock.ticks(), started);
@@ -116,10 +125,14 @@ impl Upstream {
             }
             Ok(Err(error @ PipeError::NotSent { .. })) => Failure::NotSent(error),
             Ok(Err(error @ PipeError::Unknown { .. })) => Failure::NoAnswer(error),
-            Err(_elapsed) => Failure::TimedOut,
+            Err(_elapsed) => {
+                flaw.time_is_over();
+                Failure::TimedOut
+            }
         };
-        // A client that went away in the middle of its own body says nothing about the replica.
-        if flaw.problem().is_none() {
+        // A client that went away in the middle of its own body, or was slow, says nothing about the replica.
+        let is_its_own = had_its_time || !matches!(failure, Failure::TimedOut);
+        if flaw.problem().is_none() && is_its_own {
             replica.failed(self.clock.ticks(), started);
         }
         Err(failure)

@@ -344,6 +344,37 @@ async fn a_client_whose_own_body_is_bad_does_not_bring_a_service_into_disrepute(
 }
 
 #[tokio::test]
+async fn a_client_whose_own_body_is_slow_does_not_bring_a_service_into_disrepute() {
+    within(PATIENCE, async {
+        const LIMIT: Duration = Duration::from_secs(1);
+        let hangs = async || -> () { std::future::pending().await };
+        let router = Router::new().route("/api/auth/register", any(hangs)).fallback(any(report));
+        let backend = backend(router).await;
+        let remote = vec![(Service::Auth, vec![backend.address])];
+        let world = World::with(Wishes { remote, time_limit: Some(LIMIT), ..Wishes::default() });
+        let slow = async |path: &str, ends_after: Duration| {
+            let mut slow = request("POST", path, &[]);
+            let rest = futures_util::stream::once(async move {
+                tokio::time::sleep(ends_after).await;
+                Ok::<_, std::io::Error>(Bytes::from("rest"))
+            });
+            *slow.body_mut() = Body::from_stream(rest);
+            let (status, _, body) = world.send(slow).await;
+            (status, serde_json::from_slice::<Value>(&body).unwrap()["code"].clone())
+        };
+        for (path, ends_after, answer) in [
+            ("/api/auth/login", Duration::MAX, (408, json!("gateway.slow_body"))),
+            ("/api/auth/register", LIMIT * 4 / 5, (504, json!("gateway.timeout"))),
+        ] {
+            let answers = futures_util::future::join_all((0..10).map(|_| slow(path, ends_after))).await;
+            assert_eq!(answers, vec![answer; 10]);
+            assert_eq!(world.ask("POST", "/api/auth/login", &[]).await.0, 418, "not shut after {path}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_is_compressed_elsewhere_passes_as_it_is() {
     within(PATIENCE, async {
         let squeezed = async |headers: HeaderMap| {
