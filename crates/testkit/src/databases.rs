@@ -69,6 +69,11 @@ async fn create(server: &str) -> String {
                 .batch_execute(&format!("create database {name} template template0"))
                 .await
                 .expect("the test user may create databases");
+            // A deadlock is found before the time limit of a statement ends, also on a machine that is busy with other tests.
+            client
+                .batch_execute(&format!("alter database {name} set deadlock_timeout = '100ms'"))
+                .await
+                .expect("the test user may set up databases");
         } => {}
         ended = connection.as_mut() => panic!("PostgreSQL hung up: {ended:?}"),
     }
