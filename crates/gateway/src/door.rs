@@ -205,7 +205,8 @@ impl Guards {
         let (class, blind) =
             route.map_or((Some(Class::General), Blind::CountHere), |route| (route.limit, route.blind()));
         if let (Some(class), Some(client)) = (class, client) {
-            let who = actor.user().map_or_else(|| Who::address(client), Who::User);
+            let user = actor.user().filter(|_| !route.is_some_and(Route::counts_addresses));
+            let who = user.map_or_else(|| Who::address(client), Who::User);
             self.count(class, who, blind).await?;
         }
         let Some(route) = route else { return Ok(verified) };

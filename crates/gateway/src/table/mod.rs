@@ -142,6 +142,12 @@ impl Route {
         Self { critical: true, ..self }
     }
 
+    /// Whether it is counted by address even if somebody is signed in: where accounts are made and passwords tried, having one
+    /// account must not be a way around the limit.
+    pub fn counts_addresses(&self) -> bool {
+        self.access == Access::Public && self.limit == Some(Class::Auth)
+    }
+
     /// What to do while requests cannot be counted.
     pub fn blind(&self) -> Blind {
         if self.critical { Blind::Refuse } else { Blind::CountHere }

@@ -64,6 +64,22 @@ async fn users_are_counted_wherever_they_are_and_strangers_by_their_address() {
 }
 
 #[tokio::test]
+async fn who_signs_in_or_up_is_counted_by_address_whatever_token_comes_along() {
+    let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
+    let other = world.token_of(UserId::from_uuid(Uuid::from_u128(9)), Role::User, session());
+    let (one, other) = (world.bearer(Role::User), format!("Bearer {other}"));
+    assert_eq!(passes(&world, "POST", "/api/auth/login", &[]).await, 3);
+    for path in ["/api/auth/login", "/api/auth/register", "/api/auth/password/forgot"] {
+        for token in [&one, &other] {
+            assert_eq!(passes(&world, "POST", path, &[("authorization", token)]).await, 0, "{path}");
+        }
+    }
+    // What is for users only is theirs to use up.
+    assert_eq!(passes(&world, "GET", "/api/auth/sessions", &[("authorization", &one)]).await, 3);
+    assert_eq!(passes(&world, "GET", "/api/auth/sessions", &[("authorization", &other)]).await, 3);
+}
+
+#[tokio::test]
 async fn whatever_leads_nowhere_is_counted_too() {
     let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
     assert_eq!(passes(&world, "GET", "/api/bogus", &[]).await, 5);
