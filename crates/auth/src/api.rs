@@ -3,6 +3,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
+    body::{Body, to_bytes},
     extract::{FromRef, FromRequest as _, FromRequestParts, Request},
     response::{AppendHeaders, IntoResponse, Response},
 };
@@ -84,12 +85,18 @@ impl<S: Send + Sync> FromRequestParts<S> for Current {
     }
 }
 
-/// A JSON body that may be left out.
-pub(crate) async fn optional<T: DeserializeOwned + Default>(request: Request) -> Result<T, Problem> {
+/// A JSON body that may be left out. One that is there has to say that it is JSON.
+pub(crate) async fn optional<T: DeserializeOwned + Default>(mut request: Request) -> Result<T, Problem> {
     let headers = request.headers();
-    let empty = headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0");
-    if empty || !headers.contains_key(header::CONTENT_TYPE) {
+    if headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0") {
         return Ok(T::default());
+    }
+    if !headers.contains_key(header::CONTENT_TYPE) {
+        let (parts, body) = request.into_parts();
+        if to_bytes(body, 0).await.is_ok() {
+            return Ok(T::default());
+        }
+        request = Request::from_parts(parts, Body::empty());
     }
     Json::from_request(request, &()).await.map(|Json(body)| body)
 }

@@ -84,6 +84,7 @@ stories! {
         unknown_accounts_and_wrong_passwords_get_the_same_answer,
         a_session_that_was_signed_out_is_over_at_once,
         signing_out_everywhere_ends_every_session,
+        a_refresh_token_alone_signs_out_everywhere,
         a_user_ends_only_their_own_sessions,
         one_session_too_many_ends_the_oldest,
         revocations_come_in_pages_and_none_is_missed,

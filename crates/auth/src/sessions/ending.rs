@@ -26,12 +26,14 @@ use crate::{
 /// Transactions are cut off after a few seconds; with this much added nothing is missed.
 const OVERLAP: Duration = Duration::from_secs(15);
 
-/// Ends the session that the request names, and all others if it says so.
+/// Ends the session that the request names, and all others if it says so: of the caller, and of whoever has the session of the
+/// refresh token, because the access token may have expired.
 pub(crate) async fn logout(service: &Service, ctx: &Ctx, request: &Logout) -> Result<Done, Trouble> {
     let user = ctx.actor.user();
     let hash = request.refresh_token.as_ref().and_then(token_hash);
     let ended = transaction!(service.db, "auth.logout", async |tx: &mut Tx<'_>| {
         let mut named: Vec<(UserId, Uuid)> = Vec::new();
+        let mut owners: Vec<UserId> = user.into_iter().collect();
         if let (Some(user), Some(session)) = (user, request.session) {
             named.push((user, session));
         }
@@ -39,15 +41,17 @@ pub(crate) async fn logout(service: &Service, ctx: &Ctx, request: &Logout) -> Re
             && let Some(token) = store::token(tx, hash).await?
         {
             named.push((token.account, token.session));
+            // A token of a session that is over says nothing about the others.
+            if store::is_live(tx, token.session, token.account, service.clock.now()).await? {
+                owners.push(token.account);
+            }
         }
         let mut ended = Vec::new();
         for (account, session) in &named {
             ended.extend(end(service, tx, *account, *session, EndReason::Logout).await?);
         }
-        if request.everywhere
-            && let Some(user) = user
-        {
-            ended.extend(end_all(service, tx, user, EndReason::Logout).await?);
+        for owner in owners.into_iter().filter(|_| request.everywhere) {
+            ended.extend(end_all(service, tx, owner, EndReason::Logout).await?);
         }
         Ok::<_, Trouble>(ended)
     })?;

@@ -184,7 +184,7 @@ async fn revoke(
     session: Uuid,
     at: Timestamp,
 ) -> Result<Revocation, Trouble> {
-    let until = at.after(service.settings.access_lifetime);
+    let until = rules::revoked_until(at, service.settings.access_lifetime);
     let revocation = Revocation { id: service.ids.next(), user, session, at, until };
     store::revoke(tx, &revocation).await?;
     Ok(revocation)

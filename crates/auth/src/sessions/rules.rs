@@ -31,6 +31,15 @@ const MAX_AGENT_CHARS: usize = 300;
 /// Bytes of a random token: too many to guess.
 const TOKEN_LEN: usize = 32;
 
+/// An access token may be signed a little after the revocation of its session was dated: while that transaction ran, or on a
+/// machine whose clock is ahead. A revocation lasts this much longer than a token.
+const TOKEN_MARGIN: Duration = Duration::from_mins(1);
+
+/// When the last access token of a session that ended then has expired.
+pub(crate) fn revoked_until(at: Timestamp, access_lifetime: Duration) -> Timestamp {
+    at.after(access_lifetime + TOKEN_MARGIN)
+}
+
 /// A random token as it is handed out.
 pub(crate) fn token(random: [u8; TOKEN_LEN]) -> Sensitive {
     Sensitive::new(URL_SAFE_NO_PAD.encode(random))

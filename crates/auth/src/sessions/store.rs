@@ -7,7 +7,7 @@ use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{Scalar, Timestamp, UserId};
 use uuid::Uuid;
 
-use super::rules::{REFRESH_LIFETIME, network};
+use super::rules::{REFRESH_LIFETIME, network, revoked_until};
 use crate::words::Word;
 
 statements! {
@@ -274,7 +274,7 @@ pub(crate) async fn revoked(
 ) -> Result<Vec<Revocation>, Error> {
     tx.all(&REVOKED, &[&since, &after, &limit], |row| {
         let at: Timestamp = row.get(3)?;
-        let until = at.after(access_lifetime);
+        let until = revoked_until(at, access_lifetime);
         Ok(Revocation { id: row.get(0)?, user: row.get(1)?, session: row.get(2)?, at, until })
     })
     .await

@@ -38,9 +38,14 @@ pub(super) fn ask<'w>(world: &'w World, method: Method, path: &str) -> Asked<'w>
 }
 
 impl Asked<'_> {
-    pub(super) fn json(mut self, body: &Value) -> Self {
+    pub(super) fn json(self, body: &Value) -> Self {
+        self.untyped(body).header(header::CONTENT_TYPE, "application/json")
+    }
+
+    /// JSON that does not say so.
+    fn untyped(mut self, body: &Value) -> Self {
         self.body = Some(body.to_string());
-        self.header(header::CONTENT_TYPE, "application/json")
+        self
     }
 
     pub(super) fn header(mut self, name: header::HeaderName, value: &str) -> Self {
@@ -217,6 +222,11 @@ async fn signing_out_clears_the_cookies_and_ends_the_session() {
     let one = world.login("minji@example.com", PASSWORD).await.unwrap();
     let two = world.login("minji@example.com", PASSWORD).await.unwrap();
     let everywhere = json!({ "everywhere": true });
+    let untyped = ask(&world, Method::POST, "/api/auth/logout").by(&one).untyped(&everywhere);
+    let (status, refused) = untyped.answer().await;
+    let unsupported = (StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!("http.unsupported_media_type"));
+    assert_eq!((status, &refused["code"]), unsupported, "what it asks for is not dropped in silence");
+    assert!(!world.is_revoked(&one).await);
     let (status, _) = ask(&world, Method::POST, "/api/auth/logout").by(&one).json(&everywhere).answer().await;
     assert_eq!(status, StatusCode::OK);
     assert!(world.is_revoked(&one).await && world.is_revoked(&two).await);

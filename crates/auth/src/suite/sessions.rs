@@ -86,6 +86,24 @@ pub(crate) async fn signing_out_everywhere_ends_every_session(world: &World) {
     assert_eq!(world.live_sessions(&user).await, 0);
 }
 
+pub(crate) async fn a_refresh_token_alone_signs_out_everywhere(world: &World) {
+    let user = world.register("minji@example.com").await;
+    let other = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
+    let neighbour = world.register("jisoo@example.com").await;
+    let by_token = |of: &SignedIn| Logout {
+        session: None,
+        refresh_token: Some(of.refresh_token.clone()),
+        everywhere: true,
+    };
+    world.auth.logout(&world.anonymous(), by_token(&user)).await.unwrap();
+    assert!(world.is_revoked(&user).await && world.is_revoked(&other).await);
+    assert!(!world.is_revoked(&neighbour).await);
+
+    let later = world.login("minji@example.com", PASSWORD).await.unwrap();
+    world.auth.logout(&world.anonymous(), by_token(&other)).await.unwrap();
+    assert!(!world.is_revoked(&later).await, "a session that is over ends nothing");
+}
+
 pub(crate) async fn a_user_ends_only_their_own_sessions(world: &World) {
     let user = world.register("minji@example.com").await;
     let second = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
@@ -153,7 +171,10 @@ pub(crate) async fn revocations_come_in_pages_and_none_is_missed(world: &World) 
     let sessions: std::collections::HashSet<_> =
         first.ended.iter().chain(&second.ended).map(|revocation| revocation.session).collect();
     assert_eq!(sessions.len(), many);
-    assert_eq!(first.ended[0].until, began.after(Duration::from_hours(1)), "as long as an access token");
+    let until = began.after(Duration::from_mins(61));
+    assert_eq!(first.ended[0].until, until, "longer than any access token of the session");
+    world.auth.logout(&world.of(&user), logout(&user)).await.unwrap();
+    assert_eq!(world.announced.lock().unwrap()[0].until, until);
 
     world.clock.advance(Duration::from_secs(5));
     assert_eq!(
