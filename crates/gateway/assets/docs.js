@@ -51,6 +51,7 @@ const parameters = (api, list) => {
 
 const operation = (api, path, method, about) => {
   const body = make("div");
+  if (about.description) body.append(make("p", {}, about.description));
   if (about.parameters?.length) body.append(make("h4", {}, "Parameters"), parameters(api, about.parameters));
   const request = about.requestBody?.content?.["application/json"]?.schema;
   if (request) body.append(...block("Body", shape(api, request)));

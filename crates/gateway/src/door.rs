@@ -11,7 +11,7 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
 use tower::Service as _;
-use urr_http::{About, Caller, ClientAddress, Problem, RouteName, Routes};
+use urr_http::{Caller, ClientAddress, Problem, RouteName, Routes};
 use urr_kernel::{Actor, Clock};
 use urr_passes::{
     Refusal,
@@ -127,7 +127,7 @@ impl Gateway {
         let mut document = Document::new();
         own.iter().chain(&self.names).for_each(|name| document.add_named(name));
         let there = |route: &&Route| matches!(self.places[route.service as usize], Place::There(_));
-        table::all().filter(there).for_each(|route| document.add(route, &About::default()));
+        table::all().filter(there).for_each(|route| document.add_remote(route));
         document.finish()
     }
 

@@ -66,13 +66,35 @@ impl Document {
         self.add(listed, &name.about);
     }
 
-    /// Adds a route of which only the table knows something.
-    pub(crate) fn add(&mut self, route: &'static Route, about: &About) {
+    /// Adds a route of a service that runs elsewhere: only the table knows something of it here, and the document says so.
+    pub(crate) fn add_remote(&mut self, route: &'static Route) {
         // Pages and probes are no API.
         if !is_api(route.path) {
             return;
         }
+        let mut operation = self.operation(route, &About::default());
+        let service = route.service.name();
+        operation["description"] = json!(format!(
+            "Passed on to `{service}`, which runs elsewhere. What it takes and answers, and whether that version of it has this \
+             route, is in its own document: `/api/openapi.json` where `{service}` listens."
+        ));
+        if let Some(responses) = operation["responses"].as_object_mut() {
+            responses.remove(StatusCode::OK.as_str());
+            let description = format!("See the document of `{service}`");
+            responses.insert("2XX".to_owned(), json!({ "description": description }));
+        }
+        self.insert(route, operation);
+    }
+
+    fn add(&mut self, route: &'static Route, about: &About) {
+        if !is_api(route.path) {
+            return;
+        }
         let operation = self.operation(route, about);
+        self.insert(route, operation);
+    }
+
+    fn insert(&mut self, route: &'static Route, operation: Value) {
         let path = self.paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
         path[route.method.to_ascii_lowercase()] = operation;
     }

@@ -22,6 +22,12 @@ async fn every_route_that_leads_somewhere_is_in_the_document_and_no_other() {
         let listed = api["paths"][route.path][route.method.to_ascii_lowercase()].is_object();
         assert_eq!(listed, route.service != Service::Stats, "{} {}", route.method, route.path);
         operations += usize::from(listed);
+        let operation = &api["paths"][route.path][route.method.to_ascii_lowercase()];
+        let points_elsewhere =
+            operation["description"].as_str().is_some_and(|text| text.contains("`payments`"));
+        let promises = operation["responses"]["200"].is_object();
+        let is_remote = route.service == Service::Payments;
+        assert_eq!((points_elsewhere, promises), (is_remote, listed && !is_remote), "{}", route.path);
     }
     let listed = api["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/api/"));
     assert_eq!(listed.map(|(_, methods)| methods.as_object().unwrap().len()).sum::<usize>(), operations);
