@@ -105,7 +105,7 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ),
     (
         "limits",
-        "How many requests a client may make per minute, a signed-in user by account and anybody else by address. More get 429 with Retry-After. Counted in Redis if there is one, else by each process for itself.",
+        "How many requests a client may make per minute, a signed-in user by account and anybody else by address, as is whoever signs in or registers. More get 429 with Retry-After. Counted in Redis if there is one, else by each process for itself.",
     ),
     ("log", "Logs and traces."),
     ("sale", "Rules of selling. How many seats a buyer may hold is set per event, in the catalog."),
