@@ -207,7 +207,7 @@ impl Auth for Service {
     }
 
     async fn verify_email(&self, ctx: &Ctx, request: VerifyEmail) -> Result<Done, Error> {
-        answer!(ctx, "verify_email", verification::verify(self, &request))
+        answer!(ctx, "verify_email", verification::verify(self, ctx, &request))
     }
 
     async fn delete_account(&self, ctx: &Ctx, request: DeleteAccount) -> Result<Done, Error> {

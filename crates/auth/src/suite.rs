@@ -115,7 +115,10 @@ stories! {
         linking_takes_proof_of_both_accounts,
         a_browser_is_sent_away_to_link_what_has_no_credential,
         the_last_way_in_stays,
-        an_account_elsewhere_does_not_replace_the_second_factor;
+        an_account_elsewhere_does_not_replace_the_second_factor,
+        without_a_password_a_second_factor_takes_a_session_that_just_began,
+        a_second_factor_does_not_keep_the_owner_of_an_address_out,
+        a_mailed_link_alone_drops_what_was_set_up_before;
     social:
         somebody_new_agrees_to_the_terms_first_and_then_has_an_account,
         an_account_that_exists_is_not_opened_by_somebody_elses_word,

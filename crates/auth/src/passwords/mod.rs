@@ -15,12 +15,11 @@ use urr_db::{Tx, transaction};
 use urr_rpc::Ctx;
 
 use crate::{
-    accounts::{self, own},
+    accounts::{self, own, verification},
     links::{self, Purpose},
     lockout, mail,
     service::{Service, signed_in},
     sessions::{self, Opened, login::Claim, store::EndReason},
-    social,
     trouble::Trouble,
 };
 
@@ -110,8 +109,7 @@ pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<
         links::spend(service, tx, &request.token, purpose).await?;
         let now = service.clock.now();
         if !locked.account.email_verified {
-            // Until now anybody may have claimed this address. What they left to come back with must not stay.
-            social::store::remove_all(tx, account.id).await?;
+            verification::drop_claims(service, tx, account.id).await?;
         }
         accounts::store::verified(tx, locked.account.id, now).await?;
         lockout::store::clear(tx, &lockout::key_of_strangers(service, &account.email)).await?;

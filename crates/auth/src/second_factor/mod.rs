@@ -21,14 +21,10 @@ use urr_kernel::{Actor, UserId};
 use urr_rpc::Ctx;
 
 use crate::{
-    accounts::{self, own, rules::invalid, store::Stored},
+    accounts::{self, own, store::Stored},
     mail,
     service::{Service, signed_in},
-    sessions::{
-        self, Opened,
-        login::{Claim, Proof},
-        store::EndReason,
-    },
+    sessions::{self, Opened, owner, store::EndReason},
     trouble::Trouble,
     words,
 };
@@ -45,16 +41,17 @@ pub(crate) async fn enrol(
     request: &EnrolSecondFactor,
 ) -> Result<Enrolment, Trouble> {
     let user = signed_in(ctx)?;
-    let (stored, proof) = prove(service, user, request.password.as_ref(), &request.origin).await?;
+    let origin = sessions::rules::clean(&request.origin);
+    let owner = owner::prove(service, user, &request.proof, &origin).await?;
     let secret = rules::base32(&service.ids.bytes::<SECRET_LEN>());
-    transaction!(service.db, "auth.enrol_second_factor", async |tx: &mut Tx<'_>| {
-        accept(service, tx, user, proof.as_ref()).await?;
+    let account = transaction!(service.db, "auth.enrol_second_factor", async |tx: &mut Tx<'_>| {
+        let account = owner.accept(service, tx).await?.account;
         let (keys, now) = ((&service.vault, &service.ids), service.clock.now());
         let kept = store::enrol(keys, tx, user, &secret, now).await?;
-        if kept { Ok(()) } else { Err(Trouble::Refused(Error::SecondFactorOn)) }
+        if kept { Ok(account) } else { Err(Trouble::Refused(Error::SecondFactorOn)) }
     })?;
-    settle(service, proof);
-    let uri = rules::uri(&stored.account.email, &secret);
+    owner.settle(service);
+    let uri = rules::uri(&account.email, &secret);
     Ok(Enrolment { secret: Sensitive::new(secret), uri })
 }
 
@@ -103,10 +100,10 @@ pub(crate) async fn disable(
 ) -> Result<SignedIn, Trouble> {
     let user = signed_in(ctx)?;
     let origin = sessions::rules::clean(&request.origin);
-    let (_, proof) = prove(service, user, request.password.as_ref(), &origin).await?;
+    let owner = owner::prove(service, user, &request.proof, &origin).await?;
     let tried = Tried::begin(service, user, &origin, LoginMethod::SecondFactor).await?;
     let outcome = transaction!(service.db, "auth.disable_second_factor", async |tx: &mut Tx<'_>| {
-        let mut account = accept(service, tx, user, proof.as_ref()).await?.account;
+        let mut account = owner.accept(service, tx).await?.account;
         use_code(service, tx, user, &request.code).await?;
         store::remove(tx, user, service.clock.now()).await?;
         tried.forgive(tx).await?;
@@ -114,7 +111,7 @@ pub(crate) async fn disable(
         reopen(service, tx, &account, &origin).await
     });
     let (opened, ended) = tried.settle(service, outcome).await?;
-    settle(service, proof);
+    owner.settle(service);
     Ok(announce(service, opened, ended))
 }
 
@@ -194,48 +191,6 @@ pub(crate) async fn reset(
 pub(crate) fn state(service: &Service, stored: &Stored) -> String {
     let hash = stored.password_hash.as_deref().unwrap_or_default();
     URL_SAFE_NO_PAD.encode(service.vault.index("challenge", &format!("{} {hash}", stored.account.id)))
-}
-
-/// Proves the password, where there is one.
-async fn prove(
-    service: &Service,
-    user: UserId,
-    password: Option<&Sensitive>,
-    origin: &Origin,
-) -> Result<(Stored, Option<Proof>), Trouble> {
-    let stored = service.db.read("auth.second_factor.find", async |tx: &mut Tx<'_>| {
-        accounts::store::get(&service.vault, tx, user).await
-    });
-    let stored = own(stored.await?)?;
-    if stored.password_hash.is_none() {
-        return Ok((stored, None));
-    }
-    let Some(password) = password.filter(|password| !password.expose().is_empty()) else {
-        return Err(invalid("password", "Please enter your password").into());
-    };
-    let (place, origin) = (service.pool.enter()?, sessions::rules::clean(origin));
-    let claim = Claim { email: &stored.account.email, stored: Some(&stored), origin: &origin };
-    let proof = claim.prove_again(service, place, password.expose()).await?;
-    Ok((stored, Some(proof)))
-}
-
-/// Locks the caller's account, with the proof of its password where there is one.
-async fn accept(
-    service: &Service,
-    tx: &mut Tx<'_>,
-    user: UserId,
-    proof: Option<&Proof>,
-) -> Result<Stored, Trouble> {
-    match proof {
-        Some(proof) => proof.accept(service, tx).await,
-        None => Ok(own(accounts::store::lock(&service.vault, tx, user).await?)?),
-    }
-}
-
-fn settle(service: &Service, proof: Option<Proof>) {
-    if let Some(proof) = proof {
-        proof.settle(service);
-    }
 }
 
 /// Uses a code of either kind up. The account is locked, so a code that comes twice at once is good once.

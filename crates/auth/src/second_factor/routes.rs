@@ -4,13 +4,13 @@ use axum::{extract::State, response::Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{
-    Auth as _, ConfirmSecondFactor, DisableSecondFactor, EnrolSecondFactor, PassSecondFactor,
+    Auth as _, ConfirmSecondFactor, DisableSecondFactor, EnrolSecondFactor, OwnerProof, PassSecondFactor,
     RenewRecoveryCodes, Sensitive,
 };
 use urr_http::{About, Json, Problem, Routes, StatusCode};
 use urr_rpc::{Ctx, problem};
 
-use crate::api::{Api, CameFrom, OnlyUsers, Tokens, signed_in, signed_in_with_codes};
+use crate::api::{Api, CameFrom, Current, OnlyUsers, Tokens, signed_in, signed_in_with_codes};
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
@@ -68,9 +68,10 @@ async fn enrol(
     ctx: Ctx,
     _: OnlyUsers,
     CameFrom(origin): CameFrom,
+    Current(session): Current,
     Json(Enrolling { password }): Json<Enrolling>,
 ) -> Result<(StatusCode, Json<Secret>), Problem> {
-    let request = EnrolSecondFactor { password, origin };
+    let request = EnrolSecondFactor { proof: OwnerProof { password, session }, origin };
     let made = auth.enrol_second_factor(&ctx, request).await.map_err(|error| problem(&error))?;
     Ok((StatusCode::CREATED, Json(Secret { secret: made.secret, uri: made.uri })))
 }
@@ -138,9 +139,10 @@ async fn disable(
     ctx: Ctx,
     _: OnlyUsers,
     CameFrom(origin): CameFrom,
+    Current(session): Current,
     Json(Disabling { password, code }): Json<Disabling>,
 ) -> Result<Response, Problem> {
-    let request = DisableSecondFactor { password, code, origin };
+    let request = DisableSecondFactor { proof: OwnerProof { password, session }, code, origin };
     let off = auth.disable_second_factor(&ctx, request).await.map_err(|error| problem(&error))?;
     Ok(signed_in(&auth, StatusCode::OK, "Second factor turned off", off))
 }

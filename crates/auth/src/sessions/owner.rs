@@ -36,7 +36,8 @@ pub(crate) async fn prove(
     proof: &OwnerProof,
     origin: &Origin,
 ) -> Result<Owner, Trouble> {
-    let place = proof.password.as_ref().map(|_| service.pool.enter()).transpose()?;
+    let password = proof.password.as_ref().filter(|password| !password.expose().is_empty());
+    let place = password.map(|_| service.pool.enter()).transpose()?;
     let stored = service.db.read("auth.prove_owner", async |tx: &mut Tx<'_>| {
         accounts::store::get(&service.vault, tx, user).await
     });
@@ -44,7 +45,7 @@ pub(crate) async fn prove(
     if stored.password_hash.is_none() {
         return Ok(Owner::Session(user, proof.session.ok_or(Error::SignInAgain)?));
     }
-    let (Some(place), Some(password)) = (place, &proof.password) else {
+    let (Some(place), Some(password)) = (place, password) else {
         return Err(invalid("password", "Please enter your password").into());
     };
     let claim = Claim { email: &stored.account.email, stored: Some(&stored), origin };

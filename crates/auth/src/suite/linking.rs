@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use urr_contracts::auth::{
-    Error, LinkAccount, LinkOutcome, ListLogins, LoginMethod, LoginOutcome, Provider, ResetPassword,
-    Sensitive, TripOutcome,
+    DisableSecondFactor, Error, LinkAccount, LinkOutcome, ListLogins, LoginMethod, LoginOutcome, Me,
+    OwnerProof, Provider, ResetPassword, Sensitive, TripOutcome, VerifyEmail,
 };
 
 use super::{
     elsewhere::{JISOO, MINJI},
-    second_factor::{pass, turn_on},
+    second_factor::{enrol_with, pass, turn_on, turn_on_with},
     social::{tokens, with_password, with_session},
     world::{PASSWORD, World, confirmed, home},
 };
@@ -123,4 +123,58 @@ pub(super) async fn an_account_elsewhere_does_not_replace_the_second_factor(worl
         let last = world.auth.login_history(&world.of(&entered), request).await.unwrap().logins.remove(0);
         assert_eq!((last.method, last.failure), (LoginMethod::Google, None));
     }
+}
+
+pub(super) async fn without_a_password_a_second_factor_takes_a_session_that_just_began(world: &World) {
+    let early = world.google(&MINJI, true).await.unwrap();
+    world.clock.advance(Duration::from_mins(11));
+    let nothing = OwnerProof { password: None, session: None };
+    for proof in [nothing, with_session(&early), with_password()] {
+        assert_eq!(enrol_with(world, &early, proof).await, Err(Error::SignInAgain));
+    }
+    let fresh = world.google(&MINJI, true).await.unwrap();
+    let phone = turn_on_with(world, &fresh, with_session(&fresh)).await;
+    world.clock.advance(Duration::from_mins(11));
+    let request =
+        DisableSecondFactor { proof: with_session(&phone.user), code: phone.code(world), origin: home() };
+    let refused = world.auth.disable_second_factor(&world.of(&phone.user), request).await;
+    assert_eq!(refused, Err(Error::SignInAgain), "the code alone does not turn it off");
+}
+
+pub(super) async fn a_second_factor_does_not_keep_the_owner_of_an_address_out(world: &World) {
+    let squatter = turn_on(world, &world.register("minji@example.com").await).await;
+    let request = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
+    world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
+    let token = world.reset_link("minji@example.com").await;
+    let new = Sensitive::new("what only the owner knows");
+    let request = ResetPassword { token, new: new.clone(), origin: home() };
+    world.auth.reset_password(&world.anonymous(), request).await.unwrap();
+    let owner = world.login("minji@example.com", new.expose()).await.unwrap();
+    assert!(world.is_revoked(&squatter.user).await && !owner.account.second_factor);
+}
+
+pub(super) async fn a_mailed_link_alone_drops_what_was_set_up_before(world: &World) {
+    let user = world.register("minji@example.com").await;
+    world.join_to(&user, &MINJI, with_password()).await.unwrap();
+    let phone = turn_on(world, &user).await;
+    let stranger = world.register("jisoo@example.com").await;
+    let token = world.proof_link("minji@example.com").await;
+    world.auth.verify_email(&world.of(&stranger), VerifyEmail { token }).await.unwrap();
+    assert!(world.is_revoked(&phone.user).await && !world.is_revoked(&stranger).await);
+    let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
+    assert!(owner.account.email_verified && !owner.account.second_factor);
+    assert_eq!(world.linked(&owner).await, []);
+    world.send_mails().await;
+    let subjects = world.mailbox.subjects("minji@example.com");
+    assert_eq!(subjects.iter().filter(|subject| subject.contains("2단계 인증")).count(), 2, "{subjects:?}");
+
+    // Whoever is in has shown that both are theirs.
+    let both = world.register("hanni@example.com").await;
+    world.join_to(&both, &JISOO, with_password()).await.unwrap();
+    let phone = turn_on(world, &both).await;
+    world.prove_address(&phone.user).await;
+    assert!(!world.is_revoked(&phone.user).await);
+    assert_eq!(world.linked(&phone.user).await, [Provider::Google]);
+    let me = world.auth.me(&world.of(&phone.user), Me {}).await.unwrap();
+    assert!(me.email_verified && me.second_factor);
 }

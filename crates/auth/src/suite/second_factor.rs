@@ -6,14 +6,15 @@ use std::{sync::Arc, time::Duration};
 
 use urr_contracts::auth::{
     ConfirmSecondFactor, DisableSecondFactor, EnrolSecondFactor, Error, ForgotPassword, ListLogins, Login,
-    LoginFailure, LoginMethod, LoginOutcome, Me, Origin, PassSecondFactor, RenewRecoveryCodes, ResetPassword,
-    ResetSecondFactor, SecondFactorNeeded, Sensitive, SetRole, SignedIn,
+    LoginFailure, LoginMethod, LoginOutcome, Me, Origin, OwnerProof, PassSecondFactor, RenewRecoveryCodes,
+    ResetPassword, ResetSecondFactor, SecondFactorNeeded, Sensitive, SetRole, SignedIn, VerifyEmail,
 };
 use urr_kernel::Role;
 
 use super::{
     race::at_once,
-    world::{DbKind, FACTOR, PASSWORD, RECOVERY, Sealing, Transport, World, away, home, keyed},
+    social::with_session,
+    world::{DbKind, FACTOR, PASSWORD, RECOVERY, Sealing, Transport, World, away, confirmed, home, keyed},
 };
 use crate::second_factor::rules::shown_by_app;
 
@@ -22,7 +23,7 @@ const EMAIL: &str = "minji@example.com";
 
 /// A user with an authenticator app.
 pub(super) struct Phone {
-    user: SignedIn,
+    pub(super) user: SignedIn,
     secret: String,
     recovery: Vec<Sensitive>,
 }
@@ -36,10 +37,22 @@ impl Phone {
 }
 
 async fn enrol(world: &World, user: &SignedIn) -> Result<String, Error> {
-    let request = EnrolSecondFactor { password: Some(Sensitive::new(PASSWORD)), origin: home() };
+    enrol_with(world, user, confirmed(PASSWORD)).await
+}
+
+pub(super) async fn enrol_with(world: &World, user: &SignedIn, proof: OwnerProof) -> Result<String, Error> {
+    let request = EnrolSecondFactor { proof, origin: home() };
     let made = world.auth.enrol_second_factor(&world.of(user), request).await?;
     assert!(made.uri.expose().contains(made.secret.expose()));
     Ok(made.secret.expose().to_owned())
+}
+
+impl World {
+    /// Follows the link in the mail while signed in.
+    pub(super) async fn prove_address(&self, user: &SignedIn) {
+        let token = self.proof_link(&user.account.email).await;
+        self.auth.verify_email(&self.of(user), VerifyEmail { token }).await.unwrap();
+    }
 }
 
 /// Registers somebody and turns their second factor on.
@@ -49,7 +62,11 @@ async fn with_phone(world: &World, email: &str) -> Phone {
 }
 
 pub(super) async fn turn_on(world: &World, user: &SignedIn) -> Phone {
-    let secret = enrol(world, user).await.unwrap();
+    turn_on_with(world, user, confirmed(PASSWORD)).await
+}
+
+pub(super) async fn turn_on_with(world: &World, user: &SignedIn, proof: OwnerProof) -> Phone {
+    let secret = enrol_with(world, user, proof).await.unwrap();
     let code = shown_by_app(&secret, world.clock.now());
     let request = ConfirmSecondFactor { code, origin: home() };
     let on = world.auth.confirm_second_factor(&world.of(user), request).await.unwrap();
@@ -91,13 +108,10 @@ pub(crate) async fn a_second_factor_is_turned_on_with_a_code_and_ends_other_sess
     };
     assert_eq!(confirm("123456").await, Err(Error::SecondFactorOff), "nothing to confirm");
     for password in [None, Some(Sensitive::new(""))] {
-        let request = EnrolSecondFactor { password, origin: home() };
-        let refused = world.auth.enrol_second_factor(&world.of(&user), request).await;
+        let refused = enrol_with(world, &user, OwnerProof { password, ..with_session(&user) }).await;
         assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
     }
-    let request = EnrolSecondFactor { password: Some(Sensitive::new("not my password")), origin: home() };
-    let refused = world.auth.enrol_second_factor(&world.of(&user), request).await;
-    assert_eq!(refused, Err(Error::WrongPassword));
+    assert_eq!(enrol_with(world, &user, confirmed("not my password")).await, Err(Error::WrongPassword));
 
     let first = enrol(world, &user).await.unwrap();
     let second = enrol(world, &user).await.unwrap();
@@ -180,6 +194,7 @@ pub(crate) async fn a_challenge_is_good_for_minutes_and_nothing_else(world: &Wor
     assert_eq!(pass(world, &late, &phone.recovery[0]).await, Err(Error::ChallengeInvalid));
 
     // A challenge does not outlive the password it was given for.
+    world.prove_address(&phone.user).await;
     let old = challenge(world).await;
     let request = ForgotPassword { email: EMAIL.to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
@@ -217,7 +232,7 @@ pub(crate) async fn wrong_codes_cost_longer_and_longer_waits_whatever_the_passwo
 pub(crate) async fn a_second_factor_is_turned_off_with_password_and_code(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let disable = async |password: &str, code: Sensitive| {
-        let request = DisableSecondFactor { password: Some(Sensitive::new(password)), code, origin: home() };
+        let request = DisableSecondFactor { proof: confirmed(password), code, origin: home() };
         world.auth.disable_second_factor(&world.of(&phone.user), request).await
     };
     assert_eq!(disable("not my password", phone.code(world)).await, Err(Error::WrongPassword));

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use urr_kernel::Timestamp;
 
-use super::{Origin, Sensitive, SignedIn};
+use super::{Origin, OwnerProof, Sensitive, SignedIn};
 
 /// The first factor was right and a second one is needed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,8 +28,8 @@ pub struct PassSecondFactor {
 /// Begins to turn on the calling user's second factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnrolSecondFactor {
-    /// Proof that it is the owner who asks. Needed where the account has a password.
-    pub password: Option<Sensitive>,
+    /// Proof that it is the owner who asks.
+    pub proof: OwnerProof,
     /// Where the request comes from.
     pub origin: Origin,
 }
@@ -64,8 +64,8 @@ pub struct SecondFactorConfirmed {
 /// Turns the calling user's second factor off. Ends every session and opens a new one for the caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisableSecondFactor {
-    /// Proof of the first factor. Needed where the account has a password.
-    pub password: Option<Sensitive>,
+    /// Proof of the first factor.
+    pub proof: OwnerProof,
     /// Six digits, or a recovery code.
     pub code: Sensitive,
     /// Where the request comes from.

@@ -8,7 +8,7 @@ use urr_kernel::Role;
 use super::{
     super::{
         http::{ask, world},
-        world::{DbKind, PASSWORD, Sealing, Transport, World, home},
+        world::{DbKind, PASSWORD, Sealing, Transport, World, confirmed, home},
     },
     EMAIL, STEP, turn_on,
 };
@@ -45,11 +45,8 @@ async fn where_it_is_required_an_admin_without_it_is_a_user_who_may_turn_it_on()
     let phone = turn_on(&world, &bare).await;
     assert_eq!(role(&phone.user), Role::Admin);
     assert_eq!(role(&world.refresh(&phone.user.refresh_token).await.unwrap()), Role::Admin);
-    let request = DisableSecondFactor {
-        password: Some(Sensitive::new(PASSWORD)),
-        code: phone.code(&world),
-        origin: home(),
-    };
+    let request =
+        DisableSecondFactor { proof: confirmed(PASSWORD), code: phone.code(&world), origin: home() };
     let off = world.auth.disable_second_factor(&world.of(&phone.user), request).await.unwrap();
     assert_eq!(role(&off), Role::UnprovenAdmin);
 }
