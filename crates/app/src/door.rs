@@ -2,42 +2,48 @@
 //! tables were seen to be right.
 
 use std::{
-    convert::Infallible,
     sync::{Arc, OnceLock},
     time::Duration,
 };
 
 use async_trait::async_trait;
-use axum::{Router, extract::Request, response::IntoResponse as _};
-use tower::Service as _;
-use urr_http::{Problem, StatusCode};
+use axum::{
+    extract::Request,
+    response::{IntoResponse as _, Response},
+};
+use urr_http::{Problem, Respond, StatusCode};
 use urr_telemetry::Check;
 
 /// What somebody at a shut door is told to wait: servers that start together need a second or two.
 const COME_BACK: Duration = Duration::from_secs(1);
 
 /// Shut until it is opened, and then open for ever. Clones are the same door.
-#[derive(Clone, Default)]
-pub(crate) struct Door(Arc<OnceLock<Router>>);
+pub(crate) struct Door<R>(Arc<OnceLock<R>>);
 
-impl Door {
-    /// From now on requests go through to `router`.
-    pub(crate) fn open(&self, router: Router) {
-        assert!(self.0.set(router).is_ok(), "a door is opened once");
+impl<R> Door<R> {
+    /// A door that is shut.
+    pub(crate) fn shut() -> Self {
+        Self(Arc::default())
     }
 
-    /// What stands in front of the door.
-    pub(crate) fn router(&self) -> Router {
-        let door = self.clone();
-        Router::new().fallback_service(tower::service_fn(move |request: Request| {
-            let behind = door.0.get().cloned();
-            async move {
-                Ok::<_, Infallible>(match behind {
-                    Some(mut router) => router.call(request).await.unwrap_or_else(|error| match error {}),
-                    None => not_yet().into_response(),
-                })
-            }
-        }))
+    /// From now on requests go through to `behind`.
+    pub(crate) fn open(&self, behind: R) {
+        assert!(self.0.set(behind).is_ok(), "a door is opened once");
+    }
+}
+
+impl<R> Clone for Door<R> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<R: Respond> Respond for Door<R> {
+    async fn respond(&self, request: Request) -> Response {
+        match self.0.get() {
+            Some(behind) => behind.respond(request).await,
+            None => not_yet().into_response(),
+        }
     }
 }
 
@@ -47,7 +53,7 @@ fn not_yet() -> Problem {
 }
 
 #[async_trait]
-impl Check for Door {
+impl<R: Respond> Check for Door<R> {
     async fn check(&self) -> Result<(), String> {
         if self.0.get().is_some() { Ok(()) } else { Err("the tables have not been looked at yet".to_owned()) }
     }
@@ -55,15 +61,14 @@ impl Check for Door {
 
 #[cfg(test)]
 mod tests {
-    use axum::{body::Body, routing::get};
+    use axum::{Router, body::Body, routing::get};
 
     use super::*;
 
     #[tokio::test]
     async fn nobody_comes_in_before_the_door_is_opened() {
-        let door = Door::default();
-        let mut router = door.router();
-        let mut knock = async || router.call(Request::get("/x").body(Body::empty()).unwrap()).await.unwrap();
+        let door = Door::shut();
+        let knock = async || door.respond(Request::get("/x").body(Body::empty()).unwrap()).await;
         let answer = knock().await;
         assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(answer.headers()["retry-after"], "1");

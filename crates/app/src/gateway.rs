@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use axum::Router;
 use urr_auth::{LoginLimit, NotNow};
 use urr_contracts::auth::{self, Auth, RevocationsSince};
 use urr_gateway::{
@@ -12,7 +11,7 @@ use urr_gateway::{
     revoked::{Revocation, RevocationPage, RevocationSource, Revoked},
     table::Service,
 };
-use urr_http::{Client, ClientLimits};
+use urr_http::{Client, ClientLimits, Respond};
 use urr_kernel::{Clock, Ids, Timestamp};
 use urr_kv::Kv;
 use urr_passes::{
@@ -110,7 +109,11 @@ impl RevocationSource for AskAuth {
 }
 
 /// The guards, and behind them every domain that is here or that requests are passed on to.
-pub(crate) fn router(config: &Config, domains: &Domains, ground: &Ground) -> Result<Router, Failure> {
+pub(crate) fn door(
+    config: &Config,
+    domains: &Domains,
+    ground: &Ground,
+) -> Result<impl Respond + use<>, Failure> {
     let mut gateway = Gateway::new(guards(config, &domains.memory, ground));
     if let Some(auth) = &domains.auth {
         gateway = gateway.local(Service::Auth, urr_auth::routes(auth));
@@ -122,7 +125,7 @@ pub(crate) fn router(config: &Config, domains: &Domains, ground: &Ground) -> Res
         gateway = gateway.local(Service::Tickets, urr_tickets::routes(tickets));
     }
     let elsewhere = upstreams(config, &ground.clock)?;
-    Ok(elsewhere.into_iter().fold(gateway, Gateway::remote).into_router())
+    Ok(elsewhere.into_iter().fold(gateway, Gateway::remote).finish())
 }
 
 /// What the guards go by.

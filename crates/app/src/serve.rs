@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, os::unix::fs::DirBuilderExt as _, sync::Arc, time::Duration};
 
-use urr_http::Server;
+use urr_http::{Respond, Server};
 use urr_kernel::{Clock, Ids};
 use urr_telemetry::{Guard, Health, Logging, Metrics, Otlp};
 
@@ -116,7 +116,7 @@ impl Running {
     /// Serves the public side. Files are at hand, so they are put in order and filled first; a server may be on its way, so health
     /// answers while we wait for it.
     async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
-        let api = gateway::router(&self.config, domains, &self.ground)?;
+        let api = gateway::door(&self.config, domains, &self.ground)?;
         if let Storage::Sqlite { .. } = self.config.storage {
             prepare(&self.config, &self.databases, &self.ground.clock).await?;
             self.seeded = seed(&self.config, domains).await?;
@@ -125,9 +125,9 @@ impl Running {
             self.listen("http.public", server, wire::public(&self.config, api, &self.ground));
             return Ok(());
         }
-        let door = Door::default();
+        let door = Door::shut();
         self.ground.health.register("schema", Arc::new(door.clone()));
-        self.listen("http.public", server, wire::public(&self.config, door.router(), &self.ground));
+        self.listen("http.public", server, wire::public(&self.config, door.clone(), &self.ground));
         prepare(&self.config, &self.databases, &self.ground.clock).await?;
         self.open_accounts(domains).await?;
         self.learn_sessions(domains).await;
@@ -157,10 +157,10 @@ impl Running {
         Ok(())
     }
 
-    fn listen(&self, name: &'static str, server: Server, router: axum::Router) {
+    fn listen(&self, name: &'static str, server: Server, responder: impl Respond) {
         let (limits, token) = (wire::limits(&self.config), self.work.servers.token());
         self.work.servers.spawn_essential(name, async move {
-            if let Err(error) = server.serve(router, limits, token).await {
+            if let Err(error) = server.serve(responder, limits, token).await {
                 tracing::error!(listener = name, error = urr_telemetry::chain(&error), "the listener failed");
             }
         });

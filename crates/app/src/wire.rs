@@ -8,8 +8,8 @@ use urr_auth::{IndexKey, Pii};
 use urr_bus::{Consumer, Source};
 use urr_contracts::{auth, auth::Auth, catalog, catalog::Catalog, tickets};
 use urr_db::{Db, EngineKind};
-use urr_gateway::revoked::RevocationSource;
-use urr_http::{AccessLog, EdgeParts, Limits};
+use urr_gateway::{Front, revoked::RevocationSource};
+use urr_http::{AccessLog, Edge, EdgeParts, Limits, Respond, WithOps};
 use urr_jobs::{Lease, LeaseConfig, Reconciler, Tasks};
 use urr_kernel::{Clock, Ids};
 use urr_kv::Kv;
@@ -197,11 +197,10 @@ pub(crate) struct Ground {
     pub metrics: Metrics,
 }
 
-/// The public router: what browsers need around the edge around the API, and what operators ask.
-pub(crate) fn public(config: &Config, api: Router, ground: &Ground) -> Router {
-    let ops = urr_http::ops_routes(ground.health.clone(), ground.metrics.clone());
-    let edge = urr_http::edge(api.merge(ops), edge_parts(config, ground));
-    urr_gateway::front(edge, config.door.origins.clone())
+/// The public side: what browsers need around the edge around the API, and what operators ask.
+pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> impl Respond + use<R> {
+    let api = WithOps::new(api, ground.health.clone(), ground.metrics.clone());
+    Front::before(Edge::around(api, edge_parts(config, ground)), config.door.origins.clone())
 }
 
 /// The internal router: the edge around the token around the services. `None` if nobody is to come in.

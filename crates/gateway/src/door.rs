@@ -1,6 +1,6 @@
 //! The front door itself: what happens to a request between the edge and the service that answers it.
 
-use std::{convert::Infallible, net::IpAddr, sync::Arc, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -10,8 +10,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
-use tower::Service as _;
-use urr_http::{Caller, ClientAddress, Problem, RouteName, Routes};
+use urr_http::{Caller, ClientAddress, Problem, Respond, RouteName, Routes};
 use urr_kernel::{Actor, Clock};
 use urr_passes::{
     Refusal,
@@ -112,14 +111,10 @@ impl Gateway {
         self
     }
 
-    /// The door as a router, to be put behind an edge. It also answers the API document of everything behind it.
-    pub fn into_router(self) -> Router {
+    /// The door as it is put behind an edge. It also answers the API document of everything behind it.
+    pub fn finish(self) -> impl Respond {
         let own = openapi::routes(|own| self.document(own.names()));
-        let gateway = Arc::new(self.local(Service::Gateway, own));
-        Router::new().fallback_service(tower::service_fn(move |request| {
-            let gateway = Arc::clone(&gateway);
-            async move { Ok::<_, Infallible>(gateway.pass(request).await) }
-        }))
+        self.local(Service::Gateway, own)
     }
 
     /// What the table and the services say about every route that leads somewhere.
@@ -131,7 +126,26 @@ impl Gateway {
         document.finish()
     }
 
-    async fn pass(&self, mut request: Request) -> Response {
+    async fn answer(&self, route: &'static Route, mut request: Request) -> Response {
+        match &self.places[route.service as usize] {
+            Place::Here => {
+                urr_http::allow_time(request.extensions(), route.service.time_limit());
+                request.extensions_mut().insert(matched::Guarded(route.path));
+                self.router.respond(request).await
+            }
+            Place::There(upstream) => {
+                urr_http::allow_time(request.extensions(), upstream.time_limit() + EDGE_PATIENCE);
+                upstream.pass(request).await
+            }
+            Place::Nowhere => Problem::of(codes::NO_SUCH_SERVICE, "This installation does not offer that.")
+                .field("service", route.service.name())
+                .into_response(),
+        }
+    }
+}
+
+impl Respond for Gateway {
+    async fn respond(&self, mut request: Request) -> Response {
         version::remove(request.uri_mut());
         let hop = self.guards.hop(request.headers());
         strip(request.headers_mut());
@@ -167,23 +181,6 @@ impl Gateway {
             Found::OtherMethods(routes) => other_methods(routes),
             // The edge turns the bare status into the body every error has.
             Found::Nothing => StatusCode::NOT_FOUND.into_response(),
-        }
-    }
-
-    async fn answer(&self, route: &'static Route, mut request: Request) -> Response {
-        match &self.places[route.service as usize] {
-            Place::Here => {
-                urr_http::allow_time(request.extensions(), route.service.time_limit());
-                request.extensions_mut().insert(matched::Guarded(route.path));
-                self.router.clone().call(request).await.unwrap_or_else(|impossible| match impossible {})
-            }
-            Place::There(upstream) => {
-                urr_http::allow_time(request.extensions(), upstream.time_limit() + EDGE_PATIENCE);
-                upstream.pass(request).await
-            }
-            Place::Nowhere => Problem::of(codes::NO_SUCH_SERVICE, "This installation does not offer that.")
-                .field("service", route.service.name())
-                .into_response(),
         }
     }
 }

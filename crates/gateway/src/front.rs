@@ -2,16 +2,15 @@
 //!
 //! It stands outside the edge, so that a 503 of an overloaded machine can be read by a page of another origin as well as a 200.
 
-use std::{convert::Infallible, sync::Arc};
+use std::fmt;
 
 use axum::{
-    Router,
     body::Body,
     extract::Request,
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
-use tower::Service as _;
+use urr_http::Respond;
 
 use crate::{
     compress::{self, Compressor},
@@ -34,32 +33,17 @@ const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 
-/// Puts the front before an edge. Pages of `origins` may use everything behind it, with cookies; nobody else's may.
-pub fn front(edge: Router, origins: Origins) -> Router {
-    let front = Arc::new(Front { origins, compressor: Compressor::new() });
-    Router::new().fallback_service(tower::service_fn(move |request| {
-        let (front, edge) = (Arc::clone(&front), edge.clone());
-        async move { Ok::<_, Infallible>(front.pass(edge, request).await) }
-    }))
-}
-
-struct Front {
+/// What stands before an edge.
+pub struct Front<R> {
+    edge: R,
     origins: Origins,
     compressor: Compressor,
 }
 
-impl Front {
-    async fn pass(&self, mut edge: Router, mut request: Request) -> Response {
-        let headers = request.headers_mut();
-        let origin = headers.get(header::ORIGIN).filter(|origin| self.origins.allow(origin)).cloned();
-        let takes_gzip = compress::takes_gzip(headers);
-        compress::strengthen(headers);
-        let mut response = match origin {
-            Some(_) if is_preflight(&request) => permission(),
-            _ => edge.call(request).await.unwrap_or_else(|impossible| match impossible {}),
-        };
-        self.permit(origin, response.headers_mut());
-        self.compressor.compress(takes_gzip, response).await
+impl<R> Front<R> {
+    /// Puts the front before an edge. Pages of `origins` may use everything behind it, with cookies; nobody else's may.
+    pub fn before(edge: R, origins: Origins) -> Self {
+        Self { edge, origins, compressor: Compressor::new() }
     }
 
     /// Never `*`, and never an origin that is not listed.
@@ -73,6 +57,27 @@ impl Front {
             headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, TRUE);
             headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, ANSWER_HEADERS);
         }
+    }
+}
+
+impl<R> fmt::Debug for Front<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Front").field("origins", &self.origins).finish_non_exhaustive()
+    }
+}
+
+impl<R: Respond> Respond for Front<R> {
+    async fn respond(&self, mut request: Request) -> Response {
+        let headers = request.headers_mut();
+        let origin = headers.get(header::ORIGIN).filter(|origin| self.origins.allow(origin)).cloned();
+        let takes_gzip = compress::takes_gzip(headers);
+        compress::strengthen(headers);
+        let mut response = match origin {
+            Some(_) if is_preflight(&request) => permission(),
+            _ => self.edge.respond(request).await,
+        };
+        self.permit(origin, response.headers_mut());
+        self.compressor.compress(takes_gzip, response).await
     }
 }
 

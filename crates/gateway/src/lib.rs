@@ -22,7 +22,7 @@ mod version;
 pub use self::{
     codes::CODES,
     door::{Gateway, Guards},
-    front::front,
+    front::Front,
     origin::{BadOrigin, Origins},
     proxy::Upstream,
 };

@@ -2,7 +2,7 @@
 
 use axum::{
     Router,
-    extract::State,
+    extract::{Request, State},
     response::{IntoResponse as _, Response},
     routing::get,
 };
@@ -10,7 +10,11 @@ use http::header;
 use serde_json::{Map, Value, json};
 use urr_telemetry::{Health, Metrics};
 
-use crate::{Json, Problem, codes};
+use crate::{Json, Problem, Respond, codes, named};
+
+const LIVE: &str = "/health/live";
+const READY: &str = "/health/ready";
+const METRICS: &str = "/metrics";
 
 /// `/health/live`: the process runs. `/health/ready`: it can serve, or 503 `http.not_ready` naming what is missing.
 /// `/metrics`: the Prometheus text format.
@@ -20,10 +24,33 @@ pub fn ops_routes(health: Health, metrics: Metrics) -> Router {
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics.render())
     };
     Router::new()
-        .route("/health/live", get(live))
-        .route("/health/ready", get(ready))
+        .route(LIVE, get(live))
+        .route(READY, get(ready))
         .with_state(health)
-        .route("/metrics", get(numbers))
+        .route(METRICS, get(numbers))
+}
+
+/// What operators ask beside what everybody asks.
+#[derive(Debug)]
+pub struct WithOps<R> {
+    ops: Router,
+    inner: R,
+}
+
+impl<R> WithOps<R> {
+    /// Answers what operators ask, and leaves the rest to `inner`.
+    pub fn new(inner: R, health: Health, metrics: Metrics) -> Self {
+        Self { ops: named(ops_routes(health, metrics)), inner }
+    }
+}
+
+impl<R: Respond> Respond for WithOps<R> {
+    async fn respond(&self, request: Request) -> Response {
+        match request.uri().path() {
+            LIVE | READY | METRICS => self.ops.respond(request).await,
+            _ => self.inner.respond(request).await,
+        }
+    }
 }
 
 async fn ready(State(health): State<Health>) -> Response {

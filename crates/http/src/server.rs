@@ -2,7 +2,7 @@
 
 use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
-use axum::Router;
+use axum::body::Body;
 use http::Request;
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -13,9 +13,8 @@ use tokio::{
     time::{sleep, timeout},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
-use tower::Service as _;
 
-use crate::{Limits, stream::Stream};
+use crate::{Limits, Respond, stream::Stream};
 
 /// The pause after the system refused a connection for want of file descriptors or memory: time for some to be freed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -66,9 +65,14 @@ impl Server {
 
     /// Serves until `shutdown`. Then new connections are refused, idle ones closed, and requests in progress have
     /// [`Limits::drain_time`] to finish.
-    pub async fn serve(self, router: Router, limits: Limits, shutdown: CancellationToken) -> io::Result<()> {
+    pub async fn serve(
+        self,
+        responder: impl Respond,
+        limits: Limits,
+        shutdown: CancellationToken,
+    ) -> io::Result<()> {
         let open = Open {
-            router,
+            responder: Arc::new(responder),
             limits,
             shutdown,
             cut: CancellationToken::new(),
@@ -84,8 +88,8 @@ impl Server {
     }
 }
 
-struct Open {
-    router: Router,
+struct Open<R> {
+    responder: Arc<R>,
     limits: Limits,
     shutdown: CancellationToken,
     /// Ends what is still open when the time to drain is over.
@@ -97,7 +101,7 @@ struct Open {
     refused: metrics::Counter,
 }
 
-impl Open {
+impl<R: Respond> Open<R> {
     /// Takes connections until told to stop. Dropping the listener makes the system refuse new ones.
     async fn accept(&self, listener: TcpListener) {
         loop {
@@ -123,7 +127,7 @@ impl Open {
     fn admit(&self, stream: TcpStream, peer: SocketAddr) {
         if let Ok(place) = self.places.clone().try_acquire_owned() {
             let connection = Connection {
-                router: self.router.clone(),
+                responder: Arc::clone(&self.responder),
                 limits: self.limits,
                 // Its own, because every connection looks at it and a shared one would be a shared lock.
                 shutdown: self.shutdown.child_token(),
@@ -169,8 +173,8 @@ async fn refuse(stream: TcpStream, stall: Duration, _turn: OwnedSemaphorePermit)
     let _gone = stream.shutdown().await;
 }
 
-struct Connection {
-    router: Router,
+struct Connection<R> {
+    responder: Arc<R>,
     limits: Limits,
     shutdown: CancellationToken,
     cut: CancellationToken,
@@ -179,18 +183,18 @@ struct Connection {
     _counted: Counted,
 }
 
-impl Connection {
+impl<R: Respond> Connection<R> {
     async fn serve(self, stream: TcpStream) {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, "a connection was gone before it began");
             return;
         }
         let io = TokioIo::new(Stream::new(stream, self.limits.write_stall_time));
-        let (router, peer) = (self.router, self.peer);
+        let (responder, peer) = (self.responder, self.peer);
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
-            let mut router = router.clone();
-            async move { Ok::<_, Infallible>(router.call(request).await.unwrap_or_else(|error| match error {})) }
+            let responder = Arc::clone(&responder);
+            async move { Ok::<_, Infallible>(responder.respond(request.map(Body::new)).await) }
         });
         let mut connection = pin!(parser(&self.limits).serve_connection(io, service));
         let ended = tokio::select! {

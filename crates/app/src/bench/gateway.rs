@@ -1,6 +1,6 @@
 //! What the front door costs: the same handler behind all of it, and behind nothing but the check of a token.
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use axum::{
     Router,
@@ -10,9 +10,8 @@ use axum::{
 };
 use clap::Args;
 use serde::Serialize;
-use tower::Service as _;
 use urr_gateway::{Gateway, table::Service};
-use urr_http::{Caller, Json, Problem, Routes, Server, StatusCode};
+use urr_http::{Caller, Json, Problem, Respond, Routes, Server, StatusCode};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, Ids, Role, UserId};
 use urr_passes::access::{self, Access, Signer, Verifier};
@@ -71,32 +70,37 @@ async fn noop(caller: Caller) -> Result<Json<Answer>, Problem> {
 }
 
 /// The handler behind everything that stands before a domain.
-fn whole(config: &Config, ground: &Ground) -> Router {
+fn whole(config: &Config, ground: &Ground) -> impl Respond + use<> {
     let guards = gateway::guards(config, &Memory::new(config, None, &ground.clock), ground);
-    let api = Gateway::new(guards).local(Service::Tickets, Routes::new().get(PATH, noop)).into_router();
+    let api = Gateway::new(guards).local(Service::Tickets, Routes::new().get(PATH, noop)).finish();
     wire::public(config, api, ground)
 }
 
 /// The handler behind the check of a bearer token.
-fn bare(config: &Config, ground: &Ground) -> Router {
-    let router = Router::new().route(PATH, get(noop));
-    let keys = Arc::new(Verifier::new(wire::access_keys(config)));
-    let clock = ground.clock.clone();
-    Router::new().fallback_service(tower::service_fn(move |request: Request| {
-        let (keys, clock, router) = (Arc::clone(&keys), clock.clone(), router.clone());
-        async move { Ok::<_, Infallible>(checked(&keys, &clock, router, request).await) }
-    }))
+struct Bare {
+    keys: Verifier,
+    clock: Clock,
+    router: Router,
 }
 
-async fn checked(keys: &Verifier, clock: &Clock, mut router: Router, mut request: Request) -> Response {
-    let header = request.headers().get("authorization").and_then(|header| header.to_str().ok());
-    let token = header.and_then(|header| header.strip_prefix("Bearer "));
-    match token.map(|token| keys.verify(token, clock.now())) {
-        Some(Ok(verified)) => {
-            request.extensions_mut().insert(verified.access.actor());
-            router.call(request).await.unwrap_or_else(|impossible| match impossible {})
+impl Bare {
+    fn new(config: &Config, ground: &Ground) -> Self {
+        let keys = Verifier::new(wire::access_keys(config));
+        Self { keys, clock: ground.clock.clone(), router: Router::new().route(PATH, get(noop)) }
+    }
+}
+
+impl Respond for Bare {
+    async fn respond(&self, mut request: Request) -> Response {
+        let header = request.headers().get("authorization").and_then(|header| header.to_str().ok());
+        let token = header.and_then(|header| header.strip_prefix("Bearer "));
+        match token.map(|token| self.keys.verify(token, self.clock.now())) {
+            Some(Ok(verified)) => {
+                request.extensions_mut().insert(verified.access.actor());
+                self.router.respond(request).await
+            }
+            _ => StatusCode::UNAUTHORIZED.into_response(),
         }
-        _ => StatusCode::UNAUTHORIZED.into_response(),
     }
 }
 
@@ -120,7 +124,7 @@ pub(super) fn run(args: &GatewayArgs) -> Result<(), Failure> {
     let runtimes = Runtimes::new()?;
     let tasks = Tasks::new();
     let doors = [
-        ("bare token check", serve(&runtimes, &tasks, bare(&config, &ground), &config)?),
+        ("bare token check", serve(&runtimes, &tasks, Bare::new(&config, &ground), &config)?),
         ("whole front door", serve(&runtimes, &tasks, whole(&config, &ground), &config)?),
     ];
     let seconds = usize::try_from(args.seconds + 1).expect("a round is short") * usize::from(args.rounds);
@@ -155,7 +159,12 @@ pub(super) fn run(args: &GatewayArgs) -> Result<(), Failure> {
     )
 }
 
-fn serve(runtimes: &Runtimes, tasks: &Tasks, router: Router, config: &Config) -> Result<SocketAddr, Failure> {
+fn serve(
+    runtimes: &Runtimes,
+    tasks: &Tasks,
+    door: impl Respond,
+    config: &Config,
+) -> Result<SocketAddr, Failure> {
     let failed = |error| Failure::because("a row cannot be served", &error);
     let server = runtimes.server.block_on(Server::bind(config.listen)).map_err(failed)?;
     let address = server.local_addr().map_err(failed)?;
@@ -163,7 +172,7 @@ fn serve(runtimes: &Runtimes, tasks: &Tasks, router: Router, config: &Config) ->
     runtimes.server.block_on(async {
         tasks.spawn("bench.gateway", async move {
             // The only error is the listener's, and then nobody is answered: the load says so.
-            let _ = server.serve(router, limits, token).await;
+            let _ = server.serve(door, limits, token).await;
         });
     });
     Ok(address)

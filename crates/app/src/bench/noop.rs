@@ -1,12 +1,9 @@
 //! The baseline: a handler that does nothing, behind the same front, edge, guards, parser and printer as a hold.
 
-use axum::{
-    Router,
-    extract::{FromRef, State},
-};
+use axum::extract::{FromRef, State};
 use serde::{Deserialize, Serialize};
 use urr_gateway::{Gateway, table::Service};
-use urr_http::{Caller, Json, Problem, Routes};
+use urr_http::{Caller, Json, Problem, Respond, Routes};
 use urr_kernel::{Clock, EventId, Ids, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::Ctx;
 
@@ -102,9 +99,9 @@ async fn noop(
 }
 
 /// The handler behind everything that stands before a domain.
-pub(super) fn router(config: &Config, ground: &Ground) -> Router {
+pub(super) fn whole(config: &Config, ground: &Ground) -> impl Respond + use<> {
     let routes = Routes::new().post(PATH, noop).with_state(Api(ground.clone()));
     let guards = gateway::guards(config, &Memory::new(config, None, &ground.clock), ground);
-    let api = Gateway::new(guards).local(Service::Tickets, routes).into_router();
+    let api = Gateway::new(guards).local(Service::Tickets, routes).finish();
     wire::public(config, api, ground)
 }

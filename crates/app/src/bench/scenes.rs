@@ -178,11 +178,11 @@ fn noop_row(
     let server = runtimes.server.block_on(Server::bind(config.listen)).map_err(failed)?;
     let address = server.local_addr().map_err(failed)?;
     let tasks = Tasks::new();
-    let (router, limits, token) = (noop::router(config, ground), wire::limits(config), tasks.token());
+    let (door, limits, token) = (noop::whole(config, ground), wire::limits(config), tasks.token());
     runtimes.server.block_on(async {
         tasks.spawn("bench.noop", async move {
             // The only error is the listener's, and then nobody is answered: the load says so.
-            let _ = server.serve(router, limits, token).await;
+            let _ = server.serve(door, limits, token).await;
         });
     });
     let measured = send(runtimes, &Deck::endless(requests), address, &ground.clock, pace, done);

@@ -10,16 +10,15 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use urr_gateway::{
-    Gateway, Guards, Origins, Upstream,
+    Front, Gateway, Guards, Origins, Upstream,
     address::TrustedProxies,
-    front,
     limit::{Limiter, RateLimits},
     revoked::Revoked,
     table::{self, Service},
 };
 use urr_http::{
-    AccessLog, Caller, Client, ClientAddress, ClientLimits, EdgeParts, Json, Limits, Peer, Routes, Server,
-    edge,
+    AccessLog, Caller, Client, ClientAddress, ClientLimits, Edge, EdgeParts, Json, Limits, Peer, Routes,
+    Server, router,
 };
 use urr_kernel::{Clock, Ids, Role, UserId};
 use urr_passes::{
@@ -160,7 +159,7 @@ impl World {
             health: Health::new(),
             hsts: false,
         };
-        let app = front(edge(gateway.into_router(), edge_parts), origins);
+        let app = router(Front::before(Edge::around(gateway.finish(), edge_parts), origins));
         Self { app, clock, secret, limits: wishes.limits }
     }
 

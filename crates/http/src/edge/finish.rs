@@ -29,7 +29,7 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
 /// One year.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
 
-impl Edge {
+impl<R> Edge<R> {
     pub(super) fn finish(&self, seen: &Seen, response: Response) -> Response {
         let mut response = named_error(&seen.method, response);
         let unsigned = response.extensions_mut().remove::<Unsigned>();

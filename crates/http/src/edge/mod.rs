@@ -7,13 +7,10 @@ mod numbers;
 mod route;
 
 use std::{
-    convert::Infallible,
+    fmt,
     panic::AssertUnwindSafe,
     pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -27,7 +24,6 @@ use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, Method, Uri};
 use http_body_util::Limited;
 use tokio::time::timeout;
-use tower::Service as _;
 use tracing::{Instrument as _, Span};
 use urr_kernel::{Clock, Ids, RequestId};
 use urr_telemetry::Health;
@@ -38,7 +34,7 @@ pub use self::{
     route::{allow_time, name_route, named},
 };
 use self::{log::Log, numbers::Numbers, route::Arrival};
-use crate::{Limits, Problem, codes, extract::too_large};
+use crate::{Limits, Problem, Respond, codes, extract::too_large};
 
 /// Names the request, in and out.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -75,24 +71,12 @@ pub struct EdgeParts {
 /// Puts the edge around a router. Routes get metrics under their own names; routers that another layer wraps in a
 /// fallback pass through [`named`] first.
 pub fn edge(router: Router, parts: EdgeParts) -> Router {
-    let router = if router.has_routes() { named(router) } else { router };
-    let edge = Arc::new(Edge {
-        limits: parts.limits,
-        ids: parts.ids,
-        clock: parts.clock,
-        health: parts.health,
-        hsts: parts.hsts,
-        log: Log::new(parts.access_log),
-        numbers: Numbers::default(),
-        in_flight: AtomicUsize::new(0),
-    });
-    Router::new().fallback_service(tower::service_fn(move |request| {
-        let (edge, router) = (edge.clone(), router.clone());
-        async move { Ok::<_, Infallible>(edge.pass(router, request).await) }
-    }))
+    crate::router(Edge::around(if router.has_routes() { named(router) } else { router }, parts))
 }
 
-struct Edge {
+/// The edge around whoever answers.
+pub struct Edge<R> {
+    inner: R,
     limits: Limits,
     ids: Ids,
     clock: Clock,
@@ -112,8 +96,14 @@ struct Seen {
     started: Duration,
 }
 
-impl Edge {
-    async fn pass(&self, router: Router, mut request: Request) -> Response {
+impl<R> fmt::Debug for Edge<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Edge").field("limits", &self.limits).finish_non_exhaustive()
+    }
+}
+
+impl<R: Respond> Respond for Edge<R> {
+    async fn respond(&self, mut request: Request) -> Response {
         let id = inbound_id(request.headers()).unwrap_or_else(|| self.ids.next());
         let limit =
             if is_auth(request.uri().path()) { self.limits.auth_body_bytes } else { self.limits.body_bytes };
@@ -127,11 +117,9 @@ impl Edge {
         let span = span(&seen, request.headers());
         request.extensions_mut().insert(id);
         request.extensions_mut().insert(seen.arrival.clone());
-        let response = if span.is_disabled() {
-            self.answer(router, request, limit, &seen.arrival).await
-        } else {
-            self.answer(router, request, limit, &seen.arrival).instrument(span.clone()).await
-        };
+        let answer = self.answer(request, limit, &seen.arrival);
+        // A span that nobody collects costs no more than asking whether somebody does.
+        let response = answer.instrument(span.clone()).await;
         let response = self.finish(&seen, response);
         if !span.is_disabled() {
             let route = seen.arrival.route().unwrap_or("none");
@@ -141,15 +129,26 @@ impl Edge {
         }
         response
     }
+}
+
+impl<R: Respond> Edge<R> {
+    /// Puts the edge around whoever answers. Who knows the names of routes tells them by [`name_route`] or [`named`].
+    pub fn around(inner: R, parts: EdgeParts) -> Self {
+        Self {
+            inner,
+            limits: parts.limits,
+            ids: parts.ids,
+            clock: parts.clock,
+            health: parts.health,
+            hsts: parts.hsts,
+            log: Log::new(parts.access_log),
+            numbers: Numbers::default(),
+            in_flight: AtomicUsize::new(0),
+        }
+    }
 
     /// The handler's answer, or why there is none.
-    async fn answer(
-        &self,
-        mut router: Router,
-        request: Request,
-        limit: usize,
-        arrival: &Arrival,
-    ) -> Response {
+    async fn answer(&self, request: Request, limit: usize, arrival: &Arrival) -> Response {
         let Some(_turn) = self.enter(request.uri().path()) else {
             return Problem::of(
                 codes::OVERLOADED,
@@ -162,15 +161,14 @@ impl Edge {
             Ok(request) => request,
             Err(problem) => return problem.into_response(),
         };
-        let mut handler = pin!(AssertUnwindSafe(router.call(request)).catch_unwind());
+        let mut handler = pin!(AssertUnwindSafe(self.inner.respond(request)).catch_unwind());
         let usual = self.limits.request_time;
         let mut answer = timeout(usual, handler.as_mut()).await;
         if let (Err(_), Some(more)) = (&answer, arrival.more_time(usual)) {
             answer = timeout(more, handler).await;
         }
         match answer {
-            Ok(Ok(Ok(response))) => response,
-            Ok(Ok(Err(impossible))) => match impossible {},
+            Ok(Ok(response)) => response,
             Ok(Err(panic)) => {
                 let mut problem = Problem::of(codes::INTERNAL, "The server failed. It has been logged.");
                 problem.cause = Some(format!("panic: {}", panic_message(&*panic)));
