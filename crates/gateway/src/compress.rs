@@ -14,7 +14,7 @@ use axum::{
 };
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header, response::Parts};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OnceCell, Semaphore};
 
@@ -64,16 +64,21 @@ impl Compressor {
     }
 
     /// The answer, compressed if that is worth it and the client `takes` it.
-    pub(crate) async fn compress(&self, takes: bool, response: Response) -> Response {
-        let (mut parts, body) = response.into_parts();
-        if !is_worth_it(&parts, &body) {
-            return Response::from_parts(parts, body);
+    pub(crate) async fn compress(&self, takes: bool, mut response: Response) -> Response {
+        if !is_worth_it(&response) {
+            return response;
         }
         // Whoever keeps the answer must not give it to a client that takes something else.
-        vary(&mut parts.headers, header::ACCEPT_ENCODING);
+        vary(response.headers_mut(), header::ACCEPT_ENCODING);
         if !takes {
-            return Response::from_parts(parts, body);
+            return response;
         }
+        // In a box, so that the many small answers are not moved with room for this.
+        Box::pin(self.smaller(response)).await
+    }
+
+    async fn smaller(&self, response: Response) -> Response {
+        let (mut parts, body) = response.into_parts();
         let Ok(original) = body.collect().await.map(http_body_util::Collected::to_bytes) else {
             // It said how long it is and then broke: there is nothing to send that would be right.
             return Response::from_parts(parts, broken());
@@ -175,12 +180,12 @@ pub(crate) fn vary(headers: &mut HeaderMap, name: HeaderName) {
     }
 }
 
-fn is_worth_it(parts: &Parts, body: &Body) -> bool {
-    let headers = &parts.headers;
-    let size = body.size_hint().exact();
+fn is_worth_it(response: &Response) -> bool {
+    let headers = response.headers();
+    let size = response.body().size_hint().exact();
     size.is_some_and(|size| (MIN_BYTES..=MAX_BYTES).contains(&size))
-        && parts.status != StatusCode::PARTIAL_CONTENT
-        && parts.extensions.get::<Passed>().is_none()
+        && response.status() != StatusCode::PARTIAL_CONTENT
+        && response.extensions().get::<Passed>().is_none()
         && !headers.contains_key(header::CONTENT_ENCODING)
         && !headers.contains_key(header::SET_COOKIE)
         && headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).is_some_and(is_text)

@@ -188,7 +188,8 @@ impl Limiter {
     pub async fn check(&self, class: Class, who: Who, blind: Blind) -> Verdict {
         let verdict = match self {
             Self::Memory(limiter) => limiter.take(class, who, 1),
-            Self::Redis(limiter) => limiter.take(class, who, blind).await,
+            // In a box, so that every request of a process that counts by itself is not moved with room for a call.
+            Self::Redis(limiter) => Box::pin(limiter.take(class, who, blind)).await,
         };
         // Only refusals are counted: whatever passes is counted by its route.
         let outcome = match verdict {

@@ -117,9 +117,12 @@ impl<R: Respond> Respond for Edge<R> {
         let span = span(&seen, request.headers());
         request.extensions_mut().insert(id);
         request.extensions_mut().insert(seen.arrival.clone());
-        let answer = self.answer(request, limit, &seen.arrival);
-        // A span that nobody collects costs no more than asking whether somebody does.
-        let response = answer.instrument(span.clone()).await;
+        let response = if span.is_disabled() {
+            self.answer(request, limit, &seen.arrival).await
+        } else {
+            // In a box, so that requests that nobody traces are not moved with room for a second one.
+            Box::pin(self.answer(request, limit, &seen.arrival)).instrument(span.clone()).await
+        };
         let response = self.finish(&seen, response);
         if !span.is_disabled() {
             let route = seen.arrival.route().unwrap_or("none");
