@@ -29,8 +29,15 @@ async fn without_accounts_sales_go_on_and_operating_waits() -> anyhow::Result<()
     let ann = people::register(&mut front, "ann@example.com").await?;
     let bob = people::register(&mut front, "bob@example.com").await?;
     people::logout(&mut front, &bob).await?;
-    until(PATIENCE, async || matches!(ask(&mut front, "/api/reservations/my", &bob).await, Ok(answer) if answer.status == 401))
+    // Each process asks for itself, so each is waited for.
+    for listener in [installation.front, installation.other] {
+        let mut listener = Connection::to(listener);
+        until(PATIENCE, async || {
+            let mine = ask(&mut listener, "/api/reservations/my", &bob).await;
+            mine.is_ok_and(|answer| answer.status == 401)
+        })
         .await;
+    }
 
     installation.auth_running.kill().await?;
     let refused = people::login(&mut front, "ann@example.com", PASSWORD).await?;
