@@ -121,6 +121,9 @@ pub(crate) fn door(
     if let Some(catalog) = &domains.catalog {
         gateway = gateway.local(Service::Catalog, urr_catalog::routes(catalog));
     }
+    if let Some(queue) = &domains.queue {
+        gateway = gateway.local(Service::Queue, urr_queue::routes(queue));
+    }
     if let Some(tickets) = &domains.tickets {
         gateway = gateway.local(Service::Tickets, urr_tickets::routes(tickets));
     }
@@ -158,6 +161,7 @@ fn service(role: Role) -> Service {
     match role {
         Role::Auth => Service::Auth,
         Role::Catalog => Service::Catalog,
+        Role::Queue => Service::Queue,
         Role::Tickets => Service::Tickets,
         Role::Gateway => Service::Gateway,
     }

@@ -13,6 +13,8 @@ choice! {
         Catalog = "catalog",
         /// Passes requests on to domains that run elsewhere. The guards stand at every public listener, with it or without.
         Gateway = "gateway",
+        /// The waiting room in front of one event's seats.
+        Queue = "queue",
         /// Holds, reservations and tickets.
         Tickets = "tickets",
     }
@@ -23,15 +25,15 @@ impl Role {
     /// ARCHITECTURE.md.
     pub(crate) fn needs(self) -> &'static [Role] {
         match self {
-            Self::Tickets => &[Self::Catalog],
+            Self::Queue | Self::Tickets => &[Self::Catalog],
             Self::Auth | Self::Catalog | Self::Gateway => &[],
         }
     }
 
     /// The roles that own a database.
-    pub(crate) const DOMAINS: &'static [Role] = &[Self::Auth, Self::Catalog, Self::Tickets];
+    pub(crate) const DOMAINS: &'static [Role] = &[Self::Auth, Self::Catalog, Self::Queue, Self::Tickets];
 
-    /// The domains among which events travel. The others neither speak nor listen.
+    /// The domains among which events travel both ways. The waiting room only listens to tickets; auth neither speaks nor listens.
     pub(crate) const TALKING: &'static [Role] = &[Self::Catalog, Self::Tickets];
 }
 

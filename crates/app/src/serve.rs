@@ -121,6 +121,7 @@ impl Running {
             prepare(&self.config, &self.databases, &self.ground.clock).await?;
             self.seeded = seed(&self.config, domains).await?;
             self.open_accounts(domains).await?;
+            self.open_rooms(domains).await?;
             self.learn_sessions(domains).await;
             self.listen("http.public", server, wire::public(&self.config, api, &self.ground));
             return Ok(());
@@ -130,6 +131,7 @@ impl Running {
         self.listen("http.public", server, wire::public(&self.config, door.clone(), &self.ground));
         prepare(&self.config, &self.databases, &self.ground.clock).await?;
         self.open_accounts(domains).await?;
+        self.open_rooms(domains).await?;
         self.learn_sessions(domains).await;
         door.open(api);
         Ok(())
@@ -155,6 +157,12 @@ impl Running {
             self.admin = admin::first(&self.config, auth, &self.ground.clock, &self.ground.ids).await?;
         }
         Ok(())
+    }
+
+    /// Reads the waiting rooms back, where they are kept in memory.
+    async fn open_rooms(&self, domains: &Domains) -> Result<(), Failure> {
+        let Some(queue) = &domains.queue else { return Ok(()) };
+        queue.open(&self.work.background).await.map_err(|error| failed(Role::Queue, &error))
     }
 
     fn listen(&self, name: &'static str, server: Server, responder: impl Respond) {

@@ -43,6 +43,7 @@ pub(crate) fn domain_of(role: Role) -> Option<&'static Domain> {
     match role {
         Role::Auth => Some(&urr_auth::DOMAIN),
         Role::Catalog => Some(&urr_catalog::DOMAIN),
+        Role::Queue => Some(&urr_queue::DOMAIN),
         Role::Tickets => Some(&urr_tickets::DOMAIN),
         Role::Gateway => None,
     }

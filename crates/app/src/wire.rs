@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::Router;
 use urr_auth::{IndexKey, Pii};
 use urr_bus::{Consumer, Source};
-use urr_contracts::{auth, auth::Auth, catalog, catalog::Catalog, tickets};
+use urr_contracts::{auth, auth::Auth, catalog, catalog::Catalog, queue, tickets};
 use urr_db::{Db, EngineKind};
 use urr_gateway::{Front, revoked::RevocationSource};
 use urr_http::{AccessLog, Edge, EdgeParts, Limits, Respond, WithOps};
@@ -35,6 +35,8 @@ pub(crate) struct Domains {
     pub auth: Option<Arc<urr_auth::Service>>,
     /// The catalog, if it runs here.
     pub catalog: Option<Arc<urr_catalog::Service>>,
+    /// The waiting room in front of one event, if it is here.
+    pub queue: Option<Arc<urr_queue::Service>>,
     /// Tickets, if they run here.
     pub tickets: Option<Arc<urr_tickets::Service>>,
     /// What the guards before them remember.
@@ -77,21 +79,26 @@ impl Domains {
             })
         });
 
+        let queue = waiting_room(config, databases, kv.as_ref(), catalog.as_ref(), &remote, (clock, ids));
         let auth = accounts(config, databases, &memory, clock, ids)?;
-        Ok(Self { auth, catalog, tickets, memory, kv, remote })
+        Ok(Self { auth, catalog, queue, tickets, memory, kv, remote })
     }
 
     /// Who listens to them.
     pub(crate) fn consumers(&self) -> Vec<Arc<dyn Consumer>> {
-        self.catalog.iter().flat_map(urr_catalog::consumers).collect()
+        let catalog = self.catalog.iter().flat_map(urr_catalog::consumers);
+        catalog.chain(self.queue.iter().flat_map(urr_queue::consumers)).collect()
     }
 
     /// What each domain keeps in order by itself, with the database that the work changes.
     fn reconcilers(&self, databases: &Databases) -> Vec<(Db, Arc<dyn Reconciler>)> {
         let auth = self.auth.iter().flat_map(urr_auth::reconcilers);
         let auth = auth.map(|reconciler| (databases.of(Role::Auth), reconciler));
+        let queue = self.queue.iter().flat_map(urr_queue::reconcilers);
+        let queue = queue.map(|reconciler| (databases.of(Role::Queue), reconciler));
         let tickets = self.tickets.iter().flat_map(urr_tickets::reconcilers);
-        auth.chain(tickets.map(|reconciler| (databases.of(Role::Tickets), reconciler))).collect()
+        let tickets = tickets.map(|reconciler| (databases.of(Role::Tickets), reconciler));
+        auth.chain(queue).chain(tickets).collect()
     }
 
     /// What other processes may ask.
@@ -102,6 +109,9 @@ impl Domains {
         }
         if let Some(service) = &self.catalog {
             routes = routes.merge(catalog::internal_routes(service.clone(), clock.clone(), ids.clone()));
+        }
+        if let Some(service) = &self.queue {
+            routes = routes.merge(queue::internal_routes(service.clone(), clock.clone(), ids.clone()));
         }
         if let Some(service) = &self.tickets {
             routes = routes.merge(tickets::internal_routes(service.clone(), clock.clone(), ids.clone()));
@@ -116,6 +126,32 @@ impl Domains {
         let auth = here.or_else(|| Some(Arc::new(there()?.service())))?;
         Some(Arc::new(AskAuth { auth, clock: ground.clock.clone(), ids: ground.ids.clone() }))
     }
+}
+
+/// The waiting room, if it is here. Without keys there is none, as there are no accounts.
+fn waiting_room(
+    config: &Config,
+    databases: &Databases,
+    kv: Option<&Kv>,
+    catalog: Option<&Arc<urr_catalog::Service>>,
+    remote: &[RemoteRole],
+    (clock, ids): (&Clock, &Ids),
+) -> Option<Arc<urr_queue::Service>> {
+    let secrets = secrets(config);
+    if !config.roles.has(Role::Queue) || secrets.is_empty() {
+        return None;
+    }
+    Some(urr_queue::build(urr_queue::Parts {
+        db: databases.of(Role::Queue),
+        kv: kv.cloned(),
+        catalog: here_or_there(catalog, remote),
+        clock: clock.clone(),
+        ids: ids.clone(),
+        secrets,
+        limits: config.queue.limits,
+        grace: config.queue.grace,
+        secure_cookies: config.auth.cookie_secure,
+    }))
 }
 
 /// Accounts, if they are here. Without keys there are none: a command that serves nobody has no use for them.
@@ -258,6 +294,11 @@ pub(crate) fn start_background(
         urr_jobs::run(tasks, reconciler, lease, ground.clock.clone());
     }
 
+    if let Some(queue) = &domains.queue {
+        // Not by lease: each room sees to it that nobody is let in twice, and the next process must not wait for a dead one.
+        urr_jobs::run(tasks, urr_queue::admission(queue), None, ground.clock.clone());
+    }
+
     let mut watched = Vec::new();
     if let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(ground)) {
         tasks.spawn("gateway.revoked", Arc::clone(revoked).watch(source, tasks.token()));
@@ -290,6 +331,7 @@ pub(crate) fn register_health(domains: &Domains, databases: &Databases, health: 
         let name = match role {
             Role::Auth => "auth database",
             Role::Catalog => "catalog database",
+            Role::Queue => "queue database",
             Role::Tickets => "tickets database",
             Role::Gateway => continue,
         };

@@ -24,9 +24,22 @@ async fn domains() -> Vec<(Service, Routes)> {
         ids: ids.clone(),
         hold_for: HOLD,
     });
+    let (_files, db) = urr_testkit::fresh_sqlite(&urr_queue::DOMAIN).await;
+    let queue = urr_queue::build(urr_queue::Parts {
+        db,
+        kv: None,
+        catalog: catalog.clone(),
+        clock: clock.clone(),
+        ids: ids.clone(),
+        secrets: vec![Secret::new("correct horse battery staple, twice").unwrap()],
+        limits: urr_queue::Limits::default(),
+        grace: urr_queue::GRACE,
+        secure_cookies: true,
+    });
     vec![
         (Service::Auth, urr_auth::routes(&accounts(clock, ids).await)),
         (Service::Catalog, urr_catalog::routes(&catalog)),
+        (Service::Queue, urr_queue::routes(&queue)),
         (Service::Tickets, urr_tickets::routes(&tickets)),
     ]
 }

@@ -14,9 +14,12 @@
 //!   mean; a stale one changes nothing.
 //! * **Account**: one person's place with us, named by an e-mail address. Its owner is a *user* to everybody else.
 //! * **Session**: one sign-in on one device, with its family of refresh tokens. Revoking it makes its access tokens worthless.
+//! * **Room**: where people wait for one event. Those in *line* have a *place*; those who are in have a *slot*.
+//! * **Ticket** of a line: a signed note of a place, which brings it back. **Entry token**: a signed note of a slot, which opens the sale.
 //! * **Message**: one fact on the bus. (`eventId` in a message is the concert; the message's own id is `messageId`.)
 
 pub mod auth;
 pub mod catalog;
 pub mod messages;
+pub mod queue;
 pub mod tickets;

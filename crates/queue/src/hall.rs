@@ -65,6 +65,8 @@ pub enum Standing {
     Absent,
     /// Neither, and the line takes nobody else.
     Full,
+    /// Neither, and they stand in as many other lines as one may.
+    Elsewhere,
 }
 
 /// The whole of one event's room.
@@ -157,6 +159,17 @@ impl Hall {
             self.line.see(user, now);
         }
         self.standing(user, limits)
+    }
+
+    /// Whether somebody waits or is in.
+    pub(crate) fn has(&self, user: UserId, now: Timestamp, limits: &Limits) -> bool {
+        let inside = self.active.get(&user).is_some_and(|slot| slot.ends(limits) > now);
+        inside || self.line.order_of(user).is_some()
+    }
+
+    /// Whether nobody waits or is in.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.line.is_empty() && self.active.is_empty()
     }
 
     /// How somebody stands. Changes nothing.

@@ -1,22 +1,68 @@
 #![doc = include_str!("../README.md")]
 
+mod api;
+mod control;
+mod events;
 mod hall;
 pub mod journal;
 mod line;
 mod pace;
+mod places;
 mod room;
+mod service;
 mod settings;
+#[cfg(test)]
+mod suite;
+mod trouble;
+mod work;
 
+use std::sync::Arc;
+
+use urr_bus::Consumer;
 use urr_db::{Domain, Sql, migrations};
+use urr_http::Routes;
+use urr_jobs::Reconciler;
 
 pub use hall::{Promise, Slot, Standing, Totals};
 pub use room::{Answer, Closed, GRACE, Order, Room};
+pub use service::{Parts, Service};
 pub use settings::Limits;
 
 /// The domain's tables.
-pub static DOMAIN: Domain = Domain { name: "queue", migrations: migrations!["0001_rooms"] };
+pub static DOMAIN: Domain = Domain { name: "queue", migrations: migrations!["0001_rooms", "0002_service"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {
-    journal::store::STATEMENTS.to_vec()
+    [
+        control::store::STATEMENTS,
+        journal::store::STATEMENTS,
+        places::store::STATEMENTS,
+        work::purchases::STATEMENTS,
+    ]
+    .concat()
+}
+
+/// Makes the service. Its rooms are closed until [`Service::open`].
+pub fn build(parts: Parts) -> Arc<Service> {
+    Arc::new(Service::new(parts))
+}
+
+/// The public routes.
+pub fn routes(service: &Arc<Service>) -> Routes {
+    places::routes::routes().merge(control::routes::routes()).with_state(api::Api(Arc::clone(service)))
+}
+
+/// What listens to other domains.
+pub fn consumers(service: &Arc<Service>) -> Vec<Arc<dyn Consumer>> {
+    vec![Arc::new(work::purchases::Purchases { db: service.db.clone(), clock: service.clock.clone() })]
+}
+
+/// Lets people in. Every process does, whoever else does: the rooms see to it that nobody is let in twice.
+pub fn admission(service: &Arc<Service>) -> Arc<dyn Reconciler> {
+    Arc::new(work::admission::Admission(Arc::clone(service)))
+}
+
+/// Work that one process at a time needs to do.
+pub fn reconcilers(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
+    vec![Arc::new(work::tidy::Tidy(Arc::clone(service)))]
 }

@@ -19,6 +19,8 @@ pub struct Limits {
     pub max_events_per_user: usize,
     /// People let in per event and second at most: what the sale behind the door digests.
     pub batch: usize,
+    /// How long the journal of a closed room is kept.
+    pub journal_kept: Duration,
 }
 
 impl Default for Limits {
@@ -31,6 +33,7 @@ impl Default for Limits {
             max_waiting: 50_000,
             max_events_per_user: 3,
             batch: 100,
+            journal_kept: Duration::from_hours(24 * 90),
         }
     }
 }

@@ -8,6 +8,7 @@
 mod ctx;
 mod error;
 mod guard;
+mod loading;
 mod remote;
 mod serve;
 mod service;
@@ -15,6 +16,7 @@ mod service;
 pub use ctx::{Ctx, REQUEST_BUDGET};
 pub use error::{Kind, ServiceError, problem, restore};
 pub use guard::{CODES, internal_guard};
+pub use loading::Loading;
 pub use remote::{Remote, Retry};
 
 /// What the macro's output names. Not for use by hand.

@@ -5,7 +5,6 @@
 
 pub mod gate;
 mod holds;
-mod loading;
 mod map;
 #[cfg(test)]
 mod race;

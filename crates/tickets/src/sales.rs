@@ -4,9 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use urr_contracts::catalog::{Catalog, Error, FindSeats, Sale, SaleOf, Seat, SeatsOf};
 use urr_kernel::{Clock, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
-use urr_rpc::Ctx;
-
-use crate::loading::Loading;
+use urr_rpc::{Ctx, Loading};
 
 /// How old a sale's rules may be. An organiser who cancels an event stops its sale within this time.
 const SALE_MAX_AGE: Duration = Duration::from_secs(1);

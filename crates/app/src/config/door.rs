@@ -31,6 +31,8 @@ pub(crate) struct Upstream {
     pub auth: Vec<HttpUrl>,
     /// Of those with the catalog.
     pub catalog: Vec<HttpUrl>,
+    /// Of those with the waiting room.
+    pub queue: Vec<HttpUrl>,
     /// Of those with tickets.
     pub tickets: Vec<HttpUrl>,
 }
@@ -41,6 +43,7 @@ impl Upstream {
         match role {
             Role::Auth => &self.auth,
             Role::Catalog => &self.catalog,
+            Role::Queue => &self.queue,
             Role::Tickets => &self.tickets,
             Role::Gateway => &[],
         }
@@ -62,6 +65,7 @@ pub(super) fn door(values: &Values) -> Door {
         upstream: Upstream {
             auth: values.get(&s::UPSTREAM_AUTH).0,
             catalog: values.get(&s::UPSTREAM_CATALOG).0,
+            queue: values.get(&s::UPSTREAM_QUEUE).0,
             tickets: values.get(&s::UPSTREAM_TICKETS).0,
         },
     }

@@ -7,6 +7,7 @@ mod docs;
 mod door;
 mod kinds;
 mod load;
+mod queue;
 mod resolve;
 mod secrets;
 mod settings;
@@ -68,6 +69,8 @@ pub(crate) struct Config {
     pub log: Log,
     /// Rules of selling.
     pub sale: Sale,
+    /// The waiting room.
+    pub queue: Queue,
     /// Accounts.
     pub auth: Auth,
     /// The first administrator, if it was said who that is.
@@ -146,7 +149,7 @@ impl Remote {
             Role::Auth => self.auth.as_ref(),
             Role::Catalog => self.catalog.as_ref(),
             // Nobody calls these from another process.
-            Role::Tickets | Role::Gateway => None,
+            Role::Queue | Role::Tickets | Role::Gateway => None,
         }
     }
 }
@@ -196,6 +199,15 @@ pub(crate) struct Log {
 pub(crate) struct Sale {
     /// How long an unpaid reservation keeps its seats.
     pub hold: Duration,
+}
+
+/// The waiting room.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    /// The numbers rooms live by.
+    pub limits: urr_queue::Limits,
+    /// After Redis has lost a room nobody is let in for this long.
+    pub grace: Duration,
 }
 
 /// Accounts.

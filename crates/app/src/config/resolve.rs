@@ -11,6 +11,7 @@ use super::{
     addresses::{Email, HostPort},
     choices::{BusKind, IdentityKind, MailKind, SecondFactor, SmtpProtection, StorageKind},
     door::door,
+    queue::queue,
     settings::{self as s, Info},
 };
 use crate::{config::Choice as _, roles::Role};
@@ -47,6 +48,7 @@ impl Config {
                 otlp_percent: values.get(&s::LOG_OTLP_PERCENT).count(),
             },
             sale: Sale { hold: Duration::from_secs(values.get(&s::SALE_HOLD_SECS).get()) },
+            queue: queue(values),
             auth: problems.auth(),
             admin: problems.admin(),
             secret: values.get(&s::SECURITY_SECRET),
@@ -319,14 +321,22 @@ impl Problems<'_> {
         for role in config.needs_remote().filter(|role| config.remote.of(*role).is_none()) {
             let info = match role {
                 Role::Catalog => &s::REMOTE_CATALOG.info,
-                Role::Auth | Role::Tickets | Role::Gateway => continue,
+                Role::Auth | Role::Queue | Role::Tickets | Role::Gateway => continue,
             };
             let why = format!("roles = {} needs {} and does not run it", config.roles, role.name());
             self.missing(info, &why);
         }
         if config.roles.domains().next().is_none() && config.passes_on().next().is_none() {
-            let why = "names no domain and upstream none to pass requests on to, so there is nothing to serve; add auth, catalog \
-                       or tickets here or there";
+            let why = "names no domain and upstream none to pass requests on to, so there is nothing to serve; add auth, catalog, \
+                       queue or tickets here or there";
+            self.stray(&s::ROLES.info, why);
+        }
+        if matches!(config.bus, Bus::InProcess)
+            && config.roles.has(Role::Queue)
+            && !config.roles.has(Role::Tickets)
+        {
+            let why = "has queue without tickets, whose purchases free slots and which bus.kind = in_process cannot tell of; \
+                       set bus.kind = kafka, or run both together";
             self.stray(&s::ROLES.info, why);
         }
         let talking = Role::TALKING.iter().filter(|role| config.roles.has(**role)).count();

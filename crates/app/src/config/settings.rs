@@ -109,6 +109,10 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ),
     ("log", "Logs and traces."),
     ("sale", "Rules of selling. How many seats a buyer may hold is set per event, in the catalog."),
+    (
+        "queue",
+        "The waiting room in front of one event's seats. Rooms are in Redis if there is one, shared by all processes; else in the memory of the one process that has the role `queue`, with a journal in its database.",
+    ),
     ("auth", "Accounts: cookies, mails, personal data. Only for processes with the role `auth`."),
     ("security", "Keys."),
     (
@@ -182,6 +186,8 @@ settings! {
     UPSTREAM_AUTH("upstream.auth"): List<HttpUrl> = "";
     /// The public listeners of processes with the role `catalog`.
     UPSTREAM_CATALOG("upstream.catalog"): List<HttpUrl> = "";
+    /// The public listeners of processes with the role `queue`.
+    UPSTREAM_QUEUE("upstream.queue"): List<HttpUrl> = "";
     /// The public listeners of processes with the role `tickets`.
     UPSTREAM_TICKETS("upstream.tickets"): List<HttpUrl> = "";
 
@@ -245,6 +251,25 @@ settings! {
 
     /// Seconds an unpaid reservation keeps its seats.
     SALE_HOLD_SECS("sale.hold_secs"): Int<5, 3_600> = "300";
+
+    /// How many may be in at once, unless an operator says otherwise for an event.
+    QUEUE_THRESHOLD("queue.threshold"): Int<0, 1_000_000> = "1000";
+    /// People let in per event and second at most.
+    QUEUE_BATCH("queue.batch"): Int<1, 10_000> = "100";
+    /// Seconds without a sign of life after which somebody who is in is out.
+    QUEUE_SLOT_IDLE_SECS("queue.slot_idle_secs"): Int<5, 86_400> = "600";
+    /// Seconds somebody may be in at most.
+    QUEUE_SLOT_SECS("queue.slot_secs"): Int<5, 86_400> = "1200";
+    /// Seconds without a sign of life after which somebody who waits loses the place; their ticket brings it back for a day.
+    QUEUE_WAITING_IDLE_SECS("queue.waiting_idle_secs"): Int<5, 86_400> = "600";
+    /// How many may wait for one event; more get 503 with Retry-After.
+    QUEUE_MAX_WAITING("queue.max_waiting"): Int<1, 10_000_000> = "50000";
+    /// In how many lines one user may stand.
+    QUEUE_MAX_EVENTS_PER_USER("queue.max_events_per_user"): Int<1, 100> = "3";
+    /// Seconds for which nobody is let in after Redis has lost a room, so that everybody gets their place back first. Whoever waits asks at least once a minute.
+    QUEUE_GRACE_SECS("queue.grace_secs"): Int<0, 3_600> = "65";
+    /// Days for which the journal of a closed room is kept.
+    QUEUE_JOURNAL_DAYS("queue.journal_days"): Int<1, 3_650> = "90";
 
     /// Whether cookies go over HTTPS alone. Left out, `false` for the `local` profile on a loopback `listen` and `true` elsewhere.
     AUTH_COOKIE_SECURE("auth.cookie_secure"): Option<bool> = "";

@@ -121,6 +121,7 @@ const QUEUE: &[Route] = of!(Queue {
     POST "/api/queue/admin/clear/{id}"     Admin counted_as(Queue);
     POST "/api/queue/admin/pause/{id}"     Admin counted_as(Queue);
     POST "/api/queue/admin/resume/{id}"    Admin counted_as(Queue);
+    GET  "/api/queue/admin/audit/{id}"     Admin counted_as(Queue);
 });
 
 /// The waiting room in front of everything, under both of its names, its page, and the answer for other people's proxies.

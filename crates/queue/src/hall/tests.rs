@@ -215,7 +215,7 @@ proptest! {
             let id = |standing| match standing {
                 Standing::Active { slot, .. } => (1, slot.order.as_u64()),
                 Standing::Waiting { ahead, .. } => (2, u64::try_from(ahead).unwrap()),
-                Standing::Absent | Standing::Full => (0, 0),
+                Standing::Absent | Standing::Full | Standing::Elsewhere => (0, 0),
             };
             let (before, after) = (room.hall.standing(user(number), &room.limits), rebuilt.standing(user(number), &room.limits));
             prop_assert_eq!(id(before), id(after));

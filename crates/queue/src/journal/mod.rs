@@ -7,8 +7,37 @@ pub mod verify;
 pub(crate) mod writer;
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::{OrderKey, Timestamp, UserId};
+use urr_db::{Db, Tx};
+use urr_kernel::{EventId, OrderKey, Timestamp, UserId};
 use uuid::Uuid;
+
+use self::verify::{Report, Verifier};
+
+/// Entries read at a time.
+const PAGE: i64 = 20_000;
+
+/// Reads the journal of an event's room from the beginning. `None`: there is none.
+pub async fn verify(db: &Db, event: EventId) -> Result<Option<Report>, urr_db::Error> {
+    let life = db.read("queue.life", async |tx: &mut Tx<'_>| store::life(tx, event).await).await?;
+    let Some(life) = life else { return Ok(None) };
+    let mut verifier = Verifier::new(life.threshold);
+    let mut last = (0, 0);
+    loop {
+        let (generation, seq) = last;
+        let page = db
+            .read("queue.verify", async |tx: &mut Tx<'_>| {
+                store::after(tx, event, generation, seq, PAGE).await
+            })
+            .await?;
+        for entry in &page {
+            verifier.read(entry);
+        }
+        match page.last() {
+            Some(entry) => last = (entry.generation, entry.seq),
+            None => return Ok(Some(verifier.finish())),
+        }
+    }
+}
 
 /// One line of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,18 +26,44 @@ statements! {
          where event_id = $1 and kind in ('threshold', 'paused', 'resumed', 'cleared')
          order by generation desc, seq desc limit $2";
 
-    /// Every room there is.
-    ROOMS = "select event_id, generation, threshold from rooms where event_id > $1 order by event_id limit $2";
+    /// Every room that is open.
+    ROOMS = "
+        select event_id, generation, threshold from rooms where event_id > $1 and closed_at is null
+         order by event_id limit $2";
+
+    /// One room, open or closed.
+    ROOM = "select event_id, generation, threshold from rooms where event_id = $1";
 
     /// A room's first life. Answers with nothing if it has one.
     OPEN = "
         insert into rooms (event_id, generation, threshold, opened_at) values ($1, 1, $2, $3)
         on conflict (event_id) do nothing";
 
+    /// Whether a room's last life was ended in good order. On PostgreSQL it also takes the room's lock; SQLite has one writer.
+    WAS_CLOSED =
+        sqlite "select closed_at is not null from rooms where event_id = $1"
+        postgres "select closed_at is not null from rooms where event_id = $1 for update";
+
     /// A room's next life.
     REOPEN = "
-        update rooms set generation = generation + 1, opened_at = $2
+        update rooms set generation = generation + 1, opened_at = $2, closed_at = null
          where event_id = $1 returning generation, threshold";
+
+    /// Ends a room's life, unless it has begun another.
+    CLOSE = "update rooms set closed_at = $3 where event_id = $1 and generation = $2 and closed_at is null";
+
+    /// Rooms that were closed before a given time.
+    OLD = "select event_id from rooms where closed_at < $1 order by closed_at limit $2";
+
+    /// Forgets steps of a room, oldest first, some at a time.
+    FORGET_STEPS = "
+        delete from journal where event_id = $1 and (generation, seq) in
+            (select generation, seq from journal where event_id = $1 order by generation, seq limit $2)";
+
+    /// Forgets a room that has no steps left and was closed before a given time.
+    FORGET_ROOM = "
+        delete from rooms where event_id = $1 and closed_at < $2
+           and not exists (select 1 from journal where journal.event_id = $1)";
 }
 
 /// The words of the column `kind`.
@@ -153,24 +179,63 @@ pub(crate) async fn lives(tx: &mut Tx<'_>, event: EventId, limit: i64) -> Result
     tx.all(&ROOMS, &[&event, &limit], life).await
 }
 
-/// Begins a room's first life, unless it has one.
-pub(crate) async fn open(
+/// One room.
+pub(crate) async fn life(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Life>, Error> {
+    let life =
+        |row: &Row<'_>| Ok(Life { event: row.get(0)?, generation: number(row, 1)?, threshold: row.get(2)? });
+    tx.optional(&ROOM, &[&event], life).await
+}
+
+/// Ends a room's life. `false`: it has begun another.
+pub(crate) async fn close(
     tx: &mut Tx<'_>,
     event: EventId,
-    threshold: u32,
+    generation: u64,
     now: Timestamp,
-) -> Result<(), Error> {
-    tx.execute(&OPEN, &[&event, &threshold, &now]).await?;
-    Ok(())
+) -> Result<bool, Error> {
+    Ok(tx.execute(&CLOSE, &[&event, &counted(generation), &now]).await? == 1)
+}
+
+/// Up to `limit` rooms that were closed before `before`.
+pub(crate) async fn old(tx: &mut Tx<'_>, before: Timestamp, limit: i64) -> Result<Vec<EventId>, Error> {
+    tx.all(&OLD, &[&before, &limit], |row| row.get(0)).await
+}
+
+/// Forgets up to `limit` steps of a room that was closed before `before`, and the room once none is left. Answers with how many
+/// steps there were.
+pub(crate) async fn forget(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    before: Timestamp,
+    limit: i64,
+) -> Result<u64, Error> {
+    let steps = tx.execute(&FORGET_STEPS, &[&event, &limit]).await?;
+    tx.execute(&FORGET_ROOM, &[&event, &before]).await?;
+    Ok(steps)
 }
 
 /// What a room must not forget when its store does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) generation: u64,
+    /// The threshold of its first life.
+    pub(crate) began_with: u32,
     pub(crate) threshold: u32,
     pub(crate) paused: bool,
     pub(crate) epoch: u64,
+    /// Whether a life ended before its time, with people in it.
+    pub(crate) lost: bool,
+}
+
+impl Kept {
+    /// What makes a room that has just begun the one it was.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = Step> {
+        let threshold =
+            (self.threshold != self.began_with).then_some(Step::Threshold { threshold: self.threshold });
+        let paused = self.paused.then_some(Step::Paused);
+        let cleared = (self.epoch > 1).then_some(Step::Cleared { epoch: self.epoch });
+        [cleared, threshold, paused].into_iter().flatten()
+    }
 }
 
 /// Operator decisions looked back at: more than anybody takes in one sale.
@@ -184,19 +249,29 @@ pub(crate) async fn begin(
     now: Timestamp,
 ) -> Result<Kept, Error> {
     if tx.execute(&OPEN, &[&event, &threshold, &now]).await? == 1 {
-        return Ok(Kept { generation: 1, threshold, paused: false, epoch: 1 });
+        return Ok(Kept {
+            generation: 1,
+            began_with: threshold,
+            threshold,
+            paused: false,
+            epoch: 1,
+            lost: false,
+        });
     }
+    let was_closed: bool = tx.one(&WAS_CLOSED, &[&event], |row| row.get(0)).await?;
     let began = |row: &Row<'_>| Ok((number(row, 0)?, row.get(1)?));
-    let (generation, threshold): (u64, u32) = tx.one(&REOPEN, &[&event, &now], began).await?;
+    let (generation, began_with): (u64, u32) = tx.one(&REOPEN, &[&event, &now], began).await?;
     let decided: Vec<(Kind, Option<i64>)> =
         tx.all(&DECIDED, &[&event, &MAX_DECISIONS], |row| Ok((row.get(0)?, row.get(1)?))).await?;
     let last = |kind: Kind| decided.iter().find(|(found, _)| *found == kind).and_then(|(_, number)| *number);
     let pauses = |(kind, _): &&(Kind, Option<i64>)| matches!(kind, Kind::Paused | Kind::Resumed);
     Ok(Kept {
         generation,
-        threshold: last(Kind::Threshold).and_then(|number| u32::try_from(number).ok()).unwrap_or(threshold),
+        began_with,
+        threshold: last(Kind::Threshold).and_then(|number| u32::try_from(number).ok()).unwrap_or(began_with),
         paused: decided.iter().find(pauses).is_some_and(|(kind, _)| *kind == Kind::Paused),
         epoch: last(Kind::Cleared).and_then(|number| u64::try_from(number).ok()).unwrap_or(1),
+        lost: !was_closed,
     })
 }
 

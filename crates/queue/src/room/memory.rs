@@ -5,10 +5,12 @@
 
 use std::{
     collections::HashMap,
+    hash::{BuildHasher as _, RandomState},
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    time::Duration,
 };
 
-use urr_db::{Db, Tx};
+use urr_db::{Db, Tx, transaction};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, EventId, Ids, Timestamp, UserId};
 use uuid::Uuid;
@@ -28,9 +30,16 @@ const PAGE: i64 = 20_000;
 /// People in line whose last sign of life is looked at per event and second: a million in under two minutes, for some 2 ms each.
 const SWEEP: usize = 10_000;
 
+/// Two arrivals of one user at the same moment take turns, so that they cannot both be in their last line. Users share these.
+const TURNS: usize = 256;
+
 /// Rooms by event.
 pub struct Memory {
     halls: RwLock<HashMap<EventId, Arc<Mutex<Numbered>>>>,
+    /// One room at a time is opened: its life is numbered in the database.
+    opening: tokio::sync::Mutex<()>,
+    turns: Vec<Mutex<()>>,
+    hasher: RandomState,
     writer: Writer,
     db: Db,
     clock: Clock,
@@ -44,6 +53,24 @@ struct Numbered {
     hall: Hall,
     generation: u64,
     seq: u64,
+    /// When something last happened here.
+    changed: Timestamp,
+    /// Whoever finds this looks for the room's next life.
+    closed: bool,
+}
+
+impl Numbered {
+    fn new(threshold: u32, generation: u64, now: Timestamp) -> Self {
+        Self { hall: Hall::new(threshold), generation, seq: 0, changed: now, closed: false }
+    }
+}
+
+/// What a decision in a hall came to.
+enum Decided {
+    /// Once the journal has got this far, it may be told.
+    At(Mark, Answer),
+    /// The room was closed in between.
+    Closed,
 }
 
 impl Memory {
@@ -71,7 +98,17 @@ impl Memory {
             }
         }
         let writer = Writer::start(db.clone(), clock.clone(), tasks);
-        Ok(Self { halls: RwLock::new(halls), writer, db, clock, ids, limits })
+        Ok(Self {
+            halls: RwLock::new(halls),
+            opening: tokio::sync::Mutex::new(()),
+            turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
+            hasher: RandomState::new(),
+            writer,
+            db,
+            clock,
+            ids,
+            limits,
+        })
     }
 
     pub(super) async fn check(
@@ -80,33 +117,56 @@ impl Memory {
         user: UserId,
         promise: Option<Promise>,
     ) -> Result<Answer, Closed> {
-        let hall = match self.hall(event) {
-            Some(hall) => hall,
-            None => self.open(event).await?,
-        };
         let slot = Uuid::from_bytes(self.ids.bytes());
-        self.decide(event, &hall, |hall, now, steps| {
-            hall.check(user, promise, slot, now, &self.limits, steps)
+        self.decide(event, |numbered| {
+            let _turn = self.turn(user);
+            if self.is_elsewhere(event, numbered, user) {
+                return self.decided(event, numbered, |_, _, _| Standing::Elsewhere);
+            }
+            self.decided(event, numbered, |hall, now, steps| {
+                hall.check(user, promise, slot, now, &self.limits, steps)
+            })
         })
         .await
     }
 
-    pub(super) async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
-        match self.hall(event) {
-            None => Ok(self.nobody()),
-            Some(hall) => {
-                self.decide(event, &hall, |hall, now, steps| hall.status(user, now, &self.limits, steps))
-                    .await
-            }
+    /// Whether somebody who is not here stands in as many other lines as one may.
+    fn is_elsewhere(&self, event: EventId, here: &Mutex<Numbered>, user: UserId) -> bool {
+        let now = self.clock.now();
+        let is_in = |hall: &Mutex<Numbered>| lock(hall).hall.has(user, now, &self.limits);
+        if is_in(here) {
+            return false;
         }
+        let halls = self.halls.read().unwrap_or_else(PoisonError::into_inner);
+        let others = halls.iter().filter(|(other, hall)| **other != event && is_in(hall));
+        others.take(self.limits.max_events_per_user).count() == self.limits.max_events_per_user
+    }
+
+    fn turn(&self, user: UserId) -> MutexGuard<'_, ()> {
+        let hash = usize::try_from(self.hasher.hash_one(user)).unwrap_or(usize::MAX);
+        self.turns[hash % TURNS].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
+        if self.hall(event).is_none() {
+            return Ok(self.nobody());
+        }
+        self.decide(event, |numbered| {
+            self.decided(event, numbered, |hall, now, steps| hall.status(user, now, &self.limits, steps))
+        })
+        .await
     }
 
     pub(super) async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
-        let Some(hall) = self.hall(event) else { return Ok(false) };
+        if self.hall(event).is_none() {
+            return Ok(false);
+        }
         let mut left = false;
-        self.decide(event, &hall, |hall, now, steps| {
-            left = hall.leave(user, why, now, steps);
-            Standing::Absent
+        self.decide(event, |numbered| {
+            self.decided(event, numbered, |hall, now, steps| {
+                left = hall.leave(user, why, now, steps);
+                Standing::Absent
+            })
         })
         .await?;
         Ok(left)
@@ -114,13 +174,17 @@ impl Memory {
 
     /// Ends what is over and lets in whoever's turn it is. Answers with how many.
     pub(super) async fn admit(&self, event: EventId) -> Result<usize, Closed> {
-        let Some(hall) = self.hall(event) else { return Ok(0) };
+        if self.hall(event).is_none() {
+            return Ok(0);
+        }
         let mut admitted = 0;
-        self.decide(event, &hall, |hall, now, steps| {
-            hall.sweep(SWEEP, now, &self.limits, steps);
-            let slot = || Uuid::from_bytes(self.ids.bytes());
-            admitted = hall.admit(self.limits.batch, now, &self.limits, slot, steps);
-            Standing::Absent
+        self.decide(event, |numbered| {
+            self.decided(event, numbered, |hall, now, steps| {
+                hall.sweep(SWEEP, now, &self.limits, steps);
+                let slot = || Uuid::from_bytes(self.ids.bytes());
+                admitted = hall.admit(self.limits.batch, now, &self.limits, slot, steps);
+                Standing::Absent
+            })
         })
         .await?;
         Ok(admitted)
@@ -128,16 +192,14 @@ impl Memory {
 
     /// Carries out what an operator decided.
     pub(super) async fn order(&self, event: EventId, order: Order) -> Result<Totals, Closed> {
-        let hall = match self.hall(event) {
-            Some(hall) => hall,
-            None => self.open(event).await?,
-        };
         let answer = self
-            .decide(event, &hall, |hall, now, steps| {
-                if let Some(step) = order.step(&hall.totals(now)) {
-                    hall.take(step, now, steps);
-                }
-                Standing::Absent
+            .decide(event, |numbered| {
+                self.decided(event, numbered, |hall, now, steps| {
+                    if let Some(step) = order.step(&hall.totals(now)) {
+                        hall.take(step, now, steps);
+                    }
+                    Standing::Absent
+                })
             })
             .await?;
         Ok(answer.totals)
@@ -158,59 +220,109 @@ impl Memory {
         self.halls.read().unwrap_or_else(PoisonError::into_inner).get(&event).cloned()
     }
 
-    /// Makes a decision in one piece and waits until it is written down.
+    /// Makes a decision in a room, which is opened first if it is not, and waits until it is written down.
     ///
     /// Whoever asks is told only what is on disk, also what others changed a moment ago.
     async fn decide(
         &self,
         event: EventId,
-        hall: &Mutex<Numbered>,
-        decision: impl FnOnce(&mut Hall, Timestamp, &mut Vec<Step>) -> Standing,
+        mut decision: impl FnMut(&Mutex<Numbered>) -> Decided,
     ) -> Result<Answer, Closed> {
-        self.writer.ready().map_err(|_| Closed)?;
-        let (answer, mark) = self.decided(event, hall, decision);
-        self.writer.written(mark).await.map_err(|_| Closed)?;
-        Ok(answer)
+        // A room that closes under our hands is opened again; that it does so twice would be a wonder.
+        for _ in 0..2 {
+            self.writer.ready().map_err(|_| Closed)?;
+            let hall = match self.hall(event) {
+                Some(hall) => hall,
+                None => self.open(event).await?,
+            };
+            if let Decided::At(mark, answer) = decision(&hall) {
+                self.writer.written(mark).await.map_err(|_| Closed)?;
+                return Ok(answer);
+            }
+        }
+        Err(Closed)
     }
 
+    /// Makes a decision in one piece.
     fn decided(
         &self,
         event: EventId,
         hall: &Mutex<Numbered>,
         decision: impl FnOnce(&mut Hall, Timestamp, &mut Vec<Step>) -> Standing,
-    ) -> (Answer, Mark) {
+    ) -> Decided {
         let mut numbered = lock(hall);
+        if numbered.closed {
+            return Decided::Closed;
+        }
         let now = self.clock.now();
         let mut steps = Vec::new();
         let standing = decision(&mut numbered.hall, now, &mut steps);
         let answer = Answer { standing, totals: numbered.hall.totals(now), now };
-        let mark = if steps.is_empty() {
-            self.writer.latest()
-        } else {
-            let (generation, first) = (numbered.generation, numbered.seq + 1);
-            numbered.seq += u64::try_from(steps.len()).unwrap_or(u64::MAX);
-            let entry = |(seq, step)| Entry { generation, seq, at: now, step };
-            self.writer.hand_over(event, (first..).zip(steps).map(entry))
-        };
-        (answer, mark)
+        Decided::At(self.note(event, &mut numbered, steps, now), answer)
     }
 
-    /// The room of an event that had none. The row is on disk before the first step can be.
+    /// Hands steps to the journal, in the order of the room.
+    fn note(&self, event: EventId, numbered: &mut Numbered, steps: Vec<Step>, now: Timestamp) -> Mark {
+        if steps.is_empty() {
+            return self.writer.latest();
+        }
+        let (generation, first) = (numbered.generation, numbered.seq + 1);
+        numbered.seq += u64::try_from(steps.len()).unwrap_or(u64::MAX);
+        numbered.changed = now;
+        let entry = |(seq, step)| Entry { generation, seq, at: now, step };
+        self.writer.hand_over(event, (first..).zip(steps).map(entry))
+    }
+
+    /// The room of an event that has none. Its row is on disk before its first step can be.
     async fn open(&self, event: EventId) -> Result<Arc<Mutex<Numbered>>, Closed> {
-        let threshold = self.limits.threshold;
-        let opened: Result<(), urr_db::Error> = self
-            .db
-            .write("queue.open", async |tx: &mut Tx<'_>| {
-                store::open(tx, event, threshold, self.clock.now()).await
-            })
-            .await;
-        opened.map_err(|error| {
+        let _one_at_a_time = self.opening.lock().await;
+        if let Some(hall) = self.hall(event) {
+            return Ok(hall);
+        }
+        let (threshold, now) = (self.limits.threshold, self.clock.now());
+        let opened: Result<store::Kept, urr_db::Error> =
+            transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
+                store::begin(tx, event, threshold, now).await
+            });
+        let kept = opened.map_err(|error| {
             tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
             Closed
         })?;
+        let mut numbered = Numbered::new(kept.began_with, kept.generation, now);
+        let mut steps = Vec::new();
+        for step in kept.steps() {
+            numbered.hall.take(step, now, &mut steps);
+        }
+        self.note(event, &mut numbered, steps, now);
+        let hall = Arc::new(Mutex::new(numbered));
         let mut halls = self.halls.write().unwrap_or_else(PoisonError::into_inner);
-        let fresh = || Numbered { hall: Hall::new(threshold), generation: 1, seq: 0 };
-        Ok(Arc::clone(halls.entry(event).or_insert_with(|| Arc::new(Mutex::new(fresh())))))
+        halls.insert(event, Arc::clone(&hall));
+        Ok(hall)
+    }
+
+    /// Closes a room that has been empty for `idle`. `false`: it goes on.
+    pub(super) async fn close(&self, event: EventId, idle: Duration) -> Result<bool, Closed> {
+        let Some(hall) = self.hall(event) else { return Ok(false) };
+        let now = self.clock.now();
+        let (generation, mark) = {
+            let mut halls = self.halls.write().unwrap_or_else(PoisonError::into_inner);
+            let mut numbered = lock(&hall);
+            if numbered.closed || !numbered.hall.is_empty() || numbered.changed.after(idle) > now {
+                return Ok(false);
+            }
+            numbered.closed = true;
+            halls.remove(&event);
+            (numbered.generation, self.writer.latest())
+        };
+        self.writer.written(mark).await.map_err(|_| Closed)?;
+        let closed: Result<bool, urr_db::Error> =
+            transaction!(self.db, "queue.close", async |tx: &mut Tx<'_>| {
+                store::close(tx, event, generation, now).await
+            });
+        closed.map_err(|error| {
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be closed");
+            Closed
+        })
     }
 }
 
@@ -219,7 +331,7 @@ fn lock(hall: &Mutex<Numbered>) -> MutexGuard<'_, Numbered> {
 }
 
 async fn read_back(db: &Db, life: &store::Life, now: Timestamp) -> Result<Numbered, urr_db::Error> {
-    let mut numbered = Numbered { hall: Hall::new(life.threshold), generation: life.generation, seq: 0 };
+    let mut numbered = Numbered::new(life.threshold, life.generation, now);
     loop {
         let after = numbered.seq;
         let page = db

@@ -144,7 +144,20 @@ impl Room {
         }
     }
 
-    /// The events that have a room.
+    /// Closes a room that has been empty for `idle`. `false`: it goes on.
+    pub(crate) async fn close(
+        &self,
+        event: EventId,
+        generation: u64,
+        idle: Duration,
+    ) -> Result<bool, Closed> {
+        match self {
+            Self::Memory(room) => room.close(event, idle).await,
+            Self::Redis(room) => room.close(event, generation, idle).await,
+        }
+    }
+
+    /// The events that have a room in which somebody may be.
     pub async fn events(&self) -> Result<Vec<EventId>, Closed> {
         match self {
             Self::Memory(room) => Ok(room.events()),

@@ -3,6 +3,7 @@
 //! The database keeps what must not be lost: each slot, before its owner hears of it, and what operators decided. Everything else
 //! reaches the journal a moment later. Places that Redis loses come back with the tickets people carry.
 
+mod lines;
 mod replies;
 
 use std::time::Duration;
@@ -32,9 +33,11 @@ static LEAVE: Script = script!("queue.leave", "leave.lua");
 static ADMIT: Script = script!("queue.admit", "admit.lua");
 static KNOW: Script = script!("queue.know", "know.lua");
 static ORDER: Script = script!("queue.order", "order.lua");
+static CLOSE: Script = script!("queue.close", "close.lua");
 static OPEN: Script = Script::new("queue.open", include_str!("open.lua"));
 static STEPS: Script = Script::new("queue.steps", include_str!("steps.lua"));
 static REMEMBER: Script = Script::new("queue.remember", "return redis.call('SADD', KEYS[1], ARGV[1])");
+static FORGET: Script = Script::new("queue.forget", "return redis.call('SREM', KEYS[1], ARGV[1])");
 static EVENTS: Script = Script::new("queue.events", "return redis.call('SMEMBERS', KEYS[1])");
 
 /// The events that have a room. Small: an event leaves it when its room is empty.
@@ -82,6 +85,11 @@ impl Redis {
         user: UserId,
         promise: Option<Promise>,
     ) -> Result<Answer, Closed> {
+        if !self.may_stand(event, user).await? {
+            let found = self.status(event, user).await?;
+            let absent = found.standing == Standing::Absent;
+            return Ok(if absent { Answer { standing: Standing::Elsewhere, ..found } } else { found });
+        }
         let user_text = user.to_string();
         let slot = Uuid::from_bytes(self.ids.bytes()).to_string();
         let order = promise.map_or_else(String::new, |promise| promise.order.to_string());
@@ -115,8 +123,9 @@ impl Redis {
     }
 
     pub(super) async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
-        let user = user.to_string();
-        let reply = self.in_room(event, &LEAVE, &[Arg::from(user.as_str()), Arg::from(why.as_str())]).await?;
+        let text = user.to_string();
+        let reply = self.in_room(event, &LEAVE, &[Arg::from(text.as_str()), Arg::from(why.as_str())]).await?;
+        self.gone(event, user, Duration::ZERO).await?;
         Ok(reply == Reply::List(vec![Reply::Int(1)]))
     }
 
@@ -136,10 +145,56 @@ impl Redis {
         args.extend(slots.iter().map(|slot| Arg::from(slot.as_str())));
         let reply = self.in_room(event, &ADMIT, &args).await?;
         let admitted = admitted(&reply).map_err(closed)?;
-        if !admitted.is_empty() {
+        if admitted.is_empty() {
+            self.forget_if_empty(event).await?;
+        } else {
             self.record(event, &admitted).await?;
         }
         Ok(admitted.len())
+    }
+
+    /// Stops working on a room that nobody is in. Whoever comes meanwhile is found by looking once more: they join first and are
+    /// remembered then.
+    async fn forget_if_empty(&self, event: EventId) -> Result<(), Closed> {
+        let is_empty = |totals: &Totals| totals.waiting == 0 && totals.active == 0;
+        if !is_empty(&self.order(event, Order::Look).await?) {
+            return Ok(());
+        }
+        let (set, event_text) = ([ACTIVE_EVENTS.to_owned()], event.to_string());
+        self.kv.run(&FORGET, &set, &[Arg::from(event_text.as_str())]).await.map_err(closed)?;
+        if !is_empty(&self.order(event, Order::Look).await?) {
+            self.kv.run(&REMEMBER, &set, &[Arg::from(event_text.as_str())]).await.map_err(closed)?;
+        }
+        Ok(())
+    }
+
+    /// Closes a room that has been empty for `idle`. `false`: it goes on.
+    pub(super) async fn close(
+        &self,
+        event: EventId,
+        generation: u64,
+        idle: Duration,
+    ) -> Result<bool, Closed> {
+        self.take_over(event).await?;
+        let number = i64::try_from(generation).unwrap_or(i64::MAX);
+        let reply = self
+            .kv
+            .run(&CLOSE, &room_keys(event), &[Arg::from(micros(idle)), Arg::from(number)])
+            .await
+            .map_err(closed)?;
+        // A room that Redis does not know is not open either.
+        if !is_unknown(&reply) && reply != Reply::List(vec![Reply::Int(1)]) {
+            return Ok(false);
+        }
+        let now = self.clock.now();
+        let closed: Result<bool, urr_db::Error> =
+            transaction!(self.db, "queue.close", async |tx: &mut Tx<'_>| {
+                store::close(tx, event, generation, now).await
+            });
+        closed.map_err(|error| {
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be closed");
+            Closed
+        })
     }
 
     pub(super) async fn order(&self, event: EventId, order: Order) -> Result<Totals, Closed> {
@@ -210,9 +265,7 @@ impl Redis {
         script: &'static Script,
         args: &[Arg<'_>],
     ) -> Result<Reply, Closed> {
-        let mut keys: Vec<String> =
-            ["queue", "active", "seen", "slots", "room", "journal"].map(|name| key(event, name)).into();
-        keys.push(format!("admission:lock:{{{event}}}"));
+        let keys = room_keys(event);
         for _ in 0..2 {
             let reply = self.kv.run(script, &keys, args).await.map_err(closed)?;
             if !is_unknown(&reply) {
@@ -235,7 +288,7 @@ impl Redis {
             tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
             Closed
         })?;
-        let grace = if kept.generation > 1 { self.grace } else { Duration::ZERO };
+        let grace = if kept.lost { self.grace } else { Duration::ZERO };
         let generation = i64::try_from(kept.generation).unwrap_or(i64::MAX);
         let args = [
             Arg::from(generation),
@@ -245,7 +298,7 @@ impl Redis {
             Arg::from(micros(grace)),
         ];
         self.kv.run(&OPEN, &[key(event, "room")], &args).await.map_err(closed)?;
-        if kept.generation > 1 {
+        if kept.lost {
             tracing::warn!(%event, generation, "Redis had lost a room; people get their places back, then it goes on");
         }
         Ok(())
@@ -266,6 +319,13 @@ impl Redis {
     fn terms(&self) -> (i64, i64) {
         (micros(self.limits.slot_idle), micros(self.limits.slot_total))
     }
+}
+
+fn room_keys(event: EventId) -> Vec<String> {
+    let mut keys: Vec<String> =
+        ["queue", "active", "seen", "slots", "room", "journal"].map(|name| key(event, name)).into();
+    keys.push(format!("admission:lock:{{{event}}}"));
+    keys
 }
 
 fn key(event: EventId, name: &str) -> String {

@@ -19,9 +19,9 @@ use urr_contracts::{
 };
 use urr_db::Tx;
 use urr_kernel::{Clock, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
-use urr_rpc::Ctx;
+use urr_rpc::{Ctx, Loading};
 
-use crate::{loading::Loading, sales::Hall, service::Service, trouble::Trouble};
+use crate::{sales::Hall, service::Service, trouble::Trouble};
 
 /// How old a map may be. A seat that looks free for half a second longer is refused by the claim.
 const MAP_MAX_AGE: Duration = Duration::from_millis(500);

@@ -9,13 +9,14 @@ use std::{
 
 use tokio::sync::watch;
 use urr_kernel::Clock;
-use urr_rpc::Ctx;
+
+use crate::Ctx;
 
 /// How often a waiter takes over from a loader that went away before it gives up.
 const MAX_TURNS: usize = 3;
 
 /// Where a value comes from when it is missing or too old, how long it is good, and how much is kept.
-pub(crate) struct Loading<K, V, E> {
+pub struct Loading<K, V, E> {
     clock: Clock,
     /// How long an answer is good.
     max_age: Duration,
@@ -41,7 +42,8 @@ enum Turn<V, E> {
 }
 
 impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
-    pub(crate) fn new(
+    /// Remembers nothing yet.
+    pub fn new(
         clock: Clock,
         max_age: Duration,
         (max_weight, weigh): (usize, fn(&V) -> usize),
@@ -51,7 +53,7 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
     }
 
     /// The value, from memory, from whoever is asking already, or from `load`. `late` is the answer when time runs out.
-    pub(crate) async fn get(
+    pub async fn get(
         &self,
         ctx: &Ctx,
         key: K,

@@ -1,0 +1,105 @@
+//! What operators do: look, set the threshold, pause, go on, clear. Everything but looking is noted before it happens.
+
+pub(crate) mod routes;
+pub(crate) mod store;
+
+use urr_contracts::queue::{
+    Audit, AuditOf, ClearRoom, Error, MAX_ACTIONS, MAX_THRESHOLD, PauseRoom, RoomOf, RoomState, SetThreshold,
+};
+use urr_db::{Tx, transaction};
+use urr_kernel::EventId;
+use urr_rpc::Ctx;
+
+use crate::{hall::Totals, places::count, room::Order, service::Service, trouble::Trouble};
+use store::{Action, Asked};
+
+/// What a room holds.
+pub(crate) async fn look(service: &Service, ctx: &Ctx, request: RoomOf) -> Result<RoomState, Trouble> {
+    operator(service, ctx, request.event).await?;
+    let totals = service.rooms()?.order(request.event, Order::Look).await?;
+    Ok(state(request.event, &totals))
+}
+
+/// Says how many may be in. Nobody who is in is sent away.
+pub(crate) async fn set_threshold(
+    service: &Service,
+    ctx: &Ctx,
+    request: SetThreshold,
+) -> Result<RoomState, Trouble> {
+    operator(service, ctx, request.event).await?;
+    if request.threshold > MAX_THRESHOLD {
+        return Err(Error::BadThreshold { max: MAX_THRESHOLD }.into());
+    }
+    let (action, number) = (Action::Threshold, Some(request.threshold));
+    act(service, ctx, request.event, (action, number), Order::Threshold(request.threshold)).await
+}
+
+/// Stops or goes on letting people in.
+pub(crate) async fn pause(service: &Service, ctx: &Ctx, request: PauseRoom) -> Result<RoomState, Trouble> {
+    operator(service, ctx, request.event).await?;
+    let (action, order) =
+        if request.paused { (Action::Pause, Order::Pause) } else { (Action::Resume, Order::Resume) };
+    act(service, ctx, request.event, (action, None), order).await
+}
+
+/// Sends everybody away.
+pub(crate) async fn clear(service: &Service, ctx: &Ctx, request: ClearRoom) -> Result<RoomState, Trouble> {
+    operator(service, ctx, request.event).await?;
+    if request.confirmed != Some(request.event) {
+        let totals = service.rooms()?.order(request.event, Order::Look).await?;
+        let (waiting, active) = (count(totals.waiting), count(totals.active));
+        return Err(Error::NotConfirmed { waiting, active }.into());
+    }
+    act(service, ctx, request.event, (Action::Clear, None), Order::Clear).await
+}
+
+/// What operators did.
+pub(crate) async fn audit(service: &Service, ctx: &Ctx, request: AuditOf) -> Result<Audit, Trouble> {
+    operator(service, ctx, request.event).await?;
+    let deeds = service.db.read("queue.audit", async |tx: &mut Tx<'_>| {
+        Ok::<_, Trouble>(store::newest(tx, request.event, MAX_ACTIONS).await?)
+    });
+    Ok(Audit { deeds: deeds.await? })
+}
+
+/// Only operators, and only rooms of events that there are.
+async fn operator(service: &Service, ctx: &Ctx, event: EventId) -> Result<(), Trouble> {
+    if !ctx.actor.is_admin() {
+        return Err(Error::AdminRequired.into());
+    }
+    service.events.get(ctx, event).await?;
+    Ok(())
+}
+
+/// Notes what is asked for, does it, and notes that it was done. What cannot be noted is not done.
+async fn act(
+    service: &Service,
+    ctx: &Ctx,
+    event: EventId,
+    (action, number): (Action, Option<u32>),
+    order: Order,
+) -> Result<RoomState, Trouble> {
+    let room = service.rooms()?;
+    let (id, at, by) = (service.ids.next(), service.clock.now(), ctx.actor.user());
+    let asked = Asked { id, event, at, by, action, number };
+    transaction!(service.db, "queue.ask", async |tx: &mut Tx<'_>| {
+        Ok::<_, Trouble>(store::ask(tx, &asked).await?)
+    })?;
+    let totals = room.order(event, order).await?;
+    transaction!(service.db, "queue.done", async |tx: &mut Tx<'_>| {
+        Ok::<_, Trouble>(store::done(tx, id).await?)
+    })?;
+    tracing::info!(%event, action = action.as_str(), number, by = ?by, "an operator changed a waiting room");
+    Ok(state(event, &totals))
+}
+
+fn state(event: EventId, totals: &Totals) -> RoomState {
+    RoomState {
+        event,
+        waiting: count(totals.waiting),
+        active: count(totals.active),
+        threshold: totals.threshold,
+        paused: totals.paused,
+        admitted_per_second: totals.per_second,
+    }
+}

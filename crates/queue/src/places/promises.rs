@@ -1,0 +1,89 @@
+//! Which place the tokens of a caller promise.
+//!
+//! A token that is not theirs, not for this event, too old or not genuine promises nothing, and the answer says which and why:
+//! its owner stands where they would stand without it, so nobody is stuck with a cookie that cannot be deleted.
+
+use urr_contracts::queue::{CheckIn, TokenRefusal};
+use urr_db::{Tx, transaction};
+use urr_kernel::{UserId, VisitorId};
+use urr_passes::Refusal;
+
+use super::store;
+use crate::{hall::Promise, service::Service, trouble::Trouble};
+
+/// What came of the caller's tokens.
+#[derive(Default)]
+pub(super) struct Promised {
+    pub(super) promise: Option<Promise>,
+    pub(super) refused: Vec<TokenRefusal>,
+}
+
+/// The place that the caller's tokens promise: that of the ticket, which is theirs alone, or else that of the pass.
+pub(super) async fn of(service: &Service, user: UserId, request: &CheckIn) -> Result<Promised, Trouble> {
+    let mut promised = Promised::default();
+    match ticket(service, user, request) {
+        Some(Ok(promise)) => return Ok(Promised { promise: Some(promise), ..promised }),
+        Some(Err(refusal)) => promised.refused.push(refusal),
+        None => {}
+    }
+    match pass(service, request) {
+        Some(Ok((visitor, promise))) => {
+            if use_pass(service, user, request, visitor).await? {
+                promised.promise = Some(promise);
+            } else {
+                promised.refused.push(TokenRefusal::PassForeign);
+            }
+        }
+        Some(Err(refusal)) => promised.refused.push(refusal),
+        None => {}
+    }
+    Ok(promised)
+}
+
+fn ticket(service: &Service, user: UserId, request: &CheckIn) -> Option<Result<Promise, TokenRefusal>> {
+    let text = request.ticket.as_ref()?;
+    Some(match service.tickets.verify(text.expose(), service.clock.now()) {
+        Err(Refusal::Expired) => Err(TokenRefusal::TicketExpired),
+        Err(Refusal::Invalid) => Err(TokenRefusal::TicketInvalid),
+        Ok(ticket) if ticket.event != request.event || ticket.user != user => {
+            Err(TokenRefusal::TicketForeign)
+        }
+        Ok(ticket) => Ok(Promise { order: ticket.order, epoch: Some(ticket.epoch) }),
+    })
+}
+
+fn pass(service: &Service, request: &CheckIn) -> Option<Result<(VisitorId, Promise), TokenRefusal>> {
+    let text = request.pass.as_ref()?;
+    Some(match service.passes.verify(text.expose(), service.clock.now()) {
+        Err(Refusal::Expired) => Err(TokenRefusal::PassExpired),
+        Err(Refusal::Invalid) => Err(TokenRefusal::PassInvalid),
+        Ok(verified) if verified.pass.event != request.event => Err(TokenRefusal::PassForeign),
+        Ok(verified) => {
+            let pass = verified.pass;
+            Ok((pass.visitor, Promise { order: pass.order, epoch: None }))
+        }
+    })
+}
+
+/// A pass belongs to whoever uses it first. `false`: that was somebody else.
+async fn use_pass(
+    service: &Service,
+    user: UserId,
+    request: &CheckIn,
+    visitor: VisitorId,
+) -> Result<bool, Trouble> {
+    let (event, now) = (request.event, service.clock.now());
+    let user_of_pass = service
+        .db
+        .read("queue.pass_user", async |tx: &mut Tx<'_>| {
+            Ok::<_, Trouble>(store::user_of_pass(tx, event, visitor).await?)
+        })
+        .await?;
+    let owner = match user_of_pass {
+        Some(owner) => owner,
+        None => transaction!(service.db, "queue.use_pass", async |tx: &mut Tx<'_>| {
+            Ok::<_, Trouble>(store::use_pass(tx, event, visitor, user, now).await?)
+        })?,
+    };
+    Ok(owner == user)
+}

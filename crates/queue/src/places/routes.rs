@@ -1,0 +1,230 @@
+//! HTTP in, HTTP out, with the names that clients know. No rules, no SQL.
+
+use axum::{
+    extract::State,
+    response::{AppendHeaders, IntoResponse as _, Response},
+};
+use http::HeaderMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use urr_contracts::{
+    auth::Sensitive,
+    queue::{CheckIn, EventInfo, LeaveLine, Place, Queue, Standing, StatusOf, TokenRefusal},
+};
+use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_kernel::{EventId, Timestamp};
+use urr_rpc::{Ctx, problem};
+
+use crate::api::{Api, Line, PASS, TICKET, cookie};
+
+const OK: StatusCode = StatusCode::OK;
+
+pub(crate) fn routes() -> Routes<Api> {
+    let about = |summary| About::new(summary).path::<EventId>("id");
+    Routes::new()
+        .post("/api/queue/check/{id}", check)
+        .about(
+            about("Joins the line of an event, or finds out where one stands")
+                .query::<Arrival>()
+                .answer::<Shown>(OK),
+        )
+        .get("/api/queue/status/{id}", status)
+        .about(about("Where the caller stands, which keeps their place").answer::<Shown>(OK))
+        .post("/api/queue/heartbeat/{id}", heartbeat)
+        .about(about("Keeps the caller's place").answer::<Beat>(OK))
+        .post("/api/queue/leave/{id}", leave)
+        .about(about("Gives the caller's place or slot up").answer::<Message>(OK))
+}
+
+/// Query of `POST /api/queue/check/{id}`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Arrival {
+    /// Accepted for older clients and ignored: a place comes from a signed token alone.
+    #[serde(default)]
+    #[expect(dead_code, reason = "it says what may be sent, and that nothing reads it")]
+    vwr_position: Option<String>,
+}
+
+async fn check(
+    State(api): State<Api>,
+    ctx: Ctx,
+    headers: HeaderMap,
+    Path(event): Path<EventId>,
+    Query(_): Query<Arrival>,
+) -> Result<Response, Problem> {
+    let request = CheckIn { event, ticket: cookie(&headers, TICKET), pass: cookie(&headers, PASS) };
+    let place = api.0.check(&ctx, request).await.map_err(|error| problem(&error))?;
+    let mut cookies: Vec<Line> = Vec::new();
+    match &place.standing {
+        Standing::Waiting { ticket, ticket_expires_at, .. } => {
+            cookies.extend(api.keep_ticket(event, ticket, *ticket_expires_at));
+        }
+        Standing::Active { entry_token, token_expires_at } => {
+            cookies.push(api.keep_entry(entry_token, *token_expires_at));
+        }
+        Standing::Absent => {}
+    }
+    Ok((AppendHeaders(cookies), Json(Shown::from(place))).into_response())
+}
+
+async fn status(State(api): State<Api>, ctx: Ctx, Path(event): Path<EventId>) -> Result<Response, Problem> {
+    let place = api.0.status(&ctx, StatusOf { event }).await.map_err(|error| problem(&error))?;
+    let entry = match &place.standing {
+        Standing::Active { entry_token, token_expires_at } => {
+            Some(api.keep_entry(entry_token, *token_expires_at))
+        }
+        _ => None,
+    };
+    Ok((AppendHeaders(entry), Json(Shown::from(place))).into_response())
+}
+
+async fn heartbeat(
+    State(api): State<Api>,
+    ctx: Ctx,
+    Path(event): Path<EventId>,
+) -> Result<Json<Beat>, Problem> {
+    let place = api.0.status(&ctx, StatusOf { event }).await.map_err(|error| problem(&error))?;
+    let status = Status::of(&place.standing);
+    Ok(Json(Beat { status, queued: status == Status::Queued }))
+}
+
+/// Also called by a page that is closed, with cookies alone and whatever body the browser sends along.
+async fn leave(State(api): State<Api>, ctx: Ctx, Path(event): Path<EventId>) -> Result<Response, Problem> {
+    api.0.leave(&ctx, LeaveLine { event }).await.map_err(|error| problem(&error))?;
+    Ok((AppendHeaders(api.forget(event)), Json(Message { message: "Left queue" })).into_response())
+}
+
+/// How somebody stands, in the words that clients know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(rename = "QueueStatus")]
+enum Status {
+    Queued,
+    Active,
+    NotInQueue,
+}
+
+impl Status {
+    fn of(standing: &Standing) -> Self {
+        match standing {
+            Standing::Waiting { .. } => Self::Queued,
+            Standing::Active { .. } => Self::Active,
+            Standing::Absent => Self::NotInQueue,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "QueueHeartbeat")]
+struct Beat {
+    status: Status,
+    queued: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "QueueMessage")]
+struct Message {
+    message: &'static str,
+}
+
+/// Where somebody stands.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "QueuePlace")]
+struct Shown {
+    status: Status,
+    queued: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'static str>,
+    #[serde(flatten)]
+    waiting: Option<Waiting>,
+    #[serde(flatten)]
+    active: Option<Active>,
+    /// Seconds until it makes sense to ask again.
+    next_poll: u32,
+    /// How many may be in at once.
+    threshold: u32,
+    /// How many are.
+    current_users: u64,
+    /// How many wait.
+    queue_size: u64,
+    /// Whether an operator lets nobody in at the moment.
+    paused: bool,
+    event_info: EventInfo,
+    /// Codes of tokens that came along and promised nothing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    refused: Vec<TokenRefusal>,
+}
+
+/// What only those who wait are told.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Waiting {
+    /// From one.
+    position: u64,
+    people_ahead: u64,
+    people_behind: u64,
+    /// Seconds.
+    estimated_wait: u64,
+    estimated_wait_range: Range,
+}
+
+/// Seconds from and to.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "WaitRange")]
+struct Range {
+    from: u64,
+    to: u64,
+}
+
+/// What only those who are in are told.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Active {
+    /// To be sent along as `x-queue-entry-token` with what buys.
+    entry_token: Sensitive,
+    entry_token_expires_at: Timestamp,
+}
+
+impl From<Place> for Shown {
+    fn from(place: Place) -> Self {
+        let status = Status::of(&place.standing);
+        let size = place.waiting;
+        let (mut waiting, mut active) = (None, None);
+        match place.standing {
+            Standing::Waiting { position, wait, .. } => {
+                waiting = Some(Waiting {
+                    position,
+                    people_ahead: position.saturating_sub(1),
+                    people_behind: size.saturating_sub(position),
+                    estimated_wait: wait.secs,
+                    estimated_wait_range: Range { from: wait.from_secs, to: wait.to_secs },
+                });
+            }
+            Standing::Active { entry_token, token_expires_at } => {
+                active = Some(Active { entry_token, entry_token_expires_at: token_expires_at });
+            }
+            Standing::Absent => {}
+        }
+        let unknown = || EventInfo { title: "Unknown".to_owned(), artist: None };
+        Self {
+            status,
+            queued: status == Status::Queued,
+            message: match status {
+                Status::Queued => None,
+                Status::Active => Some("Entry allowed"),
+                Status::NotInQueue => Some("Not in queue"),
+            },
+            waiting,
+            active,
+            next_poll: place.next_poll_secs,
+            threshold: place.threshold,
+            current_users: place.active,
+            queue_size: size,
+            paused: place.paused,
+            event_info: place.info.unwrap_or_else(unknown),
+            refused: place.refused,
+        }
+    }
+}

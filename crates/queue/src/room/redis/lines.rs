@@ -1,0 +1,75 @@
+//! In how many lines one user stands. The lines are in slots of their own, so each user has a note of them.
+//!
+//! The note is taken before somebody joins, so that nobody can join everywhere at once, and may name lines that they have left
+//! by falling silent. Those are found out when somebody seems to stand in too many.
+
+use std::time::Duration;
+
+use urr_kernel::{EventId, UserId};
+use urr_kv::{Arg, Reply, Script};
+
+use super::{Redis, closed, key, replies::parse};
+use crate::room::Closed;
+
+static LINES: Script = Script::new("queue.lines", include_str!("../lines.lua"));
+static GONE: Script = Script::new("queue.gone", include_str!("../gone.lua"));
+/// Whether somebody waits or is in, without taking it for a sign of life.
+static HAS: Script = Script::new(
+    "queue.has",
+    "if redis.call('ZSCORE', KEYS[1], ARGV[1]) or redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return 1 end return 0",
+);
+
+/// How long it is remembered in which lines somebody stands: as long as a ticket is good.
+const LINES_KEPT: Duration = Duration::from_hours(24);
+
+/// An arrival that takes longer than this was given up: a call to Redis ends after ten seconds at most.
+const ARRIVAL: Duration = Duration::from_secs(30);
+
+impl Redis {
+    /// Whether somebody may stand in this line too. Lines that they are no longer in do not count.
+    pub(super) async fn may_stand(&self, event: EventId, user: UserId) -> Result<bool, Closed> {
+        let (user_text, event_text) = (user.to_string(), event.to_string());
+        let lines = [lines_of(user)];
+        let max = i64::try_from(self.limits.max_events_per_user).unwrap_or(i64::MAX);
+        let args = [
+            Arg::from(event_text.as_str()),
+            Arg::from(max),
+            Arg::from(secs(LINES_KEPT)),
+            Arg::from(secs(ARRIVAL)),
+        ];
+        for _ in 0..2 {
+            let reply = self.kv.run(&LINES, &lines, &args).await.map_err(closed)?;
+            let [Reply::Int(0), others @ ..] = reply.list().map_err(closed)? else { return Ok(true) };
+            let mut past = 0;
+            for other in others {
+                let other: EventId = parse(other).map_err(closed)?;
+                let keys = [key(other, "queue"), key(other, "slots")];
+                let there =
+                    self.kv.run(&HAS, &keys, &[Arg::from(user_text.as_str())]).await.map_err(closed)?;
+                if there == Reply::Int(0) {
+                    self.gone(other, user, ARRIVAL).await?;
+                    past += 1;
+                }
+            }
+            if past == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Takes note that somebody who arrived at least so long ago does not stand in a line any more.
+    pub(super) async fn gone(&self, event: EventId, user: UserId, ago: Duration) -> Result<(), Closed> {
+        let event = event.to_string();
+        let args = [Arg::from(event.as_str()), Arg::from(secs(ago))];
+        self.kv.run(&GONE, &[lines_of(user)], &args).await.map(drop).map_err(closed)
+    }
+}
+
+fn lines_of(user: UserId) -> String {
+    format!("queue:lines:{{{user}}}")
+}
+
+fn secs(time: Duration) -> i64 {
+    i64::try_from(time.as_secs()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,160 @@
+//! The service: what it is made of, and each method in one line.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use urr_contracts::{
+    auth::Sensitive,
+    catalog::Catalog,
+    queue::{
+        Audit, AuditOf, CheckIn, ClearRoom, Error, LeaveLine, Left, PauseRoom, Place, Queue, RoomOf,
+        RoomState, SetThreshold, SlotOf, SlotState, StatusOf,
+    },
+};
+use urr_db::Db;
+use urr_jobs::Tasks;
+use urr_kernel::{Clock, Ids};
+use urr_kv::Kv;
+use urr_passes::{
+    Secret, entry,
+    entry::{Entries, Entry},
+    queue_ticket,
+    queue_ticket::{Ticket, Tickets},
+    vwr_pass,
+    vwr_pass::Passes,
+};
+use urr_rpc::Ctx;
+
+use crate::{
+    control,
+    events::Events,
+    places,
+    room::{Closed, Room},
+    settings::Limits,
+};
+
+/// What the line is built from.
+pub struct Parts {
+    /// The domain's own database.
+    pub db: Db,
+    /// Redis, if rooms are shared by several processes.
+    pub kv: Option<Kv>,
+    /// Where events come from, here or elsewhere.
+    pub catalog: Arc<dyn Catalog>,
+    /// The time.
+    pub clock: Clock,
+    /// New ids.
+    pub ids: Ids,
+    /// What the keys of tokens are made of, the one that signs first.
+    pub secrets: Vec<Secret>,
+    /// The numbers rooms live by.
+    pub limits: Limits,
+    /// After Redis has lost a room nobody is let in for this long, so that everybody gets their place back first.
+    pub grace: Duration,
+    /// Whether cookies go over HTTPS alone.
+    pub secure_cookies: bool,
+}
+
+/// The line, in this process.
+pub struct Service {
+    pub(crate) db: Db,
+    kv: Option<Kv>,
+    /// Set by [`Service::open`].
+    room: OnceLock<Room>,
+    pub(crate) events: Events,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    pub(crate) limits: Limits,
+    grace: Duration,
+    pub(crate) tickets: Tickets,
+    pub(crate) passes: Passes,
+    entries: Entries,
+    pub(crate) secure_cookies: bool,
+}
+
+impl Service {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            events: Events::new(parts.catalog, parts.clock.clone()),
+            tickets: Tickets::new(parts.secrets.iter().map(queue_ticket::key)),
+            passes: Passes::new(parts.secrets.iter().map(vwr_pass::key)),
+            entries: Entries::new(parts.secrets.iter().map(entry::key)),
+            db: parts.db,
+            kv: parts.kv,
+            room: OnceLock::new(),
+            clock: parts.clock,
+            ids: parts.ids,
+            limits: parts.limits,
+            grace: parts.grace,
+            secure_cookies: parts.secure_cookies,
+        }
+    }
+
+    /// Opens the rooms: those in memory are read back from the journal, whose tables must be there. Until then nobody is let in.
+    pub async fn open(&self, tasks: &Tasks) -> Result<(), urr_db::Error> {
+        let (db, clock, ids) = (self.db.clone(), self.clock.clone(), self.ids.clone());
+        let room = match &self.kv {
+            Some(kv) => Room::redis(kv.clone(), db, clock, ids, self.limits, self.grace),
+            None => Room::memory(db, clock, ids, self.limits, tasks).await?,
+        };
+        let _once = self.room.set(room);
+        Ok(())
+    }
+
+    /// The rooms, once they are open.
+    pub(crate) fn rooms(&self) -> Result<&Room, Closed> {
+        self.room.get().ok_or(Closed)
+    }
+
+    pub(crate) fn sign_ticket(&self, ticket: &Ticket) -> Sensitive {
+        Sensitive::new(self.tickets.sign(ticket))
+    }
+
+    pub(crate) fn sign_entry(&self, entry: &Entry) -> Sensitive {
+        Sensitive::new(self.entries.sign(entry, self.ids.next(), self.clock.now()))
+    }
+}
+
+#[async_trait]
+impl Queue for Service {
+    async fn check(&self, ctx: &Ctx, request: CheckIn) -> Result<Place, Error> {
+        places::check(self, ctx, &request).await.map_err(|trouble| trouble.reveal(ctx, "check"))
+    }
+
+    async fn status(&self, ctx: &Ctx, request: StatusOf) -> Result<Place, Error> {
+        places::status(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "status"))
+    }
+
+    async fn leave(&self, ctx: &Ctx, request: LeaveLine) -> Result<Left, Error> {
+        places::leave(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "leave"))
+    }
+
+    async fn slot(&self, ctx: &Ctx, request: SlotOf) -> Result<SlotState, Error> {
+        places::slot(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "slot"))
+    }
+
+    async fn room(&self, ctx: &Ctx, request: RoomOf) -> Result<RoomState, Error> {
+        control::look(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "room"))
+    }
+
+    async fn set_threshold(&self, ctx: &Ctx, request: SetThreshold) -> Result<RoomState, Error> {
+        control::set_threshold(self, ctx, request)
+            .await
+            .map_err(|trouble| trouble.reveal(ctx, "set_threshold"))
+    }
+
+    async fn pause(&self, ctx: &Ctx, request: PauseRoom) -> Result<RoomState, Error> {
+        control::pause(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "pause"))
+    }
+
+    async fn clear(&self, ctx: &Ctx, request: ClearRoom) -> Result<RoomState, Error> {
+        control::clear(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "clear"))
+    }
+
+    async fn audit(&self, ctx: &Ctx, request: AuditOf) -> Result<Audit, Error> {
+        control::audit(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "audit"))
+    }
+}

@@ -1,0 +1,76 @@
+//! The stories of the line, told in every kind of room, by the service itself and across HTTP.
+
+mod catalog;
+mod http;
+mod stories;
+mod tokens;
+mod world;
+
+use std::time::Duration;
+
+use urr_testkit::within;
+
+pub(crate) use world::{RoomKind, Transport, World};
+
+use crate::settings::Limits;
+
+/// Far more than any story takes.
+const LIMIT: Duration = Duration::from_mins(1);
+
+macro_rules! matrix {
+    ($($story:ident: $limits:expr;)*) => {$(
+        mod $story {
+            use super::{LIMIT, Limits, RoomKind, Transport, World, stories, within};
+
+            async fn tell(room: RoomKind, transport: Transport) {
+                if let Some(world) = World::new(room, transport, $limits).await {
+                    within(LIMIT, stories::$story(world)).await;
+                }
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn memory_local() {
+                tell(RoomKind::Memory, Transport::Local).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn memory_remote() {
+                tell(RoomKind::Memory, Transport::Remote).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn memory_on_postgres_local() {
+                tell(RoomKind::MemoryOnPostgres, Transport::Local).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn redis_local() {
+                tell(RoomKind::Redis, Transport::Local).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn redis_remote() {
+                tell(RoomKind::Redis, Transport::Remote).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn cluster_local() {
+                tell(RoomKind::Cluster, Transport::Local).await;
+            }
+        }
+    )*};
+}
+
+matrix! {
+    somebody_waits_is_let_in_and_goes: Limits { threshold: 1, ..Limits::default() };
+    tickets_bring_places_back: Limits { threshold: 0, ..Limits::default() };
+    passes_carry_the_order_of_tier_one_over: Limits { threshold: 0, ..Limits::default() };
+    tokens_of_others_are_worth_nothing: Limits { threshold: 0, ..Limits::default() };
+    a_full_line_and_too_many_lines_say_so: Limits { threshold: 0, max_waiting: 2, ..Limits::default() };
+    one_user_arriving_everywhere_at_once_stands_in_three_lines: Limits { threshold: 0, ..Limits::default() };
+    operators_decide_and_are_remembered: Limits { threshold: 0, ..Limits::default() };
+    a_purchase_frees_the_slot: Limits { threshold: 1, ..Limits::default() };
+    guards_ask_for_slots: Limits { threshold: 1, ..Limits::default() };
+    an_empty_room_is_closed_and_opened_again: Limits { threshold: 5, ..Limits::default() };
+    without_the_catalog_nobody_loses_a_place: Limits { threshold: 0, ..Limits::default() };
+}

@@ -1,0 +1,189 @@
+//! The public routes: the names that clients know, the cookies, and nobody gets in without signing in.
+
+use axum::{
+    body::{Body, to_bytes},
+    http::{HeaderMap, Method, Request, StatusCode, header},
+};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+use urr_kernel::{Actor, Role};
+
+use super::{RoomKind, Transport, World};
+use crate::settings::Limits;
+
+async fn world(threshold: u32) -> World {
+    let limits = Limits { threshold, ..Limits::default() };
+    World::new(RoomKind::Memory, Transport::Local, limits).await.expect("embedded parts are always there")
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Answer {
+    /// The cookies it sets: each name with its line.
+    fn cookies(&self) -> Vec<&str> {
+        self.headers.get_all(header::SET_COOKIE).iter().map(|line| line.to_str().unwrap()).collect()
+    }
+}
+
+/// One request through the routes, as the gateway would pass it on.
+async fn send(world: &World, actor: Actor, method: Method, path: &str, cookie: &str, body: &str) -> Answer {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::COOKIE, cookie)
+        .extension(actor)
+        .body(Body::from(body.to_owned()))
+        .unwrap();
+    let response = axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let body = to_bytes(body, 1_000_000).await.unwrap();
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    Answer { status: parts.status, headers: parts.headers, body }
+}
+
+fn user(world: &World) -> Actor {
+    Actor::User { id: world.somebody(), role: Role::User }
+}
+
+#[tokio::test]
+async fn a_place_has_the_names_that_clients_know() {
+    let world = world(1).await;
+    let [first, second] = [(); 2].map(|()| user(&world));
+    let path = |what: &str| format!("/api/queue/{what}/{}", world.event);
+    let admitted = send(&world, first, Method::POST, &path("check"), "", "").await;
+    assert_eq!(admitted.status, StatusCode::OK);
+    let body = &admitted.body;
+    assert_eq!(
+        (&body["status"], &body["queued"], &body["nextPoll"]),
+        (&json!("active"), &json!(false), &json!(3))
+    );
+    assert_eq!((&body["threshold"], &body["currentUsers"]), (&json!(1), &json!(1)));
+    assert_eq!(body["eventInfo"], json!({"title": "A night in the crowd", "artist": "The Crowd"}));
+    assert!(body["entryToken"].is_string() && body["position"].is_null() && body["refused"].is_null());
+    let [cookie] = admitted.cookies()[..] else { panic!("{:?}", admitted.cookies()) };
+    assert!(cookie.starts_with("urr-entry-token="), "{cookie}");
+    for part in ["; Path=/api;", "; HttpOnly", "; SameSite=Lax", "; Secure"] {
+        assert!(cookie.contains(part), "{cookie}");
+    }
+
+    // A position that the client sends is accepted and ignored, whatever it is.
+    let waiting = format!("{}?vwrPosition=1", path("check"));
+    let queued = send(&world, second, Method::POST, &waiting, "", "").await;
+    let body = &queued.body;
+    assert_eq!((&body["status"], &body["queued"]), (&json!("queued"), &json!(true)));
+    assert_eq!(
+        (&body["position"], &body["peopleAhead"], &body["peopleBehind"]),
+        (&json!(1), &json!(0), &json!(0))
+    );
+    assert_eq!(
+        (&body["estimatedWait"], &body["nextPoll"], &body["queueSize"]),
+        (&json!(5), &json!(1), &json!(1))
+    );
+    assert_eq!(body["paused"], json!(false));
+    assert!(body["estimatedWaitRange"]["from"].is_u64() && body["entryToken"].is_null());
+    let tickets = queued.cookies();
+    assert_eq!(tickets.len(), 2, "{tickets:?}");
+    for (cookie, api) in tickets.iter().zip(["/api", "/api/v1"]) {
+        assert!(cookie.starts_with("urr-queue-ticket="), "{cookie}");
+        assert!(cookie.contains(&format!("; Path={api}/queue/check/{};", world.event)), "{cookie}");
+        assert!(cookie.contains("; HttpOnly"), "{cookie}");
+    }
+    let kept = tickets[0].split(';').next().unwrap().to_owned();
+
+    let status = send(&world, second, Method::GET, &path("status"), "", "").await;
+    assert_eq!((&status.body["status"], &status.body["position"]), (&json!("queued"), &json!(1)));
+    assert_eq!((&status.body["currentUsers"], &status.body["queueSize"]), (&json!(1), &json!(1)));
+    let beat = send(&world, second, Method::POST, &path("heartbeat"), "", "").await;
+    assert_eq!(beat.body, json!({"status": "queued", "queued": true}));
+    let left = send(&world, second, Method::POST, &path("leave"), "", "").await;
+    assert_eq!(left.body, json!({"message": "Left queue"}));
+    assert!(left.cookies().iter().all(|cookie| cookie.contains("Max-Age=0")) && left.cookies().len() == 3);
+    let status = send(&world, second, Method::GET, &path("status"), "", "").await;
+    assert_eq!(
+        (&status.body["status"], &status.body["message"]),
+        (&json!("not_in_queue"), &json!("Not in queue"))
+    );
+    assert_eq!(status.body["nextPoll"], json!(3));
+
+    // The cookie brings the place back, and nothing but its code is said about one that is not ours.
+    let other = user(&world);
+    send(&world, other, Method::POST, &path("check"), "", "").await;
+    let back = send(&world, second, Method::POST, &path("check"), &kept, "").await;
+    assert_eq!(back.body["position"], json!(1));
+    let stolen = send(&world, user(&world), Method::POST, &path("check"), &kept, "").await;
+    assert_eq!(stolen.body["refused"], json!(["queue.ticket_foreign"]));
+    assert_eq!(stolen.body["position"], json!(3));
+}
+
+#[tokio::test]
+async fn operators_have_the_names_that_clients_know() {
+    let world = world(0).await;
+    let (admin, event) = (world.admin().actor, world.event);
+    send(&world, user(&world), Method::POST, &format!("/api/queue/check/{event}"), "", "").await;
+    let ask = async |method, path: &str, body: &str| {
+        let answer = send(&world, admin, method, &format!("/api/queue/admin/{path}"), "", body).await;
+        (answer.status.as_u16(), answer.body)
+    };
+    let (status, room) = ask(Method::GET, &event.to_string(), "").await;
+    assert_eq!(status, 200);
+    let expected = json!({"eventId": event, "queueSize": 1, "currentUsers": 0, "threshold": 0, "available": 0,
+        "paused": false, "admittedPerSecond": null});
+    assert_eq!(room, expected);
+    let (status, room) = ask(Method::PUT, &format!("threshold/{event}"), r#"{"threshold": 7}"#).await;
+    assert_eq!((status, &room["threshold"], &room["available"]), (200, &json!(7), &json!(7)));
+    let (status, room) = ask(Method::POST, &format!("threshold/{event}?threshold=9"), "").await;
+    assert_eq!((status, &room["eventId"], &room["threshold"]), (200, &json!(event), &json!(9)));
+    for bad in ["-1", "x", "", "4294967296"] {
+        assert_eq!(
+            ask(Method::POST, &format!("threshold/{event}?threshold={bad}"), "").await.0,
+            400,
+            "{bad}"
+        );
+    }
+    assert_eq!(ask(Method::POST, &format!("pause/{event}"), "").await.1["paused"], json!(true));
+    assert_eq!(ask(Method::POST, &format!("resume/{event}"), "").await.1["paused"], json!(false));
+    let (status, refused) = ask(Method::POST, &format!("clear/{event}"), "{}").await;
+    assert_eq!(
+        (status, &refused["code"], &refused["waiting"]),
+        (409, &json!("queue.not_confirmed"), &json!(1))
+    );
+    let confirmed = json!({"confirm": event}).to_string();
+    let (status, cleared) = ask(Method::POST, &format!("clear/{event}"), &confirmed).await;
+    assert_eq!(
+        (status, &cleared["message"], &cleared["queueSize"]),
+        (200, &json!("Queue cleared"), &json!(0))
+    );
+    let (_, audit) = ask(Method::GET, &format!("audit/{event}"), "").await;
+    let actions: Vec<_> = audit["actions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|action| action["action"].as_str().unwrap())
+        .collect();
+    assert_eq!(actions, ["clear", "resume", "pause", "threshold", "threshold"]);
+    assert_eq!(audit["actions"][0]["userId"], json!(admin.user()));
+}
+
+#[tokio::test]
+async fn every_route_refuses_strangers_and_admin_routes_refuse_users() {
+    let world = world(1).await;
+    for name in crate::routes(&world.service).names() {
+        let path = name.path.replace("{id}", &world.event.to_string());
+        let path = if path.contains("/admin/threshold/") { format!("{path}?threshold=1") } else { path };
+        let body = r#"{"threshold": 1, "confirm": null}"#;
+        let answer = send(&world, Actor::Anonymous, name.method.clone(), &path, "", body).await;
+        assert_eq!(answer.status, StatusCode::UNAUTHORIZED, "{} {path}", name.method);
+        if path.contains("/admin/") {
+            let answer = send(&world, user(&world), name.method.clone(), &path, "", body).await;
+            assert_eq!(answer.status, StatusCode::FORBIDDEN, "{} {path}", name.method);
+        }
+        let odd = name.path.replace("{id}", "not-an-id");
+        let answer = send(&world, world.admin().actor, name.method.clone(), &odd, "", body).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{} {odd}", name.method);
+    }
+}

@@ -1,0 +1,317 @@
+//! What people and operators live through.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use tokio::task::JoinSet;
+use urr_contracts::{
+    catalog::EventStatus,
+    queue::{
+        AuditOf, CheckIn, ClearRoom, Error, LeaveLine, Left, PauseRoom, Place, RoomOf, SetThreshold, SlotOf,
+        Standing, StatusOf, TokenRefusal,
+    },
+};
+use urr_db::{Tx, outbox};
+use urr_kernel::{Actor, UserId};
+use urr_passes::{entry, entry::Entries};
+use urr_testkit::until;
+use uuid::Uuid;
+
+use super::{LIMIT, World};
+use crate::{
+    journal,
+    work::{purchases, tidy},
+};
+
+fn ticket_of(place: &Place) -> String {
+    match &place.standing {
+        Standing::Waiting { ticket, .. } => ticket.expose().to_owned(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn is_in(place: &Place) -> bool {
+    matches!(place.standing, Standing::Active { .. })
+}
+
+async fn assert_fair(world: &World) {
+    world.service.rooms().unwrap().settle(world.event).await.unwrap();
+    let report = journal::verify(world.db(), world.event).await.unwrap().unwrap();
+    assert!(report.is_fair(), "{:#?}", report.findings);
+}
+
+pub(crate) async fn somebody_waits_is_let_in_and_goes(world: World) {
+    let [first, second, third] = [(); 3].map(|()| world.somebody());
+    assert!(is_in(&world.check(first).await.unwrap()));
+    for (user, expected) in [(second, 1), (third, 2)] {
+        let place = world.check(user).await.unwrap();
+        let Standing::Waiting { position, wait, .. } = &place.standing else { panic!("{place:?}") };
+        assert_eq!((*position, place.next_poll_secs), (expected, 1));
+        assert!(wait.from_secs <= wait.secs && wait.secs <= wait.to_secs);
+        assert_eq!((place.waiting, place.active, place.threshold), (expected, 1, 1));
+        assert_eq!(place.info.unwrap().artist.as_deref(), Some("The Crowd"));
+    }
+    world.admit().await;
+    assert_eq!(world.position(second).await, Some(1), "the room is full");
+    let request = LeaveLine { event: world.event };
+    assert_eq!(world.queue.leave(&world.ctx(first), request).await, Ok(Left { was_here: true }));
+    assert_eq!(world.queue.leave(&world.ctx(first), request).await, Ok(Left { was_here: false }));
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(&world.status(second).await)
+    })
+    .await;
+    assert_eq!(world.position(third).await, Some(1));
+    let place = world.status(second).await;
+    let Standing::Active { entry_token, token_expires_at } = place.standing else { panic!() };
+    let entry = Entries::new([entry::key(&world.secret)]).verify(entry_token.expose(), world.clock.now());
+    let entry = entry.unwrap();
+    assert_eq!((entry.event, entry.user), (world.event, second));
+    assert!(token_expires_at <= world.clock.now().after(Duration::from_mins(10)));
+
+    assert_eq!(world.status(first).await.standing, Standing::Absent);
+    let nobody = world.acting(Actor::Anonymous);
+    let refused = world.queue.status(&nobody, StatusOf { event: world.event }).await;
+    assert_eq!(refused, Err(Error::SignInRequired));
+    let unknown = world.ids.next();
+    assert_eq!(world.check_with(first, unknown, None, None).await, Err(Error::EventNotFound));
+    for (status, error) in
+        [(EventStatus::Cancelled, Error::EventCancelled), (EventStatus::Ended, Error::SaleEnded)]
+    {
+        let event = world.ids.next();
+        world.catalog.put(event, status);
+        assert_eq!(world.check_with(first, event, None, None).await, Err(error));
+    }
+    assert_fair(&world).await;
+}
+
+pub(crate) async fn tickets_bring_places_back(world: World) {
+    let people: Vec<UserId> = (0..3).map(|_| world.somebody()).collect();
+    let mut tickets = Vec::new();
+    for user in &people {
+        tickets.push(ticket_of(&world.check(*user).await.unwrap()));
+    }
+    world.queue.leave(&world.ctx(people[0]), LeaveLine { event: world.event }).await.unwrap();
+    let back = world.check_with(people[0], world.event, Some(&tickets[0]), None).await.unwrap();
+    assert_eq!(back.refused, []);
+    assert_eq!(world.position(people[0]).await, Some(1), "where they stood");
+    assert_eq!(ticket_of(&back), tickets[0], "and the ticket is the same");
+
+    let clear = ClearRoom { event: world.event, confirmed: Some(world.event) };
+    world.queue.clear(&world.admin(), clear).await.unwrap();
+    world.check(people[2]).await.unwrap();
+    world.check_with(people[1], world.event, Some(&tickets[1]), None).await.unwrap();
+    assert_eq!(world.position(people[1]).await, Some(2), "a ticket from before the line was cleared is void");
+    assert_fair(&world).await;
+}
+
+pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
+    let [late, early, direct] = [(); 3].map(|()| world.somebody());
+    let (second, first) = (world.pass(world.event, 2), world.pass(world.event, 1));
+    world.check(direct).await.unwrap();
+    world.check_with(late, world.event, None, Some(&second)).await.unwrap();
+    world.check_with(early, world.event, None, Some(&first)).await.unwrap();
+    assert_eq!(world.position(early).await, Some(1));
+    assert_eq!(world.position(late).await, Some(2));
+    assert_eq!(world.position(direct).await, Some(3), "whoever met no Tier 1 came when they came here");
+
+    // Whoever uses a pass first has it. A copy is worth nothing to anybody else, and still good for its owner.
+    let copycat = world.somebody();
+    let place = world.check_with(copycat, world.event, None, Some(&first)).await.unwrap();
+    assert_eq!(place.refused, [TokenRefusal::PassForeign]);
+    assert_eq!(world.position(copycat).await, Some(4));
+    world.queue.leave(&world.ctx(early), LeaveLine { event: world.event }).await.unwrap();
+    let again = world.check_with(early, world.event, None, Some(&first)).await.unwrap();
+    assert_eq!(again.refused, []);
+    assert_eq!(world.position(early).await, Some(1));
+    assert_fair(&world).await;
+}
+
+pub(crate) async fn tokens_of_others_are_worth_nothing(world: World) {
+    super::tokens::table(&world).await;
+}
+
+pub(crate) async fn a_full_line_and_too_many_lines_say_so(world: World) {
+    let people: Vec<UserId> = (0..3).map(|_| world.somebody()).collect();
+    world.check(people[0]).await.unwrap();
+    world.check(people[1]).await.unwrap();
+    let full = world.check(people[2]).await.unwrap_err();
+    assert_eq!(full, Error::LineFull { max: 2 });
+    assert!(urr_rpc::ServiceError::retry_after(&full).is_some());
+    world.check(people[1]).await.unwrap();
+
+    for _ in 0..2 {
+        world.check_with(people[0], world.another_event(), None, None).await.unwrap();
+    }
+    let fourth = world.another_event();
+    let refused = world.check_with(people[0], fourth, None, None).await;
+    assert_eq!(refused, Err(Error::TooManyLines { max: 3 }));
+    world.check(people[0]).await.unwrap();
+    world.queue.leave(&world.ctx(people[0]), LeaveLine { event: world.event }).await.unwrap();
+    world.check_with(people[0], fourth, None, None).await.unwrap();
+}
+
+pub(crate) async fn one_user_arriving_everywhere_at_once_stands_in_three_lines(world: World) {
+    let user = world.somebody();
+    let mut arriving = JoinSet::new();
+    for _ in 0..12 {
+        let (queue, ctx, event) = (world.queue.clone(), world.ctx(user), world.another_event());
+        arriving.spawn(async move {
+            queue.check(&ctx, CheckIn { event, ticket: None, pass: None }).await.is_ok()
+        });
+    }
+    let joined = arriving.join_all().await.into_iter().filter(|joined| *joined).count();
+    assert_eq!(joined, 3);
+}
+
+pub(crate) async fn operators_decide_and_are_remembered(world: World) {
+    let (user, admin) = (world.somebody(), world.admin());
+    world.check(user).await.unwrap();
+    let event = world.event;
+    for refused in [
+        world.queue.room(&world.ctx(user), RoomOf { event }).await,
+        world.queue.set_threshold(&world.ctx(user), SetThreshold { event, threshold: 1 }).await,
+        world.queue.pause(&world.ctx(user), PauseRoom { event, paused: true }).await,
+        world.queue.clear(&world.ctx(user), ClearRoom { event, confirmed: Some(event) }).await,
+    ] {
+        assert_eq!(refused, Err(Error::AdminRequired));
+    }
+    assert_eq!(world.queue.audit(&world.ctx(user), AuditOf { event }).await, Err(Error::AdminRequired));
+
+    assert!(world.queue.pause(&admin, PauseRoom { event, paused: true }).await.unwrap().paused);
+    let room = world.queue.set_threshold(&admin, SetThreshold { event, threshold: 3 }).await.unwrap();
+    assert_eq!((room.threshold, room.waiting, room.active, room.paused), (3, 1, 0, true));
+    world.admit().await;
+    let place = world.status(user).await;
+    assert!(place.paused && !is_in(&place));
+    world.queue.pause(&admin, PauseRoom { event, paused: false }).await.unwrap();
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(&world.status(user).await)
+    })
+    .await;
+
+    let too_much = world.queue.set_threshold(&admin, SetThreshold { event, threshold: u32::MAX }).await;
+    assert_eq!(too_much, Err(Error::BadThreshold { max: 1_000_000 }));
+    for confirmed in [None, Some(world.ids.next())] {
+        let refused = world.queue.clear(&admin, ClearRoom { event, confirmed }).await;
+        assert_eq!(refused, Err(Error::NotConfirmed { waiting: 0, active: 1 }));
+    }
+    let cleared = world.queue.clear(&admin, ClearRoom { event, confirmed: Some(event) }).await.unwrap();
+    assert_eq!((cleared.waiting, cleared.active, cleared.threshold), (0, 0, 3));
+    assert_eq!(world.status(user).await.standing, Standing::Absent);
+
+    let audit = world.queue.audit(&admin, AuditOf { event }).await.unwrap();
+    let told: Vec<_> =
+        audit.deeds.iter().map(|action| (action.what.as_str(), action.number, action.done)).collect();
+    let expected =
+        [("clear", None, true), ("resume", None, true), ("threshold", Some(3), true), ("pause", None, true)];
+    assert_eq!(told, expected);
+    assert!(audit.deeds.iter().all(|action| action.by == admin.actor.user()));
+    assert_fair(&world).await;
+}
+
+pub(crate) async fn a_purchase_frees_the_slot(world: World) {
+    let [buyer, next] = [(); 2].map(|()| world.somebody());
+    assert!(is_in(&world.check(buyer).await.unwrap()));
+    world.check(next).await.unwrap();
+    let payload = format!(
+        r#"{{"type":"RESERVATION_CONFIRMED","reservationId":"{}","userId":"{buyer}","eventId":"{}","totalAmount":1}}"#,
+        Uuid::nil(),
+        world.event
+    );
+    for (kind, payload) in [
+        ("RESERVATION_CREATED", "{}".to_owned()),
+        ("RESERVATION_CONFIRMED", payload.clone()),
+        ("RESERVATION_CONFIRMED", payload),
+    ] {
+        let message = urr_bus::Message {
+            id: world.ids.next(),
+            topic: "reservation-events".into(),
+            key: String::new(),
+            kind: kind.into(),
+            payload,
+            at: world.clock.now(),
+        };
+        hear(&world, &message).await;
+    }
+    assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
+    assert_eq!(purchases::free(&world.service).await.unwrap(), 0);
+    assert_eq!(world.status(buyer).await.standing, Standing::Absent);
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(&world.status(next).await)
+    })
+    .await;
+    assert_fair(&world).await;
+}
+
+async fn hear(world: &World, message: &outbox::Message) {
+    let consumers = crate::consumers(&world.service);
+    let [consumer] = consumers.as_slice() else { panic!("one consumer") };
+    let applied = world.db().write("test.hear", async |tx: &mut Tx<'_>| {
+        consumer.apply(tx, message).await.unwrap();
+        Ok::<_, urr_db::Error>(())
+    });
+    applied.await.unwrap();
+}
+
+pub(crate) async fn guards_ask_for_slots(world: World) {
+    let [user, other] = [(); 2].map(|()| world.somebody());
+    let place = world.check(user).await.unwrap();
+    let Standing::Active { entry_token, .. } = &place.standing else { panic!() };
+    let entry = Entries::new([entry::key(&world.secret)]).verify(entry_token.expose(), world.clock.now());
+    let slot = entry.unwrap().slot;
+    let ask = async |ctx, user, slot, event| world.queue.slot(&ctx, SlotOf { event, user, slot }).await;
+    let system = || world.acting(Actor::System);
+    let open = |state: urr_contracts::queue::SlotState| state.open;
+    assert_eq!(ask(system(), user, slot, world.event).await.map(open), Ok(true));
+    assert_eq!(ask(world.ctx(user), user, slot, world.event).await.map(open), Ok(true));
+    assert_eq!(ask(world.ctx(other), user, slot, world.event).await.map(open), Err(Error::SignInRequired));
+    assert_eq!(ask(system(), user, Uuid::nil(), world.event).await.map(open), Ok(false));
+    assert_eq!(ask(system(), other, slot, world.event).await.map(open), Ok(false));
+    assert_eq!(ask(system(), user, slot, world.another_event()).await.map(open), Ok(false));
+    world.queue.leave(&world.ctx(user), LeaveLine { event: world.event }).await.unwrap();
+    assert_eq!(ask(system(), user, slot, world.event).await.map(open), Ok(false));
+    let again = world.check(user).await.unwrap();
+    assert!(is_in(&again));
+    assert_eq!(ask(system(), user, slot, world.event).await.map(open), Ok(false), "another slot");
+}
+
+pub(crate) async fn an_empty_room_is_closed_and_opened_again(mut world: World) {
+    let (user, event) = (world.somebody(), world.event);
+    world.check(user).await.unwrap();
+    world.queue.set_threshold(&world.admin(), SetThreshold { event, threshold: 7 }).await.unwrap();
+    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 0, "somebody is in");
+    world.queue.leave(&world.ctx(user), LeaveLine { event }).await.unwrap();
+    assert_eq!(tidy::close_idle(&world.service, Duration::from_hours(1)).await.unwrap(), 0, "not yet");
+    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
+    assert_eq!(world.status(user).await.standing, Standing::Absent);
+    world.check(user).await.unwrap();
+    let place = world.status(user).await;
+    assert_eq!((is_in(&place), place.threshold), (true, 7), "what an operator decided stays");
+    world.restart().await;
+    let place = world.status(user).await;
+    assert_eq!((is_in(&place), place.threshold), (true, 7), "also after a restart");
+    assert_fair(&world).await;
+
+    world.queue.leave(&world.ctx(user), LeaveLine { event }).await.unwrap();
+    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
+    let now = world.clock.now();
+    let forget = async |before| tidy::forget_journals(&world.service, before).await.unwrap();
+    assert_eq!(forget(now.before(Duration::from_hours(1))).await, 0);
+    assert_eq!(forget(now.after(Duration::from_hours(1))).await, 1);
+    assert!(journal::verify(world.db(), event).await.unwrap().is_none());
+}
+
+pub(crate) async fn without_the_catalog_nobody_loses_a_place(world: World) {
+    let [user, newcomer] = [(); 2].map(|()| world.somebody());
+    world.check(user).await.unwrap();
+    world.catalog.away.store(true, Ordering::Relaxed);
+    until(LIMIT, async || world.status(user).await.info.is_none()).await;
+    assert_eq!(world.position(user).await, Some(1));
+    assert!(world.check(user).await.is_ok());
+    assert_eq!(world.check(newcomer).await, Err(Error::Unavailable));
+    world.catalog.away.store(false, Ordering::Relaxed);
+    until(LIMIT, async || world.check(newcomer).await.is_ok()).await;
+    assert_eq!(world.position(newcomer).await, Some(2));
+}

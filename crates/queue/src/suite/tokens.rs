@@ -1,0 +1,115 @@
+//! Every way to come with a token that promises nothing: forged, expired, of another, for something else, from the wrong tier.
+
+use std::time::Duration;
+
+use urr_contracts::queue::{
+    Place, Standing,
+    TokenRefusal::{
+        self, PassExpired, PassForeign, PassInvalid, TicketExpired, TicketForeign, TicketInvalid,
+    },
+};
+use urr_kernel::{OrderKey, Timestamp, UserId, VisitorId};
+use urr_passes::{
+    Secret, entry,
+    entry::{Entries, Entry},
+    queue_ticket,
+    queue_ticket::{Ticket, Tickets},
+    vwr_pass,
+    vwr_pass::{Pass, Passes},
+};
+
+use super::World;
+
+/// What somebody sends along, and what is said about it.
+struct Case {
+    name: &'static str,
+    ticket: Option<String>,
+    pass: Option<String>,
+    refused: Vec<TokenRefusal>,
+}
+
+fn ticket(name: &'static str, text: impl Into<String>, refusal: TokenRefusal) -> Case {
+    Case { name, ticket: Some(text.into()), pass: None, refused: vec![refusal] }
+}
+
+fn pass(name: &'static str, text: impl Into<String>, refusal: TokenRefusal) -> Case {
+    Case { name, ticket: None, pass: Some(text.into()), refused: vec![refusal] }
+}
+
+fn position(place: &Place) -> u64 {
+    match place.standing {
+        Standing::Waiting { position, .. } => position,
+        _ => panic!("{place:?}"),
+    }
+}
+
+/// Nobody who comes with such a token is ahead of those who are here already, and each is told why.
+pub(crate) async fn table(world: &World) {
+    let here = world.somebody();
+    world.check(here).await.unwrap();
+    let cheat = world.somebody();
+    for (expected, case) in (2..).zip(cases(world, cheat, here)) {
+        let place = world
+            .check_with(cheat, world.event, case.ticket.as_deref(), case.pass.as_deref())
+            .await
+            .unwrap_or_else(|error| panic!("{}: {error}", case.name));
+        assert_eq!(place.refused, case.refused, "{}", case.name);
+        assert_eq!(position(&place), expected, "{}", case.name);
+        // The next try is another user's, so that everybody stands behind whoever came before.
+        let request = urr_contracts::queue::LeaveLine { event: world.event };
+        world.queue.leave(&world.ctx(cheat), request).await.unwrap();
+        world.check(world.somebody()).await.unwrap();
+    }
+}
+
+fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
+    let now = world.clock.now();
+    let early = OrderKey::at(Timestamp::from_micros(1));
+    let other_event = world.another_event();
+    let strange = Secret::new("somebody else's secret of enough bytes").unwrap();
+    let good = Ticket { event: world.event, user: cheat, order: early, epoch: 1, issued: now };
+    let signed = world.ticket(&good);
+    let (body, mark) = signed.split_at(signed.len() - 3);
+    let visitor: VisitorId = world.ids.next();
+    let good_pass = Pass { event: world.event, visitor, order: early, position: 1 };
+    let sign_pass = |secret: &Secret, pass: &Pass, at| {
+        Passes::new([vwr_pass::key(secret)]).sign(pass, world.ids.next(), at)
+    };
+    let slot = Entry { event: world.event, user: cheat, slot: world.ids.next(), expires: now.after(MINUTE) };
+    let entry = Entries::new([entry::key(&world.secret)]).sign(&slot, world.ids.next(), now);
+    let unkeyed = Tickets::new([vwr_pass::key(&world.secret)]).sign(&good);
+    vec![
+        ticket("no ticket at all", "hello", TicketInvalid),
+        ticket("a position that the client made up", "1", TicketInvalid),
+        ticket("forged", Tickets::new([queue_ticket::key(&strange)]).sign(&good), TicketInvalid),
+        ticket("signed with the key of another purpose", unkeyed, TicketInvalid),
+        ticket("changed", format!("{body}{}", flipped(mark)), TicketInvalid),
+        ticket("cut off", body, TicketInvalid),
+        ticket("of another user", world.ticket(&Ticket { user: here, ..good }), TicketForeign),
+        ticket("for another event", world.ticket(&Ticket { event: other_event, ..good }), TicketForeign),
+        ticket("of last week", world.ticket(&Ticket { issued: now.before(8 * DAY), ..good }), TicketExpired),
+        ticket("an entry token", entry.clone(), TicketInvalid),
+        ticket("a pass in its place", sign_pass(&world.secret, &good_pass, now), TicketInvalid),
+        pass("no pass at all", "hello", PassInvalid),
+        pass("a forged pass", sign_pass(&strange, &good_pass, now), PassInvalid),
+        pass(
+            "a pass of an hour ago",
+            sign_pass(&world.secret, &good_pass, now.before(60 * MINUTE)),
+            PassExpired,
+        ),
+        pass(
+            "a pass for another event",
+            sign_pass(&world.secret, &Pass { event: other_event, ..good_pass }, now),
+            PassForeign,
+        ),
+        pass("an entry token instead of a pass", entry, PassInvalid),
+        pass("a ticket instead of a pass", signed, PassInvalid),
+    ]
+}
+
+const MINUTE: Duration = Duration::from_mins(1);
+const DAY: Duration = Duration::from_hours(24);
+
+fn flipped(text: &str) -> String {
+    text.chars().map(|letter| if letter == 'A' { 'B' } else { 'A' }).collect()
+}

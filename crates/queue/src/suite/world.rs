@@ -1,0 +1,199 @@
+//! A world for the stories: one service on the asked-for parts and a catalog made by hand.
+
+use std::{sync::Arc, time::Duration};
+
+use urr_contracts::{
+    auth::Sensitive,
+    catalog::{Catalog, EventStatus},
+    queue::{self, CheckIn, Error, Place, Queue, Standing, StatusOf},
+};
+use urr_db::Db;
+use urr_http::{Client, ClientLimits};
+use urr_jobs::Tasks;
+use urr_kernel::{Actor, Clock, EventId, Ids, OrderKey, Role, Timestamp, UserId, VisitorId};
+use urr_kv::{Kv, KvConfig};
+use urr_passes::{
+    Secret, queue_ticket,
+    queue_ticket::{Ticket, Tickets},
+    vwr_pass,
+    vwr_pass::{Pass, Passes},
+};
+use urr_rpc::{Ctx, Remote, internal_guard};
+use urr_testkit::{fresh_postgres, fresh_sqlite, services};
+
+use super::catalog::HandMade;
+use crate::{DOMAIN, Parts, Service, settings::Limits};
+
+#[derive(Clone, Copy)]
+pub(crate) enum RoomKind {
+    Memory,
+    MemoryOnPostgres,
+    Redis,
+    Cluster,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum Transport {
+    Local,
+    Remote,
+}
+
+pub(crate) struct World {
+    pub(crate) queue: Arc<dyn Queue>,
+    pub(crate) service: Arc<Service>,
+    pub(crate) catalog: Arc<HandMade>,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    pub(crate) secret: Secret,
+    pub(crate) event: EventId,
+    /// When Tier 1 opened.
+    opened: Timestamp,
+    parts: (Db, Option<Kv>, Limits),
+    tasks: Tasks,
+    _files: tempfile::TempDir,
+}
+
+impl World {
+    /// `None` when a store that the room needs cannot be had (said loudly by testkit).
+    pub(crate) async fn new(room: RoomKind, transport: Transport, limits: Limits) -> Option<Self> {
+        let (files, db) = match room {
+            RoomKind::Memory => fresh_sqlite(&DOMAIN).await,
+            _ => (tempfile::tempdir().unwrap(), fresh_postgres(&DOMAIN).await?),
+        };
+        let config = match room {
+            RoomKind::Memory | RoomKind::MemoryOnPostgres => None,
+            RoomKind::Redis => Some(KvConfig::single(services::redis()?)),
+            RoomKind::Cluster => Some(KvConfig::cluster(services::redis_cluster()?.split(','))),
+        };
+        let clock = Clock::system();
+        let ids = Ids::random(clock.clone());
+        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        let patient = |config: KvConfig| KvConfig { deadline: Duration::from_secs(10), ..config };
+        let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
+        let (catalog, tasks) = (Arc::new(HandMade::default()), Tasks::new());
+        let secret = Secret::new("correct horse battery staple, twice").unwrap();
+        let parts = (db, kv, limits);
+        let service = service(&parts, &catalog, (&clock, &ids), &secret, &tasks).await;
+        let queue: Arc<dyn Queue> = match transport {
+            Transport::Local => Arc::clone(&service) as Arc<dyn Queue>,
+            Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),
+        };
+        let event = ids.next();
+        catalog.put(event, EventStatus::OnSale);
+        let opened = clock.now().before(Duration::from_hours(1));
+        Some(Self { queue, service, catalog, clock, ids, secret, event, opened, parts, tasks, _files: files })
+    }
+
+    /// The service of the next process over the same stores.
+    pub(crate) async fn restart(&mut self) {
+        let parts = (&self.clock, &self.ids);
+        self.service = service(&self.parts, &self.catalog, parts, &self.secret, &self.tasks).await;
+        self.queue = Arc::clone(&self.service) as Arc<dyn Queue>;
+    }
+
+    pub(crate) fn db(&self) -> &Db {
+        &self.parts.0
+    }
+
+    pub(crate) fn another_event(&self) -> EventId {
+        let event = self.ids.next();
+        self.catalog.put(event, EventStatus::OnSale);
+        event
+    }
+
+    pub(crate) fn somebody(&self) -> UserId {
+        self.ids.next()
+    }
+
+    pub(crate) fn ctx(&self, user: UserId) -> Ctx {
+        self.acting(Actor::User { id: user, role: Role::User })
+    }
+
+    pub(crate) fn admin(&self) -> Ctx {
+        self.acting(Actor::User { id: self.ids.next(), role: Role::Admin })
+    }
+
+    pub(crate) fn acting(&self, actor: Actor) -> Ctx {
+        Ctx::new(self.ids.next(), actor, self.clock.clone(), Duration::from_secs(30))
+    }
+
+    /// Arrives with nothing.
+    pub(crate) async fn check(&self, user: UserId) -> Result<Place, Error> {
+        self.check_with(user, self.event, None, None).await
+    }
+
+    pub(crate) async fn check_with(
+        &self,
+        user: UserId,
+        event: EventId,
+        ticket: Option<&str>,
+        pass: Option<&str>,
+    ) -> Result<Place, Error> {
+        let request = CheckIn { event, ticket: ticket.map(Sensitive::new), pass: pass.map(Sensitive::new) };
+        self.queue.check(&self.ctx(user), request).await
+    }
+
+    pub(crate) async fn status(&self, user: UserId) -> Place {
+        self.queue.status(&self.ctx(user), StatusOf { event: self.event }).await.unwrap()
+    }
+
+    pub(crate) async fn position(&self, user: UserId) -> Option<u64> {
+        match self.status(user).await.standing {
+            Standing::Waiting { position, .. } => Some(position),
+            _ => None,
+        }
+    }
+
+    /// One run of the worker.
+    pub(crate) async fn admit(&self) {
+        urr_jobs::Reconciler::run(&crate::work::admission::Admission(Arc::clone(&self.service)))
+            .await
+            .unwrap();
+    }
+
+    /// A pass for the `nth` visitor of Tier 1, who came before anybody came here.
+    pub(crate) fn pass(&self, event: EventId, nth: u64) -> String {
+        let visitor: VisitorId = self.ids.next();
+        let pass = Pass { event, visitor, order: OrderKey::counted(self.opened, nth), position: nth };
+        Passes::new([vwr_pass::key(&self.secret)]).sign(&pass, self.ids.next(), self.clock.now())
+    }
+
+    pub(crate) fn tickets(&self) -> Tickets {
+        Tickets::new([queue_ticket::key(&self.secret)])
+    }
+
+    pub(crate) fn ticket(&self, ticket: &Ticket) -> String {
+        self.tickets().sign(ticket)
+    }
+}
+
+async fn service(
+    (db, kv, limits): &(Db, Option<Kv>, Limits),
+    catalog: &Arc<HandMade>,
+    (clock, ids): (&Clock, &Ids),
+    secret: &Secret,
+    tasks: &Tasks,
+) -> Arc<Service> {
+    let service = crate::build(Parts {
+        db: db.clone(),
+        kv: kv.clone(),
+        catalog: Arc::clone(catalog) as Arc<dyn Catalog>,
+        clock: clock.clone(),
+        ids: ids.clone(),
+        secrets: vec![secret.clone()],
+        limits: *limits,
+        grace: Duration::ZERO,
+        secure_cookies: true,
+    });
+    service.open(tasks).await.unwrap();
+    service
+}
+
+#[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
+async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let routes = internal_guard(queue::internal_routes(service, clock.clone(), ids.clone()), "secret");
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Remote::new(Client::new(ClientLimits::default(), clock.clone()).target(&base).unwrap(), "secret")
+}

@@ -1,0 +1,64 @@
+//! Lets people in, each second and event: ends what is over, then admits from the front.
+//!
+//! Each room decides in one atomic step, so it makes no difference how many workers there are, or whether one of them slept in
+//! the middle of its work. Redis's lock and memory's single process only save effort.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use urr_jobs::{BoxError, Outcome, Reconciler};
+use urr_kernel::EventId;
+
+use super::purchases;
+use crate::{
+    room::{Closed, Order, Room},
+    service::Service,
+};
+
+/// Rooms that are worked on at the same time: each costs Redis a script or two.
+const AT_ONCE: usize = 16;
+
+/// The worker.
+pub(crate) struct Admission(pub(crate) Arc<Service>);
+
+#[async_trait]
+impl Reconciler for Admission {
+    fn name(&self) -> &'static str {
+        "queue.admission"
+    }
+
+    fn period(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    async fn run(&self) -> Result<Outcome, BoxError> {
+        let Ok(room) = self.0.rooms() else { return Ok(Outcome::done(0)) };
+        purchases::free(&self.0).await?;
+        let events = room.events().await?;
+        let admitted = stream::iter(events).map(|event| admit(room, event)).buffer_unordered(AT_ONCE);
+        let (done, failed) = admitted
+            .fold((0, 0_u32), async |(done, failed), admitted| match admitted {
+                Ok(admitted) => (done + admitted, failed),
+                Err(Closed) => (done, failed + 1),
+            })
+            .await;
+        if failed > 0 {
+            tracing::warn!(failed, "rooms could not be worked on; nobody was let in there");
+        }
+        Ok(Outcome::done(done))
+    }
+}
+
+async fn admit(room: &Room, event: EventId) -> Result<u64, Closed> {
+    let admitted = u64::try_from(room.admit(event).await?).unwrap_or(u64::MAX);
+    if admitted > 0 {
+        metrics::counter!("urr_queue_admitted").increment(admitted);
+    }
+    let totals = room.order(event, Order::Look).await?;
+    let label = event.to_string();
+    let number = |count: usize| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
+    metrics::gauge!("urr_queue_waiting", "event" => label.clone()).set(number(totals.waiting));
+    metrics::gauge!("urr_queue_active", "event" => label).set(number(totals.active));
+    Ok(admitted)
+}

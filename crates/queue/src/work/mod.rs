@@ -1,0 +1,5 @@
+//! What goes on without anybody asking: people are let in, purchases free slots, old rooms are closed.
+
+pub(crate) mod admission;
+pub(crate) mod purchases;
+pub(crate) mod tidy;

@@ -1,0 +1,103 @@
+//! Closes rooms that have been empty for long, and forgets what was proved long ago.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use urr_db::{Tx, transaction};
+use urr_jobs::{BoxError, Outcome, Reconciler};
+use urr_kernel::{EventId, Timestamp};
+use uuid::Uuid;
+
+use crate::{
+    journal::store::{self, Life},
+    places,
+    service::Service,
+    trouble::Trouble,
+};
+
+/// A room in which nothing happened for this long is closed: longer than a ticket brings a place back.
+pub(crate) const CLOSE_AFTER: Duration = Duration::from_hours(25);
+
+/// Rooms looked at in one run, a page of them at a time.
+const PAGE: i64 = 500;
+/// Rows one transaction forgets: some ten milliseconds of the writer's time.
+const BATCH: i64 = 2_000;
+/// Pages and batches of one run, so that it ends.
+const MAX_ROUNDS: usize = 200;
+
+/// The reconciler.
+pub(crate) struct Tidy(pub(crate) Arc<Service>);
+
+#[async_trait]
+impl Reconciler for Tidy {
+    fn name(&self) -> &'static str {
+        "queue.tidy"
+    }
+
+    fn period(&self) -> Duration {
+        Duration::from_hours(1)
+    }
+
+    async fn run(&self) -> Result<Outcome, BoxError> {
+        let closed = close_idle(&self.0, CLOSE_AFTER).await?;
+        let now = self.0.clock.now();
+        let forgotten = forget_journals(&self.0, now.before(self.0.limits.journal_kept)).await?;
+        // A pass is good for ten minutes, and whoever joined with one is known by their ticket.
+        let before = now.before(CLOSE_AFTER);
+        for _ in 0..MAX_ROUNDS {
+            let gone = transaction!(self.0.db, "queue.forget_passes", async |tx: &mut Tx<'_>| {
+                Ok::<_, Trouble>(places::store::forget(tx, before, BATCH).await?)
+            })?;
+            if gone == 0 {
+                break;
+            }
+        }
+        if closed + forgotten > 0 {
+            tracing::info!(closed, forgotten, "empty rooms were closed and old journals forgotten");
+        }
+        Ok(Outcome::done(closed + forgotten))
+    }
+}
+
+/// Closes rooms that have been empty for `idle`. Answers with how many.
+pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64, Trouble> {
+    let Ok(room) = service.rooms() else { return Ok(0) };
+    let (mut last, mut closed) = (EventId::from_uuid(Uuid::nil()), 0);
+    for _ in 0..MAX_ROUNDS {
+        let page: Vec<Life> = service
+            .db
+            .read("queue.rooms", async |tx: &mut Tx<'_>| {
+                Ok::<_, Trouble>(store::lives(tx, last, PAGE).await?)
+            })
+            .await?;
+        for life in &page {
+            closed += u64::from(room.close(life.event, life.generation, idle).await?);
+        }
+        match page.last() {
+            Some(life) => last = life.event,
+            None => break,
+        }
+    }
+    Ok(closed)
+}
+
+/// Forgets journals of rooms that were closed before `before`. Answers with how many rooms went.
+pub(crate) async fn forget_journals(service: &Service, before: Timestamp) -> Result<u64, Trouble> {
+    let mut forgotten = 0;
+    let old = service
+        .db
+        .read("queue.old", async |tx: &mut Tx<'_>| Ok::<_, Trouble>(store::old(tx, before, PAGE).await?))
+        .await?;
+    for event in old {
+        for _ in 0..MAX_ROUNDS {
+            let steps = transaction!(service.db, "queue.forget", async |tx: &mut Tx<'_>| {
+                Ok::<_, Trouble>(store::forget(tx, event, before, BATCH).await?)
+            })?;
+            if steps == 0 {
+                forgotten += 1;
+                break;
+            }
+        }
+    }
+    Ok(forgotten)
+}
