@@ -1,6 +1,6 @@
 //! The front door of the process: guards before the domains that run here, and the way to those that run elsewhere.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use urr_auth::{LoginLimit, NotNow};
@@ -11,7 +11,7 @@ use urr_gateway::{
     revoked::{Revocation, RevocationPage, RevocationSource, Revoked},
     table::Service,
 };
-use urr_http::{Client, ClientLimits, Respond};
+use urr_http::{Client, ClientLimits, Respond, RouteName};
 use urr_kernel::{Clock, Ids, Timestamp};
 use urr_kv::Kv;
 use urr_passes::{
@@ -27,6 +27,9 @@ use crate::{
     roles::Role,
     wire::{self, Domains, Ground},
 };
+
+/// How far back a process asks that has just started: as long as a revocation matters.
+const LOOK_BACK: Duration = urr_auth::revocation_life(access::LIFETIME);
 
 /// What the guards remember while the process runs.
 #[derive(Clone)]
@@ -46,7 +49,7 @@ impl Memory {
             None => Limiter::memory(limits, clock.clone()),
         });
         Self {
-            revoked: knows.then(|| Arc::new(Revoked::new(clock.clone(), access::LIFETIME))),
+            revoked: knows.then(|| Arc::new(Revoked::new(clock.clone(), LOOK_BACK))),
             limiter: limiter.map(Arc::new),
         }
     }
@@ -127,8 +130,20 @@ pub(crate) fn door(
     if let Some(tickets) = &domains.tickets {
         gateway = gateway.local(Service::Tickets, urr_tickets::routes(tickets));
     }
-    let elsewhere = upstreams(config, &ground.clock)?;
-    Ok(elsewhere.into_iter().fold(gateway, Gateway::remote).finish())
+    for (role, upstream) in upstreams(config, &ground.clock)? {
+        gateway = gateway.remote(upstream, &described(role));
+    }
+    Ok(gateway.finish())
+}
+
+/// What the routes of a role take and answer, wherever it runs: the code is here in any case.
+fn described(role: Role) -> Vec<RouteName> {
+    match role {
+        Role::Auth => urr_auth::described(),
+        Role::Catalog => urr_catalog::described(),
+        Role::Tickets => urr_tickets::described(),
+        Role::Gateway => Vec::new(),
+    }
 }
 
 /// What the guards go by.
@@ -145,14 +160,16 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
 }
 
 /// The roles that requests are passed on to.
-pub(crate) fn upstreams(config: &Config, clock: &Clock) -> Result<Vec<Upstream>, Failure> {
+pub(crate) fn upstreams(config: &Config, clock: &Clock) -> Result<Vec<(Role, Upstream)>, Failure> {
     let Some(secret) = config.secrets().next() else { return Ok(Vec::new()) };
     let signer = hop::Signer::new(hop::key(&secret.0));
     let client = Client::new(ClientLimits::default(), clock.clone());
     let upstream = |role: Role| {
         let urls = config.door.upstream.of(role).iter().map(HttpUrl::expose);
-        Upstream::new(service(role), urls, &client, clock.clone(), signer.clone())
-            .map_err(|error| Failure::because(format!("upstream.{}", role.name()), &error))
+        let upstream = Upstream::new(service(role), urls, &client, clock.clone(), signer.clone());
+        let upstream =
+            upstream.map_err(|error| Failure::because(format!("upstream.{}", role.name()), &error))?;
+        Ok((role, upstream))
     };
     config.passes_on().map(upstream).collect()
 }
@@ -164,5 +181,57 @@ fn service(role: Role) -> Service {
         Role::Queue => Service::Queue,
         Role::Tickets => Service::Tickets,
         Role::Gateway => Service::Gateway,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use urr_passes::access::{Access, Signer};
+
+    use super::*;
+    use crate::config::{self, Input};
+
+    /// A session that ended, dated a little before the last token of it was signed.
+    struct Ended {
+        at: Timestamp,
+        session: Uuid,
+        asked: Mutex<Vec<Timestamp>>,
+    }
+
+    #[async_trait]
+    impl RevocationSource for Ended {
+        async fn since(&self, since: Timestamp, _: Option<Uuid>) -> Result<RevocationPage, String> {
+            self.asked.lock().unwrap().push(since);
+            let until = self.at.after(LOOK_BACK);
+            let ended = Revocation { session: self.session, until };
+            let ended = if self.at >= since { vec![ended] } else { Vec::new() };
+            Ok(RevocationPage { ended, as_of: since, next: None })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_starts_late_knows_every_ended_session_whose_token_is_still_good() {
+        let (clock, ids) = urr_testkit::fixed();
+        let dir = tempfile::tempdir().unwrap();
+        let input = Input { working_dir: dir.path().to_owned(), ..Input::default() };
+        let config = config::load(&input).unwrap().1;
+        let secret = urr_passes::Secret::new("correct horse battery staple, twice").unwrap();
+        let signer = Signer::new(access::key(&secret), access::LIFETIME);
+        let verifier = Verifier::new([access::key(&secret)]);
+
+        // The revocation was dated, waited for its turn, and meanwhile another request signed a token.
+        let source = Ended { at: clock.now(), session: ids.next(), asked: Mutex::default() };
+        clock.advance(Duration::from_secs(59));
+        let bearer =
+            Access { user: ids.next(), role: urr_kernel::Role::User, email: None, session: source.session };
+        let token = signer.sign(&bearer, ids.next(), clock.now());
+        clock.advance(access::LIFETIME.saturating_sub(Duration::from_secs(1)));
+        assert!(verifier.verify(&token, clock.now()).is_ok(), "the token is good");
+
+        let revoked = Memory::new(&config, None, &clock).revoked.unwrap();
+        revoked.load(&source).await.unwrap();
+        assert!(revoked.contains(source.session), "asked since {:?}", source.asked.lock().unwrap());
     }
 }

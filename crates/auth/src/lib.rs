@@ -21,7 +21,7 @@ mod words;
 use std::sync::Arc;
 
 use urr_db::{Domain, Sql, migrations};
-use urr_http::Routes;
+use urr_http::{RouteName, Routes};
 use urr_jobs::Reconciler;
 
 pub use identity::{
@@ -34,6 +34,7 @@ pub use mail::{BadSmtp, FileMailer, Mail, MailError, Mailer, SmtpConfig, SmtpMai
 pub use passwords::{HashCost, Hashing};
 pub use pii::{BadKeys, IndexKey, Pii, PiiKeys, WrongKeys};
 pub use service::{OnRevoked, Parts, Service};
+pub use sessions::rules::revocation_life;
 pub use settings::Settings;
 pub use social::{BadPage, GoogleConfig, OAuthConfig, Social, SocialConfig};
 
@@ -80,8 +81,16 @@ pub fn routes(service: &Arc<Service>) -> Routes {
         .merge(second_factor::routes::routes())
         .merge(sessions::routes::routes())
         .merge(social::routes::routes())
+    api_routes().with_state(api::Api(Arc::clone(service)))
+}
+
+/// What the public routes take and answer, for processes that do not serve them.
+pub fn described() -> Vec<RouteName> {
+    api_routes().names().to_vec()
+}
+
+fn api_routes() -> Routes<api::Api> {
         .merge(social::link_routes::routes())
-        .with_state(api::Api(Arc::clone(service)))
 }
 
 /// Work that goes on without anybody asking.

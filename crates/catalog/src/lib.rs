@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use urr_bus::Consumer;
 use urr_db::{Domain, Sql, migrations};
-use urr_http::Routes;
+use urr_http::{RouteName, Routes};
 
 pub use service::{Parts, Service};
 
@@ -34,7 +34,16 @@ pub fn build(parts: Parts) -> Arc<Service> {
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {
-    events::routes::routes().merge(halls::routes::routes()).with_state(service::Api(Arc::clone(service)))
+    api_routes().with_state(service::Api(Arc::clone(service)))
+}
+
+/// What the public routes take and answer, for processes that do not serve them.
+pub fn described() -> Vec<RouteName> {
+    api_routes().names().to_vec()
+}
+
+fn api_routes() -> Routes<service::Api> {
+    events::routes::routes().merge(halls::routes::routes())
 }
 
 /// What listens to other domains.

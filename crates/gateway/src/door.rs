@@ -1,6 +1,6 @@
 //! The front door itself: what happens to a request between the edge and the service that answers it.
 
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{collections::HashSet, net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
     Router,
@@ -70,6 +70,8 @@ pub struct Gateway {
     router: Router,
     /// The routes that are served here, for the API document.
     names: Vec<RouteName>,
+    /// What is known of routes that are served elsewhere.
+    described: Vec<RouteName>,
 }
 
 /// Where a service is.
@@ -84,7 +86,7 @@ impl Gateway {
     /// A door with nothing behind it.
     pub fn new(guards: Guards) -> Self {
         let places = Service::ALL.iter().map(|_| Place::Nowhere).collect();
-        Self { guards, places, router: Router::new(), names: Vec::new() }
+        Self { guards, places, router: Router::new(), names: Vec::new(), described: Vec::new() }
     }
 
     /// Puts a service behind the door that runs in this process.
@@ -104,10 +106,21 @@ impl Gateway {
         self
     }
 
-    /// Puts a service behind the door that runs elsewhere.
-    pub fn remote(mut self, upstream: Upstream) -> Self {
-        let place = upstream.service() as usize;
-        self.places[place] = Place::There(Box::new(upstream));
+    /// Puts a service behind the door that runs elsewhere. `described` is what its routes take and answer, for the API document:
+    /// the same binary runs there. Of a service that nobody describes, the document lists what the [`table`] knows.
+    ///
+    /// # Panics
+    /// When a route is described that is not in the [`table`].
+    pub fn remote(mut self, upstream: Upstream, described: &[RouteName]) -> Self {
+        let service = upstream.service();
+        let unclassified = table::unclassified(service, described);
+        assert!(
+            unclassified.is_empty(),
+            "routes of {} that are not in the table: {unclassified:?}",
+            service.name()
+        );
+        self.described.extend_from_slice(described);
+        self.places[service as usize] = Place::There(Box::new(upstream));
         self
     }
 
@@ -120,9 +133,13 @@ impl Gateway {
     /// What the table and the services say about every route that leads somewhere.
     fn document(&self, own: &[RouteName]) -> Value {
         let mut document = Document::new();
-        own.iter().chain(&self.names).for_each(|name| document.add_named(name));
-        let there = |route: &&Route| matches!(self.places[route.service as usize], Place::There(_));
-        table::all().filter(there).for_each(|route| document.add_remote(route));
+        let named = own.iter().chain(&self.names).chain(&self.described);
+        let described: HashSet<_> = named.map(|name| document.add_named(name)).collect();
+        let is_unknown = |route: &&Route| {
+            matches!(self.places[route.service as usize], Place::There(_))
+                && !described.contains(&route.service)
+        };
+        table::all().filter(is_unknown).for_each(|route| document.add_remote(route));
         document.finish()
     }
 

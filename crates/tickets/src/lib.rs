@@ -17,7 +17,7 @@ mod trouble;
 use std::sync::Arc;
 
 use urr_db::{Domain, Sql, migrations};
-use urr_http::Routes;
+use urr_http::{RouteName, Routes};
 use urr_jobs::Reconciler;
 
 pub use service::{Parts, Service};
@@ -37,7 +37,16 @@ pub fn build(parts: Parts) -> Arc<Service> {
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {
-    holds::routes::routes().merge(map::routes::routes()).with_state(holds::routes::Api(Arc::clone(service)))
+    api_routes().with_state(holds::routes::Api(Arc::clone(service)))
+}
+
+/// What the public routes take and answer, for processes that do not serve them.
+pub fn described() -> Vec<RouteName> {
+    api_routes().names().to_vec()
+}
+
+fn api_routes() -> Routes<holds::routes::Api> {
+    holds::routes::routes().merge(map::routes::routes())
 }
 
 /// Work that goes on without anybody asking.

@@ -35,9 +35,14 @@ const TOKEN_LEN: usize = 32;
 /// machine whose clock is ahead. A revocation lasts this much longer than a token.
 const TOKEN_MARGIN: Duration = Duration::from_mins(1);
 
+/// How long a revocation matters, from the time it is dated.
+pub const fn revocation_life(access_lifetime: Duration) -> Duration {
+    access_lifetime.saturating_add(TOKEN_MARGIN)
+}
+
 /// When the last access token of a session that ended then has expired.
 pub(crate) fn revoked_until(at: Timestamp, access_lifetime: Duration) -> Timestamp {
-    at.after(access_lifetime + TOKEN_MARGIN)
+    at.after(revocation_life(access_lifetime))
 }
 
 /// A random token as it is handed out.

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use urr_http::{About, PROBLEM_JSON, RouteName, Shape};
 
 pub(crate) use self::page::routes;
-use crate::table::{self, Access, Route};
+use crate::table::{self, Access, Route, Service};
 
 /// Where shapes that have a name stand in the document.
 const SCHEMAS: &str = "/components/schemas";
@@ -58,15 +58,17 @@ impl Document {
         }
     }
 
-    /// Adds a route that is served, with what its service says about it.
-    pub(crate) fn add_named(&mut self, name: &RouteName) {
+    /// Adds a route with what its service says about it. Answers with the service.
+    pub(crate) fn add_named(&mut self, name: &RouteName) -> Service {
         let listed = table::all()
             .find(|route| route.path == name.path && route.method == name.method.as_str())
             .expect("a service with a route that is not in the table does not start");
         self.add(listed, &name.about);
+        listed.service
     }
 
-    /// Adds a route of a service that runs elsewhere: only the table knows something of it here, and the document says so.
+    /// Adds a route of a service that runs elsewhere and that nobody described: only the table knows something of it, and the
+    /// document says so.
     pub(crate) fn add_remote(&mut self, route: &'static Route) {
         // Pages and probes are no API.
         if !is_api(route.path) {

@@ -37,7 +37,9 @@ fn document() -> Value {
         .get("/api/events/{id}", async || "")
         .about(About::new("One").path::<uuid::Uuid>("id").answer::<Thing>(StatusCode::OK));
     let mut document = Document::new();
-    routes.names().iter().for_each(|name| document.add_named(name));
+    for name in routes.names() {
+        document.add_named(name);
+    }
     document.finish()
 }
 

@@ -1,8 +1,9 @@
 //! The API document and the page to read it.
 
-use http::header;
+use http::{StatusCode, header};
 use serde_json::Value;
 use urr_gateway::table::{self, Service};
+use urr_http::{About, Routes};
 
 use crate::world::{Wishes, World, request};
 
@@ -38,6 +39,27 @@ async fn every_route_that_leads_somewhere_is_in_the_document_and_no_other() {
     let gzip = [("accept-encoding", "gzip")];
     let (_, headers, _) = world.send(request("GET", "/api/openapi.json", &gzip)).await;
     assert_eq!(headers[header::CONTENT_ENCODING], "gzip");
+}
+
+#[tokio::test]
+async fn what_is_known_of_a_service_elsewhere_is_described_like_one_that_runs_here() {
+    let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
+    let described = |_| {
+        let about = About::new("Pays").body::<Vec<u32>>().answer::<String>(StatusCode::CREATED);
+        Routes::<()>::new().post("/api/payments/confirm", async || "").about(about).names().to_vec()
+    };
+    let there = Wishes { remote: vec![(Service::Payments, vec![nobody])], described, ..Wishes::default() };
+    let (_, _, body) = World::with(there).send(request("GET", "/api/openapi.json", &[])).await;
+    let api: Value = serde_json::from_slice(&body).unwrap();
+    let payments = api["paths"].as_object().unwrap().iter().filter(|(path, _)| path.contains("/payments"));
+    let [(path, methods)] = payments.collect::<Vec<_>>()[..] else { panic!("only what is described: {api}") };
+    let confirm = &methods["post"];
+    assert_eq!((path.as_str(), &confirm["summary"]), ("/api/payments/confirm", &Value::from("Pays")));
+    let schema = |content: &Value| content["content"]["application/json"]["schema"]["type"].clone();
+    assert_eq!(
+        (schema(&confirm["requestBody"]), schema(&confirm["responses"]["201"])),
+        ("array".into(), "string".into())
+    );
 }
 
 #[tokio::test]

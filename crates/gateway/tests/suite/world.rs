@@ -17,8 +17,8 @@ use urr_gateway::{
     table::{self, Service},
 };
 use urr_http::{
-    AccessLog, Caller, Client, ClientAddress, ClientLimits, Edge, EdgeParts, Json, Limits, Peer, Routes,
-    Server, router,
+    AccessLog, Caller, Client, ClientAddress, ClientLimits, Edge, EdgeParts, Json, Limits, Peer, RouteName,
+    Routes, Server, router,
 };
 use urr_kernel::{Clock, Ids, Role, UserId};
 use urr_passes::{
@@ -42,6 +42,8 @@ pub(crate) struct Wishes {
     pub(crate) origins: Vec<&'static str>,
     /// Services that run elsewhere, with the addresses of their replicas.
     pub(crate) remote: Vec<(Service, Vec<SocketAddr>)>,
+    /// What their routes take and answer.
+    pub(crate) described: fn(Service) -> Vec<RouteName>,
     /// How long those may take to answer.
     pub(crate) time_limit: Option<Duration>,
     /// Services that run nowhere.
@@ -61,6 +63,7 @@ impl Default for Wishes {
             proxies: TrustedProxies::default(),
             origins: Vec::new(),
             remote: Vec::new(),
+            described: |_| Vec::new(),
             time_limit: None,
             missing: Vec::new(),
             local: Vec::new(),
@@ -140,7 +143,7 @@ impl World {
             let (urls, signer) = (urls.iter().map(String::as_str), hop::Signer::new(hop::key(&secret)));
             let upstream = Upstream::new(service, urls, &client, clock.clone(), signer).unwrap();
             let time_limit = wishes.time_limit.unwrap_or(service.time_limit());
-            gateway = gateway.remote(upstream.within(time_limit));
+            gateway = gateway.remote(upstream.within(time_limit), &(wishes.described)(service));
             elsewhere.push(service);
         }
         for (service, routes) in wishes.local {
