@@ -41,7 +41,13 @@ pub use social::{BadPage, GoogleConfig, OAuthConfig, Social, SocialConfig};
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain {
     name: "auth",
-    migrations: migrations!["0001_accounts", "0002_identity", "0003_second_factor", "0004_social"],
+    migrations: migrations![
+        "0001_accounts",
+        "0002_identity",
+        "0003_second_factor",
+        "0004_social",
+        "0005_imported"
+    ],
 };
 
 /// Every statement the domain can run; a test prepares them on both engines.
@@ -75,12 +81,6 @@ pub async fn check_keys(service: &Service) -> Result<(), WrongKeys> {
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {
-    accounts::routes::routes()
-        .merge(identity::routes::routes())
-        .merge(passwords::routes::routes())
-        .merge(second_factor::routes::routes())
-        .merge(sessions::routes::routes())
-        .merge(social::routes::routes())
     api_routes().with_state(api::Api(Arc::clone(service)))
 }
 
@@ -90,6 +90,12 @@ pub fn described() -> Vec<RouteName> {
 }
 
 fn api_routes() -> Routes<api::Api> {
+    accounts::routes::routes()
+        .merge(identity::routes::routes())
+        .merge(passwords::routes::routes())
+        .merge(second_factor::routes::routes())
+        .merge(sessions::routes::routes())
+        .merge(social::routes::routes())
         .merge(social::link_routes::routes())
 }
 

@@ -56,6 +56,7 @@ stories! {
         decisions_about_the_terms_are_kept_with_version_and_time,
         an_owner_changes_their_profile,
         an_address_is_proved_with_a_link_that_works_once,
+        a_link_from_a_mail_takes_a_session_or_the_password_too,
         a_closed_account_is_gone_at_once_and_erased_later,
         a_closed_account_does_not_keep_its_owner_from_coming_back,
         an_unused_account_falls_dormant_and_the_right_password_wakes_it;
@@ -90,6 +91,7 @@ stories! {
         revocations_come_in_pages_and_none_is_missed,
         sign_ins_are_listed_for_the_owner,
         an_imported_password_is_accepted_and_hashed_anew,
+        a_wrong_password_costs_the_same_whoever_it_is_for,
         what_is_over_is_forgotten;
     tokens:
         a_refresh_token_is_good_once_and_the_session_goes_on,
@@ -118,7 +120,8 @@ stories! {
         an_account_elsewhere_does_not_replace_the_second_factor,
         without_a_password_a_second_factor_takes_a_session_that_just_began,
         a_second_factor_does_not_keep_the_owner_of_an_address_out,
-        a_mailed_link_alone_drops_what_was_set_up_before;
+        whoever_owns_the_mailbox_throws_out_whoever_took_the_address,
+        proving_an_address_keeps_what_its_owner_set_up;
     social:
         somebody_new_agrees_to_the_terms_first_and_then_has_an_account,
         an_account_that_exists_is_not_opened_by_somebody_elses_word,
@@ -129,7 +132,8 @@ stories! {
         a_browser_returns_once_in_time_and_with_its_own_slip,
         a_closed_account_lets_go_of_accounts_elsewhere,
         an_unused_account_wakes_when_its_owner_comes_back_from_elsewhere,
-        every_provider_that_is_on_is_offered;
+        every_provider_that_is_on_is_offered,
+        a_credential_is_good_once;
 }
 
 #[tokio::test]

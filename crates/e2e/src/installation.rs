@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// What the processes of a test share. Its own, so they need not be secret.
-const SECRET: &str = "7f3a9c51e8d24b06af1790c3d65e82b47f3a9c51e8d24b06af1790c3d65e82b4";
+pub const SECRET: &str = "7f3a9c51e8d24b06af1790c3d65e82b47f3a9c51e8d24b06af1790c3d65e82b4";
 const INDEX_KEY: &str = "0b5e27d1c8f94a63be12f07d6a39c5e80b5e27d1c8f94a63be12f07d6a39c5e8";
 
 /// The token between them.

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use urr_kernel::{EventId, OrderKey, Role, Timestamp, UserId, VisitorId};
-use urr_passes::{Key, Refusal, Secret, access, entry, queue_ticket, slip, visitor, vwr_pass, vwr_ticket};
+use urr_passes::{
+    Key, Refusal, Secret, access, challenge, entry, hop, queue_ticket, slip, visitor, vwr_pass, vwr_ticket,
+};
 use uuid::Uuid;
 
 fn secret(text: &str) -> Secret {
@@ -49,6 +51,11 @@ fn access() -> access::Access {
     access::Access { user, role: Role::User, email: None, session: Uuid::from_u128(6) }
 }
 
+fn challenge() -> challenge::Challenge {
+    let user = UserId::from_uuid(Uuid::from_u128(4));
+    challenge::Challenge { user, method: "password".to_owned(), state: "as it was".to_owned() }
+}
+
 /// One kind of token: a good one under a key, and whether a text is one.
 struct Kind {
     name: &'static str,
@@ -58,7 +65,7 @@ struct Kind {
     lifetime: Option<Duration>,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 10] = [
     Kind {
         name: "access",
         key: access::key,
@@ -75,6 +82,35 @@ const KINDS: [Kind; 7] = [
         },
         read: |keys, text, at| slip::Slips::new("trip", keys).verify::<u8>(text, at).map(drop),
         lifetime: Some(Duration::from_mins(10)),
+    },
+    Kind {
+        name: "slip of another kind",
+        key: |secret| slip::key("sign-up", secret),
+        make: |key| {
+            let expires = now().after(Duration::from_mins(10));
+            slip::Slips::new("sign-up", [key]).sign(&7, Uuid::from_u128(9), (now(), expires))
+        },
+        read: |keys, text, at| slip::Slips::new("sign-up", keys).verify::<u8>(text, at).map(drop),
+        lifetime: Some(Duration::from_mins(10)),
+    },
+    Kind {
+        name: "challenge",
+        key: challenge::key,
+        make: |key| challenge::Challenges::new([key]).sign(&challenge(), Uuid::from_u128(9), now()).0,
+        // They are signed and read by one part, which does not start without a key.
+        read: |keys, text, at| match &keys[..] {
+            [] => Err(Refusal::Invalid),
+            _ => challenge::Challenges::new(keys).verify(text, at).map(drop),
+        },
+        lifetime: Some(challenge::LIFETIME),
+    },
+    Kind {
+        name: "hop",
+        key: hop::key,
+        make: |key| hop::Signer::new(key).sign([192, 0, 2, 1].into(), now()),
+        read: |keys, text, at| hop::Verifier::new(keys).verify(text, at).map(drop),
+        // It is good a little before its time as well, which its own tests say.
+        lifetime: None,
     },
     Kind {
         name: "visitor",

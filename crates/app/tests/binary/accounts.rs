@@ -67,7 +67,7 @@ fn walk_out(serving: &Serving, signed_in: &Answer) {
     assert_eq!(me.json()["code"], "auth.token_revoked", "{me:?}");
     let refresh = json!({ "refreshToken": signed_in.json()["refreshToken"] });
     let refused = post(serving, "/api/auth/refresh", &refresh);
-    assert_eq!(refused.status, 400, "{refused:?}");
+    assert_eq!(refused.status, 401, "{refused:?}");
     assert_eq!(refused.json()["code"], "auth.refresh_invalid");
 }
 

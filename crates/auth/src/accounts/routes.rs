@@ -173,14 +173,19 @@ async fn request_verification(
 #[schemars(rename = "MailedLink")]
 struct Carried {
     token: Sensitive,
+    /// The account's password, if the caller is not signed in to it.
+    #[serde(default)]
+    password: Option<Sensitive>,
 }
 
 async fn verify(
     State(Api(auth)): State<Api>,
     ctx: Ctx,
-    Json(Carried { token }): Json<Carried>,
+    CameFrom(origin): CameFrom,
+    Json(Carried { token, password }): Json<Carried>,
 ) -> Result<Json<Said>, Problem> {
-    auth.verify_email(&ctx, VerifyEmail { token }).await.map_err(|error| problem(&error))?;
+    let request = VerifyEmail { token, password, origin };
+    auth.verify_email(&ctx, request).await.map_err(|error| problem(&error))?;
     Ok(said("E-mail address verified"))
 }
 

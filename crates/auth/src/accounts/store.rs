@@ -6,6 +6,7 @@ use urr_kernel::{Ids, Role, Timestamp, UserId};
 use uuid::Uuid;
 
 use crate::{
+    passwords::MAX_BCRYPT_COST,
     pii::{Place, Vault},
     trouble::Trouble,
     words::Word,
@@ -18,6 +19,12 @@ statements! {
                               marketing, email_verified_at, last_login_at, created_at, updated_at)
         values ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9, $10, $11, $12, $12, $12)
         on conflict (email_index) where status <> 'deleted' do nothing";
+
+    /// What the dearest bcrypt hash of an imported account costs, of those that are compared at all.
+    IMPORTED = "
+        select substr(password_hash, 5, 2) from accounts
+         where substr(password_hash, 2, 1) = '2' and substr(password_hash, 5, 2) <= $1
+         order by substr(password_hash, 5, 2) desc limit 1";
 
     /// One account that is not erased.
     GET = "
@@ -201,6 +208,13 @@ pub(crate) async fn lock(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<O
 /// The open account of an address.
 pub(crate) async fn by_email(vault: &Vault, tx: &mut Tx<'_>, email: &str) -> Result<Option<Stored>, Trouble> {
     opened(vault, tx.optional(&BY_EMAIL, &[&email_index(vault, email)], sealed).await?)
+}
+
+/// What the dearest bcrypt hash costs. `None`: there is none, or none any more.
+pub(crate) async fn imported(tx: &mut Tx<'_>) -> Result<Option<u32>, Error> {
+    let most = format!("{MAX_BCRYPT_COST:02}");
+    let cost: Option<String> = tx.optional(&IMPORTED, &[&most], |row| row.get(0)).await?;
+    Ok(cost.and_then(|cost| cost.parse().ok()))
 }
 
 /// Every admin, locked until the transaction ends.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_contracts::auth::{Done, Error, VerifyEmail};
+use urr_contracts::auth::{Done, Error, Sensitive, VerifyEmail};
 use urr_db::{Tx, transaction};
 use urr_kernel::UserId;
 use urr_rpc::Ctx;
@@ -12,10 +12,15 @@ use crate::{
     links::{self, Purpose},
     lockout, mail, second_factor,
     service::{Service, signed_in},
-    sessions::{self, store::EndReason},
+    sessions::{
+        self,
+        login::{Claim, Proof},
+    },
     social,
     trouble::Trouble,
 };
+
+const PURPOSE: Purpose = Purpose::VerifyEmail;
 
 /// One mail a minute is enough for somebody who waits for it.
 const ASK_EVERY: Duration = Duration::from_mins(1);
@@ -36,29 +41,50 @@ pub(crate) async fn request(service: &Service, ctx: &Ctx) -> Result<Done, Troubl
     Ok(Done {})
 }
 
-/// Proves an address with what the link carries. Whoever follows it without being signed in to the account may not be who made it.
+/// Proves an address with what the link carries. The link shows that whoever follows it reads the mailbox, not that they made the
+/// account: somebody else may have registered with their address and wait for the click. So it takes a session of the account or
+/// its password, too. The owner of a mailbox who has neither sets a new password, which throws out whoever has the old one.
 pub(crate) async fn verify(service: &Service, ctx: &Ctx, request: &VerifyEmail) -> Result<Done, Trouble> {
-    let purpose = Purpose::VerifyEmail;
-    let ended = transaction!(service.db, "auth.verify_email", async |tx: &mut Tx<'_>| {
-        let user = links::owner(service, tx, &request.token, purpose).await?;
-        let locked = store::lock(&service.vault, tx, user).await?;
-        let account = locked.filter(store::Stored::is_open).ok_or(Error::LinkInvalid)?.account;
-        links::spend(service, tx, &request.token, purpose).await?;
-        store::verified(tx, user, service.clock.now()).await?;
-        let is_owner = account.email_verified || ctx.actor.user() == Some(user);
-        if is_owner || !drop_claims(service, tx, user).await? {
-            return Ok(Vec::new());
+    let password = request.password.as_ref().filter(|password| !password.expose().is_empty());
+    let proof = match password {
+        Some(password) => Some(prove(service, request, password).await?),
+        None => None,
+    };
+    transaction!(service.db, "auth.verify_email", async |tx: &mut Tx<'_>| {
+        let user = links::owner(service, tx, &request.token, PURPOSE).await?;
+        let stored = match &proof {
+            Some(proof) => Some(proof.accept(service, tx).await?),
+            None => store::lock(&service.vault, tx, user).await?.filter(store::Stored::is_open),
+        };
+        let account = stored.ok_or(Error::LinkInvalid)?.account;
+        let is_theirs = proof.is_some() || ctx.actor.user() == Some(user);
+        if !is_theirs && !account.email_verified {
+            return Err(Trouble::Refused(Error::ProofRequired));
         }
-        sessions::end_all(service, tx, user, EndReason::AddressProved).await
+        links::spend(service, tx, &request.token, PURPOSE).await?;
+        Ok(store::verified(tx, user, service.clock.now()).await?)
     })?;
-    service.announce(&ended);
-    service.mail_nudge.nudge();
+    if let Some(proof) = proof {
+        proof.settle(service);
+    }
     Ok(Done {})
 }
 
+/// Whoever follows a link knows the password of its account. A wrong one counts.
+async fn prove(service: &Service, request: &VerifyEmail, password: &Sensitive) -> Result<Proof, Trouble> {
+    let (place, origin) = (service.pool.enter()?, sessions::rules::clean(&request.origin));
+    let stored = service.db.read("auth.verify_email.find", async |tx: &mut Tx<'_>| {
+        let user = links::owner(service, tx, &request.token, PURPOSE).await?;
+        store::get(&service.vault, tx, user).await
+    });
+    let stored = stored.await?.filter(store::Stored::is_open).ok_or(Error::LinkInvalid)?;
+    let claim = Claim { email: &stored.account.email, stored: Some(&stored), origin: &origin };
+    claim.prove_again(service, place, password.expose()).await
+}
+
 /// Until an address is proved anybody may have claimed it. Takes away what they left to come back with, or to keep its owner out:
-/// accounts elsewhere and the second factor. `false`: there was nothing.
-pub(crate) async fn drop_claims(service: &Service, tx: &mut Tx<'_>, user: UserId) -> Result<bool, Trouble> {
+/// accounts elsewhere and the second factor.
+pub(crate) async fn drop_claims(service: &Service, tx: &mut Tx<'_>, user: UserId) -> Result<(), Trouble> {
     let unlinked = social::store::remove_all(tx, user).await? > 0;
     let had_factor = second_factor::store::is_on(tx, user).await?;
     // A secret that waits for its first code goes, too.
@@ -69,5 +95,5 @@ pub(crate) async fn drop_claims(service: &Service, tx: &mut Tx<'_>, user: UserId
     if had_factor {
         mail::queue(service, tx, user, mail::Kind::SecondFactorChanged).await?;
     }
-    Ok(unlinked || had_factor)
+    Ok(())
 }

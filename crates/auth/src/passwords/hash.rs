@@ -1,5 +1,10 @@
 //! Hashes of passwords: Argon2id, and bcrypt of accounts that came from elsewhere. Pure, and slow on purpose.
 
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use subtle::ConstantTimeEq as _;
@@ -12,6 +17,9 @@ const HASH_LEN: usize = 32;
 const MAX_MEMORY_KIB: u32 = 256 * 1024;
 /// Likewise for passes over the memory.
 const MAX_PASSES: u32 = 16;
+
+/// Dearer bcrypt hashes than this, about a second, are not compared: one would keep a thread of the pool for minutes.
+pub(crate) const MAX_BCRYPT_COST: u32 = 14;
 
 /// How hard a hash is to make. One lane: a hash takes one thread of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +42,117 @@ pub(crate) struct BadHash;
 
 /// Memory of one worker, kept between hashes: asking the system for 19 MiB each time would cost a third of the hash.
 #[derive(Default)]
-pub(crate) struct Memory(Vec<Block>);
+pub(crate) struct Memory {
+    blocks: Vec<Block>,
+    work: Arc<Work>,
+}
+
+impl Memory {
+    /// None yet. `work` is told what is done with it.
+    pub(crate) fn new(work: Arc<Work>) -> Self {
+        Self { blocks: Vec::new(), work }
+    }
+}
+
+/// How much was hashed: what a watch would measure, without the noise.
+#[derive(Debug, Default)]
+pub(crate) struct Work {
+    /// KiB times passes.
+    argon2: AtomicU64,
+    /// Rounds.
+    bcrypt: AtomicU64,
+}
+
+impl Work {
+    fn did_argon2(&self, cost: HashCost) {
+        self.argon2.fetch_add(u64::from(cost.memory_kib) * u64::from(cost.passes), Ordering::Relaxed);
+    }
+
+    fn did_bcrypt(&self, cost: u32) {
+        self.bcrypt.fetch_add(1 << cost, Ordering::Relaxed);
+    }
+
+    /// What was done so far, of either kind.
+    #[cfg(test)]
+    pub(crate) fn done(&self) -> [u64; 2] {
+        [&self.argon2, &self.bcrypt].map(|count| count.load(Ordering::Relaxed))
+    }
+}
+
+/// What a password turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// Another one.
+    Wrong,
+    /// The right one. If its hash was made in an older way, here is a new one to keep.
+    Right {
+        /// What to keep instead.
+        upgrade: Option<String>,
+    },
+}
+
+/// How new hashes are made, and what the dearest imported one costs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) cost: HashCost,
+    pub(crate) salt: [u8; SALT_LEN],
+    /// `None`: nobody was imported, or everybody has a new hash by now.
+    pub(crate) imported: Option<u32>,
+}
+
+/// Compares a password with a stored hash, or with nobody's, which never matches. The work is the same whatever is stored: one
+/// Argon2id hash and, as long as there are imported accounts, as many rounds of bcrypt as the dearest of them takes. Otherwise the
+/// time of a refusal would tell who has an account, and since when.
+pub(crate) fn compare(
+    password: &str,
+    stored: Option<&str>,
+    terms: Terms,
+    memory: &mut Memory,
+) -> Result<Verdict, BadHash> {
+    let Terms { cost, salt, imported } = terms;
+    let Some(stored) = stored else {
+        let _nobodys = make(password, salt, cost, memory);
+        spend_bcrypt(password, None, imported, &memory.work);
+        return Ok(Verdict::Wrong);
+    };
+    if is_bcrypt(stored) {
+        let right = verify_bcrypt(password, stored, imported, &memory.work)?;
+        // What is kept from now on if the password is right, and the work of everybody else if it is not.
+        let upgrade = Some(make(password, salt, cost, memory));
+        return Ok(if right { Verdict::Right { upgrade } } else { Verdict::Wrong });
+    }
+    let right = verify(password, stored, memory)?;
+    spend_bcrypt(password, None, imported, &memory.work);
+    let upgrade = (right && !is_current(stored, cost)).then(|| make(password, salt, cost, memory));
+    Ok(if right { Verdict::Right { upgrade } } else { Verdict::Wrong })
+}
+
+fn is_bcrypt(stored: &str) -> bool {
+    stored.starts_with("$2")
+}
+
+fn verify_bcrypt(password: &str, stored: &str, dearest: Option<u32>, work: &Work) -> Result<bool, BadHash> {
+    let cost = stored.parse::<bcrypt::HashParts>().map_err(|_| BadHash)?.get_cost();
+    if cost > MAX_BCRYPT_COST {
+        return Err(BadHash);
+    }
+    work.did_bcrypt(cost);
+    let right = bcrypt::verify(password, stored).map_err(|_| BadHash)?;
+    spend_bcrypt(password, Some(cost), dearest, work);
+    Ok(right)
+}
+
+/// Makes up for the rounds that a comparison did not take. A hash of cost c has 2^c rounds, so after it one of each cost from c on
+/// makes as many rounds as one hash of the dearest: 8 + 8 + 16 = 32.
+fn spend_bcrypt(password: &str, done: Option<u32>, dearest: Option<u32>, work: &Work) {
+    let Some(dearest) = dearest else { return };
+    let costs = done.map_or(dearest..=dearest, |done| done..=dearest.saturating_sub(1));
+    for cost in costs {
+        work.did_bcrypt(cost);
+        // It is the work that counts.
+        let _unused = bcrypt::hash_with_salt(password, cost, [0; SALT_LEN]);
+    }
+}
 
 /// Hashes a password, in the usual form `$argon2id$v=19$m=…,t=…,p=1$salt$hash`.
 pub(crate) fn make(password: &str, salt: [u8; SALT_LEN], cost: HashCost, memory: &mut Memory) -> String {
@@ -48,18 +166,15 @@ pub(crate) fn make(password: &str, salt: [u8; SALT_LEN], cost: HashCost, memory:
     )
 }
 
-/// Whether the password is the one that was hashed.
-pub(crate) fn verify(password: &str, stored: &str, memory: &mut Memory) -> Result<bool, BadHash> {
-    if stored.starts_with("$2") {
-        return bcrypt::verify(password, stored).map_err(|_| BadHash);
-    }
+/// Whether the password is the one that was hashed, by Argon2id.
+fn verify(password: &str, stored: &str, memory: &mut Memory) -> Result<bool, BadHash> {
     let parsed = Parsed::new(stored).ok_or(BadHash)?;
     let hash = argon2id(password, &parsed.salt, parsed.cost, memory).ok_or(BadHash)?;
     Ok(bool::from(hash.ct_eq(&parsed.hash)))
 }
 
 /// Whether the hash was made the way new ones are.
-pub(crate) fn is_current(stored: &str, cost: HashCost) -> bool {
+fn is_current(stored: &str, cost: HashCost) -> bool {
     Parsed::new(stored).is_some_and(|parsed| parsed.cost == cost)
 }
 
@@ -91,13 +206,14 @@ fn argon2id(password: &str, salt: &[u8], cost: HashCost, memory: &mut Memory) ->
         return None;
     }
     let params = Params::new(cost.memory_kib, cost.passes, 1, Some(HASH_LEN)).ok()?;
+    memory.work.did_argon2(cost);
     let blocks = params.block_count();
-    if memory.0.len() < blocks {
-        memory.0.resize(blocks, Block::new());
+    if memory.blocks.len() < blocks {
+        memory.blocks.resize(blocks, Block::new());
     }
     let mut hash = [0; HASH_LEN];
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
-        .hash_password_into_with_memory(password.as_bytes(), salt, &mut hash, &mut memory.0[..blocks])
+        .hash_password_into_with_memory(password.as_bytes(), salt, &mut hash, &mut memory.blocks[..blocks])
         .ok()?;
     Some(hash)
 }
@@ -135,13 +251,48 @@ mod tests {
         assert_eq!(verify("one", &large, memory), Ok(true));
     }
 
+    fn compared(
+        password: &str,
+        stored: Option<&str>,
+        imported: Option<u32>,
+    ) -> (Result<Verdict, BadHash>, [u64; 2]) {
+        let (memory, terms) = (&mut Memory::default(), Terms { cost: CHEAP, salt: SALT, imported });
+        let verdict = compare(password, stored, terms, memory);
+        (verdict, memory.work.done())
+    }
+
     #[test]
-    fn bcrypt_verifies_and_is_not_current() {
+    fn bcrypt_verifies_and_is_replaced() {
         let made = bcrypt::hash("imported", 4).unwrap();
-        let memory = &mut Memory::default();
-        assert_eq!(verify("imported", &made, memory), Ok(true));
-        assert_eq!(verify("another", &made, memory), Ok(false));
-        assert!(!is_current(&made, CHEAP));
+        let new = make("imported", SALT, CHEAP, &mut Memory::default());
+        assert_eq!(compared("imported", Some(&made), None).0, Ok(Verdict::Right { upgrade: Some(new) }));
+        assert_eq!(compared("another", Some(&made), None).0, Ok(Verdict::Wrong));
+    }
+
+    #[test]
+    fn comparing_costs_the_same_whatever_is_stored() {
+        let own = make("right", SALT, CHEAP, &mut Memory::default());
+        let cheap = bcrypt::hash("right", 4).unwrap();
+        let dear = bcrypt::hash("right", 7).unwrap();
+        for stored in [None, Some(&own), Some(&cheap), Some(&dear)] {
+            for password in ["right", "wrong"] {
+                let (verdict, work) = compared(password, stored.map(String::as_str), Some(7));
+                let expected = stored.is_some() && password == "right";
+                assert_eq!(matches!(verdict, Ok(Verdict::Right { .. })), expected, "{stored:?}");
+                assert_eq!(work, [64, 1 << 7], "{password} against {stored:?}");
+            }
+        }
+        for stored in [None, Some(own.as_str())] {
+            assert_eq!(compared("wrong", stored, None).1, [64, 0], "nobody was imported: {stored:?}");
+        }
+    }
+
+    #[test]
+    fn a_hash_that_would_take_minutes_is_not_compared() {
+        let made = bcrypt::hash("right", 4).unwrap();
+        let (head, tail) = (&made[..4], &made[6..]);
+        assert_eq!(compared("right", Some(&format!("{head}15{tail}")), None).0, Err(BadHash));
+        assert_eq!(compared("right", Some(&format!("{head}31{tail}")), None).0, Err(BadHash));
     }
 
     #[test]
@@ -158,7 +309,7 @@ mod tests {
         for bad in
             ["", "plain", "$2a$", "$argon2id$v=19$m=64,t=1,p=1$x", "$argon2i$v=19$m=64,t=1,p=1$a$b", huge]
         {
-            assert_eq!(verify("x", bad, &mut Memory::default()), Err(BadHash), "{bad}");
+            assert_eq!(compared("x", Some(bad), None).0, Err(BadHash), "{bad}");
         }
     }
 }

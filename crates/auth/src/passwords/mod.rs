@@ -25,8 +25,9 @@ use crate::{
 
 pub(crate) use hash::BadHash;
 pub use hash::HashCost;
+pub(crate) use hash::{MAX_BCRYPT_COST, Verdict};
 pub use pool::Hashing;
-pub(crate) use pool::{NoHash, Place, Pool, Verdict};
+pub(crate) use pool::{NoHash, Place, Pool};
 
 /// One mail a minute is enough for somebody who waits for it, and little for somebody who is to be annoyed.
 const ASK_EVERY: Duration = Duration::from_mins(1);

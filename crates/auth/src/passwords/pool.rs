@@ -16,7 +16,7 @@ use tokio::{
 };
 use urr_kernel::Ids;
 
-use super::hash::{self, BadHash, HashCost, Memory, SALT_LEN};
+use super::hash::{self, BadHash, HashCost, Memory, SALT_LEN, Terms, Verdict, Work};
 
 /// Places per thread: one hash in work and 63 that wait. At 16 ms each the last of them waits about a second.
 const PLACES_PER_WORKER: usize = 64;
@@ -55,18 +55,6 @@ pub(crate) enum NoHash {
     Bad(#[from] BadHash),
 }
 
-/// What a password turned out to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Another one.
-    Wrong,
-    /// The right one. If its hash was made in an older way, here is a new one to keep.
-    Right {
-        /// What to keep instead.
-        upgrade: Option<String>,
-    },
-}
-
 /// A job holds its place until it is done or found to be abandoned.
 enum Job {
     Make {
@@ -77,8 +65,9 @@ enum Job {
     },
     Verify {
         password: String,
-        stored: String,
+        stored: Option<String>,
         salt: [u8; SALT_LEN],
+        imported: Option<u32>,
         reply: oneshot::Sender<Result<Verdict, BadHash>>,
         _place: OwnedSemaphorePermit,
     },
@@ -90,8 +79,9 @@ pub(crate) struct Pool {
     queue: SyncSender<Job>,
     patience: Duration,
     ids: Ids,
-    /// What the passwords of unknown accounts are compared with, so that they take as long as any other.
-    nobody: String,
+    /// What all threads did so far.
+    #[cfg(test)]
+    pub(crate) work: Arc<Work>,
 }
 
 impl Pool {
@@ -100,16 +90,24 @@ impl Pool {
         let places = workers * PLACES_PER_WORKER;
         let (queue, jobs) = sync_channel(places);
         let jobs = Arc::new(Mutex::new(jobs));
+        let work = Arc::new(Work::default());
         for number in 0..workers {
             let (jobs, cost) = (Arc::clone(&jobs), hashing.cost);
+            let memory = Memory::new(Arc::clone(&work));
             // A thread of its own and not one of the runtime's: those would let hundreds of hashes run side by side.
             thread::Builder::new()
                 .name(format!("hash-{number}"))
-                .spawn(move || work(&jobs, cost))
+                .spawn(move || run_all(&jobs, cost, memory))
                 .expect("the system has a thread left at start");
         }
-        let nobody = hash::make("", ids.bytes(), hashing.cost, &mut Memory::default());
-        Self { places: Arc::new(Semaphore::new(places)), queue, patience: hashing.patience, ids, nobody }
+        Self {
+            places: Arc::new(Semaphore::new(places)),
+            queue,
+            patience: hashing.patience,
+            ids,
+            #[cfg(test)]
+            work,
+        }
     }
 
     /// A pool without a place: for tests of what happens then.
@@ -126,7 +124,7 @@ impl Pool {
         // Kept open, or the pool would seem to be gone.
         std::mem::forget(jobs);
         let places = Arc::new(Semaphore::new(places));
-        Self { places, queue, patience: Duration::from_millis(1), ids, nobody: String::new() }
+        Self { places, queue, patience: Duration::from_millis(1), ids, work: Arc::default() }
     }
 
     /// Takes a place, before anything else is done for whoever asks: a flood beyond the places costs next to nothing.
@@ -163,19 +161,25 @@ impl Place<'_> {
         self.pool.wait(answer).await
     }
 
-    /// Compares a password with a stored hash, or with nobody's, which never matches and takes as long.
-    pub(crate) async fn verify(self, password: &str, stored: Option<&str>) -> Result<Verdict, NoHash> {
+    /// Compares a password with a stored hash, or with nobody's, which never matches and takes as long. `imported` is what the
+    /// dearest hash of an imported account costs.
+    pub(crate) async fn verify(
+        self,
+        password: &str,
+        stored: Option<&str>,
+        imported: Option<u32>,
+    ) -> Result<Verdict, NoHash> {
         let (reply, answer) = oneshot::channel();
         let job = Job::Verify {
             password: password.to_owned(),
-            stored: stored.unwrap_or(&self.pool.nobody).to_owned(),
+            stored: stored.map(str::to_owned),
             salt: self.pool.ids.bytes(),
+            imported,
             reply,
             _place: self.permit,
         };
         self.pool.give(job)?;
-        let verdict = self.pool.wait(answer).await??;
-        Ok(if stored.is_some() { verdict } else { Verdict::Wrong })
+        Ok(self.pool.wait(answer).await??)
     }
 }
 
@@ -184,8 +188,7 @@ fn refused_one(why: &'static str) -> NoHash {
     NoHash::Busy
 }
 
-fn work(jobs: &Mutex<Receiver<Job>>, cost: HashCost) {
-    let mut memory = Memory::default();
+fn run_all(jobs: &Mutex<Receiver<Job>>, cost: HashCost, mut memory: Memory) {
     loop {
         // The lock is held while waiting: the next worker waits for the lock instead of the job, which is the same.
         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -204,15 +207,9 @@ fn run(job: Job, cost: HashCost, memory: &mut Memory) {
         Job::Make { password, salt, reply, _place } => {
             let _left = reply.send(hash::make(&password, salt, cost, memory));
         }
-        Job::Verify { password, stored, salt, reply, _place } => {
-            let verdict = hash::verify(&password, &stored, memory).map(|right| {
-                if !right {
-                    return Verdict::Wrong;
-                }
-                let old = !hash::is_current(&stored, cost);
-                Verdict::Right { upgrade: old.then(|| hash::make(&password, salt, cost, memory)) }
-            });
-            let _left = reply.send(verdict);
+        Job::Verify { password, stored, salt, imported, reply, _place } => {
+            let terms = Terms { cost, salt, imported };
+            let _left = reply.send(hash::compare(&password, stored.as_deref(), terms, memory));
         }
     }
 }
@@ -235,7 +232,7 @@ mod tests {
     #[tokio::test]
     async fn a_password_is_compared_and_an_old_hash_replaced() {
         let pool = pool(2, CHEAP, LONG);
-        let verify = async |password, stored: &str| pool.enter()?.verify(password, Some(stored)).await;
+        let verify = async |password, stored: &str| pool.enter()?.verify(password, Some(stored), None).await;
         let stored = pool.enter().unwrap().make("correct horse").await.unwrap();
         assert_eq!(verify("correct horse", &stored).await, Ok(Verdict::Right { upgrade: None }));
         assert_eq!(verify("wrong horse", &stored).await, Ok(Verdict::Wrong));
@@ -251,7 +248,7 @@ mod tests {
     async fn nobody_has_no_password_at_all() {
         let pool = pool(1, CHEAP, LONG);
         for password in ["", "anything"] {
-            assert_eq!(pool.enter().unwrap().verify(password, None).await, Ok(Verdict::Wrong));
+            assert_eq!(pool.enter().unwrap().verify(password, None, None).await, Ok(Verdict::Wrong));
         }
     }
 
@@ -261,7 +258,7 @@ mod tests {
         let entered: Vec<_> = (0..4 * PLACES_PER_WORKER).map(|_| pool.enter()).collect();
         let refused = entered.iter().filter(|entered| entered.is_err()).count();
         assert_eq!(refused, 3 * PLACES_PER_WORKER);
-        let served = join_all(entered.into_iter().flatten().map(|place| place.verify("x", None)));
+        let served = join_all(entered.into_iter().flatten().map(|place| place.verify("x", None, None)));
         assert!(within(LONG, served).await.iter().all(Result::is_ok));
         assert!(pool.enter().is_ok(), "places are free again");
     }
@@ -278,7 +275,7 @@ mod tests {
     #[tokio::test]
     async fn whoever_waits_too_long_is_told_to_come_back_and_the_place_stays_taken() {
         let pool = Pool::idle(1);
-        assert_eq!(pool.enter().unwrap().verify("x", None).await, Err(NoHash::Busy));
+        assert_eq!(pool.enter().unwrap().verify("x", None, None).await, Err(NoHash::Busy));
         assert!(pool.enter().is_err(), "until a worker finds the job abandoned");
     }
 }

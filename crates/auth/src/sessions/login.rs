@@ -74,10 +74,10 @@ impl Claim<'_> {
         if !passwords::rules::is_possible(password) {
             return Err(Error::InvalidCredentials.into());
         }
-        let known = self.is_known(service).await?;
+        let (known, imported) = self.look_around(service).await?;
         let attempt = Attempt::begin(service, self.email, self.origin, known).await?;
         let hash = self.stored.and_then(|stored| stored.password_hash.as_deref());
-        let verdict = match place.verify(password, hash).await {
+        let verdict = match place.verify(password, hash, imported).await {
             Err(NoHash::Busy) => {
                 attempt.take_back(service).await?;
                 return Err(Error::Busy.into());
@@ -104,16 +104,19 @@ impl Claim<'_> {
         })
     }
 
-    async fn is_known(&self, service: &Service) -> Result<bool, Trouble> {
+    /// Whether the owner signed in from there before, and what the dearest hash costs that was imported.
+    async fn look_around(&self, service: &Service) -> Result<(bool, Option<u32>), Trouble> {
         // An account that nobody has is known to nobody, but it is looked for all the same.
         let account = self.stored.map_or(UserId::from_uuid(uuid::Uuid::nil()), |stored| stored.account.id);
-        let Some(network) = network(&self.origin.address) else { return Ok(false) };
-        service
-            .db
-            .read("auth.login.known", async |tx: &mut Tx<'_>| {
-                Ok::<_, Trouble>(store::is_known(tx, account, network).await?)
-            })
-            .await
+        let network = network(&self.origin.address);
+        let found = service.db.read("auth.login.known", async |tx: &mut Tx<'_>| {
+            let known = match network {
+                Some(network) => store::is_known(tx, account, network).await?,
+                None => false,
+            };
+            Ok::<_, Trouble>((known, accounts::store::imported(tx).await?))
+        });
+        found.await
     }
 
     /// One commit whether the account exists or not, so that time does not tell.

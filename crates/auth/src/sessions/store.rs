@@ -99,7 +99,6 @@ pub(crate) enum EndReason {
     PasswordChanged,
     RoleChanged,
     SecondFactorChanged,
-    AddressProved,
     AccountClosed,
 }
 urr_db::text_enum! {
@@ -111,7 +110,6 @@ urr_db::text_enum! {
         PasswordChanged = "password_changed",
         RoleChanged = "role_changed",
         SecondFactorChanged = "second_factor_changed",
-        AddressProved = "address_proved",
         AccountClosed = "account_closed",
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use ring::signature::{RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents};
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 use urr_kernel::Timestamp;
 
 use super::rules::Claimed;
@@ -72,7 +73,7 @@ pub(super) enum BadToken {
 pub(super) struct Expected<'e> {
     pub(super) issuer: &'e str,
     pub(super) client_id: &'e str,
-    /// The nonce that we gave to the issuer, if we did.
+    /// The nonce that we gave to the issuer. `None`: we gave none, and a token with one is of another sign-in.
     pub(super) nonce: Option<&'e str>,
     pub(super) now: Timestamp,
 }
@@ -145,15 +146,25 @@ impl<'t> Token<'t> {
         Ok(Self { key: kid, message, signature, claims })
     }
 
-    /// What the token says of somebody, if it is what it should be.
-    pub(super) fn verify(&self, key: &RsaKey, expected: &Expected<'_>) -> Result<Claimed, BadToken> {
+    /// What the signature is of, in short. Not of the signature itself: there may be several good ones.
+    pub(super) fn digest(&self) -> String {
+        URL_SAFE_NO_PAD.encode(Sha256::digest(self.message))
+    }
+
+    /// What the token says of somebody and when it ends, if it is what it should be.
+    pub(super) fn verify(
+        &self,
+        key: &RsaKey,
+        expected: &Expected<'_>,
+    ) -> Result<(Claimed, Timestamp), BadToken> {
         if !key.verifies(self.message.as_bytes(), &self.signature) {
             return Err(BadToken::Signature);
         }
         let claims: Claims = json(self.claims)?;
         claims.check(expected)?;
-        let Claims { sub, email, email_verified, name, picture, .. } = claims;
-        Ok(Claimed { subject: sub, email, email_verified, name, picture })
+        let Claims { sub, email, email_verified, name, picture, exp, .. } = claims;
+        let claimed = Claimed { subject: sub, email, email_verified, name, picture };
+        Ok((claimed, seconds(exp).after(LEEWAY)))
     }
 }
 
@@ -167,18 +178,21 @@ impl Claims {
         if !self.aud.is(expected.client_id, self.azp.as_deref()) {
             return Err(BadToken::Audience);
         }
-        let at = |seconds: i64| Timestamp::from_micros(seconds.saturating_mul(1_000_000));
-        if at(self.exp) <= expected.now.before(LEEWAY) {
+        if seconds(self.exp) <= expected.now.before(LEEWAY) {
             return Err(BadToken::Expired);
         }
-        if at(self.iat.max(self.nbf.unwrap_or(self.iat))) > expected.now.after(LEEWAY) {
+        if seconds(self.iat.max(self.nbf.unwrap_or(self.iat))) > expected.now.after(LEEWAY) {
             return Err(BadToken::Early);
         }
-        if expected.nonce.is_some() && self.nonce.as_deref() != expected.nonce {
+        if self.nonce.as_deref() != expected.nonce {
             return Err(BadToken::Nonce);
         }
         Ok(())
     }
+}
+
+fn seconds(since_1970: i64) -> Timestamp {
+    Timestamp::from_micros(since_1970.saturating_mul(1_000_000))
 }
 
 fn json<T: serde::de::DeserializeOwned>(part: &str) -> Result<T, BadToken> {

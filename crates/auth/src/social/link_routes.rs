@@ -4,6 +4,7 @@ use axum::{
     extract::State,
     response::{AppendHeaders, IntoResponse as _, Response},
 };
+use http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{
@@ -14,7 +15,7 @@ use urr_http::{About, Json, Path, Problem, Routes, StatusCode};
 use urr_kernel::Timestamp;
 use urr_rpc::{Ctx, problem};
 
-use super::routes::{named, pack};
+use super::routes::{named, nonce_slip, pack};
 use crate::api::{Api, CameFrom, Current, OnlyUsers, Said, said};
 
 const OK: StatusCode = StatusCode::OK;
@@ -98,14 +99,15 @@ async fn link(
     State(Api(auth)): State<Api>,
     ctx: Ctx,
     _: OnlyUsers,
-    CameFrom(origin): CameFrom,
-    Current(session): Current,
+    (CameFrom(origin), Current(session)): (CameFrom, Current),
     Path(provider): Path<String>,
+    headers: HeaderMap,
     Json(body): Json<Link>,
 ) -> Result<Response, Problem> {
     let proof = OwnerProof { password: body.password, session };
     let Link { credential, return_to, .. } = body;
-    let request = LinkAccount { provider: named(&provider)?, proof, credential, return_to, origin };
+    let (provider, slip) = (named(&provider)?, nonce_slip(&headers));
+    let request = LinkAccount { provider, proof, credential, slip, return_to, origin };
     Ok(match auth.link_account(&ctx, request).await.map_err(|error| problem(&error))? {
         LinkOutcome::Linked { linked } => {
             Json(Linked { linked: Some(linked.into()), location: None }).into_response()

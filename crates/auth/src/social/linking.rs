@@ -8,7 +8,7 @@ use urr_db::{Tx, transaction};
 use urr_kernel::UserId;
 use urr_rpc::Ctx;
 
-use super::{rules::Profile, store, subject_index, trip};
+use super::{nonce, once::Once, rules::Profile, store, subject_index, trip};
 use crate::{
     accounts::{self, own},
     mail,
@@ -39,19 +39,21 @@ pub(crate) async fn link(
     let (user, port) = (signed_in(ctx)?, service.social.port(request.provider)?);
     let origin = sessions::rules::clean(&request.origin);
     let owner = owner::prove(service, user, &request.proof, &origin).await?;
-    let profile = match &request.credential {
+    let proof = match &request.credential {
         Some(credential) => {
-            let found = port.credential(credential, service.clock.now()).await;
-            Some(found.map_err(|unknown| unknown.because_of(port.provider, Error::CredentialInvalid))?)
+            let nonce = nonce::expected(service, request.slip.as_ref());
+            let found = port.credential(credential, nonce.as_deref(), service.clock.now()).await;
+            let found =
+                found.map_err(|unknown| unknown.because_of(port.provider, Error::CredentialInvalid))?;
+            Some((Once::credential(service, &found), found.profile))
         }
         None => None,
     };
     let linked = transaction!(service.db, "auth.link_account", async |tx: &mut Tx<'_>| {
         owner.accept(service, tx).await?;
-        match &profile {
-            Some(profile) => insert(service, tx, user, profile).await.map(Some),
-            None => Ok(None),
-        }
+        let Some((once, profile)) = &proof else { return Ok::<_, Trouble>(None) };
+        once.spend(service, tx).await?;
+        insert(service, tx, user, profile).await.map(Some)
     })?;
     owner.settle(service);
     if let Some(linked) = linked {

@@ -10,6 +10,8 @@ mod id_token;
 mod issuer;
 pub(crate) mod link_routes;
 pub(crate) mod linking;
+mod nonce;
+mod once;
 mod port;
 pub(crate) mod routes;
 mod rules;
@@ -21,12 +23,11 @@ use urr_contracts::auth::{
     Account, AccountStatus, Error, GoogleSignIn, GoogleSignedIn, LoginOutcome, Origin, Provider, Providers,
 };
 use urr_db::{Tx, transaction};
-use urr_kernel::{Role, Timestamp};
+use urr_kernel::Role;
 use urr_passes::{
     Secret,
     slip::{self, Slips},
 };
-use uuid::Uuid;
 
 use crate::{
     accounts::{self, rules::NewAccount},
@@ -39,6 +40,7 @@ use crate::{
 pub use ask::BadPage;
 pub(crate) use ask::NoAnswer;
 pub use config::{GoogleConfig, OAuthConfig, SocialConfig};
+use once::Once;
 pub use port::Social;
 use rules::Profile;
 
@@ -48,12 +50,14 @@ pub(crate) struct SlipKinds {
     trips: Slips,
     /// Between returning and agreeing to the terms.
     sign_ups: Slips,
+    /// Between showing Google's button and pressing it.
+    nonces: Slips,
 }
 
 impl SlipKinds {
     pub(crate) fn new(secrets: &[Secret]) -> Self {
         let slips = |kind| Slips::new(kind, secrets.iter().map(|secret| slip::key(kind, secret)));
-        Self { trips: slips("trip"), sign_ups: slips("sign-up") }
+        Self { trips: slips("trip"), sign_ups: slips("sign-up"), nonces: slips("nonce") }
     }
 }
 
@@ -66,29 +70,36 @@ pub(crate) fn providers(service: &Service) -> Providers {
 pub(crate) async fn google(service: &Service, request: &GoogleSignIn) -> Result<GoogleSignedIn, Trouble> {
     let port = service.social.port(Provider::Google)?;
     let origin = sessions::rules::clean(&request.origin);
-    let profile = lockout::braked(service, &origin, async || {
-        let found = port.credential(&request.credential, service.clock.now()).await;
+    let nonce = nonce::expected(service, request.slip.as_ref());
+    let found = lockout::braked(service, &origin, async || {
+        let found = port.credential(&request.credential, nonce.as_deref(), service.clock.now()).await;
         found.map_err(|unknown| unknown.because_of(port.provider, Error::CredentialInvalid))
     });
-    let profile = profile.await?;
-    let outcome = if let Some(outcome) = enter(service, &profile, &origin).await? {
+    let credential = found.await?;
+    let (once, profile) = (Once::credential(service, &credential), credential.profile);
+    let outcome = if let Some(outcome) = enter(service, &profile, Some(&once), &origin).await? {
         outcome
     } else {
         let newcomer = sign_up::vouched(service, &profile, &request.agreements)?;
-        join(service, &profile, (&newcomer, request.language, true), None, &origin).await?
+        join(service, &profile, (&newcomer, request.language, true), &once, &origin).await?
     };
     Ok(GoogleSignedIn { outcome, picture: profile.picture })
 }
 
-/// Signs somebody in whom a provider named. `None`: they have no account.
+/// Signs somebody in whom a provider named, and uses up what they were named with. `None`: they have no account.
 async fn enter(
     service: &Service,
     profile: &Profile,
+    once: Option<&Once>,
     origin: &Origin,
 ) -> Result<Option<LoginOutcome>, Trouble> {
     let subject = subject_index(service, profile);
     let entry = transaction!(service.db, "auth.social.enter", async |tx: &mut Tx<'_>| {
-        recognise(service, tx, (profile.provider, &subject), origin).await
+        let entry = recognise(service, tx, (profile.provider, &subject), origin).await?;
+        if let (Some(_), Some(once)) = (&entry, once) {
+            once.spend(service, tx).await?;
+        }
+        Ok::<_, Trouble>(entry)
     })?;
     Ok(entry.map(|entry| admit(service, profile.provider, entry)))
 }
@@ -123,12 +134,12 @@ fn admit(service: &Service, provider: Provider, entry: Entry) -> LoginOutcome {
 }
 
 /// Makes an account for somebody new and signs them in. Of two who come at once as the same person one makes the account and
-/// both are signed in to it. `slip` is spent in the same transaction, if there is one.
+/// both are signed in to it. `once` is used up in the same transaction.
 async fn join(
     service: &Service,
     profile: &Profile,
     (new, language, email_verified): (&NewAccount, urr_contracts::auth::Language, bool),
-    slip: Option<(Uuid, Timestamp)>,
+    once: &Once,
     origin: &Origin,
 ) -> Result<LoginOutcome, Trouble> {
     let (provider, now) = (profile.provider, service.clock.now());
@@ -148,14 +159,10 @@ async fn join(
         created_at: now,
     };
     let opened = transaction!(service.db, "auth.social.join", async |tx: &mut Tx<'_>| {
-        if let Some(slip) = slip
-            && !spend(service, tx, slip).await?
-        {
-            return Err(Trouble::Refused(Error::SignUpInvalid));
-        }
+        once.spend(service, tx).await?;
         let linked = (provider, &subject);
         if let Some(opened) = recognise(service, tx, linked, origin).await? {
-            return Ok(Some(opened));
+            return Ok::<_, Trouble>(Some(opened));
         }
         if !accounts::insert(service, tx, &account, new, None).await? {
             // Whoever has the address may be the same person, a moment ago.
@@ -186,14 +193,4 @@ async fn join(
 /// What an account elsewhere is found by.
 fn subject_index(service: &Service, profile: &Profile) -> Vec<u8> {
     service.vault.index(&format!("linked {}", profile.provider.name()), &profile.subject)
-}
-
-/// Spends a slip. `false`: it was spent before.
-async fn spend(
-    service: &Service,
-    tx: &mut Tx<'_>,
-    (id, expires): (Uuid, Timestamp),
-) -> Result<bool, Trouble> {
-    let key = service.vault.index("slip", &id.to_string());
-    Ok(lockout::store::once(tx, &key, service.clock.now(), expires).await?)
 }

@@ -43,6 +43,15 @@ enum Speaks {
     OAuth { authorize: String, token: Page, user: Page },
 }
 
+/// What an ID token says, and what it is known by afterwards.
+pub(super) struct Credential {
+    pub(super) profile: Profile,
+    /// Another text for every token.
+    pub(super) digest: String,
+    /// When it cannot be used any more.
+    pub(super) good_until: Timestamp,
+}
+
 /// Why nobody was recognised.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unknown {
@@ -170,7 +179,7 @@ impl Port {
                 let page = &issuer.known().await?.token;
                 let tokens = self.exchange(page, code, knots, redirect_uri).await?;
                 let token = tokens.id_token.ok_or_else(|| page.odd("it gave no ID token"))?;
-                self.vouched(issuer, &token, Some(&knots.nonce), now).await
+                Ok(self.vouched(issuer, &token, Some(&knots.nonce), now).await?.profile)
             }
             Speaks::OAuth { token, user, .. } => {
                 let tokens = self.exchange(token, code, knots, redirect_uri).await?;
@@ -185,10 +194,15 @@ impl Port {
         }
     }
 
-    /// Who an ID token is about that the browser brought.
-    pub(super) async fn credential(&self, token: &Sensitive, now: Timestamp) -> Result<Profile, Unknown> {
+    /// Who an ID token is about that the browser brought. It has this nonce, or none.
+    pub(super) async fn credential(
+        &self,
+        token: &Sensitive,
+        nonce: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Credential, Unknown> {
         match &self.speaks {
-            Speaks::OpenId(issuer) => self.vouched(issuer, token, None, now).await,
+            Speaks::OpenId(issuer) => self.vouched(issuer, token, nonce, now).await,
             Speaks::OAuth { .. } => Err(BadToken::Issuer.into()),
         }
     }
@@ -199,12 +213,13 @@ impl Port {
         token: &Sensitive,
         nonce: Option<&str>,
         now: Timestamp,
-    ) -> Result<Profile, Unknown> {
+    ) -> Result<Credential, Unknown> {
         let token = Token::parse(token.expose())?;
         let key = issuer.key(&token.key).await?.ok_or(BadToken::UnknownKey)?;
         let expected = Expected { issuer: &issuer.name, client_id: &self.client_id, nonce, now };
-        let claimed = token.verify(&key, &expected)?;
-        Ok(claimed.believe(self.provider).ok_or(BadToken::Malformed)?)
+        let (claimed, good_until) = token.verify(&key, &expected)?;
+        let profile = claimed.believe(self.provider).ok_or(BadToken::Malformed)?;
+        Ok(Credential { profile, digest: token.digest(), good_until })
     }
 
     /// Exchanges a code. Good once: asking again after a lost answer would be refused anyway.

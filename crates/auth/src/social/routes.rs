@@ -15,7 +15,10 @@ use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::Timestamp;
 use urr_rpc::{Ctx, problem};
 
-use super::sign_up;
+use super::{
+    nonce::{self, Kept},
+    sign_up,
+};
 use crate::{
     accounts::routes::{NewAgreement, spoken},
     api::{
@@ -30,6 +33,9 @@ const OK: StatusCode = StatusCode::OK;
 /// What a browser carries to a provider and back, and from there to the terms.
 const TRIP: &str = "social_trip";
 const SIGN_UP: &str = "social_sign_up";
+
+/// What it keeps between the button and the credential.
+const NONCE: &str = "google_nonce";
 
 /// The pages that show what came of a trip.
 const LOGIN_PAGE: &str = "/login";
@@ -91,23 +97,40 @@ struct OfferShown {
     client_id: String,
     /// Where to send the browser; nothing if only credentials are taken.
     start: Option<String>,
+    /// What a page gives to Google's button. A credential that is made with it is of use to this browser alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nonce: Option<String>,
 }
 
-async fn providers(State(Api(auth)): State<Api>, ctx: Ctx) -> Result<Json<Offered>, Problem> {
+async fn providers(State(Api(auth)): State<Api>, ctx: Ctx, headers: HeaderMap) -> Result<Response, Problem> {
     let found = auth.providers(&ctx, ListProviders {}).await.map_err(|error| problem(&error))?;
+    let google = found.providers.iter().any(|offer| offer.provider == Provider::Google);
+    let issued = google.then(|| nonce::issue(&auth, nonce_slip(&headers)));
+    let (nonce, slip) = issued.map_or((None, None), |issued| (Some(issued.nonce), issued.slip));
     let providers = found.providers.into_iter().map(|offer| OfferShown {
         start: offer.redirect.then(|| format!("/api/auth/{}/start", offer.provider.name())),
+        nonce: nonce.clone().filter(|_| offer.provider == Provider::Google),
         provider: offer.provider,
         client_id: offer.client_id,
     });
-    Ok(Json(Offered { providers: providers.collect() }))
+    let body = Json(Offered { providers: providers.collect() });
+    let keep = slip.map(|Kept { slip, expires }| {
+        let left = expires.since(auth.clock.now());
+        AppendHeaders([cookie(&auth, (NONCE, REFRESH_PATH), slip.expose(), left)])
+    });
+    Ok((keep, body).into_response())
+}
+
+/// What this browser keeps of the nonce it was given.
+pub(super) fn nonce_slip(headers: &HeaderMap) -> Option<Sensitive> {
+    one_cookie(headers, NONCE).unwrap_or(None)
 }
 
 /// Body of `POST /api/auth/google`.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "GoogleCredential")]
 struct WithCredential {
-    /// The ID token that Google gave to the browser.
+    /// The ID token that Google gave to the browser. It is good once.
     credential: Sensitive,
     /// What was agreed to. Somebody new must agree to SERVICE and PRIVACY.
     #[serde(default)]
@@ -125,6 +148,7 @@ async fn google(
 ) -> Result<Response, Problem> {
     let request = GoogleSignIn {
         credential: body.credential,
+        slip: nonce_slip(&headers),
         agreements: body.agreements.into_iter().map(Into::into).collect(),
         language: body.language.unwrap_or_else(|| spoken(&headers)),
         origin,

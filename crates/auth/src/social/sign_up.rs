@@ -8,7 +8,7 @@ use urr_db::Tx;
 use urr_kernel::Timestamp;
 use urr_passes::slip::Slip;
 
-use super::{join, rules::Profile};
+use super::{join, once::Once, rules::Profile};
 use crate::{
     accounts::{
         self,
@@ -91,8 +91,8 @@ pub(crate) async fn sign_up(service: &Service, request: &SignUp) -> Result<Login
         decisions: rules::decisions(&request.agreements, &service.settings.terms_version)?,
     };
     let origin = sessions::rules::clean(&request.origin);
-    let spends = Some((slip.id, slip.expires));
-    join(service, &profile, (&new, request.language, email_verified), spends, &origin).await
+    let once = Once::slip(service, slip.id, slip.expires, Error::SignUpInvalid);
+    join(service, &profile, (&new, request.language, email_verified), &once, &origin).await
 }
 
 /// Somebody new whose address a provider vouches for, if they agreed to the terms.

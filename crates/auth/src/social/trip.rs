@@ -12,9 +12,10 @@ use urr_rpc::Ctx;
 
 use super::{
     enter, linking,
+    once::Once,
     port::Port,
     rules::{Knots, return_path},
-    sign_up, spend,
+    sign_up,
 };
 use crate::{service::Service, sessions, trouble::Trouble};
 
@@ -68,12 +69,8 @@ pub(crate) async fn end(service: &Service, ctx: &Ctx, request: &EndTrip) -> Resu
     let slip = request.slip.as_ref().ok_or(Error::TripInvalid)?;
     let (trip, knots) = (verify(service, slip, request)?, Knots::of(slip));
     let now = service.clock.now();
-    let fresh = transaction!(service.db, "auth.social.return", async |tx: &mut Tx<'_>| {
-        spend(service, tx, (trip.id, trip.expires)).await
-    })?;
-    if !fresh {
-        return Err(Error::TripInvalid.into());
-    }
+    let once = Once::slip(service, trip.id, trip.expires, Error::TripInvalid);
+    transaction!(service.db, "auth.social.return", async |tx: &mut Tx<'_>| once.spend(service, tx).await)?;
     if request.refusal.is_some() {
         return Err(Error::TripRefused.into());
     }
@@ -88,7 +85,7 @@ pub(crate) async fn end(service: &Service, ctx: &Ctx, request: &EndTrip) -> Resu
         Some(account) => {
             TripOutcome::Linked { linked: linking::link_proved(service, account, &profile).await? }
         }
-        None => match enter(service, &profile, &origin).await? {
+        None => match enter(service, &profile, None, &origin).await? {
             Some(login) => TripOutcome::Login { login },
             None => TripOutcome::SignUp { offer: Box::new(sign_up::offer(service, profile).await?) },
         },

@@ -1,14 +1,16 @@
 //! Making, changing, proving and closing accounts.
 
+use std::time::Duration;
+
 use urr_contracts::auth::{
     AccountStatus, Agreement, ChangeProfile, DeleteAccount, Done, Error, Language, ListSessions, Me,
-    Register, RequestEmailVerification, Sensitive, TermsKind, VerifyEmail,
+    Register, RequestEmailVerification, Sensitive, TermsKind,
 };
 use urr_db::{Error as DbError, Tx};
 use urr_kernel::{Role, Timestamp};
 
 use super::world::{
-    ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, confirmed, home, registration,
+    ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, confirmed, follow, home, registration,
 };
 
 pub(crate) async fn registering_makes_an_account_and_signs_its_owner_in(world: &World) {
@@ -152,9 +154,8 @@ pub(crate) async fn an_owner_changes_their_profile(world: &World) {
 pub(crate) async fn an_address_is_proved_with_a_link_that_works_once(world: &World) {
     let made = world.register("minji@example.com").await;
     let token = world.proof_link("minji@example.com").await;
-    let verify = async |token: &Sensitive| {
-        world.auth.verify_email(&world.anonymous(), VerifyEmail { token: token.clone() }).await
-    };
+    let verify =
+        async |token: &Sensitive| world.auth.verify_email(&world.of(&made), follow(token, None)).await;
     let ask = async || {
         world.auth.request_email_verification(&world.of(&made), RequestEmailVerification {}).await.unwrap();
         world.send_mails().await;
@@ -174,6 +175,33 @@ pub(crate) async fn an_address_is_proved_with_a_link_that_works_once(world: &Wor
     let stranger =
         world.auth.request_email_verification(&world.anonymous(), RequestEmailVerification {}).await;
     assert_eq!(stranger, Err(Error::Required));
+}
+
+pub(crate) async fn a_link_from_a_mail_takes_a_session_or_the_password_too(world: &World) {
+    let made = world.register("minji@example.com").await;
+    let token = world.proof_link("minji@example.com").await;
+    let is_verified = async || world.auth.me(&world.of(&made), Me {}).await.unwrap().email_verified;
+    let other = world.register("jisoo@example.com").await;
+    for ctx in [world.anonymous(), world.of(&other)] {
+        assert_eq!(world.auth.verify_email(&ctx, follow(&token, None)).await, Err(Error::ProofRequired));
+        assert_eq!(world.auth.verify_email(&ctx, follow(&token, Some(""))).await, Err(Error::ProofRequired));
+        let wrong = world.auth.verify_email(&ctx, follow(&token, Some("not the password"))).await;
+        assert_eq!(wrong, Err(Error::WrongPassword));
+    }
+    assert!(!is_verified().await);
+    let guess = async || world.auth.verify_email(&world.anonymous(), follow(&token, Some("a guess"))).await;
+    let mut refusals = Vec::new();
+    for _ in 0..4 {
+        refusals.push(guess().await.unwrap_err());
+    }
+    assert_eq!(refusals.pop(), Some(Error::TooManyAttempts { wait_secs: 1 }), "guesses count: {refusals:?}");
+    world.clock.advance(Duration::from_secs(1));
+    // None of it used the link up: it was read on another device, where nobody is signed in.
+    let done = world.auth.verify_email(&world.anonymous(), follow(&token, Some(PASSWORD))).await;
+    assert_eq!(done, Ok(Done {}));
+    assert!(is_verified().await && !world.is_revoked(&made).await);
+    let again = world.auth.verify_email(&world.anonymous(), follow(&token, Some(PASSWORD))).await;
+    assert_eq!(again, Err(Error::LinkInvalid));
 }
 
 pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &World) {

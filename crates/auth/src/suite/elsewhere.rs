@@ -179,7 +179,12 @@ impl Elsewhere {
     /// What an ID token for us says of somebody.
     pub(crate) fn claims(&self, person: &Person) -> Value {
         let now = self.clock.now().as_micros() / 1_000_000;
+        let count = self.inner(|inner| {
+            inner.count += 1;
+            inner.count
+        });
         json!({
+            "jti": count.to_string(),
             "iss": self.url, "aud": CLIENT_ID, "azp": CLIENT_ID, "sub": person.subject, "iat": now, "exp": now + 3_600,
             "email": person.email, "email_verified": person.verified, "name": person.name,
             "picture": "https://pictures.example/p.png",

@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use urr_contracts::auth::{
     DisableSecondFactor, Error, LinkAccount, LinkOutcome, ListLogins, LoginMethod, LoginOutcome, Me,
-    OwnerProof, Provider, ResetPassword, Sensitive, TripOutcome, VerifyEmail,
+    OwnerProof, Provider, ResetPassword, Sensitive, TripOutcome,
 };
 
 use super::{
     elsewhere::{JISOO, MINJI},
     second_factor::{enrol_with, pass, turn_on, turn_on_with},
     social::{tokens, with_password, with_session},
-    world::{PASSWORD, World, confirmed, home},
+    world::{PASSWORD, World, confirmed, follow, home},
 };
 
 pub(super) async fn linking_takes_proof_of_both_accounts(world: &World) {
@@ -23,6 +23,7 @@ pub(super) async fn linking_takes_proof_of_both_accounts(world: &World) {
         provider: Provider::Google,
         proof: with_password(),
         credential: Some(credential),
+        slip: None,
         return_to: None,
         origin: home(),
     };
@@ -46,6 +47,7 @@ pub(super) async fn a_browser_is_sent_away_to_link_what_has_no_credential(world:
         provider: Provider::Naver,
         proof: with_password(),
         credential: None,
+        slip: None,
         return_to: Some("/settings".to_owned()),
         origin: home(),
     };
@@ -66,6 +68,7 @@ pub(super) async fn a_browser_is_sent_away_to_link_what_has_no_credential(world:
         provider: Provider::Kakao,
         proof: with_password(),
         credential: None,
+        slip: None,
         return_to: None,
         origin: home(),
     };
@@ -153,22 +156,35 @@ pub(super) async fn a_second_factor_does_not_keep_the_owner_of_an_address_out(wo
     assert!(world.is_revoked(&squatter.user).await && !owner.account.second_factor);
 }
 
-pub(super) async fn a_mailed_link_alone_drops_what_was_set_up_before(world: &World) {
-    let user = world.register("minji@example.com").await;
-    world.join_to(&user, &MINJI, with_password()).await.unwrap();
-    let phone = turn_on(world, &user).await;
-    let stranger = world.register("jisoo@example.com").await;
-    let token = world.proof_link("minji@example.com").await;
-    world.auth.verify_email(&world.of(&stranger), VerifyEmail { token }).await.unwrap();
-    assert!(world.is_revoked(&phone.user).await && !world.is_revoked(&stranger).await);
-    let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
+/// Somebody registers with an address that is not theirs and waits for its owner to follow the link.
+pub(super) async fn whoever_owns_the_mailbox_throws_out_whoever_took_the_address(world: &World) {
+    let squatter = world.register("minji@example.com").await;
+    world.join_to(&squatter, &JISOO, with_password()).await.unwrap();
+    let link = world.proof_link("minji@example.com").await;
+    for ctx in [world.anonymous(), world.of(&world.register("hanni@example.com").await)] {
+        assert_eq!(world.auth.verify_email(&ctx, follow(&link, None)).await, Err(Error::ProofRequired));
+    }
+    let phone = turn_on(world, &squatter).await;
+    let me = world.auth.me(&world.of(&phone.user), Me {}).await.unwrap();
+    assert!(!me.email_verified, "the click has blessed nothing");
+
+    let request = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
+    world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
+    let token = world.reset_link("minji@example.com").await;
+    let new = "what only the owner knows";
+    let request = ResetPassword { token, new: Sensitive::new(new), origin: home() };
+    world.auth.reset_password(&world.anonymous(), request).await.unwrap();
+    assert!(world.is_revoked(&phone.user).await);
+    assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::InvalidCredentials));
+    let owner = world.login("minji@example.com", new).await.unwrap();
     assert!(owner.account.email_verified && !owner.account.second_factor);
     assert_eq!(world.linked(&owner).await, []);
     world.send_mails().await;
     let subjects = world.mailbox.subjects("minji@example.com");
     assert_eq!(subjects.iter().filter(|subject| subject.contains("2단계 인증")).count(), 2, "{subjects:?}");
+}
 
-    // Whoever is in has shown that both are theirs.
+pub(super) async fn proving_an_address_keeps_what_its_owner_set_up(world: &World) {
     let both = world.register("hanni@example.com").await;
     world.join_to(&both, &JISOO, with_password()).await.unwrap();
     let phone = turn_on(world, &both).await;

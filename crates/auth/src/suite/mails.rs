@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
-use urr_contracts::auth::{ForgotPassword, VerifyEmail};
+use urr_contracts::auth::ForgotPassword;
 use urr_db::{Error as DbError, Tx};
 
-use super::world::{DAY, LINKS, MAILS, World};
+use super::world::{DAY, LINKS, MAILS, World, follow};
 use crate::MailError;
 
 async fn states(world: &World, user: &urr_contracts::auth::SignedIn) -> Vec<(String, i64)> {
@@ -57,7 +57,7 @@ pub(crate) async fn a_mail_nobody_needs_is_not_sent(world: &World) {
     world.clock.advance(Duration::from_mins(1));
     let again = urr_contracts::auth::RequestEmailVerification {};
     world.auth.request_email_verification(&world.of(&user), again).await.unwrap();
-    world.auth.verify_email(&world.anonymous(), VerifyEmail { token }).await.unwrap();
+    world.auth.verify_email(&world.of(&user), follow(&token, None)).await.unwrap();
     world.send_mails().await;
     assert_eq!(world.mailbox.to("minji@example.com").len(), 1, "the address was proved meanwhile");
 }

@@ -2,11 +2,9 @@
 
 use std::time::Duration;
 
-use urr_contracts::auth::{
-    ChangePassword, Done, Error, ForgotPassword, ResetPassword, Sensitive, SignedIn, VerifyEmail,
-};
+use urr_contracts::auth::{ChangePassword, Done, Error, ForgotPassword, ResetPassword, Sensitive, SignedIn};
 
-use super::world::{DAY, PASSWORD, World, away, home};
+use super::world::{DAY, PASSWORD, World, away, follow, home};
 
 const BETTER: &str = "an even longer sentence";
 
@@ -109,9 +107,8 @@ pub(crate) async fn links_end_with_their_time_and_serve_one_purpose(world: &Worl
     assert_eq!(reset(world, &proof, BETTER).await, Err(Error::LinkInvalid), "a link to prove an address");
     forgot(world, "minji@example.com").await.unwrap();
     let late = world.reset_link("minji@example.com").await;
-    let verify = async |token: &Sensitive| {
-        world.auth.verify_email(&world.anonymous(), VerifyEmail { token: token.clone() }).await
-    };
+    let verify =
+        async |token: &Sensitive| world.auth.verify_email(&world.of(&user), follow(token, None)).await;
     assert_eq!(verify(&late).await, Err(Error::LinkInvalid), "a link to set a password");
     assert_eq!(verify(&user.refresh_token).await, Err(Error::LinkInvalid), "no link at all");
     world.clock.advance(Duration::from_mins(30));

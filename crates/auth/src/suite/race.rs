@@ -274,6 +274,7 @@ async fn of_many_first_sign_ins_of_one_person_one_makes_the_account_and_all_get_
                 let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
                 let request = GoogleSignIn {
                     credential: world.elsewhere.credential(&person),
+                    slip: None,
                     agreements: super::social::terms(),
                     language: urr_contracts::auth::Language::Ko,
                     origin: home(),
@@ -293,6 +294,31 @@ async fn of_many_first_sign_ins_of_one_person_one_makes_the_account_and_all_get_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_credential_that_comes_often_at_once_signs_in_once() {
+    on_every_engine(async |world| {
+        world.google(&MINJI, true).await.unwrap();
+        for _ in 0..5 {
+            let credential = world.elsewhere.credential(&MINJI);
+            let attempt = || {
+                let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+                let request = GoogleSignIn {
+                    credential: credential.clone(),
+                    slip: None,
+                    agreements: Vec::new(),
+                    language: urr_contracts::auth::Language::Ko,
+                    origin: home(),
+                };
+                async move { auth.google(&ctx, request).await }
+            };
+            let outcomes = at_once((0..4).map(|_| attempt()).collect()).await;
+            let lost: Vec<_> = outcomes.into_iter().filter_map(Result::err).collect();
+            assert_eq!(lost, vec![Error::CredentialUsed; 3]);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn of_two_users_who_link_the_same_account_one_gets_it() {
     on_every_engine(async |world| {
         let (minji, jisoo) =
@@ -303,6 +329,7 @@ async fn of_two_users_who_link_the_same_account_one_gets_it() {
                 provider: Provider::Google,
                 proof: confirmed(PASSWORD),
                 credential: Some(world.elsewhere.credential(&MINJI)),
+                slip: None,
                 return_to: None,
                 origin: home(),
             };

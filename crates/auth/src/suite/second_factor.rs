@@ -7,14 +7,16 @@ use std::{sync::Arc, time::Duration};
 use urr_contracts::auth::{
     ConfirmSecondFactor, DisableSecondFactor, EnrolSecondFactor, Error, ForgotPassword, ListLogins, Login,
     LoginFailure, LoginMethod, LoginOutcome, Me, Origin, OwnerProof, PassSecondFactor, RenewRecoveryCodes,
-    ResetPassword, ResetSecondFactor, SecondFactorNeeded, Sensitive, SetRole, SignedIn, VerifyEmail,
+    ResetPassword, ResetSecondFactor, SecondFactorNeeded, Sensitive, SetRole, SignedIn,
 };
 use urr_kernel::Role;
 
 use super::{
     race::at_once,
     social::with_session,
-    world::{DbKind, FACTOR, PASSWORD, RECOVERY, Sealing, Transport, World, away, confirmed, home, keyed},
+    world::{
+        DbKind, FACTOR, PASSWORD, RECOVERY, Sealing, Transport, World, away, confirmed, follow, home, keyed,
+    },
 };
 use crate::second_factor::rules::shown_by_app;
 
@@ -51,7 +53,7 @@ impl World {
     /// Follows the link in the mail while signed in.
     pub(super) async fn prove_address(&self, user: &SignedIn) {
         let token = self.proof_link(&user.account.email).await;
-        self.auth.verify_email(&self.of(user), VerifyEmail { token }).await.unwrap();
+        self.auth.verify_email(&self.of(user), follow(&token, None)).await.unwrap();
     }
 }
 

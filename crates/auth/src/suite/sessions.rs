@@ -214,18 +214,53 @@ pub(crate) async fn sign_ins_are_listed_for_the_owner(world: &World) {
 
 pub(crate) async fn an_imported_password_is_accepted_and_hashed_anew(world: &World) {
     let user = world.register("minji@example.com").await;
-    let imported = bcrypt::hash("password of the old site", 4).unwrap();
-    let id = user.account.id;
+    let (id, imported) = (user.account.id, import(world, &user, 4).await);
+    let hash = async || world.one(&HASH, &[&id], |row| row.get::<String>(0)).await;
+    assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::InvalidCredentials));
+    assert_eq!(hash().await, imported);
+    world.login("minji@example.com", IMPORTED).await.unwrap();
+    assert!(hash().await.starts_with("$argon2id$"), "{}", hash().await);
+    world.login("minji@example.com", IMPORTED).await.unwrap();
+}
+
+/// By the work that is done, which is what a watch would see.
+pub(crate) async fn a_wrong_password_costs_the_same_whoever_it_is_for(world: &World) {
+    world.register("new@example.com").await;
+    world.google(&super::elsewhere::MINJI, true).await.unwrap();
+    let refused = async |email: &str, wrong: &str| {
+        let before = world.service.pool.work.done();
+        assert_eq!(world.login(email, wrong).await, Err(Error::InvalidCredentials), "{email}");
+        let after = world.service.pool.work.done();
+        [after[0] - before[0], after[1] - before[1]]
+    };
+    let everybody = ["nobody@example.com", "new@example.com", "minji@example.com"];
+    for email in everybody {
+        assert_eq!(refused(email, "wrong").await, [64, 0], "{email}: nobody was imported");
+    }
+    for (email, cost) in [("cheap@example.com", 4), ("dear@example.com", 6)] {
+        import(world, &world.register(email).await, cost).await;
+    }
+    for email in everybody.into_iter().chain(["cheap@example.com", "dear@example.com"]) {
+        assert_eq!(refused(email, "wrong again").await, [64, 1 << 6], "{email}");
+    }
+    world.login("dear@example.com", IMPORTED).await.unwrap();
+    for email in ["nobody@example.com", "cheap@example.com", "dear@example.com"] {
+        assert_eq!(refused(email, "still wrong").await, [64, 1 << 4], "{email}: the dearest has a new hash");
+    }
+    world.login("cheap@example.com", IMPORTED).await.unwrap();
+    assert_eq!(refused("nobody@example.com", "wrong").await, [64, 0], "everybody has a new hash");
+}
+
+const IMPORTED: &str = "password of the old site";
+
+/// Makes an account look imported.
+async fn import(world: &World, user: &SignedIn, cost: u32) -> String {
+    let (id, imported) = (user.account.id, bcrypt::hash(IMPORTED, cost).unwrap());
     let done: Result<u64, DbError> = transaction!(world.db, "test.import", async |tx: &mut Tx<'_>| {
         tx.execute(&IMPORT, &[&id, &imported]).await
     });
     assert_eq!(done.unwrap(), 1);
-    let hash = async || world.one(&HASH, &[&id], |row| row.get::<String>(0)).await;
-    assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::InvalidCredentials));
-    assert_eq!(hash().await, imported);
-    world.login("minji@example.com", "password of the old site").await.unwrap();
-    assert!(hash().await.starts_with("$argon2id$"), "{}", hash().await);
-    world.login("minji@example.com", "password of the old site").await.unwrap();
+    imported
 }
 
 pub(crate) async fn what_is_over_is_forgotten(world: &World) {

@@ -11,7 +11,7 @@ use urr_contracts::auth::{
 
 use super::{
     elsewhere::{JISOO, MINJI, Person},
-    world::{ACCOUNTS, DAY, LINKED, PASSWORD, Sealing, World, agreed, confirmed, home, parts, pii},
+    world::{ACCOUNTS, ATTEMPTS, DAY, LINKED, PASSWORD, Sealing, World, agreed, confirmed, home, parts, pii},
 };
 
 /// Everything that has to be agreed to.
@@ -41,7 +41,8 @@ impl World {
         agrees: bool,
     ) -> Result<GoogleSignedIn, Error> {
         let agreements = if agrees { terms() } else { Vec::new() };
-        let request = GoogleSignIn { credential, agreements, language: Language::Ko, origin: home() };
+        let language = Language::Ko;
+        let request = GoogleSignIn { credential, slip: None, agreements, language, origin: home() };
         self.auth.google(&self.anonymous(), request).await
     }
 
@@ -101,8 +102,14 @@ impl World {
         proof: OwnerProof,
     ) -> Result<LinkOutcome, Error> {
         let credential = Some(self.elsewhere.credential(person));
-        let request =
-            LinkAccount { provider: Provider::Google, proof, credential, return_to: None, origin: home() };
+        let request = LinkAccount {
+            provider: Provider::Google,
+            proof,
+            credential,
+            slip: None,
+            return_to: None,
+            origin: home(),
+        };
         self.auth.link_account(&self.of(user), request).await
     }
 
@@ -339,4 +346,40 @@ pub(super) async fn every_provider_that_is_on_is_offered(world: &World) {
     let offers = world.auth.providers(&world.anonymous(), ListProviders {}).await.unwrap().providers;
     let names: Vec<_> = offers.iter().map(|offer| (offer.provider, offer.redirect)).collect();
     assert_eq!(names, Provider::ALL.map(|provider| (provider, true)));
+}
+
+pub(super) async fn a_credential_is_good_once(world: &World) {
+    let credential = world.elsewhere.credential(&MINJI);
+    let refused = world.credential(credential.clone(), false).await;
+    assert!(matches!(refused, Err(Error::TermsRequired { .. })), "{refused:?}");
+    let made = tokens(world.credential(credential.clone(), true).await.unwrap().outcome);
+    let kept = world.count(&ATTEMPTS, &[]).await;
+    for agrees in [true, false] {
+        assert_eq!(world.credential(credential.clone(), agrees).await, Err(Error::CredentialUsed));
+    }
+    assert_eq!(world.live_sessions(&made).await, 1);
+
+    let second = world.elsewhere.credential(&MINJI);
+    world.credential(second.clone(), false).await.unwrap();
+    assert_eq!(world.credential(second.clone(), false).await, Err(Error::CredentialUsed));
+    let other = world.register("jisoo@example.com").await;
+    let request = LinkAccount {
+        provider: Provider::Google,
+        proof: with_password(),
+        credential: Some(second),
+        slip: None,
+        return_to: None,
+        origin: home(),
+    };
+    assert_eq!(world.auth.link_account(&world.of(&other), request).await, Err(Error::CredentialUsed));
+
+    // What was used is remembered as long as it could be used, and then forgotten.
+    world.clock.advance(Duration::from_hours(1));
+    world.service.sweep().await.unwrap();
+    assert_eq!(world.credential(credential.clone(), false).await, Err(Error::CredentialUsed));
+    world.clock.advance(Duration::from_secs(30));
+    assert_eq!(world.credential(credential, false).await, Err(Error::CredentialInvalid));
+    world.clock.advance(DAY);
+    world.service.sweep().await.unwrap();
+    assert_eq!((kept, world.count(&ATTEMPTS, &[]).await), (1, 0));
 }

@@ -71,8 +71,11 @@ async fn a_credential_signs_in_with_the_names_and_cookies_that_clients_know() {
     );
     assert!(body["token"].is_string() && body["refreshToken"].is_string());
 
+    let (status, body) =
+        post(&json!({ "credential": credential, "agreements": agreements() })).answer().await;
+    assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.credential_used")));
     let (status, body) = post(&json!({ "credential": "rubbish" })).answer().await;
-    assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("auth.credential_invalid")));
+    assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.credential_invalid")));
     assert_eq!(body["error"], "Invalid Google token");
     let (status, _) = post(&json!({})).answer().await;
     assert_eq!(status, StatusCode::BAD_REQUEST);
@@ -81,6 +84,61 @@ async fn a_credential_signs_in_with_the_names_and_cookies_that_clients_know() {
     let (status, body) = post(&body).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::CONFLICT, &json!("auth.link_required")));
     assert_eq!(body["provider"], "google");
+}
+
+#[tokio::test]
+async fn a_credential_with_a_nonce_is_of_use_to_one_browser_alone() {
+    let world = world().await;
+    let offers = async |kept: &str| {
+        let response =
+            ask(&world, Method::GET, "/api/auth/providers").header(header::COOKIE, kept).send().await;
+        let slip = (!cookies(&response).is_empty()).then(|| cookie(&response, "google_nonce"));
+        let shown = json_of(response).await["providers"].clone();
+        let nonces: Vec<_> = shown.as_array().unwrap().iter().map(|offer| offer["nonce"].clone()).collect();
+        assert!(nonces[1].is_null() && nonces[2].is_null(), "only Google knows what to do with one: {shown}");
+        (nonces[0].as_str().unwrap().to_owned(), slip)
+    };
+    let (nonce, slip) = offers("a=b").await;
+    let (slip, how) = slip.unwrap();
+    assert_eq!(how, "Path=/api; Max-Age=43200; HttpOnly; SameSite=Lax; Secure");
+    let mine = format!("google_nonce={slip}");
+    assert_eq!(offers(&mine).await, (nonce.clone(), None), "a second window has the same");
+    let (other, theirs) = offers("a=b").await;
+    let theirs = format!("google_nonce={}", theirs.unwrap().0);
+    assert_ne!((&nonce, &mine), (&other, &theirs));
+
+    let credential = |nonce: Option<&str>| {
+        let mut claims = world.elsewhere.claims(&MINJI);
+        if let Some(nonce) = nonce {
+            claims["nonce"] = json!(nonce);
+        }
+        world.elsewhere.sign(&claims)
+    };
+    let post = async |nonce: Option<&str>, kept: &str| {
+        let body = json!({ "credential": credential(nonce), "agreements": agreements() });
+        let asked = ask(&world, Method::POST, "/api/auth/google").header(header::COOKIE, kept).json(&body);
+        let (status, body) = asked.answer().await;
+        if status == StatusCode::OK { Ok(()) } else { Err((status, body["code"].clone())) }
+    };
+    let refused = Err((StatusCode::FORBIDDEN, json!("auth.credential_invalid")));
+    for (nonce, kept) in [
+        (Some(nonce.as_str()), "a=b"),
+        (Some(nonce.as_str()), theirs.as_str()),
+        (Some(other.as_str()), mine.as_str()),
+        (Some("made up"), mine.as_str()),
+        (Some(nonce.as_str()), "google_nonce=rubbish"),
+        (None, mine.as_str()),
+    ] {
+        assert_eq!(post(nonce, kept).await, refused, "{nonce:?} {kept}");
+    }
+    assert_eq!(post(Some(&nonce), &mine).await, Ok(()));
+    assert_eq!(post(Some(&other), &theirs).await, Ok(()));
+    assert_eq!(post(None, "a=b").await, Ok(()), "a page that knows nothing of it");
+
+    world.clock.advance(std::time::Duration::from_hours(7));
+    assert!(offers(&mine).await.1.is_some(), "before it is too old there is a new one");
+    world.clock.advance(std::time::Duration::from_hours(5));
+    assert_eq!(post(Some(&nonce), &mine).await, refused, "and then the old one is of no use");
 }
 
 #[tokio::test]
@@ -107,14 +165,14 @@ async fn a_trip_ends_on_a_page_of_this_site() {
     assert_eq!(cookie(&made, "social_sign_up").0, "");
     assert_eq!(json_of(made).await["user"]["name"], "민지");
     let (status, body) = asked(Method::POST).json(&body).answer().await;
-    assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("auth.sign_up_invalid")));
+    assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.sign_up_invalid")));
 
     let entered = travel(&world, Provider::Kakao, &MINJI, PAGE).await;
     assert_eq!((entered.status(), location(&entered)), (StatusCode::SEE_OTHER, "/events/7?a=b"));
     let (access, _) = cookie(&entered, "access_token");
     assert!(!access.is_empty() && !cookie(&entered, "refresh_token").0.is_empty());
     let (status, body) = ask(&world, Method::GET, "/api/auth/sign-up").answer().await;
-    assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("auth.sign_up_invalid")));
+    assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.sign_up_invalid")));
 }
 
 #[tokio::test]
@@ -130,9 +188,9 @@ async fn a_browser_is_shown_a_page_and_a_program_the_error() {
     assert_eq!(json_of(told).await["code"], "auth.link_required");
     let stray = "/api/auth/google/callback?code=x&state=y";
     let (status, body) = ask(&world, Method::GET, stray).answer().await;
-    assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("auth.trip_invalid")));
+    assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.trip_invalid")));
     let planted = ask(&world, Method::GET, stray).header(header::COOKIE, "social_trip=a; social_trip=b");
-    assert_eq!(planted.answer().await.0, StatusCode::BAD_REQUEST);
+    assert_eq!(planted.answer().await.0, StatusCode::FORBIDDEN);
 }
 
 #[tokio::test]

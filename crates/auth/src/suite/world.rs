@@ -8,7 +8,7 @@ use std::{
 use async_trait::async_trait;
 use urr_contracts::auth::{
     self, Agreement, Auth, Error, Language, Login, LoginOutcome, Origin, OwnerProof, Refresh, Register,
-    Revocation, Sensitive, SignedIn, TermsKind,
+    Revocation, Sensitive, SignedIn, TermsKind, VerifyEmail,
 };
 use urr_db::{Db, Sql, Tx, statements};
 use urr_http::{Client, ClientLimits};
@@ -79,6 +79,8 @@ statements! {
     pub(crate) IMPORT = "update accounts set password_hash = $2 where id = $1";
     /// How a password is kept.
     pub(crate) HASH = "select password_hash from accounts where id = $1";
+    /// Everything that is kept of what happened once or too often.
+    pub(crate) ATTEMPTS = "select count(*) from attempts";
     /// How many attempts are counted.
     pub(crate) TRIES = "select tries from attempts where key = $1";
     /// Sessions that have not ended.
@@ -329,6 +331,11 @@ pub(crate) fn home() -> Origin {
 /// Somewhere else, each number another network.
 pub(crate) fn away(number: u8) -> Origin {
     Origin { address: format!("198.51.100.{number}"), agent: "curl".to_owned() }
+}
+
+/// Follows the link that proves an address, with the password or without.
+pub(crate) fn follow(token: &Sensitive, password: Option<&str>) -> VerifyEmail {
+    VerifyEmail { token: token.clone(), password: password.map(Sensitive::new), origin: home() }
 }
 
 /// Proof of an account by its password.

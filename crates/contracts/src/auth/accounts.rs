@@ -155,6 +155,10 @@ pub struct RequestEmailVerification {}
 pub struct VerifyEmail {
     /// What the link carries.
     pub token: Sensitive,
+    /// The account's password, if whoever follows the link is not signed in to it.
+    pub password: Option<Sensitive>,
+    /// Where the request comes from.
+    pub origin: Origin,
 }
 
 /// Closes the calling user's account.

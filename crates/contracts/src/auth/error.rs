@@ -115,6 +115,9 @@ pub enum Error {
     /// The ID token is not one of the provider's for us, or no longer.
     #[error("Invalid Google token")]
     CredentialInvalid,
+    /// The ID token was used before.
+    #[error("This Google sign-in was used already; please sign in with Google again")]
+    CredentialUsed,
     /// The browser that returned is not the one that left, or it was too slow, or it was here before.
     #[error("This sign-in is no longer valid; please start again")]
     TripInvalid,
@@ -159,6 +162,9 @@ pub enum Error {
     /// The account has no password to confirm a change with, and its user signed in too long ago.
     #[error("Please sign in again to confirm this change")]
     SignInAgain,
+    /// A mailed link proves a mailbox, not that whoever follows it made the account.
+    #[error("Please sign in to this account, or enter its password, to confirm its e-mail address")]
+    ProofRequired,
     /// Nobody is signed in.
     #[error("Please sign in first.")]
     Required,
@@ -181,28 +187,35 @@ impl ServiceError for Error {
 
     fn kind(&self) -> Kind {
         match self {
-            // Older clients know these as 400: a 401 would make them try to refresh a token they do not have.
+            // Older clients know these as 400: a 401 would make them try to refresh a token that is not the trouble.
             Self::Invalid { .. }
             | Self::TermsRequired { .. }
             | Self::RegistrationFailed
             | Self::InvalidCredentials
             | Self::WrongPassword
             | Self::WrongCode
-            | Self::ChallengeInvalid
             | Self::RefreshRequired
-            | Self::RefreshInvalid
-            | Self::RefreshReused
-            | Self::LinkInvalid
             | Self::IdentityInvalid
             | Self::IdentityFailed
-            | Self::CredentialInvalid
-            | Self::TripInvalid
             | Self::TripRefused
-            | Self::EmailUnverified { .. }
-            | Self::SignUpInvalid => Kind::Invalid,
+            | Self::EmailUnverified { .. } => Kind::Invalid,
             Self::TooManyAttempts { .. } => Kind::TooMany,
-            Self::TokenInvalid | Self::Required => Kind::Unauthenticated,
-            Self::AdminRequired | Self::SecondFactorRequired | Self::SignInAgain => Kind::Forbidden,
+            // Tokens of a session: no client refreshes one because of an answer of these routes.
+            Self::TokenInvalid
+            | Self::Required
+            | Self::ChallengeInvalid
+            | Self::RefreshInvalid
+            | Self::RefreshReused => Kind::Unauthenticated,
+            // Tokens of something else: another access token would not help.
+            Self::LinkInvalid
+            | Self::CredentialInvalid
+            | Self::CredentialUsed
+            | Self::TripInvalid
+            | Self::SignUpInvalid
+            | Self::ProofRequired
+            | Self::AdminRequired
+            | Self::SecondFactorRequired
+            | Self::SignInAgain => Kind::Forbidden,
             Self::SessionNotFound
             | Self::UserNotFound
             | Self::IdentityOff

@@ -72,8 +72,10 @@ pub struct Offer {
 /// Signs in with an ID token that Google gave to the browser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoogleSignIn {
-    /// The ID token.
+    /// The ID token. It is good once.
     pub credential: Sensitive,
+    /// What the browser keeps of the nonce that the token was asked for with, if it was asked for with one.
+    pub slip: Option<Sensitive>,
     /// What was agreed to. Service and privacy are required of somebody new.
     pub agreements: Vec<Agreement>,
     /// The language of mails, for somebody new.
@@ -234,6 +236,8 @@ pub struct LinkAccount {
     pub proof: OwnerProof,
     /// Proof of the account there: an ID token, which only Google gives. Without it the browser is sent there.
     pub credential: Option<Sensitive>,
+    /// What the browser keeps of the nonce that the ID token was asked for with.
+    pub slip: Option<Sensitive>,
     /// The page to show afterwards: a path of this site.
     pub return_to: Option<String>,
     /// Where the request comes from.

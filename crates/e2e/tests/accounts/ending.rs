@@ -43,7 +43,7 @@ impl End {
                     headers: &[("user-agent", "somebody else")],
                     ..Request::post("/api/auth/refresh", &body)
                 };
-                (connection.send(&thief).await?, 400)
+                (connection.send(&thief).await?, 401)
             }
             Self::RoleChange => {
                 let boss = people::sign_in(connection, ADMIN).await?;

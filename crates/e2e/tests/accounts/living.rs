@@ -1,10 +1,13 @@
 //! What people do with accounts.
 
+use serde_json::json;
 use urr_e2e::{
     http::{Answer, Connection, Request},
     installation::Installation,
     people::{self, ADMIN, PASSWORD, Person},
 };
+
+use crate::phone;
 
 async fn get(connection: &mut Connection, path: &str, token: &str) -> anyhow::Result<Answer> {
     Ok(connection.send(&Request::get(path).by(token)).await?)
@@ -46,7 +49,7 @@ pub(crate) async fn an_account_is_made_used_and_left(installation: &Installation
     let refused = people::refresh(&mut connection, &here.refresh).await?;
     assert_eq!(
         (refused.status, refused.code().as_str()),
-        (400, "auth.refresh_invalid"),
+        (401, "auth.refresh_invalid"),
         "{}",
         refused.show()
     );
@@ -54,6 +57,41 @@ pub(crate) async fn an_account_is_made_used_and_left(installation: &Installation
     assert_eq!(people::logout(&mut connection, &there).await?.status, 200);
     let history = get(&mut connection, "/api/auth/history", &there.access).await?;
     assert_eq!(history.status, 401, "{}", history.show());
+    Ok(())
+}
+
+/// Somebody registers with an address that is not theirs and waits for its owner to follow the link in the mail.
+pub(crate) async fn who_owns_an_address_throws_out_who_only_took_it(
+    installation: &Installation,
+) -> anyhow::Result<()> {
+    const EMAIL: &str = "victim@example.com";
+    const NEW: &str = "what only the owner can know";
+    let mut connection = installation.connect();
+    let squatter = people::register(&mut connection, EMAIL).await?;
+    let mails = &installation.auth.data_dir;
+    let token = people::mailed(mails, EMAIL, "/verify-email").await;
+    let clicked =
+        connection.send(&Request::post("/api/auth/email/verify", &json!({ "token": token }))).await?;
+    assert_eq!((clicked.status, clicked.code().as_str()), (403, "auth.proof_required"), "{}", clicked.show());
+    phone::turn_on(&mut connection, &squatter).await?;
+
+    let forgot = Request::post("/api/auth/password/forgot", &json!({ "email": EMAIL }));
+    assert_eq!(connection.send(&forgot).await?.status, 202);
+    let token = people::mailed(mails, EMAIL, "/reset-password").await;
+    let body = json!({ "token": token, "password": NEW });
+    let reset = connection.send(&Request::post("/api/auth/password/reset", &body)).await?;
+    assert_eq!(reset.status, 200, "{}", reset.show());
+    let stale = people::login(&mut connection, EMAIL, PASSWORD).await?;
+    assert_eq!((stale.status, stale.code().as_str()), (400, "auth.invalid_credentials"), "{}", stale.show());
+    let owner = people::login(&mut connection, EMAIL, NEW).await?;
+    assert_eq!(owner.status, 200, "no second factor is asked for: {}", owner.show());
+    let owner = Person::from_answer(&owner)?;
+    let me = get(&mut connection, "/api/auth/me", &owner.access).await?.json();
+    assert_eq!(
+        (&me["user"]["emailVerified"], &me["user"]["secondFactor"]),
+        (&true.into(), &false.into()),
+        "{me}"
+    );
     Ok(())
 }
 

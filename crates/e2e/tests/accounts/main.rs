@@ -1,10 +1,12 @@
 //! Accounts and the front door of the real binary: in one process, in several, and in several on servers, the same stories.
 
 mod away;
+mod document;
 mod ending;
 mod limits;
 mod living;
 mod matrix;
+mod phone;
 mod tricks;
 
 use urr_e2e::{installation::Installation, program::Launch};
@@ -13,30 +15,45 @@ fn as_it_is(_: &str, launch: Launch) -> Launch {
     launch
 }
 
+/// Providers that nobody asks: browsers are sent there and credentials brought from there, and that is all.
+fn with_providers(_: &str, launch: Launch) -> Launch {
+    let nowhere = "http://127.0.0.1:1";
+    ["authorize", "token", "user"]
+        .into_iter()
+        .fold(launch, |launch, page| {
+            launch.set(&format!("auth.kakao.{page}_url"), format!("{nowhere}/{page}"))
+        })
+        .set("auth.kakao.client_id", "us")
+        .set("auth.google.client_id", "us")
+        .set("auth.google.issuer", nowhere)
+}
+
 async fn the_stories(installation: &Installation) -> anyhow::Result<()> {
     living::an_account_is_made_used_and_left(installation).await?;
     living::an_operator_is_appointed_and_dismissed(installation).await?;
+    living::who_owns_an_address_throws_out_who_only_took_it(installation).await?;
     ending::old_tokens_stop_everywhere_within_a_second(installation).await?;
     matrix::a_token_of_one_kind_is_none_of_another(installation).await?;
-    tricks::however_a_path_is_spelled_the_verdict_stays(installation).await
+    tricks::however_a_path_is_spelled_the_verdict_stays(installation).await?;
+    document::the_front_describes_everything_behind_it(installation).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_one_process() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    the_stories(&Installation::whole(dir.path(), as_it_is).await?).await
+    the_stories(&Installation::whole(dir.path(), with_providers).await?).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_three_processes_on_files() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    the_stories(&Installation::apart(dir.path(), as_it_is).await?).await
+    the_stories(&Installation::apart(dir.path(), with_providers).await?).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn in_three_processes_on_servers() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    match Installation::on_servers(dir.path(), as_it_is).await? {
+    match Installation::on_servers(dir.path(), with_providers).await? {
         Some(installation) => the_stories(&installation).await,
         None => Ok(()),
     }

@@ -1,11 +1,16 @@
 //! Every kind of token where every other kind is expected.
 
+use anyhow::Context as _;
 use serde_json::json;
 use urr_e2e::{
     http::{Answer, Connection, Request},
-    installation::{Installation, TOKEN},
-    people::{self, Person},
+    installation::{Installation, SECRET, TOKEN},
+    people::{self, PASSWORD, Person},
 };
+use urr_kernel::{Clock, Ids};
+use urr_passes::{Secret, hop, slip};
+
+use crate::phone;
 
 const EMAIL: &str = "matrix@example.com";
 
@@ -16,6 +21,11 @@ enum Kind {
     VerifyLink,
     ResetLink,
     Internal,
+    Challenge,
+    TripSlip,
+    SignUpSlip,
+    NonceSlip,
+    Hop,
 }
 
 /// Somewhere a token is asked for.
@@ -30,10 +40,15 @@ enum Place {
     ResetPassword,
     VerifyToken,
     InternalListener,
+    SecondFactor,
+    TripCookie,
+    SignUpCookie,
+    Google,
+    HopHeader,
 }
 
 impl Place {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 14] = [
         Self::Bearer,
         Self::Cookie,
         Self::Operator,
@@ -43,6 +58,11 @@ impl Place {
         Self::ResetPassword,
         Self::VerifyToken,
         Self::InternalListener,
+        Self::SecondFactor,
+        Self::TripCookie,
+        Self::SignUpCookie,
+        Self::Google,
+        Self::HopHeader,
     ];
 
     /// The kind that belongs there. An operator's token is an access token too, but not this one.
@@ -53,60 +73,115 @@ impl Place {
             Self::VerifyEmail => Some(Kind::VerifyLink),
             Self::ResetPassword => Some(Kind::ResetLink),
             Self::InternalListener => Some(Kind::Internal),
-            Self::Operator => None,
+            Self::SecondFactor => Some(Kind::Challenge),
+            Self::TripCookie => Some(Kind::TripSlip),
+            Self::SignUpCookie => Some(Kind::SignUpSlip),
+            // Google wants a token of Google's, and a mark of a gateway tells where somebody is, not who.
+            Self::Operator | Self::Google | Self::HopHeader => None,
         }
     }
 
-    /// What anything else is told there. Older clients know what `auth` refuses in a body as 400: a 401 would make them refresh a
-    /// token that is not the trouble.
+    /// What anything else is told there.
     fn refusal(self, kind: Kind) -> (u16, &'static str) {
         match self {
             Self::Operator if kind == Kind::Access => (403, "auth.admin_required"),
             Self::Bearer | Self::Cookie | Self::Operator | Self::VerifyToken => (401, "auth.token_invalid"),
-            Self::RefreshBody | Self::RefreshCookie => (400, "auth.refresh_invalid"),
-            Self::VerifyEmail | Self::ResetPassword => (400, "auth.link_invalid"),
+            Self::RefreshBody | Self::RefreshCookie => (401, "auth.refresh_invalid"),
+            Self::VerifyEmail | Self::ResetPassword => (403, "auth.link_invalid"),
             Self::InternalListener => (403, "internal.token_wrong"),
+            Self::SecondFactor => (401, "auth.challenge_invalid"),
+            Self::TripCookie => (403, "auth.trip_invalid"),
+            Self::SignUpCookie => (403, "auth.sign_up_invalid"),
+            Self::Google => (403, "auth.credential_invalid"),
+            Self::HopHeader => (401, "auth.required"),
         }
     }
 
     async fn present(self, installation: &Installation, token: &str) -> anyhow::Result<Answer> {
         let mut front = installation.connect();
         let origin = format!("http://{}", installation.front);
-        let post = |path, body| Request::post(path, body);
-        Ok(match self {
-            Self::Bearer => front.send(&Request::get("/api/reservations/my").by(token)).await?,
-            Self::Operator => front.send(&Request::get("/api/admin/seat-layouts").by(token)).await?,
+        let mut with = async |method: &str, path: &str, name: &str, value: String| {
+            let headers = [(name, value.as_str()), ("origin", origin.as_str())];
+            front.send(&Request { method, path, headers: &headers, ..Request::default() }).await
+        };
+        let (path, body) = match self {
+            Self::Bearer => {
+                return Ok(
+                    with("GET", "/api/reservations/my", "authorization", format!("Bearer {token}")).await?
+                );
+            }
+            Self::Operator => {
+                let value = format!("Bearer {token}");
+                return Ok(with("GET", "/api/admin/seat-layouts", "authorization", value).await?);
+            }
             Self::Cookie => {
-                let cookie = format!("access_token={token}");
-                let headers = [("cookie", cookie.as_str())];
-                front.send(&Request { headers: &headers, ..Request::get("/api/auth/me") }).await?
+                return Ok(with("GET", "/api/auth/me", "cookie", format!("access_token={token}")).await?);
             }
-            Self::RefreshBody => people::refresh(&mut front, token).await?,
             Self::RefreshCookie => {
-                let cookie = format!("refresh_token={token}");
-                let headers = [("cookie", cookie.as_str()), ("origin", origin.as_str())];
-                let path = "/api/auth/refresh";
-                front.send(&Request { method: "POST", path, headers: &headers, ..Request::default() }).await?
+                let value = format!("refresh_token={token}");
+                return Ok(with("POST", "/api/auth/refresh", "cookie", value).await?);
             }
-            Self::VerifyEmail => {
-                front.send(&post("/api/auth/email/verify", &json!({ "token": token }))).await?
+            Self::TripCookie => {
+                let value = format!("social_trip={token}");
+                return Ok(with("GET", "/api/auth/kakao/callback?code=a&state=b", "cookie", value).await?);
             }
-            Self::ResetPassword => {
-                let body = json!({ "token": token, "password": "a new horse for the battery" });
-                front.send(&post("/api/auth/password/reset", &body)).await?
+            Self::SignUpCookie => {
+                let value = format!("social_sign_up={token}");
+                return Ok(with("GET", "/api/auth/sign-up", "cookie", value).await?);
             }
-            Self::VerifyToken => {
-                front.send(&post("/api/auth/verify-token", &json!({ "token": token }))).await?
-            }
+            Self::HopHeader => return Ok(with("GET", "/api/auth/me", "x-urr-hop", token.to_owned()).await?),
             Self::InternalListener => {
-                Connection::to(installation.internal).send(&Request::get("/internal/roles").by(token)).await?
+                let mut inside = Connection::to(installation.internal);
+                return Ok(inside.send(&Request::get("/internal/roles").by(token)).await?);
             }
-        })
+            Self::RefreshBody => ("/api/auth/refresh", json!({ "refreshToken": token })),
+            Self::VerifyEmail => ("/api/auth/email/verify", json!({ "token": token, "password": PASSWORD })),
+            Self::ResetPassword => {
+                let new = "a new horse for the battery";
+                ("/api/auth/password/reset", json!({ "token": token, "password": new }))
+            }
+            Self::VerifyToken => ("/api/auth/verify-token", json!({ "token": token })),
+            Self::SecondFactor => {
+                ("/api/auth/login/second-factor", json!({ "challenge": token, "code": "000000" }))
+            }
+            Self::Google => ("/api/auth/google", json!({ "credential": token })),
+        };
+        Ok(front.send(&Request::post(path, &body)).await?)
     }
 }
 
-/// One good token of every kind, all of one account. The matrix presents a refresh token to others only, and each link to others
-/// first: what is used once is used last.
+/// A cookie that an answer sets.
+fn cookie(answer: &Answer, name: &str) -> anyhow::Result<String> {
+    let line = answer.header("set-cookie").with_context(|| answer.show())?;
+    let value = line.strip_prefix(&format!("{name}=")).and_then(|rest| rest.split(';').next());
+    Ok(value.with_context(|| answer.show())?.to_owned())
+}
+
+/// Somebody with a second factor who has shown the first. With a code that would do for the second.
+async fn challenge(installation: &Installation) -> anyhow::Result<(String, String)> {
+    let mut connection = installation.connect();
+    let person = people::register(&mut connection, "phone@example.com").await?;
+    let recovery = phone::turn_on(&mut connection, &person).await?;
+    let needed = people::login(&mut connection, "phone@example.com", PASSWORD).await?;
+    assert_eq!(needed.status, 202, "{}", needed.show());
+    let challenge = needed.json()["challenge"].as_str().with_context(|| needed.show())?.to_owned();
+    Ok((challenge, recovery))
+}
+
+/// What the processes sign for each other and for browsers that come back from a provider.
+fn signed() -> anyhow::Result<[(Kind, String); 2]> {
+    let (clock, secret) = (Clock::system(), Secret::new(SECRET)?);
+    let now = clock.now();
+    let carries = json!({ "provider": "kakao", "subject": "7", "email_verified": false });
+    let slips = slip::Slips::new("sign-up", [slip::key("sign-up", &secret)]);
+    let times = (now, now.after(std::time::Duration::from_mins(30)));
+    let sign_up = slips.sign(&carries, Ids::random(clock).next(), times);
+    let mark = hop::Signer::new(hop::key(&secret)).sign([192, 0, 2, 1].into(), now);
+    Ok([(Kind::SignUpSlip, sign_up), (Kind::Hop, mark)])
+}
+
+/// One good token of every kind. The matrix presents a refresh token to others only, and each link to others first: what is used once
+/// is used last.
 async fn tokens(installation: &Installation) -> anyhow::Result<Vec<(Kind, String)>> {
     let mut connection = installation.connect();
     let Person { access, refresh, .. } = people::register(&mut connection, EMAIL).await?;
@@ -115,20 +190,28 @@ async fn tokens(installation: &Installation) -> anyhow::Result<Vec<(Kind, String
     assert_eq!(asked.status, 202, "{}", asked.show());
     let forgot = Request::post("/api/auth/password/forgot", &json!({ "email": EMAIL }));
     assert_eq!(connection.send(&forgot).await?.status, 202);
+    let away = connection.send(&Request::get("/api/auth/kakao/start")).await?;
+    let offered = connection.send(&Request::get("/api/auth/providers")).await?;
     let mails = &installation.auth.data_dir;
-    Ok(vec![
+    let mut all = vec![
         (Kind::Access, access),
         (Kind::Refresh, refresh),
         (Kind::VerifyLink, people::mailed(mails, EMAIL, "/verify-email").await),
         (Kind::ResetLink, people::mailed(mails, EMAIL, "/reset-password").await),
         (Kind::Internal, TOKEN.to_owned()),
-    ])
+        (Kind::TripSlip, cookie(&away, "social_trip")?),
+        (Kind::NonceSlip, cookie(&offered, "google_nonce")?),
+    ];
+    all.extend(signed()?);
+    Ok(all)
 }
 
 pub(crate) async fn a_token_of_one_kind_is_none_of_another(
     installation: &Installation,
 ) -> anyhow::Result<()> {
-    let tokens = tokens(installation).await?;
+    let mut tokens = tokens(installation).await?;
+    let (challenge, recovery) = challenge(installation).await?;
+    tokens.push((Kind::Challenge, challenge.clone()));
     for (kind, token) in &tokens {
         for place in Place::ALL.into_iter().filter(|place| place.wants() != Some(*kind)) {
             let answer = place.present(installation, token).await?;
@@ -143,13 +226,17 @@ pub(crate) async fn a_token_of_one_kind_is_none_of_another(
         Place::RefreshBody,
         Place::VerifyEmail,
         Place::InternalListener,
+        Place::SignUpCookie,
         Place::ResetPassword,
     ];
     for place in in_place {
         let found = tokens.iter().find(|(kind, _)| place.wants() == Some(*kind));
-        let (kind, token) = found.ok_or_else(|| anyhow::anyhow!("no token for {place:?}"))?;
+        let (kind, token) = found.with_context(|| format!("no token for {place:?}"))?;
         let answer = place.present(installation, token).await?;
         assert_eq!(answer.status, 200, "{kind:?} in its place: {}", answer.show());
     }
+    let body = json!({ "challenge": challenge, "code": recovery });
+    let passed = installation.connect().send(&Request::post("/api/auth/login/second-factor", &body)).await?;
+    assert_eq!(passed.status, 200, "the challenge in its place: {}", passed.show());
     Ok(())
 }
