@@ -114,6 +114,7 @@ fn auth_errors() -> Vec<auth::Error> {
         IdentityUnavailable,
         ProviderOff,
         CredentialInvalid,
+        CredentialUsed,
         TripInvalid,
         TripRefused,
         ProviderUnavailable { provider: auth::Provider::Google },
@@ -125,6 +126,7 @@ fn auth_errors() -> Vec<auth::Error> {
         NotLinked,
         LastWayIn,
         SignInAgain,
+        ProofRequired,
         Required,
         AdminRequired,
         Unavailable,
@@ -168,6 +170,7 @@ fn is_listed(error: &auth::Error) {
         | IdentityUnavailable
         | ProviderOff
         | CredentialInvalid
+        | CredentialUsed
         | TripInvalid
         | TripRefused
         | ProviderUnavailable { .. }
@@ -179,6 +182,7 @@ fn is_listed(error: &auth::Error) {
         | NotLinked
         | LastWayIn
         | SignInAgain
+        | ProofRequired
         | Required
         | AdminRequired
         | Unavailable
