@@ -79,7 +79,7 @@ pub async fn republish(
         let letter = dead_letters::take(tx, group, message).await?;
         let letter = letter.ok_or(RepublishError::NoSuchLetter { group, message })?;
         if inbox::first_time(tx, group, message, now).await? {
-            delivery.apply(tx, &letter.message).await?;
+            delivery.apply(tx, &[&letter.message]).await?;
         }
         Ok(())
     })

@@ -10,7 +10,7 @@ use urr_db::{
     inbox, transaction,
 };
 use urr_jobs::{Woken, panic_text, pause};
-use urr_kernel::Clock;
+use urr_kernel::{Clock, MessageId};
 
 use crate::{Consumer, Failure, Limits, Message, store};
 
@@ -86,19 +86,20 @@ impl Delivery {
         progress: Progress<'_>,
     ) -> Result<(), Refusal> {
         let now = self.clock.now();
-        let applied: u64 = transaction!(self.db(), "bus.apply", async |tx: &mut Tx<'_>| {
+        let applied: usize = transaction!(self.db(), "bus.apply", async |tx: &mut Tx<'_>| {
             // First, because it locks the offset: two processes of one group take turns here.
             self.advance(tx, progress).await?;
-            let mut applied = 0;
-            for message in messages {
-                if inbox::first_time(tx, self.group(), message.id, now).await? {
-                    applied += 1;
-                    self.apply(tx, message).await?;
-                }
+            let ids: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
+            let mut new = inbox::first_times(tx, self.group(), &ids, now).await?;
+            // A message that stands twice in one batch is new once.
+            let fresh: Vec<&Message> =
+                messages.iter().copied().filter(|message| new.remove(&message.id)).collect();
+            if !fresh.is_empty() {
+                self.apply(tx, &fresh).await?;
             }
-            Ok::<u64, Refusal>(applied)
+            Ok::<usize, Refusal>(fresh.len())
         })?;
-        let repeated = u64::try_from(messages.len()).unwrap_or(u64::MAX).saturating_sub(applied);
+        let (applied, repeated) = (applied as u64, (messages.len() - applied) as u64);
         metrics::counter!("urr_bus_applied_total", "group" => self.group()).increment(applied);
         metrics::counter!("urr_bus_repeated_total", "group" => self.group()).increment(repeated);
         Ok(())
@@ -209,8 +210,8 @@ impl Delivery {
     }
 
     /// Calls the consumer. What it panics with is a failure like any other; the transaction rolls back.
-    pub(crate) async fn apply(&self, tx: &mut Tx<'_>, message: &Message) -> Result<(), Failure> {
-        let applying = AssertUnwindSafe(self.consumer.apply(tx, message)).catch_unwind();
+    pub(crate) async fn apply(&self, tx: &mut Tx<'_>, messages: &[&Message]) -> Result<(), Failure> {
+        let applying = AssertUnwindSafe(self.consumer.apply_all(tx, messages)).catch_unwind();
         match tokio::time::timeout(self.limits.apply, applying).await {
             Ok(Ok(applied)) => applied,
             Ok(Err(panic)) => Err(Failure::Retry(Panicked(panic_text(&*panic).to_owned()).into())),

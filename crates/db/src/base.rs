@@ -2,12 +2,8 @@
 
 use crate::{Migration, Sql, dead_letters, inbox, lease, migrate, offsets, outbox};
 
-/// Runs before a domain's own migrations.
-pub(crate) static BASE: Migration = Migration {
-    name: "0000_base",
-    sqlite: include_str!("../migrations/sqlite/0000_base.sql"),
-    postgres: include_str!("../migrations/postgres/0000_base.sql"),
-};
+/// Runs before a domain's own migrations. Only ever add at the end.
+pub(crate) static BASE: &[Migration] = crate::migrations!["0000_base", "0000_lighter_outbox"];
 
 crate::statements! {
     /// Whether anybody answers.

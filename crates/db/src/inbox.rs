@@ -1,11 +1,11 @@
 //! Which messages a consumer group has dealt with. The row is written in the transaction of the effect, so that a message
 //! delivered twice has its effect once.
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use urr_kernel::{MessageId, Timestamp};
 
-use crate::{Error, Tx, outbox::PURGE_BATCH, statements};
+use crate::{EngineKind, Error, Tx, outbox::PURGE_BATCH, statements};
 
 /// How long a message is remembered. A broker keeps messages for days, not weeks, so none comes back after this.
 pub const KEEP: Duration = Duration::from_hours(30 * 24);
@@ -14,6 +14,12 @@ statements! {
     /// Remembers a message unless it is remembered. On PostgreSQL a second delivery waits here for the first to end.
     FIRST_TIME = "insert into processed_events (consumer_group, message_id, processed_at) values ($1, $2, $3)
                   on conflict (consumer_group, message_id) do nothing";
+
+    /// The same for many in one round trip to the server; answers with those that were not remembered. The list is a JSON array.
+    FIRST_TIMES = postgres "
+        insert into processed_events (consumer_group, message_id, processed_at)
+        select $1, message::uuid, $3 from jsonb_array_elements_text($2::jsonb) message order by message::uuid
+        on conflict (consumer_group, message_id) do nothing returning message_id";
 
     /// Forgets the oldest.
     PURGE = "delete from processed_events where (consumer_group, message_id) in
@@ -29,6 +35,32 @@ pub async fn first_time(
     now: Timestamp,
 ) -> Result<bool, Error> {
     Ok(tx.execute(&FIRST_TIME, &[&group, &message, &now]).await? == 1)
+}
+
+/// Which of these messages the group sees for the first time. They are remembered, provided that `tx` commits.
+pub async fn first_times(
+    tx: &mut Tx<'_>,
+    group: &str,
+    messages: &[MessageId],
+    now: Timestamp,
+) -> Result<HashSet<MessageId>, Error> {
+    match tx.engine_kind() {
+        EngineKind::Postgres => {
+            let ids: Vec<String> = messages.iter().map(|id| format!("\"{id}\"")).collect();
+            let list = format!("[{}]", ids.join(","));
+            let new = tx.all(&FIRST_TIMES, &[&group, &list, &now], |row| row.get(0)).await?;
+            Ok(new.into_iter().collect())
+        }
+        EngineKind::Sqlite => {
+            let mut new = HashSet::with_capacity(messages.len());
+            for message in messages {
+                if first_time(tx, group, *message, now).await? {
+                    new.insert(*message);
+                }
+            }
+            Ok(new)
+        }
+    }
 }
 
 /// Forgets at most [`PURGE_BATCH`] messages older than [`KEEP`]. Says how many; fewer than the batch means that it is

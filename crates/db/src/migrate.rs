@@ -68,7 +68,7 @@ impl Domain {
     }
 
     fn all(&self) -> Vec<Migration> {
-        std::iter::once(BASE).chain(self.migrations.iter().copied()).collect()
+        BASE.iter().chain(self.migrations).copied().collect()
     }
 }
 
@@ -151,8 +151,8 @@ impl Db {
             EngineKind::Sqlite => tx.script(CREATE_HISTORY_SQLITE).await?,
             EngineKind::Postgres => tx.script(PREPARE_POSTGRES).await?,
         }
-        let done = self.compare(&history(tx).await?, wanted)?;
-        let Some(next) = wanted.get(done) else { return Ok(None) };
+        let found = history(tx).await?;
+        let Some(next) = self.first_missing(&found, wanted)? else { return Ok(None) };
         let text = next.text(engine);
         if engine == EngineKind::Sqlite && text.to_ascii_lowercase().contains("deferrable") {
             return Err(self.refuse(
@@ -161,7 +161,7 @@ impl Db {
             ));
         }
         tx.script(text).await.map_err(|e| self.refuse(next, "failed").because(e))?;
-        let seq = i64::try_from(done).unwrap_or(i64::MAX);
+        let seq = i64::try_from(found.len()).unwrap_or(i64::MAX);
         tx.execute(&RECORD, &[&seq, &next.name, &next.checksum(engine), &now]).await?;
         Ok(Some(next.name))
     }
@@ -180,8 +180,7 @@ impl Db {
                 Ok::<_, Error>((found, durability))
             })
             .await?;
-        let done = self.compare(&found, &wanted)?;
-        if let Some(missing) = wanted.get(done) {
+        if let Some(missing) = self.first_missing(&found, &wanted)? {
             return Err(self.refuse(missing, "has not been applied: run `urr migrate`"));
         }
         if durability.as_deref() == Some("off") {
@@ -193,17 +192,26 @@ impl Db {
         Ok(())
     }
 
-    /// How many of the wanted migrations are there. The history must be the beginning of the list, word for word.
-    fn compare(&self, found: &[(String, String)], wanted: &[Migration]) -> Result<usize, Error> {
-        for (index, (name, checksum)) in found.iter().enumerate() {
-            match wanted.get(index) {
-                Some(known) if known.name == name && known.checksum(self.engine()) == *checksum => {}
-                Some(known) if known.name == name => {
+    /// The first of the wanted migrations that is not there. What is there must be the beginning of the base's list and the beginning
+    /// of the domain's, word for word; the base may have grown after the domain's first step.
+    fn first_missing<'m>(
+        &self,
+        found: &[(String, String)],
+        wanted: &'m [Migration],
+    ) -> Result<Option<&'m Migration>, Error> {
+        let (mut base, mut own) = wanted.split_at(BASE.len());
+        for (name, checksum) in found {
+            let list = if BASE.iter().any(|step| step.name == name) { &mut base } else { &mut own };
+            match list.split_first() {
+                Some((known, rest)) if known.name == name && known.checksum(self.engine()) == *checksum => {
+                    *list = rest;
+                }
+                Some((known, _)) if known.name == name => {
                     return Err(
                         self.refuse(known, "was changed after it was applied: restore it, add a new one")
                     );
                 }
-                Some(known) => {
+                Some((known, _)) => {
                     let what = format!("stands where the database has {name}: migrations keep their order");
                     return Err(self.refuse(known, &what));
                 }
@@ -215,7 +223,7 @@ impl Db {
                 }
             }
         }
-        Ok(found.len())
+        Ok(base.first().or(own.first()))
     }
 
     fn refuse(&self, migration: &Migration, what: &str) -> Error {

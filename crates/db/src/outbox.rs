@@ -132,29 +132,26 @@ statements! {
       postgres "select exists (select 1 from outbox where (xid, seq) > ($1, $2))";
 
     /// Takes rows to publish: of the oldest 2,000 waiting rows those that are due and the first of their key, so that
-    /// one message per key is on its way at a time. The window bounds the work when one key has a long tail. Of two
-    /// relays on PostgreSQL each takes rows that the other has not locked; SQLite has one writer.
+    /// one message per key is on its way at a time. An older row of the same key that waits is among them too. The window
+    /// bounds the work when one key has a long tail. Of two relays on PostgreSQL each takes rows that the other has not
+    /// locked; SQLite has one writer.
     CLAIM = sqlite "
-        with head as materialized (
-          select o.seq from outbox o
-           where o.seq in (select w.seq from outbox w where w.published_at is null and w.dead_at is null
-                            order by w.seq limit 2000)
-             and o.published_at is null and o.dead_at is null and o.due_at <= $1
-             and not exists (select 1 from outbox p
-                              where p.topic = o.topic and p.key = o.key and p.seq < o.seq
-                                and p.published_at is null and p.dead_at is null)
-           order by o.seq limit $2)
-        update outbox set due_at = $3 where seq in (select seq from head)
+        with waiting as materialized (
+          select seq, due_at, row_number() over (partition by topic, key order by seq) as place
+            from (select seq, topic, key, due_at from outbox where published_at is null and dead_at is null
+                   order by seq limit 2000))
+        update outbox set due_at = $3
+         where seq in (select seq from waiting where place = 1 and due_at <= $1 order by seq limit $2)
         returning id, topic, key, kind, payload, created_at, attempts, seq"
       postgres "
-        with head as materialized (
+        with waiting as materialized (
+          select seq, due_at, row_number() over (partition by topic, key order by seq) as place
+            from (select seq, topic, key, due_at from outbox where published_at is null and dead_at is null
+                   order by seq limit 2000) oldest),
+        head as materialized (
           select o.seq from outbox o
-           where o.seq in (select w.seq from outbox w where w.published_at is null and w.dead_at is null
-                            order by w.seq limit 2000)
+           where o.seq in (select w.seq from waiting w where w.place = 1 and w.due_at <= $1)
              and o.published_at is null and o.dead_at is null and o.due_at <= $1
-             and not exists (select 1 from outbox p
-                              where p.topic = o.topic and p.key = o.key and p.seq < o.seq
-                                and p.published_at is null and p.dead_at is null)
            order by o.seq limit $2 for update skip locked)
         update outbox set due_at = $3 where seq in (select seq from head)
         returning id, topic, key, kind, payload, created_at, attempts, seq";

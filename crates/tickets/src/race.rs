@@ -16,12 +16,12 @@ const SEATS: usize = 10;
 
 statements! {
     /// The check of check-then-act.
-    LOOK = "select fence from seats where seat_id = $1 and state <> 'available'";
+    LOOK = "select fence from seats where event_id = $1 and seat_id = $2 and state <> 'available'";
     /// The act of check-then-act: no condition.
     TAKE = "
-        insert into seats (seat_id, event_id, state, reservation_id, fence, expires_at)
+        insert into seats (event_id, seat_id, state, reservation_id, fence, expires_at)
         values ($1, $2, 'held', $3, 1, $4)
-        on conflict (seat_id) do update
+        on conflict (event_id, seat_id) do update
            set state = 'held', reservation_id = excluded.reservation_id, fence = seats.fence + 1,
                expires_at = excluded.expires_at
         returning fence";
@@ -31,15 +31,19 @@ statements! {
 pub(crate) async fn check_then_act(
     tx: &mut Tx<'_>,
     event: EventId,
-    seat: SeatId,
+    seats: &[SeatId],
     reservation: ReservationId,
     (_, expires_at): (Timestamp, Timestamp),
-) -> Result<Option<i64>, urr_db::Error> {
-    let taken: Option<i64> = tx.optional(&LOOK, &[&seat], |row| row.get(0)).await?;
-    if taken.is_some() {
-        return Ok(None);
+) -> Result<Vec<(SeatId, i64)>, urr_db::Error> {
+    let mut claimed = Vec::new();
+    for seat in seats {
+        let taken: Option<i64> = tx.optional(&LOOK, &[&event, seat], |row| row.get(0)).await?;
+        if taken.is_none() {
+            let fence = tx.one(&TAKE, &[&event, seat, &reservation, &expires_at], |row| row.get(0)).await?;
+            claimed.push((*seat, fence));
+        }
     }
-    tx.optional(&TAKE, &[&seat, &event, &reservation, &expires_at], |row| row.get(0)).await
+    Ok(claimed)
 }
 
 /// Lets everybody go for one seat each, twenty buyers a seat.

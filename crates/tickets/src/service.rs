@@ -65,20 +65,20 @@ impl Service {
         }
     }
 
-    /// Claims one seat in the database. `None`: somebody else has it.
-    pub(crate) async fn claim_seat(
+    /// Claims seats in the database. Answers with the fences of those that were free.
+    pub(crate) async fn claim_seats(
         &self,
         tx: &mut Tx<'_>,
         event: EventId,
-        seat: SeatId,
+        seats: &[SeatId],
         reservation: ReservationId,
         times: (Timestamp, Timestamp),
-    ) -> Result<Option<i64>, urr_db::Error> {
+    ) -> Result<Vec<(SeatId, i64)>, urr_db::Error> {
         #[cfg(test)]
         if self.check_then_act {
-            return crate::race::check_then_act(tx, event, seat, reservation, times).await;
+            return crate::race::check_then_act(tx, event, seats, reservation, times).await;
         }
-        store::claim(tx, event, seat, reservation, times).await
+        store::claim(tx, event, seats, reservation, times).await
     }
 
     /// Removes a former holder's marks from the gate, so that the next buyer need not wait for them to fade.

@@ -3,12 +3,12 @@
 pub(crate) mod rules;
 pub(crate) mod store;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use urr_bus::{Consumer, Failure, Message};
 use urr_contracts::tickets::RESERVATION_EVENTS;
 use urr_db::{Db, Tx};
-
-use rules::{Change, Counted};
 
 /// The consumer. The bus remembers each message in the same transaction, so every message counts once.
 pub(crate) struct Places {
@@ -36,23 +36,26 @@ impl Consumer for Places {
     }
 
     async fn apply(&self, tx: &mut Tx<'_>, message: &Message) -> Result<(), Failure> {
-        let change =
-            rules::change(&message.kind, &message.payload).map_err(|error| Failure::Poison(error.into()))?;
-        let known = match change {
-            Some(Change::Add(Counted { event_id, seat_count })) => {
-                store::add(tx, event_id, seat_count).await?
+        self.apply_all(tx, &[message]).await
+    }
+
+    /// In a rush every message is about the same event: one change of its row instead of hundreds.
+    async fn apply_all(&self, tx: &mut Tx<'_>, messages: &[&Message]) -> Result<(), Failure> {
+        let mut changes = BTreeMap::new();
+        for message in messages {
+            let change = rules::change(&message.kind, &message.payload);
+            match change.map_err(|error| Failure::Poison(error.into()))? {
+                Some(change) => *changes.entry(change.event).or_default() += change.places,
+                None => {
+                    tracing::debug!(kind = %message.kind, message = %message.id, "a message of no interest here");
+                }
             }
-            Some(Change::Remove(Counted { event_id, seat_count })) => {
-                store::remove(tx, event_id, seat_count).await?
+        }
+        for (event, places) in changes {
+            if !store::change(tx, event, places).await? {
+                // A catalog restored from an older backup lacks the newest events; their counts are for display only.
+                tracing::warn!(%event, "reservations for an event that the catalog does not have");
             }
-            None => {
-                tracing::debug!(kind = %message.kind, message = %message.id, "a message of no interest here");
-                return Ok(());
-            }
-        };
-        if !known {
-            // A catalog restored from an older backup lacks the newest events; their counts are for display only.
-            tracing::warn!(message = %message.id, "a reservation for an event the catalog does not have");
         }
         Ok(())
     }

@@ -5,29 +5,29 @@ use urr_kernel::EventId;
 
 /// A change of an event's count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Change {
-    /// Places are reserved.
-    Add(Counted),
-    /// Places are free again.
-    Remove(Counted),
+pub(crate) struct Change {
+    pub(crate) event: EventId,
+    /// Reserved, or free again if below zero.
+    pub(crate) places: i64,
 }
 
 /// All this consumer reads of a message. Whatever else stands in it, now or in a later version, is ignored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Counted {
-    pub(crate) event_id: EventId,
-    pub(crate) seat_count: u32,
+struct Counted {
+    event_id: EventId,
+    seat_count: u32,
 }
 
 /// Reads a message. `None`: its type is of no interest here, or not known yet.
 pub(crate) fn change(kind: &str, payload: &str) -> Result<Option<Change>, serde_json::Error> {
-    let change = match kind {
-        "RESERVATION_CREATED" => Change::Add,
-        "RESERVATION_CANCELLED" => Change::Remove,
+    let sign = match kind {
+        "RESERVATION_CREATED" => 1,
+        "RESERVATION_CANCELLED" => -1,
         _ => return Ok(None),
     };
-    serde_json::from_str(payload).map(|counted| Some(change(counted)))
+    let Counted { event_id, seat_count } = serde_json::from_str(payload)?;
+    Ok(Some(Change { event: event_id, places: sign * i64::from(seat_count) }))
 }
 
 #[cfg(test)]
@@ -54,7 +54,6 @@ mod tests {
     #[test]
     fn the_facts_that_tickets_publishes_are_understood() {
         let (ids, event_id) = (ids(), ids().next());
-        let counted = Counted { event_id, seat_count: 3 };
         let (kind, payload) = sent(ReservationFact::ReservationCreated {
             reservation_id: ids.next(),
             user_id: ids.next(),
@@ -63,7 +62,7 @@ mod tests {
             seat_count: 3,
             expires_at: Timestamp::from_micros(0),
         });
-        assert_eq!(change(kind, &payload).unwrap(), Some(Change::Add(counted)));
+        assert_eq!(change(kind, &payload).unwrap(), Some(Change { event: event_id, places: 3 }));
         let (kind, payload) = sent(ReservationFact::ReservationCancelled {
             reservation_id: ids.next(),
             user_id: ids.next(),
@@ -71,7 +70,7 @@ mod tests {
             seat_count: 3,
             reason: CancelReason::Expired,
         });
-        assert_eq!(change(kind, &payload).unwrap(), Some(Change::Remove(counted)));
+        assert_eq!(change(kind, &payload).unwrap(), Some(Change { event: event_id, places: -3 }));
     }
 
     #[test]
@@ -79,7 +78,7 @@ mod tests {
         assert_eq!(change("RESERVATION_GIFTED", "not even JSON").unwrap(), None);
         let event_id: EventId = ids().next();
         let payload = format!(r#"{{"eventId":"{event_id}","seatCount":2,"reason":"a new one","mood":{{}}}}"#);
-        let expected = Change::Remove(Counted { event_id, seat_count: 2 });
+        let expected = Change { event: event_id, places: -2 };
         assert_eq!(change("RESERVATION_CANCELLED", &payload).unwrap(), Some(expected));
     }
 

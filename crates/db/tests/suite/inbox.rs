@@ -16,6 +16,7 @@ use crate::fresh::{count, counter, ids, now, on_both_engines, sit};
 
 on_both_engines! {
     a_message_delivered_twice_has_its_effect_once,
+    of_many_messages_only_the_new_ones_are_told,
     a_message_whose_effect_failed_is_first_again,
     ten_deliveries_at_once_have_one_effect,
     old_messages_are_forgotten_in_batches,
@@ -35,6 +36,19 @@ async fn a_message_delivered_twice_has_its_effect_once(db: Db) {
     assert!(!first_time(&db, "mail", one).await);
     assert!(first_time(&db, "mail", other).await);
     assert!(first_time(&db, "stats", one).await, "each group for itself");
+}
+
+async fn of_many_messages_only_the_new_ones_are_told(db: Db) {
+    let [known, new, newer]: [MessageId; 3] = [ids().next(), ids().next(), ids().next()];
+    assert!(first_time(&db, "mail", known).await);
+    let told = async |messages: &[MessageId]| {
+        db.write("test.inbox", async |tx: &mut Tx<'_>| inbox::first_times(tx, "mail", messages, now()).await)
+            .await
+            .unwrap()
+    };
+    assert_eq!(told(&[newer, known, new, new]).await, [new, newer].into());
+    assert!(told(&[known, new, newer]).await.is_empty());
+    assert!(told(&[]).await.is_empty());
 }
 
 async fn a_message_whose_effect_failed_is_first_again(db: Db) {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use urr_db::{Db, Domain, Error, Kind, Migration, SqliteOptions, postgres_provision};
+use urr_db::{Db, Domain, Error, Kind, Migration, SqliteOptions, Tx, postgres_provision};
 
 use crate::fresh::{DOMAIN, LIMIT, Server, with_postgres};
 
@@ -57,6 +57,7 @@ macro_rules! on_both_places {
 
 on_both_places! {
     what_is_missing_is_applied_and_nothing_twice,
+    a_base_that_has_grown_is_applied_to_an_older_database,
     serving_is_refused_until_everything_is_applied,
     an_edited_migration_is_refused_by_its_file,
     a_migration_of_a_newer_binary_is_refused_by_name,
@@ -67,10 +68,33 @@ on_both_places! {
 
 async fn what_is_missing_is_applied_and_nothing_twice(place: Place<'_>) {
     let db = place.open(&[ONE]).await;
-    assert_eq!(db.migrate().await.unwrap(), ["0000_base", "0001_one"]);
+    assert_eq!(db.migrate().await.unwrap(), ["0000_base", "0000_lighter_outbox", "0001_one"]);
     assert_eq!(db.migrate().await.unwrap(), [""; 0]);
     let newer = place.open(&[ONE, TWO]).await;
     assert_eq!(newer.migrate().await.unwrap(), ["0002_two"]);
+    newer.check_migrated().await.unwrap();
+}
+
+urr_db::statements! {
+    /// As the database was before the base's second step.
+    OLDER_INDEX = "create index outbox_waiting_key on outbox (topic, key, seq)";
+    OLDER_HISTORY = "delete from schema_history where name = '0000_lighter_outbox'";
+    CLOSE_THE_GAP = "update schema_history set seq = 1 where seq = 2";
+}
+
+async fn a_base_that_has_grown_is_applied_to_an_older_database(place: Place<'_>) {
+    let db = place.open(&[ONE]).await;
+    db.migrate().await.unwrap();
+    db.write("test.older", async |tx: &mut Tx<'_>| {
+        tx.execute(&OLDER_INDEX, &[]).await?;
+        tx.execute(&OLDER_HISTORY, &[]).await?;
+        tx.execute(&CLOSE_THE_GAP, &[]).await
+    })
+    .await
+    .unwrap();
+    let newer = place.open(&[ONE, TWO]).await;
+    assert!(newer.check_migrated().await.unwrap_err().to_string().contains("0000_lighter_outbox"));
+    assert_eq!(newer.migrate().await.unwrap(), ["0000_lighter_outbox", "0002_two"]);
     newer.check_migrated().await.unwrap();
 }
 
@@ -132,7 +156,7 @@ async fn two_migrators_at_once_apply_everything_once(place: Place<'_>) {
     let (a, b) = tokio::join!(one.migrate(), other.migrate());
     let mut applied = [a.unwrap(), b.unwrap()].concat();
     applied.sort_unstable();
-    assert_eq!(applied, ["0000_base", "0001_one", "0002_two"]);
+    assert_eq!(applied, ["0000_base", "0000_lighter_outbox", "0001_one", "0002_two"]);
 }
 
 #[tokio::test]

@@ -19,12 +19,12 @@ pub(crate) async fn in_tx(
         return Ok(false);
     }
     for seat in &reservation.seats {
-        store::free(tx, seat.id, seat.fence, reservation.id).await?;
+        store::free(tx, reservation.event, seat.id, seat.fence, reservation.id).await?;
     }
     Ok(true)
 }
 
-/// Ends many at once: buyers, then reservations, then all seats in id order, so that no deadlock can form.
+/// Ends many at once: buyers, then reservations, then all seats by event and id, so that no deadlock can form.
 pub(crate) async fn many_in_tx<'r>(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -44,13 +44,14 @@ pub(crate) async fn many_in_tx<'r>(
     let mut seats: Vec<_> = ended
         .iter()
         .flat_map(|stored| {
-            stored.reservation.seats.iter().map(|seat| (seat.id, seat.fence, stored.reservation.id))
+            let Reservation { id, event, seats, .. } = &stored.reservation;
+            seats.iter().map(|seat| (*event, seat.id, seat.fence, *id))
         })
         .collect();
     seats.sort_unstable();
-    for (seat, fence, reservation) in seats {
+    for (event, seat, fence, reservation) in seats {
         // A stale fence means the seat was claimed again after the hold ran out: it stays with its new holder.
-        store::free(tx, seat, fence, reservation).await?;
+        store::free(tx, event, seat, fence, reservation).await?;
     }
     Ok(ended)
 }

@@ -1,15 +1,13 @@
 //! Holding seats for a buyer, and giving them back.
 //!
-//! Rows that two transactions may want are locked in one order everywhere: the idempotency key, the buyer, the
-//! reservation (a new one is nobody else's), seats by id.
+//! Rows that two transactions may want are locked in one order everywhere: the buyer, an existing reservation, seats by event and
+//! id, and last the buyer's key, which a new reservation brings along.
 
 pub(crate) mod give_back;
 pub(crate) mod routes;
 pub(crate) mod rules;
 pub(crate) mod store;
 pub(crate) mod sweep;
-
-use std::time::Duration;
 
 use urr_contracts::{
     messages::Envelope,
@@ -19,7 +17,7 @@ use urr_contracts::{
     },
 };
 use urr_db::{Tx, outbox, transaction};
-use urr_kernel::{ReservationId, Timestamp, UserId};
+use urr_kernel::{ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::Ctx;
 use uuid::Uuid;
 
@@ -29,18 +27,40 @@ use crate::{
     trouble::Trouble,
 };
 use rules::Plan;
-use store::{Key, KeyUse};
-
-/// Scope of the idempotency keys of this operation.
-const ROUTE: &str = "seats.reserve";
 
 /// Holds every named seat for the calling user, or none of them.
+///
+/// A request whose key was used before gets the answer of that time, whatever stands in its way now. Few requests are repeats, so that is
+/// looked up only when something does: the key itself, when nothing else has changed since.
 pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Reservation, Trouble> {
     let user = signed_in(ctx)?;
     rules::check_request(request)?;
-    if let Some(known) = replay(service, user, request).await? {
-        return Ok(known);
+    let mut marks = None;
+    let held = match plan(service, ctx, user, request).await {
+        Ok(claim) => claim.enter(service, &mut marks).await,
+        Err(trouble) => Err(trouble),
+    };
+    let answer = match held {
+        Err(Trouble::Refused(refusal)) => {
+            replay(service, user, request).await.and_then(|known| known.ok_or(refusal.into()))
+        }
+        held => held,
+    };
+    let holds = answer.as_ref().is_ok_and(|found| found.status == ReservationStatus::Pending);
+    if let (false, Some((seats, owner))) = (holds, marks) {
+        // The marks would keep others from seats that this buyer did not get, or does not have any more.
+        service.gate.release(request.event, &seats, owner).await;
     }
+    answer
+}
+
+/// What the request would claim, if the rules of the sale allow it.
+async fn plan<'r>(
+    service: &Service,
+    ctx: &Ctx,
+    user: UserId,
+    request: &'r HoldSeats,
+) -> Result<Claim<'r>, Trouble> {
     let sale = service.sales.rules(ctx, request.event).await?;
     let now = service.clock.now();
     rules::check_open(&sale, now)?;
@@ -52,45 +72,21 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
         }
         plan => plan?,
     };
-
-    let id: ReservationId = service.ids.next();
-    let owner = rules::gate_owner(user, request.idempotency_key.as_deref(), id);
-    let seats = plan.seat_ids();
-    if let Entry::Busy(seats) = service.gate.acquire(request.event, &seats, owner).await {
-        return Err(Error::SeatsTaken { seats }.into());
-    }
-    let claim = Claim {
-        reservation: Reservation {
-            id,
-            number: rules::number(id, now),
-            user,
-            event: request.event,
-            card: sale.card.clone(),
-            status: ReservationStatus::Pending,
-            total: plan.total,
-            expires_at: now.after(service.hold_for),
-            created_at: now,
-            seats: Vec::new(),
-        },
-        plan,
-        owner,
-        max_seats_per_user: sale.max_seats_per_user,
-        key: request.idempotency_key.as_deref().map(|text| (text, rules::request_hash(request))),
+    let (id, key) = (service.ids.next(), request.idempotency_key.as_deref());
+    let reservation = Reservation {
+        id,
+        number: rules::number(id, now),
+        user,
+        event: request.event,
+        card: sale.card.clone(),
+        status: ReservationStatus::Pending,
+        total: plan.total,
+        expires_at: now.after(service.hold_for),
+        created_at: now,
+        seats: Vec::new(),
     };
-    let mut held = claim.commit(service).await;
-    if matches!(held, Err(Trouble::Refused(Error::UserLimit { .. }))) {
-        // The buyer's own holds may have run out without the sweep having come by yet.
-        held = match service.expire_lapsed_of(request.event, user).await {
-            Ok(0) => held,
-            Ok(_) => claim.commit(service).await,
-            Err(trouble) => Err(trouble),
-        };
-    }
-    if held.is_err() {
-        // The marks would keep others from seats that this buyer did not get.
-        service.gate.release(request.event, &seats, owner).await;
-    }
-    held
+    let owner = rules::gate_owner(user, key, id);
+    Ok(Claim { reservation, plan, owner, max_seats_per_user: sale.max_seats_per_user, key })
 }
 
 /// One attempt to claim, with everything it needs.
@@ -99,37 +95,51 @@ struct Claim<'c> {
     plan: Plan,
     owner: Owner,
     max_seats_per_user: u32,
-    key: Option<(&'c str, Vec<u8>)>,
+    key: Option<&'c str>,
 }
 
 impl Claim<'_> {
+    /// Passes the gate and commits. The marks that it leaves in the gate are told, whatever comes of it.
+    async fn enter(
+        &self,
+        service: &Service,
+        marks: &mut Option<(Vec<SeatId>, Owner)>,
+    ) -> Result<Reservation, Trouble> {
+        let (event, user, seats) = (self.reservation.event, self.reservation.user, self.plan.seat_ids());
+        if let Entry::Busy(seats) = service.gate.acquire(event, &seats, self.owner).await {
+            return Err(Error::SeatsTaken { seats }.into());
+        }
+        *marks = Some((seats, self.owner));
+        let held = self.commit(service).await;
+        if !matches!(held, Err(Trouble::Refused(Error::UserLimit { .. }))) {
+            return held;
+        }
+        // The buyer's own holds may have run out without the sweep having come by yet.
+        if service.expire_lapsed_of(event, user).await? == 0 { held } else { self.commit(service).await }
+    }
+
     async fn commit(&self, service: &Service) -> Result<Reservation, Trouble> {
         transaction!(service.db, "tickets.hold", async |tx: &mut Tx<'_>| self.run(service, tx).await)
     }
 
     async fn run(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Reservation, Trouble> {
-        let mut new = self.reservation.clone();
-        if let Some((text, hash)) = &self.key {
-            let key = Key { user: new.user, route: ROUTE, text };
-            let used = KeyUse { request_hash: hash.clone(), reservation: new.id };
-            if !store::keep_key(tx, key, &used, new.created_at).await? {
-                // Forgotten between the two statements: the next try finds it gone.
-                return answer_again(tx, key, hash).await?.ok_or_else(|| Error::Unavailable.into());
-            }
-        }
         self.count_in(tx).await?;
-        let mut taken = Vec::new();
+        let mut new = self.reservation.clone();
+        let (seats, times) = (self.plan.seat_ids(), (new.created_at, new.expires_at));
+        let claimed = service.claim_seats(tx, new.event, &seats, new.id, times).await?;
         for seat in &self.plan.seats {
-            let times = (new.created_at, new.expires_at);
-            match service.claim_seat(tx, new.event, seat.id, new.id, times).await? {
-                Some(fence) => new.seats.push(rules::reserved(seat, fence)),
-                None => taken.push(seat.id),
+            if let Some((_, fence)) = claimed.iter().find(|(id, _)| *id == seat.id) {
+                new.seats.push(rules::reserved(seat, *fence));
             }
         }
-        if !taken.is_empty() {
-            return Err(Error::SeatsTaken { seats: taken }.into());
+        if claimed.len() < seats.len() {
+            let taken = seats.into_iter().filter(|seat| new.seats.iter().all(|own| own.id != *seat));
+            return Err(Error::SeatsTaken { seats: taken.collect() }.into());
         }
-        store::insert(tx, &new, self.owner).await?;
+        if !store::insert(tx, &new, self.owner, self.key).await? {
+            // The replay answers instead. Should the reservation be gone by then, a second try finds the key free.
+            return Err(Error::Unavailable.into());
+        }
         publish(service, tx, created(&new), new.created_at).await?;
         Ok(new)
     }
@@ -206,18 +216,15 @@ async fn replay(
     user: UserId,
     request: &HoldSeats,
 ) -> Result<Option<Reservation>, Trouble> {
-    let Some(text) = request.idempotency_key.as_deref() else { return Ok(None) };
-    let (key, hash) = (Key { user, route: ROUTE, text }, rules::request_hash(request));
-    service.db.read("tickets.replay", async |tx: &mut Tx<'_>| answer_again(tx, key, &hash).await).await
-}
-
-async fn answer_again(tx: &mut Tx<'_>, key: Key<'_>, hash: &[u8]) -> Result<Option<Reservation>, Trouble> {
-    let Some(used) = store::find_key(tx, key).await? else { return Ok(None) };
-    if used.request_hash != hash {
-        return Err(Error::IdempotencyKeyReused.into());
+    let Some(key) = request.idempotency_key.as_deref() else { return Ok(None) };
+    let known = service.db.read("tickets.replay", async |tx: &mut Tx<'_>| {
+        Ok::<_, Trouble>(store::of_key(tx, user, key).await?)
+    });
+    match known.await? {
+        Some(stored) if rules::answers(&stored.reservation, request) => Ok(Some(stored.reservation)),
+        Some(_) => Err(Error::IdempotencyKeyReused.into()),
+        None => Ok(None),
     }
-    let stored = store::get(tx, used.reservation).await?.ok_or(Error::Internal)?;
-    Ok(Some(stored.reservation))
 }
 
 /// Says whether seats that this hall lacks belong to another event or to none.
@@ -225,7 +232,7 @@ async fn not_in_this_hall(
     service: &Service,
     ctx: &Ctx,
     request: &HoldSeats,
-    seats: Vec<urr_kernel::SeatId>,
+    seats: Vec<SeatId>,
 ) -> Result<Trouble, Trouble> {
     let elsewhere = service.sales.elsewhere(ctx, request.event, &seats).await?;
     Ok(if elsewhere.is_empty() {
@@ -277,6 +284,3 @@ pub(crate) async fn publish(
     };
     Ok(outbox::append(tx, &message).await?)
 }
-
-/// How long idempotency keys are remembered: longer than any client retries.
-pub(crate) const KEEP_KEYS_FOR: Duration = Duration::from_hours(24);

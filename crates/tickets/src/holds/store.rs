@@ -2,34 +2,45 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 use urr_contracts::tickets::{Reservation, ReservationStatus};
-use urr_db::{Error, Row, Tx, statements};
+use urr_db::{EngineKind, Error, Row, Tx, statements};
 use urr_kernel::{EventId, Krw, ReservationId, Scalar, SeatId, Timestamp, UserId, Value, WrongValue};
 
 use crate::gate::Owner;
 
 statements! {
-    /// Claims one seat unless a live hold or a sale covers it. Answers with the new fence, or with nothing.
-    CLAIM = "
-        insert into seats (seat_id, event_id, state, reservation_id, fence, expires_at)
+    /// Claims one seat unless a live hold or a sale covers it.
+    CLAIM_ONE = sqlite "
+        insert into seats (event_id, seat_id, state, reservation_id, fence, expires_at)
         values ($1, $2, 'held', $3, 1, $4)
-        on conflict (seat_id) do update
+        on conflict (event_id, seat_id) do update
+           set state = 'held', reservation_id = excluded.reservation_id, fence = seats.fence + 1,
+               expires_at = excluded.expires_at
+         where seats.state = 'available' or (seats.state = 'held' and seats.expires_at <= $5)";
+
+    /// The fence of a claim just made.
+    FENCE = sqlite "select fence from seats where event_id = $1 and seat_id = $2";
+
+    /// The same for all seats of a request, in id order and in one round trip to the server. The list is a JSON array.
+    CLAIM_ALL = postgres "
+        insert into seats (event_id, seat_id, state, reservation_id, fence, expires_at)
+        select $1, wanted::uuid, 'held', $3, 1, $4 from jsonb_array_elements_text($2::jsonb) wanted order by wanted::uuid
+        on conflict (event_id, seat_id) do update
            set state = 'held', reservation_id = excluded.reservation_id, fence = seats.fence + 1,
                expires_at = excluded.expires_at
          where seats.state = 'available' or (seats.state = 'held' and seats.expires_at <= $5)
-        returning fence";
+        returning seat_id, fence";
 
     /// Frees one seat if it is still under the claim that the fence names.
     FREE = "
         update seats set state = 'available', reservation_id = null, expires_at = null
-         where seat_id = $1 and fence = $2 and reservation_id = $3 and state = 'held'";
+         where event_id = $1 and seat_id = $2 and fence = $3 and reservation_id = $4 and state = 'held'";
 
-    /// Adds seats to a buyer's count unless that would pass the limit. Answers with the new count, or with nothing.
+    /// Adds seats to a buyer's count unless that would pass the limit.
     COUNT_IN = "
         insert into buyers (event_id, user_id, live_seats) values ($1, $2, $3)
         on conflict (event_id, user_id) do update
            set live_seats = buyers.live_seats + excluded.live_seats
-         where buyers.live_seats + excluded.live_seats <= $4
-        returning live_seats";
+         where buyers.live_seats + excluded.live_seats <= $4";
 
     /// Takes seats off a buyer's count.
     COUNT_OUT = "update buyers set live_seats = live_seats - $3 where event_id = $1 and user_id = $2";
@@ -40,11 +51,12 @@ statements! {
         sqlite "select live_seats from buyers where event_id = $1 and user_id = $2"
         postgres "select live_seats from buyers where event_id = $1 and user_id = $2 for update";
 
-    /// Keeps what was claimed.
+    /// Keeps what was claimed, unless the buyer's key is known.
     INSERT = "
         insert into reservations (id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner,
-                                  expires_at, created_at, updated_at)
-        values ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $9, $10, $10)";
+                                  expires_at, created_at, updated_at, idempotency_key)
+        values ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $9, $10, $10, $11)
+        on conflict (user_id, idempotency_key) do nothing";
 
     /// Leaves `pending`, unless somebody was faster.
     LEAVE_PENDING = "update reservations set status = $2, updated_at = $3 where id = $1 and status = 'pending'";
@@ -54,10 +66,17 @@ statements! {
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where id = $1";
 
-    /// A buyer's reservations before a given one, newest first.
+    /// What a buyer's key was used for.
+    OF_KEY = "
+        select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
+          from reservations where user_id = $1 and idempotency_key = $2";
+
+    /// A buyer's reservations before a given one, newest first. The inner list is read from the index alone.
     OF_USER = "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
-          from reservations where user_id = $1 and id < $2 order by id desc limit $3";
+          from reservations
+         where id in (select id from reservations where user_id = $1 and id < $2 order by id desc limit $3)
+         order by id desc";
 
     /// A buyer's holds that have run out but were not swept yet.
     LAPSED_OF_BUYER = "
@@ -70,20 +89,6 @@ statements! {
     LAPSED = "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where status = 'pending' and expires_at <= $1 order by expires_at limit $2";
-
-    /// Remembers a key, unless it is known.
-    KEEP_KEY = "
-        insert into idempotency_keys (user_id, route, key, request_hash, reservation_id, created_at)
-        values ($1, $2, $3, $4, $5, $6) on conflict (user_id, route, key) do nothing";
-
-    /// What a key was used for.
-    FIND_KEY = "
-        select request_hash, reservation_id from idempotency_keys where user_id = $1 and route = $2 and key = $3";
-
-    /// Forgets old keys, a batch at a time.
-    FORGET_KEYS = "
-        delete from idempotency_keys where (user_id, route, key) in
-            (select user_id, route, key from idempotency_keys where created_at < $1 order by created_at limit $2)";
 }
 
 /// A reservation with what only this crate needs to know of it.
@@ -112,25 +117,42 @@ fn stored(row: &Row<'_>) -> Result<Stored, Error> {
     Ok(Stored { reservation, gate_owner: Owner::from_uuid(row.get(8)?) })
 }
 
-/// Claims a seat. `None`: somebody else has it.
+/// Claims seats, which come in id order. Answers with the fences of those that were free; the others are somebody else's.
 pub(crate) async fn claim(
     tx: &mut Tx<'_>,
     event: EventId,
-    seat: SeatId,
+    seats: &[SeatId],
     reservation: ReservationId,
     (now, expires_at): (Timestamp, Timestamp),
-) -> Result<Option<i64>, Error> {
-    tx.optional(&CLAIM, &[&seat, &event, &reservation, &expires_at, &now], |row| row.get(0)).await
+) -> Result<Vec<(SeatId, i64)>, Error> {
+    debug_assert!(seats.is_sorted(), "claims in one order cannot wait for each other");
+    match tx.engine_kind() {
+        EngineKind::Postgres => {
+            let params: &[&dyn Scalar] =
+                &[&event, &Document(seats.to_vec()), &reservation, &expires_at, &now];
+            tx.all(&CLAIM_ALL, params, |row| Ok((row.get(0)?, row.get(1)?))).await
+        }
+        EngineKind::Sqlite => {
+            let mut claimed = Vec::with_capacity(seats.len());
+            for seat in seats {
+                if tx.execute(&CLAIM_ONE, &[&event, seat, &reservation, &expires_at, &now]).await? == 1 {
+                    claimed.push((*seat, tx.one(&FENCE, &[&event, seat], |row| row.get(0)).await?));
+                }
+            }
+            Ok(claimed)
+        }
+    }
 }
 
 /// Frees a seat. `false`: the fence is stale, and nothing changed.
 pub(crate) async fn free(
     tx: &mut Tx<'_>,
+    event: EventId,
     seat: SeatId,
     fence: i64,
     of: ReservationId,
 ) -> Result<bool, Error> {
-    Ok(tx.execute(&FREE, &[&seat, &fence, &of]).await? == 1)
+    Ok(tx.execute(&FREE, &[&event, &seat, &fence, &of]).await? == 1)
 }
 
 /// Adds to a buyer's count. `false`: the limit would be passed.
@@ -141,8 +163,7 @@ pub(crate) async fn count_in(
     seats: u32,
     max: u32,
 ) -> Result<bool, Error> {
-    let count: Option<i64> = tx.optional(&COUNT_IN, &[&event, &user, &seats, &max], |row| row.get(0)).await?;
-    Ok(count.is_some())
+    Ok(tx.execute(&COUNT_IN, &[&event, &user, &seats, &max]).await? == 1)
 }
 
 /// Takes off a buyer's count. A count below zero is refused by the table and is a bug.
@@ -162,26 +183,28 @@ pub(crate) async fn lock_buyer(tx: &mut Tx<'_>, event: EventId, user: UserId) ->
     Ok(held.unwrap_or(0))
 }
 
-/// Keeps a new reservation.
-pub(crate) async fn insert(tx: &mut Tx<'_>, new: &Reservation, gate_owner: Owner) -> Result<(), Error> {
+/// Keeps a new reservation. `false`: the buyer has used the key before, and nothing changed.
+pub(crate) async fn insert(
+    tx: &mut Tx<'_>,
+    new: &Reservation,
+    gate_owner: Owner,
+    key: Option<&str>,
+) -> Result<bool, Error> {
     debug_assert_eq!(new.total, Krw::sum(new.seats.iter().map(|seat| seat.price)).unwrap_or_default());
-    tx.execute(
-        &INSERT,
-        &[
-            &new.id,
-            &new.number,
-            &new.user,
-            &new.event,
-            &Document(new.card.clone()),
-            &new.total,
-            &Document(new.seats.clone()),
-            &gate_owner.as_uuid(),
-            &new.expires_at,
-            &new.created_at,
-        ],
-    )
-    .await?;
-    Ok(())
+    let params: &[&dyn Scalar] = &[
+        &new.id,
+        &new.number,
+        &new.user,
+        &new.event,
+        &Document(new.card.clone()),
+        &new.total,
+        &Document(new.seats.clone()),
+        &gate_owner.as_uuid(),
+        &new.expires_at,
+        &new.created_at,
+        &key,
+    ];
+    Ok(tx.execute(&INSERT, params).await? == 1)
 }
 
 /// Moves a reservation out of `pending`. `false`: it was not pending any more.
@@ -197,6 +220,11 @@ pub(crate) async fn leave_pending(
 /// One reservation.
 pub(crate) async fn get(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Stored>, Error> {
     tx.optional(&GET, &[&id], stored).await
+}
+
+/// What a buyer's key was used for.
+pub(crate) async fn of_key(tx: &mut Tx<'_>, user: UserId, key: &str) -> Result<Option<Stored>, Error> {
+    tx.optional(&OF_KEY, &[&user, &key], stored).await
 }
 
 /// A buyer's reservations older than `before`, newest first.
@@ -223,46 +251,6 @@ pub(crate) async fn lapsed_of_buyer(
 /// Holds that have run out.
 pub(crate) async fn lapsed(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<Vec<Stored>, Error> {
     tx.all(&LAPSED, &[&now, &limit], stored).await
-}
-
-/// An idempotency key with its scope.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key<'k> {
-    pub(crate) user: UserId,
-    pub(crate) route: &'static str,
-    pub(crate) text: &'k str,
-}
-
-/// What a key was used for.
-#[derive(Clone, Debug)]
-pub(crate) struct KeyUse {
-    pub(crate) request_hash: Vec<u8>,
-    pub(crate) reservation: ReservationId,
-}
-
-/// Remembers a key. `false`: it is known already.
-pub(crate) async fn keep_key(
-    tx: &mut Tx<'_>,
-    key: Key<'_>,
-    used: &KeyUse,
-    now: Timestamp,
-) -> Result<bool, Error> {
-    let params: &[&dyn Scalar] =
-        &[&key.user, &key.route, &key.text, &used.request_hash, &used.reservation, &now];
-    Ok(tx.execute(&KEEP_KEY, params).await? == 1)
-}
-
-/// Looks a key up.
-pub(crate) async fn find_key(tx: &mut Tx<'_>, key: Key<'_>) -> Result<Option<KeyUse>, Error> {
-    tx.optional(&FIND_KEY, &[&key.user, &key.route, &key.text], |row| {
-        Ok(KeyUse { request_hash: row.get(0)?, reservation: row.get(1)? })
-    })
-    .await
-}
-
-/// Forgets keys older than `before`. Answers with how many went.
-pub(crate) async fn forget_keys(tx: &mut Tx<'_>, before: Timestamp, limit: u32) -> Result<u64, Error> {
-    tx.execute(&FORGET_KEYS, &[&before, &limit]).await
 }
 
 /// The status column.

@@ -1,4 +1,4 @@
-//! Expires holds whose time ran out, and forgets old idempotency keys.
+//! Expires holds whose time ran out.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,15 +7,12 @@ use urr_db::{Tx, transaction};
 use urr_jobs::{BoxError, Outcome, Reconciler};
 use urr_kernel::{EventId, Timestamp, UserId};
 
-use super::{KEEP_KEYS_FOR, give_back, store};
+use super::{give_back, store};
 use crate::{service::Service, trouble::Trouble};
 
 /// Holds one run expires, in one transaction. At four seats each it locks at most 600 rows; a full batch means that the
 /// next run follows at once.
 const BATCH: u32 = 100;
-
-/// Idempotency keys one run forgets.
-const MAX_KEYS: u32 = 5_000;
 
 /// The reconciler behind hold expiry.
 pub(crate) struct Sweep(pub(crate) Arc<Service>);
@@ -32,10 +29,6 @@ impl Reconciler for Sweep {
 
     async fn run(&self) -> Result<Outcome, BoxError> {
         let expired = self.0.expire_lapsed().await?;
-        let before = self.0.clock.now().before(KEEP_KEYS_FOR);
-        transaction!(self.0.db, "tickets.forget_keys", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(store::forget_keys(tx, before, MAX_KEYS).await?)
-        })?;
         if expired > 0 {
             tracing::info!(expired, "holds ran out and their seats are free again");
         }

@@ -22,6 +22,7 @@ pub(super) async fn all(world: &World) {
     bad_requests_have_their_own_codes_and_change_nothing(world).await;
     the_sale_window_is_kept(world).await;
     the_same_key_gets_the_same_answer(world).await;
+    a_repeat_after_the_sale_gets_the_answer_it_got_then(world).await;
     many_copies_of_one_request_make_one_reservation(world).await;
     released_seats_are_free_and_their_fence_grows(world).await;
     a_hold_that_runs_out_frees_its_seats(world).await;
@@ -138,6 +139,21 @@ async fn the_same_key_gets_the_same_answer(world: &World) {
     assert_eq!(other_body, Err(Error::IdempotencyKeyReused));
     let other_user = world.tickets.hold(&rival, keyed(&seats[2..])).await.unwrap();
     assert_ne!(other_user.id, first.id);
+    let released = world.release(&buyer, first.id).await.unwrap();
+    assert_eq!(world.tickets.hold(&buyer, keyed(&seats[..2])).await.unwrap(), released);
+    assert!(world.hold(&rival, event, &seats[..2]).await.is_ok(), "a repeat claims nothing");
+}
+
+async fn a_repeat_after_the_sale_gets_the_answer_it_got_then(world: &World) {
+    let (now, minute) = (world.clock.now(), Duration::from_mins(1));
+    let (event, seats) = world.event_on_sale(2, now, now.after(minute));
+    let buyer = world.buyer();
+    let keyed = |key: &str| HoldSeats { idempotency_key: Some(key.into()), ..hold_request(event, &seats) };
+    let first = world.tickets.hold(&buyer, keyed("k")).await.unwrap();
+    world.pass(minute).await;
+    assert_eq!(world.tickets.hold(&buyer, keyed("k")).await.unwrap().id, first.id);
+    let new = world.tickets.hold(&buyer, keyed("another")).await;
+    assert_eq!(new, Err(Error::SaleEnded { ended_at: now.after(minute) }));
 }
 
 async fn many_copies_of_one_request_make_one_reservation(world: &World) {
