@@ -142,6 +142,7 @@ fn described(role: Role) -> Vec<RouteName> {
         Role::Auth => urr_auth::described(),
         Role::Catalog => urr_catalog::described(),
         Role::Tickets => urr_tickets::described(),
+        Role::Queue => urr_queue::described(),
         Role::Gateway => Vec::new(),
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use urr_bus::Consumer;
 use urr_db::{Domain, Sql, migrations};
-use urr_http::Routes;
+use urr_http::{RouteName, Routes};
 use urr_jobs::Reconciler;
 
 pub use hall::{Promise, Slot, Standing, Totals};
@@ -49,7 +49,16 @@ pub fn build(parts: Parts) -> Arc<Service> {
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {
-    places::routes::routes().merge(control::routes::routes()).with_state(api::Api(Arc::clone(service)))
+    api_routes().with_state(api::Api(Arc::clone(service)))
+}
+
+/// What the public routes take and answer, for processes that do not serve them.
+pub fn described() -> Vec<RouteName> {
+    api_routes().names().to_vec()
+}
+
+fn api_routes() -> Routes<api::Api> {
+    places::routes::routes().merge(control::routes::routes())
 }
 
 /// What listens to other domains.
