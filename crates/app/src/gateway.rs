@@ -130,6 +130,9 @@ pub(crate) fn door(
     if let Some(tickets) = &domains.tickets {
         gateway = gateway.local(Service::Tickets, urr_tickets::routes(tickets));
     }
+    if let Some(site) = &domains.site {
+        gateway = gateway.local(Service::Site, urr_site::routes(site));
+    }
     for (role, upstream) in upstreams(config, &ground.clock)? {
         gateway = gateway.remote(upstream, &described(role));
     }
@@ -143,7 +146,8 @@ fn described(role: Role) -> Vec<RouteName> {
         Role::Catalog => urr_catalog::described(),
         Role::Tickets => urr_tickets::described(),
         Role::Queue => urr_queue::described(),
-        Role::Gateway => Vec::new(),
+        // Pages are no API.
+        Role::Site | Role::Gateway => Vec::new(),
     }
 }
 
@@ -180,6 +184,7 @@ fn service(role: Role) -> Service {
         Role::Auth => Service::Auth,
         Role::Catalog => Service::Catalog,
         Role::Queue => Service::Queue,
+        Role::Site => Service::Site,
         Role::Tickets => Service::Tickets,
         Role::Gateway => Service::Gateway,
     }

@@ -15,6 +15,8 @@ choice! {
         Gateway = "gateway",
         /// The waiting room in front of one event's seats.
         Queue = "queue",
+        /// The pages.
+        Site = "site",
         /// Holds, reservations and tickets.
         Tickets = "tickets",
     }
@@ -26,12 +28,17 @@ impl Role {
     pub(crate) fn needs(self) -> &'static [Role] {
         match self {
             Self::Queue | Self::Tickets => &[Self::Catalog],
+            Self::Site => &[Self::Auth, Self::Catalog],
             Self::Auth | Self::Catalog | Self::Gateway => &[],
         }
     }
 
     /// The roles that own a database.
     pub(crate) const DOMAINS: &'static [Role] = &[Self::Auth, Self::Catalog, Self::Queue, Self::Tickets];
+
+    /// The roles that have public routes: the domains and the pages.
+    pub(crate) const SERVING: &'static [Role] =
+        &[Self::Auth, Self::Catalog, Self::Queue, Self::Site, Self::Tickets];
 
     /// The domains among which events travel both ways. The waiting room only listens to tickets; auth neither speaks nor listens.
     pub(crate) const TALKING: &'static [Role] = &[Self::Catalog, Self::Tickets];

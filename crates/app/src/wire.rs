@@ -14,6 +14,7 @@ use urr_jobs::{Lease, LeaseConfig, Reconciler, Tasks};
 use urr_kernel::{Clock, Ids};
 use urr_kv::Kv;
 use urr_passes::{Key, access, challenge};
+use urr_site::Dress;
 use urr_telemetry::{Check, Health, Metrics};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 
@@ -39,6 +40,8 @@ pub(crate) struct Domains {
     pub queue: Option<Arc<urr_queue::Service>>,
     /// Tickets, if they run here.
     pub tickets: Option<Arc<urr_tickets::Service>>,
+    /// The pages, if they are here.
+    pub site: Option<Arc<urr_site::Parts>>,
     /// What the guards before them remember.
     pub memory: gateway::Memory,
     kv: Option<Kv>,
@@ -81,7 +84,15 @@ impl Domains {
 
         let queue = waiting_room(config, databases, kv.as_ref(), catalog.as_ref(), &remote, (clock, ids));
         let auth = accounts(config, databases, &memory, clock, ids)?;
-        Ok(Self { auth, catalog, queue, tickets, memory, kv, remote })
+        let site = accounts_anywhere(auth.as_ref(), &remote).filter(|_| config.roles.has(Role::Site)).map(|auth| {
+            urr_site::build(urr_site::Parts {
+                auth,
+                catalog: here_or_there(catalog.as_ref(), &remote),
+                clock: clock.clone(),
+                ids: ids.clone(),
+            })
+        });
+        Ok(Self { auth, catalog, queue, tickets, site, memory, kv, remote })
     }
 
     /// Who listens to them.
@@ -121,9 +132,7 @@ impl Domains {
 
     /// Whoever knows which sessions ended, if the guards are to know.
     pub(crate) fn sessions(&self, ground: &Ground) -> Option<Arc<dyn RevocationSource>> {
-        let here = self.auth.clone().map(|service| service as Arc<dyn Auth>);
-        let there = || self.remote.iter().find(|remote| remote.role == Role::Auth);
-        let auth = here.or_else(|| Some(Arc::new(there()?.service())))?;
+        let auth = accounts_anywhere(self.auth.as_ref(), &self.remote)?;
         Some(Arc::new(AskAuth { auth, clock: ground.clock.clone(), ids: ground.ids.clone() }))
     }
 }
@@ -220,6 +229,13 @@ fn here_or_there(here: Option<&Arc<urr_catalog::Service>>, remote: &[RemoteRole]
     Arc::new(there.expect("the configuration names every role that is called").service())
 }
 
+/// Accounts, wherever they are, if this process is to ask them.
+fn accounts_anywhere(here: Option<&Arc<urr_auth::Service>>, remote: &[RemoteRole]) -> Option<Arc<dyn Auth>> {
+    let here = here.cloned().map(|service| service as Arc<dyn Auth>);
+    let there = || remote.iter().find(|remote| remote.role == Role::Auth);
+    here.or_else(|| Some(Arc::new(there()?.service())))
+}
+
 /// What a process needs besides its configuration and its databases.
 #[derive(Clone)]
 pub(crate) struct Ground {
@@ -236,7 +252,10 @@ pub(crate) struct Ground {
 /// The public side: what browsers need around the edge around the API, and what operators ask.
 pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> impl Respond + use<R> {
     let api = WithOps::new(api, ground.health.clone(), ground.metrics.clone());
-    Front::before(Edge::around(api, edge_parts(config, ground)), config.door.origins.clone())
+    let edge = Edge::around(api, edge_parts(config, ground));
+    let pages = config.roles.has(Role::Site) || config.passes_on().any(|role| role == Role::Site);
+    let dressed = if pages { Dress::errors_of(edge) } else { Dress::nothing_of(edge) };
+    Front::before(dressed, config.door.origins.clone())
 }
 
 /// The internal router: the edge around the token around the services. `None` if nobody is to come in.
@@ -333,7 +352,7 @@ pub(crate) fn register_health(domains: &Domains, databases: &Databases, health: 
             Role::Catalog => "catalog database",
             Role::Queue => "queue database",
             Role::Tickets => "tickets database",
-            Role::Gateway => continue,
+            Role::Site | Role::Gateway => continue,
         };
         health.register(name, Arc::new(Answers(db.clone())));
     }

@@ -27,6 +27,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("bus", &["kernel", "telemetry", "db", "jobs"]),
     ("contracts", &["kernel", "rpc"]),
     ("gateway", &["kernel", "telemetry", "passes", "http", "contracts", "kv"]),
+    ("site", &["kernel", "passes", "http", "rpc", "contracts"]),
     ("testkit", &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "jobs", "bus"]),
     // It presents tokens that nobody else would sign.
     ("e2e", &["kernel", "passes", "testkit"]),
@@ -36,7 +37,7 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Whether `me` may depend on `other`; nothing when `me` has no place.
 fn may_know(me: &str, other: &str) -> Option<bool> {
     match me {
-        "app" => Some(GROUND.contains(&other) || DOMAINS.contains(&other) || other == "gateway"),
+        "app" => Some(GROUND.contains(&other) || DOMAINS.contains(&other) || ["gateway", "site"].contains(&other)),
         _ if DOMAINS.contains(&me) => Some(GROUND.contains(&other)),
         _ => LAYERS.iter().find(|(name, _)| *name == me).map(|(_, allowed)| allowed.contains(&other)),
     }

@@ -33,6 +33,8 @@ pub(crate) struct Upstream {
     pub catalog: Vec<HttpUrl>,
     /// Of those with the waiting room.
     pub queue: Vec<HttpUrl>,
+    /// Of those with the pages.
+    pub site: Vec<HttpUrl>,
     /// Of those with tickets.
     pub tickets: Vec<HttpUrl>,
 }
@@ -44,6 +46,7 @@ impl Upstream {
             Role::Auth => &self.auth,
             Role::Catalog => &self.catalog,
             Role::Queue => &self.queue,
+            Role::Site => &self.site,
             Role::Tickets => &self.tickets,
             Role::Gateway => &[],
         }
@@ -66,6 +69,7 @@ pub(super) fn door(values: &Values) -> Door {
             auth: values.get(&s::UPSTREAM_AUTH).0,
             catalog: values.get(&s::UPSTREAM_CATALOG).0,
             queue: values.get(&s::UPSTREAM_QUEUE).0,
+            site: values.get(&s::UPSTREAM_SITE).0,
             tickets: values.get(&s::UPSTREAM_TICKETS).0,
         },
     }

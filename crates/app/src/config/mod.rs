@@ -149,7 +149,7 @@ impl Remote {
             Role::Auth => self.auth.as_ref(),
             Role::Catalog => self.catalog.as_ref(),
             // Nobody calls these from another process.
-            Role::Queue | Role::Tickets | Role::Gateway => None,
+            Role::Queue | Role::Tickets | Role::Site | Role::Gateway => None,
         }
     }
 }
@@ -299,6 +299,6 @@ impl Config {
     /// The roles whose public routes this process passes on to others.
     pub(crate) fn passes_on(&self) -> impl Iterator<Item = Role> {
         let elsewhere = |role: &Role| !self.roles.has(*role) && !self.door.upstream.of(*role).is_empty();
-        Role::DOMAINS.iter().copied().filter(move |role| self.roles.has(Role::Gateway) && elsewhere(role))
+        Role::SERVING.iter().copied().filter(move |role| self.roles.has(Role::Gateway) && elsewhere(role))
     }
 }

@@ -321,14 +321,15 @@ impl Problems<'_> {
         for role in config.needs_remote().filter(|role| config.remote.of(*role).is_none()) {
             let info = match role {
                 Role::Catalog => &s::REMOTE_CATALOG.info,
-                Role::Auth | Role::Queue | Role::Tickets | Role::Gateway => continue,
+                Role::Auth => &s::REMOTE_AUTH.info,
+                Role::Queue | Role::Tickets | Role::Site | Role::Gateway => continue,
             };
             let why = format!("roles = {} needs {} and does not run it", config.roles, role.name());
             self.missing(info, &why);
         }
-        if config.roles.domains().next().is_none() && config.passes_on().next().is_none() {
-            let why = "names no domain and upstream none to pass requests on to, so there is nothing to serve; add auth, catalog, \
-                       queue or tickets here or there";
+        if !Role::SERVING.iter().any(|role| config.roles.has(*role)) && config.passes_on().next().is_none() {
+            let why = "names nothing that answers and upstream nothing to pass requests on to, so there is nothing to serve; add \
+                       auth, catalog, queue, site or tickets here or there";
             self.stray(&s::ROLES.info, why);
         }
         if matches!(config.bus, Bus::InProcess)

@@ -188,6 +188,8 @@ settings! {
     UPSTREAM_CATALOG("upstream.catalog"): List<HttpUrl> = "";
     /// The public listeners of processes with the role `queue`.
     UPSTREAM_QUEUE("upstream.queue"): List<HttpUrl> = "";
+    /// The public listeners of processes with the role `site`.
+    UPSTREAM_SITE("upstream.site"): List<HttpUrl> = "";
     /// The public listeners of processes with the role `tickets`.
     UPSTREAM_TICKETS("upstream.tickets"): List<HttpUrl> = "";
 

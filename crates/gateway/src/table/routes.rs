@@ -189,6 +189,10 @@ const SITE: &[Route] = of!(Site {
     GET "/search"                  Public;
     GET "/login"                   Public;
     GET "/register"                Public;
+    GET "/forgot-password"         Public;
+    GET "/reset-password"          Public;
+    GET "/verify-email"            Public;
+    GET "/account"                 Public;
     GET "/events/{id}"             Public;
     GET "/events/{id}/seats"       Public;
     GET "/events/{id}/book"        Public;

@@ -1,0 +1,147 @@
+// Forms that talk to the API: what is wrong is said next to its field, and everything else above the form.
+import { Refused, memory } from "./api.js";
+import { has, lang, say } from "./texts.js";
+
+/** Lets a form be sent by `act(values, button, form)`. A form that is not on this page is left alone. */
+export function onSubmit(name, act) {
+  const form = document.querySelector(`form[data-form="${name}"]`);
+  if (!form) return;
+  enable(form, true);
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    if (form.getAttribute("aria-busy") === "true") return;
+    clear(form);
+    if (!isComplete(form)) return;
+    form.setAttribute("aria-busy", "true");
+    try {
+      await act(values(form), event.submitter, form);
+    } catch (error) {
+      show(form, error);
+    } finally {
+      form.removeAttribute("aria-busy");
+    }
+  });
+}
+
+export function enable(form, whether) {
+  for (const button of form.querySelectorAll("button")) button.disabled = !whether;
+}
+
+function values(form) {
+  const inputs = [...form.elements].filter((input) => input.name && input.tagName !== "BUTTON");
+  return Object.fromEntries(inputs.map((input) => [input.name, input.type === "checkbox" ? input.checked : input.value]));
+}
+
+function isComplete(form) {
+  const wrong = [...form.elements].filter((input) => input.willValidate && !input.validity.valid);
+  for (const input of wrong) mark(input, reason(input));
+  wrong[0]?.focus();
+  return wrong.length === 0;
+}
+
+function reason(input) {
+  if (input.type === "checkbox") return say("agree_first");
+  if (input.validity.valueMissing) return say("field_required");
+  if (input.type === "email") return say("field_email");
+  return input.type === "password" ? say("invalid_password") : say("auth.invalid");
+}
+
+/** Says what is wrong with a field, next to it. */
+function mark(input, text) {
+  const id = `${input.id || input.name}-wrong`;
+  const note = Object.assign(document.createElement("p"), { className: "field-error", id, textContent: text });
+  input.setAttribute("aria-invalid", "true");
+  const described = [input.getAttribute("aria-describedby"), id].filter(Boolean).join(" ");
+  input.dataset.described = input.getAttribute("aria-describedby") ?? "";
+  input.setAttribute("aria-describedby", described);
+  (input.closest(".check") ?? input).after(note);
+}
+
+function clear(form) {
+  for (const note of form.querySelectorAll(".field-error")) note.remove();
+  for (const input of form.querySelectorAll("[aria-invalid]")) {
+    input.removeAttribute("aria-invalid");
+    if (input.dataset.described) input.setAttribute("aria-describedby", input.dataset.described);
+    else input.removeAttribute("aria-describedby");
+  }
+  const problem = form.querySelector("[data-problem]");
+  problem.hidden = true;
+  problem.textContent = "";
+}
+
+/** What an error means to whoever looks at the page. */
+export function explain(error) {
+  if (!(error instanceof Refused)) {
+    console.error(error);
+    return say("other");
+  }
+  const sentence = has(error.code) ? say(error.code) : say("other");
+  const wait = error.retryAfter;
+  return wait > 1 ? `${sentence} ${say("wait", { seconds: wait })}` : sentence;
+}
+
+/** Shows an error where it belongs, and keeps the form shut for as long as the API wants. */
+export function show(form, error) {
+  const field = error.code === "auth.invalid" ? fieldOf(form, error.body.field) : null;
+  if (field) {
+    const known = `invalid_${error.body.field}`;
+    mark(field, lang === "en" || !has(known) ? error.body.reason : say(known));
+    field.focus();
+    return;
+  }
+  const problem = form.querySelector("[data-problem]");
+  problem.textContent = explain(error);
+  problem.hidden = false;
+  const wait = error.retryAfter ?? 0;
+  if (wait > 1) {
+    enable(form, false);
+    setTimeout(() => enable(form, true), wait * 1_000);
+  }
+}
+
+/** An error about a password means the new one, where there are two. */
+function fieldOf(form, name = "") {
+  const inputs = [...form.elements].filter((input) => input.tagName === "INPUT" && !input.readOnly);
+  return inputs.find((input) => input.name === name) ?? inputs.find((input) => input.name.toLowerCase() === `new${name}`);
+}
+
+/** Shows one step of a page and hides the others. */
+export function step(name) {
+  for (const section of document.querySelectorAll("[data-step]")) section.hidden = section.dataset.step !== name;
+  document.querySelector(`[data-step="${name}"] [tabindex="-1"]`)?.focus();
+}
+
+const FLASH = "urr-flash";
+
+/** Says something on the next page, or on this one after a reload. */
+export function tellNext(key) {
+  memory("sessionStorage").set(FLASH, key);
+}
+
+/** Says something now, without moving anything. */
+export function tell(text) {
+  const toast = document.getElementById("toast");
+  toast.className = "toast";
+  toast.textContent = text;
+  setTimeout(() => {
+    toast.className = "";
+    toast.textContent = "";
+  }, 6_000);
+}
+
+export function tellWhatWasLeft() {
+  const store = memory("sessionStorage");
+  const key = store.get(FLASH);
+  store.forget(FLASH);
+  if (key && has(key)) tell(say(key));
+}
+
+/** What the address carried behind its `#`, as `carry.js` left it. */
+export function carried(name) {
+  return history.state?.carried?.[name] ?? null;
+}
+
+/** It was used, or is of no use: nobody needs to keep it. */
+export function dropCarried() {
+  history.replaceState(null, "", location.pathname + location.search);
+}

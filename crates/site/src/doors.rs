@@ -1,0 +1,148 @@
+//! The pages through which people come in: signing in and up, and the links that were mailed to them.
+
+use askama::Template;
+use axum::{extract::State, response::Response};
+use serde::Deserialize;
+use urr_contracts::auth::{Auth, ListProviders, Provider};
+use urr_http::{About, Problem, Query, Routes, StatusCode};
+use urr_rpc::Ctx;
+
+use crate::{
+    next,
+    page::{go_to, page, secret_page},
+    site::Site,
+    visitor::{Shell, Visitor},
+    words,
+};
+
+pub(crate) fn routes() -> Routes<Site> {
+    let shown = |what| About::new(what).bare(StatusCode::OK);
+    Routes::new()
+        .get("/login", login)
+        .about(shown("The page to sign in on").bare(StatusCode::SEE_OTHER))
+        .get("/register", register)
+        .about(shown("The page to make an account on"))
+        .get("/forgot-password", forgot)
+        .about(shown("The page to ask for a link to set a new password"))
+        .get("/reset-password", reset)
+        .about(shown("The page that a mailed link to set a new password opens"))
+        .get("/verify-email", verify)
+        .about(shown("The page that a mailed link to prove an address opens"))
+}
+
+/// What addresses of these pages may say. Anything else in them is of no interest, so nothing is refused.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Asked {
+    next: Option<String>,
+    return_to: Option<String>,
+    error: Option<String>,
+    provider: Option<String>,
+}
+
+impl Asked {
+    fn next(&self) -> &str {
+        next::path(self.next.as_deref().or(self.return_to.as_deref()))
+    }
+}
+
+/// A way to sign in with an account elsewhere.
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    pub(crate) label: &'static str,
+    pub(crate) start: String,
+}
+
+#[derive(Template)]
+#[template(path = "login.html")]
+pub(crate) struct LoginPage {
+    pub(crate) shell: Shell,
+    pub(crate) next: String,
+    pub(crate) failed: Option<&'static str>,
+    pub(crate) ways: Vec<Way>,
+}
+
+async fn login(
+    State(Site(site)): State<Site>,
+    ctx: Ctx,
+    visitor: Visitor,
+    Query(asked): Query<Asked>,
+) -> Result<Response, Problem> {
+    let next = asked.next().to_owned();
+    if visitor.actor.user().is_some() && asked.error.is_none() {
+        return Ok(go_to(&next));
+    }
+    let shell = visitor.shell(visitor.lang.words().account.login_title, Some("login.js")).carrying();
+    let failed = asked.error.as_deref().map(|code| words::error(visitor.lang, code));
+    let ways = ways(&*site.auth, &ctx, &visitor, &next).await;
+    secret_page(&visitor, &LoginPage { shell, next, failed, ways })
+}
+
+/// The ways that are offered. If nobody can say, the page still has its form.
+async fn ways(auth: &dyn Auth, ctx: &Ctx, visitor: &Visitor, next: &str) -> Vec<Way> {
+    let Ok(found) = auth.providers(ctx, ListProviders {}).await else { return Vec::new() };
+    let words = &visitor.lang.words().account;
+    let query = form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", next).finish();
+    let offered = found.providers.into_iter().filter(|offer| offer.redirect);
+    offered
+        .map(|offer| Way {
+            name: offer.provider.name(),
+            label: match offer.provider {
+                Provider::Google => words.with_google,
+                Provider::Kakao => words.with_kakao,
+                Provider::Naver => words.with_naver,
+            },
+            start: format!("/api/auth/{}/start?{query}", offer.provider.name()),
+        })
+        .collect()
+}
+
+#[derive(Template)]
+#[template(path = "register.html")]
+pub(crate) struct RegisterPage {
+    pub(crate) shell: Shell,
+    pub(crate) next: String,
+    /// Whether somebody came back from a provider and only has to agree.
+    pub(crate) finishing: bool,
+}
+
+async fn register(visitor: Visitor, Query(asked): Query<Asked>) -> Result<Response, Problem> {
+    let finishing = asked.provider.is_some();
+    let words = &visitor.lang.words().account;
+    let title = if finishing { words.finish_title } else { words.register_title };
+    let shell = visitor.shell(title, Some("register.js"));
+    page(&visitor, &RegisterPage { shell, next: asked.next().to_owned(), finishing })
+}
+
+#[derive(Template)]
+#[template(path = "forgot.html")]
+pub(crate) struct ForgotPage {
+    pub(crate) shell: Shell,
+}
+
+async fn forgot(visitor: Visitor) -> Result<Response, Problem> {
+    let shell = visitor.shell(visitor.lang.words().account.forgot_title, Some("links.js"));
+    page(&visitor, &ForgotPage { shell })
+}
+
+#[derive(Template)]
+#[template(path = "reset.html")]
+pub(crate) struct ResetPage {
+    pub(crate) shell: Shell,
+}
+
+async fn reset(visitor: Visitor) -> Result<Response, Problem> {
+    let shell = visitor.shell(visitor.lang.words().account.reset_title, Some("links.js")).carrying();
+    secret_page(&visitor, &ResetPage { shell })
+}
+
+#[derive(Template)]
+#[template(path = "verify.html")]
+pub(crate) struct VerifyPage {
+    pub(crate) shell: Shell,
+}
+
+async fn verify(visitor: Visitor) -> Result<Response, Problem> {
+    let shell = visitor.shell(visitor.lang.words().account.verify_title, Some("links.js")).carrying();
+    secret_page(&visitor, &VerifyPage { shell })
+}

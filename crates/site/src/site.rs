@@ -1,0 +1,82 @@
+//! What the pages are made of, and where they are.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::FromRef,
+    response::{IntoResponse as _, Response},
+};
+use http::{HeaderMap, HeaderValue, header};
+use urr_contracts::{auth::Auth, catalog::Catalog};
+use urr_http::{About, Path, Routes, StatusCode};
+use urr_kernel::{Clock, Ids};
+
+use crate::{account, assets, doors};
+
+/// What pages ask for what they show.
+pub struct Parts {
+    /// Accounts, here or elsewhere.
+    pub auth: Arc<dyn Auth>,
+    /// Events, here or elsewhere.
+    pub catalog: Arc<dyn Catalog>,
+    /// The time.
+    pub clock: Clock,
+    /// Names requests that nobody named.
+    pub ids: Ids,
+}
+
+/// The pages.
+#[derive(Clone)]
+pub(crate) struct Site(pub(crate) Arc<Parts>);
+
+impl FromRef<Site> for Clock {
+    fn from_ref(site: &Site) -> Self {
+        site.0.clock.clone()
+    }
+}
+
+impl FromRef<Site> for Ids {
+    fn from_ref(site: &Site) -> Self {
+        site.0.ids.clone()
+    }
+}
+
+/// Keeps what pages ask.
+pub fn build(parts: Parts) -> Arc<Parts> {
+    Arc::new(parts)
+}
+
+/// The pages and what they load.
+pub fn routes(parts: &Arc<Parts>) -> Routes {
+    files().merge(doors::routes()).merge(account::routes()).with_state(Site(Arc::clone(parts)))
+}
+
+fn files() -> Routes<Site> {
+    Routes::new()
+        .get("/static/{*path}", async |Path(name): Path<String>, headers: HeaderMap| {
+            assets::serve(&name, &headers)
+        })
+        .about(About::new("What pages load").bare(StatusCode::OK).bare(StatusCode::NOT_MODIFIED))
+        .get("/favicon.ico", async || moved(assets::address("icon.svg")))
+        .about(About::new("The picture of the site").bare(StatusCode::FOUND))
+        .get("/robots.txt", async || ROBOTS)
+        .about(About::new("What search engines may look at").bare(StatusCode::OK))
+}
+
+fn moved(address: &'static str) -> Response {
+    (StatusCode::FOUND, [(header::LOCATION, HeaderValue::from_static(address))]).into_response()
+}
+
+/// Events are for everybody to find; what belongs to one person is not.
+const ROBOTS: &str = "User-agent: *
+Disallow: /api/
+Disallow: /account
+Disallow: /admin
+Disallow: /login
+Disallow: /register
+Disallow: /queue/
+Disallow: /reset-password
+Disallow: /verify-email
+Disallow: /forgot-password
+Disallow: /*/seats$
+";

@@ -1,0 +1,142 @@
+//! Every text of the pages, in Korean and English.
+
+mod account;
+mod common;
+mod script;
+
+use std::fmt;
+
+pub(crate) use self::{
+    account::Account,
+    common::Common,
+    script::{error, script},
+};
+
+/// Declares a set of texts: a key, its Korean and its English form. A key with one form is no Rust.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($key:ident = $ko:literal, $en:literal;)* }) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name {
+            $(pub(crate) $key: &'static str,)*
+        }
+
+        impl $name {
+            pub(super) const KO: Self = Self { $($key: $ko,)* };
+            pub(super) const EN: Self = Self { $($key: $en,)* };
+
+            #[cfg(test)]
+            pub(super) const ALL: &'static [(&'static str, &'static str, &'static str)] =
+                &[$((stringify!($key), $ko, $en),)*];
+        }
+    };
+}
+pub(self) use words;
+
+/// The languages there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lang {
+    Ko,
+    En,
+}
+
+impl Lang {
+    pub(crate) const ALL: [Self; 2] = [Self::Ko, Self::En];
+
+    /// As `lang` attributes and cookies spell it.
+    pub(crate) const fn tag(self) -> &'static str {
+        match self {
+            Self::Ko => "ko",
+            Self::En => "en",
+        }
+    }
+
+    /// What it is called by those who speak it.
+    pub(crate) const fn own_name(self) -> &'static str {
+        match self {
+            Self::Ko => "한국어",
+            Self::En => "English",
+        }
+    }
+
+    pub(crate) fn named(tag: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|lang| lang.tag() == tag)
+    }
+
+    /// One of two texts.
+    pub(crate) fn pick<T>(self, ko: T, en: T) -> T {
+        match self {
+            Self::Ko => ko,
+            Self::En => en,
+        }
+    }
+
+    /// The texts of this language.
+    pub(crate) fn words(self) -> &'static Words {
+        match self {
+            Self::Ko => &KO,
+            Self::En => &EN,
+        }
+    }
+}
+
+impl fmt::Display for Lang {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.tag())
+    }
+}
+
+/// The texts that templates use.
+#[derive(Debug)]
+pub(crate) struct Words {
+    /// Around every page, and where it went wrong.
+    pub(crate) common: Common,
+    /// Signing in and up, and one's own account.
+    pub(crate) account: Account,
+}
+
+static KO: Words = Words { common: Common::KO, account: Account::KO };
+static EN: Words = Words { common: Common::EN, account: Account::EN };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> impl Iterator<Item = (String, &'static str, &'static str)> {
+        let sets: [(&str, &[_]); 2] = [("common", Common::ALL), ("account", Account::ALL)];
+        let templates = sets.into_iter().flat_map(|(set, words)| {
+            words.iter().map(move |(key, ko, en)| (format!("{set}.{key}"), *ko, *en))
+        });
+        templates.chain(script::ALL.iter().map(|(key, ko, en)| (format!("script.{key}"), *ko, *en)))
+    }
+
+    fn is_hangul(letter: char) -> bool {
+        ('가'..='힣').contains(&letter)
+    }
+
+    fn slots(text: &str) -> Vec<&str> {
+        let mut found: Vec<_> =
+            text.split('{').skip(1).map(|rest| rest.split('}').next().unwrap_or_default()).collect();
+        found.sort_unstable();
+        found
+    }
+
+    #[test]
+    fn every_text_is_there_in_both_languages_and_in_its_own() {
+        for (key, ko, en) in all() {
+            assert!(!ko.trim().is_empty() && !en.trim().is_empty(), "{key} is empty");
+            assert!(!en.contains(is_hangul), "{key} has Korean in its English form: {en}");
+            assert!(ko.contains(is_hangul), "{key} is not Korean: {ko}");
+            assert_eq!(slots(ko), slots(en), "{key} leaves room for different things");
+        }
+    }
+
+    #[test]
+    fn no_key_of_the_scripts_stands_twice() {
+        let mut keys: Vec<_> = script::ALL.iter().map(|(key, ..)| *key).collect();
+        keys.sort_unstable();
+        let all = keys.len();
+        keys.dedup();
+        assert_eq!(keys.len(), all);
+    }
+}
