@@ -189,13 +189,18 @@ impl Running {
         if let Some(internal) = self.internal {
             say!("  other processes reach {domains} at {}", self::url(internal));
         }
+        let (look, sign_in) = if config.roles.has(Role::Site) {
+            (format!("{url}/"), format!("{url}/login"))
+        } else {
+            (format!("{url}/api/events"), format!("POST {url}/api/auth/login"))
+        };
         if self.seeded {
-            say!("  look     {url}/api/events (demo events, made on this first start)");
+            say!("  look     {look} (demo events, made on this first start)");
             say!("  data     {}", config.data_dir.display());
         }
         if let Some(admin) = &self.admin {
             admin.tell("  ");
-            say!("  sign in  POST {url}/api/auth/login");
+            say!("  sign in  {sign_in}");
         }
         if self.seeded {
             say!("  stop     Ctrl-C");

@@ -84,14 +84,15 @@ impl Domains {
 
         let queue = waiting_room(config, databases, kv.as_ref(), catalog.as_ref(), &remote, (clock, ids));
         let auth = accounts(config, databases, &memory, clock, ids)?;
-        let site = accounts_anywhere(auth.as_ref(), &remote).filter(|_| config.roles.has(Role::Site)).map(|auth| {
-            urr_site::build(urr_site::Parts {
-                auth,
-                catalog: here_or_there(catalog.as_ref(), &remote),
-                clock: clock.clone(),
-                ids: ids.clone(),
-            })
-        });
+        let site =
+            accounts_anywhere(auth.as_ref(), &remote).filter(|_| config.roles.has(Role::Site)).map(|auth| {
+                urr_site::build(urr_site::Parts {
+                    auth,
+                    catalog: here_or_there(catalog.as_ref(), &remote),
+                    clock: clock.clone(),
+                    ids: ids.clone(),
+                })
+            });
         Ok(Self { auth, catalog, queue, tickets, site, memory, kv, remote })
     }
 

@@ -15,7 +15,7 @@ use crate::{
     site::Site,
     times,
     visitor::{Shell, Visitor},
-    words::{Lang},
+    words::Lang,
 };
 
 /// Sign-ins that are shown: a screenful, and enough to see whether somebody else was there.
@@ -68,11 +68,7 @@ pub(crate) struct LoginRow {
     pub(crate) failure: Option<&'static str>,
 }
 
-async fn account(
-    State(Site(site)): State<Site>,
-    ctx: Ctx,
-    visitor: Visitor,
-) -> Result<Response, Problem> {
+async fn account(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> Result<Response, Problem> {
     if visitor.actor.user().is_none() {
         return Ok(go_to(&next::login("/account")));
     }
@@ -95,7 +91,7 @@ async fn gather(auth: &dyn Auth, ctx: &Ctx, visitor: &Visitor) -> Result<Account
     let offered: Vec<_> =
         offered.providers.into_iter().filter(|offer| offer.redirect).map(|offer| offer.provider).collect();
     Ok(AccountPage {
-        shell: visitor.shell(lang.words().account.account_title, Some("account.js")),
+        shell: visitor.shell(lang.words().account.title, Some("account.js")),
         second_needed: visitor.is_unproven_admin(),
         has_password: ways.password,
         services: services(lang, &offered, &ways),
@@ -171,13 +167,25 @@ fn device(lang: Lang, origin: &Origin) -> String {
     };
     // Most browsers name those they want to be taken for; the most particular name comes first.
     let browser = find(&[
-        ("KAKAOTALK", "KakaoTalk"), ("Whale/", "Whale"), ("SamsungBrowser", "Samsung Internet"), ("Edg", "Edge"),
-        ("OPR/", "Opera"), ("Firefox", "Firefox"), ("FxiOS", "Firefox"), ("CriOS", "Chrome"), ("Chrome", "Chrome"),
-        ("Safari", "Safari"), ("curl", "curl"),
+        ("KAKAOTALK", "KakaoTalk"),
+        ("Whale/", "Whale"),
+        ("SamsungBrowser", "Samsung Internet"),
+        ("Edg", "Edge"),
+        ("OPR/", "Opera"),
+        ("Firefox", "Firefox"),
+        ("FxiOS", "Firefox"),
+        ("CriOS", "Chrome"),
+        ("Chrome", "Chrome"),
+        ("Safari", "Safari"),
+        ("curl", "curl"),
     ]);
     let system = find(&[
-        ("iPhone", "iPhone"), ("iPad", "iPad"), ("Android", "Android"), ("Windows", "Windows"),
-        ("Macintosh", "macOS"), ("Linux", "Linux"),
+        ("iPhone", "iPhone"),
+        ("iPad", "iPad"),
+        ("Android", "Android"),
+        ("Windows", "Windows"),
+        ("Macintosh", "macOS"),
+        ("Linux", "Linux"),
     ]);
     match (browser, system) {
         (Some(browser), Some(system)) => format!("{browser}, {system}"),
@@ -194,12 +202,12 @@ impl AccountPage {
     }
 
     /// The other language of mails.
-    pub(crate) fn mails_in(&self, lang: &Lang) -> bool {
+    pub(crate) fn mails_in(&self, lang: Lang) -> bool {
         let language = match self.account.language {
             urr_contracts::auth::Language::Ko => Lang::Ko,
             urr_contracts::auth::Language::En => Lang::En,
         };
-        language == *lang
+        language == lang
     }
 }
 
@@ -209,10 +217,15 @@ mod tests {
 
     #[test]
     fn a_device_is_called_what_its_owner_calls_it() {
-        let named = |agent: &str| device(Lang::En, &Origin { address: String::new(), agent: agent.to_owned() });
-        let chrome = "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/130.0 Safari/537.36";
+        let named =
+            |agent: &str| device(Lang::En, &Origin { address: String::new(), agent: agent.to_owned() });
+        let chrome =
+            "Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/130.0 Safari/537.36";
         assert_eq!(named(chrome), "Chrome, Windows");
-        assert_eq!(named("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1"), "Safari, iPhone");
+        assert_eq!(
+            named("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Version/18.0 Safari/604.1"),
+            "Safari, iPhone"
+        );
         assert_eq!(named(""), "Unknown device");
         assert_eq!(named(&"x".repeat(500)).len(), MAX_AGENT_CHARS);
     }

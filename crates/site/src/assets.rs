@@ -23,6 +23,7 @@ const STYLE: &str = concat!(
     include_str!("../assets/css/base.css"),
     include_str!("../assets/css/parts.css"),
     include_str!("../assets/css/pages.css"),
+    include_str!("../assets/css/sale.css"),
 );
 
 /// Modules, each after those it imports.
@@ -31,6 +32,7 @@ const MODULES: &[(&str, &str)] = &[
     ("texts.js", include_str!("../assets/js/texts.js")),
     ("api.js", include_str!("../assets/js/api.js")),
     ("forms.js", include_str!("../assets/js/forms.js")),
+    ("clock.js", include_str!("../assets/js/clock.js")),
     ("qr.js", include_str!("../assets/js/qr.js")),
     ("shell.js", include_str!("../assets/js/shell.js")),
     ("login.js", include_str!("../assets/js/login.js")),
@@ -38,6 +40,9 @@ const MODULES: &[(&str, &str)] = &[
     ("links.js", include_str!("../assets/js/links.js")),
     ("second_factor.js", include_str!("../assets/js/second_factor.js")),
     ("account.js", include_str!("../assets/js/account.js")),
+    ("event.js", include_str!("../assets/js/event.js")),
+    ("seats.js", include_str!("../assets/js/seats.js")),
+    ("queue.js", include_str!("../assets/js/queue.js")),
 ];
 
 const ICON: &str = include_str!("../assets/icon.svg");
@@ -60,8 +65,7 @@ struct Assets {
 }
 
 static ASSETS: LazyLock<Assets> = LazyLock::new(|| {
-    let mut assets =
-        Assets { served: HashMap::new(), addresses: HashMap::new(), imports: HashMap::new() };
+    let mut assets = Assets { served: HashMap::new(), addresses: HashMap::new(), imports: HashMap::new() };
     assets.add("site.css", "text/css; charset=utf-8", STYLE.to_owned());
     assets.add("icon.svg", "image/svg+xml", ICON.to_owned());
     for lang in Lang::ALL {
@@ -165,6 +169,19 @@ mod tests {
         assert_eq!(serve(name, &headers).status(), StatusCode::NOT_MODIFIED);
         assert_eq!(serve("site.css", &HeaderMap::new()).status(), StatusCode::NOT_FOUND);
         assert_eq!(serve("../Cargo.toml", &HeaderMap::new()).status(), StatusCode::NOT_FOUND);
+    }
+
+    #[test]
+    fn every_text_that_modules_ask_for_is_there() {
+        let texts = script(Lang::En);
+        for (name, source) in MODULES {
+            for way in [" say(\"", "(say(\"", "tellNext(\"", "done(\"", "leave(\""] {
+                for asked in source.split(way).skip(1) {
+                    let key = asked.split('"').next().unwrap();
+                    assert!(texts.contains(&format!("\"{key}\": ")), "{name} asks for {key}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -2,9 +2,8 @@
 
 use askama::Template;
 use axum::{extract::State, response::Response};
-use serde::Deserialize;
 use urr_contracts::auth::{Auth, ListProviders, Provider};
-use urr_http::{About, Problem, Query, Routes, StatusCode};
+use urr_http::{About, Problem, Routes, StatusCode};
 use urr_rpc::Ctx;
 
 use crate::{
@@ -30,20 +29,9 @@ pub(crate) fn routes() -> Routes<Site> {
         .about(shown("The page that a mailed link to prove an address opens"))
 }
 
-/// What addresses of these pages may say. Anything else in them is of no interest, so nothing is refused.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Asked {
-    next: Option<String>,
-    return_to: Option<String>,
-    error: Option<String>,
-    provider: Option<String>,
-}
-
-impl Asked {
-    fn next(&self) -> &str {
-        next::path(self.next.as_deref().or(self.return_to.as_deref()))
-    }
+/// The page somebody was on the way to. Ours call it `next`, and the way back from a provider `returnTo`.
+fn next_of(visitor: &Visitor) -> String {
+    next::path(visitor.asked("next").or_else(|| visitor.asked("returnTo")).as_deref()).to_owned()
 }
 
 /// A way to sign in with an account elsewhere.
@@ -62,18 +50,13 @@ pub(crate) struct LoginPage {
     pub(crate) ways: Vec<Way>,
 }
 
-async fn login(
-    State(Site(site)): State<Site>,
-    ctx: Ctx,
-    visitor: Visitor,
-    Query(asked): Query<Asked>,
-) -> Result<Response, Problem> {
-    let next = asked.next().to_owned();
-    if visitor.actor.user().is_some() && asked.error.is_none() {
+async fn login(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> Result<Response, Problem> {
+    let (next, error) = (next_of(&visitor), visitor.asked("error"));
+    if visitor.actor.user().is_some() && error.is_none() {
         return Ok(go_to(&next));
     }
     let shell = visitor.shell(visitor.lang.words().account.login_title, Some("login.js")).carrying();
-    let failed = asked.error.as_deref().map(|code| words::error(visitor.lang, code));
+    let failed = error.as_deref().map(|code| words::error(visitor.lang, code));
     let ways = ways(&*site.auth, &ctx, &visitor, &next).await;
     secret_page(&visitor, &LoginPage { shell, next, failed, ways })
 }
@@ -106,12 +89,12 @@ pub(crate) struct RegisterPage {
     pub(crate) finishing: bool,
 }
 
-async fn register(visitor: Visitor, Query(asked): Query<Asked>) -> Result<Response, Problem> {
-    let finishing = asked.provider.is_some();
+async fn register(visitor: Visitor) -> Result<Response, Problem> {
+    let finishing = visitor.asked("provider").is_some();
     let words = &visitor.lang.words().account;
     let title = if finishing { words.finish_title } else { words.register_title };
     let shell = visitor.shell(title, Some("register.js"));
-    page(&visitor, &RegisterPage { shell, next: asked.next().to_owned(), finishing })
+    page(&visitor, &RegisterPage { shell, next: next_of(&visitor), finishing })
 }
 
 #[derive(Template)]

@@ -57,9 +57,8 @@ impl<R: Respond> Respond for Dress<R> {
 
 fn wants_page(request: &Request) -> bool {
     let path = request.uri().path();
-    let is_below = |place: &&str| {
-        path.strip_prefix(*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
+    let is_below =
+        |place: &&str| path.strip_prefix(*place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
     let accepts = request.headers().get(header::ACCEPT).and_then(|accepts| accepts.to_str().ok());
     request.method() == Method::GET
         && accepts.is_some_and(|accepts| accepts.contains("text/html"))

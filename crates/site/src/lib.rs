@@ -1,11 +1,16 @@
 #![doc = include_str!("../README.md")]
 
 mod account;
+mod art;
 mod assets;
 mod doors;
 mod dress;
+mod money;
 mod next;
 mod page;
+#[cfg(test)]
+mod samples;
+mod shop;
 mod site;
 mod times;
 mod visitor;

@@ -36,8 +36,18 @@ mod tests {
             assert_eq!(path(Some(good)), good);
         }
         let bad = [
-            "//evil.example", "/\\evil.example", "https://evil.example", "javascript:alert(1)", "account", "",
-            "/\t/evil.example", "/a b", "/api/auth/logout", "/API", "/\"><script>", "/한",
+            "//evil.example",
+            "/\\evil.example",
+            "https://evil.example",
+            "javascript:alert(1)",
+            "account",
+            "",
+            "/\t/evil.example",
+            "/a b",
+            "/api/auth/logout",
+            "/API",
+            "/\"><script>",
+            "/한",
         ];
         for bad in bad {
             assert_eq!(path(Some(bad)), "/", "{bad}");

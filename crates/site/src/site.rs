@@ -11,7 +11,7 @@ use urr_contracts::{auth::Auth, catalog::Catalog};
 use urr_http::{About, Path, Routes, StatusCode};
 use urr_kernel::{Clock, Ids};
 
-use crate::{account, assets, doors};
+use crate::{account, assets, doors, shop};
 
 /// What pages ask for what they show.
 pub struct Parts {
@@ -48,7 +48,11 @@ pub fn build(parts: Parts) -> Arc<Parts> {
 
 /// The pages and what they load.
 pub fn routes(parts: &Arc<Parts>) -> Routes {
-    files().merge(doors::routes()).merge(account::routes()).with_state(Site(Arc::clone(parts)))
+    files()
+        .merge(doors::routes())
+        .merge(account::routes())
+        .merge(shop::routes())
+        .with_state(Site(Arc::clone(parts)))
 }
 
 fn files() -> Routes<Site> {

@@ -37,8 +37,18 @@ fn day(lang: Lang, date: jiff::civil::Date) -> String {
 }
 
 const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
 ];
 
 fn weekday(lang: Lang, weekday: Weekday) -> &'static str {

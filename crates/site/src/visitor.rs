@@ -55,7 +55,12 @@ impl Visitor {
         }
     }
 
-    /// Whether the page is for operators.
+    /// What the address says about something. Of several the first counts; nothing in an address is refused.
+    pub(crate) fn asked(&self, wanted: &str) -> Option<String> {
+        asked(&self.uri, wanted)
+    }
+
+    /// Whether it is an operator without the second factor that operators need.
     pub(crate) fn is_unproven_admin(&self) -> bool {
         matches!(self.actor, Actor::User { role: Role::UnprovenAdmin, .. })
     }
@@ -82,10 +87,14 @@ impl<S: Send + Sync> FromRequestParts<S> for Visitor {
     }
 }
 
-fn chosen(uri: &Uri) -> Option<Lang> {
+fn asked(uri: &Uri, wanted: &str) -> Option<String> {
     let query = uri.query().unwrap_or_default();
-    let (_, tag) = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == LANG)?;
-    Lang::named(&tag)
+    let (_, value) = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == wanted)?;
+    Some(value.into_owned())
+}
+
+fn chosen(uri: &Uri) -> Option<Lang> {
+    Lang::named(&asked(uri, LANG)?)
 }
 
 fn remembered(headers: &HeaderMap) -> Option<Lang> {

@@ -37,7 +37,9 @@ const LAYERS: &[(&str, &[&str])] = &[
 /// Whether `me` may depend on `other`; nothing when `me` has no place.
 fn may_know(me: &str, other: &str) -> Option<bool> {
     match me {
-        "app" => Some(GROUND.contains(&other) || DOMAINS.contains(&other) || ["gateway", "site"].contains(&other)),
+        "app" => {
+            Some(GROUND.contains(&other) || DOMAINS.contains(&other) || ["gateway", "site"].contains(&other))
+        }
         _ if DOMAINS.contains(&me) => Some(GROUND.contains(&other)),
         _ => LAYERS.iter().find(|(name, _)| *name == me).map(|(_, allowed)| allowed.contains(&other)),
     }

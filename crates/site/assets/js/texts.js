@@ -18,3 +18,8 @@ export function has(key) {
 export function count(number) {
   return new Intl.NumberFormat(lang).format(number);
 }
+
+/** Won, as prices are written. */
+export function won(amount) {
+  return say("won", { amount: count(amount) });
+}

@@ -4,7 +4,7 @@ use super::words;
 
 words! {
     /// Texts of signing in and up, and of one's own account.
-    Account {
+    AccountWords {
         login_title = "로그인", "Sign in";
         email = "이메일", "E-mail";
         password = "비밀번호", "Password";
@@ -30,9 +30,11 @@ words! {
             "At least 8 characters; not your name, your address or one that everybody uses.";
         terms = "약관 동의", "Agreements";
         terms_service = "서비스 이용약관에 동의합니다", "I agree to the terms of service";
+        terms_service_read = "이용약관 내용 보기", "Read the terms of service";
         terms_service_text = "계정은 본인만 쓰고, 한 사람이 여러 계정으로 대기 순서나 구매 수량을 늘리지 않습니다. 예매와 취소는 각 공연에 안내된 규칙을 따릅니다.",
             "The account is yours alone, and nobody uses several to get more places in line or more seats. Booking and cancelling follow the rules shown with each event.";
         terms_privacy = "개인정보 수집·이용에 동의합니다", "I agree to how personal data is handled";
+        terms_privacy_read = "개인정보 처리 내용 보기", "Read how personal data is handled";
         terms_privacy_text = "이메일, 이름, (입력한 경우) 휴대폰 번호와 로그인 기록을 예매와 계정 보호를 위해 보관합니다. 탈퇴하면 정해진 기간 뒤 지웁니다.",
             "We keep your e-mail address, your name, your phone number if you give it, and your sign-ins, to sell you tickets and to protect the account. They are erased some time after you close it.";
         terms_marketing = "공연 소식과 혜택을 메일로 받겠습니다", "Send me news and offers by mail";
@@ -65,7 +67,7 @@ words! {
         verify = "이메일 주소 확인하기", "Confirm the address";
         verified_title = "확인되었습니다", "Confirmed";
         verified_text = "이제 이 주소로 예매 안내를 받을 수 있습니다.", "From now on we can send you news about your bookings.";
-        account_title = "내 계정", "My account";
+        title = "내 계정", "My account";
         profile = "프로필", "Profile";
         mail_language = "메일 언어", "Language of mails";
         save = "저장", "Save";

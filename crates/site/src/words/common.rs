@@ -4,7 +4,7 @@ use super::words;
 
 words! {
     /// Texts around every page.
-    Common {
+    CommonWords {
         brand = "우르르", "URR";
         tagline = "모두가 한꺼번에 와도, 온 순서대로.", "Everybody at once, and still in order.";
         to_content = "본문으로 건너뛰기", "Skip to the content";

@@ -2,13 +2,18 @@
 
 mod account;
 mod common;
+mod errors;
+mod queue;
+mod sale;
 mod script;
 
 use std::fmt;
 
 pub(crate) use self::{
-    account::Account,
-    common::Common,
+    account::AccountWords,
+    common::CommonWords,
+    queue::QueueWords,
+    sale::SaleWords,
     script::{error, script},
 };
 
@@ -31,7 +36,7 @@ macro_rules! words {
         }
     };
 }
-pub(self) use words;
+use words;
 
 /// The languages there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,24 +95,29 @@ impl fmt::Display for Lang {
 #[derive(Debug)]
 pub(crate) struct Words {
     /// Around every page, and where it went wrong.
-    pub(crate) common: Common,
+    pub(crate) common: CommonWords,
     /// Signing in and up, and one's own account.
-    pub(crate) account: Account,
+    pub(crate) account: AccountWords,
+    /// Events and their seats.
+    pub(crate) sale: SaleWords,
+    /// The waiting room.
+    pub(crate) queue: QueueWords,
 }
 
-static KO: Words = Words { common: Common::KO, account: Account::KO };
-static EN: Words = Words { common: Common::EN, account: Account::EN };
+static KO: Words = Words { common: CommonWords::KO, account: AccountWords::KO, sale: SaleWords::KO, queue: QueueWords::KO };
+static EN: Words = Words { common: CommonWords::EN, account: AccountWords::EN, sale: SaleWords::EN, queue: QueueWords::EN };
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn all() -> impl Iterator<Item = (String, &'static str, &'static str)> {
-        let sets: [(&str, &[_]); 2] = [("common", Common::ALL), ("account", Account::ALL)];
+        let sets: [(&str, &[_]); 4] =
+            [("common", CommonWords::ALL), ("account", AccountWords::ALL), ("sale", SaleWords::ALL), ("queue", QueueWords::ALL)];
         let templates = sets.into_iter().flat_map(|(set, words)| {
             words.iter().map(move |(key, ko, en)| (format!("{set}.{key}"), *ko, *en))
         });
-        templates.chain(script::ALL.iter().map(|(key, ko, en)| (format!("script.{key}"), *ko, *en)))
+        templates.chain(script::all().map(|(key, ko, en)| (format!("script.{key}"), *ko, *en)))
     }
 
     fn is_hangul(letter: char) -> bool {
@@ -133,7 +143,7 @@ mod tests {
 
     #[test]
     fn no_key_of_the_scripts_stands_twice() {
-        let mut keys: Vec<_> = script::ALL.iter().map(|(key, ..)| *key).collect();
+        let mut keys: Vec<_> = script::all().map(|(key, ..)| *key).collect();
         keys.sort_unstable();
         let all = keys.len();
         keys.dedup();

@@ -1,0 +1,42 @@
+// Countdowns by the server's clock: a sale opens when the server says so, whatever the phone thinks.
+import { call } from "./api.js";
+import { say } from "./texts.js";
+
+let ahead = null;
+
+/** How far this device's clock is ahead of the server's, in milliseconds. */
+async function skew() {
+  const asked = Date.now();
+  const { body } = await call("GET", "/api/time");
+  const now = Date.now();
+  return (asked + now) / 2 - Date.parse(body.time);
+}
+
+/** The server's time. Without an answer this device's own is good enough to show. */
+export async function serverNow() {
+  ahead ??= skew().catch(() => 0);
+  return Date.now() - (await ahead);
+}
+
+/** `1일 2시간 3분`, `4:05`: as exact as it matters. */
+export function span(milliseconds) {
+  const seconds = Math.max(0, Math.ceil(milliseconds / 1_000));
+  const [days, hours] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3_600) % 24];
+  const [minutes, rest] = [Math.floor(seconds / 60) % 60, String(seconds % 60).padStart(2, "0")];
+  if (days > 0) return say("span_days", { days, hours });
+  return hours > 0 ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
+}
+
+/** Counts down in an element's `[data-left]` and calls `then` at the end. Gives back how to stop it. */
+export function countDown(element, until, then) {
+  const left = element.querySelector("[data-left]");
+  let timer = 0;
+  const tick = async () => {
+    const rest = until - (await serverNow());
+    left.textContent = span(rest);
+    if (rest > 0) timer = setTimeout(tick, rest % 1_000 || 1_000);
+    else then();
+  };
+  tick();
+  return () => clearTimeout(timer);
+}

@@ -1,0 +1,157 @@
+// The waiting room. Whatever goes wrong, whoever waits keeps waiting and sees it; only the server's word lets anybody in.
+import { call, memory } from "./api.js";
+import { explain, step } from "./forms.js";
+import { count, say } from "./texts.js";
+
+/** A screen reader is told how things stand this often, and not with every answer. */
+const ANNOUNCE_EVERY = 15_000;
+/** Between two questions, in seconds, whatever the server says. */
+const [SHORTEST, LONGEST] = [1, 60];
+/** After trouble: doubled each time up to this. */
+const LONGEST_PAUSE = 30;
+
+const root = document.querySelector("[data-queue]");
+const event = root.dataset.queue;
+const part = (name) => root.querySelector(`[data-${name}]`);
+const first = memory("sessionStorage");
+const FIRST_PLACE = `urr-place-${event}`;
+
+let timer = 0;
+let asking = false;
+let over = false;
+let inLine = false;
+let failures = 0;
+let announced = 0;
+
+function problem(text) {
+  const notice = part("problem");
+  // The same words again would be read out again.
+  if (notice.textContent !== text) notice.textContent = text;
+  notice.hidden = !text;
+}
+
+function later(seconds) {
+  clearTimeout(timer);
+  // A little earlier or later, so that a crowd does not ask in step.
+  if (!over) timer = setTimeout(ask, seconds * 1_000 * (0.9 + Math.random() * 0.2));
+}
+
+async function ask() {
+  if (asking || over) return;
+  asking = true;
+  clearTimeout(timer);
+  try {
+    const { body } = inLine
+      ? await call("GET", `/api/queue/status/${event}`)
+      : await call("POST", `/api/queue/check/${event}`);
+    failures = 0;
+    problem("");
+    heard(body);
+  } catch (error) {
+    failed(error);
+  } finally {
+    asking = false;
+  }
+}
+
+function heard(body) {
+  if (body.status === "active") return admitted(body);
+  if (body.status === "queued") {
+    inLine = true;
+    waiting(body);
+    return later(Math.min(Math.max(Number(body.nextPoll) || 3, SHORTEST), LONGEST));
+  }
+  // Nobody knows us any more: join, with the place that our ticket remembers.
+  inLine = false;
+  later(SHORTEST);
+}
+
+function failed(error) {
+  if (error.code === "gateway.no_such_service") return admitted({});
+  if (error.code === "vwr.pass_required") {
+    over = true;
+    location.assign(`/vwr/${event}`);
+    return;
+  }
+  if (error.status === 401) {
+    over = true;
+    location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
+    return;
+  }
+  failures += 1;
+  problem(error.code === "network" ? say("queue_offline") : `${explain(error)} ${say("queue_keeps")}`);
+  later(Math.max(error.retryAfter ?? 0, Math.min(2 ** failures, LONGEST_PAUSE)));
+}
+
+function waiting(body) {
+  step("waiting");
+  const position = Number(body.position);
+  part("position").textContent = count(position);
+  part("ahead").textContent = count(body.peopleAhead);
+  part("behind").textContent = count(body.peopleBehind);
+  part("wait").textContent = wait(body);
+  part("inside").textContent = body.threshold ? `${count(body.currentUsers)} / ${count(body.threshold)}` : count(body.currentUsers);
+  const from = Math.max(Number(first.get(FIRST_PLACE)) || position, position);
+  first.set(FIRST_PLACE, String(from));
+  part("progress").max = Math.max(from, 1);
+  part("progress").value = from - position;
+  document.title = say("queue_tab", { position: count(position) });
+  announce(say("queue_announce", { position: count(position), wait: wait(body) }));
+}
+
+/** A range, because nobody knows when those inside will be done. */
+function wait(body) {
+  const about = Number(body.estimatedWait) || 0;
+  const low = Number(body.estimatedWaitMin ?? about * 0.8);
+  const high = Number(body.estimatedWaitMax ?? about * 1.3);
+  if (high <= 60) return say("wait_soon");
+  const [least, most] = [Math.max(1, Math.floor(low / 60)), Math.ceil(high / 60)];
+  return least === most ? say("wait_about", { minutes: most }) : say("wait_range", { least, most });
+}
+
+function announce(text) {
+  if (Date.now() - announced < ANNOUNCE_EVERY) return;
+  announced = Date.now();
+  part("announce").textContent = text;
+}
+
+function admitted({ entryToken }) {
+  over = true;
+  if (entryToken) memory("sessionStorage").set(`urr-entry-${event}`, entryToken);
+  first.forget(FIRST_PLACE);
+  part("go").href = root.dataset.then;
+  step("admitted");
+  location.replace(root.dataset.then);
+}
+
+async function leave() {
+  part("leave").disabled = true;
+  try {
+    await call("POST", `/api/queue/leave/${event}`);
+    over = true;
+    inLine = false;
+    clearTimeout(timer);
+    first.forget(FIRST_PLACE);
+    problem("");
+    step("left");
+  } catch (error) {
+    problem(explain(error));
+  } finally {
+    part("leave").disabled = false;
+  }
+}
+
+part("leave").addEventListener("click", leave);
+part("join").addEventListener("click", () => {
+  over = false;
+  step("joining");
+  ask();
+});
+// Back from sleep, from another tab, from a tunnel: ask at once and not when the old timer ends.
+for (const [target, name] of [[document, "visibilitychange"], [window, "online"], [window, "pageshow"]]) {
+  target.addEventListener(name, () => {
+    if (!document.hidden) ask();
+  });
+}
+addEventListener("offline", () => problem(say("queue_offline")));
+ask();

@@ -1,0 +1,287 @@
+//! Events and the way to their seats.
+
+use askama::Template;
+use axum::{extract::State, response::Response};
+use urr_contracts::catalog::{
+    Catalog, Error, EventDetail, EventOf, EventStatus, EventSummary, ListEvents, TicketType,
+};
+use urr_http::{About, Path, Problem, Routes, StatusCode};
+use urr_kernel::EventId;
+use urr_rpc::{Ctx, problem};
+
+use crate::{
+    art::{self, Art},
+    money, next,
+    page::{go_to, page},
+    site::Site,
+    times,
+    visitor::{Shell, Visitor},
+    words::Lang,
+};
+
+/// Events of one kind on the first page. A city has fewer sales at a time.
+const SHOWN: u32 = 48;
+
+/// Past events on the first page: enough to see that there were some.
+const SHOWN_PAST: u32 = 6;
+
+/// The most of a description that search engines are told.
+const MAX_SUMMARY_CHARS: usize = 160;
+
+pub(crate) fn routes() -> Routes<Site> {
+    let shown = |what| About::new(what).bare(StatusCode::OK);
+    Routes::new()
+        .get("/", home)
+        .about(shown("The events"))
+        .get("/events/{id}", event)
+        .about(shown("One event"))
+        .get("/events/{id}/seats", seats)
+        .about(shown("The seats of an event").bare(StatusCode::SEE_OTHER))
+        .get("/queue/{id}", queue)
+        .about(shown("The waiting room in front of an event's seats").bare(StatusCode::SEE_OTHER))
+}
+
+/// Where an event is in its sale, for whoever wants to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    OnSale,
+    Soon,
+    SoldOut,
+    Ended,
+    Cancelled,
+}
+
+/// An event as pages show it.
+pub(crate) struct EventView {
+    pub(crate) id: EventId,
+    pub(crate) title: String,
+    pub(crate) artist: Option<String>,
+    pub(crate) venue: String,
+    pub(crate) address: Option<String>,
+    pub(crate) lines: Vec<String>,
+    pub(crate) when: String,
+    pub(crate) opens: String,
+    pub(crate) opens_at: String,
+    pub(crate) closes: String,
+    pub(crate) price: Option<String>,
+    pub(crate) places: String,
+    pub(crate) left: String,
+    pub(crate) state: Stage,
+    pub(crate) badge: &'static str,
+    pub(crate) seated: bool,
+    pub(crate) poster: Option<String>,
+    pub(crate) art: Art,
+}
+
+fn view(lang: Lang, event: EventSummary) -> EventView {
+    let left = event.places.saturating_sub(event.places_reserved);
+    let state = match event.status {
+        EventStatus::OnSale if left == 0 && event.places > 0 => Stage::SoldOut,
+        EventStatus::OnSale => Stage::OnSale,
+        EventStatus::Upcoming => Stage::Soon,
+        EventStatus::Ended => Stage::Ended,
+        EventStatus::Cancelled => Stage::Cancelled,
+    };
+    let words = &lang.words().sale;
+    EventView {
+        id: event.id,
+        artist: event.artist_name,
+        venue: event.venue,
+        address: event.address,
+        lines: event.description.iter().flat_map(|text| text.lines()).map(str::to_owned).collect(),
+        when: times::moment(lang, event.event_at),
+        opens: times::moment(lang, event.sale_start_at),
+        opens_at: event.sale_start_at.to_string(),
+        closes: times::moment(lang, event.sale_end_at),
+        price: event.min_price.zip(event.max_price).map(|(least, most)| money::range(lang, least, most)),
+        places: money::number(event.places.into()),
+        left: money::number(left.into()),
+        badge: match state {
+            Stage::OnSale => words.on_sale,
+            Stage::Soon => words.soon,
+            Stage::SoldOut => words.sold_out,
+            Stage::Ended => words.is_ended,
+            Stage::Cancelled => words.cancelled,
+        },
+        state,
+        seated: event.layout.is_some(),
+        // Anything but HTTPS would not be loaded anyway.
+        poster: event.poster_image_url.filter(|address| address.starts_with("https://")),
+        art: art::of(event.id),
+        title: event.title,
+    }
+}
+
+/// Events of one kind.
+pub(crate) struct Shelf {
+    pub(crate) heading: &'static str,
+    pub(crate) id: &'static str,
+    pub(crate) events: Vec<EventView>,
+}
+
+#[derive(Template)]
+#[template(path = "home.html")]
+pub(crate) struct HomePage {
+    pub(crate) shell: Shell,
+    pub(crate) shelves: Vec<Shelf>,
+}
+
+async fn home(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> Result<Response, Problem> {
+    let lang = visitor.lang;
+    let mut selling = events(&*site.catalog, &ctx, lang, EventStatus::OnSale, SHOWN).await?;
+    let sold_out = selling.extract_if(.., |event| event.state == Stage::SoldOut).collect();
+    let soon = events(&*site.catalog, &ctx, lang, EventStatus::Upcoming, SHOWN).await?;
+    let past = events(&*site.catalog, &ctx, lang, EventStatus::Ended, SHOWN_PAST).await?;
+    page(&visitor, &home_page(&visitor, [selling, soon, sold_out, past]))
+}
+
+/// The shelves that have something on them.
+pub(crate) fn home_page(visitor: &Visitor, events: [Vec<EventView>; 4]) -> HomePage {
+    let words = &visitor.lang.words().sale;
+    let headings = [
+        ("on-sale", words.on_sale),
+        ("soon", words.soon),
+        ("sold-out", words.sold_out),
+        ("past", words.ended),
+    ];
+    let shelves = headings.into_iter().zip(events);
+    let shelves = shelves.map(|((id, heading), events)| Shelf { heading, id, events });
+    HomePage {
+        shell: visitor.shell(words.home_title, None),
+        shelves: shelves.filter(|shelf| !shelf.events.is_empty()).collect(),
+    }
+}
+
+async fn events(
+    catalog: &dyn Catalog,
+    ctx: &Ctx,
+    lang: Lang,
+    status: EventStatus,
+    limit: u32,
+) -> Result<Vec<EventView>, Problem> {
+    let request = ListEvents { status: Some(status), search: None, page: 1, limit };
+    let found = catalog.events(ctx, request).await.map_err(|error| problem(&error))?;
+    Ok(found.events.into_iter().map(|event| view(lang, event)).collect())
+}
+
+#[derive(Template)]
+#[template(path = "event.html")]
+pub(crate) struct EventPage {
+    pub(crate) shell: Shell,
+    pub(crate) event: EventView,
+    pub(crate) limit: String,
+    pub(crate) kinds: Vec<KindRow>,
+}
+
+/// A counted kind of ticket.
+pub(crate) struct KindRow {
+    pub(crate) name: String,
+    pub(crate) price: String,
+    pub(crate) about: String,
+}
+
+impl EventPage {
+    /// What search engines show.
+    pub(crate) fn summary(&self) -> String {
+        self.event.lines.join(" ").chars().take(MAX_SUMMARY_CHARS).collect()
+    }
+}
+
+async fn event(
+    State(Site(site)): State<Site>,
+    ctx: Ctx,
+    visitor: Visitor,
+    Path(event): Path<EventId>,
+) -> Result<Response, Problem> {
+    let found = one(&*site.catalog, &ctx, event).await?;
+    page(&visitor, &event_page(&visitor, found, Some("event.js")))
+}
+
+async fn one(catalog: &dyn Catalog, ctx: &Ctx, event: EventId) -> Result<EventDetail, Problem> {
+    catalog.event(ctx, EventOf { event }).await.map_err(|error: Error| problem(&error))
+}
+
+pub(crate) fn event_page(visitor: &Visitor, found: EventDetail, script: Option<&'static str>) -> EventPage {
+    let lang = visitor.lang;
+    let (each, user) = (found.max_seats_per_reservation, found.max_seats_per_user);
+    let limit = lang.words().sale.limit_text;
+    let limit = limit.replace("{each}", &each.to_string()).replace("{user}", &user.to_string());
+    let kind = |kind: TicketType| KindRow {
+        name: kind.name,
+        price: money::won(lang, kind.price),
+        about: kind.description,
+    };
+    EventPage {
+        shell: visitor.shell(&found.event.title, script),
+        event: view(lang, found.event),
+        limit,
+        kinds: found.ticket_types.into_iter().map(kind).collect(),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "seats.html")]
+pub(crate) struct SeatsPage {
+    pub(crate) shell: Shell,
+    pub(crate) event: EventView,
+    pub(crate) each: u32,
+    pub(crate) hint: String,
+}
+
+/// Seats are held by somebody, so whoever is not signed in does that first.
+async fn seats(
+    State(Site(site)): State<Site>,
+    ctx: Ctx,
+    visitor: Visitor,
+    Path(event): Path<EventId>,
+) -> Result<Response, Problem> {
+    let found = one(&*site.catalog, &ctx, event).await?;
+    if visitor.actor.user().is_none() {
+        return Ok(go_to(&next::login(&format!("/events/{event}/seats"))));
+    }
+    if found.event.layout.is_none() || found.event.status != EventStatus::OnSale {
+        return Ok(go_to(&format!("/events/{event}")));
+    }
+    page(&visitor, &seats_page(&visitor, found))
+}
+
+pub(crate) fn seats_page(visitor: &Visitor, found: EventDetail) -> SeatsPage {
+    let words = &visitor.lang.words().sale;
+    let title = format!("{} · {}", words.seats_title, found.event.title);
+    let each = found.max_seats_per_reservation;
+    SeatsPage {
+        shell: visitor.shell(&title, Some("seats.js")),
+        each,
+        hint: words.chosen_none.replace("{each}", &each.to_string()),
+        event: view(visitor.lang, found.event),
+    }
+}
+
+#[derive(Template)]
+#[template(path = "queue.html")]
+pub(crate) struct QueuePage {
+    pub(crate) shell: Shell,
+    pub(crate) event: EventView,
+}
+
+/// A place in line belongs to somebody, so whoever is not signed in does that first.
+async fn queue(
+    State(Site(site)): State<Site>,
+    ctx: Ctx,
+    visitor: Visitor,
+    Path(event): Path<EventId>,
+) -> Result<Response, Problem> {
+    let found = one(&*site.catalog, &ctx, event).await?;
+    if visitor.actor.user().is_none() {
+        return Ok(go_to(&next::login(&format!("/queue/{event}"))));
+    }
+    if found.event.status != EventStatus::OnSale {
+        return Ok(go_to(&format!("/events/{event}")));
+    }
+    page(&visitor, &queue_page(&visitor, found))
+}
+
+pub(crate) fn queue_page(visitor: &Visitor, found: EventDetail) -> QueuePage {
+    let title = format!("{} · {}", visitor.lang.words().queue.title, found.event.title);
+    QueuePage { shell: visitor.shell(&title, Some("queue.js")), event: view(visitor.lang, found.event) }
+}

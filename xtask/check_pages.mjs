@@ -1,0 +1,79 @@
+#!/usr/bin/env node
+// Walks through the pages of the running binary in a real Chromium, on a phone and on a desk, in Korean and English, light and dark.
+//
+//   check_pages.mjs prepare TOOLS       installs what is needed: packages from npm into TOOLS, Chromium with apt as root
+//   check_pages.mjs run TOOLS BINARY    starts BINARY on files of its own and makes every journey; pictures go to TOOLS/pictures
+//
+// A script that fails, a page wider than its screen and whatever axe finds ends it.
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+import { accounts } from "./pages/accounts.mjs";
+import { Browser, VIEWS } from "./pages/browser.mjs";
+import { Server } from "./pages/server.mjs";
+
+// The newest that were tried.
+const PACKAGES = ["playwright-core@1.65.0", "axe-core@4.14.0", "jsqr@1.4.0"];
+
+// Chromium as Debian builds it, and letters for Korean.
+const DEBIAN = ["chromium", "fonts-nanum"];
+
+const JOURNEYS = { accounts };
+
+function chromium() {
+  const places = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
+  return places.find((place) => place && existsSync(place));
+}
+
+function must(command, args, options = {}) {
+  const { status, error } = spawnSync(command, args, { stdio: ["ignore", "inherit", "inherit"], ...options });
+  if (status !== 0) throw new Error(`${command} ${args.join(" ")}: ${error?.message ?? `ended with ${status}`}`);
+}
+
+function prepare(tools) {
+  if (!chromium()) {
+    if (process.getuid() !== 0) throw new Error(`Chromium is missing: run \`sudo apt-get install ${DEBIAN.join(" ")}\``);
+    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+    must("apt-get", ["update"], { env });
+    must("apt-get", ["install", "-y", "--no-install-recommends", ...DEBIAN], { env });
+  }
+  const done = join(tools, `installed-${PACKAGES.join("-")}`);
+  if (existsSync(done)) return;
+  rmSync(tools, { recursive: true, force: true });
+  mkdirSync(tools, { recursive: true });
+  writeFileSync(join(tools, "package.json"), '{ "private": true }\n');
+  must("npm", ["install", "--no-audit", "--no-fund", "--ignore-scripts", "--silent", ...PACKAGES], { cwd: tools });
+  writeFileSync(done, "");
+}
+
+async function run(tools, binary, only) {
+  const shots = join(tools, "pictures");
+  const browser = await Browser.start(tools, chromium(), shots);
+  const server = await Server.start(binary);
+  let failed = 0;
+  for (const [name, journey] of Object.entries(JOURNEYS)) {
+    for (const view of VIEWS.filter((view) => !only || `${name}.${view.name}`.includes(only))) {
+      const began = Date.now();
+      try {
+        await journey(browser, server, view);
+        console.log(`${name}, ${view.name}: passed in ${((Date.now() - began) / 1000).toFixed(1)} s`);
+      } catch (error) {
+        failed += 1;
+        console.log(`${name}, ${view.name}: FAILED\n${error.stack}`);
+      }
+    }
+  }
+  await browser.stop();
+  await server.stop();
+  console.log(`pictures are in ${shots}`);
+  return failed;
+}
+
+const [what, tools, binary, only] = process.argv.slice(2);
+if (what === "prepare" && tools) prepare(resolve(tools));
+else if (what === "run" && binary) process.exit((await run(resolve(tools), resolve(binary), only)) ? 1 : 0);
+else {
+  console.log("check_pages.mjs prepare TOOLS | run TOOLS BINARY [JOURNEY.VIEW]");
+  process.exit(2);
+}

@@ -1,0 +1,196 @@
+// Accounts as people meet them: signing up, mailed links, a second factor, ending sessions.
+import { ADMIN, PASSWORD, totp } from "./server.mjs";
+
+const form = (name) => `form[data-form="${name}"]`;
+const submit = (name) => `${form(name)} button.main-action, ${form(name)} button.danger`;
+
+export async function signUp(person, email, next = "/account") {
+  const { page } = person;
+  await page.goto(`/register?next=${encodeURIComponent(next)}`);
+  await person.fill({ "#email": email, "#password": PASSWORD, "#name": "김민지" });
+  await page.locator('[name="SERVICE"]').check();
+  await page.locator('[name="PRIVACY"]').check();
+  await person.press(submit("register"));
+  await person.at(next);
+}
+
+export async function signIn(person, email, password = PASSWORD, next = "/account") {
+  await person.page.goto(`/login?next=${encodeURIComponent(next)}`);
+  await person.fill({ "#email": email, "#password": password });
+  await person.press(submit("login"));
+}
+
+/** Pages as a stranger sees them, with what they say when something is missing or wrong. */
+async function strangers(server, person) {
+  const { page } = person;
+  person.expect(400);
+  await page.goto("/login");
+  await person.look("login");
+  await person.press(submit("login"));
+  await page.waitForSelector(".field-error");
+  await person.look("login-empty");
+  await person.fill({ "#email": "nobody@example.com", "#password": "not the password" });
+  await person.press(submit("login"));
+  await page.waitForSelector(`${form("login")} [data-problem]:not([hidden])`);
+  await person.look("login-wrong");
+  await page.goto("/login?error=auth.trip_refused&provider=google");
+  await page.waitForSelector('[role="alert"]:not([hidden])');
+  await page.goto("/register");
+  await person.look("register");
+  await page.goto("/forgot-password");
+  await person.look("forgot");
+  for (const path of ["/reset-password", "/verify-email"]) {
+    await page.goto(path);
+    await page.waitForSelector('[data-step="missing"]:not([hidden])');
+    await person.look(`${path.slice(1)}-incomplete`);
+  }
+  person.expect(404);
+  await page.goto("/no-such-page");
+  await person.look("not-found");
+  await page.goto("/account");
+  await person.at("/login");
+}
+
+async function mailedLinks(server, person, email) {
+  const { page } = person;
+  const verify = await server.link(email, "/verify-email");
+  // A scanner that only opens the link does not spend it.
+  for (let scan = 0; scan < 2; scan++) await fetch(verify);
+  const asked = [];
+  page.on("request", (request) => asked.push(request.url()));
+  await page.goto(verify);
+  await person.look("verify-email");
+  if (page.url().includes("token")) throw new Error(`the secret stayed in the address: ${page.url()}`);
+  const token = verify.split("#token=")[1];
+  if (asked.some((url) => url !== verify && url.includes(token))) throw new Error("the secret was sent along");
+  await page.reload();
+  await person.press(submit("verify"));
+  await page.waitForSelector('[data-step="done"]:not([hidden])');
+  await person.look("verify-email-done");
+
+  await page.goto("/forgot-password");
+  await person.fill({ "#email": email });
+  await person.press(submit("forgot"));
+  await page.waitForSelector('[data-step="done"]:not([hidden])');
+  await person.look("forgot-sent");
+  await page.goto(await server.link(email, "/reset-password"));
+  await person.fill({ "#password": `${PASSWORD}, renewed` });
+  await person.look("reset-password");
+  await person.press(submit("reset"));
+  await page.waitForSelector('[data-step="done"]:not([hidden])');
+}
+
+async function secondFactor(server, person, email, password) {
+  const { page, browser } = person;
+  await page.goto("/account");
+  await person.fill({ "#enrol-password": password });
+  await person.press(submit("enrol"));
+  await page.waitForSelector("[data-qr] path");
+  await person.look("second-factor-enrol");
+  const secret = await page.locator("[data-secret]").textContent();
+  const shown = await page.locator("[data-otpauth]").getAttribute("href");
+  const read = await readCode(page, browser.readQr);
+  if (read !== shown) throw new Error(`the picture says ${read}, and not ${shown}`);
+  await person.fill({ "#enrol-code": totp(secret) });
+  await person.press(submit("enrol-confirm"));
+  await page.waitForSelector("[data-recovery]:not([hidden])");
+  await person.look("recovery-codes");
+  const [recovery] = await page.locator("[data-codes] li").allTextContents();
+  await person.press("[data-kept]");
+  await page.waitForSelector(form("second-off"));
+  await person.press("[data-sign-out]");
+  await person.at("/");
+
+  await signIn(person, email, password);
+  await page.waitForSelector('[data-step="second"]:not([hidden])');
+  await person.look("login-second-step");
+  await person.fill({ "#code": "000000" });
+  await person.press(submit("second"));
+  await page.waitForSelector(`${form("second")} [data-problem]:not([hidden])`);
+  await person.fill({ "#code": recovery });
+  await person.press(submit("second"));
+  await person.at("/account");
+  await person.fill({ "#off-password": password, "#off-code": totp(secret, 1) });
+  await person.press(submit("second-off"));
+  await page.waitForSelector(form("enrol"));
+}
+
+/** Reads the drawn code as a phone would. */
+async function readCode(page, readQr) {
+  const { side, pixels } = await page.evaluate(async () => {
+    const svg = document.querySelector("[data-qr]");
+    const side = 4 * svg.viewBox.baseVal.width;
+    const canvas = Object.assign(document.createElement("canvas"), { width: side, height: side });
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = "#fff";
+    pen.fillRect(0, 0, side, side);
+    pen.scale(4, 4);
+    pen.fillStyle = "#000";
+    pen.fill(new Path2D(svg.querySelector("path").getAttribute("d")));
+    return { side, pixels: [...pen.getImageData(0, 0, side, side).data] };
+  });
+  return readQr(Uint8ClampedArray.from(pixels), side, side)?.data;
+}
+
+async function ownAccount(server, person, other, email, password) {
+  const { page } = person;
+  await signIn(other, email, password);
+  await other.at("/account");
+  await page.goto("/account");
+  await person.look("account");
+  await person.fill({ "#name": "Minji Kim" });
+  await person.press(submit("profile"));
+  await page.waitForSelector('#name[value="Minji Kim"]');
+  await person.press('button[name="end"] >> nth=0');
+  await page.waitForFunction(() => !document.querySelector('button[name="end"]'));
+  await other.page.goto("/account");
+  await other.at("/login");
+  await page.locator('[name="sure"]').check();
+  await person.fill({ "#close-password": password });
+  await person.press(submit("close"));
+  await person.at("/");
+}
+
+/** Whose access token ran out is let in again without being asked. */
+async function resumed(person) {
+  const cookies = await person.context.cookies();
+  await person.context.clearCookies({ name: "access_token" });
+  if (!cookies.some((cookie) => cookie.name === "refresh_token")) throw new Error("nobody is signed in");
+  await person.page.goto("/account");
+  await person.at("/account");
+}
+
+async function withoutScripts(browser, server, view) {
+  const person = await browser.person(server, view, { javaScriptEnabled: false });
+  await person.page.goto("/login");
+  const told = await person.page.locator("noscript").first().textContent();
+  if (!told) throw new Error("without scripts nothing is said");
+  if (await person.page.locator(submit("login")).isEnabled()) throw new Error("a button that cannot work can be pressed");
+  await person.context.close();
+}
+
+export async function accounts(browser, server, view) {
+  const email = `minji.${view.name}@example.com`;
+  const person = await browser.person(server, view);
+  const other = await browser.person(server, view);
+  for (const one of [person, other]) one.expect(401);
+  await strangers(server, person);
+  await signUp(person, email);
+  await resumed(person);
+  await mailedLinks(server, person, email);
+  const password = `${PASSWORD}, renewed`;
+  await signIn(person, email, password);
+  await person.at("/account");
+  await secondFactor(server, person, email, password);
+  await ownAccount(server, person, other, email, password);
+  await person.end();
+  await other.end();
+  await withoutScripts(browser, server, view);
+}
+
+export async function administrator(browser, server, view) {
+  const person = await browser.person(server, view);
+  await signIn(person, ADMIN);
+  await person.at("/account");
+  await person.end();
+}
