@@ -1,5 +1,5 @@
 // Accounts as people meet them: signing up, mailed links, a second factor, ending sessions.
-import { ADMIN, PASSWORD, totp } from "./server.mjs";
+import { PASSWORD, totp } from "./server.mjs";
 
 const form = (name) => `form[data-form="${name}"]`;
 const submit = (name) => `${form(name)} button.main-action, ${form(name)} button.danger`;
@@ -187,11 +187,4 @@ export async function accounts(browser, server, view) {
   await person.end();
   await other.end();
   await withoutScripts(browser, server, view);
-}
-
-export async function administrator(browser, server, view) {
-  const person = await browser.person(server, view);
-  await signIn(person, ADMIN);
-  await person.at("/account");
-  await person.end();
 }

@@ -14,6 +14,7 @@ mod gateway;
 mod lifecycle;
 mod migrate;
 mod outbox;
+mod ready;
 mod remote;
 mod roles;
 mod say;

@@ -13,6 +13,7 @@ use crate::{
     failure::Failure,
     gateway,
     lifecycle::{Signals, Work},
+    ready,
     roles::Role,
     say::say,
     stores::Databases,
@@ -95,7 +96,7 @@ impl Running {
         let (server, public) = bind(config.listen, "listen").await?;
         config.public_url.get_or_insert_with(|| url(public));
         let domains = Domains::build(&config, &databases, &ground.clock, &ground.ids)?;
-        wire::register_health(&domains, &databases, &ground.health);
+        ready::register(&domains, &databases, &ground.health);
         let work = Work::default();
         let mut running =
             Self { public, internal: None, work, seeded: false, admin: None, databases, ground, config };

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use axum::Router;
 use urr_auth::{IndexKey, Pii};
 use urr_bus::{Consumer, Source};
@@ -15,7 +14,7 @@ use urr_kernel::{Clock, Ids};
 use urr_kv::Kv;
 use urr_passes::{Key, access, challenge};
 use urr_site::Dress;
-use urr_telemetry::{Check, Health, Metrics};
+use urr_telemetry::{Health, Metrics};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 
 use crate::{
@@ -45,7 +44,7 @@ pub(crate) struct Domains {
     /// What the guards before them remember.
     pub memory: gateway::Memory,
     kv: Option<Kv>,
-    remote: Vec<RemoteRole>,
+    pub(crate) remote: Vec<RemoteRole>,
 }
 
 impl Domains {
@@ -343,36 +342,6 @@ fn lease(db: Db, reconciler: &dyn Reconciler, ids: &Ids) -> Option<Lease> {
     let name = reconciler.name();
     let config = LeaseConfig { db, name, owner: ids.next(), ttl: LeaseConfig::TTL };
     (config.db.engine() == EngineKind::Postgres).then(|| Lease::new(config))
-}
-
-/// Registers every part without which the process is not ready.
-pub(crate) fn register_health(domains: &Domains, databases: &Databases, health: &Health) {
-    for (role, db) in databases.iter() {
-        let name = match role {
-            Role::Auth => "auth database",
-            Role::Catalog => "catalog database",
-            Role::Queue => "queue database",
-            Role::Tickets => "tickets database",
-            Role::Site | Role::Gateway => continue,
-        };
-        health.register(name, Arc::new(Answers(db.clone())));
-    }
-    if let Some(revoked) = &domains.memory.revoked {
-        health.register("ended sessions", revoked.loaded());
-    }
-    // Without auth a process goes on, as long as it knows which sessions ended before.
-    for remote in domains.remote.iter().filter(|remote| remote.role != Role::Auth) {
-        health.register(remote.role.name(), Arc::new(remote.clone()));
-    }
-}
-
-struct Answers(Db);
-
-#[async_trait]
-impl Check for Answers {
-    async fn check(&self) -> Result<(), String> {
-        self.0.ping().await.map_err(|error| urr_telemetry::chain(&error))
-    }
 }
 
 #[cfg(test)]

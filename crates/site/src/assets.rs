@@ -24,6 +24,7 @@ const STYLE: &str = concat!(
     include_str!("../assets/css/parts.css"),
     include_str!("../assets/css/pages.css"),
     include_str!("../assets/css/sale.css"),
+    include_str!("../assets/css/control.css"),
 );
 
 /// Modules, each after those it imports.
@@ -43,6 +44,8 @@ const MODULES: &[(&str, &str)] = &[
     ("event.js", include_str!("../assets/js/event.js")),
     ("seats.js", include_str!("../assets/js/seats.js")),
     ("queue.js", include_str!("../assets/js/queue.js")),
+    ("charts.js", include_str!("../assets/js/charts.js")),
+    ("control.js", include_str!("../assets/js/control.js")),
 ];
 
 const ICON: &str = include_str!("../assets/icon.svg");

@@ -3,6 +3,7 @@
 mod account;
 mod art;
 mod assets;
+mod control;
 mod doors;
 mod dress;
 mod money;

@@ -10,6 +10,7 @@ use urr_kernel::{Actor, Clock, Ids, Krw, Role, Timestamp};
 
 use crate::{
     account::{AccountPage, LoginRow, ServiceRow, SessionRow},
+    control,
     doors::{ForgotPage, LoginPage, RegisterPage, ResetPage, VerifyPage, Way},
     dress::Oops,
     shop,
@@ -150,6 +151,8 @@ fn rendered(lang: Lang) -> Vec<(&'static str, String)> {
         ("queue", shop::queue_page(&somebody, event(EventStatus::OnSale, true)).render()),
         ("queue", shop::queue_page(&somebody, event(EventStatus::OnSale, false)).render()),
     ];
+    let operator = control::control_page(&somebody, parts().1.next(), NASTY.to_owned());
+    all.push(("control", operator.render()));
     for finishing in [false, true] {
         let page = RegisterPage { shell: shell(Some("register.js")), next: "/".to_owned(), finishing };
         all.push(("register", page.render()));

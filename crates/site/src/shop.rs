@@ -170,6 +170,8 @@ pub(crate) struct EventPage {
     pub(crate) shell: Shell,
     pub(crate) event: EventView,
     pub(crate) limit: String,
+    /// Whether whoever looks may run the sale.
+    pub(crate) operator: bool,
     pub(crate) kinds: Vec<KindRow>,
 }
 
@@ -215,6 +217,7 @@ pub(crate) fn event_page(visitor: &Visitor, found: EventDetail, script: Option<&
         shell: visitor.shell(&found.event.title, script),
         event: view(lang, found.event),
         limit,
+        operator: visitor.actor.is_admin(),
         kinds: found.ticket_types.into_iter().map(kind).collect(),
     }
 }

@@ -11,7 +11,7 @@ use urr_contracts::{auth::Auth, catalog::Catalog};
 use urr_http::{About, Path, Routes, StatusCode};
 use urr_kernel::{Clock, Ids};
 
-use crate::{account, assets, doors, shop};
+use crate::{account, assets, control, doors, shop};
 
 /// What pages ask for what they show.
 pub struct Parts {
@@ -52,6 +52,7 @@ pub fn routes(parts: &Arc<Parts>) -> Routes {
         .merge(doors::routes())
         .merge(account::routes())
         .merge(shop::routes())
+        .merge(control::routes())
         .with_state(Site(Arc::clone(parts)))
 }
 

@@ -45,7 +45,7 @@ async function ask() {
       ? await call("GET", `/api/queue/status/${event}`)
       : await call("POST", `/api/queue/check/${event}`);
     failures = 0;
-    problem("");
+    problem(body.paused && body.queued ? say("queue_paused") : "");
     heard(body);
   } catch (error) {
     failed(error);
@@ -102,8 +102,7 @@ function waiting(body) {
 /** A range, because nobody knows when those inside will be done. */
 function wait(body) {
   const about = Number(body.estimatedWait) || 0;
-  const low = Number(body.estimatedWaitMin ?? about * 0.8);
-  const high = Number(body.estimatedWaitMax ?? about * 1.3);
+  const { from: low, to: high } = body.estimatedWaitRange ?? { from: about, to: about };
   if (high <= 60) return say("wait_soon");
   const [least, most] = [Math.max(1, Math.floor(low / 60)), Math.ceil(high / 60)];
   return least === most ? say("wait_about", { minutes: most }) : say("wait_range", { least, most });

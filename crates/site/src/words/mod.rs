@@ -2,6 +2,7 @@
 
 mod account;
 mod common;
+mod control;
 mod errors;
 mod queue;
 mod sale;
@@ -12,6 +13,7 @@ use std::fmt;
 pub(crate) use self::{
     account::AccountWords,
     common::CommonWords,
+    control::ControlWords,
     queue::QueueWords,
     sale::SaleWords,
     script::{error, script},
@@ -102,18 +104,37 @@ pub(crate) struct Words {
     pub(crate) sale: SaleWords,
     /// The waiting room.
     pub(crate) queue: QueueWords,
+    /// The control room.
+    pub(crate) control: ControlWords,
 }
 
-static KO: Words = Words { common: CommonWords::KO, account: AccountWords::KO, sale: SaleWords::KO, queue: QueueWords::KO };
-static EN: Words = Words { common: CommonWords::EN, account: AccountWords::EN, sale: SaleWords::EN, queue: QueueWords::EN };
+static KO: Words = Words {
+    common: CommonWords::KO,
+    account: AccountWords::KO,
+    sale: SaleWords::KO,
+    queue: QueueWords::KO,
+    control: ControlWords::KO,
+};
+static EN: Words = Words {
+    common: CommonWords::EN,
+    account: AccountWords::EN,
+    sale: SaleWords::EN,
+    queue: QueueWords::EN,
+    control: ControlWords::EN,
+};
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn all() -> impl Iterator<Item = (String, &'static str, &'static str)> {
-        let sets: [(&str, &[_]); 4] =
-            [("common", CommonWords::ALL), ("account", AccountWords::ALL), ("sale", SaleWords::ALL), ("queue", QueueWords::ALL)];
+        let sets: [(&str, &[_]); 5] = [
+            ("common", CommonWords::ALL),
+            ("account", AccountWords::ALL),
+            ("sale", SaleWords::ALL),
+            ("queue", QueueWords::ALL),
+            ("control", ControlWords::ALL),
+        ];
         let templates = sets.into_iter().flat_map(|(set, words)| {
             words.iter().map(move |(key, ko, en)| (format!("{set}.{key}"), *ko, *en))
         });

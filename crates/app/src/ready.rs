@@ -1,0 +1,39 @@
+//! What has to be well before the process is ready.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use urr_db::Db;
+use urr_telemetry::{Check, Health};
+
+use crate::{config::Choice as _, roles::Role, stores::Databases, wire::Domains};
+
+/// Registers every part without which the process is not ready.
+pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health) {
+    for (role, db) in databases.iter() {
+        let name = match role {
+            Role::Auth => "auth database",
+            Role::Catalog => "catalog database",
+            Role::Queue => "queue database",
+            Role::Tickets => "tickets database",
+            Role::Site | Role::Gateway => continue,
+        };
+        health.register(name, Arc::new(Answers(db.clone())));
+    }
+    if let Some(revoked) = &domains.memory.revoked {
+        health.register("ended sessions", revoked.loaded());
+    }
+    // Without auth a process goes on, as long as it knows which sessions ended before.
+    for remote in domains.remote.iter().filter(|remote| remote.role != Role::Auth) {
+        health.register(remote.role.name(), Arc::new(remote.clone()));
+    }
+}
+
+struct Answers(Db);
+
+#[async_trait]
+impl Check for Answers {
+    async fn check(&self) -> Result<(), String> {
+        self.0.ping().await.map_err(|error| urr_telemetry::chain(&error))
+    }
+}

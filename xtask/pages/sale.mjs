@@ -1,0 +1,117 @@
+// A sale as people meet it: looking, waiting, being let in, holding seats; and as an operator runs it.
+import { signIn, signUp } from "./accounts.mjs";
+import { ADMIN, PASSWORD } from "./server.mjs";
+
+const isSeated = (event) => event.seat_layout_id ?? event.seatLayoutId;
+
+async function seatedEvent(server) {
+  const { events } = await server.ask("/api/events?status=on_sale&limit=10");
+  return events.find(isSeated);
+}
+
+async function operator(server) {
+  const { token } = await server.ask("/api/auth/login", { email: ADMIN, password: PASSWORD });
+  return (what, event, body = {}) => server.ask(`/api/queue/admin/${what}/${event}`, body, token);
+}
+
+async function looking(server, person) {
+  const { page } = person;
+  await page.goto("/");
+  await person.look("home");
+  for (const [name, status] of [["event-soon", "upcoming"], ["event-ended", "ended"]]) {
+    const { events } = await server.ask(`/api/events?status=${status}&limit=10`);
+    await page.goto(`/events/${events[0].id}`);
+    await person.look(name);
+  }
+  const { events } = await server.ask("/api/events?status=on_sale&limit=10");
+  await page.goto(`/events/${events.find((event) => !isSeated(event)).id}`);
+  await person.look("event-standing");
+}
+
+/** Nobody is let in while the room is paused; a reload and a lost connection change nothing; then it moves on by itself. */
+async function waiting(server, person, event, operate) {
+  const { page } = person;
+  await operate("pause", event.id);
+  await page.goto(`/events/${event.id}`);
+  await person.look("event");
+  await person.press("a.main-action");
+  await page.waitForSelector('[data-step="waiting"]:not([hidden])');
+  await person.look("queue");
+  const place = await page.locator("[data-position]").textContent();
+  await page.reload();
+  await page.waitForSelector('[data-step="waiting"]:not([hidden])');
+  if ((await page.locator("[data-position]").textContent()) !== place) throw new Error("a reload cost the place");
+
+  await person.context.setOffline(true);
+  await page.waitForSelector("[data-problem]:not([hidden])");
+  await person.context.setOffline(false);
+  await page.waitForFunction(() => document.querySelector('[data-step="waiting"]:not([hidden])'));
+  if (!page.url().includes("/queue/")) throw new Error("a failed question led somewhere else");
+  await operate("resume", event.id);
+  await person.at(`/events/${event.id}/seats`);
+}
+
+async function holding(server, person, event) {
+  const { page } = person;
+  await page.waitForSelector('.seat:not([aria-disabled="true"])');
+  await person.look("seats");
+  // With the keyboard: in, to the right, and again.
+  await page.locator('.seat[tabindex="0"]').focus();
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Space");
+  await page.waitForFunction(() => document.querySelectorAll("[data-chosen] li").length === 2);
+  await person.look("seats-chosen");
+  await person.press("[data-hold]");
+  await page.waitForSelector("[data-held]:not([hidden])");
+  await person.look("seats-held");
+  await page.reload();
+  await page.waitForSelector("[data-held]:not([hidden])");
+  await person.press("[data-give-back]");
+  await page.waitForSelector("[data-plan]:not([hidden])");
+}
+
+async function leaving(person, event) {
+  const { page } = person;
+  await page.goto(`/queue/${event.id}`);
+  await person.at(`/events/${event.id}/seats`);
+}
+
+export async function sale(browser, server, view) {
+  const person = await browser.person(server, view);
+  // What is asked while offline, and what this installation may lack.
+  person.expected.push("net::ERR_INTERNET_DISCONNECTED", "status of 404");
+  const event = await seatedEvent(server);
+  const operate = await operator(server);
+  await looking(server, person);
+  await signUp(person, `fan.${view.name}@example.com`, "/");
+  await waiting(server, person, event, operate);
+  await holding(server, person, event);
+  await leaving(person, event);
+  await person.end();
+}
+
+export async function control(browser, server, view) {
+  const person = await browser.person(server, view);
+  person.expect(404);
+  const { page } = person;
+  const event = await seatedEvent(server);
+  await signIn(person, ADMIN, PASSWORD, `/events/${event.id}`);
+  await person.at(`/events/${event.id}`);
+  await person.press(`a[href="/admin/queue/${event.id}"]`);
+  await page.waitForFunction(() => document.querySelector('[data-chart="waiting"] [data-value]').textContent !== "–");
+  await page.locator("#threshold").focus();
+  await page.keyboard.press("ArrowRight");
+  await person.press('[data-form="threshold"] button.main-action');
+  await page.waitForSelector("[data-deeds] li");
+  await person.press('[data-do="pause"]');
+  await page.waitForSelector("[data-paused]:not([hidden])");
+  await person.look("control");
+  await person.press('[data-do="resume"]');
+  await page.waitForSelector("[data-open]:not([hidden])");
+  await page.locator("[data-tier2] details summary").click();
+  await person.fill({ "#title": "another title" });
+  await person.press('[data-form="clear"] button');
+  await page.waitForSelector('[data-form="clear"] [data-problem]:not([hidden])');
+  await person.end();
+}
