@@ -36,10 +36,13 @@ async fn domains() -> Vec<(Service, Routes)> {
         grace: urr_queue::GRACE,
         secure_cookies: true,
     });
+    let auth = accounts(clock.clone(), ids.clone()).await;
+    let site = urr_site::build(urr_site::Parts { auth: auth.clone(), catalog: catalog.clone(), clock, ids });
     vec![
-        (Service::Auth, urr_auth::routes(&accounts(clock, ids).await)),
+        (Service::Auth, urr_auth::routes(&auth)),
         (Service::Catalog, urr_catalog::routes(&catalog)),
         (Service::Queue, urr_queue::routes(&queue)),
+        (Service::Site, urr_site::routes(&site)),
         (Service::Tickets, urr_tickets::routes(&tickets)),
     ]
 }

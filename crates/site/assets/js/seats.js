@@ -220,13 +220,12 @@ async function resume() {
     const { body } = await call("GET", "/api/reservations/my?limit=10");
     const mine = body.reservations.find((one) => one.event_id === event && one.status === "pending");
     if (!mine) return;
-    const { body: { reservation } } = await call("GET", `/api/reservations/${mine.id}`);
     showHeld({
-      id: reservation.id,
-      number: reservation.reservation_number,
-      seats: reservation.seats.map((seat) => seat.seatLabel ?? seat.seat_label),
-      total: reservation.total_amount,
-      until: reservation.expires_at,
+      id: mine.id,
+      number: mine.reservation_number,
+      seats: mine.items.map((item) => item.seatLabel),
+      total: mine.total_amount,
+      until: mine.expires_at,
     });
   } catch (error) {
     console.warn("what is held could not be asked", error.code);
