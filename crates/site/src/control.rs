@@ -2,7 +2,7 @@
 
 use askama::Template;
 use axum::{extract::State, response::Response};
-use urr_contracts::catalog::{Catalog as _, EventOf};
+use urr_contracts::catalog::EventOf;
 use urr_http::{About, Caller, Path, Problem, Routes, StatusCode};
 use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
