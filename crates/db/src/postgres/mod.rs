@@ -8,10 +8,10 @@ mod tls;
 
 use std::{pin::pin, time::Duration};
 
-use deadpool_postgres::{Object, Transaction};
-use futures_util::TryStreamExt as _;
+use deadpool_postgres::{ClientWrapper, Object};
+use futures_util::{FutureExt as _, TryStreamExt as _};
 use tokio::time::{error::Elapsed, timeout};
-use tokio_postgres::{IsolationLevel, error::SqlState};
+use tokio_postgres::error::SqlState;
 use urr_kernel::Scalar;
 
 use self::{column::Params, connections::Connections};
@@ -96,11 +96,7 @@ impl Postgres {
         limit: Duration,
         body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
     ) -> Done<T, E> {
-        let transaction = match self.begin(conn, access).await {
-            Ok(transaction) => transaction,
-            Err(error) => return Done { ended: Ended::failed(error), appended: false, line: Line::Lost },
-        };
-        let mut tx = Tx::new(Engine::Postgres(PostgresTx { transaction, access, limit, line: Line::Quiet }));
+        let mut tx = Tx::new(Engine::Postgres(PostgresTx::new(conn, access, limit)));
         let out = body(&mut tx).await;
         let verdict = tx.verdict(name, out);
         let appended = tx.appended;
@@ -110,7 +106,7 @@ impl Postgres {
             // Nothing to keep: the rollback is sent without waiting for it, ahead of the connection's next use.
             Verdict::Refuse(error, failure) => Ended::refused(error, failure),
             Verdict::Commit(value) if access == Access::Read => Ended::ok(value),
-            Verdict::Commit(value) => match commit(tx.transaction, limit).await {
+            Verdict::Commit(value) => match tx.commit().await {
                 Ok(()) => Ended::ok(value),
                 Err(error) => {
                     if error.kind() == Kind::UnknownCommit {
@@ -121,23 +117,6 @@ impl Postgres {
             },
         };
         Done { ended, appended, line }
-    }
-
-    async fn begin<'c>(&self, conn: &'c mut Object, access: Access) -> Result<Transaction<'c>, Error> {
-        let work = async {
-            match access {
-                Access::Write => conn.transaction().await,
-                // One snapshot for all statements of the read.
-                Access::Read => {
-                    let read = conn.build_transaction().read_only(true);
-                    read.isolation_level(IsolationLevel::RepeatableRead).start().await
-                }
-            }
-        };
-        match timeout(self.statement, work).await {
-            Ok(begun) => begun.map_err(|e| Error::postgres("beginning a transaction failed", e)),
-            Err(_) => Err(Error::unavailable("PostgreSQL did not begin a transaction in time")),
-        }
     }
 
     /// How many parameters a statement takes and how many columns it gives, and what of them cannot be carried.
@@ -172,41 +151,80 @@ enum Line {
     Lost,
 }
 
-/// Commits, and tells apart "no" from "no answer".
-async fn commit(transaction: Transaction<'_>, limit: Duration) -> Result<(), Error> {
-    let unknown =
-        || Error::new(Kind::UnknownCommit, "the connection was lost at COMMIT: it may have happened");
-    match timeout(limit, transaction.commit()).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(error)) => {
-            let refused = Error::postgres("COMMIT was refused", error);
-            // A server that goes away mid-commit (57P01 and friends) has decided, but not told.
-            if refused.kind() == Kind::Unavailable { Err(unknown().because(refused)) } else { Err(refused) }
-        }
-        Err(_) => Err(unknown()),
-    }
-}
-
-/// An open transaction on a connection. Dropping it sends ROLLBACK behind whatever is still running.
+/// A transaction on a connection. BEGIN travels with the first statement, so that it costs no round trip of its own. Dropping it sends
+/// ROLLBACK behind whatever is still running.
 pub(crate) struct PostgresTx<'t> {
-    transaction: Transaction<'t>,
+    client: &'t ClientWrapper,
     access: Access,
     /// How long one statement may take.
     limit: Duration,
     line: Line,
+    /// Between BEGIN and COMMIT.
+    open: bool,
 }
 
-impl PostgresTx<'_> {
-    pub(crate) async fn execute(&mut self, sql: &'static Sql, params: &[&dyn Scalar]) -> Result<u64, Error> {
-        let text = text(sql)?;
+impl<'t> PostgresTx<'t> {
+    fn new(client: &'t ClientWrapper, access: Access, limit: Duration) -> Self {
+        Self { client, access, limit, line: Line::Quiet, open: false }
+    }
+
+    /// Does `work`, behind BEGIN if it is the first.
+    async fn do_within<T>(
+        &mut self,
+        what: &str,
+        work: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Error> {
         self.line = Line::Busy;
-        let transaction = &self.transaction;
-        let work = async {
-            let statement = transaction.prepare_cached(text).await?;
-            transaction.execute_raw(&statement, Params(params.iter())).await
+        let done = if self.open {
+            timeout(self.limit, work).await
+        } else {
+            self.open = true;
+            let begin = self.client.batch_execute(match self.access {
+                Access::Write => "begin",
+                // One snapshot for all statements of the read.
+                Access::Read => "begin isolation level repeatable read, read only",
+            });
+            let both = async {
+                let (begun, done) = tokio::join!(biased; begin, work);
+                begun.and(done)
+            };
+            timeout(self.limit, both).await
         };
-        let done = timeout(self.limit, work).await;
-        self.settle(sql.name(), done)
+        self.settle(what, done)
+    }
+
+    /// Commits, and tells apart "no" from "no answer".
+    async fn commit(mut self) -> Result<(), Error> {
+        if !self.open {
+            // Not a single statement: there is nothing to keep.
+            return Ok(());
+        }
+        let unknown =
+            || Error::new(Kind::UnknownCommit, "the connection was lost at COMMIT: it may have happened");
+        let done = timeout(self.limit, self.client.batch_execute("commit")).await;
+        self.open = false;
+        match done {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                let refused = Error::postgres("COMMIT was refused", error);
+                // A server that goes away mid-commit (57P01 and friends) has decided, but not told.
+                if refused.kind() == Kind::Unavailable {
+                    Err(unknown().because(refused))
+                } else {
+                    Err(refused)
+                }
+            }
+            Err(_) => Err(unknown()),
+        }
+    }
+
+    pub(crate) async fn execute(&mut self, sql: &'static Sql, params: &[&dyn Scalar]) -> Result<u64, Error> {
+        let (text, client) = (text(sql)?, self.client);
+        let work = async {
+            let statement = client.prepare_cached(text).await?;
+            client.execute_raw(&statement, Params(params.iter())).await
+        };
+        self.do_within(sql.name(), work).await
     }
 
     pub(crate) async fn query(
@@ -215,13 +233,11 @@ impl PostgresTx<'_> {
         params: &[&dyn Scalar],
         mut take: impl FnMut(Row<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let text = text(sql)?;
-        self.line = Line::Busy;
-        let transaction = &self.transaction;
+        let (text, client) = (text(sql)?, self.client);
         let mut taken = Ok(());
         let work = async {
-            let statement = transaction.prepare_cached(text).await?;
-            let mut rows = pin!(transaction.query_raw(&statement, Params(params.iter())).await?);
+            let statement = client.prepare_cached(text).await?;
+            let mut rows = pin!(client.query_raw(&statement, Params(params.iter())).await?);
             while let Some(row) = rows.try_next().await? {
                 taken = take(Row { sql, columns: Columns::Postgres(&row) });
                 if taken.is_err() {
@@ -230,15 +246,13 @@ impl PostgresTx<'_> {
             }
             Ok(())
         };
-        let done = timeout(self.limit, work).await;
-        self.settle(sql.name(), done)?;
+        self.do_within(sql.name(), work).await?;
         taken
     }
 
     pub(crate) async fn script(&mut self, text: &str) -> Result<(), Error> {
-        self.line = Line::Busy;
-        let done = timeout(self.limit, self.transaction.batch_execute(text)).await;
-        self.settle("the script", done)
+        let client = self.client;
+        self.do_within("the script", client.batch_execute(text)).await
     }
 
     /// The server has its own, slightly shorter limit; ours is for a server that cannot keep it.
@@ -247,7 +261,7 @@ impl PostgresTx<'_> {
         what: &str,
         done: Result<Result<T, tokio_postgres::Error>, Elapsed>,
     ) -> Result<T, Error> {
-        let lost = done.is_err() || self.transaction.client().is_closed();
+        let lost = done.is_err() || self.client.is_closed();
         self.line = if lost { Line::Lost } else { Line::Quiet };
         let Ok(answered) = done else {
             let limit = self.limit.as_millis();
@@ -264,6 +278,15 @@ impl PostgresTx<'_> {
             }
             error
         })
+    }
+}
+
+impl Drop for PostgresTx<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            // The first poll sends it; nobody waits for the answer.
+            let _ = self.client.batch_execute("rollback").now_or_never();
+        }
     }
 }
 
