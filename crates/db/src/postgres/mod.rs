@@ -185,8 +185,8 @@ impl<'t> PostgresTx<'t> {
                 Access::Read => "begin isolation level repeatable read, read only",
             });
             let both = async {
-                let (begun, done) = tokio::join!(biased; begin, work);
-                begun.and(done)
+                let (begun, worked) = tokio::join!(biased; begin, work);
+                begun.and(worked)
             };
             timeout(self.limit, both).await
         };
