@@ -175,21 +175,21 @@ impl<'t> PostgresTx<'t> {
         work: impl Future<Output = Result<T, tokio_postgres::Error>>,
     ) -> Result<T, Error> {
         self.line = Line::Busy;
-        let done = if self.open {
-            timeout(self.limit, work).await
-        } else {
-            self.open = true;
-            let begin = self.client.batch_execute(match self.access {
+        let opening = (!self.open).then(|| {
+            self.client.batch_execute(match self.access {
                 Access::Write => "begin",
                 // One snapshot for all statements of the read.
                 Access::Read => "begin isolation level repeatable read, read only",
-            });
-            let both = async {
-                let (begun, worked) = tokio::join!(biased; begin, work);
-                begun.and(worked)
-            };
-            timeout(self.limit, both).await
-        };
+            })
+        });
+        self.open = true;
+        // In a box: a future that is a part of every transaction should be small.
+        let both = Box::pin(async {
+            let opening = async { if let Some(begin) = opening { begin.await } else { Ok(()) } };
+            let (opened, worked) = tokio::join!(biased; opening, work);
+            opened.and(worked)
+        });
+        let done = timeout(self.limit, both).await;
         self.settle(what, done)
     }
 
