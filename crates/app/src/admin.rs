@@ -4,6 +4,7 @@ use std::io::BufRead as _;
 
 use urr_auth::Service;
 use urr_contracts::auth::{Auth as _, EnsureAdmin, Error, ResetSecondFactor, Sensitive};
+use urr_jobs::Tasks;
 use urr_kernel::{Clock, Ids};
 use urr_rpc::Ctx;
 
@@ -81,7 +82,7 @@ pub(crate) async fn admin((values, config): (Values, Config), command: AdminComm
     let ids = Ids::random(clock.clone());
     let databases = Databases::open(&config)?;
     let config = serve::with_secrets(values, config, &ids)?;
-    let domains = Domains::build(&config, &databases, &clock, &ids)?;
+    let domains = Domains::build(&config, &databases, &clock, &ids, &Tasks::new())?;
     serve::prepare(&config, &databases, &clock).await?;
     let auth = domains.auth.as_ref().expect("a process with accounts and keys has the service");
     serve::check_keys(auth).await?;

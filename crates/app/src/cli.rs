@@ -61,7 +61,7 @@ pub(crate) struct Flags {
         long,
         global = true,
         value_name = "ROLES",
-        help = "What this process runs: all, or a list of auth, catalog, gateway, queue, tickets [env: URR_ROLES] [default: all]"
+        help = "What this process runs: all, or a list of auth, catalog, gateway, queue, site, tickets, vwr [env: URR_ROLES] [default: all]"
     )]
     roles: Option<String>,
     /// Any setting by its key, such as `sale.hold_secs=120`; may be repeated
@@ -116,6 +116,9 @@ pub(crate) enum Command {
     /// Measure this machine: one table, with a baseline from the same run
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Look after the line in front of everything
+    #[command(subcommand)]
+    Vwr(VwrCommand),
     /// Facts about the configuration itself
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -198,6 +201,20 @@ pub(crate) enum OutboxCommand {
         /// Only this event; all of them when left out
         #[arg(long, value_name = "MESSAGE")]
         id: Option<urr_kernel::MessageId>,
+    },
+}
+
+/// What can be done about Tier 1 of the waiting room.
+#[derive(Debug, Subcommand)]
+pub(crate) enum VwrCommand {
+    /// Write the page on which one waits, for a bucket or a CDN that answers /vwr/* with it
+    Export {
+        /// Where to; standard output when left out
+        #[arg(long, value_name = "FILE")]
+        file: Option<PathBuf>,
+        /// Where browsers reach the routes of the waiting room, as a path of the page's site or a URL
+        #[arg(long, value_name = "PATH or URL", default_value = "/vwr-api")]
+        api: String,
     },
 }
 

@@ -4,11 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use urr_auth::{LoginLimit, NotNow};
-use urr_contracts::auth::{self, Auth, RevocationsSince};
+use urr_contracts::{
+    auth::{self, Auth, RevocationsSince},
+    vwr::{ListRooms, Vwr},
+};
 use urr_gateway::{
     Gateway, Guards, Upstream,
     limit::{Blind, Class, Limiter, Verdict, Who},
     revoked::{Revocation, RevocationPage, RevocationSource, Revoked},
+    rooms::{OpenRoom, RoomSource, Rooms},
     table::Service,
 };
 use urr_http::{Client, ClientLimits, Respond, RouteName};
@@ -17,6 +21,7 @@ use urr_kv::Kv;
 use urr_passes::{
     access::{self, Verifier},
     hop,
+    vwr_pass::{self, Passes},
 };
 use urr_rpc::Ctx;
 use uuid::Uuid;
@@ -36,6 +41,8 @@ const LOOK_BACK: Duration = urr_auth::revocation_life(access::LIFETIME);
 pub(crate) struct Memory {
     /// Sessions that ended; `None` if nobody could say which.
     pub revoked: Option<Arc<Revoked>>,
+    /// Events in front of which people wait; `None` if nobody could say which.
+    pub rooms: Option<Arc<Rooms>>,
     /// Who came how often; `None` if nobody is counted.
     pub limiter: Option<Arc<Limiter>>,
 }
@@ -44,12 +51,15 @@ impl Memory {
     /// Nothing yet.
     pub(crate) fn new(config: &Config, kv: Option<&Kv>, clock: &Clock) -> Self {
         let knows = config.roles.has(Role::Auth) || config.remote.auth.is_some();
+        let passes = Passes::new(config.secrets().map(|secret| vwr_pass::key(&secret.0)));
+        let has_rooms = config.roles.has(Role::Vwr) || config.remote.vwr.is_some();
         let limiter = config.door.limits.map(|limits| match kv {
             Some(kv) => Limiter::redis(kv.clone(), limits, clock.clone()),
             None => Limiter::memory(limits, clock.clone()),
         });
         Self {
             revoked: knows.then(|| Arc::new(Revoked::new(clock.clone(), LOOK_BACK))),
+            rooms: has_rooms.then(|| Arc::new(Rooms::new(clock.clone(), passes))),
             limiter: limiter.map(Arc::new),
         }
     }
@@ -111,6 +121,27 @@ impl RevocationSource for AskAuth {
     }
 }
 
+/// Asks Tier 1 of the waiting room, wherever it is, which rooms are open.
+pub(crate) struct AskVwr {
+    /// Here or there.
+    pub vwr: Arc<dyn Vwr>,
+    /// The time.
+    pub clock: Clock,
+    /// Names each question.
+    pub ids: Ids,
+}
+
+#[async_trait]
+impl RoomSource for AskVwr {
+    async fn open(&self) -> Result<Vec<OpenRoom>, String> {
+        let ctx = Ctx::system(&self.ids, &self.clock);
+        let known = self.vwr.rooms(&ctx, ListRooms {}).await;
+        let known = known.map_err(|error| urr_telemetry::chain(&error))?;
+        let open = known.rooms.into_iter().filter(|room| room.active);
+        Ok(open.map(|room| OpenRoom { event: room.event, fail_open: room.fail_open }).collect())
+    }
+}
+
 /// The guards, and behind them every domain that is here or that requests are passed on to.
 pub(crate) fn door(
     config: &Config,
@@ -133,6 +164,9 @@ pub(crate) fn door(
     if let Some(site) = &domains.site {
         gateway = gateway.local(Service::Site, urr_site::routes(site));
     }
+    if let Some(vwr) = &domains.vwr {
+        gateway = gateway.local(Service::Vwr, urr_vwr::routes(vwr));
+    }
     for (role, upstream) in upstreams(config, &ground.clock)? {
         gateway = gateway.remote(upstream, &described(role));
     }
@@ -146,6 +180,7 @@ fn described(role: Role) -> Vec<RouteName> {
         Role::Catalog => urr_catalog::described(),
         Role::Tickets => urr_tickets::described(),
         Role::Queue => urr_queue::described(),
+        Role::Vwr => urr_vwr::described(),
         // Pages are no API.
         Role::Site | Role::Gateway => Vec::new(),
     }
@@ -159,6 +194,7 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
         clock: ground.clock.clone(),
         limiter: memory.limiter.clone(),
         revoked: memory.revoked.clone(),
+        rooms: memory.rooms.clone(),
         proxies: config.door.proxies.clone(),
         origins: config.door.origins.clone(),
     }
@@ -186,6 +222,7 @@ fn service(role: Role) -> Service {
         Role::Queue => Service::Queue,
         Role::Site => Service::Site,
         Role::Tickets => Service::Tickets,
+        Role::Vwr => Service::Vwr,
         Role::Gateway => Service::Gateway,
     }
 }

@@ -21,6 +21,7 @@ mod say;
 mod serve;
 mod stores;
 mod token;
+mod waiting;
 mod watch;
 mod wire;
 
@@ -29,7 +30,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Parser as _;
 
 use crate::{
-    cli::{Cli, Command, ConfigCommand, Flags},
+    cli::{Cli, Command, ConfigCommand, Flags, VwrCommand},
     config::{Config, Input, Values},
     failure::Failure,
     say::{complain, say},
@@ -68,6 +69,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Token(args) => token::token(load(&flags)?, &args)?,
         Command::Admin(command) => block_on(admin::admin(load(&flags)?, command))??,
         Command::Bench(command) => bench::run(&command)?,
+        Command::Vwr(VwrCommand::Export { file, api }) => waiting::export(file.as_deref(), &api)?,
         Command::Outbox(command) => block_on(outbox::outbox(&load(&flags)?.1, command))??,
     }
     Ok(())

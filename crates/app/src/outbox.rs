@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use urr_bus::{Consumer, Source, admin};
+use urr_jobs::Tasks;
 use urr_kernel::{Clock, Ids, MessageId};
 
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
 pub(crate) async fn outbox(config: &Config, command: OutboxCommand) -> Result<(), Failure> {
     let clock = Clock::system();
     let databases = Databases::open(config)?;
-    let domains = Domains::build(config, &databases, &clock, &Ids::random(clock.clone()))?;
+    let domains = Domains::build(config, &databases, &clock, &Ids::random(clock.clone()), &Tasks::new())?;
     let bus = Bus { sources: wire::sources(&databases), consumers: domains.consumers(), clock };
     match command {
         OutboxCommand::Status => bus.status().await,

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use urr_db::Db;
 use urr_telemetry::{Check, Health};
 
-use crate::{config::Choice as _, roles::Role, stores::Databases, wire::Domains};
+use crate::{config::Choice as _, remote::RemoteRole, roles::Role, stores::Databases, wire::Domains};
 
 /// Registers every part without which the process is not ready.
 pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health) {
@@ -16,6 +16,7 @@ pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health
             Role::Catalog => "catalog database",
             Role::Queue => "queue database",
             Role::Tickets => "tickets database",
+            Role::Vwr => "vwr database",
             Role::Site | Role::Gateway => continue,
         };
         health.register(name, Arc::new(Answers(db.clone())));
@@ -23,8 +24,13 @@ pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health
     if let Some(revoked) = &domains.memory.revoked {
         health.register("ended sessions", revoked.loaded());
     }
-    // Without auth a process goes on, as long as it knows which sessions ended before.
-    for remote in domains.remote.iter().filter(|remote| remote.role != Role::Auth) {
+    if let Some(rooms) = &domains.memory.rooms {
+        health.register("open waiting rooms", rooms.loaded());
+    }
+    // Without auth a process goes on, as long as it knows which sessions ended before; and without the waiting room, as long as it
+    // knows which rooms are open.
+    let needed = |remote: &&RemoteRole| !matches!(remote.role, Role::Auth | Role::Vwr);
+    for remote in domains.remote.iter().filter(needed) {
         health.register(remote.role.name(), Arc::new(remote.clone()));
     }
 }

@@ -31,8 +31,8 @@ pub(crate) fn roles_route(roles: &Roles) -> Router {
     Router::new().route(ROLES_PATH, get(async move || Json(Served { roles: names })))
 }
 
-/// Auth is asked the same question several times a second. An answer that is late is worth less than the next one, and once auth
-/// is back it must be noticed at once: every second without news keeps people from signing in.
+/// Auth and the waiting room are asked the same question several times a second. An answer that is late is worth less than the next one, and once they
+/// are back it must be noticed at once: every second without news keeps people from signing in.
 fn brief() -> ClientLimits {
     let usual = ClientLimits::default();
     let breaker = BreakerLimits { open_for: Duration::from_secs(1), trials: 1, ..usual.breaker };
@@ -63,7 +63,7 @@ impl RemoteRole {
         let elsewhere = config.needs_remote().filter_map(|role| Some((role, config.remote.of(role)?)));
         elsewhere
             .map(|(role, url)| {
-                let client = if role == Role::Auth { &brief } else { &usual };
+                let client = if matches!(role, Role::Auth | Role::Vwr) { &brief } else { &usual };
                 let target = client.target(url.expose());
                 let target =
                     target.map_err(|error| Failure::because(format!("remote.{}", role.name()), &error))?;

@@ -19,6 +19,8 @@ choice! {
         Site = "site",
         /// Holds, reservations and tickets.
         Tickets = "tickets",
+        /// Tier 1 of the waiting room: the line in front of everything.
+        Vwr = "vwr",
     }
 }
 
@@ -29,16 +31,17 @@ impl Role {
         match self {
             Self::Queue | Self::Tickets => &[Self::Catalog],
             Self::Site => &[Self::Auth, Self::Catalog],
-            Self::Auth | Self::Catalog | Self::Gateway => &[],
+            Self::Auth | Self::Catalog | Self::Gateway | Self::Vwr => &[],
         }
     }
 
     /// The roles that own a database.
-    pub(crate) const DOMAINS: &'static [Role] = &[Self::Auth, Self::Catalog, Self::Queue, Self::Tickets];
+    pub(crate) const DOMAINS: &'static [Role] =
+        &[Self::Auth, Self::Catalog, Self::Queue, Self::Tickets, Self::Vwr];
 
     /// The roles that have public routes: the domains and the pages.
     pub(crate) const SERVING: &'static [Role] =
-        &[Self::Auth, Self::Catalog, Self::Queue, Self::Site, Self::Tickets];
+        &[Self::Auth, Self::Catalog, Self::Queue, Self::Site, Self::Tickets, Self::Vwr];
 
     /// The domains among which events travel both ways. The waiting room only listens to tickets; auth neither speaks nor listens.
     pub(crate) const TALKING: &'static [Role] = &[Self::Catalog, Self::Tickets];

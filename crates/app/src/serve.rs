@@ -95,9 +95,9 @@ impl Running {
         let mut config = with_secrets(values, config, &ground.ids)?;
         let (server, public) = bind(config.listen, "listen").await?;
         config.public_url.get_or_insert_with(|| url(public));
-        let domains = Domains::build(&config, &databases, &ground.clock, &ground.ids)?;
-        ready::register(&domains, &databases, &ground.health);
         let work = Work::default();
+        let domains = Domains::build(&config, &databases, &ground.clock, &ground.ids, &work.background)?;
+        ready::register(&domains, &databases, &ground.health);
         let mut running =
             Self { public, internal: None, work, seeded: false, admin: None, databases, ground, config };
 
@@ -124,6 +124,7 @@ impl Running {
             self.open_accounts(domains).await?;
             self.open_rooms(domains).await?;
             self.learn_sessions(domains).await;
+            learn_rooms(domains, &self.ground).await;
             self.listen("http.public", server, wire::public(&self.config, api, &self.ground));
             return Ok(());
         }
@@ -134,6 +135,7 @@ impl Running {
         self.open_accounts(domains).await?;
         self.open_rooms(domains).await?;
         self.learn_sessions(domains).await;
+        learn_rooms(domains, &self.ground).await;
         door.open(api);
         Ok(())
     }
@@ -310,6 +312,20 @@ async fn wait_for_server(databases: &Databases, clock: &Clock) -> Result<(), Fai
 
 fn failed(role: Role, error: &urr_db::Error) -> Failure {
     Failure::because(format!("the {} database", role.name()), error)
+}
+
+/// Learns which rooms are open, if somebody can say. Else it goes on without, and is not ready.
+async fn learn_rooms(domains: &Domains, ground: &Ground) {
+    let mut learnt = match &domains.vwr {
+        Some(vwr) => vwr.refresh().await,
+        None => Ok(()),
+    };
+    if let (Ok(()), Some(rooms), Some(source)) = (&learnt, &domains.memory.rooms, domains.rooms(ground)) {
+        learnt = rooms.load(&*source).await;
+    }
+    if let Err(cause) = learnt {
+        tracing::warn!(cause, "nobody says which waiting rooms are open");
+    }
 }
 
 /// Fills an empty catalog with demo data, where that is wanted. True if it did.

@@ -45,6 +45,7 @@ pub(crate) fn domain_of(role: Role) -> Option<&'static Domain> {
         Role::Catalog => Some(&urr_catalog::DOMAIN),
         Role::Queue => Some(&urr_queue::DOMAIN),
         Role::Tickets => Some(&urr_tickets::DOMAIN),
+        Role::Vwr => Some(&urr_vwr::DOMAIN),
         Role::Site | Role::Gateway => None,
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use axum::Router;
 use urr_auth::{IndexKey, Pii};
 use urr_bus::{Consumer, Source};
-use urr_contracts::{auth, auth::Auth, catalog, catalog::Catalog, queue, tickets};
+use urr_contracts::{auth, auth::Auth, catalog, catalog::Catalog, queue, tickets, vwr};
 use urr_db::{Db, EngineKind};
-use urr_gateway::{Front, revoked::RevocationSource};
+use urr_gateway::{Front, revoked::RevocationSource, rooms::RoomSource};
 use urr_http::{AccessLog, Edge, EdgeParts, Limits, Respond, WithOps};
 use urr_jobs::{Lease, LeaseConfig, Reconciler, Tasks};
 use urr_kernel::{Clock, Ids};
@@ -20,12 +20,13 @@ use urr_tickets::gate::{GATE_TTL, SeatGate};
 use crate::{
     config::{Choice as _, Config},
     failure::Failure,
-    gateway::{self, AskAuth},
+    gateway::{self, AskAuth, AskVwr},
     lifecycle,
     remote::{self, RemoteRole},
     roles::Role,
     serve,
     stores::{self, Databases},
+    waiting,
     watch::{Watch, Watched},
 };
 
@@ -41,6 +42,8 @@ pub(crate) struct Domains {
     pub tickets: Option<Arc<urr_tickets::Service>>,
     /// The pages, if they are here.
     pub site: Option<Arc<urr_site::Parts>>,
+    /// Tier 1 of the waiting room, if it is here.
+    pub vwr: Option<Arc<urr_vwr::Service>>,
     /// What the guards before them remember.
     pub memory: gateway::Memory,
     kv: Option<Kv>,
@@ -54,6 +57,7 @@ impl Domains {
         databases: &Databases,
         clock: &Clock,
         ids: &Ids,
+        tasks: &Tasks,
     ) -> Result<Self, Failure> {
         let kv = stores::redis(config, clock)?;
         let remote = RemoteRole::all(config, clock)?;
@@ -81,7 +85,8 @@ impl Domains {
             })
         });
 
-        let queue = waiting_room(config, databases, kv.as_ref(), catalog.as_ref(), &remote, (clock, ids));
+        let queue =
+            waiting::second_tier(config, databases, kv.as_ref(), catalog.as_ref(), &remote, (clock, ids));
         let auth = accounts(config, databases, &memory, clock, ids)?;
         let site =
             accounts_anywhere(auth.as_ref(), &remote).filter(|_| config.roles.has(Role::Site)).map(|auth| {
@@ -92,7 +97,8 @@ impl Domains {
                     ids: ids.clone(),
                 })
             });
-        Ok(Self { auth, catalog, queue, tickets, site, memory, kv, remote })
+        let vwr = waiting::first_tier(config, databases, kv.as_ref(), tasks, (clock, ids));
+        Ok(Self { auth, catalog, queue, tickets, site, vwr, memory, kv, remote })
     }
 
     /// Who listens to them.
@@ -127,6 +133,9 @@ impl Domains {
         if let Some(service) = &self.tickets {
             routes = routes.merge(tickets::internal_routes(service.clone(), clock.clone(), ids.clone()));
         }
+        if let Some(service) = &self.vwr {
+            routes = routes.merge(vwr::internal_routes(service.clone(), clock.clone(), ids.clone()));
+        }
         routes
     }
 
@@ -135,32 +144,14 @@ impl Domains {
         let auth = accounts_anywhere(self.auth.as_ref(), &self.remote)?;
         Some(Arc::new(AskAuth { auth, clock: ground.clock.clone(), ids: ground.ids.clone() }))
     }
-}
 
-/// The waiting room, if it is here. Without keys there is none, as there are no accounts.
-fn waiting_room(
-    config: &Config,
-    databases: &Databases,
-    kv: Option<&Kv>,
-    catalog: Option<&Arc<urr_catalog::Service>>,
-    remote: &[RemoteRole],
-    (clock, ids): (&Clock, &Ids),
-) -> Option<Arc<urr_queue::Service>> {
-    let secrets = secrets(config);
-    if !config.roles.has(Role::Queue) || secrets.is_empty() {
-        return None;
+    /// Whoever knows which waiting rooms are open, if the guards are to know.
+    pub(crate) fn rooms(&self, ground: &Ground) -> Option<Arc<dyn RoomSource>> {
+        let here = self.vwr.clone().map(|service| service as Arc<dyn vwr::Vwr>);
+        let there = || self.remote.iter().find(|remote| remote.role == Role::Vwr);
+        let vwr = here.or_else(|| Some(Arc::new(there()?.service())))?;
+        Some(Arc::new(AskVwr { vwr, clock: ground.clock.clone(), ids: ground.ids.clone() }))
     }
-    Some(urr_queue::build(urr_queue::Parts {
-        db: databases.of(Role::Queue),
-        kv: kv.cloned(),
-        catalog: here_or_there(catalog, remote),
-        clock: clock.clone(),
-        ids: ids.clone(),
-        secrets,
-        limits: config.queue.limits,
-        grace: config.queue.grace,
-        secure_cookies: config.auth.cookie_secure,
-    }))
 }
 
 /// Accounts, if they are here. Without keys there are none: a command that serves nobody has no use for them.
@@ -206,7 +197,7 @@ fn accounts(
 }
 
 /// What the keys of all tokens are made of, the one that signs first.
-fn secrets(config: &Config) -> Vec<urr_passes::Secret> {
+pub(crate) fn secrets(config: &Config) -> Vec<urr_passes::Secret> {
     config.secrets().map(|secret| secret.0.clone()).collect()
 }
 
@@ -221,7 +212,10 @@ pub(crate) fn sources(databases: &Databases) -> Vec<Source> {
 }
 
 /// The catalog, wherever it is. Callers cannot tell.
-fn here_or_there(here: Option<&Arc<urr_catalog::Service>>, remote: &[RemoteRole]) -> Arc<dyn Catalog> {
+pub(crate) fn here_or_there(
+    here: Option<&Arc<urr_catalog::Service>>,
+    remote: &[RemoteRole],
+) -> Arc<dyn Catalog> {
     if let Some(service) = here {
         return service.clone();
     }
@@ -319,10 +313,14 @@ pub(crate) fn start_background(
     }
 
     let mut watched = Vec::new();
+    watched.extend(domains.vwr.as_ref().map(|vwr| waiting::start(vwr, ground, tasks)));
     if let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(ground)) {
         tasks.spawn("gateway.revoked", Arc::clone(revoked).watch(source, tasks.token()));
         let without = "nobody signs in and nobody operates";
         watched.push(Watched::new("sessions", without, revoked.fresh()));
+    }
+    if let (Some(rooms), Some(source)) = (&domains.memory.rooms, domains.rooms(ground)) {
+        tasks.spawn("gateway.rooms", Arc::clone(rooms).watch(source, tasks.token()));
     }
     if let Some(kv) = &domains.kv {
         let without = "claims go to the database alone, and nobody signs in, pays or operates";

@@ -36,6 +36,16 @@ async fn domains() -> Vec<(Service, Routes)> {
         grace: urr_queue::GRACE,
         secure_cookies: true,
     });
+    let (_files, db) = urr_testkit::fresh_sqlite(&urr_vwr::DOMAIN).await;
+    let vwr = urr_vwr::build(urr_vwr::Parts {
+        counters: urr_vwr::Counters::memory(db.clone(), clock.clone()),
+        db,
+        clock: clock.clone(),
+        ids: ids.clone(),
+        secrets: vec![Secret::new("correct horse battery staple, twice").unwrap()],
+        tasks: urr_jobs::Tasks::new(),
+        settings: urr_vwr::Settings { secure_cookies: false },
+    });
     let auth = accounts(clock.clone(), ids.clone()).await;
     let site = urr_site::build(urr_site::Parts { auth: auth.clone(), catalog: catalog.clone(), clock, ids });
     vec![
@@ -44,6 +54,7 @@ async fn domains() -> Vec<(Service, Routes)> {
         (Service::Queue, urr_queue::routes(&queue)),
         (Service::Site, urr_site::routes(&site)),
         (Service::Tickets, urr_tickets::routes(&tickets)),
+        (Service::Vwr, urr_vwr::routes(&vwr)),
     ]
 }
 

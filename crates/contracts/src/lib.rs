@@ -16,6 +16,7 @@
 //! * **Session**: one sign-in on one device, with its family of refresh tokens. Revoking it makes its access tokens worthless.
 //! * **Room**: where people wait for one event. Those in *line* have a *place*; those who are in have a *slot*.
 //! * **Ticket** of a line: a signed note of a place, which brings it back. **Entry token**: a signed note of a slot, which opens the sale.
+//! * **Tier 1** counts everybody before anybody is known; **Tier 2** knows who waits. **Pass**: a signed note that it was somebody's turn in Tier 1.
 //! * **Message**: one fact on the bus. (`eventId` in a message is the concert; the message's own id is `messageId`.)
 
 pub mod auth;
@@ -23,3 +24,4 @@ pub mod catalog;
 pub mod messages;
 pub mod queue;
 pub mod tickets;
+pub mod vwr;

@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
-use urr_contracts::{auth, catalog, tickets};
+use urr_contracts::{auth, catalog, tickets, vwr};
 use urr_kernel::{SeatId, Timestamp};
 use urr_rpc::{ServiceError, problem, restore};
 use uuid::Uuid;
@@ -75,6 +75,35 @@ fn catalog_errors() -> Vec<catalog::Error> {
     for error in &all {
         match error {
             EventNotFound | LayoutNotFound | Invalid { .. } | AdminRequired | Unavailable | Internal => {}
+        }
+    }
+    all
+}
+
+fn vwr_errors() -> Vec<vwr::Error> {
+    use vwr::Error::*;
+    let all = vec![
+        RoomNotFound,
+        NotActive,
+        PositionNotFound,
+        NotYourPlace,
+        AdminRequired,
+        BadRate { max: 7 },
+        BadBatch { max: 7 },
+        Unavailable,
+        Internal,
+    ];
+    for error in &all {
+        match error {
+            RoomNotFound
+            | NotActive
+            | PositionNotFound
+            | NotYourPlace
+            | AdminRequired
+            | BadRate { .. }
+            | BadBatch { .. }
+            | Unavailable
+            | Internal => {}
         }
     }
     all
@@ -213,4 +242,5 @@ fn every_error_crosses_the_wire_whole() {
     tickets_errors().into_iter().for_each(crosses_whole);
     catalog_errors().into_iter().for_each(crosses_whole);
     auth_errors().into_iter().for_each(crosses_whole);
+    vwr_errors().into_iter().for_each(crosses_whole);
 }

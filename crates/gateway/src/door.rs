@@ -10,7 +10,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
-use urr_http::{Caller, ClientAddress, Problem, Respond, RouteName, Routes};
+use urr_http::{Caller, ClientAddress, Doorkeeper, Problem, Respond, RouteName, Routes};
 use urr_kernel::{Actor, Clock};
 use urr_passes::{
     Refusal,
@@ -27,7 +27,8 @@ use crate::{
     origin::{self, Origins},
     proxy::Upstream,
     revoked::{Revoked, STALE},
-    table::{self, Access, Found, Route, Service},
+    rooms::Rooms,
+    table::{self, Access, Found, Line, Route, Service},
     token, version,
 };
 
@@ -56,6 +57,8 @@ pub struct Guards {
     pub limiter: Option<Arc<Limiter>>,
     /// Sessions that ended. `None` where nobody can end one.
     pub revoked: Option<Arc<Revoked>>,
+    /// Events in front of which people wait. `None` where nobody can say.
+    pub rooms: Option<Arc<Rooms>>,
     /// Who is believed about where a request comes from.
     pub proxies: TrustedProxies,
     /// Other origins whose pages may change things here.
@@ -194,6 +197,11 @@ impl Respond for Gateway {
             Ok(None) => drop(request.extensions_mut().insert(Actor::Anonymous)),
             Err(problem) => return problem.into_response(),
         }
+        if let (Some(route), Some(rooms)) = (route, &self.guards.rooms)
+            && let Err(refused) = wait_in_line(rooms, route, &mut request)
+        {
+            return refused;
+        }
         match found {
             Found::Route(route) => self.answer(route, request).await,
             Found::OtherMethods(routes) => other_methods(routes),
@@ -301,6 +309,33 @@ impl Refused {
             Self::Revoked => (codes::TOKEN_REVOKED, "This session has ended. Please sign in again."),
         };
         Problem::of(code, sentence)
+    }
+}
+
+/// Sends whoever has not waited to where one waits. A good pass goes on with the request, for the next line to take its place over.
+#[expect(clippy::result_large_err, reason = "an answer is made for a few and moved once")]
+fn wait_in_line(rooms: &Arc<Rooms>, route: &Route, request: &mut Request) -> Result<(), Response> {
+    if route.line == Line::No {
+        return Ok(());
+    }
+    let pass = rooms.pass(request.headers());
+    if let Some(pass) = pass {
+        request.extensions_mut().insert(pass);
+    }
+    if route.line == Line::Body {
+        let rooms = Arc::clone(rooms);
+        Doorkeeper::add(request.extensions_mut(), move |event| rooms.check(event, pass.as_ref()));
+        return Ok(());
+    }
+    // What is no event has no line, and is told so by whoever answers.
+    let Some(event) = route.id(request.uri().path()).and_then(|id| id.parse().ok()) else { return Ok(()) };
+    match rooms.check(event, pass.as_ref()) {
+        Err(problem) if route.line == Line::Page && problem.status == StatusCode::FORBIDDEN => {
+            let page = format!("/vwr/{event}?to={}", request.uri().path());
+            let page = HeaderValue::try_from(page).map_err(|_| problem.into_response())?;
+            Err((StatusCode::FOUND, [(header::LOCATION, page)]).into_response())
+        }
+        outcome => outcome.map_err(Problem::into_response),
     }
 }
 

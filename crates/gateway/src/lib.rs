@@ -15,6 +15,7 @@ mod openapi;
 mod origin;
 mod proxy;
 pub mod revoked;
+pub mod rooms;
 pub mod table;
 mod token;
 mod version;

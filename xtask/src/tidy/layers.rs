@@ -9,7 +9,7 @@ use super::{Finding, tree::Tree};
 use crate::{ambient, command::output};
 
 /// Domains never know each other, and only the app knows more than one. Each stands on everything in `GROUND`.
-const DOMAINS: &[&str] = &["auth", "catalog", "queue", "tickets"];
+const DOMAINS: &[&str] = &["auth", "catalog", "queue", "tickets", "vwr"];
 /// Layers 0 and 1, and the contracts.
 const GROUND: &[&str] =
     &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "jobs", "bus", "contracts"];

@@ -159,7 +159,8 @@ pub(super) fn run(args: &GatewayArgs) -> Result<(), Failure> {
     )
 }
 
-fn serve(
+/// Serves a row on a port of its own.
+pub(super) fn serve(
     runtimes: &Runtimes,
     tasks: &Tasks,
     door: impl Respond,

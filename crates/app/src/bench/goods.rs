@@ -6,6 +6,7 @@ use urr_contracts::{
     catalog::{Catalog, CreateEvent, ListLayouts, SeatsOf},
     tickets::HoldSeats,
 };
+use urr_jobs::Tasks;
 use urr_kernel::{Clock, EventId, Ids, LayoutId, Role, SeatId, Timestamp, UserId};
 use urr_passes::access::{self, Access, Signer};
 use urr_rpc::Ctx;
@@ -40,7 +41,7 @@ pub(super) async fn wishes(
     for (_, db) in databases.iter() {
         db.migrate().await.map_err(|error| Failure::because(db.domain().name, &error))?;
     }
-    let domains = Domains::build(config, &databases, clock, ids)?;
+    let domains = Domains::build(config, &databases, clock, ids, &Tasks::new())?;
     let catalog = domains.catalog.as_ref().expect("the benchmark runs every role");
     let ctx = Ctx::system(ids, clock);
     let failed = |error| Failure::because("an event cannot be made", &error);

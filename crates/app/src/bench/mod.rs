@@ -10,6 +10,7 @@ mod machine;
 mod noop;
 mod report;
 mod scenes;
+mod vwr;
 
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -52,6 +53,10 @@ pub(crate) enum BenchCommand {
     Gateway(gateway::GatewayArgs),
     /// Thousands sign in at once: who gets in, what it takes in memory, and whether others notice
     Logins(logins::LoginsArgs),
+    /// Tier 1 of the waiting room: checks beside a handler that does nothing, and people who take a number
+    ///
+    /// The rows take turns, so that whatever else the machine does meanwhile happens to all.
+    Vwr(vwr::VwrArgs),
 }
 
 /// How holds are measured.
@@ -89,6 +94,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), Failure> {
         BenchCommand::Holds(args) => holds(args),
         BenchCommand::Gateway(args) => gateway::run(args),
         BenchCommand::Logins(args) => logins::run(args),
+        BenchCommand::Vwr(args) => vwr::run(args),
     }
 }
 

@@ -237,7 +237,7 @@ fn in_process_row(
     runtimes.server.block_on(async {
         let wishes = Arc::new(goods::wishes(config, holds, &ground.clock, &ground.ids).await?);
         let databases = Databases::open(config)?;
-        let domains = Domains::build(config, &databases, &ground.clock, &ground.ids)?;
+        let domains = Domains::build(config, &databases, &ground.clock, &ground.ids, &Tasks::new())?;
         let tasks = Tasks::new();
         wire::start_background(config, &domains, &databases, ground, &tasks)?;
         let tickets = domains.tickets.as_ref().expect("the benchmark runs every role");

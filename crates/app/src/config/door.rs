@@ -37,6 +37,8 @@ pub(crate) struct Upstream {
     pub site: Vec<HttpUrl>,
     /// Of those with tickets.
     pub tickets: Vec<HttpUrl>,
+    /// Of those with Tier 1 of the waiting room.
+    pub vwr: Vec<HttpUrl>,
 }
 
 impl Upstream {
@@ -48,6 +50,7 @@ impl Upstream {
             Role::Queue => &self.queue,
             Role::Site => &self.site,
             Role::Tickets => &self.tickets,
+            Role::Vwr => &self.vwr,
             Role::Gateway => &[],
         }
     }
@@ -71,6 +74,7 @@ pub(super) fn door(values: &Values) -> Door {
             queue: values.get(&s::UPSTREAM_QUEUE).0,
             site: values.get(&s::UPSTREAM_SITE).0,
             tickets: values.get(&s::UPSTREAM_TICKETS).0,
+            vwr: values.get(&s::UPSTREAM_VWR).0,
         },
     }
 }

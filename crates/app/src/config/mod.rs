@@ -140,6 +140,8 @@ pub(crate) struct Remote {
     pub auth: Option<HttpUrl>,
     /// The catalog.
     pub catalog: Option<HttpUrl>,
+    /// Tier 1 of the waiting room.
+    pub vwr: Option<HttpUrl>,
 }
 
 impl Remote {
@@ -148,6 +150,7 @@ impl Remote {
         match role {
             Role::Auth => self.auth.as_ref(),
             Role::Catalog => self.catalog.as_ref(),
+            Role::Vwr => self.vwr.as_ref(),
             // Nobody calls these from another process.
             Role::Queue | Role::Tickets | Role::Site | Role::Gateway => None,
         }
@@ -291,9 +294,11 @@ impl Config {
     /// The roles that this process calls but does not run.
     pub(crate) fn needs_remote(&self) -> impl Iterator<Item = Role> {
         let needs = |role| self.roles.iter().any(|here| here.needs().contains(&role));
-        Role::ALL.iter().copied().filter(move |role| {
-            !self.roles.has(*role) && (needs(*role) || *role == Role::Auth && self.remote.auth.is_some())
-        })
+        let asked_by_guards = |role| matches!(role, Role::Auth | Role::Vwr) && self.remote.of(role).is_some();
+        Role::ALL
+            .iter()
+            .copied()
+            .filter(move |role| !self.roles.has(*role) && (needs(*role) || asked_by_guards(*role)))
     }
 
     /// The roles whose public routes this process passes on to others.

@@ -35,7 +35,11 @@ impl Config {
             storage: storage.unwrap_or(Storage::Sqlite { group_commit: true }),
             bus: problems.bus(),
             redis: problems.redis(),
-            remote: Remote { auth: values.get(&s::REMOTE_AUTH), catalog: values.get(&s::REMOTE_CATALOG) },
+            remote: Remote {
+                auth: values.get(&s::REMOTE_AUTH),
+                catalog: values.get(&s::REMOTE_CATALOG),
+                vwr: values.get(&s::REMOTE_VWR),
+            },
             internal_listen: values.get(&s::INTERNAL_LISTEN),
             internal_token: values.get(&s::INTERNAL_TOKEN),
             http: http(values),
@@ -322,14 +326,14 @@ impl Problems<'_> {
             let info = match role {
                 Role::Catalog => &s::REMOTE_CATALOG.info,
                 Role::Auth => &s::REMOTE_AUTH.info,
-                Role::Queue | Role::Tickets | Role::Site | Role::Gateway => continue,
+                Role::Queue | Role::Tickets | Role::Vwr | Role::Site | Role::Gateway => continue,
             };
             let why = format!("roles = {} needs {} and does not run it", config.roles, role.name());
             self.missing(info, &why);
         }
         if !Role::SERVING.iter().any(|role| config.roles.has(*role)) && config.passes_on().next().is_none() {
             let why = "names nothing that answers and upstream nothing to pass requests on to, so there is nothing to serve; add \
-                       auth, catalog, queue, site or tickets here or there";
+                       auth, catalog, queue, site, tickets or vwr here or there";
             self.stray(&s::ROLES.info, why);
         }
         if matches!(config.bus, Bus::InProcess)

@@ -181,6 +181,8 @@ settings! {
     REMOTE_AUTH("remote.auth"): Option<HttpUrl> = "";
     /// Where the catalog runs, when not here: the internal listener of its process, or of the balancer before several.
     REMOTE_CATALOG("remote.catalog"): Option<HttpUrl> = "";
+    /// Where Tier 1 of the waiting room is, when not here: asked several times a second which rooms are open. Left out, nobody is sent to wait there.
+    REMOTE_VWR("remote.vwr"): Option<HttpUrl> = "";
 
     /// The public listeners of processes with the role `auth`.
     UPSTREAM_AUTH("upstream.auth"): List<HttpUrl> = "";
@@ -192,6 +194,8 @@ settings! {
     UPSTREAM_SITE("upstream.site"): List<HttpUrl> = "";
     /// The public listeners of processes with the role `tickets`.
     UPSTREAM_TICKETS("upstream.tickets"): List<HttpUrl> = "";
+    /// The public listeners of processes with the role `vwr`.
+    UPSTREAM_VWR("upstream.vwr"): List<HttpUrl> = "";
 
     /// Where other processes reach this one's roles. Left out, nothing listens.
     INTERNAL_LISTEN("internal.listen"): Option<SocketAddr> = "";

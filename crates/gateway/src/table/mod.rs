@@ -107,6 +107,19 @@ pub enum Access {
     Admin,
 }
 
+/// What a route asks of somebody whose event has a line in front of everything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Nothing.
+    No,
+    /// A pass for the event in its path.
+    Path,
+    /// The same; whoever has none is sent to the page where one waits.
+    Page,
+    /// A pass for the event in the body of the request.
+    Body,
+}
+
 /// One route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -122,12 +135,15 @@ pub struct Route {
     pub limit: Option<Class>,
     /// Whether guessing here is worth something: then it is refused while requests cannot be counted.
     pub critical: bool,
+    /// Whether a pass of the waiting room is asked for.
+    pub line: Line,
 }
 
 impl Route {
     const fn new(method: &'static str, path: &'static str, service: Service, access: Access) -> Self {
         let critical = matches!(access, Access::Admin);
-        Self { method, path, service, access, limit: Some(Class::General), critical }
+        let (limit, line) = (Some(Class::General), Line::No);
+        Self { method, path, service, access, limit, critical, line }
     }
 
     const fn counted_as(self, class: Class) -> Self {
@@ -140,6 +156,24 @@ impl Route {
 
     const fn critical(self) -> Self {
         Self { critical: true, ..self }
+    }
+
+    const fn after_line(self) -> Self {
+        Self { line: Line::Path, ..self }
+    }
+
+    const fn page_after_line(self) -> Self {
+        Self { line: Line::Page, ..self }
+    }
+
+    const fn body_after_line(self) -> Self {
+        Self { line: Line::Body, ..self }
+    }
+
+    /// The part of a path that matched `{id}`.
+    pub(crate) fn id<'p>(&self, path: &'p str) -> Option<&'p str> {
+        let place = self.path.split('/').position(|segment| segment == "{id}")?;
+        path.split('/').nth(place)
     }
 
     /// Whether it is counted by address even if somebody is signed in: where accounts are made and passwords tried, having one

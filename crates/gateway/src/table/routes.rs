@@ -79,10 +79,10 @@ const TICKETS: &[Route] = of!(Tickets {
     GET   "/api/tickets/event/{id}"             Public;
     GET   "/api/tickets/availability/{id}"      Public;
     GET   "/api/seats/layouts"                  Public;
-    GET   "/api/seats/events/{id}"              Public;
-    POST  "/api/seats/reserve"                  User counted_as(Booking);
+    GET   "/api/seats/events/{id}"              Public after_line;
+    POST  "/api/seats/reserve"                  User counted_as(Booking) body_after_line;
     GET   "/api/seats/reservation/{id}"         User;
-    POST  "/api/reservations"                   User counted_as(Booking);
+    POST  "/api/reservations"                   User counted_as(Booking) body_after_line;
     GET   "/api/reservations/my"                User;
     GET   "/api/reservations/{id}"              User;
     POST  "/api/reservations/{id}/cancel"       User counted_as(Booking);
@@ -111,7 +111,7 @@ const PAYMENTS: &[Route] = of!(Payments {
 
 /// The waiting room in front of one event.
 const QUEUE: &[Route] = of!(Queue {
-    POST "/api/queue/check/{id}"           User counted_as(Queue);
+    POST "/api/queue/check/{id}"           User counted_as(Queue) after_line;
     GET  "/api/queue/status/{id}"          User counted_as(Queue);
     POST "/api/queue/heartbeat/{id}"       User counted_as(Queue);
     POST "/api/queue/leave/{id}"           User counted_as(Queue);
@@ -124,18 +124,24 @@ const QUEUE: &[Route] = of!(Queue {
     GET  "/api/queue/admin/audit/{id}"     Admin counted_as(Queue);
 });
 
-/// The waiting room in front of everything, under both of its names, its page, and the answer for other people's proxies.
+/// The waiting room in front of everything, under both of its names, its page, and the answer for other people's proxies. What a
+/// crowd asks again and again is not counted: answering costs less than counting, and a thousand phones share one address. Taking a
+/// place is.
 const VWR: &[Route] = of!(Vwr {
     POST "/vwr/assign/{id}"                 Public;
-    GET  "/vwr/check/{id}/{ticket}"         Public;
-    GET  "/vwr/serving/{id}"                Public;
-    GET  "/vwr/status/{id}"                 Public;
+    GET  "/vwr/check/{id}/{ticket}"         Public uncounted;
+    GET  "/vwr/serving/{id}"                Public uncounted;
+    GET  "/vwr/status/{id}"                 Public uncounted;
     POST "/vwr-api/vwr/assign/{id}"         Public;
-    GET  "/vwr-api/vwr/check/{id}/{ticket}" Public;
-    GET  "/vwr-api/vwr/serving/{id}"        Public;
-    GET  "/vwr-api/vwr/status/{id}"         Public;
+    GET  "/vwr-api/vwr/check/{id}/{ticket}" Public uncounted;
+    GET  "/vwr-api/vwr/serving/{id}"        Public uncounted;
+    GET  "/vwr-api/vwr/status/{id}"         Public uncounted;
     GET  "/vwr/{id}"                        Public;
-    GET  "/edge/check"                      Public;
+    GET  "/edge/check"                      Public uncounted;
+    POST "/edge/check"                      Public uncounted;
+    PUT  "/edge/check"                      Public uncounted;
+    PATCH "/edge/check"                     Public uncounted;
+    DELETE "/edge/check"                    Public uncounted;
     POST "/api/admin/vwr/activate/{id}"     Admin;
     POST "/api/admin/vwr/deactivate/{id}"   Admin;
     GET  "/api/admin/vwr/status/{id}"       Admin;
@@ -194,9 +200,9 @@ const SITE: &[Route] = of!(Site {
     GET "/verify-email"            Public;
     GET "/account"                 Public;
     GET "/events/{id}"             Public;
-    GET "/events/{id}/seats"       Public;
-    GET "/events/{id}/book"        Public;
-    GET "/queue/{id}"              Public;
+    GET "/events/{id}/seats"       Public page_after_line;
+    GET "/events/{id}/book"        Public page_after_line;
+    GET "/queue/{id}"              Public page_after_line;
     GET "/payment/{id}"            Public;
     GET "/payment/success"         Public;
     GET "/payment/fail"            Public;

@@ -1,6 +1,6 @@
 //! The table against itself. What it says about the routers behind it is checked where they are wired together.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use super::*;
 
@@ -44,8 +44,9 @@ fn what_looks_like_it_is_for_operators_is_for_operators() {
 }
 
 #[test]
-fn only_probes_files_and_me_are_not_counted() {
-    let uncounted: Vec<_> = all().filter(|route| route.limit.is_none()).map(|route| route.path).collect();
+fn only_probes_files_me_and_what_a_waiting_crowd_asks_are_not_counted() {
+    let uncounted: BTreeSet<_> =
+        all().filter(|route| route.limit.is_none()).map(|route| route.path).collect();
     let expected = [
         "/api/auth/me",
         "/static/{*path}",
@@ -54,8 +55,41 @@ fn only_probes_files_and_me_are_not_counted() {
         "/health/live",
         "/health/ready",
         "/metrics",
+        "/vwr/check/{id}/{ticket}",
+        "/vwr/serving/{id}",
+        "/vwr/status/{id}",
+        "/vwr-api/vwr/check/{id}/{ticket}",
+        "/vwr-api/vwr/serving/{id}",
+        "/vwr-api/vwr/status/{id}",
+        "/edge/check",
     ];
-    assert_eq!(uncounted, expected);
+    assert_eq!(uncounted, BTreeSet::from(expected));
+}
+
+#[test]
+fn a_pass_is_asked_for_as_designed() {
+    let asked: Vec<_> = all()
+        .filter(|route| route.line != Line::No)
+        .map(|route| (route.method, route.path, route.line))
+        .collect();
+    let expected = [
+        ("GET", "/api/seats/events/{id}", Line::Path),
+        ("POST", "/api/seats/reserve", Line::Body),
+        ("POST", "/api/reservations", Line::Body),
+        ("POST", "/api/queue/check/{id}", Line::Path),
+        ("GET", "/events/{id}/seats", Line::Page),
+        ("GET", "/events/{id}/book", Line::Page),
+        ("GET", "/queue/{id}", Line::Page),
+    ];
+    assert_eq!(asked, expected);
+}
+
+#[test]
+fn the_id_of_a_path_is_where_the_table_says() {
+    let Found::Route(route) = find(&Method::GET, "/events/7/seats") else { panic!("it is a route") };
+    assert_eq!(route.id("/events/7/seats"), Some("7"));
+    let Found::Route(route) = find(&Method::GET, "/api/events") else { panic!("it is a route") };
+    assert_eq!(route.id("/api/events"), None);
 }
 
 #[test]

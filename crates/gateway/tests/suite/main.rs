@@ -7,6 +7,7 @@ mod door;
 mod front;
 mod hops;
 mod limits;
+mod lines;
 mod proxy;
 mod raw;
 mod sessions;

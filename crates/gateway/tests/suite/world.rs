@@ -14,6 +14,7 @@ use urr_gateway::{
     address::TrustedProxies,
     limit::{Limiter, RateLimits},
     revoked::Revoked,
+    rooms::Rooms,
     table::{self, Service},
 };
 use urr_http::{
@@ -25,6 +26,7 @@ use urr_passes::{
     Secret,
     access::{self, Access, LIFETIME, Signer, Verifier},
     hop,
+    vwr_pass::{self, Passes},
 };
 use urr_telemetry::Health;
 use uuid::Uuid;
@@ -38,6 +40,7 @@ pub(crate) struct Wishes {
     pub(crate) limits: Limits,
     pub(crate) limiter: Option<Limiter>,
     pub(crate) revoked: Option<Arc<Revoked>>,
+    pub(crate) rooms: Option<Arc<Rooms>>,
     pub(crate) proxies: TrustedProxies,
     pub(crate) origins: Vec<&'static str>,
     /// Services that run elsewhere, with the addresses of their replicas.
@@ -60,6 +63,7 @@ impl Default for Wishes {
             limits: Limits::default(),
             limiter: None,
             revoked: None,
+            rooms: None,
             proxies: TrustedProxies::default(),
             origins: Vec::new(),
             remote: Vec::new(),
@@ -132,6 +136,7 @@ impl World {
                 wishes.limiter.unwrap_or_else(|| Limiter::memory(wishes.rates, clock.clone())),
             )),
             revoked: wishes.revoked,
+            rooms: wishes.rooms,
             proxies: wishes.proxies,
             origins: origins.clone(),
         };
@@ -173,6 +178,11 @@ impl World {
     pub(crate) fn token_of(&self, user: UserId, role: Role, session: Uuid) -> String {
         let access = Access { user, role, email: None, session };
         Signer::new(access::key(&self.secret), LIFETIME).sign(&access, Uuid::from_u128(3), self.clock.now())
+    }
+
+    /// The keys of Tier 1 passes.
+    pub(crate) fn passes() -> Passes {
+        Passes::new([vwr_pass::key(&Secret::new("correct horse battery staple, twice").unwrap())])
     }
 
     /// What a gateway of the same installation says about a client now.

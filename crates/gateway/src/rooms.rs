@@ -1,0 +1,222 @@
+//! Which events have a line in front of everything, and who has waited in it.
+//!
+//! Whoever wants to buy for such an event shows a Tier 1 pass. Every gateway knows the open rooms from a copy that it makes anew
+//! several times a second, so no request reads a store.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use http::{HeaderMap, header};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use urr_http::Problem;
+use urr_kernel::{Clock, EventId};
+use urr_passes::vwr_pass::{Passes, Verified};
+use urr_telemetry::Check;
+
+use crate::{codes, table::Service};
+
+/// Two questions fit into the second within which a room must be known everywhere; whoever answers may be half a second behind.
+const PERIOD: Duration = Duration::from_millis(300);
+
+/// A quicker next question is worth more than a late answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Without news for longer than this, a room that fails open stands open.
+const STALE: Duration = Duration::from_secs(5);
+
+/// The cookie that carries the pass.
+const PASS: &str = "urr-vwr-token";
+
+/// A room in which people wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OpenRoom {
+    /// In front of which event.
+    pub event: EventId,
+    /// Whether nobody has to wait while nobody can say who is next.
+    pub fail_open: bool,
+}
+
+/// Whoever knows which rooms are open.
+#[async_trait]
+pub trait RoomSource: Send + Sync {
+    /// All of them.
+    async fn open(&self) -> Result<Vec<OpenRoom>, String>;
+}
+
+/// The rooms that are open, and the passes that lead past them.
+#[derive(Debug)]
+pub struct Rooms {
+    clock: Clock,
+    passes: Passes,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// By event, whether the room fails open.
+    rooms: HashMap<EventId, bool>,
+    /// When news came last; `None`: never.
+    heard: Option<Duration>,
+}
+
+impl Rooms {
+    /// Knows of none yet.
+    pub fn new(clock: Clock, passes: Passes) -> Self {
+        Self { clock, passes, known: RwLock::default() }
+    }
+
+    /// Asks once.
+    pub async fn load(&self, source: &dyn RoomSource) -> Result<(), String> {
+        let rooms = match timeout(PATIENCE, source.open()).await {
+            Ok(rooms) => rooms?,
+            Err(_) => return Err(format!("no answer within {PATIENCE:?}")),
+        };
+        let rooms = rooms.into_iter().map(|room| (room.event, room.fail_open)).collect();
+        let known = Known { rooms, heard: Some(self.clock.ticks()) };
+        *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
+        Ok(())
+    }
+
+    /// Asks again and again until the process stops.
+    pub async fn watch(self: Arc<Self>, source: Arc<dyn RoomSource>, stop: CancellationToken) {
+        while !stop.is_cancelled() {
+            if let Err(cause) = self.load(&*source).await {
+                tracing::debug!(cause, "nobody says which waiting rooms are open");
+            }
+            tokio::select! {
+                () = sleep(PERIOD) => {}
+                () = stop.cancelled() => {}
+            }
+        }
+    }
+
+    /// Fails until the rooms have been told once: before, nobody knows who has to wait.
+    pub fn loaded(self: &Arc<Self>) -> Arc<dyn Check> {
+        Arc::new(Loaded(Arc::clone(self)))
+    }
+
+    /// The pass of a request, if it has a good one.
+    pub(crate) fn pass(&self, headers: &HeaderMap) -> Option<Verified> {
+        self.passes.verify(cookie(headers)?, self.clock.now()).ok()
+    }
+
+    /// Whether whoever has this pass may go on to an event.
+    pub(crate) fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<(), Problem> {
+        if pass.is_some_and(|verified| verified.pass.event == event) {
+            return Ok(());
+        }
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(heard) = known.heard else {
+            return Err(Problem::of(codes::UNAVAILABLE, Service::Vwr.is_away())
+                .retry_after(PERIOD)
+                .field("service", Service::Vwr.name()));
+        };
+        let is_stale = || self.clock.ticks().saturating_sub(heard) > STALE;
+        match known.rooms.get(&event) {
+            None => Ok(()),
+            Some(fail_open) if *fail_open && is_stale() => Ok(()),
+            Some(_) => Err(Problem::of(codes::PASS_REQUIRED, "Please wait in line first.")
+                .field("redirectTo", format!("/vwr/{event}"))),
+        }
+    }
+}
+
+/// Two cookies of one name that differ are none: another site on the same domain can plant a second.
+fn cookie(headers: &HeaderMap) -> Option<&str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    let mut found = None;
+    for (_, value) in pairs.filter(|(name, _)| name.trim() == PASS) {
+        let value = value.trim();
+        if found.is_some_and(|found| found != value) {
+            return None;
+        }
+        found = Some(value);
+    }
+    found.filter(|value| !value.is_empty())
+}
+
+struct Loaded(Arc<Rooms>);
+
+#[async_trait]
+impl Check for Loaded {
+    async fn check(&self) -> Result<(), String> {
+        let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.heard.map(drop).ok_or_else(|| "nobody has said yet which waiting rooms are open".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_kernel::{OrderKey, VisitorId};
+    use urr_passes::{Secret, vwr_pass};
+    use uuid::Uuid;
+
+    use super::*;
+
+    struct Told(Result<Vec<OpenRoom>, String>);
+
+    #[async_trait]
+    impl RoomSource for Told {
+        async fn open(&self) -> Result<Vec<OpenRoom>, String> {
+            self.0.clone()
+        }
+    }
+
+    fn event(number: u128) -> EventId {
+        EventId::from_uuid(Uuid::from_u128(number))
+    }
+
+    fn passes() -> Passes {
+        Passes::new([vwr_pass::key(&Secret::new("a secret for tests, of more than 32 bytes").unwrap())])
+    }
+
+    fn code(outcome: Result<(), Problem>) -> Option<String> {
+        outcome.err().map(|problem| problem.code.into_owned())
+    }
+
+    #[tokio::test]
+    async fn an_open_room_wants_a_pass_of_its_own_event() {
+        let clock = urr_testkit::fixed_clock();
+        let rooms = Arc::new(Rooms::new(clock.clone(), passes()));
+        assert_eq!(code(rooms.check(event(1), None)).as_deref(), Some("gateway.unavailable"));
+        assert!(rooms.loaded().check().await.is_err());
+        let closed = OpenRoom { event: event(1), fail_open: false };
+        let open = OpenRoom { event: event(2), fail_open: true };
+        rooms.load(&Told(Ok(vec![closed, open]))).await.unwrap();
+        assert!(rooms.loaded().check().await.is_ok());
+
+        let pass = vwr_pass::Pass {
+            event: event(1),
+            visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
+            order: OrderKey::at(clock.now()),
+            position: 1,
+        };
+        let token = passes().sign(&pass, Uuid::from_u128(9), clock.now());
+        let mut headers = HeaderMap::new();
+        headers.insert(header::COOKIE, format!("x=1; urr-vwr-token={token}").parse().unwrap());
+        let held = rooms.pass(&headers).unwrap();
+        for (number, pass, refused) in
+            [(1, None, true), (1, Some(&held), false), (2, Some(&held), true), (3, None, false)]
+        {
+            let outcome = code(rooms.check(event(number), pass));
+            assert_eq!(outcome.as_deref(), refused.then_some("vwr.pass_required"), "{number}");
+        }
+        headers.append(header::COOKIE, "urr-vwr-token=another".parse().unwrap());
+        assert_eq!(rooms.pass(&headers), None, "two are none");
+
+        assert!(rooms.load(&Told(Err("away".to_owned()))).await.is_err());
+        clock.advance(STALE + PERIOD);
+        assert!(rooms.check(event(1), None).is_err(), "what was known stays true");
+        assert!(rooms.check(event(2), None).is_ok(), "unless the room fails open");
+        clock.advance(vwr_pass::LIFETIME);
+        headers.remove(header::COOKIE);
+        headers.insert(header::COOKIE, format!("urr-vwr-token={token}").parse().unwrap());
+        assert_eq!(rooms.pass(&headers), None, "a pass that has expired is none");
+    }
+}

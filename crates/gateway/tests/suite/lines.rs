@@ -1,0 +1,164 @@
+//! The line in front of everything: who is sent to wait, and who is not.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::json;
+use urr_gateway::{
+    rooms::{OpenRoom, RoomSource, Rooms},
+    table::Service,
+};
+use urr_http::{Doorkeeper, Json, Problem, Routes};
+use urr_kernel::{EventId, OrderKey, Role, VisitorId};
+use urr_passes::{
+    Secret,
+    vwr_pass::{Pass, Verified, key},
+    vwr_ticket,
+};
+use uuid::Uuid;
+
+use crate::world::{Wishes, World, request};
+
+struct Told(Vec<OpenRoom>);
+
+#[async_trait]
+impl RoomSource for Told {
+    async fn open(&self) -> Result<Vec<OpenRoom>, String> {
+        Ok(self.0.clone())
+    }
+}
+
+fn event(number: u128) -> EventId {
+    EventId::from_uuid(Uuid::from_u128(number))
+}
+
+/// In front of event 1 people wait, in front of event 2 they do not.
+async fn world() -> World {
+    let clock = urr_testkit::fixed_clock();
+    let rooms = Arc::new(Rooms::new(clock.clone(), World::passes()));
+    rooms.load(&Told(vec![OpenRoom { event: event(1), fail_open: false }])).await.unwrap();
+    let reserve =
+        Routes::new().post("/api/seats/reserve", async |keeper: Doorkeeper, Json(event): Json<EventId>| {
+            keeper.check(event).map(|()| Json(json!({"reserved": event})))
+        });
+    let check = Routes::new().post("/api/queue/check/{id}", async |request: axum::extract::Request| {
+        let pass = request.extensions().get::<Verified>().map(|verified| verified.pass.position);
+        Ok::<_, Problem>(Json(json!({"position": pass})))
+    });
+    let local = vec![(Service::Tickets, reserve), (Service::Queue, check)];
+    World::with(Wishes { clock, rooms: Some(rooms), local, ..Wishes::default() })
+}
+
+fn pass(event: EventId) -> Pass {
+    Pass {
+        event,
+        visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
+        order: OrderKey::new(99).unwrap(),
+        position: 42,
+    }
+}
+
+impl World {
+    fn pass_cookie(&self, event: EventId) -> String {
+        let token = Self::passes().sign(&pass(event), Uuid::from_u128(5), self.clock.now());
+        format!("urr-vwr-token={token}")
+    }
+
+    async fn reserve(&self, wanted: EventId, cookie: &str) -> (u16, serde_json::Value) {
+        let bearer = self.bearer(Role::User);
+        let headers =
+            [("authorization", bearer.as_str()), ("content-type", "application/json"), ("cookie", cookie)];
+        let mut request = request("POST", "/api/seats/reserve", &headers);
+        *request.body_mut() = serde_json::to_string(&wanted).unwrap().into();
+        let (status, _, body) = self.send(request).await;
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+}
+
+#[tokio::test]
+async fn whoever_has_not_waited_is_sent_to_wait() {
+    let world = world().await;
+    let bearer = world.bearer(Role::User);
+    let (own, other) = (world.pass_cookie(event(1)), world.pass_cookie(event(2)));
+    let signed_in = ("authorization", bearer.as_str());
+    let one = event(1);
+    for path in [format!("/api/queue/check/{one}"), format!("/api/v1/queue/check/{one}")] {
+        for cookie in ["", "urr-vwr-token=rubbish", &other] {
+            let (status, body) = world.ask("POST", &path, &[signed_in, ("cookie", cookie)]).await;
+            assert_eq!((status, &body["code"]), (403, &json!("vwr.pass_required")), "{path} {cookie}");
+            assert_eq!(body["redirectTo"], format!("/vwr/{one}"));
+        }
+        let (status, body) = world.ask("POST", &path, &[signed_in, ("cookie", &own)]).await;
+        assert_eq!((status, &body["position"]), (200, &json!(42)), "the pass goes on with the request");
+    }
+    let (status, body) = world.ask("POST", &format!("/api/queue/check/{}", event(2)), &[signed_in]).await;
+    assert_eq!((status, &body["position"]), (200, &json!(null)), "nobody waits in front of this one");
+}
+
+#[tokio::test]
+async fn a_page_leads_to_where_one_waits_and_back() {
+    let world = world().await;
+    let (one, two) = (event(1), event(2));
+    for page in ["/events/{}/seats", "/events/{}/book", "/queue/{}"] {
+        let page = |event: EventId| page.replace("{}", &event.to_string());
+        let (status, headers, _) = world.send(request("GET", &page(one), &[])).await;
+        assert_eq!(status, 302);
+        assert_eq!(headers["location"].to_str().unwrap(), format!("/vwr/{one}?to={}", page(one)));
+        let cookie = world.pass_cookie(one);
+        assert_eq!(world.get(&page(one), &[("cookie", &cookie)]).await.0, 200);
+        assert_eq!(world.get(&page(two), &[]).await.0, 200);
+    }
+    for free in [format!("/events/{one}"), format!("/api/events/{one}"), format!("/vwr/{one}")] {
+        assert_eq!(world.get(&free, &[]).await.0, 200, "{free}");
+    }
+}
+
+#[tokio::test]
+async fn an_event_in_the_body_is_compared_where_the_body_is_read() {
+    let world = world().await;
+    let (own, other) = (world.pass_cookie(event(1)), world.pass_cookie(event(2)));
+    for cookie in ["", other.as_str()] {
+        let (status, body) = world.reserve(event(1), cookie).await;
+        assert_eq!((status, &body["code"]), (403, &json!("vwr.pass_required")), "{cookie}");
+    }
+    assert_eq!(world.reserve(event(1), &own).await.0, 200);
+    assert_eq!(world.reserve(event(2), "").await.0, 200);
+}
+
+#[tokio::test]
+async fn tokens_of_other_kinds_and_keys_are_no_passes() {
+    let world = world().await;
+    let bearer = world.bearer(Role::User);
+    let foreign = Secret::new("another secret, which is nobody's key here").unwrap();
+    let foreign = urr_passes::vwr_pass::Passes::new([key(&foreign)]).sign(
+        &pass(event(1)),
+        Uuid::from_u128(5),
+        world.clock.now(),
+    );
+    let secret = Secret::new("correct horse battery staple, twice").unwrap();
+    let ticket = vwr_ticket::Tickets::new([vwr_ticket::key(&secret)]).sign(&vwr_ticket::Ticket {
+        event: event(1),
+        visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
+        position: 1,
+        order: OrderKey::new(99).unwrap(),
+        epoch: 1,
+        issued: world.clock.now(),
+    });
+    let good = world.pass_cookie(event(1));
+    let expired = good.clone();
+    let path = format!("/api/queue/check/{}", event(1));
+    let cases = [
+        ("an access token", format!("urr-vwr-token={}", world.token(Role::User))),
+        ("a pass of another key", format!("urr-vwr-token={foreign}")),
+        ("a ticket", format!("urr-vwr-token={ticket}")),
+        ("two that differ", format!("{good}; urr-vwr-token=x")),
+    ];
+    for (what, cookie) in &cases {
+        let answer = world.ask("POST", &path, &[("authorization", &bearer), ("cookie", cookie)]).await;
+        assert_eq!((answer.0, &answer.1["code"]), (403, &json!("vwr.pass_required")), "{what}");
+    }
+    world.clock.advance(urr_passes::vwr_pass::LIFETIME);
+    let bearer = world.bearer(Role::User);
+    let answer = world.ask("POST", &path, &[("authorization", &bearer), ("cookie", &expired)]).await;
+    assert_eq!(answer.0, 403, "an expired pass");
+}

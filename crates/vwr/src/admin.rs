@@ -1,0 +1,250 @@
+//! What operators ask for over HTTP. Who may is checked by the gateway and again by the service.
+
+use axum::{
+    extract::{Request, State},
+    http::{StatusCode, header},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use urr_contracts::vwr::{Action, ActionsOf, Error, GiveOrder, Order, Ordered, Room, RoomOf, Vwr};
+use urr_http::{About, Caller, Json, Path, Problem, Routes};
+use urr_kernel::EventId;
+use urr_rpc::{Ctx, problem};
+
+use crate::routes::Api;
+
+const OK: StatusCode = StatusCode::OK;
+
+/// How many an operator lets on who does not say.
+const BATCH: u32 = 500;
+
+/// Decisions that the status lists.
+const LISTED: u32 = 20;
+
+pub(crate) fn routes() -> Routes<Api> {
+    let about = |summary| About::new(summary).path::<EventId>("id");
+    Routes::new()
+        .post("/api/admin/vwr/activate/{id}", activate)
+        .about(about("Opens a room: from now on people wait").optional_body::<Opening>().answer::<Done>(OK))
+        .post("/api/admin/vwr/deactivate/{id}", deactivate)
+        .about(about("Closes a room: whoever waits comes in").answer::<Done>(OK))
+        .get("/api/admin/vwr/status/{id}", status)
+        .about(about("A room and the latest decisions about it").answer::<Shown>(OK))
+        .post("/api/admin/vwr/advance/{id}", advance)
+        .about(about("Lets more people on, at once").optional_body::<Batch>().answer::<LetOn>(OK))
+        .put("/api/admin/vwr/rate/{id}", rate)
+        .about(about("Sets how many are let on per second").body::<Rate>().answer::<Done>(OK))
+        .post("/api/admin/vwr/pause/{id}", pause)
+        .about(about("Lets nobody on until further notice").answer::<Done>(OK))
+        .post("/api/admin/vwr/resume/{id}", resume)
+        .about(about("Lets people on again").answer::<Done>(OK))
+}
+
+/// Body of `activate`, which may be left out.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrOpening")]
+struct Opening {
+    /// How many are let on per second.
+    #[serde(default)]
+    rate: Option<u32>,
+    /// Whether everybody comes in while the store does not answer.
+    #[serde(default)]
+    fail_open: Option<bool>,
+}
+
+/// Body of `advance`, which may be left out.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrBatch")]
+struct Batch {
+    /// How many; 500 if nothing is said.
+    #[serde(default)]
+    batch_size: Option<u32>,
+}
+
+/// Body of `rate`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "VwrRate")]
+struct Rate {
+    rate: u32,
+}
+
+/// A decision was carried out.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrDone")]
+struct Done {
+    event_id: EventId,
+    status: &'static str,
+    message: &'static str,
+    #[serde(flatten)]
+    room: Facts,
+}
+
+/// A room.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrFacts")]
+struct Facts {
+    is_active: bool,
+    paused: bool,
+    rate: u32,
+    fail_open: bool,
+    epoch: u64,
+    next_position: u64,
+    serving_counter: u64,
+    waiting: u64,
+}
+
+impl From<Room> for Facts {
+    fn from(room: Room) -> Self {
+        Self {
+            is_active: room.active,
+            paused: room.paused,
+            rate: room.rate,
+            fail_open: room.fail_open,
+            epoch: room.epoch,
+            next_position: room.tail,
+            serving_counter: room.serving,
+            waiting: room.waiting(),
+        }
+    }
+}
+
+async fn activate(
+    State(api): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Path(event): Path<EventId>,
+    request: Request,
+) -> Result<Json<Done>, Problem> {
+    let Opening { rate, fail_open } = body_or_default(request).await?;
+    let done = ("activated", "From now on people wait in line");
+    give(&api, &ctx, caller, event, Order::Activate { rate, fail_open }, done).await
+}
+
+async fn deactivate(
+    State(api): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Path(event): Path<EventId>,
+) -> Result<Json<Done>, Problem> {
+    let done = ("deactivated", "Nobody has to wait any more");
+    give(&api, &ctx, caller, event, Order::Deactivate, done).await
+}
+
+async fn rate(
+    State(api): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Path(event): Path<EventId>,
+    Json(body): Json<Rate>,
+) -> Result<Json<Done>, Problem> {
+    let done = ("rate_changed", "The rate counts from now on");
+    give(&api, &ctx, caller, event, Order::Rate { rate: body.rate }, done).await
+}
+
+async fn pause(
+    State(api): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Path(event): Path<EventId>,
+) -> Result<Json<Done>, Problem> {
+    give(&api, &ctx, caller, event, Order::Pause, ("paused", "Nobody is let on until further notice")).await
+}
+
+async fn resume(
+    State(api): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Path(event): Path<EventId>,
+) -> Result<Json<Done>, Problem> {
+    give(&api, &ctx, caller, event, Order::Resume, ("resumed", "People are let on again")).await
+}
+
+async fn give(
+    api: &Api,
+    ctx: &Ctx,
+    caller: Caller,
+    event: EventId,
+    order: Order,
+    (status, message): (&'static str, &'static str),
+) -> Result<Json<Done>, Problem> {
+    let Ordered { room, .. } = decide(api, ctx, caller, event, order).await?;
+    Ok(Json(Done { event_id: event, status, message, room: room.into() }))
+}
+
+async fn decide(
+    api: &Api,
+    ctx: &Ctx,
+    caller: Caller,
+    event: EventId,
+    order: Order,
+) -> Result<Ordered, Problem> {
+    caller.admin()?;
+    api.0.order(ctx, GiveOrder { event, order }).await.map_err(|error| problem(&error))
+}
+
+/// The answer to `advance`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrAdvanced")]
+struct LetOn {
+    event_id: EventId,
+    serving_counter: u64,
+    advanced: u64,
+    /// `advanced`, or `caught_up` if nobody waited.
+    status: &'static str,
+}
+
+async fn advance(
+    State(api): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Path(event): Path<EventId>,
+    request: Request,
+) -> Result<Json<LetOn>, Problem> {
+    let Batch { batch_size } = body_or_default(request).await?;
+    let order = Order::Advance { batch: batch_size.unwrap_or(BATCH) };
+    let Ordered { room, advanced } = decide(&api, &ctx, caller, event, order).await?;
+    let status = if advanced == 0 { "caught_up" } else { "advanced" };
+    Ok(Json(LetOn { event_id: event, serving_counter: room.serving, advanced, status }))
+}
+
+/// The answer to `status`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrRoom")]
+struct Shown {
+    event_id: EventId,
+    #[serde(flatten)]
+    room: Facts,
+    /// Newest first.
+    actions: Vec<Action>,
+}
+
+async fn status(
+    State(Api(vwr)): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Path(event): Path<EventId>,
+) -> Result<Json<Shown>, Problem> {
+    caller.admin()?;
+    let refused = |error: Error| problem(&error);
+    let room = vwr.room(&ctx, RoomOf { event }).await.map_err(refused)?;
+    let actions = vwr.actions(&ctx, ActionsOf { event, limit: LISTED }).await.map_err(refused)?.actions;
+    Ok(Json(Shown { event_id: event, room: room.into(), actions }))
+}
+
+/// A JSON body, or what is meant if there is none.
+async fn body_or_default<T: DeserializeOwned + Default>(request: Request) -> Result<T, Problem> {
+    use axum::extract::FromRequest as _;
+
+    let headers = request.headers();
+    let is_empty = headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0");
+    if is_empty && !headers.contains_key(header::TRANSFER_ENCODING) {
+        return Ok(T::default());
+    }
+    Json::from_request(request, &()).await.map(|Json(body)| body)
+}

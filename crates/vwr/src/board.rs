@@ -1,0 +1,216 @@
+//! What every process knows of every room: a copy at most a second old, from which all questions of the crowd are answered.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use arc_swap::ArcSwap;
+use urr_contracts::vwr::Room;
+use urr_kernel::{Clock, EventId};
+
+use crate::rules::{Pace, as_float};
+
+/// How often the copy is made anew. With what a look takes, decisions reach every process within a second.
+pub(crate) const REFRESH: Duration = Duration::from_millis(300);
+
+/// A copy that is older is not to be relied on: the store has not answered for many looks.
+pub(crate) const STALE: Duration = Duration::from_secs(5);
+
+/// How far back the pace is measured.
+const MEASURED: Duration = Duration::from_mins(1);
+/// The pace of late, for the other end of a range.
+const OF_LATE: Duration = Duration::from_secs(15);
+/// Less than this says nothing.
+const AT_LEAST: Duration = Duration::from_secs(10);
+/// Looks that are kept: a minute of them.
+const MAX_SEEN: usize = 256;
+
+/// The copy.
+pub(crate) struct Board {
+    clock: Clock,
+    shown: ArcSwap<Shown>,
+    /// Held while the copy is changed, so that a look and a decision do not undo each other.
+    seen: Mutex<HashMap<EventId, Seen>>,
+}
+
+#[derive(Default)]
+struct Shown {
+    rooms: HashMap<EventId, (Room, Option<Pace>)>,
+    /// When the store last answered; `None` until it has.
+    at: Option<Duration>,
+}
+
+/// How far people were let on at which tick, under the same conditions.
+#[derive(Default)]
+struct Seen {
+    condition: (u64, u32, bool),
+    steps: VecDeque<(Duration, u64)>,
+}
+
+impl Board {
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, shown: ArcSwap::default(), seen: Mutex::default() }
+    }
+
+    /// The room of an event, if it ever had one, and its pace. One that stands open because its store is away is not active.
+    pub(crate) fn room(&self, event: EventId) -> Option<(Room, Option<Pace>)> {
+        let shown = self.shown.load();
+        let (room, pace) = shown.rooms.get(&event)?;
+        Some((self.as_it_stands(&shown, room), *pace))
+    }
+
+    /// Every room.
+    pub(crate) fn rooms(&self) -> Vec<Room> {
+        let shown = self.shown.load();
+        shown.rooms.values().map(|(room, _)| self.as_it_stands(&shown, room)).collect()
+    }
+
+    /// Whether the store has answered of late.
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.is_recent(&self.shown.load())
+    }
+
+    /// Whether the store has ever answered.
+    pub(crate) fn is_loaded(&self) -> bool {
+        self.shown.load().at.is_some()
+    }
+
+    fn is_recent(&self, shown: &Shown) -> bool {
+        shown.at.is_some_and(|at| self.clock.ticks().saturating_sub(at) < STALE)
+    }
+
+    fn as_it_stands(&self, shown: &Shown, room: &Room) -> Room {
+        let open = room.fail_open && !self.is_recent(shown);
+        Room { active: room.active && !open, ..*room }
+    }
+
+    /// Takes over what the store says.
+    pub(crate) fn replace(&self, rooms: Vec<Room>) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|event, _| rooms.iter().any(|room| room.event == *event));
+        let before = self.shown.load();
+        let now = self.clock.ticks();
+        let rooms = rooms.into_iter().map(|room| {
+            let room = not_back(before.rooms.get(&room.event).map(|(room, _)| room), room);
+            (room.event, (room, seen.entry(room.event).or_default().note(&room, now)))
+        });
+        self.shown.store(Arc::new(Shown { rooms: rooms.collect(), at: Some(now) }));
+    }
+
+    /// Takes over what became of one room in this process.
+    pub(crate) fn put(&self, room: Room) {
+        let _one_at_a_time = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.shown.load();
+        let known = before.rooms.get(&room.event);
+        let room = not_back(known.map(|(room, _)| room), room);
+        let mut rooms = before.rooms.clone();
+        rooms.insert(room.event, (room, known.and_then(|(_, pace)| *pace)));
+        self.shown.store(Arc::new(Shown { rooms, at: before.at }));
+    }
+}
+
+/// What was told once stays true: within an opening no count goes back, whatever a store says that lost its last second.
+fn not_back(known: Option<&Room>, room: Room) -> Room {
+    match known {
+        Some(known) if known.epoch == room.epoch => {
+            Room { tail: room.tail.max(known.tail), serving: room.serving.max(known.serving), ..room }
+        }
+        _ => room,
+    }
+}
+
+impl Seen {
+    /// Adds a look and measures. The pace is that of a room that lets people on while there are any.
+    fn note(&mut self, room: &Room, now: Duration) -> Option<Pace> {
+        let condition = (room.epoch, room.rate, room.paused);
+        if condition != self.condition || room.waiting() == 0 || !room.active {
+            *self = Self { condition, steps: VecDeque::new() };
+        }
+        self.steps.push_back((now, room.serving));
+        while self.steps.len() > MAX_SEEN || self.steps.front().is_some_and(|(at, _)| *at + MEASURED < now) {
+            self.steps.pop_front();
+        }
+        let pace = |back: Duration| {
+            let (at, serving) = self.steps.iter().find(|(at, _)| *at + back >= now)?;
+            let took = now.saturating_sub(*at);
+            (took >= AT_LEAST).then(|| as_float(room.serving - serving) / took.as_secs_f64())
+        };
+        let (whole, late) = (pace(MEASURED)?, pace(OF_LATE)?);
+        let slow = whole.min(late);
+        (slow > 0.0).then(|| Pace { slow: slow * 0.9, quick: whole.max(late) * 1.1 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_kernel::Timestamp;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn room(serving: u64) -> Room {
+        Room {
+            event: EventId::from_uuid(Uuid::nil()),
+            epoch: 1,
+            opened_at: Timestamp::from_micros(0),
+            active: true,
+            paused: false,
+            rate: 50,
+            fail_open: false,
+            tail: 1_000_000,
+            serving,
+        }
+    }
+
+    fn board() -> (Clock, Board) {
+        let clock = urr_testkit::fixed_clock();
+        (clock.clone(), Board::new(clock))
+    }
+
+    fn shown(board: &Board) -> (Room, Option<Pace>) {
+        board.room(EventId::from_uuid(Uuid::nil())).unwrap()
+    }
+
+    #[test]
+    fn the_pace_is_what_was_seen_once_there_was_enough_to_see() {
+        let (clock, board) = board();
+        for second in 0..40 {
+            board.replace(vec![room(second * 30)]);
+            let pace = shown(&board).1;
+            assert_eq!(pace.is_some(), second >= 10, "after {second} s");
+            if let Some(Pace { slow, quick }) = pace {
+                assert!(slow <= 30.0 && (30.0..40.0).contains(&quick), "{slow} to {quick}");
+            }
+            clock.advance(Duration::from_secs(1));
+        }
+        board.replace(vec![Room { rate: 80, ..room(1_200) }]);
+        assert_eq!(shown(&board).1, None, "another rate is measured anew");
+    }
+
+    #[test]
+    fn a_count_that_was_told_never_goes_back() {
+        let (_, board) = board();
+        board.replace(vec![room(500)]);
+        board.replace(vec![room(400)]);
+        assert_eq!(shown(&board).0.serving, 500);
+        board.put(room(450));
+        assert_eq!(shown(&board).0.serving, 500);
+        board.replace(vec![Room { epoch: 2, ..room(0) }]);
+        assert_eq!(shown(&board).0.serving, 0, "another opening counts anew");
+    }
+
+    #[test]
+    fn only_a_room_that_fails_open_stands_open_without_its_store() {
+        let (clock, board) = board();
+        assert!(!board.is_fresh(), "nobody has told us anything");
+        let open = Room { event: EventId::from_uuid(Uuid::max()), fail_open: true, ..room(0) };
+        board.replace(vec![room(0), open]);
+        assert!(board.rooms().iter().all(|room| room.active) && board.is_fresh());
+        clock.advance(STALE);
+        assert!(!board.is_fresh());
+        let active = |event| board.room(event).unwrap().0.active;
+        assert!(active(room(0).event) && !active(open.event));
+    }
+}

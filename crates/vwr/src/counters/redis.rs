@@ -1,0 +1,244 @@
+//! Counts in Redis, for many processes: one key per room, one script per verb, by Redis's own clock.
+//!
+//! The database keeps what operators decided and a mark that no count passes, so that Redis may lose everything: the count goes on
+//! behind the mark, and nobody gets a place that somebody has.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use urr_contracts::vwr::{Error, Order, Ordered, Room};
+use urr_db::{Db, Tx, transaction};
+use urr_kernel::{Clock, EventId, Timestamp};
+use urr_kv::{Arg, Kv, Reply, Script};
+use uuid::Uuid;
+
+use super::{Given, LEASE, Turn, decide, reserve, rooms};
+use crate::{
+    rules::MAX_CREDIT,
+    store::{self, By, Kept},
+    trouble::Trouble,
+};
+
+macro_rules! script {
+    ($name:literal, $file:literal) => {
+        Script::new($name, concat!(include_str!("room.lua"), include_str!($file)))
+    };
+}
+
+static ADD: Script = script!("vwr.add", "add.lua");
+static LOOK: Script = script!("vwr.look", "look.lua");
+static RAISE: Script = script!("vwr.raise", "raise.lua");
+static ADVANCE: Script = script!("vwr.advance", "advance.lua");
+static JUMP: Script = script!("vwr.jump", "jump.lua");
+static SET: Script = Script::new("vwr.set", include_str!("set.lua"));
+
+/// What scripts say instead of a number.
+const UNKNOWN: i64 = -1;
+const CLOSED: i64 = -2;
+const USED_UP: i64 = -3;
+const THEIRS: i64 = -4;
+
+/// Redis may have to be told of the room, then of more places; and somebody else may use those up in between.
+const TRIES: usize = 5;
+
+/// Rooms asked about at the same time.
+const AT_ONCE: usize = 16;
+
+/// Counts in Redis.
+pub struct Redis {
+    kv: Kv,
+    db: Db,
+    clock: Clock,
+    /// Opening and how far people were let on in it, as we heard last: what is told once stays true when Redis forgets it.
+    heard: Mutex<HashMap<EventId, (u64, u64)>>,
+}
+
+/// A script's answer: its number, and the room.
+struct Told {
+    number: i64,
+    room: Room,
+    version: u64,
+}
+
+impl Redis {
+    pub(super) fn new(kv: Kv, db: Db, clock: Clock) -> Self {
+        Self { kv, db, clock, heard: Mutex::default() }
+    }
+
+    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Trouble> {
+        for _ in 0..TRIES {
+            let told = self.run(event, &ADD, &[Arg::from(signed(count))]).await?;
+            match told.number {
+                CLOSED => return Err(Error::NotActive.into()),
+                USED_UP => {
+                    let (_, last) = reserve(&self.db, event, told.room.epoch, count).await?;
+                    let args = [Arg::from(signed(told.room.epoch)), Arg::from(signed(last))];
+                    self.run(event, &RAISE, &args).await?;
+                }
+                first => return Ok(Given { first: unsigned(first), room: told.room }),
+            }
+        }
+        Err(Trouble::Busy("others used every block of places up"))
+    }
+
+    pub(super) async fn look(&self) -> Result<Vec<Room>, Trouble> {
+        let kept = rooms(&self.db, self.clock.now()).await?;
+        stream::iter(kept).map(|kept| self.look_at(kept)).buffered(AT_ONCE).try_collect().await
+    }
+
+    /// One room, which Redis is told of if it has not heard the latest.
+    async fn look_at(&self, kept: Kept) -> Result<Room, Trouble> {
+        let event = kept.room.event;
+        let told = self.ask(event, &LOOK, &[]).await?;
+        let told = match told {
+            Some(told) if told.version >= kept.version => told,
+            _ => {
+                self.push(&kept).await?;
+                self.run(event, &LOOK, &[]).await?
+            }
+        };
+        Ok(told.room)
+    }
+
+    pub(super) async fn advance(
+        &self,
+        event: EventId,
+        worker: Uuid,
+        term: Option<u64>,
+    ) -> Result<Turn, Trouble> {
+        let worker = worker.to_string();
+        let args = [
+            Arg::from(worker.as_str()),
+            Arg::from(term.map_or(0, signed)),
+            Arg::from(micros(LEASE)),
+            Arg::from(micros(MAX_CREDIT)),
+        ];
+        let told = self.run(event, &ADVANCE, &args).await?;
+        if told.number == THEIRS {
+            return Ok(Turn::Theirs);
+        }
+        self.remember(&told.room).await?;
+        Ok(Turn::Ours { term: unsigned(told.number), room: told.room })
+    }
+
+    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
+        // A decision is in the database before Redis follows it, so that no action goes unwritten. Places are let on by Redis, which
+        // alone knows the tail; the database is told afterwards.
+        let (_, after) = decide(&self.db, event, order, by, |row| row.serving).await?;
+        self.push(&after).await?;
+        let Order::Advance { batch } = order else {
+            let told = self.run(event, &LOOK, &[]).await?;
+            return Ok(Ordered { room: told.room, advanced: 0 });
+        };
+        let args = [Arg::from(signed(after.room.epoch)), Arg::from(i64::from(batch))];
+        let told = self.run(event, &JUMP, &args).await?;
+        self.remember(&told.room).await?;
+        Ok(Ordered { room: told.room, advanced: unsigned(told.number) })
+    }
+
+    /// Tells the database how far people were let on.
+    async fn remember(&self, room: &Room) -> Result<(), Trouble> {
+        transaction!(self.db, "vwr.served", async |tx: &mut Tx<'_>| {
+            Ok::<_, Trouble>(store::served(tx, room.event, room.epoch, room.serving).await?)
+        })
+    }
+
+    /// Runs a script on a room, of which Redis is told first if it does not know it.
+    async fn run(&self, event: EventId, script: &'static Script, args: &[Arg<'_>]) -> Result<Told, Trouble> {
+        for _ in 0..2 {
+            if let Some(told) = self.ask(event, script, args).await? {
+                return Ok(told);
+            }
+            let kept: Result<Option<Kept>, Trouble> =
+                transaction!(self.db, "vwr.room", async |tx: &mut Tx<'_>| Ok(store::room(tx, event).await?));
+            let kept = kept?.ok_or(Error::RoomNotFound)?;
+            tracing::warn!(%event, epoch = kept.room.epoch, "Redis does not know a room; it goes on behind what was set aside");
+            self.push(&kept).await?;
+        }
+        Err(Trouble::Busy("Redis forgets a room as soon as it is told"))
+    }
+
+    /// Runs a script on a room. Nothing if Redis does not know it.
+    async fn ask(
+        &self,
+        event: EventId,
+        script: &'static Script,
+        args: &[Arg<'_>],
+    ) -> Result<Option<Told>, Trouble> {
+        let reply = self.kv.run(script, &[key(event)], args).await?;
+        let told = told(event, &reply)?;
+        if let Some(told) = &told {
+            let heard = (told.room.epoch, told.room.serving);
+            let mut all = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+            all.entry(event).and_modify(|known| *known = (*known).max(heard)).or_insert(heard);
+        }
+        Ok(told)
+    }
+
+    /// Makes sure that Redis knows a room as it was decided.
+    async fn push(&self, kept: &Kept) -> Result<(), Trouble> {
+        let Kept { room, version, .. } = kept;
+        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(&room.event).copied();
+        let serving = match heard {
+            Some((epoch, serving)) if epoch == room.epoch => serving.max(room.serving).min(room.tail),
+            _ => room.serving,
+        };
+        let args = [
+            Arg::from(signed(*version)),
+            Arg::from(signed(room.epoch)),
+            Arg::from(room.opened_at.as_micros()),
+            Arg::from(i64::from(room.active)),
+            Arg::from(i64::from(room.paused)),
+            Arg::from(i64::from(room.rate)),
+            Arg::from(i64::from(room.fail_open)),
+            // Places up to here may have been given.
+            Arg::from(signed(room.tail)),
+            Arg::from(signed(serving)),
+        ];
+        self.kv.run(&SET, &[key(room.event)], &args).await?;
+        Ok(())
+    }
+}
+
+fn key(event: EventId) -> String {
+    format!("{{{event}}}:vwr")
+}
+
+/// Reads what every script answers. Nothing if Redis does not know the room.
+fn told(event: EventId, reply: &Reply) -> Result<Option<Told>, Trouble> {
+    let numbers = reply.list()?.iter().map(Reply::int).collect::<Result<Vec<_>, _>>()?;
+    if numbers == [UNKNOWN] {
+        return Ok(None);
+    }
+    let [number, epoch, opened, active, paused, rate, open, tail, serving, version] = numbers[..] else {
+        return Err(urr_kv::Error::Reply("no room".to_owned()).into());
+    };
+    let room = Room {
+        event,
+        epoch: unsigned(epoch),
+        opened_at: Timestamp::from_micros(opened),
+        active: active == 1,
+        paused: paused == 1,
+        rate: u32::try_from(rate).unwrap_or(0),
+        fail_open: open == 1,
+        tail: unsigned(tail),
+        serving: unsigned(serving),
+    };
+    Ok(Some(Told { number, room, version: unsigned(version) }))
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,346 @@
+//! What all counters must do: in memory on either engine, in Redis and in a Redis Cluster.
+
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+use urr_contracts::vwr::{Action, Error, Order, Ordered, Room};
+use urr_db::{Db, Tx};
+use urr_kernel::{Clock, EventId, Ids, UserId};
+use urr_kv::{Arg, Kv, KvConfig, Script};
+use urr_testkit::{fresh_postgres, fresh_sqlite, services, until, within};
+use uuid::Uuid;
+
+use super::{Counters, Turn};
+use crate::{
+    DOMAIN,
+    store::{self, By},
+    trouble::Trouble,
+};
+
+/// Far more than any story takes.
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// Counters with what is needed to try them out.
+struct Trial {
+    counters: Arc<Counters>,
+    db: Db,
+    kv: Option<Kv>,
+    clock: Clock,
+    ids: Ids,
+    event: EventId,
+    _files: Option<tempfile::TempDir>,
+}
+
+impl Trial {
+    async fn memory() -> Option<Self> {
+        let (files, db) = fresh_sqlite(&DOMAIN).await;
+        Some(Self::new(db, None, Some(files)))
+    }
+
+    async fn memory_on_postgres() -> Option<Self> {
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, None, None))
+    }
+
+    async fn redis() -> Option<Self> {
+        let config = KvConfig::single(services::redis()?);
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), None))
+    }
+
+    async fn cluster() -> Option<Self> {
+        let config = KvConfig::cluster(services::redis_cluster()?.split(','));
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), None))
+    }
+
+    fn new(db: Db, config: Option<&KvConfig>, files: Option<tempfile::TempDir>) -> Self {
+        let clock = Clock::system();
+        let ids = Ids::random(clock.clone());
+        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        let patient = |config: &KvConfig| KvConfig { deadline: Duration::from_secs(10), ..config.clone() };
+        let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
+        let counters = Arc::new(counters(&db, kv.as_ref(), &clock));
+        let event = ids.next();
+        Self { counters, db, kv, clock, ids, event, _files: files }
+    }
+
+    /// Another process over the same stores.
+    fn another(&self) -> Arc<Counters> {
+        Arc::new(counters(&self.db, self.kv.as_ref(), &self.clock))
+    }
+
+    async fn try_order(&self, order: Order, actor: Option<UserId>) -> Result<Ordered, Trouble> {
+        let by = By { id: self.ids.next(), actor, at: self.clock.now() };
+        self.counters.order(self.event, order, by).await
+    }
+
+    async fn order(&self, order: Order) -> Ordered {
+        self.try_order(order, None).await.unwrap()
+    }
+
+    async fn open(&self, rate: u32) -> Room {
+        self.order(Order::Activate { rate: Some(rate), fail_open: None }).await.room
+    }
+
+    async fn add(&self, count: u64) -> u64 {
+        self.counters.add(self.event, count).await.unwrap().first
+    }
+
+    async fn turn(&self, worker: Uuid, term: Option<u64>) -> Turn {
+        self.counters.advance(self.event, worker, term).await.unwrap()
+    }
+
+    /// The room as another process sees it.
+    async fn look(&self) -> Room {
+        let rooms = self.counters.look().await.unwrap();
+        rooms.into_iter().find(|room| room.event == self.event).unwrap()
+    }
+
+    /// Redis loses its data, or the process dies.
+    async fn lose_everything(&mut self) {
+        static FLUSH: Script = Script::new("test.flush", "return redis.call('DEL', KEYS[1])");
+        match &self.kv {
+            Some(kv) => {
+                let key = format!("{{{}}}:vwr", self.event);
+                kv.run(&FLUSH, &[key], &[] as &[Arg<'_>]).await.unwrap();
+            }
+            None => self.counters = self.another(),
+        }
+    }
+}
+
+fn counters(db: &Db, kv: Option<&Kv>, clock: &Clock) -> Counters {
+    match kv {
+        Some(kv) => Counters::redis(kv.clone(), db.clone(), clock.clone()),
+        None => Counters::memory(db.clone(), clock.clone()),
+    }
+}
+
+const NOBODY: Order = Order::Activate { rate: None, fail_open: None };
+
+fn refusal(outcome: Result<impl std::fmt::Debug, Trouble>) -> Error {
+    match outcome.unwrap_err() {
+        Trouble::Refused(error) => error,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn a_place_is_given_once_and_in_order(trial: Trial) {
+    trial.open(50).await;
+    // In memory one process counts; the database alone keeps a second one from giving the same places.
+    let others = [Arc::clone(&trial.counters), trial.another()];
+    let mut tasks = JoinSet::new();
+    for turn in 0..60_u64 {
+        let (counters, event) = (Arc::clone(&others[usize::from(turn % 2 == 1)]), trial.event);
+        tasks.spawn(async move {
+            let count = turn % 7 * 50 + 1;
+            (counters.add(event, count).await.unwrap().first, count)
+        });
+    }
+    let mut given = BTreeSet::new();
+    while let Some(block) = tasks.join_next().await {
+        let (first, count) = block.unwrap();
+        assert!(
+            (first..first + count).all(|place| given.insert(place)),
+            "a place of {first} was given twice"
+        );
+    }
+    if trial.kv.is_some() {
+        assert_eq!(given.last(), Some(&u64::try_from(given.len()).unwrap()), "none is skipped");
+    }
+    let last = *given.last().unwrap();
+    assert!(trial.add(1).await > last || trial.kv.is_none());
+    assert!(trial.look().await.tail >= last);
+}
+
+async fn alone_nothing_is_skipped(trial: Trial) {
+    trial.open(50).await;
+    let mut next = 1;
+    for count in [1, 999, 1, 2_500, 400, 1_000] {
+        assert_eq!(trial.add(count).await, next);
+        next += count;
+    }
+    assert_eq!(trial.look().await.tail, next - 1);
+}
+
+async fn what_was_lost_is_skipped_and_never_repeated(mut trial: Trial) {
+    trial.open(0).await;
+    let mut last = 0;
+    for _ in 0..4 {
+        let first = trial.add(700).await;
+        assert!(first > last);
+        last = first + 699;
+        let served = trial.order(Order::Advance { batch: 100 }).await.room.serving;
+        trial.lose_everything().await;
+        let room = trial.look().await;
+        assert!(room.tail >= last && room.serving >= served, "{room:?}");
+        assert!((room.rate, room.active) == (0, true), "what was decided is still known: {room:?}");
+    }
+}
+
+async fn people_are_let_on_up_to_the_tail_and_never_back(trial: Trial) {
+    trial.open(1_000_000).await;
+    let worker = trial.ids.next();
+    let Turn::Ours { term, room } = trial.turn(worker, None).await else { panic!("nobody else is there") };
+    assert_eq!(room.serving, 0, "nobody waits");
+    trial.add(500).await;
+    let mut serving = 0;
+    until(LIMIT, async || {
+        let Turn::Ours { room, .. } = trial.turn(worker, Some(term)).await else { return false };
+        assert!(room.serving >= serving && room.serving <= 500, "{room:?}");
+        serving = room.serving;
+        serving == 500
+    })
+    .await;
+    assert_eq!(trial.look().await.serving, 500);
+    for order in [Order::Pause, Order::Rate { rate: 0 }] {
+        trial.order(order).await;
+        trial.add(10).await;
+        let before = trial.look().await.serving;
+        trial.turn(worker, Some(term)).await;
+        assert_eq!(trial.look().await.serving, before, "{order:?}");
+    }
+    trial.order(Order::Rate { rate: 1_000_000 }).await;
+    trial.turn(worker, Some(term)).await;
+    assert_eq!(trial.look().await.serving, 500, "still paused");
+    trial.order(Order::Resume).await;
+    until(LIMIT, async || {
+        trial.turn(worker, Some(term)).await;
+        trial.look().await.serving == 520
+    })
+    .await;
+}
+
+async fn the_rate_is_kept(trial: Trial) {
+    trial.open(200).await;
+    trial.add(100_000).await;
+    let (worker, started) = (trial.ids.next(), trial.clock.ticks());
+    let mut term = None;
+    let mut served = 0;
+    until(LIMIT, async || {
+        let Turn::Ours { term: told, room } = trial.turn(worker, term).await else { return false };
+        (term, served) = (Some(told), room.serving);
+        served >= 300
+    })
+    .await;
+    let took = trial.clock.ticks().saturating_sub(started).as_secs_f64();
+    let most = crate::rules::as_float(served) / (took + 0.5);
+    assert!(most <= 200.0, "{served} in {took} s");
+}
+
+async fn one_worker_lets_on_and_a_frozen_one_is_refused_when_it_wakes(trial: Trial) {
+    trial.open(1).await;
+    let (frozen, other) = (trial.ids.next(), trial.ids.next());
+    let Turn::Ours { term, .. } = trial.turn(frozen, None).await else { panic!("nobody else is there") };
+    assert_eq!(trial.turn(other, None).await, Turn::Theirs);
+    assert!(matches!(trial.turn(frozen, Some(term)).await, Turn::Ours { term: again, .. } if again == term));
+    assert_eq!(trial.turn(frozen, Some(term + 1)).await, Turn::Theirs, "a term nobody gave");
+    let mut next = None;
+    until(LIMIT, async || {
+        if let Turn::Ours { term, .. } = trial.turn(other, None).await {
+            next = Some(term);
+        }
+        next.is_some()
+    })
+    .await;
+    assert_eq!(next, Some(term + 1));
+    assert_eq!(trial.turn(frozen, Some(term)).await, Turn::Theirs);
+}
+
+async fn opening_again_counts_anew_and_closing_gives_no_places(trial: Trial) {
+    let first = trial.open(50).await;
+    assert_eq!(
+        (first.epoch, first.tail, first.serving, first.active, first.fail_open),
+        (1, 0, 0, true, false)
+    );
+    trial.add(30).await;
+    let advanced = trial.order(Order::Advance { batch: 20 }).await;
+    assert_eq!((advanced.advanced, advanced.room.serving, advanced.room.tail), (20, 20, 30));
+    let advanced = trial.order(Order::Advance { batch: 20 }).await;
+    assert_eq!((advanced.advanced, advanced.room.serving), (10, 30));
+    assert_eq!(trial.order(Order::Advance { batch: 20 }).await.advanced, 0);
+    let same = trial.order(NOBODY).await.room;
+    assert_eq!(
+        (same.epoch, same.tail, same.serving, same.rate),
+        (1, 30, 30, 50),
+        "a second click changes nothing"
+    );
+    trial.order(Order::Deactivate).await;
+    assert_eq!(refusal(trial.counters.add(trial.event, 1).await), Error::NotActive);
+    assert!(!trial.look().await.active, "closed rooms are remembered");
+    let again = trial.order(Order::Activate { rate: None, fail_open: Some(true) }).await.room;
+    assert_eq!((again.epoch, again.tail, again.serving, again.rate, again.fail_open), (2, 0, 0, 50, true));
+    assert!(again.opened_at > first.opened_at);
+    assert_eq!(trial.add(1).await, 1);
+}
+
+async fn every_decision_is_written_down_and_reaches_other_processes(trial: Trial) {
+    assert_eq!(refusal(trial.try_order(Order::Pause, None).await), Error::RoomNotFound);
+    let operator: UserId = trial.ids.next();
+    let other = trial.another();
+    for order in [
+        Order::Activate { rate: Some(7), fail_open: None },
+        Order::Pause,
+        Order::Resume,
+        Order::Rate { rate: 9 },
+        Order::Advance { batch: 5 },
+        Order::Deactivate,
+    ] {
+        let ordered = trial.try_order(order, Some(operator)).await.unwrap();
+        let seen = other.look().await.unwrap();
+        let seen = seen.iter().find(|room| room.event == trial.event).unwrap();
+        assert_eq!(
+            (seen.active, seen.paused, seen.rate, seen.epoch),
+            (ordered.room.active, ordered.room.paused, ordered.room.rate, ordered.room.epoch),
+            "{order:?}"
+        );
+    }
+    let event = trial.event;
+    let actions = trial.db.read("test.actions", async |tx: &mut Tx<'_>| store::actions(tx, event, 100).await);
+    let actions: Result<Vec<Action>, urr_db::Error> = actions.await;
+    let actions = actions.unwrap();
+    assert!(actions.iter().all(|action| action.actor == Some(operator)));
+    let words: Vec<(&str, Option<i64>)> =
+        actions.iter().rev().map(|action| (action.what.as_str(), action.number)).collect();
+    let expected = [
+        ("activate", Some(7)),
+        ("pause", None),
+        ("resume", None),
+        ("rate", Some(9)),
+        ("advance", Some(5)),
+        ("deactivate", None),
+    ];
+    assert_eq!(words, expected);
+}
+
+macro_rules! on_every_store {
+    ($($story:ident,)*) => {
+        mod memory { $(#[tokio::test(flavor = "multi_thread")] async fn $story() { super::told(super::Trial::memory(), super::$story).await; })* }
+        mod memory_on_postgres { $(#[tokio::test(flavor = "multi_thread")] async fn $story() { super::told(super::Trial::memory_on_postgres(), super::$story).await; })* }
+        mod redis { $(#[tokio::test(flavor = "multi_thread")] async fn $story() { super::told(super::Trial::redis(), super::$story).await; })* }
+        mod cluster { $(#[tokio::test(flavor = "multi_thread")] async fn $story() { super::told(super::Trial::cluster(), super::$story).await; })* }
+    };
+}
+
+on_every_store! {
+    a_place_is_given_once_and_in_order,
+    alone_nothing_is_skipped,
+    what_was_lost_is_skipped_and_never_repeated,
+    people_are_let_on_up_to_the_tail_and_never_back,
+    the_rate_is_kept,
+    one_worker_lets_on_and_a_frozen_one_is_refused_when_it_wakes,
+    opening_again_counts_anew_and_closing_gives_no_places,
+    every_decision_is_written_down_and_reaches_other_processes,
+}
+
+async fn told(trial: impl Future<Output = Option<Trial>>, story: impl AsyncFnOnce(Trial)) {
+    if let Some(trial) = trial.await {
+        within(LIMIT, story(trial)).await;
+    }
+}
+
+#[tokio::test]
+async fn every_statement_prepares_alike_on_both_engines() {
+    let (_dir, sqlite) = fresh_sqlite(&DOMAIN).await;
+    if let Some(postgres) = fresh_postgres(&DOMAIN).await {
+        urr_db::check_statements(&[&sqlite, &postgres], &crate::statements()).await.unwrap();
+    }
+}

@@ -1,0 +1,101 @@
+//! The answer for proxies of other people's sites: may this request go on? nginx asks it as `auth_request`, Traefik as `forwardAuth`,
+//! Envoy as `ext_authz`. Like a check it reads no store.
+
+use axum::{
+    extract::State,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use urr_contracts::vwr::Error;
+use urr_http::{About, Problem, Query, Routes};
+use urr_kernel::EventId;
+use urr_rpc::problem;
+
+use crate::{
+    cookies,
+    page::{encoded, is_way_back},
+    routes::Api,
+    service::Service,
+};
+
+/// In which proxies say what was asked of them: nginx by custom, Traefik by itself.
+const ASKED: [HeaderName; 2] =
+    [HeaderName::from_static("x-original-uri"), HeaderName::from_static("x-forwarded-uri")];
+
+pub(crate) fn routes() -> Routes<Api> {
+    let about = || {
+        About::new("Whether a request to somebody's site may go on, for its proxy")
+            .query::<Asked>()
+            .bare(StatusCode::OK)
+            .bare(StatusCode::FOUND)
+    };
+    // Envoy asks with the method of the request it asks about.
+    Routes::new()
+        .get("/edge/check", check)
+        .about(about())
+        .post("/edge/check", check)
+        .about(about())
+        .put("/edge/check", check)
+        .about(about())
+        .patch("/edge/check", check)
+        .about(about())
+        .delete("/edge/check", check)
+        .about(about())
+}
+
+/// Query of `/edge/check`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "EdgeCheck")]
+struct Asked {
+    /// Whose line it is: the id of an event, or any UUID that names a site.
+    event: EventId,
+    /// Where the visitor wanted to go, if no header says so.
+    to: Option<String>,
+    /// The status that turns somebody away: `401` for nginx, which takes no redirect from whom it asks; else a redirect.
+    deny: Option<Deny>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[schemars(rename = "EdgeDeny")]
+enum Deny {
+    #[serde(rename = "401")]
+    Unauthorized,
+    #[serde(rename = "403")]
+    Forbidden,
+}
+
+async fn check(
+    State(Api(vwr)): State<Api>,
+    Query(asked): Query<Asked>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    if may_pass(&vwr, asked.event, &headers).map_err(|error| problem(&error))? {
+        return Ok(StatusCode::OK.into_response());
+    }
+    let named = ASKED.iter().find_map(|name| headers.get(name)?.to_str().ok());
+    let to = named.map(str::to_owned).or(asked.to).filter(|to| is_way_back(to)).unwrap_or("/".to_owned());
+    let page = format!("/vwr/{}?to={}", asked.event, encoded(&to));
+    let page = HeaderValue::try_from(page).expect("a path that was encoded is printable");
+    let status = match asked.deny {
+        None => StatusCode::FOUND,
+        Some(Deny::Unauthorized) => StatusCode::UNAUTHORIZED,
+        Some(Deny::Forbidden) => StatusCode::FORBIDDEN,
+    };
+    let lines = [(header::LOCATION, page), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
+    Ok((status, lines).into_response())
+}
+
+fn may_pass(vwr: &Service, event: EventId, headers: &HeaderMap) -> Result<bool, Error> {
+    let pass = cookies::pass(headers).and_then(|token| vwr.passes.verify(token, vwr.clock.now()).ok());
+    if pass.is_some_and(|verified| verified.pass.event == event) {
+        return Ok(true);
+    }
+    match vwr.board.room(event) {
+        Some((room, _)) => Ok(!room.active),
+        // Before the store has said anything, nobody knows.
+        None if !vwr.board.is_loaded() => Err(Error::Unavailable),
+        None => Ok(true),
+    }
+}

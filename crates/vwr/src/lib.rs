@@ -1,0 +1,64 @@
+#![doc = include_str!("../README.md")]
+
+mod admin;
+mod board;
+mod combine;
+mod cookies;
+mod counters;
+mod edge;
+mod line;
+mod page;
+mod recent;
+mod routes;
+mod rules;
+mod service;
+mod store;
+#[cfg(test)]
+mod suite;
+mod trouble;
+mod turns;
+
+use std::sync::Arc;
+
+use urr_db::{Domain, Sql, migrations};
+use urr_http::{RouteName, Routes};
+use urr_jobs::Reconciler;
+
+pub use self::{
+    counters::Counters,
+    page::export,
+    rules::DEFAULT_RATE,
+    service::{Parts, Service, Settings},
+};
+
+/// The domain's tables.
+pub static DOMAIN: Domain = Domain { name: "vwr", migrations: migrations!["0001_rooms"] };
+
+/// Every statement the domain can run; a test prepares them on both engines.
+pub fn statements() -> Vec<&'static Sql> {
+    store::STATEMENTS.to_vec()
+}
+
+/// Makes the service.
+pub fn build(parts: Parts) -> Arc<Service> {
+    Arc::new(Service::new(parts))
+}
+
+/// The public routes.
+pub fn routes(service: &Arc<Service>) -> Routes {
+    api_routes().with_state(routes::Api(Arc::clone(service)))
+}
+
+/// What the public routes take and answer, for processes that do not serve them.
+pub fn described() -> Vec<RouteName> {
+    api_routes().names().to_vec()
+}
+
+fn api_routes() -> Routes<routes::Api> {
+    routes::routes().merge(page::routes()).merge(edge::routes()).merge(admin::routes())
+}
+
+/// Work that goes on without anybody asking, in every process: it takes turns by itself.
+pub fn background(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
+    vec![Arc::new(turns::Look(Arc::clone(service))), Arc::new(turns::Advance::new(Arc::clone(service)))]
+}

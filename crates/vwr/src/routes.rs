@@ -1,0 +1,281 @@
+//! The line over HTTP, under both of its names. No rules, no SQL.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{FromRef, State},
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{AppendHeaders, IntoResponse as _, Response},
+};
+use schemars::JsonSchema;
+use serde::Serialize;
+use urr_contracts::vwr::{
+    Assign, Assigned, CheckTicket, Checked, Error, Place, Room, RoomOf, Vwr, WaitRange,
+};
+use urr_http::{About, Json, Path, Problem, Routes};
+use urr_kernel::{Clock, EventId, Ids};
+use urr_rpc::{Ctx, problem};
+
+use crate::{cookies, line, rules::Pace, service::Service};
+
+/// What handlers work with.
+#[derive(Clone)]
+pub(crate) struct Api(pub(crate) Arc<Service>);
+
+impl FromRef<Api> for Clock {
+    fn from_ref(api: &Api) -> Self {
+        api.0.clock.clone()
+    }
+}
+
+impl FromRef<Api> for Ids {
+    fn from_ref(api: &Api) -> Self {
+        api.0.ids.clone()
+    }
+}
+
+const OK: StatusCode = StatusCode::OK;
+
+/// The same four routes below a prefix.
+macro_rules! named {
+    ($routes:expr, $prefix:literal) => {
+        $routes
+            .post(concat!($prefix, "/assign/{id}"), assign)
+            .about(About::new("A place in line for this browser").path::<EventId>("id").answer::<Stood>(OK))
+            .get(concat!($prefix, "/check/{id}/{ticket}"), check)
+            .about(About::new("Whether it is a ticket's turn").path::<EventId>("id").answer::<Turn>(OK))
+            .get(concat!($prefix, "/serving/{id}"), serving)
+            .about(
+                About::new("How far the line is, the same for everybody and good for a second")
+                    .path::<EventId>("id")
+                    .answer::<Line>(OK),
+            )
+            .get(concat!($prefix, "/status/{id}"), status)
+            .about(About::new("A line's totals").path::<EventId>("id").answer::<Status>(OK))
+    };
+}
+pub(crate) fn routes() -> Routes<Api> {
+    named!(Routes::new(), "/vwr").merge(named!(Routes::new(), "/vwr-api/vwr"))
+}
+
+/// The answer to `assign`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrPlace")]
+struct Stood {
+    /// The ticket: what `check` wants to see.
+    request_id: String,
+    position: u64,
+    serving_counter: u64,
+    total_in_queue: u64,
+    ahead: u64,
+    /// In seconds.
+    estimated_wait: u64,
+    /// In seconds, once it has been measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_range: Option<WaitRange>,
+    /// In seconds.
+    next_poll: u64,
+    paused: bool,
+}
+
+impl Stood {
+    fn new(request_id: String, place: &Place) -> Self {
+        Self {
+            request_id,
+            position: place.position,
+            serving_counter: place.serving,
+            total_in_queue: place.tail,
+            ahead: place.ahead,
+            estimated_wait: place.wait_secs,
+            wait_range: place.range,
+            next_poll: place.next_poll_secs,
+            paused: place.paused,
+        }
+    }
+}
+
+async fn assign(
+    State(Api(vwr)): State<Api>,
+    ctx: Ctx,
+    Path(event): Path<EventId>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let (Assigned { ticket, place }, lines) = stand(&vwr, &ctx, event, &headers).await?;
+    Ok((AppendHeaders(lines), Json(Stood::new(ticket, &place))).into_response())
+}
+
+/// A place for the browser that asks, and what it is to keep.
+pub(crate) async fn stand(
+    vwr: &Service,
+    ctx: &Ctx,
+    event: EventId,
+    headers: &HeaderMap,
+) -> Result<(Assigned, Vec<cookies::Line>), Problem> {
+    let known = cookies::visitor(vwr, headers);
+    let visitor = known.unwrap_or_else(|| vwr.ids.next());
+    let ticket = cookies::ticket(headers, event).map(str::to_owned);
+    let assigned =
+        vwr.assign(ctx, Assign { event, visitor, ticket }).await.map_err(|error| problem(&error))?;
+    let mut lines = vec![cookies::set_ticket(vwr, event, &assigned.ticket)];
+    if known.is_none() {
+        lines.push(cookies::set_visitor(vwr, visitor));
+    }
+    Ok((assigned, lines))
+}
+
+/// The answer to `check`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrTurn")]
+struct Turn {
+    admitted: bool,
+    position: u64,
+    serving_counter: u64,
+    total_in_queue: u64,
+    ahead: u64,
+    /// In seconds, while waiting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_wait: Option<u64>,
+    /// In seconds, while waiting, once it has been measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wait_range: Option<WaitRange>,
+    /// In seconds, while waiting.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_poll: Option<u64>,
+    /// While waiting: whether nobody is let on at the moment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<bool>,
+    /// The Tier 1 pass, also in the cookie `urr-vwr-token`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+}
+
+impl Turn {
+    fn waiting(place: &Place) -> Self {
+        Self {
+            admitted: false,
+            estimated_wait: Some(place.wait_secs),
+            wait_range: place.range,
+            next_poll: Some(place.next_poll_secs),
+            paused: Some(place.paused),
+            ..Self::admitted(place, None)
+        }
+    }
+
+    fn admitted(place: &Place, token: Option<String>) -> Self {
+        Self {
+            admitted: true,
+            position: place.position,
+            serving_counter: place.serving,
+            total_in_queue: place.tail,
+            ahead: place.ahead,
+            estimated_wait: None,
+            wait_range: None,
+            next_poll: None,
+            paused: None,
+            token,
+        }
+    }
+}
+
+async fn check(
+    State(Api(vwr)): State<Api>,
+    Path((event, ticket)): Path<(EventId, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let checked = show(&vwr, event, ticket, &headers).map_err(|error| problem(&error))?;
+    Ok(match checked {
+        Checked::Waiting { place } => Json(Turn::waiting(&place)).into_response(),
+        Checked::Admitted { place, token, expires_at } => {
+            let line = cookies::set_pass(&vwr, &token, expires_at);
+            (AppendHeaders([line]), Json(Turn::admitted(&place, Some(token)))).into_response()
+        }
+    })
+}
+
+/// Whether it is the turn of the browser that asks.
+pub(crate) fn show(
+    vwr: &Service,
+    event: EventId,
+    ticket: String,
+    headers: &HeaderMap,
+) -> Result<Checked, Error> {
+    let visitor = cookies::visitor(vwr, headers);
+    let pass = cookies::pass(headers).map(str::to_owned);
+    line::check(vwr, &CheckTicket { event, ticket, visitor, pass })
+}
+
+/// The document that a crowd shares.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrServing")]
+struct Line {
+    event_id: EventId,
+    is_active: bool,
+    paused: bool,
+    /// Up to which place people were let on.
+    serving_counter: u64,
+    /// How many places were given.
+    total_in_queue: u64,
+    /// People per second, as it was decided.
+    rate: u32,
+    /// People per second, as it was measured: between so many and so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured_rate: Option<[f64; 2]>,
+    /// Grows when the room is opened again; places from before are void.
+    epoch: u64,
+}
+
+/// A second, for browsers and for a cache in front of us: it answers the crowd, and we answer it once.
+const A_SECOND: HeaderValue = HeaderValue::from_static("public, max-age=1");
+
+async fn serving(State(Api(vwr)): State<Api>, Path(event): Path<EventId>) -> Result<Response, Problem> {
+    let (room, pace) = vwr.board.room(event).ok_or_else(|| problem(&Error::RoomNotFound))?;
+    Ok(([(header::CACHE_CONTROL, A_SECOND)], Json(Line::new(&room, pace))).into_response())
+}
+
+impl Line {
+    fn new(room: &Room, pace: Option<Pace>) -> Self {
+        // Two digits behind the point are more than anybody can feel.
+        let rounded = |rate: f64| (rate * 100.0).round() / 100.0;
+        Self {
+            event_id: room.event,
+            is_active: room.active,
+            paused: room.paused,
+            serving_counter: room.serving,
+            total_in_queue: room.tail,
+            rate: room.rate,
+            measured_rate: pace.map(|pace| [rounded(pace.slow), rounded(pace.quick)]),
+            epoch: room.epoch,
+        }
+    }
+}
+
+/// A line's totals.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrStatus")]
+struct Status {
+    event_id: EventId,
+    is_active: bool,
+    total_in_queue: u64,
+    serving: u64,
+    waiting_count: u64,
+}
+
+async fn status(
+    State(Api(vwr)): State<Api>,
+    ctx: Ctx,
+    Path(event): Path<EventId>,
+) -> Result<Response, Problem> {
+    let room = vwr.room(&ctx, RoomOf { event }).await.map_err(|error| problem(&error))?;
+    let status = Status {
+        event_id: room.event,
+        is_active: room.active,
+        total_in_queue: room.tail,
+        serving: room.serving,
+        waiting_count: room.waiting(),
+    };
+    Ok(([(header::CACHE_CONTROL, A_SECOND)], Json(status)).into_response())
+}

@@ -1,0 +1,154 @@
+//! The service: what it is made of, and each method in a few lines.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use urr_contracts::vwr::{
+    Actions, ActionsOf, Assign, Assigned, CheckTicket, Checked, Error, GiveOrder, ListRooms, Ordered, Room,
+    RoomOf, Rooms, Vwr,
+};
+use urr_db::{Db, Tx};
+use urr_jobs::Tasks;
+use urr_kernel::{Clock, Ids};
+use urr_passes::{Secret, visitor, vwr_pass, vwr_ticket};
+use urr_rpc::Ctx;
+use uuid::Uuid;
+
+use crate::{
+    Counters,
+    board::Board,
+    combine::Combiner,
+    line,
+    recent::Recent,
+    store::{self, By},
+    trouble::Trouble,
+};
+
+/// What Tier 1 is built from.
+pub struct Parts {
+    /// The domain's own database.
+    pub db: Db,
+    /// What counts.
+    pub counters: Counters,
+    /// The time.
+    pub clock: Clock,
+    /// New ids.
+    pub ids: Ids,
+    /// What the keys of tokens are made of, the one that signs first.
+    pub secrets: Vec<Secret>,
+    /// Where arrivals are counted together.
+    pub tasks: Tasks,
+    /// What browsers are told.
+    pub settings: Settings,
+}
+
+/// What browsers are told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Whether cookies go over HTTPS alone.
+    pub secure_cookies: bool,
+}
+
+/// Tier 1, in this process.
+pub struct Service {
+    pub(crate) db: Db,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) combiner: Combiner,
+    pub(crate) board: Board,
+    pub(crate) recent: Recent,
+    pub(crate) marks: visitor::Marks,
+    pub(crate) tickets: vwr_ticket::Tickets,
+    pub(crate) passes: vwr_pass::Passes,
+    pub(crate) clock: Clock,
+    pub(crate) ids: Ids,
+    pub(crate) settings: Settings,
+    /// Tells this process's worker from others'.
+    pub(crate) worker: Uuid,
+}
+
+/// Decisions that one answer lists.
+const MAX_ACTIONS: u32 = 100;
+
+impl Service {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let counters = Arc::new(parts.counters);
+        Self {
+            db: parts.db,
+            combiner: Combiner::new(Arc::clone(&counters), parts.tasks),
+            counters,
+            board: Board::new(parts.clock.clone()),
+            recent: Recent::default(),
+            marks: visitor::Marks::new(parts.secrets.iter().map(visitor::key)),
+            tickets: vwr_ticket::Tickets::new(parts.secrets.iter().map(vwr_ticket::key)),
+            passes: vwr_pass::Passes::new(parts.secrets.iter().map(vwr_pass::key)),
+            worker: Uuid::from_bytes(parts.ids.bytes()),
+            clock: parts.clock,
+            ids: parts.ids,
+            settings: parts.settings,
+        }
+    }
+
+    /// Looks at every room anew. Those who start a process do it once before they let anybody in.
+    pub async fn refresh(&self) -> Result<(), String> {
+        let rooms = self.counters.look().await.map_err(|trouble| urr_telemetry::chain(&trouble))?;
+        self.board.replace(rooms);
+        Ok(())
+    }
+
+    /// Whether what is known of the rooms is recent.
+    pub fn is_fresh(&self) -> bool {
+        self.board.is_fresh()
+    }
+
+    /// How long after a decision every process goes by it.
+    pub const WITHIN: Duration = Duration::from_secs(1);
+
+    async fn carry_out(&self, ctx: &Ctx, request: GiveOrder) -> Result<Ordered, Trouble> {
+        if !ctx.actor.is_admin() {
+            return Err(Error::AdminRequired.into());
+        }
+        let by = By { id: self.ids.next(), actor: ctx.actor.user(), at: self.clock.now() };
+        let ordered = self.counters.order(request.event, request.order, by).await?;
+        self.board.put(ordered.room);
+        tracing::info!(event = %request.event, order = ?request.order, actor = ?by.actor, "an operator decided");
+        Ok(ordered)
+    }
+
+    async fn decided(&self, ctx: &Ctx, request: ActionsOf) -> Result<Actions, Trouble> {
+        if !ctx.actor.is_admin() {
+            return Err(Error::AdminRequired.into());
+        }
+        let limit = i64::from(request.limit.min(MAX_ACTIONS));
+        let read = self.db.read("vwr.actions", async |tx: &mut Tx<'_>| {
+            Ok::<_, Trouble>(store::actions(tx, request.event, limit).await?)
+        });
+        Ok(Actions { actions: read.await? })
+    }
+}
+
+#[async_trait]
+impl Vwr for Service {
+    async fn assign(&self, ctx: &Ctx, request: Assign) -> Result<Assigned, Error> {
+        line::assign(self, request).await.map_err(|trouble| trouble.reveal(ctx, "assign"))
+    }
+
+    async fn check(&self, _: &Ctx, request: CheckTicket) -> Result<Checked, Error> {
+        line::check(self, &request)
+    }
+
+    async fn room(&self, _: &Ctx, request: RoomOf) -> Result<Room, Error> {
+        self.board.room(request.event).map(|(room, _)| room).ok_or(Error::RoomNotFound)
+    }
+
+    async fn rooms(&self, _: &Ctx, _: ListRooms) -> Result<Rooms, Error> {
+        Ok(Rooms { rooms: self.board.rooms() })
+    }
+
+    async fn order(&self, ctx: &Ctx, request: GiveOrder) -> Result<Ordered, Error> {
+        self.carry_out(ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "order"))
+    }
+
+    async fn actions(&self, ctx: &Ctx, request: ActionsOf) -> Result<Actions, Error> {
+        self.decided(ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "actions"))
+    }
+}

@@ -1,0 +1,208 @@
+//! Statements and rows; nothing else.
+
+use urr_contracts::vwr::{Action, Order, Room};
+use urr_db::{Error, Row, Tx, statements};
+use urr_kernel::{EventId, Scalar, Timestamp, UserId};
+use uuid::Uuid;
+
+statements! {
+    /// Rooms that are open, or were not long ago.
+    ROOMS = "
+        select event_id, epoch, opened_at, active, paused, rate, fail_open, version, reserved, serving, moved_at,
+               leader, term, leader_until
+          from rooms where active or decided_at > $1 order by event_id limit $2";
+
+    /// One room. Whoever changes it reads it first, and on PostgreSQL holds the row from then on.
+    ROOM = sqlite "
+        select event_id, epoch, opened_at, active, paused, rate, fail_open, version, reserved, serving, moved_at,
+               leader, term, leader_until
+          from rooms where event_id = $1"
+        postgres "
+        select event_id, epoch, opened_at, active, paused, rate, fail_open, version, reserved, serving, moved_at,
+               leader, term, leader_until
+          from rooms where event_id = $1 for update";
+
+    /// A room's first row.
+    INSERT = "
+        insert into rooms (event_id, epoch, opened_at, active, paused, rate, fail_open, version, decided_at, reserved,
+                           serving, moved_at, leader, term, leader_until)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $3, $9, $10, $3, null, 0, $3)
+        on conflict (event_id) do nothing";
+
+    /// What a decision changes.
+    DECIDE = "
+        update rooms set epoch = $2, opened_at = $3, active = $4, paused = $5, rate = $6, fail_open = $7,
+                         version = version + 1, decided_at = $8, reserved = $9, serving = $10, moved_at = $8
+         where event_id = $1";
+
+    /// What letting people on changes.
+    MOVE = "
+        update rooms set serving = $2, moved_at = $3, leader = $4, term = $5, leader_until = $6 where event_id = $1";
+
+    /// Takes a block of places, of which none was given before.
+    RESERVE = "update rooms set reserved = reserved + $3 where event_id = $1 and epoch = $2 returning reserved";
+
+    /// Remembers how far people were let on elsewhere.
+    SERVED = "update rooms set serving = $3 where event_id = $1 and epoch = $2 and serving < $3 and $3 <= reserved";
+
+    /// Writes a decision down.
+    ACT = "insert into actions (id, event_id, at, actor_id, action, number) values ($1, $2, $3, $4, $5, $6)";
+
+    /// The latest decisions.
+    ACTIONS = "select at, actor_id, action, number from actions where event_id = $1 order by id desc limit $2";
+}
+
+/// A room as the database keeps it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kept {
+    /// Its tail is what is reserved: places up to there may have been given.
+    pub(crate) room: Room,
+    pub(crate) version: u64,
+    pub(crate) moved_at: Timestamp,
+    pub(crate) lead: Lead,
+}
+
+/// Who lets people on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Lead {
+    pub(crate) leader: Option<Uuid>,
+    pub(crate) term: u64,
+    pub(crate) until: Timestamp,
+}
+
+fn kept(row: &Row<'_>) -> Result<Kept, Error> {
+    let room = Room {
+        event: row.get(0)?,
+        epoch: number(row, 1)?,
+        opened_at: row.get(2)?,
+        active: row.get(3)?,
+        paused: row.get(4)?,
+        rate: row.get(5)?,
+        fail_open: row.get(6)?,
+        tail: number(row, 8)?,
+        serving: number(row, 9)?,
+    };
+    let lead = Lead { leader: row.get(11)?, term: number(row, 12)?, until: row.get(13)? };
+    Ok(Kept { room, version: number(row, 7)?, moved_at: row.get(10)?, lead })
+}
+
+/// Up to `limit` rooms that are open or were decided about since.
+pub(crate) async fn rooms(tx: &mut Tx<'_>, since: Timestamp, limit: i64) -> Result<Vec<Kept>, Error> {
+    tx.all(&ROOMS, &[&since, &limit], kept).await
+}
+
+/// One room, to be changed.
+pub(crate) async fn room(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Kept>, Error> {
+    tx.optional(&ROOM, &[&event], kept).await
+}
+
+/// Keeps a room that nobody knew.
+pub(crate) async fn insert(tx: &mut Tx<'_>, room: &Room) -> Result<(), Error> {
+    let (epoch, reserved, serving) = (counted(room.epoch), counted(room.tail), counted(room.serving));
+    let params: [&dyn Scalar; 10] = [
+        &room.event,
+        &epoch,
+        &room.opened_at,
+        &room.active,
+        &room.paused,
+        &room.rate,
+        &room.fail_open,
+        &1_i64,
+        &reserved,
+        &serving,
+    ];
+    tx.execute(&INSERT, &params).await?;
+    Ok(())
+}
+
+/// Keeps what was decided.
+pub(crate) async fn decide(tx: &mut Tx<'_>, room: &Room, now: Timestamp) -> Result<(), Error> {
+    let (epoch, reserved, serving) = (counted(room.epoch), counted(room.tail), counted(room.serving));
+    let params: [&dyn Scalar; 10] = [
+        &room.event,
+        &epoch,
+        &room.opened_at,
+        &room.active,
+        &room.paused,
+        &room.rate,
+        &room.fail_open,
+        &now,
+        &reserved,
+        &serving,
+    ];
+    tx.execute(&DECIDE, &params).await?;
+    Ok(())
+}
+
+/// Keeps how far people were let on, and by whom.
+pub(crate) async fn advance(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    (serving, moved_at): (u64, Timestamp),
+    lead: Lead,
+) -> Result<(), Error> {
+    let (serving, term) = (counted(serving), counted(lead.term));
+    tx.execute(&MOVE, &[&event, &serving, &moved_at, &lead.leader, &term, &lead.until]).await?;
+    Ok(())
+}
+
+/// Takes `count` more places of an opening. Answers with the last of them; nothing if the room was opened again meanwhile.
+pub(crate) async fn reserve(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    epoch: u64,
+    count: u64,
+) -> Result<Option<u64>, Error> {
+    tx.optional(&RESERVE, &[&event, &counted(epoch), &counted(count)], |row| number(row, 0)).await
+}
+
+/// Remembers how far people were let on.
+pub(crate) async fn served(tx: &mut Tx<'_>, event: EventId, epoch: u64, serving: u64) -> Result<(), Error> {
+    tx.execute(&SERVED, &[&event, &counted(epoch), &counted(serving)]).await?;
+    Ok(())
+}
+
+/// Whose decision it was, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct By {
+    /// Names the line that is written about it.
+    pub(crate) id: Uuid,
+    /// An account; nobody if the platform did it itself.
+    pub(crate) actor: Option<UserId>,
+    /// When.
+    pub(crate) at: Timestamp,
+}
+
+/// Writes a decision down.
+pub(crate) async fn act(tx: &mut Tx<'_>, event: EventId, order: Order, by: By) -> Result<(), Error> {
+    let (action, number) = words(order);
+    tx.execute(&ACT, &[&by.id, &event, &by.at, &by.actor, &action, &number]).await?;
+    Ok(())
+}
+
+fn words(order: Order) -> (&'static str, Option<i64>) {
+    match order {
+        Order::Activate { rate, .. } => ("activate", rate.map(i64::from)),
+        Order::Deactivate => ("deactivate", None),
+        Order::Advance { batch } => ("advance", Some(batch.into())),
+        Order::Rate { rate } => ("rate", Some(rate.into())),
+        Order::Pause => ("pause", None),
+        Order::Resume => ("resume", None),
+    }
+}
+
+/// The latest decisions about a room, newest first.
+pub(crate) async fn actions(tx: &mut Tx<'_>, event: EventId, limit: i64) -> Result<Vec<Action>, Error> {
+    let action = |row: &Row<'_>| {
+        Ok(Action { at: row.get(0)?, actor: row.get(1)?, what: row.get(2)?, number: row.get(3)? })
+    };
+    tx.all(&ACTIONS, &[&event, &limit], action).await
+}
+
+fn counted(number: u64) -> i64 {
+    i64::try_from(number).expect("counted one by one")
+}
+
+fn number(row: &Row<'_>, column: usize) -> Result<u64, Error> {
+    row.get::<i64>(column).map(|number| u64::try_from(number).unwrap_or(0))
+}

@@ -1,0 +1,337 @@
+//! The stories of standing in line, told on every store and both transports, and the routes.
+
+mod http;
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+use urr_contracts::vwr::{
+    self, Actions, ActionsOf, Assign, Assigned, CheckTicket, Checked, Error, GiveOrder, Order, Ordered,
+    RoomOf, Vwr,
+};
+use urr_http::{Client, ClientLimits};
+use urr_jobs::{Reconciler as _, Tasks};
+use urr_kernel::{Actor, Clock, EventId, Ids, OrderKey, Role, VisitorId};
+use urr_kv::{Kv, KvConfig};
+use urr_passes::{Secret, vwr_pass, vwr_ticket};
+use urr_rpc::{Ctx, Remote, internal_guard};
+use urr_testkit::{Proxy, fresh_postgres, fresh_sqlite, services, until};
+
+use crate::{Counters, DOMAIN, Parts, Service, Settings, turns};
+
+/// Far more than any story takes.
+const LIMIT: Duration = Duration::from_mins(1);
+
+#[derive(Clone, Copy)]
+enum Store {
+    Memory,
+    Redis,
+    Cluster,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Transport {
+    Local,
+    Remote,
+}
+
+/// Tier 1 on the asked-for parts.
+struct World {
+    vwr: Arc<dyn Vwr>,
+    service: Arc<Service>,
+    clock: Clock,
+    ids: Ids,
+    _files: Option<tempfile::TempDir>,
+}
+
+fn secrets() -> Vec<Secret> {
+    vec![Secret::new("a secret for tests, of more than 32 bytes").unwrap()]
+}
+
+impl World {
+    async fn new(store: Store, transport: Transport) -> Option<Self> {
+        let kv = match store {
+            Store::Memory => None,
+            Store::Redis => Some(KvConfig::single(services::redis()?)),
+            Store::Cluster => Some(KvConfig::cluster(services::redis_cluster()?.split(','))),
+        };
+        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        let patient = |config| KvConfig { deadline: Duration::from_secs(10), ..config };
+        Self::on(kv.map(patient), transport).await
+    }
+
+    async fn on(kv: Option<KvConfig>, transport: Transport) -> Option<Self> {
+        let clock = Clock::system();
+        let ids = Ids::random(clock.clone());
+        let (files, db) = match kv {
+            None => {
+                let (files, db) = fresh_sqlite(&DOMAIN).await;
+                (Some(files), db)
+            }
+            Some(_) => (None, fresh_postgres(&DOMAIN).await?),
+        };
+        let counters = match kv {
+            None => Counters::memory(db.clone(), clock.clone()),
+            Some(config) => {
+                let kv = Kv::connect(&config, clock.clone()).unwrap();
+                Counters::redis(kv, db.clone(), clock.clone())
+            }
+        };
+        let service = crate::build(Parts {
+            db,
+            counters,
+            clock: clock.clone(),
+            ids: ids.clone(),
+            secrets: secrets(),
+            tasks: Tasks::new(),
+            settings: Settings { secure_cookies: false },
+        });
+        let vwr: Arc<dyn Vwr> = match transport {
+            Transport::Local => Arc::clone(&service) as Arc<dyn Vwr>,
+            Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),
+        };
+        Some(Self { vwr, service, clock, ids, _files: files })
+    }
+
+    fn ctx(&self, actor: Actor) -> Ctx {
+        Ctx::new(self.ids.next(), actor, self.clock.clone(), LIMIT)
+    }
+
+    fn anybody(&self) -> Ctx {
+        self.ctx(Actor::Anonymous)
+    }
+
+    fn operator(&self) -> Ctx {
+        self.ctx(Actor::User { id: self.ids.next(), role: Role::Admin })
+    }
+
+    async fn order(&self, event: EventId, order: Order) -> Ordered {
+        self.vwr.order(&self.operator(), GiveOrder { event, order }).await.unwrap()
+    }
+
+    /// A room that lets nobody on by itself.
+    async fn open(&self) -> EventId {
+        let event = self.ids.next();
+        self.order(event, Order::Activate { rate: Some(0), fail_open: None }).await;
+        event
+    }
+
+    async fn try_assign(&self, event: EventId, visitor: VisitorId) -> Result<Assigned, Error> {
+        self.vwr.assign(&self.anybody(), Assign { event, visitor, ticket: None }).await
+    }
+
+    async fn assign(&self, event: EventId) -> (VisitorId, Assigned) {
+        let visitor = self.ids.next();
+        (visitor, self.try_assign(event, visitor).await.unwrap())
+    }
+
+    async fn check(&self, event: EventId, visitor: VisitorId, ticket: &str) -> Result<Checked, Error> {
+        let request = CheckTicket { event, ticket: ticket.to_owned(), visitor: Some(visitor), pass: None };
+        self.vwr.check(&self.anybody(), request).await
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
+async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let routes = internal_guard(vwr::internal_routes(service, clock.clone(), ids.clone()), "secret");
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    Remote::new(Client::new(ClientLimits::default(), clock.clone()).target(&base).unwrap(), "secret")
+}
+
+async fn stories(world: &World) {
+    everybody_gets_a_place_once_and_in_the_order_of_the_count(world).await;
+    a_turn_becomes_a_pass_and_the_same_one_again(world).await;
+    whoever_waits_comes_in_when_the_room_is_closed(world).await;
+    tickets_that_are_not_ones_are_refused(world).await;
+    only_operators_decide(world).await;
+    people_are_let_on_without_anybody_asking(world).await;
+}
+
+async fn everybody_gets_a_place_once_and_in_the_order_of_the_count(world: &World) {
+    let event = world.ids.next();
+    assert_eq!(world.try_assign(event, world.ids.next()).await, Err(Error::NotActive));
+    let event = world.open().await;
+    let mut arrivals = JoinSet::new();
+    for _ in 0..300 {
+        let (vwr, ctx, visitor) = (Arc::clone(&world.vwr), world.anybody(), world.ids.next());
+        arrivals.spawn(async move {
+            let assigned = vwr.assign(&ctx, Assign { event, visitor, ticket: None }).await.unwrap();
+            (visitor, assigned)
+        });
+    }
+    let arrived = arrivals.join_all().await;
+    let mut places: Vec<u64> = arrived.iter().map(|(_, assigned)| assigned.place.position).collect();
+    places.sort_unstable();
+    assert_eq!(places, (1..=300).collect::<Vec<u64>>());
+
+    let tickets = vwr_ticket::Tickets::new(secrets().iter().map(vwr_ticket::key));
+    let opened_at = world.vwr.room(&world.anybody(), RoomOf { event }).await.unwrap().opened_at;
+    for (visitor, assigned) in &arrived {
+        let ticket = tickets.verify(&assigned.ticket, world.clock.now()).unwrap();
+        assert_eq!(ticket.order, OrderKey::counted(opened_at, assigned.place.position));
+        assert_eq!((ticket.event, ticket.visitor), (event, *visitor));
+    }
+    let (visitor, assigned) = &arrived[0];
+    let again = world.try_assign(event, *visitor).await.unwrap();
+    assert_eq!(again.place.position, assigned.place.position, "asking twice gives one place");
+    let shown = Assign { event, visitor: *visitor, ticket: Some(assigned.ticket.clone()) };
+    assert_eq!(world.vwr.assign(&world.anybody(), shown).await.unwrap().ticket, assigned.ticket);
+}
+
+async fn a_turn_becomes_a_pass_and_the_same_one_again(world: &World) {
+    let event = world.open().await;
+    let (first, assigned) = world.assign(event).await;
+    let (second, behind) = world.assign(event).await;
+    let Checked::Waiting { place } = world.check(event, first, &assigned.ticket).await.unwrap() else {
+        panic!("nobody was let on")
+    };
+    assert_eq!((place.position, place.ahead, place.serving), (1, 0, 0));
+    world.order(event, Order::Advance { batch: 1 }).await;
+    let Checked::Admitted { token, .. } = world.check(event, first, &assigned.ticket).await.unwrap() else {
+        panic!("it is their turn")
+    };
+    let passes = vwr_pass::Passes::new(secrets().iter().map(vwr_pass::key));
+    let pass = passes.verify(&token, world.clock.now()).unwrap().pass;
+    assert_eq!((pass.event, pass.visitor, pass.position), (event, first, 1));
+    assert!(matches!(world.check(event, second, &behind.ticket).await, Ok(Checked::Waiting { .. })));
+    let again =
+        CheckTicket { event, ticket: assigned.ticket, visitor: Some(first), pass: Some(token.clone()) };
+    let again = world.vwr.check(&world.anybody(), again).await.unwrap();
+    assert!(matches!(again, Checked::Admitted { token: same, .. } if same == token));
+    let foreign = CheckTicket { event, ticket: behind.ticket, visitor: Some(second), pass: Some(token) };
+    let foreign = world.vwr.check(&world.anybody(), foreign).await.unwrap();
+    assert!(matches!(foreign, Checked::Waiting { .. }), "somebody else's pass helps nobody");
+}
+
+async fn whoever_waits_comes_in_when_the_room_is_closed(world: &World) {
+    let event = world.open().await;
+    let (visitor, assigned) = world.assign(event).await;
+    world.order(event, Order::Deactivate).await;
+    assert_eq!(world.try_assign(event, world.ids.next()).await, Err(Error::NotActive));
+    let checked = world.check(event, visitor, &assigned.ticket).await.unwrap();
+    assert!(matches!(checked, Checked::Admitted { .. }));
+    world.order(event, Order::Activate { rate: None, fail_open: None }).await;
+    let void = world.check(event, visitor, &assigned.ticket).await;
+    assert_eq!(void, Err(Error::PositionNotFound), "places from before are void");
+    assert_eq!(
+        world.try_assign(event, visitor).await.unwrap().place.position,
+        1,
+        "and the count begins anew"
+    );
+}
+
+async fn tickets_that_are_not_ones_are_refused(world: &World) {
+    let (event, other) = (world.open().await, world.open().await);
+    let (visitor, assigned) = world.assign(event).await;
+    world.order(event, Order::Advance { batch: 1 }).await;
+    let ticket = assigned.ticket;
+    let mut changed = ticket.clone().into_bytes();
+    changed[20] = if changed[20] == b'A' { b'B' } else { b'A' };
+    let changed = String::from_utf8(changed).unwrap();
+    let foreign_key = vwr_ticket::Tickets::new([vwr_ticket::key(
+        &Secret::new("another secret, which is nobody's key here").unwrap(),
+    )]);
+    let tickets = vwr_ticket::Tickets::new(secrets().iter().map(vwr_ticket::key));
+    let good = tickets.verify(&ticket, world.clock.now()).unwrap();
+    let old = vwr_ticket::Ticket { issued: world.clock.now().before(vwr_ticket::LIFETIME), ..good };
+    let (nobody, not_theirs) = (Err(Error::PositionNotFound), Err(Error::NotYourPlace));
+    let stranger = world.ids.next();
+    for (what, event, visitor, ticket, expected) in [
+        ("forged", event, visitor, changed, &nobody),
+        ("of another key", event, visitor, foreign_key.sign(&good), &nobody),
+        ("expired", event, visitor, tickets.sign(&old), &nobody),
+        ("of another event", other, visitor, ticket.clone(), &nobody),
+        ("of no room", world.ids.next(), visitor, ticket.clone(), &nobody),
+        ("a number that a client made up", event, visitor, "1".to_owned(), &nobody),
+        ("another browser's", event, stranger, ticket.clone(), &not_theirs),
+    ] {
+        assert_eq!(world.check(event, visitor, &ticket).await, *expected, "{what}");
+    }
+    let unnamed = CheckTicket { event, ticket, visitor: None, pass: None };
+    assert_eq!(world.vwr.check(&world.anybody(), unnamed).await, not_theirs);
+}
+
+async fn only_operators_decide(world: &World) {
+    let event = world.open().await;
+    let user = world.ctx(Actor::User { id: world.ids.next(), role: Role::User });
+    for ctx in [world.anybody(), user] {
+        for order in [Order::Deactivate, Order::Pause, Order::Advance { batch: 1 }] {
+            let refused = world.vwr.order(&ctx, GiveOrder { event, order }).await;
+            assert_eq!(refused.unwrap_err(), Error::AdminRequired);
+        }
+        let actions = ActionsOf { event, limit: 1 };
+        assert_eq!(world.vwr.actions(&ctx, actions).await, Err(Error::AdminRequired));
+    }
+    let operator = world.operator();
+    let bad = world.vwr.order(&operator, GiveOrder { event, order: Order::Advance { batch: 0 } }).await;
+    assert!(matches!(bad, Err(Error::BadBatch { .. })));
+    let Actions { actions } = world.vwr.actions(&operator, ActionsOf { event, limit: 10 }).await.unwrap();
+    assert_eq!(actions.len(), 1, "what was refused is no decision: {actions:?}");
+}
+
+async fn people_are_let_on_without_anybody_asking(world: &World) {
+    let event = world.open().await;
+    let (visitor, assigned) = world.assign(event).await;
+    world.order(event, Order::Rate { rate: 1_000 }).await;
+    let advance = turns::Advance::new(Arc::clone(&world.service));
+    until(LIMIT, async || {
+        advance.run().await.unwrap();
+        matches!(world.check(event, visitor, &assigned.ticket).await, Ok(Checked::Admitted { .. }))
+    })
+    .await;
+}
+
+macro_rules! matrix {
+    ($($name:ident: $store:ident, $transport:ident;)*) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        async fn $name() {
+            if let Some(world) = World::new(Store::$store, Transport::$transport).await {
+                stories(&world).await;
+            }
+        }
+    )*};
+}
+
+matrix! {
+    memory_local: Memory, Local;
+    memory_remote: Memory, Remote;
+    redis_local: Redis, Local;
+    redis_remote: Redis, Remote;
+    cluster_local: Cluster, Local;
+    cluster_remote: Cluster, Remote;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_store_is_away_waiting_people_wait_and_a_room_that_fails_open_stands_open() {
+    let Some(redis) = services::redis() else { return };
+    let mut proxy = Proxy::start(redis.trim_start_matches("redis://")).await;
+    let config = KvConfig::single(format!("redis://{}", proxy.address()));
+    let Some(world) = World::on(Some(config), Transport::Local).await else { return };
+    let (closed, open) = (world.open().await, world.ids.next());
+    world.order(open, Order::Activate { rate: Some(0), fail_open: Some(true) }).await;
+    world.service.refresh().await.unwrap();
+    let mut places = Vec::new();
+    for event in [closed, open] {
+        places.push((event, world.assign(event).await));
+    }
+    proxy.cut().await;
+    until(LIMIT, async || {
+        assert!(world.service.refresh().await.is_err(), "nobody is there to answer");
+        !world.service.is_fresh()
+    })
+    .await;
+    for (event, (visitor, assigned)) in &places {
+        let checked = world.check(*event, *visitor, &assigned.ticket).await.unwrap();
+        assert_eq!(matches!(checked, Checked::Admitted { .. }), *event == open);
+    }
+    assert_eq!(world.try_assign(closed, world.ids.next()).await, Err(Error::Unavailable));
+    assert_eq!(world.try_assign(open, world.ids.next()).await, Err(Error::NotActive), "nobody has to wait");
+    proxy.restore().await;
+    until(LIMIT, async || world.service.refresh().await.is_ok()).await;
+    until(LIMIT, async || world.try_assign(closed, world.ids.next()).await.is_ok()).await;
+    let (event, (visitor, assigned)) = &places[1];
+    let checked = world.check(*event, *visitor, &assigned.ticket).await.unwrap();
+    assert!(matches!(checked, Checked::Waiting { .. }), "it heals by itself");
+}

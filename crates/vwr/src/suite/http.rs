@@ -1,0 +1,252 @@
+//! The public routes: shapes, cookies, codes, and nobody decides without being an operator.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    body::{Body, to_bytes},
+    http::{HeaderMap, Method, Request, StatusCode, header},
+    response::Response,
+};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+use urr_kernel::{Actor, EventId};
+
+use super::{Store, Transport, World};
+
+async fn world() -> World {
+    World::new(Store::Memory, Transport::Local).await.expect("embedded parts are always there")
+}
+
+/// A browser: it keeps the cookies it is given.
+#[derive(Default)]
+pub(super) struct Browser(BTreeMap<String, String>);
+
+impl Browser {
+    pub(super) async fn send(&mut self, world: &World, method: Method, path: &str) -> Response {
+        let cookies: Vec<String> = self.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::COOKIE, cookies.join("; "))
+            .body(Body::empty())
+            .unwrap();
+        let answer = axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap();
+        self.keep(answer.headers());
+        answer
+    }
+
+    fn keep(&mut self, headers: &HeaderMap) {
+        for line in headers.get_all(header::SET_COOKIE) {
+            let line = line.to_str().unwrap();
+            assert!(line.contains("; HttpOnly; SameSite=Lax") && line.contains("Path=/;"), "{line}");
+            let (name, value) = line.split(';').next().unwrap().split_once('=').unwrap();
+            self.0.insert(name.to_owned(), value.to_owned());
+        }
+    }
+}
+
+async fn operate(world: &World, actor: Actor, method: Method, path: &str, body: &str) -> Response {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::CONTENT_LENGTH, body.len())
+        .extension(actor)
+        .body(Body::from(body.to_owned()))
+        .unwrap();
+    axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap()
+}
+
+pub(super) async fn json_of(response: Response) -> Value {
+    let body = to_bytes(response.into_body(), 1_000_000).await.unwrap();
+    serde_json::from_slice(&body).unwrap()
+}
+
+fn has(body: &Value, names: &[&str]) {
+    for name in names {
+        assert!(!body[name].is_null(), "{name} is missing in {body}");
+    }
+}
+
+#[tokio::test]
+async fn a_browser_stands_in_line_once_and_comes_in_under_both_names() {
+    let world = world().await;
+    let event = world.open().await;
+    let (mut browser, mut other) = (Browser::default(), Browser::default());
+    let assign = format!("/vwr-api/vwr/assign/{event}");
+    let first = json_of(browser.send(&world, Method::POST, &assign).await).await;
+    has(&first, &["requestId", "position", "estimatedWait", "servingCounter"]);
+    let again = json_of(browser.send(&world, Method::POST, &format!("/vwr/assign/{event}")).await).await;
+    assert_eq!(again["requestId"], first["requestId"]);
+    let behind = json_of(other.send(&world, Method::POST, &assign).await).await;
+    assert_eq!((&first["position"], &behind["position"]), (&json!(1), &json!(2)));
+
+    let check = format!("/vwr-api/vwr/check/{event}/{}", first["requestId"].as_str().unwrap());
+    let waiting = json_of(browser.send(&world, Method::GET, &check).await).await;
+    has(&waiting, &["position", "servingCounter", "totalInQueue", "ahead", "estimatedWait", "nextPoll"]);
+    assert_eq!((&waiting["admitted"], &waiting["token"]), (&json!(false), &Value::Null));
+    let advance = format!("/api/admin/vwr/advance/{event}");
+    let operator = world.operator().actor;
+    let advanced =
+        json_of(operate(&world, operator, Method::POST, &advance, r#"{"batchSize":1}"#).await).await;
+    assert_eq!(advanced, json!({"eventId": event, "servingCounter": 1, "advanced": 1, "status": "advanced"}));
+    let admitted = json_of(browser.send(&world, Method::GET, &check).await).await;
+    assert_eq!(admitted["admitted"], true);
+    assert_eq!(browser.0["urr-vwr-token"], admitted["token"].as_str().unwrap());
+    let same = json_of(browser.send(&world, Method::GET, &check).await).await;
+    assert_eq!(same["token"], admitted["token"]);
+
+    let stolen = other.send(&world, Method::GET, &check).await;
+    assert_eq!(stolen.status(), StatusCode::FORBIDDEN);
+    assert_eq!(json_of(stolen).await["code"], "vwr.not_your_place");
+}
+
+#[tokio::test]
+async fn the_shared_document_may_be_cached_for_a_second() {
+    let world = world().await;
+    let event = world.open().await;
+    let mut browser = Browser::default();
+    browser.send(&world, Method::POST, &format!("/vwr/assign/{event}")).await;
+    world.service.refresh().await.unwrap();
+    let answer = browser.send(&world, Method::GET, &format!("/vwr/serving/{event}")).await;
+    assert_eq!(answer.headers()[header::CACHE_CONTROL], "public, max-age=1");
+    assert!(!answer.headers().contains_key(header::SET_COOKIE));
+    let document = json_of(answer).await;
+    let expected = json!({"eventId": event, "isActive": true, "paused": false, "servingCounter": 0,
+                          "totalInQueue": 1, "rate": 0, "epoch": 1});
+    assert_eq!(document, expected);
+    let status = json_of(browser.send(&world, Method::GET, &format!("/vwr/status/{event}")).await).await;
+    let expected =
+        json!({"eventId": event, "isActive": true, "totalInQueue": 1, "serving": 0, "waitingCount": 1});
+    assert_eq!(status, expected);
+}
+
+#[tokio::test]
+async fn what_is_not_there_is_said_with_a_code() {
+    let world = world().await;
+    let (event, nobody): (EventId, EventId) = (world.open().await, world.ids.next());
+    for (method, path, status, code) in [
+        (Method::GET, format!("/vwr/status/{nobody}"), 404, "vwr.room_not_found"),
+        (Method::GET, format!("/vwr/serving/{nobody}"), 404, "vwr.room_not_found"),
+        (Method::POST, format!("/vwr/assign/{nobody}"), 404, "vwr.not_active"),
+        (Method::GET, format!("/vwr/check/{event}/rubbish"), 404, "vwr.position_not_found"),
+        (Method::GET, "/vwr/status/not-a-uuid".to_owned(), 400, "http.bad_path"),
+        (Method::POST, "/vwr-api/vwr/assign/not-a-uuid".to_owned(), 400, "http.bad_path"),
+    ] {
+        let answer = Browser::default().send(&world, method, &path).await;
+        assert_eq!(answer.status().as_u16(), status, "{path}");
+        assert_eq!(json_of(answer).await["code"], code, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn every_route_of_operators_refuses_strangers_and_says_what_became_of_a_decision() {
+    let world = world().await;
+    let event = world.open().await;
+    let operator = world.operator().actor;
+    for (method, verb, body, status) in [
+        (Method::POST, "activate", r#"{"rate":70,"failOpen":true}"#, "activated"),
+        (Method::POST, "activate", "", "activated"),
+        (Method::PUT, "rate", r#"{"rate":30}"#, "rate_changed"),
+        (Method::POST, "pause", "", "paused"),
+        (Method::POST, "resume", "", "resumed"),
+        (Method::POST, "advance", "", "caught_up"),
+        (Method::POST, "deactivate", "", "deactivated"),
+    ] {
+        let path = format!("/api/admin/vwr/{verb}/{event}");
+        let refused = operate(&world, Actor::Anonymous, method.clone(), &path, body).await;
+        assert_eq!(refused.status(), StatusCode::UNAUTHORIZED, "{path}");
+        let done = operate(&world, operator, method, &path, body).await;
+        assert_eq!(done.status(), StatusCode::OK, "{path}");
+        assert_eq!(json_of(done).await["status"], status, "{path}");
+    }
+    let path = format!("/api/admin/vwr/status/{event}");
+    let refused = operate(&world, Actor::Anonymous, Method::GET, &path, "").await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    let shown = json_of(operate(&world, operator, Method::GET, &path, "").await).await;
+    has(&shown, &["eventId", "isActive", "nextPosition", "servingCounter", "waiting"]);
+    assert_eq!(
+        (&shown["rate"], &shown["failOpen"], &shown["isActive"]),
+        (&json!(30), &json!(true), &json!(false))
+    );
+    assert_eq!(shown["actions"].as_array().unwrap().len(), 8);
+    assert_eq!(shown["actions"][0]["what"], "deactivate");
+    assert_eq!(shown["actions"][0]["actor"], json!(operator.user()));
+    let rubbish = operate(&world, operator, Method::PUT, &format!("/api/admin/vwr/rate/{event}"), "{}").await;
+    assert_eq!(rubbish.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn the_page_waits_without_scripts_too() {
+    let world = world().await;
+    let event = world.open().await;
+    let mut browser = Browser::default();
+    let page = browser.send(&world, Method::GET, &format!("/vwr/{event}?to=/queue/{event}")).await;
+    assert_eq!(page.status(), StatusCode::OK);
+    assert!(browser.0.is_empty(), "a look at the page takes no place");
+    let text = text_of(page).await;
+    assert!(text.contains(&format!("url=/vwr/{event}?plain=1&amp;to=/queue/{event}")), "{text}");
+
+    let plain = format!("/vwr/{event}?plain=1&to=/queue/{event}");
+    for _ in 0..2 {
+        let waiting = browser.send(&world, Method::GET, &plain).await;
+        assert_eq!(waiting.headers()[header::CACHE_CONTROL], "no-store");
+        let text = text_of(waiting).await;
+        assert!(text.contains("http-equiv=\"refresh\"") && text.contains("<dd>1</dd>"), "{text}");
+    }
+    let operator = world.operator().actor;
+    operate(&world, operator, Method::POST, &format!("/api/admin/vwr/advance/{event}"), "").await;
+    let turn = browser.send(&world, Method::GET, &plain).await;
+    assert_eq!(turn.status(), StatusCode::FOUND);
+    assert_eq!(turn.headers()[header::LOCATION].to_str().unwrap(), format!("/queue/{event}"));
+    assert!(browser.0.contains_key("urr-vwr-token"));
+
+    let elsewhere = format!("/vwr/{}?plain=1&to=//evil.example", world.ids.next::<EventId>());
+    let nobody_waits = browser.send(&world, Method::GET, &elsewhere).await;
+    assert_eq!(nobody_waits.status(), StatusCode::FOUND);
+    assert!(nobody_waits.headers()[header::LOCATION].to_str().unwrap().starts_with("/events/"));
+}
+
+async fn text_of(response: Response) -> String {
+    let body = to_bytes(response.into_body(), 1_000_000).await.unwrap();
+    String::from_utf8(body.to_vec()).unwrap()
+}
+
+#[tokio::test]
+async fn a_proxy_is_told_who_may_go_on() {
+    let world = world().await;
+    let event = world.open().await;
+    let nobody: EventId = world.ids.next();
+    let mut browser = Browser::default();
+    let edge = |event: EventId, rest: &str| format!("/edge/check?event={event}{rest}");
+    let unknown = browser.send(&world, Method::GET, &edge(nobody, "")).await;
+    assert_eq!(unknown.status(), StatusCode::SERVICE_UNAVAILABLE, "before anybody looked, nobody knows");
+    world.service.refresh().await.unwrap();
+    assert_eq!(browser.send(&world, Method::GET, &edge(nobody, "")).await.status(), StatusCode::OK);
+
+    let way = format!("/vwr/{event}?to=/shop%3Fx%3D1");
+    for (method, rest, status) in [
+        (Method::GET, "&to=/shop?x=1", StatusCode::FOUND),
+        (Method::POST, "&to=/shop?x=1", StatusCode::FOUND),
+        (Method::GET, "&deny=401&to=/shop?x=1", StatusCode::UNAUTHORIZED),
+        (Method::GET, "&deny=403&to=/shop?x=1", StatusCode::FORBIDDEN),
+    ] {
+        let answer = browser.send(&world, method, &edge(event, rest)).await;
+        assert_eq!(answer.status(), status, "{rest}");
+        assert_eq!(answer.headers()[header::LOCATION].to_str().unwrap(), way);
+    }
+    let away = browser.send(&world, Method::GET, &edge(event, "&to=//evil.example")).await;
+    assert_eq!(away.headers()[header::LOCATION].to_str().unwrap(), format!("/vwr/{event}?to=/"));
+
+    let plain = format!("/vwr/{event}?plain=1");
+    browser.send(&world, Method::GET, &plain).await;
+    let operator = world.operator().actor;
+    operate(&world, operator, Method::POST, &format!("/api/admin/vwr/advance/{event}"), "").await;
+    browser.send(&world, Method::GET, &plain).await;
+    assert_eq!(browser.send(&world, Method::GET, &edge(event, "")).await.status(), StatusCode::OK);
+    let stranger = Browser::default().send(&world, Method::GET, &edge(event, "")).await;
+    assert_eq!(stranger.status(), StatusCode::FOUND);
+    operate(&world, operator, Method::POST, &format!("/api/admin/vwr/deactivate/{event}"), "").await;
+    let stranger = Browser::default().send(&world, Method::GET, &edge(event, "")).await;
+    assert_eq!(stranger.status(), StatusCode::OK, "nobody has to wait any more");
+}

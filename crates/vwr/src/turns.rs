@@ -1,0 +1,111 @@
+//! What goes on without anybody asking: every process looks at the rooms, and one of them lets people on.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use urr_contracts::vwr::Room;
+use urr_jobs::{BoxError, Outcome, Reconciler};
+use urr_kernel::EventId;
+
+use crate::{board::REFRESH, counters::Turn, service::Service, trouble::Trouble};
+
+/// How often people are let on.
+const TURN: Duration = Duration::from_secs(1);
+
+/// A look or a turn that takes longer is given up; the next one comes soon.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Rooms served at the same time.
+const AT_ONCE: usize = 16;
+
+/// Looks at every room.
+pub(crate) struct Look(pub(crate) Arc<Service>);
+
+#[async_trait]
+impl Reconciler for Look {
+    fn name(&self) -> &'static str {
+        "vwr.look"
+    }
+
+    fn period(&self) -> Duration {
+        REFRESH
+    }
+
+    fn time_limit(&self) -> Duration {
+        PATIENCE
+    }
+
+    async fn run(&self) -> Result<Outcome, BoxError> {
+        self.0.refresh().await?;
+        Ok(Outcome::done(0))
+    }
+}
+
+/// Lets people on, wherever it is this process's turn.
+pub(crate) struct Advance {
+    service: Arc<Service>,
+    /// The terms we were told, by room.
+    terms: Mutex<HashMap<EventId, u64>>,
+}
+
+impl Advance {
+    pub(crate) fn new(service: Arc<Service>) -> Self {
+        Self { service, terms: Mutex::default() }
+    }
+
+    /// How many were let on in one room.
+    async fn turn(&self, room: Room) -> Result<u64, Trouble> {
+        let term = self.terms.lock().unwrap_or_else(PoisonError::into_inner).get(&room.event).copied();
+        let turn = self.service.counters.advance(room.event, self.service.worker, term).await?;
+        let mut terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        match turn {
+            Turn::Ours { term, room: after } => {
+                terms.insert(room.event, term);
+                drop(terms);
+                self.service.board.put(after);
+                Ok(after.serving.saturating_sub(room.serving))
+            }
+            Turn::Theirs => {
+                terms.remove(&room.event);
+                Ok(0)
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Reconciler for Advance {
+    fn name(&self) -> &'static str {
+        "vwr.advance"
+    }
+
+    fn period(&self) -> Duration {
+        TURN
+    }
+
+    fn time_limit(&self) -> Duration {
+        PATIENCE
+    }
+
+    async fn run(&self) -> Result<Outcome, BoxError> {
+        let open = self.service.board.rooms().into_iter().filter(|room| room.active);
+        let turns = stream::iter(open).map(|room| self.turn(room)).buffer_unordered(AT_ONCE);
+        // One room in trouble does not keep the others waiting.
+        let turns: Vec<Result<u64, Trouble>> = turns.collect().await;
+        let mut let_on = 0;
+        let mut failed = None;
+        for turn in turns {
+            match turn {
+                Ok(count) => let_on += count,
+                Err(trouble) => failed = Some(trouble),
+            }
+        }
+        metrics::counter!("urr_vwr_served_total").increment(let_on);
+        failed.map_or(Ok(Outcome::done(let_on)), |trouble| Err(trouble.into()))
+    }
+}
