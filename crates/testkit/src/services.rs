@@ -31,6 +31,11 @@ pub fn kafka() -> Option<String> {
     address("kafka", "URR_TEST_KAFKA")
 }
 
+/// The program nginx.
+pub fn nginx() -> Option<String> {
+    address("nginx", "URR_TEST_NGINX")
+}
+
 fn address(service: &'static str, variable: &str) -> Option<String> {
     let outcome = decide(
         environment::variable(variable),

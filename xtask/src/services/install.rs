@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
 
-use super::{Service, postgres};
+use super::{Service, nginx, postgres};
 use crate::command::{find, output};
 
 /// The Debian packages a service still needs on this machine.
@@ -16,6 +16,7 @@ fn packages(service: Service) -> Vec<&'static str> {
             let needed = [absent("redis-server", "redis-server"), absent("redis-cli", "redis-tools")];
             needed.into_iter().flatten().collect()
         }
+        Service::Nginx => nginx::program().is_none().then_some("nginx-light").into_iter().collect(),
         Service::Kafka => {
             [absent("java", "default-jre-headless"), absent("mvn", "maven")].into_iter().flatten().collect()
         }

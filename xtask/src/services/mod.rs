@@ -1,10 +1,11 @@
-//! PostgreSQL, Redis, a Redis Cluster and Kafka on private ports in a temporary directory.
+//! PostgreSQL, Redis, a Redis Cluster and Kafka on private ports in a temporary directory, and nginx for tests that start their own.
 //!
 //! `start` leaves them running and remembers them in `target/services/state.json`; `run` keeps them for the length of
 //! one command. Both use what is already there first: a `URR_TEST_*` variable, then what `start` left running.
 
 mod install;
 mod kafka;
+mod nginx;
 // The tests' own way to find a port; a dependency on testkit would bring the whole workspace along.
 #[expect(unreachable_pub, reason = "testkit offers it to other crates")]
 #[path = "../../../crates/testkit/src/ports.rs"]
@@ -33,10 +34,11 @@ enum Service {
     Redis,
     RedisCluster,
     Kafka,
+    Nginx,
 }
 
 impl Service {
-    const ALL: [Self; 4] = [Self::Postgres, Self::Redis, Self::RedisCluster, Self::Kafka];
+    const ALL: [Self; 5] = [Self::Postgres, Self::Redis, Self::RedisCluster, Self::Kafka, Self::Nginx];
 
     fn name(self) -> &'static str {
         match self {
@@ -44,6 +46,7 @@ impl Service {
             Self::Redis => "redis",
             Self::RedisCluster => "redis-cluster",
             Self::Kafka => "kafka",
+            Self::Nginx => "nginx",
         }
     }
 
@@ -54,6 +57,7 @@ impl Service {
             Self::Redis => "URR_TEST_REDIS",
             Self::RedisCluster => "URR_TEST_REDIS_CLUSTER",
             Self::Kafka => "URR_TEST_KAFKA",
+            Self::Nginx => "URR_TEST_NGINX",
         }
     }
 
@@ -70,6 +74,8 @@ impl Service {
             Self::Redis => redis::start_single(dir, running),
             Self::RedisCluster => redis::start_cluster(dir, running),
             Self::Kafka => kafka::start(dir, running),
+            // Each test has a site of its own to put it in front of, so only the program is told.
+            Self::Nginx => Ok(nginx::program().context("nginx is not installed")?.display().to_string()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What Tier 1 of the waiting room does per second: how a check compares with a handler that does nothing, and how many take a number.
 
-use std::{sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, routing::get};
 use clap::Args;
@@ -82,7 +82,7 @@ async fn noop() -> Json<Answer> {
 /// One kind of request and what answers it.
 struct Scene {
     name: &'static str,
-    address: std::net::SocketAddr,
+    address: SocketAddr,
     deck: Arc<Deck>,
     sum: Measured,
 }
@@ -125,10 +125,13 @@ pub(super) fn run(args: &VwrArgs) -> Result<(), Failure> {
     tell(args, rows.collect(), shares)
 }
 
+/// Serves the whole front door. What it is made of has no name.
+type Whole = Box<dyn FnOnce(&Runtimes, &Tasks, &Config) -> Result<SocketAddr, Failure>>;
+
 /// A room with people in it.
 struct Stage {
     bare: Router,
-    whole: Box<dyn FnOnce(&Runtimes, &Tasks, &Config) -> Result<std::net::SocketAddr, Failure>>,
+    whole: Whole,
     checks: Vec<Vec<u8>>,
     assigns: Vec<Vec<u8>>,
 }
@@ -156,8 +159,8 @@ async fn set_up(config: &Config, ground: &Ground, tasks: &Tasks) -> Result<Stage
         checks.push(line.into_bytes());
     }
     let assign = format!("POST /vwr/assign/{event} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-length: 0\r\n\r\n");
-    let router = crate::gateway::router(config, &domains, ground)?;
-    let whole = wire::public(config, router, ground);
+    let door = crate::gateway::door(config, &domains, ground)?;
+    let whole = wire::public(config, door, ground);
     // The files stay open for as long as somebody is answered.
     tasks.spawn("bench.files", {
         let stop = tasks.token();
