@@ -19,6 +19,9 @@ use uuid::Uuid;
 
 use crate::world::{Wishes, World, request};
 
+/// What browsers say of a request that a page of ours makes.
+const SAME_SITE: (&str, &str) = ("sec-fetch-site", "same-origin");
+
 struct Told(Vec<OpenRoom>);
 
 #[async_trait]
@@ -66,8 +69,12 @@ impl World {
 
     async fn reserve(&self, wanted: EventId, cookie: &str) -> (u16, serde_json::Value) {
         let bearer = self.bearer(Role::User);
-        let headers =
-            [("authorization", bearer.as_str()), ("content-type", "application/json"), ("cookie", cookie)];
+        let headers = [
+            ("authorization", bearer.as_str()),
+            ("content-type", "application/json"),
+            ("cookie", cookie),
+            SAME_SITE,
+        ];
         let mut request = request("POST", "/api/seats/reserve", &headers);
         *request.body_mut() = serde_json::to_string(&wanted).unwrap().into();
         let (status, _, body) = self.send(request).await;
@@ -84,11 +91,11 @@ async fn whoever_has_not_waited_is_sent_to_wait() {
     let one = event(1);
     for path in [format!("/api/queue/check/{one}"), format!("/api/v1/queue/check/{one}")] {
         for cookie in ["", "urr-vwr-token=rubbish", &other] {
-            let (status, body) = world.ask("POST", &path, &[signed_in, ("cookie", cookie)]).await;
+            let (status, body) = world.ask("POST", &path, &[signed_in, ("cookie", cookie), SAME_SITE]).await;
             assert_eq!((status, &body["code"]), (403, &json!("vwr.pass_required")), "{path} {cookie}");
             assert_eq!(body["redirectTo"], format!("/vwr/{one}"));
         }
-        let (status, body) = world.ask("POST", &path, &[signed_in, ("cookie", &own)]).await;
+        let (status, body) = world.ask("POST", &path, &[signed_in, ("cookie", &own), SAME_SITE]).await;
         assert_eq!((status, &body["position"]), (200, &json!(42)), "the pass goes on with the request");
     }
     let (status, body) = world.ask("POST", &format!("/api/queue/check/{}", event(2)), &[signed_in]).await;
@@ -154,11 +161,13 @@ async fn tokens_of_other_kinds_and_keys_are_no_passes() {
         ("two that differ", format!("{good}; urr-vwr-token=x")),
     ];
     for (what, cookie) in &cases {
-        let answer = world.ask("POST", &path, &[("authorization", &bearer), ("cookie", cookie)]).await;
+        let answer =
+            world.ask("POST", &path, &[("authorization", &bearer), ("cookie", cookie), SAME_SITE]).await;
         assert_eq!((answer.0, &answer.1["code"]), (403, &json!("vwr.pass_required")), "{what}");
     }
     world.clock.advance(urr_passes::vwr_pass::LIFETIME);
     let bearer = world.bearer(Role::User);
-    let answer = world.ask("POST", &path, &[("authorization", &bearer), ("cookie", &expired)]).await;
+    let answer =
+        world.ask("POST", &path, &[("authorization", &bearer), ("cookie", &expired), SAME_SITE]).await;
     assert_eq!(answer.0, 403, "an expired pass");
 }
