@@ -51,7 +51,21 @@ async function strangers(server, person) {
   await person.at("/login");
 }
 
-async function mailedLinks(server, person, email) {
+/** On a device that is not signed in, the link asks for the password. */
+async function elsewhere(person, verify) {
+  const { page } = person;
+  person.expect(403);
+  await page.goto(verify);
+  await person.press(submit("verify"));
+  await page.waitForSelector(`${form("verify")} [data-problem]:not([hidden])`);
+  await page.waitForSelector("[data-proof]:not([hidden])");
+  await person.look("verify-email-elsewhere");
+  await person.fill({ "#password": "not the password" });
+  await person.press(submit("verify"));
+  await page.waitForSelector(`${form("verify")} [data-problem]:not([hidden])`);
+}
+
+async function mailedLinks(server, person, other, email) {
   const { page } = person;
   const verify = await server.link(email, "/verify-email");
   // A scanner that only opens the link does not spend it.
@@ -63,6 +77,7 @@ async function mailedLinks(server, person, email) {
   if (page.url().includes("token")) throw new Error(`the secret stayed in the address: ${page.url()}`);
   const token = verify.split("#token=")[1];
   if (asked.some((url) => url !== verify && url.includes(token))) throw new Error("the secret was sent along");
+  await elsewhere(other, verify);
   await page.reload();
   await person.press(submit("verify"));
   await page.waitForSelector('[data-step="done"]:not([hidden])');
@@ -178,7 +193,7 @@ export async function accounts(browser, server, view) {
   await strangers(server, person);
   await signUp(person, email);
   await resumed(person);
-  await mailedLinks(server, person, email);
+  await mailedLinks(server, person, other, email);
   const password = `${PASSWORD}, renewed`;
   await signIn(person, email, password);
   await person.at("/account");

@@ -196,7 +196,7 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
         revoked: memory.revoked.clone(),
         rooms: memory.rooms.clone(),
         proxies: config.door.proxies.clone(),
-        origins: config.door.origins.clone(),
+        origins: config.door.origins.clone().at_home(config.public_url.as_deref().unwrap_or_default()),
     }
 }
 

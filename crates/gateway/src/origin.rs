@@ -10,9 +10,12 @@ use crate::codes;
 /// Tells same-origin requests from others, in browsers that send it.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// Other origins that may use the API from a browser, with cookies.
+/// Other origins that may use the API from a browser, with cookies, and our own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Origins(Vec<HeaderValue>);
+pub struct Origins {
+    others: Vec<HeaderValue>,
+    home: Option<HeaderValue>,
+}
 
 /// What is no origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -22,17 +25,27 @@ pub struct BadOrigin(String);
 impl Origins {
     /// Exactly these origins; there are no patterns.
     pub fn new<'o>(origins: impl IntoIterator<Item = &'o str>) -> Result<Self, BadOrigin> {
-        origins.into_iter().map(origin).collect::<Result<_, _>>().map(Self)
+        let others = origins.into_iter().map(origin).collect::<Result<_, _>>()?;
+        Ok(Self { others, home: None })
+    }
+
+    /// Knows where people find us, too: a proxy that asks us under another name than they do makes `Host` say nothing about that.
+    #[must_use]
+    pub fn at_home(mut self, public_url: &str) -> Self {
+        let uri: Option<Uri> = public_url.parse().ok();
+        let bare = uri.and_then(|uri| Some(format!("{}://{}", uri.scheme_str()?, uri.authority()?)));
+        self.home = bare.and_then(|bare| origin(&bare.to_ascii_lowercase()).ok());
+        self
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.others.is_empty()
     }
 
     /// Whether the value of an `Origin` header is one of them.
     pub fn allow(&self, origin: &HeaderValue) -> bool {
-        self.0.contains(origin)
+        self.others.contains(origin)
     }
 }
 
@@ -77,7 +90,9 @@ pub(crate) fn check(
         return Ok(());
     }
     let ours = match said_origin(headers) {
-        Said::Origin(origin) => origins.allow(origin) || is_host(origin, uri, headers),
+        Said::Origin(origin) => {
+            origins.home.as_ref() == Some(origin) || origins.allow(origin) || is_host(origin, uri, headers)
+        }
         Said::Nothing => match headers.get(SEC_FETCH_SITE) {
             Some(site) => site == "same-origin" || site == "none",
             None => !has_cookie,
@@ -159,6 +174,26 @@ mod tests {
 
     const COOKIE: (&str, &str) = ("cookie", "access_token=a");
     const BEARER: (&str, &str) = ("authorization", "Bearer a");
+
+    #[test]
+    fn our_own_pages_are_known_behind_a_proxy_that_asks_under_another_name() {
+        let asked = |public_url: &str, origin: &str| {
+            let origins = Origins::default().at_home(public_url);
+            let mut headers = HeaderMap::new();
+            for (name, value) in [("host", "10.0.0.7:3001"), COOKIE, ("origin", origin)] {
+                headers.append(name, value.parse().unwrap());
+            }
+            let changes = check(&Method::POST, &Uri::from_static("/api/x"), &headers, &origins).is_ok();
+            assert!(!origins.allow(&origin.parse().unwrap()), "at home is no other site");
+            changes
+        };
+        for url in ["https://tickets.example", "https://tickets.example/", "https://Tickets.example/shop"] {
+            assert!(asked(url, "https://tickets.example"), "{url}");
+            assert!(!asked(url, "http://tickets.example"), "{url}");
+            assert!(!asked(url, "https://evil.example"), "{url}");
+        }
+        assert!(!asked("", "https://tickets.example"));
+    }
 
     #[test]
     fn only_our_own_pages_and_configured_ones_change_things_with_cookies() {

@@ -182,9 +182,10 @@ impl Problems<'_> {
     fn auth(&mut self) -> Auth {
         let days = |number: u64| Duration::from_hours(24 * number);
         let values = self.values;
+        let over_tls = values.get(&s::PUBLIC_URL).is_some_and(|url| url.expose().starts_with("https://"));
         let local = values.get(&s::PROFILE) == Profile::Local && values.get(&s::LISTEN).ip().is_loopback();
         Auth {
-            cookie_secure: values.get(&s::AUTH_COOKIE_SECURE).unwrap_or(!local),
+            cookie_secure: values.get(&s::AUTH_COOKIE_SECURE).unwrap_or(!local || over_tls),
             smtp: self.smtp(),
             index_key: values.get(&s::AUTH_INDEX_KEY),
             pii_keys: self.pii_keys(),

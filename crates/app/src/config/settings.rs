@@ -277,7 +277,7 @@ settings! {
     /// Days for which the journal of a closed room is kept.
     QUEUE_JOURNAL_DAYS("queue.journal_days"): Int<1, 3_650> = "90";
 
-    /// Whether cookies go over HTTPS alone. Left out, `false` for the `local` profile on a loopback `listen` and `true` elsewhere.
+    /// Whether cookies go over HTTPS alone. Left out, `false` for the `local` profile on a loopback `listen` without an `https` `public_url`, and `true` elsewhere.
     AUTH_COOKIE_SECURE("auth.cookie_secure"): Option<bool> = "";
     /// `file` writes mails to `mail/` in the data directory; `smtp` needs `auth.smtp_server` and `auth.mail_from`.
     AUTH_MAIL("auth.mail"): MailKind = "file";

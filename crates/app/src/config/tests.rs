@@ -313,6 +313,8 @@ fn cookies_are_for_https_alone_except_on_this_machine() {
     assert!(!Given::new().config().auth.cookie_secure);
     assert!(Given::new().env("URR_LISTEN", "0.0.0.0:3001").config().auth.cookie_secure);
     assert!(Given::new().env("URR_AUTH_COOKIE_SECURE", "true").config().auth.cookie_secure);
+    assert!(Given::new().env("URR_PUBLIC_URL", "https://tickets.example").config().auth.cookie_secure);
+    assert!(!Given::new().env("URR_PUBLIC_URL", "http://localhost:3001").config().auth.cookie_secure);
 }
 
 #[test]

@@ -29,6 +29,18 @@ fn every_service_has_routes_and_a_sentence_for_its_absence() {
     }
 }
 
+#[test]
+fn a_payment_may_take_a_minute_and_a_place_in_line_ten_seconds() {
+    for service in Service::ALL {
+        let seconds = match service {
+            Service::Payments => 60,
+            Service::Queue => 10,
+            _ => 30,
+        };
+        assert_eq!(service.time_limit().as_secs(), seconds, "{}", service.name());
+    }
+}
+
 /// A row that was forgotten somewhere else is found by its path: what is below `admin` or `stats` is for operators.
 #[test]
 fn what_looks_like_it_is_for_operators_is_for_operators() {

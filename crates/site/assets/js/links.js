@@ -15,10 +15,21 @@ onSubmit("reset", async ({ password }) => {
   step("done");
 });
 
-onSubmit("verify", async () => {
-  await call("POST", "/api/auth/email/verify", { token });
+onSubmit("verify", async ({ password }, _button, form) => {
+  try {
+    await call("POST", "/api/auth/email/verify", { token, password });
+  } catch (error) {
+    // The mailbox alone proves nobody: in a browser that is not signed in it takes the password, too.
+    if (error.code === "auth.proof_required") askForPassword(form);
+    throw error;
+  }
   dropCarried();
   step("done");
 });
+
+function askForPassword(form) {
+  form.querySelector("[data-proof]").hidden = false;
+  form.elements.password.disabled = false;
+}
 
 if (!token && document.querySelector('[data-step="missing"]')) step("missing");

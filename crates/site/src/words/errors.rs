@@ -15,6 +15,7 @@ pub(super) const ERRORS: &[Text] = texts! {
     "auth.unavailable" = "지금은 로그인할 수 없습니다. 잠시 뒤 다시 시도해 주세요.", "Signing in is not possible right now. Please try again in a moment.";
     "auth.required" = "먼저 로그인해 주세요.", "Please sign in first.";
     "auth.link_invalid" = "이 링크는 이미 쓰였거나 기한이 지났습니다. 새 링크를 받아 주세요.", "This link was used or is too old. Please ask for a new one.";
+    "auth.proof_required" = "이 기기에서는 로그인되어 있지 않습니다. 계정의 비밀번호를 입력해 주세요.", "You are not signed in on this device. Please enter the password of the account.";
     "auth.sign_in_again" = "보안을 위해 다시 로그인한 뒤 시도해 주세요.", "For your safety, please sign in again and then try once more.";
     "auth.second_factor_on" = "2단계 인증이 이미 켜져 있습니다.", "The second factor is on already.";
     "auth.second_factor_off" = "2단계 인증이 꺼져 있습니다.", "The second factor is off.";
