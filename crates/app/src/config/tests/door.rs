@@ -7,7 +7,8 @@ use crate::roles::Role;
 fn a_gateway_without_a_domain_has_nothing_to_serve() {
     let problem = Given::new().env("URR_ROLES", "gateway").problem();
     assert!(
-        problem.starts_with("URR_ROLES: ") && problem.contains("add auth, catalog or tickets"),
+        problem.starts_with("URR_ROLES: ")
+            && problem.contains("add auth, catalog, queue, site, tickets or vwr here or there"),
         "{problem}"
     );
     let given = Given::new()
