@@ -1,4 +1,5 @@
 // Accounts as people meet them: signing up, mailed links, a second factor, ending sessions.
+import { VIEWS } from "./browser.mjs";
 import { PASSWORD, totp } from "./server.mjs";
 
 const form = (name) => `form[data-form="${name}"]`;
@@ -49,6 +50,27 @@ async function strangers(server, person) {
   await person.look("not-found");
   await page.goto("/account");
   await person.at("/login");
+}
+
+/** Whoever guesses is locked out for a while, is told for how long, and cannot press on meanwhile. */
+async function lockedOut(server, person) {
+  const { page } = person;
+  const guess = { email: "guessed@example.com", password: "not the password" };
+  const headers = { "content-type": "application/json" };
+  for (let tries = 0; tries < 5; tries++) {
+    await fetch(`${server.url}/api/auth/login`, { method: "POST", headers, body: JSON.stringify(guess) });
+  }
+  person.expect(429);
+  await page.goto("/login");
+  await person.fill({ "#email": guess.email, "#password": guess.password });
+  for (let tries = 0; tries < 4; tries++) {
+    const answered = page.waitForResponse((answer) => answer.url().endsWith("/api/auth/login"));
+    await person.press(submit("login"));
+    if ((await answered).status() === 429) break;
+    await page.waitForSelector(`${form("login")} [data-problem]:not([hidden])`);
+  }
+  await page.waitForFunction(() => document.querySelector('form[data-form="login"] button').disabled);
+  await page.waitForFunction(() => !document.querySelector('form[data-form="login"] button').disabled);
 }
 
 /** On a device that is not signed in, the link asks for the password. */
@@ -191,6 +213,8 @@ export async function accounts(browser, server, view) {
   // Sessions end in these, and their tokens are refused afterwards.
   for (const one of [person, other]) [400, 401].forEach((status) => one.expect(status));
   await strangers(server, person);
+  // Once is enough: wrong passwords are counted by network too, and all of these come from one.
+  if (view === VIEWS[0]) await lockedOut(server, person);
   await signUp(person, email);
   await resumed(person);
   await mailedLinks(server, person, other, email);

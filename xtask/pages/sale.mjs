@@ -36,6 +36,7 @@ async function waiting(server, person, event, operate) {
   await person.look("event");
   await person.press("a.main-action");
   await page.waitForSelector('[data-step="waiting"]:not([hidden])');
+  await page.waitForSelector("[data-paused]:not([hidden])");
   await person.look("queue");
   const place = await page.locator("[data-position]").textContent();
   await page.reload();

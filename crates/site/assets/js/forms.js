@@ -77,7 +77,7 @@ export function explain(error) {
   }
   const sentence = has(error.code) ? say(error.code) : say("other");
   const wait = error.retryAfter;
-  return wait > 1 ? `${sentence} ${say("wait", { seconds: wait })}` : sentence;
+  return wait > 0 ? `${sentence} ${say("wait", { seconds: wait })}` : sentence;
 }
 
 /** Shows an error where it belongs, and keeps the form shut for as long as the API wants. */
@@ -93,7 +93,7 @@ export function show(form, error) {
   problem.textContent = explain(error);
   problem.hidden = false;
   const wait = error.retryAfter ?? 0;
-  if (wait > 1) {
+  if (wait > 0) {
     enable(form, false);
     setTimeout(() => enable(form, true), wait * 1_000);
   }

@@ -45,7 +45,8 @@ async function ask() {
       ? await call("GET", `/api/queue/status/${event}`)
       : await call("POST", `/api/queue/check/${event}`);
     failures = 0;
-    problem(body.paused && body.queued ? say("queue_paused") : "");
+    problem("");
+    part("paused").hidden = !(body.paused && body.queued);
     heard(body);
   } catch (error) {
     failed(error);

@@ -80,7 +80,11 @@ function drawSections() {
 function drawGrid() {
   const grid = part("grid");
   const focused = document.activeElement?.dataset?.seat;
-  const rows = Map.groupBy(seats.filter((seat) => seat.section === part("section").value), (seat) => seat.row_number);
+  const rows = new Map();
+  for (const seat of seats.filter((seat) => seat.section === part("section").value)) {
+    if (!rows.has(seat.row_number)) rows.set(seat.row_number, []);
+    rows.get(seat.row_number).push(seat);
+  }
   const lines = [...rows].map(([row, inRow]) => {
     const line = Object.assign(document.createElement("div"), { className: "plan-row" });
     line.setAttribute("role", "group");

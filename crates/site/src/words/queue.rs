@@ -22,6 +22,8 @@ words! {
         join_again = "다시 줄 서기", "Join again";
         needs_script = "대기 순서를 확인하려면 자바스크립트가 필요합니다. 브라우저 설정에서 켠 뒤 새로 고침해 주세요.",
             "The waiting room needs JavaScript. Please turn it on in your browser and load the page again.";
+        paused = "지금은 입장이 잠시 멈춰 있습니다. 순서는 그대로이며, 다시 열리면 이어집니다.",
+            "Nobody is let in for the moment. You keep your place, and it goes on when entry opens again.";
         progress = "대기 진행 상황", "How far you have come";
     }
 }
