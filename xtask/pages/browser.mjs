@@ -94,8 +94,8 @@ class Person {
     );
   }
 
-  async at(path) {
-    await this.page.waitForURL((url) => url.pathname === path);
+  async at(path, timeout = PATIENCE) {
+    await this.page.waitForURL((url) => url.pathname === path, { timeout });
   }
 
   /** Leaves. Whatever was noticed on the way is told now, all of it. */

@@ -1,6 +1,6 @@
 // A sale as people meet it: looking, waiting, being let in, holding seats; and as an operator runs it.
 import { signIn, signUp } from "./accounts.mjs";
-import { ADMIN, PASSWORD } from "./server.mjs";
+import { ADMIN, PASSWORD, until } from "./server.mjs";
 
 const isSeated = (event) => event.seat_layout_id ?? event.seatLayoutId;
 
@@ -72,6 +72,26 @@ async function holding(server, person, event) {
   await page.waitForSelector("[data-plan]:not([hidden])");
 }
 
+/** Through both rooms: the one in front of everything, and the one in front of the seats. */
+async function bothRooms(server, person, event) {
+  const { page } = person;
+  const { token } = await server.ask("/api/auth/login", { email: ADMIN, password: PASSWORD });
+  await server.ask(`/api/admin/vwr/activate/${event.id}`, { rate: 1 }, token);
+  await server.ask(`/api/admin/vwr/pause/${event.id}`, {}, token);
+  try {
+    await until("the room in front", () =>
+      fetch(`${server.url}/queue/${event.id}`, { redirect: "manual" }).then((answer) =>
+        answer.headers.get("location")?.startsWith("/vwr/")));
+    await page.goto(`/queue/${event.id}`);
+    await person.at(`/vwr/${event.id}`);
+    await person.look("front");
+    await server.ask(`/api/admin/vwr/resume/${event.id}`, {}, token);
+    await person.at(`/events/${event.id}/seats`, 30_000);
+  } finally {
+    await server.ask(`/api/admin/vwr/deactivate/${event.id}`, {}, token);
+  }
+}
+
 async function leaving(person, event) {
   const { page } = person;
   await page.goto(`/queue/${event.id}`);
@@ -89,6 +109,7 @@ export async function sale(browser, server, view) {
   await waiting(server, person, event, operate);
   await holding(server, person, event);
   await leaving(person, event);
+  await bothRooms(server, person, event);
   await person.end();
 }
 
@@ -110,6 +131,16 @@ export async function control(browser, server, view) {
   await person.look("control");
   await person.press('[data-do="resume"]');
   await page.waitForSelector("[data-open]:not([hidden])");
+  await person.press('[data-vwr="activate"]');
+  await page.waitForSelector("[data-vwr-on]:not([hidden])");
+  await page.locator("#rate").focus();
+  await page.keyboard.press("ArrowLeft");
+  await person.press('[data-form="rate"] button.main-action');
+  await person.press('[data-vwr="pause"]');
+  await page.waitForSelector("[data-vwr-paused]:not([hidden])");
+  await person.look("control-front");
+  await person.press('[data-vwr="deactivate"]');
+  await page.waitForSelector("[data-vwr-off]:not([hidden])");
   await page.locator("[data-tier2] details summary").click();
   await person.fill({ "#title": "another title" });
   await person.press('[data-form="clear"] button');

@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(domain("tickets"), Ok(Role::Tickets));
         assert_eq!(
             domain("ticket").unwrap_err(),
-            "the domains are auth, catalog, tickets; did you mean tickets?"
+            "the domains are auth, catalog, queue, tickets, vwr; did you mean tickets?"
         );
         assert!(domain("gateway").is_err());
     }

@@ -84,12 +84,13 @@ function showDeeds(actions) {
   part("no-deeds").hidden = rows.length > 0;
 }
 
-/** Nothing where this installation has no such part. */
+/** Nothing where this installation has no such part, and nothing in it where there was never such a room. */
 async function ifThere(path) {
   try {
     return (await call("GET", path)).body;
   } catch (error) {
-    if (error.status === 404) return null;
+    if (error.code === "gateway.no_such_service") return null;
+    if (error.status === 404) return {};
     throw error;
   }
 }
@@ -100,9 +101,9 @@ async function look() {
       ifThere(`/api/queue/admin/${event}`),
       ifThere(`/api/admin/vwr/status/${event}`),
     ]);
-    if (room) showRoom(room);
+    if (room?.eventId) showRoom(room);
     showFront(front);
-    if (room && looks++ % DEEDS_EVERY === 0) showDeeds((await call("GET", `/api/queue/admin/audit/${event}`)).body.actions);
+    if (room?.eventId && looks++ % DEEDS_EVERY === 0) showDeeds((await call("GET", `/api/queue/admin/audit/${event}`)).body.actions);
     problem("");
   } catch (error) {
     problem(explain(error));

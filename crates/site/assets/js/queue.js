@@ -71,7 +71,7 @@ function failed(error) {
   if (error.code === "gateway.no_such_service") return admitted({});
   if (error.code === "vwr.pass_required") {
     over = true;
-    location.assign(`/vwr/${event}`);
+    location.assign(`/vwr/${event}?to=${location.pathname}`);
     return;
   }
   if (error.status === 401) {
