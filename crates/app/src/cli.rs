@@ -110,6 +110,9 @@ pub(crate) enum Command {
     /// Look after those who run the platform
     #[command(subcommand)]
     Admin(AdminCommand),
+    /// Look into waiting rooms
+    #[command(subcommand)]
+    Queue(QueueCommand),
     /// Look after events that wait to be published
     #[command(subcommand)]
     Outbox(OutboxCommand),
@@ -176,6 +179,19 @@ pub(crate) enum AdminCommand {
         /// The account's e-mail address
         #[arg(value_name = "ADDRESS")]
         email: String,
+    },
+}
+
+/// What can be done about waiting rooms.
+#[derive(Debug, Subcommand)]
+pub(crate) enum QueueCommand {
+    /// Replay the journal of an event's room and report any overtaking, any instant above the threshold, any double place
+    ///
+    /// Exits with 1 if it finds something. With SQLite no other process may use the data directory.
+    Verify {
+        /// The event's id
+        #[arg(value_name = "EVENT")]
+        event: urr_kernel::EventId,
     },
 }
 

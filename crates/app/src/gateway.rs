@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use urr_auth::{LoginLimit, NotNow};
 use urr_contracts::{
     auth::{self, Auth, RevocationsSince},
+    queue::{Queue, SlotOf},
     vwr::{ListRooms, Vwr},
 };
 use urr_gateway::{
@@ -13,6 +14,7 @@ use urr_gateway::{
     limit::{Blind, Class, Limiter, Verdict, Who},
     revoked::{Revocation, RevocationPage, RevocationSource, Revoked},
     rooms::{OpenRoom, RoomSource, Rooms},
+    slots::{SlotSource, Slots},
     table::Service,
 };
 use urr_http::{Client, ClientLimits, Respond, RouteName};
@@ -20,6 +22,7 @@ use urr_kernel::{Clock, Ids, Timestamp};
 use urr_kv::Kv;
 use urr_passes::{
     access::{self, Verifier},
+    entry::{self, Entries, Entry},
     hop,
     vwr_pass::{self, Passes},
 };
@@ -148,7 +151,8 @@ pub(crate) fn door(
     domains: &Domains,
     ground: &Ground,
 ) -> Result<impl Respond + use<>, Failure> {
-    let mut gateway = Gateway::new(guards(config, &domains.memory, ground));
+    let slots = slots(config, domains, ground);
+    let mut gateway = Gateway::new(Guards { slots, ..guards(config, &domains.memory, ground) });
     if let Some(auth) = &domains.auth {
         gateway = gateway.local(Service::Auth, urr_auth::routes(auth));
     }
@@ -197,6 +201,32 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
         rooms: memory.rooms.clone(),
         proxies: config.door.proxies.clone(),
         origins: config.door.origins.clone().at_home(config.public_url.as_deref().unwrap_or_default()),
+        slots: None,
+    }
+}
+
+/// The guard before what buys, if seats are sold only to those who are in.
+fn slots(config: &Config, domains: &Domains, ground: &Ground) -> Option<Arc<Slots>> {
+    let queue = domains.waiting_room().filter(|_| config.queue.guard)?;
+    let ask = AskQueue { queue, clock: ground.clock.clone(), ids: ground.ids.clone() };
+    let entries = Entries::new(config.secrets().map(|secret| entry::key(&secret.0)));
+    Some(Arc::new(Slots::new(entries, Arc::new(ask), ground.clock.clone())))
+}
+
+/// Asks the waiting room, wherever it is, whether a slot goes on.
+struct AskQueue {
+    queue: Arc<dyn Queue>,
+    clock: Clock,
+    ids: Ids,
+}
+
+#[async_trait]
+impl SlotSource for AskQueue {
+    async fn is_open(&self, entry: &Entry) -> Result<bool, String> {
+        let ctx = Ctx::system(&self.ids, &self.clock);
+        let request = SlotOf { event: entry.event, user: entry.user, slot: entry.slot };
+        let state = self.queue.slot(&ctx, request).await.map_err(|error| urr_telemetry::chain(&error))?;
+        Ok(state.open)
     }
 }
 

@@ -14,6 +14,7 @@ mod gateway;
 mod lifecycle;
 mod migrate;
 mod outbox;
+mod queue;
 mod ready;
 mod remote;
 mod roles;
@@ -69,6 +70,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Token(args) => token::token(load(&flags)?, &args)?,
         Command::Admin(command) => block_on(admin::admin(load(&flags)?, command))??,
         Command::Bench(command) => bench::run(&command)?,
+        Command::Queue(command) => block_on(queue::queue(&load(&flags)?.1, command))??,
         Command::Vwr(VwrCommand::Export { file, api }) => waiting::export(file.as_deref(), &api)?,
         Command::Outbox(command) => block_on(outbox::outbox(&load(&flags)?.1, command))??,
     }

@@ -28,8 +28,8 @@ pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health
         health.register("open waiting rooms", rooms.loaded());
     }
     // Without auth a process goes on, as long as it knows which sessions ended before; and without the waiting room, as long as it
-    // knows which rooms are open.
-    let needed = |remote: &&RemoteRole| !matches!(remote.role, Role::Auth | Role::Vwr);
+    // knows which rooms are open; without the one before the seats nobody buys.
+    let needed = |remote: &&RemoteRole| !matches!(remote.role, Role::Auth | Role::Queue | Role::Vwr);
     for remote in domains.remote.iter().filter(needed) {
         health.register(remote.role.name(), Arc::new(remote.clone()));
     }

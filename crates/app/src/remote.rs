@@ -31,8 +31,9 @@ pub(crate) fn roles_route(roles: &Roles) -> Router {
     Router::new().route(ROLES_PATH, get(async move || Json(Served { roles: names })))
 }
 
-/// Auth and the waiting room are asked the same question several times a second. An answer that is late is worth less than the next one, and once they
-/// are back it must be noticed at once: every second without news keeps people from signing in.
+/// Auth and Tier 1 are asked the same question several times a second, and the waiting room about every buyer. An answer that is late is
+/// worth less than the next one, and once they are back it must be noticed at once: every second without keeps people from signing in or
+/// from buying.
 fn brief() -> ClientLimits {
     let usual = ClientLimits::default();
     let breaker = BreakerLimits { open_for: Duration::from_secs(1), trials: 1, ..usual.breaker };
@@ -63,7 +64,8 @@ impl RemoteRole {
         let elsewhere = config.needs_remote().filter_map(|role| Some((role, config.remote.of(role)?)));
         elsewhere
             .map(|(role, url)| {
-                let client = if matches!(role, Role::Auth | Role::Vwr) { &brief } else { &usual };
+                let client =
+                    if matches!(role, Role::Auth | Role::Queue | Role::Vwr) { &brief } else { &usual };
                 let target = client.target(url.expose());
                 let target =
                     target.map_err(|error| Failure::because(format!("remote.{}", role.name()), &error))?;

@@ -139,6 +139,13 @@ impl Domains {
         routes
     }
 
+    /// The waiting room, here or there, if there is one.
+    pub(crate) fn waiting_room(&self) -> Option<Arc<dyn queue::Queue>> {
+        let here = self.queue.clone().map(|service| service as Arc<dyn queue::Queue>);
+        let there = || self.remote.iter().find(|remote| remote.role == Role::Queue);
+        here.or_else(|| Some(Arc::new(there()?.service())))
+    }
+
     /// Whoever knows which sessions ended, if the guards are to know.
     pub(crate) fn sessions(&self, ground: &Ground) -> Option<Arc<dyn RevocationSource>> {
         let auth = accounts_anywhere(self.auth.as_ref(), &self.remote)?;

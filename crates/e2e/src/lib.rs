@@ -19,6 +19,7 @@ pub mod http;
 pub mod installation;
 pub mod journal;
 pub mod ledger;
+pub mod line;
 pub mod people;
 pub mod powerloss;
 pub mod program;

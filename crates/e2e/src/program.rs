@@ -99,7 +99,11 @@ impl Launch {
             settings: Vec::new(),
             env: Vec::new(),
         };
-        Ok(launch.set("demo", "false").set("log.filter", "warn").set("limits.enabled", "false"))
+        Ok(launch
+            .set("demo", "false")
+            .set("log.filter", "warn")
+            .set("limits.enabled", "false")
+            .set("queue.guard", "false"))
     }
 
     /// With a setting, as in the configuration file.

@@ -10,7 +10,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
-use urr_http::{Caller, ClientAddress, Doorkeeper, Problem, Respond, RouteName, Routes};
+use urr_http::{Caller, ClientAddress, Doorkeeper, Entrance, Problem, Respond, RouteName, Routes};
 use urr_kernel::{Actor, Clock};
 use urr_passes::{
     Refusal,
@@ -28,6 +28,7 @@ use crate::{
     proxy::Upstream,
     revoked::{Revoked, STALE},
     rooms::Rooms,
+    slots::{self, Slots},
     table::{self, Access, Found, Line, Route, Service},
     token, version,
 };
@@ -36,7 +37,7 @@ use crate::{
 const INTERNAL_HEADERS: [&str; 4] = ["x-user-", "x-queue-", "x-urr-", "x-internal-"];
 
 /// The one header of such a name that clients are meant to send: a signed token, believed only as far as its signature.
-const ENTRY_TOKEN: &str = "x-queue-entry-token";
+const ENTRY_TOKEN: &str = slots::HEADER;
 
 /// In which one of our gateways says that it passed a request on. See [`hop`].
 pub(crate) const HOP: HeaderName = HeaderName::from_static("x-urr-hop");
@@ -63,6 +64,8 @@ pub struct Guards {
     pub proxies: TrustedProxies,
     /// Other origins whose pages may change things here.
     pub origins: Origins,
+    /// Knows who may buy. `None`: whoever is signed in.
+    pub slots: Option<Arc<Slots>>,
 }
 
 /// The front door of a process, with the services behind it.
@@ -151,6 +154,14 @@ impl Gateway {
             Place::Here => {
                 urr_http::allow_time(request.extensions(), route.service.time_limit());
                 request.extensions_mut().insert(matched::Guarded(route.path));
+                if route.needs_slot {
+                    // In a box, so that requests that buy nothing are not moved with room for the question.
+                    let actor = request.extensions().get().copied().unwrap_or(Actor::Anonymous);
+                    match Box::pin(self.guards.entrance(request.headers(), actor)).await {
+                        Ok(entrance) => drop(request.extensions_mut().insert(entrance)),
+                        Err(problem) => return problem.into_response(),
+                    }
+                }
                 self.router.respond(request).await
             }
             Place::There(upstream) => {
@@ -253,6 +264,14 @@ impl Guards {
             return Err(Refused::Revoked);
         }
         Ok(Some(verified))
+    }
+
+    /// For which event the caller may buy. Asked where the service is: a gateway before it only passes the token on.
+    async fn entrance(&self, headers: &HeaderMap, actor: Actor) -> Result<Entrance, Problem> {
+        match &self.slots {
+            Some(slots) => slots.entrance(headers, actor).await,
+            None => Ok(Entrance::Open),
+        }
     }
 
     /// The client of a request that another gateway of ours has passed on.

@@ -16,6 +16,7 @@ mod origin;
 mod proxy;
 pub mod revoked;
 pub mod rooms;
+pub mod slots;
 pub mod table;
 mod token;
 mod version;

@@ -23,6 +23,7 @@ codes! {
     ADMIN_REQUIRED = "auth.admin_required", FORBIDDEN, "The route needs an administrator.";
     SECOND_FACTOR_REQUIRED = "auth.second_factor_required", FORBIDDEN,
         "The route needs an administrator who signed in with a second factor.";
+    ENTRY_REQUIRED = "queue.entry_required", FORBIDDEN, "Buying needs a slot of the waiting room, and the request proves none.";
     NOT_FOUND = "http.not_found", NOT_FOUND, "Nothing is served at this path.";
     METHOD_NOT_ALLOWED = "http.method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, but not with this method.";
     BODY_TOO_LARGE = "http.body_too_large", PAYLOAD_TOO_LARGE, "The body is larger than the route accepts.";

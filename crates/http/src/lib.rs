@@ -6,6 +6,7 @@ mod client;
 mod codes;
 mod doorkeeper;
 mod edge;
+mod entrance;
 mod extract;
 mod limits;
 mod ops;
@@ -21,6 +22,7 @@ pub use client::{Answer, BadTarget, Call, CallError, Client, ClientLimits, Pipe,
 pub use codes::{CODES, Code};
 pub use doorkeeper::Doorkeeper;
 pub use edge::{AccessLog, Edge, EdgeParts, allow_time, edge, name_route, named};
+pub use entrance::{Entrance, entry_required};
 pub use extract::{Caller, Json, Path, Query};
 pub use http::StatusCode;
 pub use limits::Limits;

@@ -10,9 +10,11 @@ mod patience;
 mod ports;
 mod proxy;
 pub mod services;
+mod tokens;
 
 pub use databases::{fresh_database, fresh_postgres, fresh_sqlite};
 pub use fixed::{fixed, fixed_clock, seed, seeded_ids};
 pub use patience::{until, within};
 pub use ports::free_port;
 pub use proxy::Proxy;
+pub use tokens::AccessTokens;

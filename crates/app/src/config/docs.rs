@@ -24,11 +24,11 @@ Unknown keys and `URR_` variables are refused with the nearest known name. A sec
 `urr doctor` asks every configured store whether it is well. Lists are TOML arrays in the file and separated by commas elsewhere.
 
 ```toml
-# A production set-up: the process with tickets and the gateway that everybody comes to, beside one with
+# A production set-up: the process with tickets, their waiting room and the gateway that everybody comes to, beside one with
 # `roles = [\"auth\", \"catalog\"]` and its own `internal.listen`. Both have the same `internal.token`, `security.secret` and stores.
 profile = \"production\"
 listen = \"0.0.0.0:3001\"
-roles = [\"gateway\", \"tickets\"]
+roles = [\"gateway\", \"queue\", \"tickets\"]
 storage = { kind = \"postgres\", url = \"postgres://urr@db/urr\" }
 bus = { kind = \"kafka\", brokers = [\"kafka-1:9092\", \"kafka-2:9092\"] }
 redis = { urls = [\"rediss://cache-1:6379\", \"rediss://cache-2:6379\"], cluster = true }

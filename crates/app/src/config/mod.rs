@@ -140,6 +140,8 @@ pub(crate) struct Remote {
     pub auth: Option<HttpUrl>,
     /// The catalog.
     pub catalog: Option<HttpUrl>,
+    /// The waiting room.
+    pub queue: Option<HttpUrl>,
     /// Tier 1 of the waiting room.
     pub vwr: Option<HttpUrl>,
 }
@@ -150,9 +152,10 @@ impl Remote {
         match role {
             Role::Auth => self.auth.as_ref(),
             Role::Catalog => self.catalog.as_ref(),
+            Role::Queue => self.queue.as_ref(),
             Role::Vwr => self.vwr.as_ref(),
             // Nobody calls these from another process.
-            Role::Queue | Role::Tickets | Role::Site | Role::Gateway => None,
+            Role::Tickets | Role::Site | Role::Gateway => None,
         }
     }
 }
@@ -207,6 +210,8 @@ pub(crate) struct Sale {
 /// The waiting room.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
+    /// Whether seats are sold only to those who are in.
+    pub guard: bool,
     /// The numbers rooms live by.
     pub limits: urr_queue::Limits,
     /// After Redis has lost a room nobody is let in for this long.
@@ -294,7 +299,11 @@ impl Config {
     /// The roles that this process calls but does not run.
     pub(crate) fn needs_remote(&self) -> impl Iterator<Item = Role> {
         let needs = |role| self.roles.iter().any(|here| here.needs().contains(&role));
-        let asked_by_guards = |role| matches!(role, Role::Auth | Role::Vwr) && self.remote.of(role).is_some();
+        let asked_by_guards = |role| match role {
+            Role::Auth | Role::Vwr => self.remote.of(role).is_some(),
+            Role::Queue => self.queue.guard && self.roles.has(Role::Tickets),
+            _ => false,
+        };
         Role::ALL
             .iter()
             .copied()

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use super::{Queue, Values, settings as s};
+use crate::roles::Role;
 
 /// The waiting room as it was configured.
 pub(super) fn queue(values: &Values) -> Queue {
+    let at_hand = values.get(&s::ROLES).has(Role::Queue) || values.get(&s::REMOTE_QUEUE).is_some();
     let secs = |number: u64| Duration::from_secs(number);
     Queue {
+        guard: values.get(&s::QUEUE_GUARD).unwrap_or(at_hand),
         limits: urr_queue::Limits {
             threshold: values.get(&s::QUEUE_THRESHOLD).count(),
             slot_idle: secs(values.get(&s::QUEUE_SLOT_IDLE_SECS).get()),

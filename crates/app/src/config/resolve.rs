@@ -38,6 +38,7 @@ impl Config {
             remote: Remote {
                 auth: values.get(&s::REMOTE_AUTH),
                 catalog: values.get(&s::REMOTE_CATALOG),
+                queue: values.get(&s::REMOTE_QUEUE),
                 vwr: values.get(&s::REMOTE_VWR),
             },
             internal_listen: values.get(&s::INTERNAL_LISTEN),
@@ -327,7 +328,8 @@ impl Problems<'_> {
             let info = match role {
                 Role::Catalog => &s::REMOTE_CATALOG.info,
                 Role::Auth => &s::REMOTE_AUTH.info,
-                Role::Queue | Role::Tickets | Role::Vwr | Role::Site | Role::Gateway => continue,
+                Role::Queue => &s::REMOTE_QUEUE.info,
+                Role::Tickets | Role::Vwr | Role::Site | Role::Gateway => continue,
             };
             let why = format!("roles = {} needs {} and does not run it", config.roles, role.name());
             self.missing(info, &why);
@@ -378,6 +380,12 @@ impl Problems<'_> {
         if config.remote.auth.is_none() && !config.roles.has(Role::Auth) {
             let why = "profile = production accepts no token of a session that ended, and this process does not run auth";
             self.missing(&s::REMOTE_AUTH.info, why);
+        }
+        let sells_to_anybody = config.roles.has(Role::Tickets) && !config.queue.guard;
+        if sells_to_anybody && !self.values.is_set(&s::QUEUE_GUARD.info) {
+            let why = "profile = production sells seats only to those whom the waiting room let in, and this process does \
+                       not run queue; or set queue.guard = false";
+            self.missing(&s::REMOTE_QUEUE.info, why);
         }
         if config.internal_token.is_none() && config.talks_to_others() {
             let why = "profile = production makes up no secrets and this process talks to others";

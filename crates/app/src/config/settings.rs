@@ -181,6 +181,8 @@ settings! {
     REMOTE_AUTH("remote.auth"): Option<HttpUrl> = "";
     /// Where the catalog runs, when not here: the internal listener of its process, or of the balancer before several.
     REMOTE_CATALOG("remote.catalog"): Option<HttpUrl> = "";
+    /// Where the waiting room runs, when not here: asked at most once a second and buyer whether they are still in. Only for processes with the role `tickets`.
+    REMOTE_QUEUE("remote.queue"): Option<HttpUrl> = "";
     /// Where Tier 1 of the waiting room is, when not here: asked several times a second which rooms are open. Left out, nobody is sent to wait there.
     REMOTE_VWR("remote.vwr"): Option<HttpUrl> = "";
 
@@ -258,6 +260,8 @@ settings! {
     /// Seconds an unpaid reservation keeps its seats.
     SALE_HOLD_SECS("sale.hold_secs"): Int<5, 3_600> = "300";
 
+    /// Whether seats are sold only to those who are in. Left out, `true` where the process runs `queue` or `remote.queue` is set; the `production` profile wants it said where neither is.
+    QUEUE_GUARD("queue.guard"): Option<bool> = "";
     /// How many may be in at once, unless an operator says otherwise for an event.
     QUEUE_THRESHOLD("queue.threshold"): Int<0, 1_000_000> = "1000";
     /// People let in per event and second at most.

@@ -85,11 +85,19 @@ fn somebody_registers_signs_in_holds_seats_and_signs_out() {
     let seats: Vec<&Value> = free.map(|seat| &seat["id"]).take(2).collect();
     let wish = json!({ "eventId": event, "seatIds": seats }).to_string();
     let (cookies, page) = (signed_in.cookies(), format!("http://{}", serving.address));
-    let from = |page: &str| {
-        serving.ask("POST", "/api/seats/reserve", &[JSON, ("cookie", &cookies), ("origin", page)], &wish)
+    let from = |page: &str, entry: &str| {
+        let headers = [JSON, ("cookie", &*cookies), ("origin", page), ("x-queue-entry-token", entry)];
+        serving.ask("POST", "/api/seats/reserve", &headers, &wish)
     };
-    assert_eq!(from("https://evil.example").json()["code"], "gateway.cross_origin");
-    let held = from(&page);
+    assert_eq!(from("https://evil.example", "").json()["code"], "gateway.cross_origin");
+    let refused = from(&page, "");
+    assert_eq!(refused.status, 403, "{refused:?}");
+    assert_eq!(refused.json()["error"], "Queue entry token required");
+    assert_eq!(refused.json()["redirectTo"], "/queue");
+    let line = format!("/api/queue/check/{event}");
+    let place = serving.ask("POST", &line, &[("cookie", &cookies), ("origin", &page)], "").json();
+    assert_eq!(place["status"], "active", "{place}");
+    let held = from(&page, place["entryToken"].as_str().unwrap());
     assert!((200..300).contains(&held.status), "{held:?}");
     let mine = serving.ask("GET", "/api/reservations/my", &[("authorization", &bearer(&signed_in))], "");
     assert!(mine.body.contains(&event), "{mine:?}");

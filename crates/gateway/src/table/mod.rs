@@ -137,13 +137,15 @@ pub struct Route {
     pub critical: bool,
     /// Whether a pass of the waiting room is asked for.
     pub line: Line,
+    /// Whether it needs a slot of the waiting room.
+    pub needs_slot: bool,
 }
 
 impl Route {
     const fn new(method: &'static str, path: &'static str, service: Service, access: Access) -> Self {
         let critical = matches!(access, Access::Admin);
         let (limit, line) = (Some(Class::General), Line::No);
-        Self { method, path, service, access, limit, critical, line }
+        Self { method, path, service, access, limit, critical, line, needs_slot: false }
     }
 
     const fn counted_as(self, class: Class) -> Self {
@@ -152,6 +154,10 @@ impl Route {
 
     const fn uncounted(self) -> Self {
         Self { limit: None, ..self }
+    }
+
+    const fn with_slot(self) -> Self {
+        Self { needs_slot: true, ..self }
     }
 
     const fn critical(self) -> Self {

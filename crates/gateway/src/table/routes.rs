@@ -80,9 +80,9 @@ const TICKETS: &[Route] = of!(Tickets {
     GET   "/api/tickets/availability/{id}"      Public;
     GET   "/api/seats/layouts"                  Public;
     GET   "/api/seats/events/{id}"              Public after_line;
-    POST  "/api/seats/reserve"                  User counted_as(Booking) body_after_line;
+    POST  "/api/seats/reserve"                  User counted_as(Booking) body_after_line with_slot;
     GET   "/api/seats/reservation/{id}"         User;
-    POST  "/api/reservations"                   User counted_as(Booking) body_after_line;
+    POST  "/api/reservations"                   User counted_as(Booking) body_after_line with_slot;
     GET   "/api/reservations/my"                User;
     GET   "/api/reservations/{id}"              User;
     POST  "/api/reservations/{id}/cancel"       User counted_as(Booking);

@@ -105,6 +105,13 @@ fn the_id_of_a_path_is_where_the_table_says() {
 }
 
 #[test]
+fn what_buys_needs_a_slot_and_nothing_else_does() {
+    let guarded: Vec<_> =
+        all().filter(|route| route.needs_slot).map(|route| (route.method, route.path)).collect();
+    assert_eq!(guarded, [("POST", "/api/seats/reserve"), ("POST", "/api/reservations")]);
+}
+
+#[test]
 fn classes_are_as_designed() {
     let class = |method: Method, path| match find(&method, path) {
         Found::Route(route) => route.limit,

@@ -11,6 +11,7 @@ mod lines;
 mod proxy;
 mod raw;
 mod sessions;
+mod slots;
 mod smuggling;
 mod tricks;
 mod world;

@@ -15,6 +15,7 @@ use urr_gateway::{
     limit::{Limiter, RateLimits},
     revoked::Revoked,
     rooms::Rooms,
+    slots::Slots,
     table::{self, Service},
 };
 use urr_http::{
@@ -49,6 +50,8 @@ pub(crate) struct Wishes {
     pub(crate) described: fn(Service) -> Vec<RouteName>,
     /// How long those may take to answer.
     pub(crate) time_limit: Option<Duration>,
+    /// Who may buy.
+    pub(crate) slots: Option<Arc<Slots>>,
     /// Services that run nowhere.
     pub(crate) missing: Vec<Service>,
     /// What runs here instead of the echo.
@@ -69,6 +72,7 @@ impl Default for Wishes {
             remote: Vec::new(),
             described: |_| Vec::new(),
             time_limit: None,
+            slots: None,
             missing: Vec::new(),
             local: Vec::new(),
         }
@@ -139,6 +143,7 @@ impl World {
             rooms: wishes.rooms,
             proxies: wishes.proxies,
             origins: origins.clone(),
+            slots: wishes.slots,
         };
         let mut gateway = Gateway::new(guards);
         let client = Client::new(ClientLimits::default(), clock.clone());

@@ -128,14 +128,18 @@ fn columns(step: &Step) -> (Kind, Columns) {
     }
 }
 
-/// Writes entries of one event's journal.
-pub(crate) async fn append(tx: &mut Tx<'_>, event: EventId, entry: &Entry) -> Result<(), Error> {
+/// Writes one entry of an event's journal. `false`: another one has its number, so somebody else writes this journal too.
+pub(crate) async fn append(tx: &mut Tx<'_>, event: EventId, entry: &Entry) -> Result<bool, Error> {
     let (kind, Columns { user, order, slot, number, why }) = columns(&entry.step);
     let (generation, seq) = (counted(entry.generation), counted(entry.seq));
     let params: [&dyn Scalar; 10] =
         [&event, &generation, &seq, &entry.at, &kind, &user, &order, &slot, &number, &why];
-    tx.execute(&APPEND, &params).await?;
-    Ok(())
+    if tx.execute(&APPEND, &params).await? == 1 {
+        return Ok(true);
+    }
+    // Written before, by a try whose answer was lost.
+    let there = after(tx, event, entry.generation, entry.seq - 1, 1).await?;
+    Ok(there.first().is_some_and(|there| there == entry))
 }
 
 /// Up to `limit` entries after the one numbered `seq` of `generation`.

@@ -59,6 +59,17 @@ pub(crate) struct Mark(u64);
 #[error("the journal cannot keep up")]
 pub(crate) struct Busy;
 
+/// Why a batch was not written.
+#[derive(Debug, thiserror::Error)]
+enum Failed {
+    /// It may work later.
+    #[error("the database failed")]
+    Db(#[from] Error),
+    /// Steps of the same numbers are there, and they are not these.
+    #[error("another process writes the same journal")]
+    Foreign,
+}
+
 impl Writer {
     /// Starts writing to `db`.
     pub(crate) fn start(db: Db, clock: Clock, tasks: &Tasks) -> Self {
@@ -149,11 +160,19 @@ impl Work {
         }
     }
 
-    /// Writes a batch, again and again until it works. `false`: the process stops and it did not.
+    /// Writes a batch, again and again until it works. `false`: the process stops, or must, and it did not.
     async fn keep(&self, batch: &[(EventId, Entry)]) -> bool {
         let (mut failures, mut last_tries) = (0, LAST_TRIES);
         loop {
-            let Err(error) = self.write(batch).await else {
+            let written = self.write(batch).await;
+            if matches!(written, Err(Failed::Foreign)) {
+                self.shared.healthy.store(false, Ordering::Relaxed);
+                tracing::error!(
+                    "rooms in memory are for one process, and another one writes the same journal: this one stops"
+                );
+                return false;
+            }
+            let Err(error) = written else {
                 self.shared.healthy.store(true, Ordering::Relaxed);
                 let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
                 self.shared.written.send_modify(|written| *written += count);
@@ -179,12 +198,15 @@ impl Work {
         }
     }
 
-    async fn write(&self, batch: &[(EventId, Entry)]) -> Result<(), Error> {
+    /// All of them, or none.
+    async fn write(&self, batch: &[(EventId, Entry)]) -> Result<(), Failed> {
         transaction!(self.db, "queue.journal", async |tx: &mut Tx<'_>| {
             for (event, entry) in batch {
-                store::append(tx, *event, entry).await?;
+                if !store::append(tx, *event, entry).await? {
+                    return Err(Failed::Foreign);
+                }
             }
-            Ok::<_, Error>(())
+            Ok::<_, Failed>(())
         })
     }
 }

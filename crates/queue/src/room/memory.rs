@@ -205,6 +205,20 @@ impl Memory {
         Ok(answer.totals)
     }
 
+    /// Lets somebody in whatever the room says, for the negative control.
+    #[cfg(test)]
+    pub(super) async fn let_in(&self, event: EventId, user: UserId) -> Result<(), Closed> {
+        self.decide(event, |numbered| {
+            self.decided(event, numbered, |hall, now, steps| {
+                let order = urr_kernel::OrderKey::at(now);
+                hall.take(Step::Admitted { user, order, slot: Uuid::nil() }, now, steps);
+                Standing::Absent
+            })
+        })
+        .await
+        .map(drop)
+    }
+
     /// The events that have a room.
     pub(super) fn events(&self) -> Vec<EventId> {
         self.halls.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()

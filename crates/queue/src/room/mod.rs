@@ -104,6 +104,21 @@ impl Room {
         }
     }
 
+    /// The negative control: looks whether there is room, and then acts on what it saw.
+    #[cfg(test)]
+    pub(crate) async fn look_then_act(&self, event: EventId, user: UserId) -> Result<bool, Closed> {
+        let seen = self.order(event, Order::Look).await?;
+        if seen.waiting > 0 || u32::try_from(seen.active).is_ok_and(|active| active >= seen.threshold) {
+            return Ok(false);
+        }
+        tokio::task::yield_now().await;
+        match self {
+            Self::Memory(room) => room.let_in(event, user).await?,
+            Self::Redis(room) => room.let_in(event, user).await?,
+        }
+        Ok(true)
+    }
+
     /// How somebody stands, which is a sign of life.
     pub async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
         match self {

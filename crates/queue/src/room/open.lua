@@ -1,8 +1,9 @@
 -- Begins a life of a room, unless one goes on.
--- KEYS  1: {<event>}:room
+-- KEYS  1: {<event>}:room   2: {<event>}:opening, which whoever opens it holds
 -- ARGV  1: generation   2: threshold   3: paused   4: epoch   5: for how long nobody is let in, in microseconds
 -- reply 1 when it began, else 0
 -- cost  O(1)
+redis.call('DEL', KEYS[2])
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return { 0 }
 end

@@ -6,7 +6,7 @@
 mod lines;
 mod replies;
 
-use std::time::Duration;
+use std::{collections::HashSet, time::Duration};
 
 use urr_db::{Db, Tx, transaction};
 use urr_kernel::{Clock, EventId, Ids, UserId};
@@ -35,6 +35,10 @@ static KNOW: Script = script!("queue.know", "know.lua");
 static ORDER: Script = script!("queue.order", "order.lua");
 static CLOSE: Script = script!("queue.close", "close.lua");
 static OPEN: Script = Script::new("queue.open", include_str!("open.lua"));
+static ONE_OPENS: Script = Script::new(
+    "queue.one_opens",
+    "if redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[1]) then return 1 end return 0",
+);
 static STEPS: Script = Script::new("queue.steps", include_str!("steps.lua"));
 static REMEMBER: Script = Script::new("queue.remember", "return redis.call('SADD', KEYS[1], ARGV[1])");
 static FORGET: Script = Script::new("queue.forget", "return redis.call('SREM', KEYS[1], ARGV[1])");
@@ -55,6 +59,15 @@ const ENDED: i64 = 1_000;
 
 /// Steps taken over into the database at a time.
 const STEPS_BATCH: i64 = 2_000;
+
+/// Whoever opens a room and has not within this time has died.
+const OPENING: Duration = Duration::from_secs(5);
+/// How often the others look whether it is open, and the pause between two looks: six seconds in all.
+const OPEN_LOOKS: u32 = 120;
+const OPEN_PAUSE: Duration = Duration::from_millis(50);
+
+/// Rooms read from the database at a time.
+const ROOMS_PAGE: i64 = 1_000;
 
 /// Batches of one run: as many steps as a room may have, so that a run ends.
 const MAX_BATCHES: usize = 2_500;
@@ -214,10 +227,38 @@ impl Redis {
         Ok(answer.totals)
     }
 
+    /// Lets somebody in whatever the room says, for the negative control.
+    #[cfg(test)]
+    pub(super) async fn let_in(&self, event: EventId, user: UserId) -> Result<(), Closed> {
+        static LET_IN: Script = Script::new(
+            "test.let_in",
+            concat!(include_str!("room.lua"), "admit(ARGV[1], now, ARGV[2], 600000000) return { 1 }"),
+        );
+        let (user, slot) = (user.to_string(), Uuid::nil().to_string());
+        self.in_room(event, &LET_IN, &[Arg::from(user.as_str()), Arg::from(slot.as_str())]).await.map(drop)
+    }
+
     pub(super) async fn events(&self) -> Result<Vec<EventId>, Closed> {
         let reply = self.kv.run(&EVENTS, &[ACTIVE_EVENTS.to_owned()], &[]).await.map_err(closed)?;
         let events = reply.list().map_err(closed)?;
-        events.iter().map(|event| parse(event).map_err(closed)).collect()
+        let mut events: HashSet<EventId> =
+            events.iter().map(|event| parse(event).map_err(closed)).collect::<Result<_, _>>()?;
+        // Another installation may use the same Redis. Its rooms are not in our database, and its steps do not belong there.
+        let (mut ours, mut last) = (Vec::new(), EventId::from_uuid(Uuid::nil()));
+        while !events.is_empty() {
+            let page: Result<Vec<store::Life>, urr_db::Error> = self
+                .db
+                .read("queue.rooms", async |tx: &mut Tx<'_>| store::lives(tx, last, ROOMS_PAGE).await)
+                .await;
+            let page = page.map_err(|error| {
+                tracing::error!(error = urr_telemetry::chain(&error), "nobody knows which rooms are ours");
+                Closed
+            })?;
+            let Some(life) = page.last() else { break };
+            last = life.event;
+            ours.extend(page.iter().map(|life| life.event).filter(|event| events.remove(event)));
+        }
+        Ok(ours)
     }
 
     /// Moves steps into the database. Answers with how many.
@@ -266,18 +307,27 @@ impl Redis {
         args: &[Arg<'_>],
     ) -> Result<Reply, Closed> {
         let keys = room_keys(event);
-        for _ in 0..2 {
+        for _ in 0..OPEN_LOOKS {
             let reply = self.kv.run(script, &keys, args).await.map_err(closed)?;
             if !is_unknown(&reply) {
                 return Ok(reply);
             }
-            self.open(event).await?;
+            if !self.open(event).await? {
+                tokio::time::sleep(OPEN_PAUSE).await;
+            }
         }
         Err(Closed)
     }
 
-    /// Begins a life of a room that Redis does not know: its first, or the next after Redis lost it.
-    async fn open(&self, event: EventId) -> Result<(), Closed> {
+    /// Begins a life of a room that Redis does not know: its first, or the next after Redis lost it. `false`: somebody else is
+    /// about to. Lives are numbered in the database, and two that begin at once would be one too many.
+    async fn open(&self, event: EventId) -> Result<bool, Closed> {
+        let keys = [key(event, "opening")];
+        if self.kv.run(&ONE_OPENS, &keys, &[Arg::from(millis(OPENING))]).await.map_err(closed)?
+            != Reply::Int(1)
+        {
+            return Ok(false);
+        }
         let threshold = self.limits.threshold;
         let now = self.clock.now();
         let opened: Result<store::Kept, urr_db::Error> =
@@ -297,11 +347,11 @@ impl Redis {
             Arg::from(i64::try_from(kept.epoch).unwrap_or(i64::MAX)),
             Arg::from(micros(grace)),
         ];
-        self.kv.run(&OPEN, &[key(event, "room")], &args).await.map_err(closed)?;
+        self.kv.run(&OPEN, &[key(event, "room"), key(event, "opening")], &args).await.map_err(closed)?;
         if kept.lost {
             tracing::warn!(%event, generation, "Redis had lost a room; people get their places back, then it goes on");
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The answer for somebody. A slot that the database does not know yet is recorded first, whoever gave it; where that fails,

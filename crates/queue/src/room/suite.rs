@@ -1,153 +1,27 @@
 //! What every room must do, in memory, in Redis and in a Redis Cluster.
 
+mod trial;
+
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{sync::Barrier, task::JoinSet};
-use urr_db::{Db, Tx};
-use urr_jobs::Tasks;
-use urr_kernel::{Clock, EventId, Ids, OrderKey, UserId};
-use urr_kv::{Arg, Kv, KvConfig, Script};
-use urr_testkit::{fresh_postgres, fresh_sqlite, services, until, within};
+use urr_kernel::{OrderKey, UserId};
+use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 
+use self::trial::Trial;
 use super::{Answer, Closed, Order, Room};
 use crate::{
     DOMAIN,
     hall::{Promise, Standing},
     journal::{
-        Why, store,
-        verify::{Report, Verifier},
+        Why,
+        verify::{Fault, Finding},
     },
     settings::Limits,
 };
 
 /// Far more than any story takes.
 const LIMIT: Duration = Duration::from_mins(1);
-
-/// Rooms with what is needed to try them out.
-struct Trial {
-    room: Arc<Room>,
-    db: Db,
-    kv: Option<Kv>,
-    limits: Limits,
-    tasks: Tasks,
-    clock: Clock,
-    ids: Ids,
-    event: EventId,
-    _files: Option<tempfile::TempDir>,
-}
-
-impl Trial {
-    async fn memory(limits: Limits) -> Option<Self> {
-        let (files, db) = fresh_sqlite(&DOMAIN).await;
-        Some(Self::new(db, None, limits, Some(files)).await)
-    }
-
-    async fn memory_on_postgres(limits: Limits) -> Option<Self> {
-        Some(Self::new(fresh_postgres(&DOMAIN).await?, None, limits, None).await)
-    }
-
-    async fn redis(limits: Limits) -> Option<Self> {
-        let config = KvConfig::single(services::redis()?);
-        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), limits, None).await)
-    }
-
-    async fn cluster(limits: Limits) -> Option<Self> {
-        let config = KvConfig::cluster(services::redis_cluster()?.split(','));
-        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), limits, None).await)
-    }
-
-    async fn new(
-        db: Db,
-        config: Option<&KvConfig>,
-        limits: Limits,
-        files: Option<tempfile::TempDir>,
-    ) -> Self {
-        let clock = Clock::system();
-        let ids = Ids::random(clock.clone());
-        // The stories ask whether the answers are right, not whether a shared machine is quick.
-        let patient = |config: &KvConfig| KvConfig { deadline: Duration::from_secs(10), ..config.clone() };
-        let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
-        let tasks = Tasks::new();
-        let event = ids.next();
-        let room = Arc::new(room(&db, kv.as_ref(), &clock, &ids, limits, &tasks).await);
-        Self { room, db, kv, limits, tasks, clock, ids, event, _files: files }
-    }
-
-    /// Another process over the same stores; without Redis, the next one after this has ended.
-    async fn another(&self) -> Arc<Room> {
-        Arc::new(room(&self.db, self.kv.as_ref(), &self.clock, &self.ids, self.limits, &self.tasks).await)
-    }
-
-    fn people(&self, count: usize) -> Vec<UserId> {
-        (0..count).map(|_| self.ids.next()).collect()
-    }
-
-    async fn check(&self, user: UserId) -> Standing {
-        self.room.check(self.event, user, None).await.unwrap().standing
-    }
-
-    async fn standing(&self, user: UserId) -> Standing {
-        self.room.status(self.event, user).await.unwrap().standing
-    }
-
-    async fn ahead(&self, user: UserId) -> Option<usize> {
-        match self.standing(user).await {
-            Standing::Waiting { ahead, .. } => Some(ahead),
-            _ => None,
-        }
-    }
-
-    async fn is_in(&self, user: UserId) -> bool {
-        matches!(self.standing(user).await, Standing::Active { .. })
-    }
-
-    /// Lets one after another in and in line.
-    async fn arrive(&self, people: &[UserId]) {
-        for user in people {
-            self.check(*user).await;
-        }
-    }
-
-    /// What the journal shows, from the beginning.
-    async fn report(&self) -> Report {
-        self.room.settle(self.event).await.unwrap();
-        let event = self.event;
-        let entries = self
-            .db
-            .read("test.journal", async |tx: &mut Tx<'_>| store::after(tx, event, 0, 0, 100_000).await);
-        let entries: Result<Vec<_>, urr_db::Error> = entries.await;
-        let mut verifier = Verifier::new(self.limits.threshold);
-        for entry in entries.unwrap() {
-            verifier.read(&entry);
-        }
-        verifier.finish()
-    }
-
-    async fn assert_fair(&self) -> Report {
-        let report = self.report().await;
-        assert!(report.is_fair(), "{:#?}", report.findings);
-        report
-    }
-
-    /// What happens when Redis loses its data; memory loses it with the process.
-    async fn lose_everything(&mut self) {
-        static FLUSH: Script =
-            Script::new("test.flush", "for _, key in ipairs(KEYS) do redis.call('DEL', key) end return {1}");
-        if let Some(kv) = &self.kv {
-            let names = ["queue", "active", "seen", "slots", "room", "journal"];
-            let keys = names.map(|name| format!("{{{}}}:{name}", self.event));
-            kv.run(&FLUSH, &keys, &[] as &[Arg<'_>]).await.unwrap();
-        }
-        self.room = self.another().await;
-    }
-}
-
-async fn room(db: &Db, kv: Option<&Kv>, clock: &Clock, ids: &Ids, limits: Limits, tasks: &Tasks) -> Room {
-    match kv {
-        Some(kv) => Room::redis(kv.clone(), db.clone(), clock.clone(), ids.clone(), limits, Duration::ZERO),
-        None => Room::memory(db.clone(), clock.clone(), ids.clone(), limits, tasks).await.unwrap(),
-    }
-}
 
 macro_rules! on_every_room {
     ($($story:ident: $limits:expr;)*) => {$(
@@ -198,6 +72,7 @@ async fn every_statement_is_understood_by_both_engines() {
 on_every_room! {
     the_first_go_in_and_a_free_slot_goes_to_the_one_in_front: Limits { threshold: 2, ..Limits::default() };
     a_thousand_at_once_for_one_slot: Limits { threshold: 10, ..Limits::default() };
+    looking_before_acting_lets_too_many_in_and_the_journal_shows_it: Limits { threshold: 10, ..Limits::default() };
     workers_side_by_side_let_nobody_in_twice: Limits { threshold: 40, batch: 7, ..Limits::default() };
     operators_decide: Limits { threshold: 2, ..Limits::default() };
     a_line_that_is_full_says_so: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
@@ -254,6 +129,25 @@ async fn a_thousand_at_once_for_one_slot(trial: Trial) {
     assert!(answers.iter().all(Result::is_ok));
     let report = trial.assert_fair().await;
     assert_eq!((report.admitted, report.joined, report.most_active), (10, 999, 10));
+}
+
+/// The negative control of the story before: a room that is not asked in one step lets too many in, and that is found.
+async fn looking_before_acting_lets_too_many_in_and_the_journal_shows_it(trial: Trial) {
+    let (crowd, start) = (trial.people(200), Arc::new(Barrier::new(200)));
+    trial.room.order(trial.event, Order::Look).await.unwrap();
+    let mut asking = JoinSet::new();
+    for user in crowd {
+        let (room, event, start) = (Arc::clone(&trial.room), trial.event, Arc::clone(&start));
+        asking.spawn(async move {
+            start.wait().await;
+            room.look_then_act(event, user).await.unwrap()
+        });
+    }
+    let admitted = asking.join_all().await.into_iter().filter(|admitted| *admitted).count();
+    let report = trial.report().await;
+    assert!(admitted > 10, "{admitted}");
+    let too_many = |finding: &Finding| matches!(finding.fault, Fault::OverThreshold { threshold: 10, .. });
+    assert!(!report.is_fair() && report.findings.iter().any(too_many), "{report:#?}");
 }
 
 async fn workers_side_by_side_let_nobody_in_twice(trial: Trial) {

@@ -12,7 +12,7 @@ use urr_contracts::tickets::{
     Error, HoldSeats, ListReservations, MAX_RESERVATIONS_PER_PAGE, ReleaseHold, Reservation, ReservationOf,
     ReservationStatus, ReservedSeat, Tickets,
 };
-use urr_http::{About, Doorkeeper, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{About, Doorkeeper, Entrance, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{Clock, EventId, Ids, Krw, ReservationId, SeatId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
@@ -64,11 +64,13 @@ struct Reserve {
 async fn reserve(
     State(Api(tickets)): State<Api>,
     ctx: Ctx,
+    entrance: Entrance,
     headers: HeaderMap,
     doorkeeper: Doorkeeper,
     Json(body): Json<Reserve>,
 ) -> Result<Json<Answer<Made>>, Problem> {
     doorkeeper.check(body.event_id)?;
+    entrance.allows(body.event_id)?;
     let idempotency_key = match headers.get("idempotency-key") {
         Some(key) => Some(key.to_str().map_err(|_| problem(&Error::BadIdempotencyKey))?.to_owned()),
         None => body.idempotency_key,

@@ -7,6 +7,7 @@ use axum::{
 };
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
+use urr_http::Entrance;
 use urr_kernel::{Actor, ReservationId};
 
 use super::{DbKind, GateKind, Transport, World};
@@ -24,6 +25,7 @@ async fn send(world: &World, actor: Actor, method: Method, path: &str, body: &st
         .uri(path)
         .header(header::CONTENT_TYPE, "application/json")
         .extension(actor)
+        .extension(Entrance::Open)
         .body(Body::from(body.to_owned()))
         .unwrap();
     axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap()

@@ -28,9 +28,29 @@ fn production_wants_to_know_which_sessions_ended() {
     let given = Given::new()
         .env("URR_PROFILE", "production")
         .env("URR_ROLES", "catalog,tickets")
+        .env("URR_QUEUE_GUARD", "false")
         .env("URR_SECURITY_SECRET", SECRET);
     assert!(given.problem().contains("`remote.auth` is not set"), "{:?}", given.problems());
     given.env("URR_REMOTE_AUTH", "http://a:3002").env("INTERNAL_API_TOKEN", SECRET).config();
+}
+
+#[test]
+fn seats_are_guarded_where_the_waiting_room_is_at_hand_and_production_wants_it_said_otherwise() {
+    assert!(Given::new().config().queue.guard);
+    let apart = || Given::new().env("URR_ROLES", "catalog,tickets");
+    assert!(!apart().config().queue.guard);
+    let there = apart().env("URR_REMOTE_QUEUE", "http://a:3002").config();
+    assert!(there.queue.guard);
+    assert_eq!(there.needs_remote().collect::<Vec<_>>(), [Role::Queue]);
+    assert!(apart().env("URR_QUEUE_GUARD", "true").problem().contains("`remote.queue` is not set"));
+    let production = || {
+        let given = apart().env("URR_PROFILE", "production").env("URR_SECURITY_SECRET", SECRET);
+        given.env("URR_REMOTE_AUTH", "http://a:3002").env("INTERNAL_API_TOKEN", SECRET)
+    };
+    assert!(production().problem().contains("queue.guard = false"));
+    assert!(!production().env("URR_QUEUE_GUARD", "false").config().queue.guard);
+    let alone = Given::new().env("URR_ROLES", "catalog,queue").problems();
+    assert!(alone.iter().any(|problem| problem.contains("queue without tickets")), "{alone:?}");
 }
 
 #[test]

@@ -1,0 +1,54 @@
+//! `urr queue`: proof that a waiting room was fair.
+
+use urr_db::Db;
+use urr_kernel::{Clock, EventId, Ids};
+use urr_queue::{Room, journal};
+
+use crate::{
+    cli::QueueCommand,
+    config::Config,
+    failure::Failure,
+    roles::Role,
+    say::say,
+    stores::{self, Databases},
+};
+
+/// Does what was asked about waiting rooms.
+pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<(), Failure> {
+    let QueueCommand::Verify { event } = command;
+    if !config.roles.has(Role::Queue) {
+        return Err(Failure::new("the waiting rooms are not here: run this with the role queue"));
+    }
+    let databases = Databases::open(config)?;
+    let db = databases.of(Role::Queue);
+    settle(config, &db, event).await?;
+    let report = journal::verify(&db, event).await;
+    let report = report.map_err(|error| Failure::because("the queue database", &error))?;
+    let report = report.ok_or_else(|| Failure::new(format!("event {event} has no journal")))?;
+    say!("event     {event}");
+    say!("steps     {}", report.steps);
+    say!("joined    {}", report.joined);
+    say!("admitted  {}", report.admitted);
+    say!("gone      {}", report.gone);
+    say!("operator  {}", report.operator);
+    say!("at most   {} waiting, {} in", report.most_waiting, report.most_active);
+    if report.is_fair() {
+        say!("fair      nobody overtook, nobody was let in above the threshold, nobody had two places");
+        return Ok(());
+    }
+    let shown = report.findings.iter().map(|finding| {
+        let (life, step) = (finding.generation, finding.seq);
+        format!("life {life}, step {step}, {}: {}", finding.at, finding.fault)
+    });
+    let total = format!("event {event}: {} steps should not have happened", report.faults);
+    Err(Failure(std::iter::once(total).chain(shown).collect()))
+}
+
+/// Steps that are still in Redis are moved to the database first, so that the journal is whole.
+async fn settle(config: &Config, db: &Db, event: EventId) -> Result<(), Failure> {
+    let clock = Clock::system();
+    let Some(kv) = stores::redis(config, &clock)? else { return Ok(()) };
+    let ids = Ids::random(clock.clone());
+    let room = Room::redis(kv, db.clone(), clock, ids, config.queue.limits, config.queue.grace);
+    room.settle(event).await.map_err(|error| Failure::because("redis", &error))
+}

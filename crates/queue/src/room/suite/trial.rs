@@ -1,0 +1,146 @@
+//! Rooms with what is needed to try them out.
+
+use std::{sync::Arc, time::Duration};
+
+use urr_db::{Db, Tx};
+use urr_jobs::Tasks;
+use urr_kernel::{Clock, EventId, Ids, UserId};
+use urr_kv::{Arg, Kv, KvConfig, Script};
+use urr_testkit::{fresh_postgres, fresh_sqlite, services};
+
+use crate::{
+    DOMAIN,
+    hall::Standing,
+    journal::{
+        store,
+        verify::{Report, Verifier},
+    },
+    room::Room,
+    settings::Limits,
+};
+
+/// Rooms with what is needed to try them out.
+pub(super) struct Trial {
+    pub(super) room: Arc<Room>,
+    pub(super) db: Db,
+    pub(super) kv: Option<Kv>,
+    pub(super) limits: Limits,
+    pub(super) tasks: Tasks,
+    pub(super) clock: Clock,
+    pub(super) ids: Ids,
+    pub(super) event: EventId,
+    _files: Option<tempfile::TempDir>,
+}
+
+impl Trial {
+    pub(super) async fn memory(limits: Limits) -> Option<Self> {
+        let (files, db) = fresh_sqlite(&DOMAIN).await;
+        Some(Self::new(db, None, limits, Some(files)).await)
+    }
+
+    pub(super) async fn memory_on_postgres(limits: Limits) -> Option<Self> {
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, None, limits, None).await)
+    }
+
+    pub(super) async fn redis(limits: Limits) -> Option<Self> {
+        let config = KvConfig::single(services::redis()?);
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), limits, None).await)
+    }
+
+    pub(super) async fn cluster(limits: Limits) -> Option<Self> {
+        let config = KvConfig::cluster(services::redis_cluster()?.split(','));
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), limits, None).await)
+    }
+
+    pub(super) async fn new(
+        db: Db,
+        config: Option<&KvConfig>,
+        limits: Limits,
+        files: Option<tempfile::TempDir>,
+    ) -> Self {
+        let clock = Clock::system();
+        let ids = Ids::random(clock.clone());
+        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        let patient = |config: &KvConfig| KvConfig { deadline: Duration::from_secs(10), ..config.clone() };
+        let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
+        let tasks = Tasks::new();
+        let event = ids.next();
+        let room = Arc::new(room(&db, kv.as_ref(), &clock, &ids, limits, &tasks).await);
+        Self { room, db, kv, limits, tasks, clock, ids, event, _files: files }
+    }
+
+    /// Another process over the same stores; without Redis, the next one after this has ended.
+    pub(super) async fn another(&self) -> Arc<Room> {
+        Arc::new(room(&self.db, self.kv.as_ref(), &self.clock, &self.ids, self.limits, &self.tasks).await)
+    }
+
+    pub(super) fn people(&self, count: usize) -> Vec<UserId> {
+        (0..count).map(|_| self.ids.next()).collect()
+    }
+
+    pub(super) async fn check(&self, user: UserId) -> Standing {
+        self.room.check(self.event, user, None).await.unwrap().standing
+    }
+
+    pub(super) async fn standing(&self, user: UserId) -> Standing {
+        self.room.status(self.event, user).await.unwrap().standing
+    }
+
+    pub(super) async fn ahead(&self, user: UserId) -> Option<usize> {
+        match self.standing(user).await {
+            Standing::Waiting { ahead, .. } => Some(ahead),
+            _ => None,
+        }
+    }
+
+    pub(super) async fn is_in(&self, user: UserId) -> bool {
+        matches!(self.standing(user).await, Standing::Active { .. })
+    }
+
+    /// Lets one after another in and in line.
+    pub(super) async fn arrive(&self, people: &[UserId]) {
+        for user in people {
+            self.check(*user).await;
+        }
+    }
+
+    /// What the journal shows, from the beginning.
+    pub(super) async fn report(&self) -> Report {
+        self.room.settle(self.event).await.unwrap();
+        let event = self.event;
+        let entries = self
+            .db
+            .read("test.journal", async |tx: &mut Tx<'_>| store::after(tx, event, 0, 0, 100_000).await);
+        let entries: Result<Vec<_>, urr_db::Error> = entries.await;
+        let mut verifier = Verifier::new(self.limits.threshold);
+        for entry in entries.unwrap() {
+            verifier.read(&entry);
+        }
+        verifier.finish()
+    }
+
+    pub(super) async fn assert_fair(&self) -> Report {
+        let report = self.report().await;
+        assert!(report.is_fair(), "{:#?}", report.findings);
+        report
+    }
+
+    /// What happens when Redis loses its data; memory loses it with the process.
+    pub(super) async fn lose_everything(&mut self) {
+        static FLUSH: Script =
+            Script::new("test.flush", "for _, key in ipairs(KEYS) do redis.call('DEL', key) end return {1}");
+        if let Some(kv) = &self.kv {
+            let names = ["queue", "active", "seen", "slots", "room", "journal"];
+            let keys = names.map(|name| format!("{{{}}}:{name}", self.event));
+            kv.run(&FLUSH, &keys, &[] as &[Arg<'_>]).await.unwrap();
+        }
+        self.room = self.another().await;
+    }
+}
+
+async fn room(db: &Db, kv: Option<&Kv>, clock: &Clock, ids: &Ids, limits: Limits, tasks: &Tasks) -> Room {
+    match kv {
+        Some(kv) => Room::redis(kv.clone(), db.clone(), clock.clone(), ids.clone(), limits, Duration::ZERO),
+        None => Room::memory(db.clone(), clock.clone(), ids.clone(), limits, tasks).await.unwrap(),
+    }
+}
