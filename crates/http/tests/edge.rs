@@ -8,7 +8,7 @@ use axum::{
     Extension, Router,
     body::Body,
     extract::Request,
-    response::{IntoResponse as _, Response},
+    response::{AppendHeaders, IntoResponse as _, Response},
     routing::{get, post},
 };
 use http::{HeaderMap, Method, StatusCode, header};
@@ -218,6 +218,18 @@ async fn every_answer_has_the_security_headers_and_a_page_may_choose_its_own() {
     }
     let (_, headers, _) = send(&app, get_request("/page")).await;
     assert_eq!(headers[header::CONTENT_SECURITY_POLICY], "default-src 'self'");
+}
+
+#[tokio::test]
+async fn every_value_of_a_header_that_a_handler_repeats_reaches_the_client() {
+    let cookies =
+        [(header::SET_COOKIE, "a=1"), (header::SET_COOKIE, "b=2"), (header::CACHE_CONTROL, "private")];
+    let routes = Router::new().route("/cookies", get(async move || AppendHeaders(cookies)));
+    let (_, headers, _) = send(&app(routes), get_request("/cookies")).await;
+    let all = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
+    assert_eq!(all(header::SET_COOKIE), ["a=1", "b=2"]);
+    assert_eq!(all(header::CACHE_CONTROL), ["private"], "its own instead of the usual");
+    assert_eq!(all(header::X_FRAME_OPTIONS), ["DENY"]);
 }
 
 #[tokio::test]

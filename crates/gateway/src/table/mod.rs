@@ -262,7 +262,8 @@ pub fn find(method: &Method, path: &str) -> Found {
 /// Whether every reader of a path reads the same one. Some programs resolve `..`, take an encoded slash for a slash, or a backslash
 /// for one; whoever stands behind us may be such a program, and none of our paths needs any of that.
 fn is_plain(path: &str) -> bool {
-    if !path.contains(['%', '.', '\\']) {
+    // By bytes, which is a few times quicker than by characters, and most paths have none of these.
+    if !path.bytes().any(|byte| matches!(byte, b'%' | b'.' | b'\\')) {
         return true;
     }
     let lower = path.to_ascii_lowercase().replace("%2e", ".");

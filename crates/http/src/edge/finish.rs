@@ -26,8 +26,22 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
+/// Headers of an answer besides these: type, length, id, one or two more. Others make the map grow.
+const ROOM: usize = 6;
+
 /// One year.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
+
+/// What every answer has, unless the handler chose its own value.
+pub(super) fn usual_headers(hsts: bool) -> HeaderMap {
+    // Copies have as much room: an answer has a few of its own, and its id.
+    let mut headers = HeaderMap::with_capacity(HEADERS.len() + ROOM);
+    headers.extend(HEADERS);
+    if hsts {
+        headers.insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
+    }
+    headers
+}
 
 impl<R> Edge<R> {
     pub(super) fn finish(&self, seen: &Seen, response: Response) -> Response {
@@ -36,7 +50,8 @@ impl<R> Edge<R> {
         if let Some(unsigned) = &unsigned {
             sign(&seen.method, unsigned, seen.id, &mut response);
         }
-        self.headers(seen.id, response.headers_mut());
+        let own = std::mem::take(response.headers_mut());
+        *response.headers_mut() = self.headers(seen.id, own);
 
         let took = self.clock.ticks().saturating_sub(seen.started);
         let route = seen.arrival.route();
@@ -55,20 +70,26 @@ impl<R> Edge<R> {
         response
     }
 
-    fn headers(&self, id: RequestId, headers: &mut HeaderMap) {
-        headers.reserve(HEADERS.len() + 3);
-        for (name, value) in HEADERS {
-            headers.entry(name).or_insert(value);
+    /// What every answer has, and over it what the handler chose. A copy of a map is cheaper than looking every name up in another.
+    fn headers(&self, id: RequestId, own: HeaderMap) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        let mut last = None;
+        for (name, value) in own {
+            // Of several values under one name only the first comes with it.
+            if let Some(name) = name {
+                headers.insert(&name, value);
+                last = Some(name);
+            } else if let Some(name) = &last {
+                headers.append(name, value);
+            }
         }
         let mut text = [0; UUID_LEN];
         let text = id.as_uuid().hyphenated().encode_lower(&mut text);
         headers.insert(REQUEST_ID, HeaderValue::from_str(text).expect("a UUID is printable"));
-        if self.hsts {
-            headers.entry(header::STRICT_TRANSPORT_SECURITY).or_insert(HSTS);
-        }
         if self.health.is_draining() {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
+        headers
     }
 }
 

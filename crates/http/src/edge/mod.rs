@@ -8,9 +8,11 @@ mod route;
 
 use std::{
     fmt,
+    future::poll_fn,
     panic::AssertUnwindSafe,
-    pin::pin,
+    pin::{Pin, pin},
     sync::atomic::{AtomicUsize, Ordering},
+    task::Poll,
     time::Duration,
 };
 
@@ -23,7 +25,7 @@ use axum::{
 use futures_util::FutureExt as _;
 use http::{HeaderMap, HeaderName, Method, Uri};
 use http_body_util::Limited;
-use tokio::time::timeout;
+use tokio::time::{error::Elapsed, timeout};
 use tracing::{Instrument as _, Span};
 use urr_kernel::{Clock, Ids, RequestId};
 use urr_telemetry::Health;
@@ -81,7 +83,8 @@ pub struct Edge<R> {
     ids: Ids,
     clock: Clock,
     health: Health,
-    hsts: bool,
+    /// What every answer has.
+    headers: HeaderMap,
     log: Log,
     numbers: Numbers,
     in_flight: AtomicUsize,
@@ -143,7 +146,7 @@ impl<R: Respond> Edge<R> {
             ids: parts.ids,
             clock: parts.clock,
             health: parts.health,
-            hsts: parts.hsts,
+            headers: finish::usual_headers(parts.hsts),
             log: Log::new(parts.access_log),
             numbers: Numbers::default(),
             in_flight: AtomicUsize::new(0),
@@ -165,11 +168,12 @@ impl<R: Respond> Edge<R> {
             Err(problem) => return problem.into_response(),
         };
         let mut handler = pin!(AssertUnwindSafe(self.inner.respond(request)).catch_unwind());
-        let usual = self.limits.request_time;
-        let mut answer = timeout(usual, handler.as_mut()).await;
-        if let (Err(_), Some(more)) = (&answer, arrival.more_time(usual)) {
-            answer = timeout(more, handler).await;
-        }
+        // Whoever answers without waiting needs no timer.
+        let at_once = poll_fn(|cx| Poll::Ready(handler.as_mut().poll(cx))).await;
+        let answer = match at_once {
+            Poll::Ready(answer) => Ok(answer),
+            Poll::Pending => self.in_time(handler, arrival).await,
+        };
         match answer {
             Ok(Ok(response)) => response,
             Ok(Err(panic)) => {
@@ -178,6 +182,20 @@ impl<R: Respond> Edge<R> {
                 problem.into_response()
             }
             Err(_elapsed) => Problem::of(codes::TIMEOUT, "The request took too long.").into_response(),
+        }
+    }
+
+    /// What the handler answers, unless it takes too long.
+    async fn in_time<F: Future>(
+        &self,
+        mut handler: Pin<&mut F>,
+        arrival: &Arrival,
+    ) -> Result<F::Output, Elapsed> {
+        let usual = self.limits.request_time;
+        let answer = timeout(usual, handler.as_mut()).await;
+        match arrival.more_time(usual) {
+            Some(more) if answer.is_err() => timeout(more, handler).await,
+            _ => answer,
         }
     }
 
