@@ -86,7 +86,7 @@ impl Shared {
 /// Counts until nobody gathers any more. Each turn takes everybody there is, so it ends when arrivals do.
 async fn count(shared: Arc<Shared>, event: EventId) {
     // If this breaks off, those who gathered are told, and the next one begins anew.
-    let _left = Leave(Arc::clone(&shared), event);
+    let mut broken = Broken { shared: Arc::clone(&shared), event, off: true };
     while let Some(mut waiting) = shared.take(event) {
         // Whoever has gone needs no number.
         waiting.retain(|answer| !answer.is_closed());
@@ -110,6 +110,8 @@ async fn count(shared: Arc<Shared>, event: EventId) {
             }
         }
     }
+    // Whoever gathers from now on has somebody else to count for them.
+    broken.off = false;
 }
 
 /// Logged once for all who share it.
@@ -123,11 +125,17 @@ fn refusal(trouble: Trouble, event: EventId) -> Error {
     }
 }
 
-struct Leave(Arc<Shared>, EventId);
+/// Lets those go who gathered, if the counting panicked or was dropped.
+struct Broken {
+    shared: Arc<Shared>,
+    event: EventId,
+    off: bool,
+}
 
-impl Drop for Leave {
+impl Drop for Broken {
     fn drop(&mut self) {
-        // Nobody is there unless the counting panicked: then their answers are dropped here.
-        self.0.gathered().remove(&self.1);
+        if self.off {
+            self.shared.gathered().remove(&self.event);
+        }
     }
 }

@@ -78,13 +78,13 @@ async fn check(
     let to = named.map(str::to_owned).or(asked.to).filter(|to| is_way_back(to)).unwrap_or("/".to_owned());
     let page = format!("/vwr/{}?to={}", asked.event, encoded(&to));
     let page = HeaderValue::try_from(page).expect("a path that was encoded is printable");
-    let status = match asked.deny {
-        None => StatusCode::FOUND,
-        Some(Deny::Unauthorized) => StatusCode::UNAUTHORIZED,
-        Some(Deny::Forbidden) => StatusCode::FORBIDDEN,
-    };
     let lines = [(header::LOCATION, page), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
-    Ok((status, lines).into_response())
+    let denied = |status| Problem::new(status, "vwr.pass_required", "Please wait in line first.");
+    Ok(match asked.deny {
+        None => (StatusCode::FOUND, lines).into_response(),
+        Some(Deny::Unauthorized) => (lines, denied(StatusCode::UNAUTHORIZED)).into_response(),
+        Some(Deny::Forbidden) => (lines, denied(StatusCode::FORBIDDEN)).into_response(),
+    })
 }
 
 fn may_pass(vwr: &Service, event: EventId, headers: &HeaderMap) -> Result<bool, Error> {

@@ -142,6 +142,7 @@ async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
 
 async fn stories(world: &World) {
     everybody_gets_a_place_once_and_in_the_order_of_the_count(world).await;
+    nobody_falls_between_two_counts(world).await;
     a_turn_becomes_a_pass_and_the_same_one_again(world).await;
     whoever_waits_comes_in_when_the_room_is_closed(world).await;
     tickets_that_are_not_ones_are_refused(world).await;
@@ -178,6 +179,27 @@ async fn everybody_gets_a_place_once_and_in_the_order_of_the_count(world: &World
     assert_eq!(again.place.position, assigned.place.position, "asking twice gives one place");
     let shown = Assign { event, visitor: *visitor, ticket: Some(assigned.ticket.clone()) };
     assert_eq!(world.vwr.assign(&world.anybody(), shown).await.unwrap().ticket, assigned.ticket);
+}
+
+/// One count ends while the next begins, again and again.
+async fn nobody_falls_between_two_counts(world: &World) {
+    let event = world.open().await;
+    let mut arrivals = JoinSet::new();
+    for _ in 0..8 {
+        let (vwr, ctx, ids) = (Arc::clone(&world.vwr), world.anybody(), world.ids.clone());
+        arrivals.spawn(async move {
+            let mut places = Vec::new();
+            for _ in 0..100 {
+                let request = Assign { event, visitor: ids.next(), ticket: None };
+                places.push(vwr.assign(&ctx, request).await.unwrap().place.position);
+            }
+            assert!(places.is_sorted(), "whoever came later stands behind: {places:?}");
+            places
+        });
+    }
+    let mut places: Vec<u64> = arrivals.join_all().await.concat();
+    places.sort_unstable();
+    assert_eq!(places, (1..=800).collect::<Vec<u64>>());
 }
 
 async fn a_turn_becomes_a_pass_and_the_same_one_again(world: &World) {
