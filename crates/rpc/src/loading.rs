@@ -135,7 +135,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use tokio::sync::oneshot;
-    use urr_kernel::Actor;
+    use urr_kernel::{Actor, Ids, Timestamp};
 
     use super::*;
 
@@ -146,13 +146,13 @@ mod tests {
     }
 
     fn ctx(clock: &Clock) -> Ctx {
-        let (_, ids) = urr_testkit::fixed();
+        let ids = Ids::seeded(clock.clone(), 1);
         Ctx::new(ids.next(), Actor::System, clock.clone(), Duration::from_secs(30))
     }
 
     #[tokio::test]
     async fn everybody_who_waits_shares_one_question_and_its_failure() {
-        let clock = urr_testkit::fixed_clock();
+        let clock = Clock::fixed(Timestamp::from_micros(0));
         let (loading, asked) = (loading(&clock, 10), Arc::new(AtomicUsize::new(0)));
         let (go, wait) = oneshot::channel::<()>();
         let mut wait = Some(wait);
@@ -181,7 +181,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_loader_that_goes_away_leaves_its_turn_to_the_next() {
-        let clock = urr_testkit::fixed_clock();
+        let clock = Clock::fixed(Timestamp::from_micros(0));
         let loading = loading(&clock, 10);
         let first = ctx(&clock);
         let gone = loading.get(&first, 7, "late", std::future::pending());
@@ -192,7 +192,7 @@ mod tests {
 
     #[tokio::test]
     async fn answers_age_and_some_failures_are_answers() {
-        let clock = urr_testkit::fixed_clock();
+        let clock = Clock::fixed(Timestamp::from_micros(0));
         let loading = loading(&clock, 10);
         let get = async |value: Result<u32, &'static str>| {
             loading.get(&ctx(&clock), 7, "late", async { value }).await.map(|value| *value)
@@ -208,7 +208,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_goes_when_there_is_no_room() {
-        let clock = urr_testkit::fixed_clock();
+        let clock = Clock::fixed(Timestamp::from_micros(0));
         let loading = loading(&clock, 2);
         for key in 0..3 {
             clock.advance(Duration::from_millis(1));
