@@ -17,7 +17,7 @@ codes! {
     TOKEN_INVALID = "auth.token_invalid", UNAUTHORIZED,
         "The access token is not one of ours, was changed, or is meant for something else.";
     TOKEN_REVOKED = "auth.token_revoked", UNAUTHORIZED, "The session of the access token was ended before the token expired.";
-    BAD_HOST = "gateway.bad_host", BAD_REQUEST, "The request names no host, or more than one.";
+    BAD_HOST = "gateway.bad_host", BAD_REQUEST, "The request names more than one host.";
     CROSS_ORIGIN = "gateway.cross_origin", FORBIDDEN, "A page of another site tried to change something here.";
     NO_SUCH_SERVICE = "gateway.no_such_service", NOT_FOUND, "The route exists, but this installation does not run the service behind it.";
     NO_ANSWER = "gateway.no_answer", BAD_GATEWAY, "The service was asked, and the connection broke before it answered.";

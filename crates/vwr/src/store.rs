@@ -49,7 +49,7 @@ statements! {
     ACT = "insert into actions (id, event_id, at, actor_id, action, number) values ($1, $2, $3, $4, $5, $6)";
 
     /// The latest decisions.
-    ACTIONS = "select at, actor_id, action, number from actions where event_id = $1 order by id desc limit $2";
+    ACTIONS = "select at, actor_id, action, number from actions where event_id = $1 order by at desc, id desc limit $2";
 }
 
 /// A room as the database keeps it.

@@ -33,4 +33,4 @@ create table actions (
     action   text        not null check (action in ('activate', 'deactivate', 'advance', 'rate', 'pause', 'resume')),
     number   bigint
 );
-create index actions_by_event on actions (event_id, id);
+create index actions_by_event on actions (event_id, at, id);
