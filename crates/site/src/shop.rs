@@ -239,13 +239,22 @@ async fn seats(
     Path(event): Path<EventId>,
 ) -> Result<Response, Problem> {
     let found = one(&*site.catalog, &ctx, event).await?;
+    let elsewhere = first_to(&visitor, &found, &format!("/events/{event}/seats"));
+    match elsewhere.or_else(|| found.event.layout.is_none().then(|| format!("/events/{event}"))) {
+        Some(path) => Ok(go_to(&path)),
+        None => page(&visitor, &seats_page(&visitor, found)),
+    }
+}
+
+/// Where a buyer has to go before they come `here`, if anywhere: to sign in, or back to an event that is not on sale.
+fn first_to(visitor: &Visitor, found: &EventDetail, here: &str) -> Option<String> {
     if visitor.actor.user().is_none() {
-        return Ok(go_to(&next::login(&format!("/events/{event}/seats"))));
+        Some(next::login(here))
+    } else if found.event.status == EventStatus::OnSale {
+        None
+    } else {
+        Some(format!("/events/{}", found.event.id))
     }
-    if found.event.layout.is_none() || found.event.status != EventStatus::OnSale {
-        return Ok(go_to(&format!("/events/{event}")));
-    }
-    page(&visitor, &seats_page(&visitor, found))
 }
 
 pub(crate) fn seats_page(visitor: &Visitor, found: EventDetail) -> SeatsPage {
@@ -275,13 +284,10 @@ async fn queue(
     Path(event): Path<EventId>,
 ) -> Result<Response, Problem> {
     let found = one(&*site.catalog, &ctx, event).await?;
-    if visitor.actor.user().is_none() {
-        return Ok(go_to(&next::login(&format!("/queue/{event}"))));
+    match first_to(&visitor, &found, &format!("/queue/{event}")) {
+        Some(path) => Ok(go_to(&path)),
+        None => page(&visitor, &queue_page(&visitor, found)),
     }
-    if found.event.status != EventStatus::OnSale {
-        return Ok(go_to(&format!("/events/{event}")));
-    }
-    page(&visitor, &queue_page(&visitor, found))
 }
 
 pub(crate) fn queue_page(visitor: &Visitor, found: EventDetail) -> QueuePage {

@@ -10,6 +10,7 @@ mod machine;
 mod noop;
 mod report;
 mod scenes;
+mod turns;
 mod vwr;
 
 use std::{
@@ -33,6 +34,7 @@ use self::{
     machine::Machine,
     report::{Measured, Row},
     scenes::Scene,
+    turns::Turns,
 };
 use crate::{failure::Failure, say::say};
 
@@ -50,13 +52,13 @@ pub(crate) enum BenchCommand {
     /// What the front door costs: the same handler behind all of it and behind the check of a token alone
     ///
     /// The rows take turns, so that whatever else the machine does meanwhile happens to both.
-    Gateway(gateway::GatewayArgs),
+    Gateway(Turns),
     /// Thousands sign in at once: who gets in, what it takes in memory, and whether others notice
     Logins(logins::LoginsArgs),
     /// Tier 1 of the waiting room: checks beside a handler that does nothing, and people who take a number
     ///
     /// The rows take turns, so that whatever else the machine does meanwhile happens to all.
-    Vwr(vwr::VwrArgs),
+    Vwr(Turns),
 }
 
 /// How holds are measured.

@@ -1,9 +1,8 @@
 //! What Tier 1 of the waiting room does per second: how a check compares with a handler that does nothing, and how many take a number.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{Router, routing::get};
-use clap::Args;
 use serde::Serialize;
 use urr_contracts::vwr::{Assign, GiveOrder, Order, Vwr as _};
 use urr_http::Json;
@@ -13,18 +12,15 @@ use urr_passes::visitor::{self, Marks};
 use urr_rpc::Ctx;
 
 use super::{
-    Progress, Runtimes,
+    Runtimes,
     disk::Bench,
-    gateway::serve,
-    load::{Deck, Pace},
-    machine::Machine,
-    report::{self, Measured, Row},
+    load::Deck,
     scenes,
+    turns::{Scene, Turns, Words, serve},
 };
 use crate::{
     config::Config,
     failure::Failure,
-    say::say,
     serve::prepare,
     stores::Databases,
     wire::{self, Domains, Ground},
@@ -33,25 +29,8 @@ use crate::{
 /// People who wait and ask again and again.
 const PEOPLE: usize = 1_000;
 
-/// Not measured at the start of each round.
-const WARM_UP: Duration = Duration::from_millis(500);
-
 /// The share of the handler that does nothing which a check should reach.
 const TARGET_PERCENT: f64 = 75.0;
-
-/// How Tier 1 is measured.
-#[derive(Debug, Args)]
-pub(crate) struct VwrArgs {
-    /// Seconds each round of each row is measured
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
-    seconds: u64,
-    /// Rounds; the rows take turns
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=50))]
-    rounds: u16,
-    /// Clients at the same time, each with a connection of its own
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1_000))]
-    clients: u16,
-}
 
 /// As much as a check answers.
 #[derive(Serialize)]
@@ -79,50 +58,23 @@ async fn noop() -> Json<Answer> {
     })
 }
 
-/// One kind of request and what answers it.
-struct Scene {
-    name: &'static str,
-    address: SocketAddr,
-    deck: Arc<Deck>,
-    sum: Measured,
-}
-
 /// Measures and prints one table.
-pub(super) fn run(args: &VwrArgs) -> Result<(), Failure> {
+pub(super) fn run(turns: &Turns) -> Result<(), Failure> {
     let bench = Bench::in_dir(".".as_ref())?;
     let ground = scenes::ground();
     let (_, mut config) = scenes::setup(&bench.path("vwr"), &[], &ground.ids)?;
     // Everybody comes from one address.
     config.door.limits = None;
     let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
-    let mut scenes = runtimes
-        .server
-        .block_on(set_up(&config, &ground, &tasks))?
-        .into_scenes(&runtimes, &tasks, &config)?;
-    let pace = Pace {
-        clients: usize::from(args.clients),
-        warm_up: WARM_UP,
-        span: Duration::from_secs(args.seconds),
+    let stage = runtimes.server.block_on(set_up(&config, &ground, &tasks))?;
+    let scenes = stage.into_scenes(&runtimes, &tasks, &config)?;
+    let words = Words {
+        title: format!("Tier 1 with {PEOPLE} people in line"),
+        command: "vwr",
+        first: "no-op handler",
+        target_percent: TARGET_PERCENT,
     };
-    let mut shares = Vec::new();
-    for round in 1..=args.rounds {
-        let mut rates = Vec::new();
-        for scene in &mut scenes {
-            let progress = Progress::start(&format!("{}, round {round} of {}", scene.name, args.rounds));
-            let measured =
-                scenes::send(&runtimes, &scene.deck, scene.address, &ground.clock, pace, &progress.done);
-            progress.end();
-            let measured = measured?;
-            rates.push(measured.rate());
-            scene.sum.add(measured);
-        }
-        shares.push(rates[1] / rates[0] * 100.0);
-    }
-    // What does not end in time ends with its runtime.
-    let _ = runtimes.server.block_on(tasks.shutdown(scenes::STOP));
-    runtimes.stop();
-    let rows = scenes.into_iter().map(|scene| Row { name: scene.name.to_owned(), outcome: Ok(scene.sum) });
-    tell(args, rows.collect(), shares)
+    turns.run(runtimes, &tasks, &scenes, &ground.clock, &words)
 }
 
 /// Serves the whole front door. What it is made of has no name.
@@ -185,12 +137,7 @@ impl Stage {
         let whole = (self.whole)(runtimes, tasks, config)?;
         // The same bytes for both, so that reading a request costs the same.
         let (checks, assigns) = (Deck::endless(self.checks), Deck::endless(self.assigns));
-        let scene = |name, address, deck: &Arc<Deck>| Scene {
-            name,
-            address,
-            deck: Arc::clone(deck),
-            sum: Measured::default(),
-        };
+        let scene = |name, address, deck: &Arc<Deck>| Scene { name, address, deck: Arc::clone(deck) };
         Ok(vec![
             scene("no-op handler", nothing, &checks),
             scene("check", bare, &checks),
@@ -198,29 +145,4 @@ impl Stage {
             scene("assign", bare, &assigns),
         ])
     }
-}
-
-fn tell(args: &VwrArgs, mut rows: Vec<Row>, mut shares: Vec<f64>) -> Result<(), Failure> {
-    let VwrArgs { seconds, rounds, clients } = args;
-    say!(
-        "Tier 1: {PEOPLE} people in line, {clients} clients, {rounds} rounds of {seconds} s for each row, in turns"
-    );
-    for line in Machine::here().lines() {
-        say!("{line}");
-    }
-    say!("again    urr bench vwr --seconds {seconds} --rounds {rounds} --clients {clients}");
-    say!("");
-    say!("{}", report::table(&mut rows).trim_end());
-    let each: Vec<String> = shares.iter().map(|share| format!("{share:.1}")).collect();
-    shares.sort_unstable_by(f64::total_cmp);
-    let median = shares[shares.len() / 2];
-    say!("");
-    say!("by round {} %", each.join(" "));
-    let verdict = if median >= TARGET_PERCENT { "met" } else { "missed" };
-    say!(
-        "median   a check is {median:.1} % of the handler that does nothing; the target of {TARGET_PERCENT} % is {verdict}"
-    );
-    let failed = rows.iter().filter(|row| row.outcome.as_ref().is_ok_and(|measured| measured.failed > 0));
-    let failed: Vec<String> = failed.map(|row| format!("{} did not work as it should", row.name)).collect();
-    if failed.is_empty() { Ok(()) } else { Err(Failure(failed)) }
 }

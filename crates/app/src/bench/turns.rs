@@ -1,0 +1,132 @@
+//! Rows that take turns, so that whatever else the machine does meanwhile happens to all of them.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use clap::Args;
+use urr_http::{Respond, Server};
+use urr_jobs::Tasks;
+use urr_kernel::Clock;
+
+use super::{
+    Progress, Runtimes,
+    load::{Deck, Pace},
+    machine::Machine,
+    report::{self, Measured, Row},
+    scenes,
+};
+use crate::{config::Config, failure::Failure, say::say, wire};
+
+/// Not measured at the start of each round.
+const WARM_UP: Duration = Duration::from_millis(500);
+
+/// How rows that take turns are measured.
+#[derive(Debug, Args)]
+pub(crate) struct Turns {
+    /// Seconds each round of each row is measured
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
+    pub(super) seconds: u64,
+    /// Turns; the rows take turns
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=50))]
+    pub(super) rounds: u16,
+    /// Clients at the same time, each with a connection of its own
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    clients: u16,
+}
+
+/// One kind of request and what answers it.
+pub(super) struct Scene {
+    pub(super) name: &'static str,
+    pub(super) address: SocketAddr,
+    pub(super) deck: Arc<Deck>,
+}
+
+/// What is said about the rows.
+pub(super) struct Words {
+    /// What was measured.
+    pub(super) title: String,
+    /// The command after `urr bench`.
+    pub(super) command: &'static str,
+    /// What the first row is.
+    pub(super) first: &'static str,
+    /// The share of the first row that the second should reach.
+    pub(super) target_percent: f64,
+}
+
+impl Turns {
+    /// Measures every row in every round and prints one table. What serves the rows ends here.
+    pub(super) fn run(
+        &self,
+        runtimes: Runtimes,
+        tasks: &Tasks,
+        scenes: &[Scene],
+        clock: &Clock,
+        words: &Words,
+    ) -> Result<(), Failure> {
+        let span = Duration::from_secs(self.seconds);
+        let pace = Pace { clients: usize::from(self.clients), warm_up: WARM_UP, span };
+        let mut sums: Vec<Measured> = scenes.iter().map(|_| Measured::default()).collect();
+        let mut shares = Vec::new();
+        for round in 1..=self.rounds {
+            let mut rates = Vec::new();
+            for (scene, sum) in scenes.iter().zip(&mut sums) {
+                let progress = Progress::start(&format!("{}, round {round} of {}", scene.name, self.rounds));
+                let measured =
+                    scenes::send(&runtimes, &scene.deck, scene.address, clock, pace, &progress.done);
+                progress.end();
+                let measured = measured?;
+                rates.push(measured.rate());
+                sum.add(measured);
+            }
+            shares.push(rates[1] / rates[0] * 100.0);
+        }
+        // What does not end in time ends with its runtime.
+        let _ = runtimes.server.block_on(tasks.shutdown(scenes::STOP));
+        runtimes.stop();
+        let names = scenes.iter().map(|scene| scene.name.to_owned());
+        let rows = names.zip(sums).map(|(name, sum)| Row { name, outcome: Ok(sum) });
+        self.tell(words, rows.collect(), shares)
+    }
+
+    fn tell(&self, words: &Words, mut rows: Vec<Row>, mut shares: Vec<f64>) -> Result<(), Failure> {
+        let Self { seconds, rounds, clients } = self;
+        let Words { title, command, first, target_percent } = words;
+        say!("{title}: {clients} clients, {rounds} rounds of {seconds} s for each row, in turns");
+        for line in Machine::here().lines() {
+            say!("{line}");
+        }
+        say!("again    urr bench {command} --seconds {seconds} --rounds {rounds} --clients {clients}");
+        say!("");
+        say!("{}", report::table(&mut rows).trim_end());
+        let each: Vec<String> = shares.iter().map(|share| format!("{share:.1}")).collect();
+        shares.sort_unstable_by(f64::total_cmp);
+        let median = shares[shares.len() / 2];
+        say!("");
+        say!("by round {} %", each.join(" "));
+        let verdict = if median >= *target_percent { "met" } else { "missed" };
+        say!("median   {median:.1} % of the {first}; the target of {target_percent} % is {verdict}");
+        let failed = rows.iter().filter(|row| row.outcome.as_ref().is_ok_and(|measured| measured.failed > 0));
+        let failed: Vec<String> =
+            failed.map(|row| format!("{} did not work as it should", row.name)).collect();
+        if failed.is_empty() { Ok(()) } else { Err(Failure(failed)) }
+    }
+}
+
+/// Serves a row on a port of its own.
+pub(super) fn serve(
+    runtimes: &Runtimes,
+    tasks: &Tasks,
+    door: impl Respond,
+    config: &Config,
+) -> Result<SocketAddr, Failure> {
+    let failed = |error| Failure::because("a row cannot be served", &error);
+    let server = runtimes.server.block_on(Server::bind(config.listen)).map_err(failed)?;
+    let address = server.local_addr().map_err(failed)?;
+    let (limits, token) = (wire::limits(config), tasks.token());
+    runtimes.server.block_on(async {
+        tasks.spawn("bench.row", async move {
+            // The only error is the listener's, and then nobody is answered: the load says so.
+            let _ = server.serve(door, limits, token).await;
+        });
+    });
+    Ok(address)
+}
