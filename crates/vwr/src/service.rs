@@ -141,6 +141,10 @@ impl Vwr for Service {
     }
 
     async fn rooms(&self, _: &Ctx, _: ListRooms) -> Result<Rooms, Error> {
+        // Before the store has answered once, "no rooms" would mean "nobody has to wait".
+        if !self.board.is_loaded() {
+            return Err(Error::Unavailable);
+        }
         Ok(Rooms { rooms: self.board.rooms() })
     }
 

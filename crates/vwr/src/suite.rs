@@ -6,8 +6,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
 use urr_contracts::vwr::{
-    self, Actions, ActionsOf, Assign, Assigned, CheckTicket, Checked, Error, GiveOrder, Order, Ordered,
-    RoomOf, Vwr,
+    self, Actions, ActionsOf, Assign, Assigned, CheckTicket, Checked, Error, GiveOrder, ListRooms, Order,
+    Ordered, RoomOf, Vwr,
 };
 use urr_http::{Client, ClientLimits};
 use urr_jobs::{Reconciler as _, Tasks};
@@ -323,6 +323,17 @@ matrix! {
     redis_remote: Redis, Remote;
     cluster_local: Cluster, Local;
     cluster_remote: Cluster, Remote;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn before_the_store_has_answered_nobody_is_told_that_no_room_is_open() {
+    for transport in [Transport::Local, Transport::Remote] {
+        let world = World::on(None, transport).await.unwrap();
+        let rooms = async || world.vwr.rooms(&world.anybody(), ListRooms {}).await;
+        assert_eq!(rooms().await, Err(Error::Unavailable));
+        world.service.refresh().await.unwrap();
+        assert!(rooms().await.unwrap().rooms.is_empty());
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -55,10 +55,11 @@ statements! {
     /// Rooms that were closed before a given time.
     OLD = "select event_id from rooms where closed_at < $1 order by closed_at limit $2";
 
-    /// Forgets steps of a room, oldest first, some at a time.
+    /// Forgets steps of a room that was closed before a given time and has not opened again, oldest first, some at a time.
     FORGET_STEPS = "
         delete from journal where event_id = $1 and (generation, seq) in
-            (select generation, seq from journal where event_id = $1 order by generation, seq limit $2)";
+            (select generation, seq from journal where event_id = $1 order by generation, seq limit $2)
+           and exists (select 1 from rooms where rooms.event_id = $1 and rooms.closed_at < $3)";
 
     /// Forgets a room that has no steps left and was closed before a given time.
     FORGET_ROOM = "
@@ -213,7 +214,7 @@ pub(crate) async fn forget(
     before: Timestamp,
     limit: i64,
 ) -> Result<u64, Error> {
-    let steps = tx.execute(&FORGET_STEPS, &[&event, &limit]).await?;
+    let steps = tx.execute(&FORGET_STEPS, &[&event, &limit, &before]).await?;
     tx.execute(&FORGET_ROOM, &[&event, &before]).await?;
     Ok(steps)
 }
