@@ -151,8 +151,7 @@ enum Line {
     Lost,
 }
 
-/// A transaction on a connection. BEGIN travels with the first statement, so that it costs no round trip of its own. Dropping it sends
-/// ROLLBACK behind whatever is still running.
+/// A transaction on a connection, begun by its first statement. Dropping it sends ROLLBACK behind whatever is still running.
 pub(crate) struct PostgresTx<'t> {
     client: &'t ClientWrapper,
     access: Access,
@@ -183,11 +182,13 @@ impl<'t> PostgresTx<'t> {
             })
         });
         self.open = true;
-        // In a box: a future that is a part of every transaction should be small.
+        // In a box: a future that is a part of every transaction should be small. BEGIN is waited for: if it failed alone, a statement
+        // behind it would commit by itself.
         let both = Box::pin(async {
-            let opening = async { if let Some(begin) = opening { begin.await } else { Ok(()) } };
-            let (opened, worked) = tokio::join!(biased; opening, work);
-            opened.and(worked)
+            if let Some(begin) = opening {
+                begin.await?;
+            }
+            work.await
         });
         let done = timeout(self.limit, both).await;
         self.settle(what, done)

@@ -107,10 +107,11 @@ fn open_for_writing(file: &Path) -> Result<Connection, Error> {
     let what = || format!("opening {} for writing failed", file.display());
     create_private(file).map_err(|e| Error::unavailable(what()).because(e))?;
     let conn = Connection::open(file).map_err(|e| Error::sqlite(what(), e))?;
-    // FULL: an acknowledged write is on disk. mmap would turn I/O errors into signals.
+    // FULL: an acknowledged write is on disk. mmap would turn I/O errors into signals. What a savepoint needs to undo its changes stays
+    // in memory: it serves nobody after a crash, and a full or missing temporary directory must not stop a sale.
     let settings = format!(
         "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma mmap_size = 0;
-         pragma cache_size = -{WRITE_CACHE_KIB};
+         pragma temp_store = memory; pragma cache_size = -{WRITE_CACHE_KIB};
          pragma wal_autocheckpoint = {CHECKPOINT_PAGES}; pragma journal_size_limit = {WAL_BYTES_KEPT};"
     );
     conn.execute_batch(&settings).map_err(|e| Error::sqlite(what(), e))?;

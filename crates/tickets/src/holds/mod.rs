@@ -41,8 +41,9 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
         Err(trouble) => Err(trouble),
     };
     let answer = match held {
-        Err(Trouble::Refused(refusal)) => {
-            replay(service, user, request).await.and_then(|known| known.ok_or(refusal.into()))
+        // The catalog may be away; what was answered before is in our own rows.
+        Err(trouble @ (Trouble::Refused(_) | Trouble::Catalog(_))) => {
+            replay(service, user, request).await.and_then(|known| known.ok_or(trouble))
         }
         held => held,
     };
