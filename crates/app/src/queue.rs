@@ -33,7 +33,9 @@ pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<(), 
     say!("operator  {}", report.operator);
     say!("at most   {} waiting, {} in", report.most_waiting, report.most_active);
     if report.is_fair() {
-        say!("fair      nobody overtook, nobody was let in above the threshold, nobody had two places");
+        say!(
+            "fair      nobody overtook, nobody was let in above the threshold, nobody had two places or used one twice"
+        );
         return Ok(());
     }
     let shown = report.findings.iter().map(|finding| {

@@ -165,7 +165,8 @@ impl Running {
     /// Reads the waiting rooms back, where they are kept in memory.
     async fn open_rooms(&self, domains: &Domains) -> Result<(), Failure> {
         let Some(queue) = &domains.queue else { return Ok(()) };
-        queue.open(&self.work.background).await.map_err(|error| failed(Role::Queue, &error))
+        let opened = queue.open(&self.work.background).await;
+        opened.map_err(|error| Failure::because("the waiting rooms", &error))
     }
 
     fn listen(&self, name: &'static str, server: Server, responder: impl Respond) {

@@ -115,7 +115,7 @@ pub enum TokenRefusal {
     /// The Tier 1 pass has expired.
     #[serde(rename = "queue.pass_expired")]
     PassExpired,
-    /// The Tier 1 pass is for another event, or another user has used it.
+    /// The Tier 1 pass is for another event, or another user has used it and the caller has a place without it.
     #[serde(rename = "queue.pass_foreign")]
     PassForeign,
 }
@@ -300,6 +300,11 @@ pub enum Error {
         /// In how many one may stand.
         max: u32,
     },
+    /// The Tier 1 pass that came along is another account's.
+    #[error(
+        "Another account has used this browser's turn. Sign in to that account again, or wait in line once more with this one"
+    )]
+    PassTaken,
     /// More than may ever be in at once.
     #[error("A threshold is at most {max}")]
     BadThreshold {
@@ -333,7 +338,7 @@ impl ServiceError for Error {
             | Self::TooManyLines { .. }
             | Self::NotConfirmed { .. } => Kind::Conflict,
             Self::SignInRequired => Kind::Unauthenticated,
-            Self::AdminRequired => Kind::Forbidden,
+            Self::AdminRequired | Self::PassTaken => Kind::Forbidden,
             Self::BadThreshold { .. } => Kind::Invalid,
             Self::LineFull { .. } | Self::Unavailable => Kind::Unavailable,
             Self::Internal => Kind::Internal,

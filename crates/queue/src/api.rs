@@ -29,6 +29,8 @@ impl FromRef<Api> for Ids {
 pub(crate) const TICKET: &str = "urr-queue-ticket";
 /// The cookie of Tier 1.
 pub(crate) const PASS: &str = "urr-vwr-token";
+/// The cookie that says which browser this is, to Tier 1.
+const VISITOR: &str = "urr-visitor";
 /// The cookie that opens the sale.
 pub(crate) const ENTRY: &str = "urr-entry-token";
 
@@ -59,10 +61,22 @@ impl Api {
         self.line(ENTRY, ENTRY_PATH, token.expose(), until.since(self.0.clock.now()))
     }
 
+    /// Forgets a place, which has been used.
+    pub(crate) fn forget_ticket(&self, event: EventId) -> [Line; 2] {
+        ticket_paths(event).map(|path| self.line(TICKET, &path, "", Duration::ZERO))
+    }
+
     /// Forgets a place and a slot.
     pub(crate) fn forget(&self, event: EventId) -> [Line; 3] {
-        let [short, long] = ticket_paths(event).map(|path| self.line(TICKET, &path, "", Duration::ZERO));
+        let [short, long] = self.forget_ticket(event);
         [short, long, self.line(ENTRY, ENTRY_PATH, "", Duration::ZERO)]
+    }
+
+    /// Forgets a turn in Tier 1 that somebody else has used, so that this browser can wait once more: its pass, its ticket, and who
+    /// it was.
+    pub(crate) fn forget_turn(&self, event: EventId) -> [Line; 3] {
+        let ticket = format!("urr-vwr-{}", event.as_uuid().simple());
+        [PASS, &ticket, VISITOR].map(|name| self.line(name, "/", "", Duration::ZERO))
     }
 
     fn line(&self, name: &str, path: &str, value: &str, age: Duration) -> Line {

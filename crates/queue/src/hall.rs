@@ -13,6 +13,7 @@ use crate::{
     line::Line,
     pace::Pace,
     settings::Limits,
+    spent::Spent,
 };
 
 /// Somebody who may buy.
@@ -74,6 +75,7 @@ pub enum Standing {
 pub(crate) struct Hall {
     line: Line,
     active: HashMap<UserId, Slot>,
+    spent: Spent,
     threshold: u32,
     paused: bool,
     epoch: u64,
@@ -106,6 +108,7 @@ impl Hall {
         Self {
             line: Line::default(),
             active: HashMap::new(),
+            spent: Spent::default(),
             threshold,
             paused: false,
             epoch: 1,
@@ -129,7 +132,9 @@ impl Hall {
         if standing != Standing::Absent {
             return standing;
         }
-        let kept = promise.filter(|promise| promise.epoch.is_none_or(|epoch| epoch == self.epoch));
+        let kept = promise
+            .filter(|promise| promise.epoch.is_none_or(|epoch| epoch == self.epoch))
+            .filter(|promise| !self.spent.covers(user, promise.order));
         let order = kept.map_or_else(|| self.last.next().max(OrderKey::at(now)), |promise| promise.order);
         if self.line.is_empty() && self.has_room() {
             self.take(Step::Admitted { user, order, slot }, now, steps);
@@ -252,7 +257,9 @@ impl Hall {
                 self.line.join(user, order, now);
             }
             Step::Gone { user, .. } => {
-                self.active.remove(&user);
+                if let Some(slot) = self.active.remove(&user) {
+                    self.spent.note(user, slot.order, now);
+                }
                 self.line.leave(user);
             }
             Step::Threshold { threshold } => self.threshold = threshold,
@@ -260,7 +267,9 @@ impl Hall {
             Step::Resumed => self.paused = false,
             Step::Cleared { epoch } => {
                 self.line.clear();
-                self.active.clear();
+                for (user, slot) in self.active.drain() {
+                    self.spent.note(user, slot.order, now);
+                }
                 self.epoch = epoch;
             }
         }

@@ -11,6 +11,7 @@ mod places;
 mod room;
 mod service;
 mod settings;
+mod spent;
 #[cfg(test)]
 mod suite;
 mod trouble;
@@ -24,12 +25,13 @@ use urr_http::{RouteName, Routes};
 use urr_jobs::Reconciler;
 
 pub use hall::{Promise, Slot, Standing, Totals};
-pub use room::{Answer, Closed, GRACE, Order, Room};
+pub use room::{Answer, CannotOpen, Closed, GRACE, Order, Room};
 pub use service::{Parts, Service};
 pub use settings::Limits;
 
 /// The domain's tables.
-pub static DOMAIN: Domain = Domain { name: "queue", migrations: migrations!["0001_rooms", "0002_service"] };
+pub static DOMAIN: Domain =
+    Domain { name: "queue", migrations: migrations!["0001_rooms", "0002_service", "0003_people"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {
@@ -37,6 +39,7 @@ pub fn statements() -> Vec<&'static Sql> {
         control::store::STATEMENTS,
         journal::store::STATEMENTS,
         places::store::STATEMENTS,
+        room::memory::STATEMENTS,
         work::purchases::STATEMENTS,
     ]
     .concat()

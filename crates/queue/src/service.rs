@@ -32,7 +32,7 @@ use crate::{
     control,
     events::Events,
     places,
-    room::{Closed, Room},
+    room::{CannotOpen, Closed, Room},
     settings::Limits,
 };
 
@@ -94,7 +94,7 @@ impl Service {
     }
 
     /// Opens the rooms: those in memory are read back from the journal, whose tables must be there. Until then nobody is let in.
-    pub async fn open(&self, tasks: &Tasks) -> Result<(), urr_db::Error> {
+    pub async fn open(&self, tasks: &Tasks) -> Result<(), CannotOpen> {
         let (db, clock, ids) = (self.db.clone(), self.clock.clone(), self.ids.clone());
         let room = match &self.kv {
             Some(kv) => Room::redis(kv.clone(), db, clock, ids, self.limits, self.grace),

@@ -10,7 +10,7 @@ statements! {
     ROOMS = "
         select event_id, epoch, opened_at, active, paused, rate, fail_open, version, reserved, serving, moved_at,
                leader, term, leader_until
-          from rooms where active or decided_at > $1 order by event_id limit $2";
+          from rooms where (active or decided_at > $1) and event_id > $2 order by event_id limit $3";
 
     /// One room. Whoever changes it reads it first, and on PostgreSQL holds the row from then on.
     ROOM = sqlite "
@@ -86,9 +86,14 @@ fn kept(row: &Row<'_>) -> Result<Kept, Error> {
     Ok(Kept { room, version: number(row, 7)?, moved_at: row.get(10)?, lead })
 }
 
-/// Up to `limit` rooms that are open or were decided about since.
-pub(crate) async fn rooms(tx: &mut Tx<'_>, since: Timestamp, limit: i64) -> Result<Vec<Kept>, Error> {
-    tx.all(&ROOMS, &[&since, &limit], kept).await
+/// Up to `limit` rooms after the one of `event` that are open or were decided about since.
+pub(crate) async fn rooms(
+    tx: &mut Tx<'_>,
+    since: Timestamp,
+    event: EventId,
+    limit: i64,
+) -> Result<Vec<Kept>, Error> {
+    tx.all(&ROOMS, &[&since, &event, &limit], kept).await
 }
 
 /// One room, to be changed.

@@ -151,6 +151,30 @@ fn a_ticket_from_before_the_line_was_cleared_is_void() {
 }
 
 #[test]
+fn a_place_is_good_for_one_slot() {
+    let mut room = Room::new(Limits { threshold: 1, ..limits() });
+    let place = OrderKey::at(start());
+    let pass = Some(Promise { order: place, epoch: None });
+    let check = |room: &mut Room, promise, now| {
+        room.hall.check(user(1), promise, Uuid::nil(), now, &room.limits, &mut room.steps)
+    };
+    check(&mut room, pass, start());
+    assert!(room.is_in(1));
+    room.hall.leave(user(1), Why::Bought, later(1), &mut room.steps);
+    room.check(2, later(1));
+    room.check(3, later(2));
+    for promise in [pass, Some(promised(place)), Some(promised(OrderKey::new(1).unwrap()))] {
+        check(&mut room, promise, later(3));
+        assert_eq!(room.ahead(1), Some(1), "behind whoever came meanwhile: {promise:?}");
+        room.hall.leave(user(1), Why::Left, later(3), &mut room.steps);
+    }
+    // Another wait is another place.
+    let second = Some(Promise { order: place.next(), epoch: None });
+    check(&mut room, second, later(4));
+    assert_eq!(room.ahead(1), Some(0));
+}
+
+#[test]
 fn the_line_takes_only_so_many_and_says_so() {
     let mut room = Room::new(limits());
     for number in 1..=7 {

@@ -39,6 +39,17 @@ pub async fn verify(db: &Db, event: EventId) -> Result<Option<Report>, urr_db::E
     }
 }
 
+/// Why steps were not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Unwritten {
+    /// It may work later.
+    #[error("the database failed")]
+    Db(#[from] urr_db::Error),
+    /// Steps of the same numbers are there and are not these, or somebody else keeps the rooms.
+    #[error("the journal is written by somebody else")]
+    Foreign,
+}
+
 /// One line of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {

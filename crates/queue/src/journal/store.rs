@@ -1,5 +1,7 @@
 //! Statements and rows of journals; nothing else.
 
+use std::time::Duration;
+
 use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, OrderKey, Scalar, Timestamp, UserId};
 use uuid::Uuid;
@@ -22,9 +24,12 @@ statements! {
 
     /// What operators decided last, newest first.
     DECIDED = "
-        select kind, number from journal
+        select kind, number, generation, seq from journal
          where event_id = $1 and kind in ('threshold', 'paused', 'resumed', 'cleared')
          order by generation desc, seq desc limit $2";
+
+    /// Whether this is the present life of a room.
+    GOES_ON = "select 1 from rooms where event_id = $1 and generation = $2 and closed_at is null";
 
     /// Every room that is open.
     ROOMS = "
@@ -48,6 +53,31 @@ statements! {
     REOPEN = "
         update rooms set generation = generation + 1, opened_at = $2, closed_at = null
          where event_id = $1 returning generation, threshold";
+
+    /// Slots that were given since a given time and have not ended go on in the next life, numbered from a given step on; those
+    /// from before a line was cleared do not. What the index on users has is said as it says it, or SQLite would not use it.
+    CARRY = "
+        insert into journal (event_id, generation, seq, at, kind, user_id, order_key, slot_id)
+        select event_id, cast($2 as bigint), cast($3 as bigint) + row_number() over (order by generation, seq), at, kind, user_id, order_key, slot_id
+          from (select * from journal given
+                 where event_id = $1 and kind = 'admitted' and at > $4 and (generation, seq) > ($5, $6)
+                   and not exists (
+                       select 1 from journal later
+                        where later.event_id = given.event_id and later.user_id = given.user_id
+                          and later.kind in ('admitted', 'returned', 'gone')
+                          and (later.generation, later.seq) > (given.generation, given.seq))
+                 order by generation, seq limit $7) going_on";
+
+    /// What was let in, and what was not after all, of one user; the latest first.
+    TURNS = "
+        select kind, order_key from journal
+         where event_id = $1 and user_id = $2 and kind in ('admitted', 'returned', 'gone') and kind <> 'gone'
+         order by generation desc, seq desc limit $3";
+
+    /// When a room was last in use, as far as the journal knows.
+    LAST_USED = "
+        select coalesce((select max(at) from journal where journal.event_id = $1 and journal.generation = $2), opened_at)
+          from rooms where event_id = $1 and generation = $2";
 
     /// Ends a room's life, unless it has begun another.
     CLOSE = "update rooms set closed_at = $3 where event_id = $1 and generation = $2 and closed_at is null";
@@ -191,6 +221,12 @@ pub(crate) async fn life(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Life>
     tx.optional(&ROOM, &[&event], life).await
 }
 
+/// Whether a room's life goes on. `false`: it was closed, or has begun another.
+pub(crate) async fn goes_on(tx: &mut Tx<'_>, event: EventId, generation: u64) -> Result<bool, Error> {
+    let found = tx.optional(&GOES_ON, &[&event, &counted(generation)], |_| Ok(())).await?;
+    Ok(found.is_some())
+}
+
 /// Ends a room's life. `false`: it has begun another.
 pub(crate) async fn close(
     tx: &mut Tx<'_>,
@@ -219,8 +255,36 @@ pub(crate) async fn forget(
     Ok(steps)
 }
 
+/// When something last happened in a life of a room, as far as the database knows. Nothing: it has begun another.
+pub(crate) async fn last_used(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    generation: u64,
+) -> Result<Option<Timestamp>, Error> {
+    tx.optional(&LAST_USED, &[&event, &counted(generation)], |row| row.get(0)).await
+}
+
+/// Turns of one user that are looked back at: more than anybody has while a token is good.
+const MAX_TURNS: i64 = 1_000;
+
+/// The last place that a user was let in with, if they were. One that was given back is as good as new.
+pub(crate) async fn used(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<Option<OrderKey>, Error> {
+    let turn = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let turns: Vec<(Kind, OrderKey)> = tx.all(&TURNS, &[&event, &user, &MAX_TURNS], turn).await?;
+    let mut returned = None;
+    let mut last = None;
+    for (kind, order) in turns {
+        match kind {
+            Kind::Returned => returned = Some(order),
+            _ if returned.take() == Some(order) => {}
+            _ => last = last.max(Some(order)),
+        }
+    }
+    Ok(last)
+}
+
 /// What a room must not forget when its store does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) generation: u64,
     /// The threshold of its first life.
@@ -230,11 +294,13 @@ pub(crate) struct Kept {
     pub(crate) epoch: u64,
     /// Whether a life ended before its time, with people in it.
     pub(crate) lost: bool,
+    /// What the journal of the new life begins with.
+    pub(crate) entries: Vec<Entry>,
 }
 
 impl Kept {
     /// What makes a room that has just begun the one it was.
-    pub(crate) fn steps(&self) -> impl Iterator<Item = Step> {
+    fn steps(&self) -> impl Iterator<Item = Step> + use<> {
         let threshold =
             (self.threshold != self.began_with).then_some(Step::Threshold { threshold: self.threshold });
         let paused = self.paused.then_some(Step::Paused);
@@ -246,38 +312,68 @@ impl Kept {
 /// Operator decisions looked back at: more than anybody takes in one sale.
 const MAX_DECISIONS: i64 = 10_000;
 
-/// Begins a room's next life, which may be its first.
+/// Slots that go on when a store has lost a room, ten times what a room has by default. Whoever had one of the rest waits again.
+pub(crate) const MAX_CARRIED: i64 = 10_000;
+
+/// Begins a room's next life, which may be its first. What it begins with is in its journal when this commits; after a loss that
+/// includes the slots that were given in the last `slot_total` and have not ended.
 pub(crate) async fn begin(
     tx: &mut Tx<'_>,
     event: EventId,
     threshold: u32,
+    slot_total: Duration,
     now: Timestamp,
 ) -> Result<Kept, Error> {
+    let first = Kept {
+        generation: 1,
+        began_with: threshold,
+        threshold,
+        paused: false,
+        epoch: 1,
+        lost: false,
+        entries: Vec::new(),
+    };
     if tx.execute(&OPEN, &[&event, &threshold, &now]).await? == 1 {
-        return Ok(Kept {
-            generation: 1,
-            began_with: threshold,
-            threshold,
-            paused: false,
-            epoch: 1,
-            lost: false,
-        });
+        return Ok(first);
     }
     let was_closed: bool = tx.one(&WAS_CLOSED, &[&event], |row| row.get(0)).await?;
     let began = |row: &Row<'_>| Ok((number(row, 0)?, row.get(1)?));
     let (generation, began_with): (u64, u32) = tx.one(&REOPEN, &[&event, &now], began).await?;
-    let decided: Vec<(Kind, Option<i64>)> =
-        tx.all(&DECIDED, &[&event, &MAX_DECISIONS], |row| Ok((row.get(0)?, row.get(1)?))).await?;
-    let last = |kind: Kind| decided.iter().find(|(found, _)| *found == kind).and_then(|(_, number)| *number);
-    let pauses = |(kind, _): &&(Kind, Option<i64>)| matches!(kind, Kind::Paused | Kind::Resumed);
-    Ok(Kept {
+    let decision = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, (row.get(2)?, row.get(3)?)));
+    let decided: Vec<(Kind, Option<i64>, (i64, i64))> =
+        tx.all(&DECIDED, &[&event, &MAX_DECISIONS], decision).await?;
+    let last = |kind: Kind| decided.iter().find(|(found, ..)| *found == kind);
+    let amount = |kind: Kind| last(kind).and_then(|(_, number, _)| *number);
+    let paused = decided.iter().find(|(kind, ..)| matches!(kind, Kind::Paused | Kind::Resumed));
+    let mut kept = Kept {
         generation,
         began_with,
-        threshold: last(Kind::Threshold).and_then(|number| u32::try_from(number).ok()).unwrap_or(began_with),
-        paused: decided.iter().find(pauses).is_some_and(|(kind, _)| *kind == Kind::Paused),
-        epoch: last(Kind::Cleared).and_then(|number| u64::try_from(number).ok()).unwrap_or(1),
+        threshold: amount(Kind::Threshold)
+            .and_then(|number| u32::try_from(number).ok())
+            .unwrap_or(began_with),
+        paused: paused.is_some_and(|(kind, ..)| *kind == Kind::Paused),
+        epoch: amount(Kind::Cleared).and_then(|number| u64::try_from(number).ok()).unwrap_or(1),
         lost: !was_closed,
-    })
+        ..first
+    };
+    for (seq, step) in (1..).zip(kept.steps()) {
+        append(tx, event, &Entry { generation, seq, at: now, step }).await?;
+        kept.entries.push(Entry { generation, seq, at: now, step });
+    }
+    if kept.lost {
+        let cleared = last(Kind::Cleared).map_or((0, 0), |(.., at)| *at);
+        let (decisions, since) = (counted(count(&kept.entries)), now.before(slot_total));
+        let params: [&dyn Scalar; 7] =
+            [&event, &counted(generation), &decisions, &since, &cleared.0, &cleared.1, &MAX_CARRIED];
+        tx.execute(&CARRY, &params).await?;
+        let slots = after(tx, event, generation, count(&kept.entries), MAX_CARRIED).await?;
+        kept.entries.extend(slots);
+    }
+    Ok(kept)
+}
+
+fn count(entries: &[Entry]) -> u64 {
+    u64::try_from(entries.len()).unwrap_or(u64::MAX)
 }
 
 fn counted(number: u64) -> i64 {

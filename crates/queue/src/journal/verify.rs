@@ -1,14 +1,16 @@
 //! Whether a room was fair: reads its journal from the beginning and finds every step that should not have happened.
 //!
 //! It shares no code with the room. It knows only what fairness means: nobody is let in past somebody who came earlier and still
-//! waits, there are never more people in than the threshold allows at the moment one is let in, and nobody has two places.
+//! waits, there are never more people in than the threshold allows at the moment one is let in, nobody has two places, and nobody
+//! uses one place twice.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
-    fmt,
+    collections::{BTreeSet, HashMap},
+    fmt, mem,
 };
 
 use urr_kernel::{OrderKey, Timestamp, UserId};
+use uuid::Uuid;
 
 use super::{Entry, Step};
 
@@ -52,6 +54,11 @@ pub enum Fault {
         /// Who.
         user: UserId,
     },
+    /// Somebody got a place that they had used already, or one before it.
+    Reused {
+        /// Who.
+        user: UserId,
+    },
     /// Somebody was let in, returned or gone who was not where the step says.
     NotThere {
         /// Who.
@@ -75,6 +82,7 @@ impl fmt::Display for Fault {
             }
             Self::WhilePaused => write!(f, "somebody was let in while the room was paused"),
             Self::TwoPlaces { user } => write!(f, "{user} has two places"),
+            Self::Reused { user } => write!(f, "{user} used one place twice"),
             Self::NotThere { user } => write!(f, "{user} was neither waiting nor in"),
             Self::Gap { expected } => write!(f, "steps from number {expected} on are missing"),
             Self::Backwards => write!(f, "the clock went back"),
@@ -112,6 +120,13 @@ impl Report {
     }
 }
 
+/// Whose turn it was, with which place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slot {
+    id: Uuid,
+    order: OrderKey,
+}
+
 /// Reads a journal, entry by entry in order.
 #[derive(Debug)]
 pub struct Verifier {
@@ -120,7 +135,11 @@ pub struct Verifier {
     latest: Option<Timestamp>,
     waiting: BTreeSet<(OrderKey, UserId)>,
     places: HashMap<UserId, OrderKey>,
-    active: HashSet<UserId>,
+    active: HashMap<UserId, Slot>,
+    /// The last slot of everybody who is in, or was when a store lost its data: in its next life they may go on.
+    carried: HashMap<UserId, Slot>,
+    /// The last place that each of those who were in has used.
+    used: HashMap<UserId, OrderKey>,
     threshold: u32,
     paused: bool,
     report: Report,
@@ -135,7 +154,9 @@ impl Verifier {
             latest: None,
             waiting: BTreeSet::new(),
             places: HashMap::new(),
-            active: HashSet::new(),
+            active: HashMap::new(),
+            carried: HashMap::new(),
+            used: HashMap::new(),
             threshold,
             paused: false,
             report: Report::default(),
@@ -148,7 +169,16 @@ impl Verifier {
         self.report.steps += 1;
         match entry.step {
             Step::Joined { user, order } => self.joined(entry, user, order),
-            Step::Admitted { user, order, .. } => self.admitted(entry, user, order),
+            Step::Admitted { user, order, slot } => {
+                let slot = Slot { id: slot, order };
+                // The store lost its data, and the slot was given before that: it goes on.
+                if self.carried.remove(&user) == Some(slot) {
+                    self.active.insert(user, slot);
+                } else {
+                    self.on_time(entry);
+                    self.admitted(entry, user, slot);
+                }
+            }
             Step::Returned { user, order } => self.returned(entry, user, order),
             Step::Gone { user, .. } => self.gone(entry, user),
             Step::Threshold { threshold } => {
@@ -178,12 +208,22 @@ impl Verifier {
             // A store that lost its data: whoever comes back brings their place along.
             self.generation = entry.generation;
             self.next = 1;
+            let inside = mem::take(&mut self.active);
+            self.used.extend(inside.iter().map(|(user, slot)| (*user, slot.order)));
+            self.carried = inside;
             self.empty();
         }
         if entry.seq != self.next {
             self.find(entry, Fault::Gap { expected: self.next });
         }
         self.next = entry.seq + 1;
+        // A slot that was carried over keeps its time; others are looked at where they are let in.
+        if !matches!(entry.step, Step::Admitted { .. }) {
+            self.on_time(entry);
+        }
+    }
+
+    fn on_time(&mut self, entry: &Entry) {
         if self.latest.is_some_and(|latest| latest.since(entry.at).as_secs() > 1) {
             self.find(entry, Fault::Backwards);
         }
@@ -192,17 +232,19 @@ impl Verifier {
 
     fn joined(&mut self, entry: &Entry, user: UserId, order: OrderKey) {
         self.report.joined += 1;
-        if self.active.contains(&user) || self.places.contains_key(&user) {
+        if self.active.contains_key(&user) || self.places.contains_key(&user) {
             self.find(entry, Fault::TwoPlaces { user });
             return;
         }
+        self.new_place(entry, user, order);
         self.places.insert(user, order);
         self.waiting.insert((order, user));
     }
 
-    fn admitted(&mut self, entry: &Entry, user: UserId, order: OrderKey) {
+    fn admitted(&mut self, entry: &Entry, user: UserId, slot: Slot) {
+        let order = slot.order;
         self.report.admitted += 1;
-        if self.active.contains(&user) {
+        if self.active.contains_key(&user) {
             self.find(entry, Fault::TwoPlaces { user });
             return;
         }
@@ -211,6 +253,8 @@ impl Verifier {
             if held != order {
                 self.find(entry, Fault::NotThere { user });
             }
+        } else {
+            self.new_place(entry, user, order);
         }
         let first = self.waiting.first().copied().filter(|first| *first < (order, user));
         // Whoever comes with an early place while nobody waits longer may go straight in; anybody who waits goes first.
@@ -220,7 +264,7 @@ impl Verifier {
         if self.paused {
             self.find(entry, Fault::WhilePaused);
         }
-        self.active.insert(user);
+        self.active.insert(user, slot);
         let (active, threshold) = (self.active.len(), self.threshold);
         if u32::try_from(active).is_ok_and(|active| active > threshold) {
             self.find(entry, Fault::OverThreshold { active, threshold });
@@ -228,7 +272,7 @@ impl Verifier {
     }
 
     fn returned(&mut self, entry: &Entry, user: UserId, order: OrderKey) {
-        if !self.active.remove(&user) {
+        if self.active.remove(&user).is_none() {
             self.find(entry, Fault::NotThere { user });
         }
         self.places.insert(user, order);
@@ -238,19 +282,29 @@ impl Verifier {
     fn gone(&mut self, entry: &Entry, user: UserId) {
         self.report.gone += 1;
         let was_in = self.active.remove(&user);
+        if let Some(slot) = was_in {
+            self.used.insert(user, slot.order);
+        }
         match self.places.remove(&user) {
             Some(order) => {
                 self.waiting.remove(&(order, user));
             }
-            None if was_in => {}
+            None if was_in.is_some() => {}
             None => self.find(entry, Fault::NotThere { user }),
+        }
+    }
+
+    /// A place that somebody did not have a step ago is one that they have not used.
+    fn new_place(&mut self, entry: &Entry, user: UserId, order: OrderKey) {
+        if self.used.get(&user).is_some_and(|used| order <= *used) {
+            self.find(entry, Fault::Reused { user });
         }
     }
 
     fn empty(&mut self) {
         self.waiting.clear();
         self.places.clear();
-        self.active.clear();
+        self.used.extend(self.active.drain().map(|(user, slot)| (user, slot.order)));
     }
 
     fn find(&mut self, entry: &Entry, fault: Fault) {
@@ -263,82 +317,4 @@ impl Verifier {
 }
 
 #[cfg(test)]
-mod tests {
-    use uuid::Uuid;
-
-    use super::*;
-    use crate::journal::Why;
-
-    fn user(number: u128) -> UserId {
-        UserId::from_uuid(Uuid::from_u128(number))
-    }
-
-    fn joined(number: u64) -> Step {
-        Step::Joined { user: user(number.into()), order: OrderKey::new(number).unwrap() }
-    }
-
-    fn admitted(number: u64) -> Step {
-        let order = OrderKey::new(number).unwrap();
-        Step::Admitted { user: user(number.into()), order, slot: Uuid::nil() }
-    }
-
-    fn gone(number: u64) -> Step {
-        Step::Gone { user: user(number.into()), why: Why::Left }
-    }
-
-    fn read(steps: &[Step]) -> Report {
-        let mut verifier = Verifier::new(2);
-        for (index, step) in (1..).zip(steps) {
-            let at = Timestamp::from_micros(i64::try_from(index).unwrap() * 1_000_000);
-            verifier.read(&Entry { generation: 1, seq: index, at, step: *step });
-        }
-        verifier.finish()
-    }
-
-    fn faults(steps: &[Step]) -> Vec<Fault> {
-        read(steps).findings.into_iter().map(|finding| finding.fault).collect()
-    }
-
-    #[test]
-    fn a_fair_room_has_no_findings() {
-        let report = read(&[admitted(1), admitted(2), joined(3), joined(4), gone(1), admitted(3), gone(4)]);
-        assert!(report.is_fair(), "{report:?}");
-        assert_eq!((report.joined, report.admitted, report.gone), (2, 3, 2));
-        assert_eq!((report.most_waiting, report.most_active), (2, 2));
-    }
-
-    #[test]
-    fn every_kind_of_unfairness_is_found() {
-        let overtook = Fault::Overtook { user: user(4), first: user(3) };
-        assert_eq!(faults(&[joined(3), joined(4), admitted(4)]), std::slice::from_ref(&overtook));
-        assert_eq!(faults(&[joined(3), admitted(4)]), [overtook], "without waiting at all");
-        let full = Fault::OverThreshold { active: 3, threshold: 2 };
-        assert_eq!(faults(&[admitted(1), admitted(2), admitted(3)]), [full]);
-        let lowered = [admitted(1), Step::Threshold { threshold: 1 }, admitted(2)];
-        assert_eq!(faults(&lowered), [Fault::OverThreshold { active: 2, threshold: 1 }]);
-        assert_eq!(faults(&[joined(1), joined(1)]), [Fault::TwoPlaces { user: user(1) }]);
-        assert_eq!(faults(&[admitted(1), joined(1)]), [Fault::TwoPlaces { user: user(1) }]);
-        assert_eq!(faults(&[admitted(1), admitted(1)]), [Fault::TwoPlaces { user: user(1) }]);
-        assert_eq!(faults(&[gone(1)]), [Fault::NotThere { user: user(1) }]);
-        assert_eq!(faults(&[Step::Paused, admitted(1)]), [Fault::WhilePaused]);
-        assert_eq!(faults(&[Step::Paused, Step::Resumed, admitted(1)]), []);
-        assert_eq!(faults(&[admitted(1), admitted(2), Step::Cleared { epoch: 2 }, admitted(1)]), []);
-    }
-
-    #[test]
-    fn missing_steps_and_a_clock_that_goes_back_are_found() {
-        let mut verifier = Verifier::new(2);
-        let entry = |generation, seq, at| Entry {
-            generation,
-            seq,
-            at: Timestamp::from_micros(at),
-            step: joined(seq + 100 * generation),
-        };
-        for entry in [entry(1, 1, 9_000_000), entry(1, 3, 9_000_000), entry(2, 1, 9_000_000)] {
-            verifier.read(&entry);
-        }
-        verifier.read(&entry(2, 2, 1_000_000));
-        let faults: Vec<_> = verifier.finish().findings.into_iter().map(|finding| finding.fault).collect();
-        assert_eq!(faults, [Fault::Gap { expected: 2 }, Fault::Backwards]);
-    }
-}
+mod tests;

@@ -14,11 +14,12 @@ use std::{
 };
 
 use tokio::sync::watch;
-use urr_db::{Db, Error, Tx, transaction};
+use urr_db::{Db, Tx, transaction};
 use urr_jobs::{Backoff, Nudge, Tasks, pause};
 use urr_kernel::{Clock, EventId};
 
-use super::{Entry, store};
+use super::{Entry, Unwritten, store};
+use crate::room::memory::Keeper;
 
 /// Steps that may wait to be written: a second's worth at full speed. A room that finds more waiting decides nothing new.
 const MAX_WAITING: usize = 50_000;
@@ -59,28 +60,20 @@ pub(crate) struct Mark(u64);
 #[error("the journal cannot keep up")]
 pub(crate) struct Busy;
 
-/// Why a batch was not written.
-#[derive(Debug, thiserror::Error)]
-enum Failed {
-    /// It may work later.
-    #[error("the database failed")]
-    Db(#[from] Error),
-    /// Steps of the same numbers are there, and they are not these.
-    #[error("another process writes the same journal")]
-    Foreign,
-}
-
 impl Writer {
-    /// Starts writing to `db`.
-    pub(crate) fn start(db: Db, clock: Clock, tasks: &Tasks) -> Self {
+    /// Starts writing to `db`, for as long as `keeper` has the rooms.
+    pub(crate) fn start(db: Db, clock: Clock, keeper: Keeper, tasks: &Tasks) -> Self {
         let shared = Arc::new(Shared {
             pending: Mutex::default(),
             wake: Nudge::new(),
             written: watch::Sender::new(0),
             healthy: AtomicBool::new(true),
         });
-        let work = Work { db, clock, shared: Arc::clone(&shared), tasks: tasks.clone() };
-        tasks.spawn_essential("queue.journal", work.run());
+        let work = Work { db, clock, keeper, shared: Arc::clone(&shared), tasks: tasks.clone() };
+        tasks.spawn_essential("queue.journal", async move {
+            work.run().await;
+            work.keeper.release().await;
+        });
         Self(shared)
     }
 
@@ -139,12 +132,13 @@ impl Shared {
 struct Work {
     db: Db,
     clock: Clock,
+    keeper: Keeper,
     shared: Arc<Shared>,
     tasks: Tasks,
 }
 
 impl Work {
-    async fn run(self) {
+    async fn run(&self) {
         let stopping = self.tasks.token();
         loop {
             let batch = self.shared.take();
@@ -165,7 +159,7 @@ impl Work {
         let (mut failures, mut last_tries) = (0, LAST_TRIES);
         loop {
             let written = self.write(batch).await;
-            if matches!(written, Err(Failed::Foreign)) {
+            if matches!(written, Err(Unwritten::Foreign)) {
                 self.shared.healthy.store(false, Ordering::Relaxed);
                 tracing::error!(
                     "rooms in memory are for one process, and another one writes the same journal: this one stops"
@@ -199,14 +193,17 @@ impl Work {
     }
 
     /// All of them, or none.
-    async fn write(&self, batch: &[(EventId, Entry)]) -> Result<(), Failed> {
+    async fn write(&self, batch: &[(EventId, Entry)]) -> Result<(), Unwritten> {
         transaction!(self.db, "queue.journal", async |tx: &mut Tx<'_>| {
+            if !self.keeper.is_ours(tx).await? {
+                return Err(Unwritten::Foreign);
+            }
             for (event, entry) in batch {
                 if !store::append(tx, *event, entry).await? {
-                    return Err(Failed::Foreign);
+                    return Err(Unwritten::Foreign);
                 }
             }
-            Ok::<_, Failed>(())
+            Ok::<_, Unwritten>(())
         })
     }
 }

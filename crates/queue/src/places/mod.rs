@@ -23,14 +23,19 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
     let user = signed_in(ctx)?;
     let event = request.event;
     let Some(known) = service.events.get(ctx, event).await? else {
-        return resume_only(service, user, event).await;
+        // Nobody knows whether there is such an event, so nobody new is taken.
+        return resume_only(service, user, (event, None), Vec::new(), Error::Unavailable).await;
     };
     match known.status {
         EventStatus::Cancelled => return Err(Error::EventCancelled.into()),
         EventStatus::Ended => return Err(Error::SaleEnded.into()),
         EventStatus::Upcoming | EventStatus::OnSale => {}
     }
-    let promises::Promised { promise, refused } = promises::of(service, user, request).await?;
+    let promises::Promised { promise, refused, is_taken } = promises::of(service, user, request).await?;
+    if is_taken {
+        let info = Some(known.info.clone());
+        return resume_only(service, user, (event, info), refused, Error::PassTaken).await;
+    }
     let answer = service.rooms()?.check(event, user, promise).await?;
     let most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     match answer.standing {
@@ -42,14 +47,20 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
     }
 }
 
-/// Nobody knows whether there is such an event, so nobody new is taken; whoever has a place keeps it.
-async fn resume_only(service: &Service, user: UserId, event: EventId) -> Result<Place, Trouble> {
+/// Whoever has a place keeps it; anybody else is refused.
+async fn resume_only(
+    service: &Service,
+    user: UserId,
+    (event, info): (EventId, Option<EventInfo>),
+    refused: Vec<TokenRefusal>,
+    otherwise: Error,
+) -> Result<Place, Trouble> {
     let answer = service.rooms()?.status(event, user).await?;
     match answer.standing {
         hall::Standing::Waiting { .. } | hall::Standing::Active { .. } => {
-            Ok(place(service, user, event, None, Vec::new(), &answer))
+            Ok(place(service, user, event, info, refused, &answer))
         }
-        _ => Err(Error::Unavailable.into()),
+        _ => Err(otherwise.into()),
     }
 }
 
@@ -97,8 +108,8 @@ fn place(
     let (standing, next_poll_secs) = match answer.standing {
         hall::Standing::Waiting { order, ahead } => {
             let position = count(ahead).saturating_add(1);
-            // A ticket is good for a day from when its owner joined, which the place tells.
-            let issued = rules::joined(order, answer.now);
+            // A ticket is good for a day from now. When its owner came is what the place tells.
+            let issued = answer.now;
             let ticket = Ticket { event, user, order, epoch: totals.epoch, issued };
             let waiting = Standing::Waiting {
                 position,

@@ -1,7 +1,8 @@
 //! Which place the tokens of a caller promise.
 //!
 //! A token that is not theirs, not for this event, too old or not genuine promises nothing, and the answer says which and why:
-//! its owner stands where they would stand without it, so nobody is stuck with a cookie that cannot be deleted.
+//! its owner stands where they would stand without it, so nobody is stuck with a cookie that cannot be deleted. A pass that another
+//! account has used is refused altogether: it would lead two people past Tier 1 for one wait.
 
 use urr_contracts::queue::{CheckIn, TokenRefusal};
 use urr_db::{Tx, transaction};
@@ -16,6 +17,8 @@ use crate::{hall::Promise, service::Service, trouble::Trouble};
 pub(super) struct Promised {
     pub(super) promise: Option<Promise>,
     pub(super) refused: Vec<TokenRefusal>,
+    /// Whether the pass was used by another account.
+    pub(super) is_taken: bool,
 }
 
 /// The place that the caller's tokens promise: that of the ticket, which is theirs alone, or else that of the pass.
@@ -32,6 +35,7 @@ pub(super) async fn of(service: &Service, user: UserId, request: &CheckIn) -> Re
                 promised.promise = Some(promise);
             } else {
                 promised.refused.push(TokenRefusal::PassForeign);
+                promised.is_taken = true;
             }
         }
         Some(Err(refusal)) => promised.refused.push(refusal),

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::{
     auth::Sensitive,
-    queue::{CheckIn, EventInfo, LeaveLine, Place, Queue, Standing, StatusOf, TokenRefusal},
+    queue::{CheckIn, Error, EventInfo, LeaveLine, Place, Queue, Standing, StatusOf, TokenRefusal},
 };
 use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{EventId, Timestamp};
@@ -54,7 +54,14 @@ async fn check(
     Query(_): Query<Arrival>,
 ) -> Result<Response, Problem> {
     let request = CheckIn { event, ticket: cookie(&headers, TICKET), pass: cookie(&headers, PASS) };
-    let place = api.0.check(&ctx, request).await.map_err(|error| problem(&error))?;
+    let place = match api.0.check(&ctx, request).await {
+        Ok(place) => place,
+        Err(error @ Error::PassTaken) => {
+            let taken = problem(&error).field("redirectTo", format!("/vwr/{event}"));
+            return Ok((AppendHeaders(api.forget_turn(event)), taken).into_response());
+        }
+        Err(error) => return Err(problem(&error)),
+    };
     let mut cookies: Vec<Line> = Vec::new();
     match &place.standing {
         Standing::Waiting { ticket, ticket_expires_at, .. } => {
@@ -62,6 +69,7 @@ async fn check(
         }
         Standing::Active { entry_token, token_expires_at } => {
             cookies.push(api.keep_entry(entry_token, *token_expires_at));
+            cookies.extend(api.forget_ticket(event));
         }
         Standing::Absent => {}
     }
@@ -70,13 +78,12 @@ async fn check(
 
 async fn status(State(api): State<Api>, ctx: Ctx, Path(event): Path<EventId>) -> Result<Response, Problem> {
     let place = api.0.status(&ctx, StatusOf { event }).await.map_err(|error| problem(&error))?;
-    let entry = match &place.standing {
-        Standing::Active { entry_token, token_expires_at } => {
-            Some(api.keep_entry(entry_token, *token_expires_at))
-        }
-        _ => None,
-    };
-    Ok((AppendHeaders(entry), Json(Shown::from(place))).into_response())
+    let mut cookies: Vec<Line> = Vec::new();
+    if let Standing::Active { entry_token, token_expires_at } = &place.standing {
+        cookies.push(api.keep_entry(entry_token, *token_expires_at));
+        cookies.extend(api.forget_ticket(event));
+    }
+    Ok((AppendHeaders(cookies), Json(Shown::from(place))).into_response())
 }
 
 async fn heartbeat(

@@ -1,7 +1,6 @@
 //! When to ask again, and how long it will take. Pure.
 
 use urr_contracts::queue::Wait;
-use urr_kernel::{OrderKey, Timestamp};
 
 /// Seconds between two questions of somebody who is in, or of somebody who is nowhere.
 pub(crate) const IDLE_POLL_SECS: u32 = 3;
@@ -32,12 +31,6 @@ fn times(secs: u64, factor: f64) -> u64 {
     )]
     let times = (secs * factor).ceil() as u64;
     times
-}
-
-/// When somebody at this place joined, as far as the place tells; never at a time that has not come.
-pub(crate) fn joined(order: OrderKey, now: Timestamp) -> Timestamp {
-    let micros = i64::try_from(order.as_u64()).unwrap_or(i64::MAX);
-    Timestamp::from_micros(micros).min(now)
 }
 
 fn wait_secs(position: u64, per_second: Option<f64>) -> u64 {

@@ -1,7 +1,8 @@
 -- Joins, resumes or finds out, whichever is due.
 -- ARGV  1: user   2: promised order key or ''   3: the epoch it was promised in or ''   4: id of the slot, if one is given
 --       5, 6: how long a slot lasts without a sign of life, and at all, in microseconds   7: how many may wait
--- reply as `answer` in room.lua
+--       8: 1 when the database does not know the promised place as used
+-- reply as `answer` in room.lua; { 5 } when the database has to be asked about the place first, because Redis has lost what it knew
 -- cost  O(log n)
 local user, idle, total = ARGV[1], tonumber(ARGV[5]), tonumber(ARGV[6])
 if see(user, idle, total) then
@@ -10,6 +11,12 @@ end
 local order = tonumber(ARGV[2])
 if order and ARGV[3] ~= '' and tonumber(ARGV[3]) ~= room.epoch then
   order = nil
+end
+if order and is_spent(user, order) then
+  order = nil
+end
+if order and room.lost == 1 and ARGV[8] ~= '1' then
+  return { UNSURE }
 end
 if not order then
   order = math.max(room.last + 1, now)

@@ -5,7 +5,7 @@
 local idle = now - room.last >= tonumber(ARGV[1])
 local done = waiting_count() == 0 and active_count() == 0 and redis.call('XLEN', JOURNAL) == 0
 if idle and done and room.generation == tonumber(ARGV[2]) then
-  redis.call('DEL', QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL)
+  redis.call('DEL', QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL, SPENT, SPENT_BEFORE)
   return { 1 }
 end
 return { 0 }

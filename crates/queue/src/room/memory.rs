@@ -3,6 +3,8 @@
 //! A request locks one event's hall for about a microsecond, decides, hands its steps to the journal and lets go; it is answered when
 //! the journal has them. At start the journal is read back.
 
+mod keeper;
+
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
@@ -15,11 +17,12 @@ use urr_jobs::Tasks;
 use urr_kernel::{Clock, EventId, Ids, Timestamp, UserId};
 use uuid::Uuid;
 
-use super::{Answer, Closed, Order};
+pub(crate) use self::keeper::{Keeper, STATEMENTS};
+use super::{Answer, CannotOpen, Closed, Order};
 use crate::{
     hall::{Hall, Promise, Standing, Totals},
     journal::{
-        Entry, Step, Why, store,
+        Entry, Step, Unwritten, Why, store,
         writer::{Mark, Writer},
     },
     settings::Limits,
@@ -41,6 +44,7 @@ pub struct Memory {
     turns: Vec<Mutex<()>>,
     hasher: RandomState,
     writer: Writer,
+    keeper: Keeper,
     db: Db,
     clock: Clock,
     ids: Ids,
@@ -81,13 +85,15 @@ impl Memory {
         ids: Ids,
         limits: Limits,
         tasks: &Tasks,
-    ) -> Result<Self, urr_db::Error> {
+    ) -> Result<Self, CannotOpen> {
+        let keeper = Keeper::take(&db, &clock, &ids).await?;
         let now = clock.now();
         let mut halls = HashMap::new();
         let mut last = EventId::from_uuid(Uuid::nil());
         loop {
-            let lives =
-                db.read("queue.rooms", async |tx: &mut Tx<'_>| store::lives(tx, last, PAGE).await).await?;
+            let lives: Result<Vec<store::Life>, urr_db::Error> =
+                db.read("queue.rooms", async |tx: &mut Tx<'_>| store::lives(tx, last, PAGE).await).await;
+            let lives = lives?;
             for life in &lives {
                 let numbered = read_back(&db, life, now).await?;
                 halls.insert(life.event, Arc::new(Mutex::new(numbered)));
@@ -97,13 +103,15 @@ impl Memory {
                 None => break,
             }
         }
-        let writer = Writer::start(db.clone(), clock.clone(), tasks);
+        keeper.watch(tasks);
+        let writer = Writer::start(db.clone(), clock.clone(), keeper.clone(), tasks);
         Ok(Self {
             halls: RwLock::new(halls),
             opening: tokio::sync::Mutex::new(()),
             turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
             hasher: RandomState::new(),
             writer,
+            keeper,
             db,
             clock,
             ids,
@@ -293,21 +301,22 @@ impl Memory {
         if let Some(hall) = self.hall(event) {
             return Ok(hall);
         }
-        let (threshold, now) = (self.limits.threshold, self.clock.now());
-        let opened: Result<store::Kept, urr_db::Error> =
+        let (threshold, total, now) = (self.limits.threshold, self.limits.slot_total, self.clock.now());
+        let opened: Result<store::Kept, Unwritten> =
             transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
-                store::begin(tx, event, threshold, now).await
+                let kept = store::begin(tx, event, threshold, total, now).await?;
+                // Every room that was open when we started is here, so one that is open elsewhere is another process's.
+                if kept.lost || !self.keeper.is_ours(tx).await? { Err(Unwritten::Foreign) } else { Ok(kept) }
             });
         let kept = opened.map_err(|error| {
             tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
             Closed
         })?;
         let mut numbered = Numbered::new(kept.began_with, kept.generation, now);
-        let mut steps = Vec::new();
-        for step in kept.steps() {
-            numbered.hall.take(step, now, &mut steps);
+        for entry in &kept.entries {
+            numbered.hall.apply(entry.step, entry.at);
+            numbered.seq = entry.seq;
         }
-        self.note(event, &mut numbered, steps, now);
         let hall = Arc::new(Mutex::new(numbered));
         let mut halls = self.halls.write().unwrap_or_else(PoisonError::into_inner);
         halls.insert(event, Arc::clone(&hall));
@@ -329,9 +338,12 @@ impl Memory {
             (numbered.generation, self.writer.latest())
         };
         self.writer.written(mark).await.map_err(|_| Closed)?;
-        let closed: Result<bool, urr_db::Error> =
+        let closed: Result<bool, Unwritten> =
             transaction!(self.db, "queue.close", async |tx: &mut Tx<'_>| {
-                store::close(tx, event, generation, now).await
+                if !self.keeper.is_ours(tx).await? {
+                    return Err(Unwritten::Foreign);
+                }
+                Ok(store::close(tx, event, generation, now).await?)
             });
         closed.map_err(|error| {
             tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be closed");

@@ -1,6 +1,6 @@
 //! Where people wait, in this process or shared by many.
 
-mod memory;
+pub(crate) mod memory;
 mod redis;
 #[cfg(test)]
 mod suite;
@@ -24,6 +24,20 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the waiting room cannot answer")]
 pub struct Closed;
+
+/// Why rooms in memory cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum CannotOpen {
+    /// Their journal cannot be read.
+    #[error("the database failed")]
+    Db(#[from] urr_db::Error),
+    /// They are open elsewhere.
+    #[error(
+        "another process keeps the waiting rooms of this database in its memory; \
+         several processes share rooms through Redis (redis.urls)"
+    )]
+    InUse,
+}
 
 /// How somebody stands, and what the room held at that moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,7 +96,7 @@ impl Room {
         ids: Ids,
         limits: Limits,
         tasks: &Tasks,
-    ) -> Result<Self, urr_db::Error> {
+    ) -> Result<Self, CannotOpen> {
         Memory::load(db, clock, ids, limits, tasks).await.map(Self::Memory)
     }
 

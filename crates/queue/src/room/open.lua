@@ -1,6 +1,7 @@
 -- Begins a life of a room, unless one goes on.
 -- KEYS  1: {<event>}:room   2: {<event>}:opening, which whoever opens it holds
 -- ARGV  1: generation   2: threshold   3: paused   4: epoch   5: for how long nobody is let in, in microseconds
+--       6: how many steps the journal begins with   7: 1 when a life was lost
 -- reply 1 when it began, else 0
 -- cost  O(1)
 redis.call('DEL', KEYS[2])
@@ -10,6 +11,6 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'threshold', ARGV[2], 'paused', ARGV[3], 'epoch', ARGV[4],
-  'seq', 0, 'last', 0, 'opens', string.format('%.0f', now + tonumber(ARGV[5])),
+  'seq', ARGV[6], 'last', 0, 'opens', string.format('%.0f', now + tonumber(ARGV[5])), 'lost', ARGV[7],
   'first', 0, 'minute', 0, 'current', 0, 'before', 0)
 return { 1 }

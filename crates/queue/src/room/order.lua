@@ -12,6 +12,9 @@ elseif what == 'paused' and room.paused == 0 or what == 'resumed' and room.pause
   redis.call('HSET', ROOM, 'paused', room.paused)
   note('kind', what)
 elseif what == 'cleared' then
+  for _, user in ipairs(redis.call('HKEYS', SLOTS)) do
+    spend(user, slot_of(user).order)
+  end
   redis.call('DEL', QUEUE, ACTIVE, SEEN, SLOTS)
   room.epoch = room.epoch + 1
   redis.call('HSET', ROOM, 'epoch', text(room.epoch))

@@ -1,23 +1,24 @@
 //! Rooms in Redis, shared by many processes: the same decisions as scripts, every key of an event in one slot, by Redis's own clock.
 //!
 //! The database keeps what must not be lost: each slot, before its owner hears of it, and what operators decided. Everything else
-//! reaches the journal a moment later. Places that Redis loses come back with the tickets people carry.
+//! reaches the journal a moment later. Slots that Redis loses come back from there, and places with the tickets people carry.
 
 mod lines;
+mod lives;
 mod replies;
 
 use std::{collections::HashSet, time::Duration};
 
 use urr_db::{Db, Tx, transaction};
-use urr_kernel::{Clock, EventId, Ids, UserId};
+use urr_kernel::{Clock, EventId, Ids, OrderKey, UserId};
 use urr_kv::{Arg, Error, Kv, Reply, Script};
 use uuid::Uuid;
 
-use self::replies::{admitted, answer, is_unknown, parse, steps};
+use self::replies::{admitted, answer, is_unsure, parse, steps};
 use super::{Answer, Closed, Order};
 use crate::{
     hall::{Promise, Standing, Totals},
-    journal::{Why, store},
+    journal::{Unwritten, Why, store},
     settings::Limits,
 };
 
@@ -33,12 +34,6 @@ static LEAVE: Script = script!("queue.leave", "leave.lua");
 static ADMIT: Script = script!("queue.admit", "admit.lua");
 static KNOW: Script = script!("queue.know", "know.lua");
 static ORDER: Script = script!("queue.order", "order.lua");
-static CLOSE: Script = script!("queue.close", "close.lua");
-static OPEN: Script = Script::new("queue.open", include_str!("open.lua"));
-static ONE_OPENS: Script = Script::new(
-    "queue.one_opens",
-    "if redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[1]) then return 1 end return 0",
-);
 static STEPS: Script = Script::new("queue.steps", include_str!("steps.lua"));
 static REMEMBER: Script = Script::new("queue.remember", "return redis.call('SADD', KEYS[1], ARGV[1])");
 static FORGET: Script = Script::new("queue.forget", "return redis.call('SREM', KEYS[1], ARGV[1])");
@@ -59,12 +54,6 @@ const ENDED: i64 = 1_000;
 
 /// Steps taken over into the database at a time.
 const STEPS_BATCH: i64 = 2_000;
-
-/// Whoever opens a room and has not within this time has died.
-const OPENING: Duration = Duration::from_secs(5);
-/// How often the others look whether it is open, and the pause between two looks: six seconds in all.
-const OPEN_LOOKS: u32 = 120;
-const OPEN_PAUSE: Duration = Duration::from_millis(50);
 
 /// Rooms read from the database at a time.
 const ROOMS_PAGE: i64 = 1_000;
@@ -103,6 +92,27 @@ impl Redis {
             let absent = found.standing == Standing::Absent;
             return Ok(if absent { Answer { standing: Standing::Elsewhere, ..found } } else { found });
         }
+        let mut reply = self.arrive(event, user, promise, false).await?;
+        if is_unsure(&reply) {
+            let last = self.used(event, user).await?;
+            let promise = promise.filter(|promise| last.is_none_or(|last| promise.order > last));
+            reply = self.arrive(event, user, promise, true).await?;
+        }
+        self.kv
+            .run(&REMEMBER, &[ACTIVE_EVENTS.to_owned()], &[Arg::from(event.to_string().as_str())])
+            .await
+            .map_err(closed)?;
+        self.told(event, user, &reply).await
+    }
+
+    /// Runs the script. `is_unused`: the database does not know that the promised place was used.
+    async fn arrive(
+        &self,
+        event: EventId,
+        user: UserId,
+        promise: Option<Promise>,
+        is_unused: bool,
+    ) -> Result<Reply, Closed> {
         let user_text = user.to_string();
         let slot = Uuid::from_bytes(self.ids.bytes()).to_string();
         let order = promise.map_or_else(String::new, |promise| promise.order.to_string());
@@ -118,13 +128,19 @@ impl Redis {
             Arg::from(idle),
             Arg::from(total),
             Arg::from(max_waiting),
+            Arg::from(i64::from(is_unused)),
         ];
-        let reply = self.in_room(event, &CHECK, &args).await?;
-        self.kv
-            .run(&REMEMBER, &[ACTIVE_EVENTS.to_owned()], &[Arg::from(event.to_string().as_str())])
-            .await
-            .map_err(closed)?;
-        self.told(event, user, &reply).await
+        self.in_room(event, &CHECK, &args).await
+    }
+
+    /// The last place that somebody was let in with before Redis lost the room.
+    async fn used(&self, event: EventId, user: UserId) -> Result<Option<OrderKey>, Closed> {
+        let last: Result<Option<OrderKey>, urr_db::Error> =
+            self.db.read("queue.used", async |tx: &mut Tx<'_>| store::used(tx, event, user).await).await;
+        last.map_err(|error| {
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "nobody knows which places were used");
+            Closed
+        })
     }
 
     pub(super) async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
@@ -179,35 +195,6 @@ impl Redis {
             self.kv.run(&REMEMBER, &set, &[Arg::from(event_text.as_str())]).await.map_err(closed)?;
         }
         Ok(())
-    }
-
-    /// Closes a room that has been empty for `idle`. `false`: it goes on.
-    pub(super) async fn close(
-        &self,
-        event: EventId,
-        generation: u64,
-        idle: Duration,
-    ) -> Result<bool, Closed> {
-        self.take_over(event).await?;
-        let number = i64::try_from(generation).unwrap_or(i64::MAX);
-        let reply = self
-            .kv
-            .run(&CLOSE, &room_keys(event), &[Arg::from(micros(idle)), Arg::from(number)])
-            .await
-            .map_err(closed)?;
-        // A room that Redis does not know is not open either.
-        if !is_unknown(&reply) && reply != Reply::List(vec![Reply::Int(1)]) {
-            return Ok(false);
-        }
-        let now = self.clock.now();
-        let closed: Result<bool, urr_db::Error> =
-            transaction!(self.db, "queue.close", async |tx: &mut Tx<'_>| {
-                store::close(tx, event, generation, now).await
-            });
-        closed.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be closed");
-            Closed
-        })
     }
 
     pub(super) async fn order(&self, event: EventId, order: Order) -> Result<Totals, Closed> {
@@ -273,17 +260,25 @@ impl Redis {
             let Some(last) = steps.last() else { break };
             next = format!("{}-{}", last.generation, last.seq + 1);
             moved += steps.len();
-            let written: Result<(), urr_db::Error> =
+            let written: Result<(), Unwritten> =
                 transaction!(self.db, "queue.journal", async |tx: &mut Tx<'_>| {
+                    let mut ours = store::goes_on(tx, event, last.generation).await?;
                     for entry in &steps {
-                        store::append(tx, event, entry).await?;
+                        ours &= store::append(tx, event, entry).await?;
                     }
-                    Ok::<_, urr_db::Error>(())
+                    if ours { Ok(()) } else { Err(Unwritten::Foreign) }
                 });
-            written.map_err(|error| {
-                tracing::error!(%event, error = urr_telemetry::chain(&error), "the waiting room's journal cannot be written");
-                Closed
-            })?;
+            match written {
+                Ok(()) => {}
+                Err(Unwritten::Foreign) => {
+                    self.lose(event, last.generation).await?;
+                    return Err(Closed);
+                }
+                Err(Unwritten::Db(error)) => {
+                    tracing::error!(%event, error = urr_telemetry::chain(&error), "the waiting room's journal cannot be written");
+                    return Err(Closed);
+                }
+            }
         }
         Ok(moved)
     }
@@ -292,66 +287,21 @@ impl Redis {
     async fn record(&self, event: EventId, slots: &[(String, String)]) -> Result<(), Closed> {
         let recorded = self.take_over(event).await;
         for (user, slot) in slots {
-            let known = i64::from(recorded.is_ok());
-            let args = [Arg::from(user.as_str()), Arg::from(slot.as_str()), Arg::from(known)];
-            self.in_room(event, &KNOW, &args).await?;
+            self.know(event, user, slot, recorded.is_ok()).await?;
         }
         recorded.map(drop)
     }
 
-    /// Runs a script in a room, which is opened first if Redis does not know it.
-    async fn in_room(
+    /// The database knows of a slot, or it does not and its owner waits again. `false`: there is nothing to change.
+    pub(super) async fn know(
         &self,
         event: EventId,
-        script: &'static Script,
-        args: &[Arg<'_>],
-    ) -> Result<Reply, Closed> {
-        let keys = room_keys(event);
-        for _ in 0..OPEN_LOOKS {
-            let reply = self.kv.run(script, &keys, args).await.map_err(closed)?;
-            if !is_unknown(&reply) {
-                return Ok(reply);
-            }
-            if !self.open(event).await? {
-                tokio::time::sleep(OPEN_PAUSE).await;
-            }
-        }
-        Err(Closed)
-    }
-
-    /// Begins a life of a room that Redis does not know: its first, or the next after Redis lost it. `false`: somebody else is
-    /// about to. Lives are numbered in the database, and two that begin at once would be one too many.
-    async fn open(&self, event: EventId) -> Result<bool, Closed> {
-        let keys = [key(event, "opening")];
-        if self.kv.run(&ONE_OPENS, &keys, &[Arg::from(millis(OPENING))]).await.map_err(closed)?
-            != Reply::Int(1)
-        {
-            return Ok(false);
-        }
-        let threshold = self.limits.threshold;
-        let now = self.clock.now();
-        let opened: Result<store::Kept, urr_db::Error> =
-            transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
-                store::begin(tx, event, threshold, now).await
-            });
-        let kept = opened.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
-            Closed
-        })?;
-        let grace = if kept.lost { self.grace } else { Duration::ZERO };
-        let generation = i64::try_from(kept.generation).unwrap_or(i64::MAX);
-        let args = [
-            Arg::from(generation),
-            Arg::from(i64::from(kept.threshold)),
-            Arg::from(i64::from(kept.paused)),
-            Arg::from(i64::try_from(kept.epoch).unwrap_or(i64::MAX)),
-            Arg::from(micros(grace)),
-        ];
-        self.kv.run(&OPEN, &[key(event, "room"), key(event, "opening")], &args).await.map_err(closed)?;
-        if kept.lost {
-            tracing::warn!(%event, generation, "Redis had lost a room; people get their places back, then it goes on");
-        }
-        Ok(true)
+        user: &str,
+        slot: &str,
+        is_recorded: bool,
+    ) -> Result<bool, Closed> {
+        let args = [Arg::from(user), Arg::from(slot), Arg::from(i64::from(is_recorded))];
+        Ok(self.in_room(event, &KNOW, &args).await? == Reply::List(vec![Reply::Int(1)]))
     }
 
     /// The answer for somebody. A slot that the database does not know yet is recorded first, whoever gave it; where that fails,
@@ -375,6 +325,7 @@ fn room_keys(event: EventId) -> Vec<String> {
     let mut keys: Vec<String> =
         ["queue", "active", "seen", "slots", "room", "journal"].map(|name| key(event, name)).into();
     keys.push(format!("admission:lock:{{{event}}}"));
+    keys.extend(["spent", "spent-before"].map(|name| key(event, name)));
     keys
 }
 

@@ -5,10 +5,14 @@
 --       4: {<event>}:slots    per user in: slot, order key, since, 1 once the database knows
 --       5: {<event>}:room     threshold, pause, epoch, numbering, pace
 --       6: {<event>}:journal  steps that are on their way to the database
+--       8: {<event>}:spent    per user who was in: the last place they used; 9: {<event>}:spent-before, the same of a day before
 local QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
-local ABSENT, WAITING, INSIDE, FULL, UNKNOWN = 0, 1, 2, 3, 4
+local SPENT, SPENT_BEFORE = KEYS[8], KEYS[9]
+local ABSENT, WAITING, INSIDE, FULL, UNKNOWN, UNSURE = 0, 1, 2, 3, 4, 5
 -- Longer than any outage of the database should take at full speed; beyond it the oldest steps are lost, and verifying says so.
 local MAX_STEPS = 5000000
+-- As `spent::KEPT`, in microseconds.
+local SPENT_KEPT = 90000000000
 
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
@@ -63,7 +67,32 @@ local function forget(user)
   redis.call('HDEL', SLOTS, user)
 end
 
+-- A place is good for one slot, which has ended.
+local function spend(user, order)
+  if not room.spent or now - room.spent >= SPENT_KEPT then
+    redis.call('DEL', SPENT_BEFORE)
+    if redis.call('EXISTS', SPENT) == 1 then
+      redis.call('RENAME', SPENT, SPENT_BEFORE)
+    end
+    room.spent = now
+    redis.call('HSET', ROOM, 'spent', text(now))
+  end
+  local last = tonumber(redis.call('HGET', SPENT, user))
+  if not last or last < order then
+    redis.call('HSET', SPENT, user, text(order))
+  end
+end
+
+local function is_spent(user, order)
+  local recent, before = tonumber(redis.call('HGET', SPENT, user)), tonumber(redis.call('HGET', SPENT_BEFORE, user))
+  return (recent and order <= recent) or (before and order <= before)
+end
+
 local function gone(user, why)
+  local slot = slot_of(user)
+  if slot then
+    spend(user, slot.order)
+  end
   forget(user)
   note('kind', 'gone', 'user', user, 'why', why)
 end

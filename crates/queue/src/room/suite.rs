@@ -1,5 +1,6 @@
 //! What every room must do, in memory, in Redis and in a Redis Cluster.
 
+mod losses;
 mod trial;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -8,7 +9,15 @@ use tokio::{sync::Barrier, task::JoinSet};
 use urr_kernel::{OrderKey, UserId};
 use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 
-use self::trial::Trial;
+use self::{
+    losses::{
+        a_place_is_good_for_one_slot, a_room_that_was_lost_is_not_closed_before_its_time,
+        a_slot_that_another_process_recorded_is_not_taken_back,
+        a_store_that_went_back_in_time_is_not_believed, rooms_in_memory_are_one_processes,
+        slots_outlive_the_store, what_a_room_begins_with_is_written_when_it_begins,
+    },
+    trial::Trial,
+};
 use super::{Answer, Closed, Order, Room};
 use crate::{
     DOMAIN,
@@ -85,6 +94,13 @@ on_every_room! {
     };
     what_operators_decided_outlives_the_store: Limits { threshold: 2, ..Limits::default() };
     events_do_not_meet: Limits { threshold: 1, ..Limits::default() };
+    a_place_is_good_for_one_slot: Limits { threshold: 1, ..Limits::default() };
+    slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
+    a_room_that_was_lost_is_not_closed_before_its_time: Limits { threshold: 1, ..Limits::default() };
+    a_store_that_went_back_in_time_is_not_believed: Limits { threshold: 1, ..Limits::default() };
+    a_slot_that_another_process_recorded_is_not_taken_back: Limits { threshold: 1, ..Limits::default() };
+    rooms_in_memory_are_one_processes: Limits { threshold: 1, ..Limits::default() };
+    what_a_room_begins_with_is_written_when_it_begins: Limits { threshold: 1, ..Limits::default() };
 }
 
 async fn the_first_go_in_and_a_free_slot_goes_to_the_one_in_front(trial: Trial) {
@@ -157,7 +173,7 @@ async fn workers_side_by_side_let_nobody_in_twice(trial: Trial) {
     // In memory there is one process; its worker may still be asked twice at once.
     let rooms = match &*trial.room {
         Room::Memory(_) => [Arc::clone(&trial.room), Arc::clone(&trial.room)],
-        Room::Redis(_) => [Arc::clone(&trial.room), trial.another().await],
+        Room::Redis(_) => [Arc::clone(&trial.room), trial.another().await.unwrap()],
     };
     for room in rooms {
         let event = trial.event;

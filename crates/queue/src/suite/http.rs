@@ -65,7 +65,11 @@ async fn a_place_has_the_names_that_clients_know() {
     assert_eq!((&body["threshold"], &body["currentUsers"]), (&json!(1), &json!(1)));
     assert_eq!(body["eventInfo"], json!({"title": "A night in the crowd", "artist": "The Crowd"}));
     assert!(body["entryToken"].is_string() && body["position"].is_null() && body["refused"].is_null());
-    let [cookie] = admitted.cookies()[..] else { panic!("{:?}", admitted.cookies()) };
+    let [cookie, forgotten @ ..] = &admitted.cookies()[..] else { panic!("{:?}", admitted.cookies()) };
+    assert_eq!(forgotten.len(), 2);
+    let is_forgotten =
+        |cookie: &&str| cookie.starts_with("urr-queue-ticket=;") && cookie.contains("Max-Age=0");
+    assert!(forgotten.iter().all(is_forgotten), "a place that was used is forgotten: {forgotten:?}");
     assert!(cookie.starts_with("urr-entry-token="), "{cookie}");
     for part in ["; Path=/api;", "; HttpOnly", "; SameSite=Lax", "; Secure"] {
         assert!(cookie.contains(part), "{cookie}");
@@ -118,6 +122,24 @@ async fn a_place_has_the_names_that_clients_know() {
     let stolen = send(&world, user(&world), Method::POST, &path("check"), &kept, "").await;
     assert_eq!(stolen.body["refused"], json!(["queue.ticket_foreign"]));
     assert_eq!(stolen.body["position"], json!(3));
+}
+
+#[tokio::test]
+async fn a_pass_of_another_account_is_refused_and_its_browser_may_wait_once_more() {
+    let world = world(0).await;
+    let path = format!("/api/queue/check/{}", world.event);
+    let cookie = format!("urr-vwr-token={}; urr-visitor=v", world.pass(world.event, 1));
+    let joined = send(&world, user(&world), Method::POST, &path, &cookie, "").await;
+    assert_eq!(joined.body["position"], json!(1));
+    let refused = send(&world, user(&world), Method::POST, &path, &cookie, "").await;
+    assert_eq!((refused.status, &refused.body["code"]), (StatusCode::FORBIDDEN, &json!("queue.pass_taken")));
+    assert_eq!(refused.body["redirectTo"], format!("/vwr/{}", world.event));
+    let ticket = format!("urr-vwr-{}=;", world.event.as_uuid().simple());
+    let forgotten = refused.cookies();
+    for (cookie, name) in forgotten.iter().zip(["urr-vwr-token=;", &ticket, "urr-visitor=;"]) {
+        assert!(cookie.starts_with(name) && cookie.contains("; Path=/; Max-Age=0;"), "{cookie}");
+    }
+    assert_eq!(forgotten.len(), 3);
 }
 
 #[tokio::test]

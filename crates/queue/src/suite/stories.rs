@@ -94,7 +94,8 @@ pub(crate) async fn tickets_bring_places_back(world: World) {
     let back = world.check_with(people[0], world.event, Some(&tickets[0]), None).await.unwrap();
     assert_eq!(back.refused, []);
     assert_eq!(world.position(people[0]).await, Some(1), "where they stood");
-    assert_eq!(ticket_of(&back), tickets[0], "and the ticket is the same");
+    let read = |ticket: &str| world.tickets().verify(ticket, world.clock.now()).unwrap();
+    assert_eq!(read(&ticket_of(&back)).order, read(&tickets[0]).order, "and the ticket says so");
 
     let clear = ClearRoom { event: world.event, confirmed: Some(world.event) };
     world.queue.clear(&world.admin(), clear).await.unwrap();
@@ -114,15 +115,53 @@ pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
     assert_eq!(world.position(late).await, Some(2));
     assert_eq!(world.position(direct).await, Some(3), "whoever met no Tier 1 came when they came here");
 
+    // However long Tier 1 has been open, a ticket is good for a day from when it is given.
+    let ticket = ticket_of(&world.check_with(early, world.event, None, Some(&first)).await.unwrap());
+    world.queue.leave(&world.ctx(early), LeaveLine { event: world.event }).await.unwrap();
+    let back = world.check_with(early, world.event, Some(&ticket), None).await.unwrap();
+    let Standing::Waiting { position: 1, ticket_expires_at, .. } = back.standing else { panic!("{back:?}") };
+    assert_eq!(back.refused, []);
+    assert!(ticket_expires_at > world.clock.now().after(Duration::from_hours(23)), "{ticket_expires_at}");
+
     // Whoever uses a pass first has it. A copy is worth nothing to anybody else, and still good for its owner.
     let copycat = world.somebody();
+    let copied = world.check_with(copycat, world.event, None, Some(&first)).await;
+    assert_eq!(copied, Err(Error::PassTaken));
+    assert_eq!(world.status(copycat).await.standing, Standing::Absent, "not even the last place");
+    let own = world.check_with(copycat, world.event, None, Some(&world.pass(world.event, 3))).await.unwrap();
+    assert_eq!(world.position(copycat).await, Some(3), "who waits too has a place");
+    // Who has a place keeps it, whichever pass their browser has got meanwhile; and so does who has a ticket.
     let place = world.check_with(copycat, world.event, None, Some(&first)).await.unwrap();
     assert_eq!(place.refused, [TokenRefusal::PassForeign]);
-    assert_eq!(world.position(copycat).await, Some(4));
+    world.queue.leave(&world.ctx(copycat), LeaveLine { event: world.event }).await.unwrap();
+    world.check_with(copycat, world.event, Some(&ticket_of(&own)), Some(&first)).await.unwrap();
+    assert_eq!(world.position(copycat).await, Some(3));
+
     world.queue.leave(&world.ctx(early), LeaveLine { event: world.event }).await.unwrap();
     let again = world.check_with(early, world.event, None, Some(&first)).await.unwrap();
     assert_eq!(again.refused, []);
     assert_eq!(world.position(early).await, Some(1));
+    assert_fair(&world).await;
+}
+
+pub(crate) async fn one_wait_is_one_turn(world: World) {
+    let [first, cheat, next] = [(); 3].map(|()| world.somebody());
+    let pass = world.pass(world.event, 1);
+    assert!(is_in(&world.check(first).await.unwrap()));
+    let ticket = ticket_of(&world.check_with(cheat, world.event, None, Some(&pass)).await.unwrap());
+    world.queue.leave(&world.ctx(first), LeaveLine { event: world.event }).await.unwrap();
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(&world.status(cheat).await)
+    })
+    .await;
+    world.check(next).await.unwrap();
+    world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
+    for (ticket, pass) in [(Some(&*ticket), None), (None, Some(&*pass)), (Some(&*ticket), Some(&*pass))] {
+        world.check_with(cheat, world.event, ticket, pass).await.unwrap();
+        assert_eq!(world.position(cheat).await, Some(2), "behind those who came meanwhile");
+        world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
+    }
     assert_fair(&world).await;
 }
 

@@ -80,12 +80,15 @@ impl World {
         };
         let event = ids.next();
         catalog.put(event, EventStatus::OnSale);
-        let opened = clock.now().before(Duration::from_hours(1));
+        // Longer ago than a ticket is good.
+        let opened = clock.now().before(Duration::from_hours(30));
         Some(Self { queue, service, catalog, clock, ids, secret, event, opened, parts, tasks, _files: files })
     }
 
     /// The service of the next process over the same stores.
     pub(crate) async fn restart(&mut self) {
+        self.tasks.shutdown(Duration::from_secs(10)).await.unwrap();
+        self.tasks = Tasks::new();
         let parts = (&self.clock, &self.ids);
         self.service = service(&self.parts, &self.catalog, parts, &self.secret, &self.tasks).await;
         self.queue = Arc::clone(&self.service) as Arc<dyn Queue>;

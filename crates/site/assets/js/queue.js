@@ -9,6 +9,8 @@ const ANNOUNCE_EVERY = 15_000;
 const [SHORTEST, LONGEST] = [1, 60];
 /** After trouble: doubled each time up to this. */
 const LONGEST_PAUSE = 30;
+/** Before this browser is sent to wait once more. */
+const TIME_TO_READ = 10;
 
 const root = document.querySelector("[data-queue]");
 const event = root.dataset.queue;
@@ -78,6 +80,11 @@ function failed(error) {
     over = true;
     location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
     return;
+  }
+  if (error.code === "queue.pass_taken") {
+    // The browser has forgotten that turn; the next question leads to where one waits.
+    problem(explain(error));
+    return later(TIME_TO_READ);
   }
   failures += 1;
   problem(error.code === "network" ? say("queue_offline") : `${explain(error)} ${say("queue_keeps")}`);

@@ -30,8 +30,9 @@ const LEASE: Duration = Duration::from_secs(4);
 /// A room that was closed is remembered for as long as its tickets are, and an hour more.
 const REMEMBERED: Duration = Duration::from_hours(25);
 
-/// Rooms that are looked at. Each is opened by hand.
-const MAX_ROOMS: i64 = 1_000;
+/// Rooms read from the database at a time, and how many times: a hundred thousand rooms, each opened by hand.
+const PAGE: i64 = 1_000;
+const MAX_PAGES: usize = 100;
 
 /// Places were given, the first of them this one.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +131,19 @@ fn unopened(event: EventId, now: Timestamp) -> Room {
 /// Rooms that are open, or were not long ago.
 async fn rooms(db: &Db, now: Timestamp) -> Result<Vec<Kept>, Trouble> {
     let since = now.before(REMEMBERED);
-    db.read("vwr.rooms", async |tx: &mut Tx<'_>| Ok(store::rooms(tx, since, MAX_ROOMS).await?)).await
+    let (mut found, mut last) = (Vec::new(), EventId::from_uuid(Uuid::nil()));
+    for _ in 0..MAX_PAGES {
+        let page: Vec<Kept> = db
+            .read("vwr.rooms", async |tx: &mut Tx<'_>| {
+                Ok::<_, Trouble>(store::rooms(tx, since, last, PAGE).await?)
+            })
+            .await?;
+        let Some(kept) = page.last() else { return Ok(found) };
+        last = kept.room.event;
+        found.extend(page);
+    }
+    // A room that is not looked at would be one in front of which nobody waits.
+    Err(Trouble::Busy("there are more rooms than can be looked at"))
 }
 
 /// Decides and writes it down, in one transaction. Answers with the room before and after; `tail` is how many places were given

@@ -53,8 +53,28 @@ pub struct Redis {
     kv: Kv,
     db: Db,
     clock: Clock,
-    /// Opening and how far people were let on in it, as we heard last: what is told once stays true when Redis forgets it.
-    heard: Mutex<HashMap<EventId, (u64, u64)>>,
+    /// What is told once stays true when Redis forgets it.
+    heard: Mutex<HashMap<EventId, Heard>>,
+}
+
+/// The most that we heard of a room's opening.
+#[derive(Clone, Copy, Debug, Default)]
+struct Heard {
+    epoch: u64,
+    tail: u64,
+    serving: u64,
+}
+
+impl Heard {
+    fn learn(&mut self, room: &Room) {
+        if room.epoch > self.epoch {
+            *self = Self { epoch: room.epoch, ..Self::default() };
+        }
+        if room.epoch == self.epoch {
+            self.tail = self.tail.max(room.tail);
+            self.serving = self.serving.max(room.serving);
+        }
+    }
 }
 
 /// A script's answer: its number, and the room.
@@ -75,8 +95,8 @@ impl Redis {
             match told.number {
                 CLOSED => return Err(Error::NotActive.into()),
                 USED_UP => {
-                    let (_, last) = reserve(&self.db, event, told.room.epoch, count).await?;
-                    let args = [Arg::from(signed(told.room.epoch)), Arg::from(signed(last))];
+                    let (before, last) = reserve(&self.db, event, told.room.epoch, count).await?;
+                    let args = [told.room.epoch, before, last].map(|number| Arg::from(signed(number)));
                     self.run(event, &RAISE, &args).await?;
                 }
                 first => return Ok(Given { first: unsigned(first), room: told.room }),
@@ -169,23 +189,30 @@ impl Redis {
         script: &'static Script,
         args: &[Arg<'_>],
     ) -> Result<Option<Told>, Trouble> {
-        let reply = self.kv.run(script, &[key(event)], args).await?;
+        let Heard { epoch, tail, serving } = self.heard(event);
+        let heard = [epoch, tail, serving].map(|number| Arg::from(signed(number)));
+        let reply = self.kv.run(script, &[key(event)], &[args, &heard].concat()).await?;
         let told = told(event, &reply)?;
         if let Some(told) = &told {
-            let heard = (told.room.epoch, told.room.serving);
             let mut all = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
-            all.entry(event).and_modify(|known| *known = (*known).max(heard)).or_insert(heard);
+            all.entry(event).or_default().learn(&told.room);
         }
         Ok(told)
+    }
+
+    fn heard(&self, event: EventId) -> Heard {
+        let all = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(&event).copied().unwrap_or_default()
     }
 
     /// Makes sure that Redis knows a room as it was decided.
     async fn push(&self, kept: &Kept) -> Result<(), Trouble> {
         let Kept { room, version, .. } = kept;
-        let heard = self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(&room.event).copied();
-        let serving = match heard {
-            Some((epoch, serving)) if epoch == room.epoch => serving.max(room.serving).min(room.tail),
-            _ => room.serving,
+        let heard = self.heard(room.event);
+        let serving = if heard.epoch == room.epoch {
+            heard.serving.max(room.serving).min(room.tail)
+        } else {
+            room.serving
         };
         let args = [
             Arg::from(signed(*version)),

@@ -1,6 +1,7 @@
 -- What every script of a room begins with: the room, the time, and how it is told.
 -- KEYS  1: {<event>}:vwr   a hash: epoch, opened, active, paused, rate, open, tail, reserved, serving, version, moved, leader, term,
---                          until; instants in microseconds
+--                          until, behind; instants in microseconds
+-- ARGV  the last three: opening, tail and serving as whoever asks has heard them
 -- reply { a number, epoch, opened, active, paused, rate, open, tail, serving, version }, or { -1 } if the room is not known
 local ROOM = KEYS[1]
 local CLOSED, USED_UP, THEIRS = -2, -3, -4
@@ -32,4 +33,15 @@ end
 
 if not room.epoch then
   return { -1 }
+end
+
+-- A replica that was behind has taken over: no count goes back with it. Others may have heard of more places, so the next are given
+-- behind everything that was set aside.
+do
+  local epoch, tail, serving = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])
+  if epoch == room.epoch and (tail > room.tail or serving > room.serving) then
+    room.tail, room.serving = math.max(room.tail, tail), math.max(room.serving, serving)
+    room.reserved, room.behind = room.tail, 1
+    keep('tail', 'serving', 'reserved', 'behind')
+  end
 end

@@ -176,6 +176,52 @@ async fn what_was_lost_is_skipped_and_never_repeated(mut trial: Trial) {
     }
 }
 
+/// A replica that was behind takes over. What this process heard, and what another heard, is not given again.
+async fn a_store_that_went_back_in_time_repeats_no_place(trial: Trial) {
+    static GO_BACK: Script = Script::new(
+        "test.go_back",
+        "return redis.call('HSET', KEYS[1], 'tail', ARGV[1], 'serving', ARGV[2], 'reserved', ARGV[3])",
+    );
+    let Some(kv) = &trial.kv else { return };
+    trial.open(0).await;
+    let (other, key) = (trial.another(), format!("{{{}}}:vwr", trial.event));
+    let (mut last, mut served) = (0, 0);
+    for whoever_asks_first in [&other, &trial.counters] {
+        for (counters, count) in [(&trial.counters, 950), (&other, 100)] {
+            let first = counters.add(trial.event, count).await.unwrap().first;
+            assert!(first > last, "{first} was given before");
+            last = first + count - 1;
+        }
+        served = trial.order(Order::Advance { batch: 500 }).await.room.serving.max(served);
+        // The last few arrivals are forgotten, and with them that more places were set aside.
+        let back =
+            [last - 120, served - 10, last - 60].map(|number| Arg::from(i64::try_from(number).unwrap()));
+        kv.run(&GO_BACK, std::slice::from_ref(&key), &back).await.unwrap();
+        whoever_asks_first.look().await.unwrap();
+        let room = trial.look().await;
+        assert!(room.serving >= served, "{room:?}");
+        let next = trial.add(1).await;
+        assert!(next > last, "{next} was given before: {last} were");
+        last = next;
+    }
+}
+
+async fn more_rooms_than_one_page_are_all_looked_at(trial: Trial) {
+    let now = trial.clock.now();
+    let event = |number: u128| EventId::from_uuid(Uuid::from_u128(number));
+    let written: Result<(), Trouble> =
+        urr_db::transaction!(trial.db, "test.rooms", async |tx: &mut Tx<'_>| {
+            for number in 1..=1_200 {
+                store::insert(tx, &super::unopened(event(number), now)).await?;
+            }
+            Ok::<_, Trouble>(())
+        });
+    written.unwrap();
+    let rooms = trial.counters.look().await.unwrap();
+    assert_eq!(rooms.len(), 1_200);
+    assert!(rooms.iter().any(|room| room.event == event(1_200) && room.active));
+}
+
 async fn people_are_let_on_up_to_the_tail_and_never_back(trial: Trial) {
     trial.open(1_000_000).await;
     let worker = trial.ids.next();
@@ -324,6 +370,8 @@ on_every_store! {
     a_place_is_given_once_and_in_order,
     alone_nothing_is_skipped,
     what_was_lost_is_skipped_and_never_repeated,
+    a_store_that_went_back_in_time_repeats_no_place,
+    more_rooms_than_one_page_are_all_looked_at,
     people_are_let_on_up_to_the_tail_and_never_back,
     the_rate_is_kept,
     one_worker_lets_on_and_a_frozen_one_is_refused_when_it_wakes,

@@ -17,9 +17,14 @@ const WAITING: i64 = 1;
 const INSIDE: i64 = 2;
 const FULL: i64 = 3;
 const UNKNOWN: i64 = 4;
+const UNSURE: i64 = 5;
 
 pub(super) fn is_unknown(reply: &Reply) -> bool {
     matches!(reply.list(), Ok([Reply::Int(UNKNOWN)]))
+}
+
+pub(super) fn is_unsure(reply: &Reply) -> bool {
+    matches!(reply.list(), Ok([Reply::Int(UNSURE)]))
 }
 
 fn strange(what: &str) -> Error {

@@ -4,18 +4,18 @@ use std::{sync::Arc, time::Duration};
 
 use urr_db::{Db, Tx};
 use urr_jobs::Tasks;
-use urr_kernel::{Clock, EventId, Ids, UserId};
+use urr_kernel::{Clock, EventId, Ids, OrderKey, UserId};
 use urr_kv::{Arg, Kv, KvConfig, Script};
 use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 
 use crate::{
     DOMAIN,
-    hall::Standing,
+    hall::{Promise, Slot, Standing},
     journal::{
         store,
         verify::{Report, Verifier},
     },
-    room::Room,
+    room::{CannotOpen, Room},
     settings::Limits,
 };
 
@@ -65,13 +65,14 @@ impl Trial {
         let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
         let tasks = Tasks::new();
         let event = ids.next();
-        let room = Arc::new(room(&db, kv.as_ref(), &clock, &ids, limits, &tasks).await);
+        let room = Arc::new(room(&db, kv.as_ref(), &clock, &ids, limits, &tasks).await.unwrap());
         Self { room, db, kv, limits, tasks, clock, ids, event, _files: files }
     }
 
-    /// Another process over the same stores; without Redis, the next one after this has ended.
-    pub(super) async fn another(&self) -> Arc<Room> {
-        Arc::new(room(&self.db, self.kv.as_ref(), &self.clock, &self.ids, self.limits, &self.tasks).await)
+    /// Another process over the same stores.
+    pub(super) async fn another(&self) -> Result<Arc<Room>, CannotOpen> {
+        let room = room(&self.db, self.kv.as_ref(), &self.clock, &self.ids, self.limits, &self.tasks).await;
+        room.map(Arc::new)
     }
 
     pub(super) fn people(&self, count: usize) -> Vec<UserId> {
@@ -130,17 +131,53 @@ impl Trial {
         static FLUSH: Script =
             Script::new("test.flush", "for _, key in ipairs(KEYS) do redis.call('DEL', key) end return {1}");
         if let Some(kv) = &self.kv {
-            let names = ["queue", "active", "seen", "slots", "room", "journal"];
+            let names = ["queue", "active", "seen", "slots", "room", "journal", "spent", "spent-before"];
             let keys = names.map(|name| format!("{{{}}}:{name}", self.event));
             kv.run(&FLUSH, &keys, &[] as &[Arg<'_>]).await.unwrap();
         }
-        self.room = self.another().await;
+        self.restart().await;
+    }
+
+    /// The process ends, and the next begins.
+    pub(super) async fn restart(&mut self) {
+        self.tasks.shutdown(Duration::from_secs(10)).await.unwrap();
+        self.tasks = Tasks::new();
+        self.room = self.another().await.unwrap();
+    }
+
+    pub(super) async fn come_with(&self, user: UserId, order: OrderKey, epoch: Option<u64>) -> Standing {
+        let promise = Some(Promise { order, epoch });
+        self.room.check(self.event, user, promise).await.unwrap().standing
+    }
+
+    /// The place of somebody who waits.
+    pub(super) async fn place(&self, user: UserId) -> OrderKey {
+        match self.standing(user).await {
+            Standing::Waiting { order, .. } => order,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The slot of somebody who is in.
+    pub(super) async fn slot(&self, user: UserId) -> Slot {
+        match self.standing(user).await {
+            Standing::Active { slot, .. } => slot,
+            other => panic!("{other:?}"),
+        }
     }
 }
 
-async fn room(db: &Db, kv: Option<&Kv>, clock: &Clock, ids: &Ids, limits: Limits, tasks: &Tasks) -> Room {
+async fn room(
+    db: &Db,
+    kv: Option<&Kv>,
+    clock: &Clock,
+    ids: &Ids,
+    limits: Limits,
+    tasks: &Tasks,
+) -> Result<Room, CannotOpen> {
+    let (db, clock, ids) = (db.clone(), clock.clone(), ids.clone());
     match kv {
-        Some(kv) => Room::redis(kv.clone(), db.clone(), clock.clone(), ids.clone(), limits, Duration::ZERO),
-        None => Room::memory(db.clone(), clock.clone(), ids.clone(), limits, tasks).await.unwrap(),
+        Some(kv) => Ok(Room::redis(kv.clone(), db, clock, ids, limits, Duration::ZERO)),
+        None => Room::memory(db, clock, ids, limits, tasks).await,
     }
 }

@@ -1,0 +1,154 @@
+//! The lives of a room: it begins when somebody comes, ends when nobody has for long, and begins anew after Redis has lost it.
+//!
+//! What Redis loses comes back from two sides: slots from the database, which knew of each before its owner did, and places from the
+//! tickets that people carry.
+
+use std::time::Duration;
+
+use urr_db::{Tx, transaction};
+use urr_kernel::{EventId, Timestamp, UserId};
+use urr_kv::{Arg, Reply, Script};
+
+use super::{Redis, closed, key, micros, millis, replies::is_unknown, room_keys};
+use crate::{
+    journal::{Entry, Step, store},
+    room::Closed,
+};
+
+static CLOSE: Script =
+    Script::new("queue.close", concat!(include_str!("../room.lua"), include_str!("../close.lua")));
+static LOSE: Script =
+    Script::new("queue.lose", concat!(include_str!("../room.lua"), include_str!("../lose.lua")));
+static OPEN: Script = Script::new("queue.open", include_str!("../open.lua"));
+static CARRY: Script = Script::new("queue.carry", include_str!("../carry.lua"));
+static ONE_OPENS: Script = Script::new(
+    "queue.one_opens",
+    "if redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[1]) then return 1 end return 0",
+);
+
+/// Whoever opens a room and has not within this time has died.
+const OPENING: Duration = Duration::from_secs(5);
+/// How often the others look whether it is open, and the pause between two looks: six seconds in all.
+const OPEN_LOOKS: u32 = 120;
+const OPEN_PAUSE: Duration = Duration::from_millis(50);
+
+/// Slots that Redis is told of at a time.
+const CARRIED_AT_ONCE: usize = 1_000;
+
+impl Redis {
+    /// Runs a script in a room, which is opened first if Redis does not know it.
+    pub(super) async fn in_room(
+        &self,
+        event: EventId,
+        script: &'static Script,
+        args: &[Arg<'_>],
+    ) -> Result<Reply, Closed> {
+        let keys = room_keys(event);
+        for _ in 0..OPEN_LOOKS {
+            let reply = self.kv.run(script, &keys, args).await.map_err(closed)?;
+            if !is_unknown(&reply) {
+                return Ok(reply);
+            }
+            if !self.open(event).await? {
+                tokio::time::sleep(OPEN_PAUSE).await;
+            }
+        }
+        Err(Closed)
+    }
+
+    /// Begins a life of a room that Redis does not know: its first, or the next after Redis lost it. `false`: somebody else is
+    /// about to. Lives are numbered in the database, and two that begin at once would be one too many.
+    async fn open(&self, event: EventId) -> Result<bool, Closed> {
+        let keys = [key(event, "opening")];
+        if self.kv.run(&ONE_OPENS, &keys, &[Arg::from(millis(OPENING))]).await.map_err(closed)?
+            != Reply::Int(1)
+        {
+            return Ok(false);
+        }
+        let (threshold, total, now) = (self.limits.threshold, self.limits.slot_total, self.clock.now());
+        let opened: Result<store::Kept, urr_db::Error> =
+            transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
+                store::begin(tx, event, threshold, total, now).await
+            });
+        let kept = opened.map_err(|error| {
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
+            Closed
+        })?;
+        let slots: Vec<_> = kept.entries.iter().filter_map(slot).collect();
+        self.carry(event, &slots).await?;
+        let grace = if kept.lost { self.grace } else { Duration::ZERO };
+        let generation = i64::try_from(kept.generation).unwrap_or(i64::MAX);
+        let args = [
+            Arg::from(generation),
+            Arg::from(i64::from(kept.threshold)),
+            Arg::from(i64::from(kept.paused)),
+            Arg::from(i64::try_from(kept.epoch).unwrap_or(i64::MAX)),
+            Arg::from(micros(grace)),
+            Arg::from(i64::try_from(kept.entries.len()).unwrap_or(i64::MAX)),
+            Arg::from(i64::from(kept.lost)),
+        ];
+        self.kv.run(&OPEN, &[key(event, "room"), key(event, "opening")], &args).await.map_err(closed)?;
+        if kept.lost {
+            let slots = slots.len();
+            tracing::warn!(%event, generation, slots, "Redis had lost a room; slots go on, people get their places back, then it goes on");
+        }
+        Ok(true)
+    }
+
+    /// Tells Redis of slots that go on.
+    async fn carry(&self, event: EventId, slots: &[[String; 4]]) -> Result<(), Closed> {
+        let keys = ["room", "active", "slots"].map(|name| key(event, name));
+        let (idle, total) = self.terms();
+        for some in slots.chunks(CARRIED_AT_ONCE) {
+            let mut args = vec![Arg::from(idle), Arg::from(total)];
+            args.extend(some.iter().flatten().map(|word| Arg::from(word.as_str())));
+            self.kv.run(&CARRY, &keys, &args).await.map_err(closed)?;
+        }
+        Ok(())
+    }
+
+    /// Gives a life of a room up whose journal goes on otherwise: a replica that was behind has taken over, and what it does not
+    /// know has happened. The next life begins as after any other loss.
+    pub(super) async fn lose(&self, event: EventId, generation: u64) -> Result<(), Closed> {
+        tracing::error!(%event, generation, "Redis has gone back to an earlier time; the room begins anew with slots from the database and places from tickets");
+        let number = i64::try_from(generation).unwrap_or(i64::MAX);
+        self.kv.run(&LOSE, &room_keys(event), &[Arg::from(number)]).await.map(drop).map_err(closed)
+    }
+
+    /// Closes a room that has been empty for `idle`. `false`: it goes on.
+    pub(in crate::room) async fn close(
+        &self,
+        event: EventId,
+        generation: u64,
+        idle: Duration,
+    ) -> Result<bool, Closed> {
+        self.take_over(event).await?;
+        let (now, number) = (self.clock.now(), i64::try_from(generation).unwrap_or(i64::MAX));
+        let args = [Arg::from(micros(idle)), Arg::from(number)];
+        let reply = self.kv.run(&CLOSE, &room_keys(event), &args).await.map_err(closed)?;
+        let is_lost = is_unknown(&reply);
+        if !is_lost && reply != Reply::List(vec![Reply::Int(1)]) {
+            return Ok(false);
+        }
+        let closed: Result<bool, urr_db::Error> =
+            transaction!(self.db, "queue.close", async |tx: &mut Tx<'_>| {
+                // A room that Redis has just lost is not over: whoever was in it comes back.
+                let used: Option<Timestamp> = store::last_used(tx, event, generation).await?;
+                if is_lost && used.is_none_or(|used| used.after(idle) > now) {
+                    return Ok(false);
+                }
+                store::close(tx, event, generation, now).await
+            });
+        closed.map_err(|error| {
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be closed");
+            Closed
+        })
+    }
+}
+
+/// A slot that goes on, in the words of `carry.lua`.
+fn slot(entry: &Entry) -> Option<[String; 4]> {
+    let Step::Admitted { user, order, slot } = entry.step else { return None };
+    let user: UserId = user;
+    Some([user.to_string(), slot.to_string(), order.to_string(), entry.at.as_micros().to_string()])
+}

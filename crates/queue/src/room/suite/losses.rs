@@ -1,0 +1,195 @@
+//! What must be true after something was lost: a slot, a room, a second of Redis, a process.
+
+use std::time::Duration;
+
+use urr_db::{Tx, transaction};
+use urr_kernel::OrderKey;
+use urr_kv::{Arg, Script};
+
+use super::trial::Trial;
+use crate::{
+    hall::Standing,
+    journal::{Step, Why, store},
+    room::{CannotOpen, Closed, Order, Room},
+};
+
+/// Whoever was in gets nothing more for the same place, whichever token tells of it, also when the store has lost all it knew.
+pub(super) async fn a_place_is_good_for_one_slot(mut trial: Trial) {
+    let people = trial.people(5);
+    let [first, cheat, next, last, late] = people[..] else { panic!() };
+    trial.arrive(&[first, cheat]).await;
+    let used = trial.place(cheat).await;
+    trial.room.leave(trial.event, first, Why::Left).await.unwrap();
+    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
+    assert_eq!(trial.slot(cheat).await.order, used);
+    trial.room.leave(trial.event, cheat, Why::Bought).await.unwrap();
+    trial.arrive(&[next, last]).await;
+    for (order, epoch) in [(used, Some(1)), (used, None), (OrderKey::new(7).unwrap(), None)] {
+        let standing = trial.come_with(cheat, order, epoch).await;
+        assert!(matches!(standing, Standing::Waiting { ahead: 1, .. }), "behind the last: {standing:?}");
+        trial.room.leave(trial.event, cheat, Why::Left).await.unwrap();
+    }
+
+    let places = [trial.place(last).await, used];
+    trial.room.settle(trial.event).await.unwrap();
+    trial.lose_everything().await;
+    for (user, order) in [(last, places[0]), (cheat, places[1])] {
+        trial.come_with(user, order, Some(1)).await;
+    }
+    assert_eq!(trial.ahead(last).await, Some(0), "their place is as good as before");
+    assert_eq!(trial.ahead(cheat).await, Some(1));
+
+    // Clearing ends slots too.
+    let used = trial.slot(next).await.order;
+    trial.room.order(trial.event, Order::Clear).await.unwrap();
+    trial.arrive(&[last, late]).await;
+    trial.come_with(next, used, None).await;
+    assert_eq!(trial.ahead(next).await, Some(1));
+    trial.assert_fair().await;
+}
+
+/// Whoever is in stays in, with the same slot and therefore the same entry tokens.
+pub(super) async fn slots_outlive_the_store(mut trial: Trial) {
+    let people = trial.people(5);
+    trial.arrive(&people[..4]).await;
+    trial.room.leave(trial.event, people[0], Why::Left).await.unwrap();
+    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
+    let slots = [trial.slot(people[1]).await, trial.slot(people[2]).await];
+    let place = trial.place(people[3]).await;
+    for life in 1..=2 {
+        trial.room.settle(trial.event).await.unwrap();
+        trial.lose_everything().await;
+        let found = [trial.slot(people[1]).await, trial.slot(people[2]).await];
+        assert_eq!(
+            found.map(|slot| (slot.id, slot.order, slot.since)),
+            slots.map(|slot| (slot.id, slot.order, slot.since)),
+            "after loss {life}"
+        );
+        assert_eq!(trial.standing(people[0]).await, Standing::Absent, "a slot that ended stays ended");
+    }
+    trial.come_with(people[3], place, Some(1)).await;
+    assert_eq!(trial.ahead(people[3]).await, Some(0), "and nobody comes in on top of them");
+    trial.room.leave(trial.event, people[1], Why::Bought).await.unwrap();
+    urr_testkit::until(super::LIMIT, async || {
+        // A worker that has stopped keeps its lock for a moment.
+        trial.room.admit(trial.event).await.unwrap();
+        trial.is_in(people[3]).await
+    })
+    .await;
+    let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
+    assert_eq!((totals.active, totals.waiting), (2, 0));
+    let report = trial.assert_fair().await;
+    assert_eq!((report.admitted, report.most_active), (4, 2), "a slot that goes on is counted once");
+
+    // Those whom an operator sent away do not come back with it.
+    trial.room.order(trial.event, Order::Clear).await.unwrap();
+    trial.lose_everything().await;
+    assert_eq!(trial.standing(people[2]).await, Standing::Absent);
+    trial.assert_fair().await;
+}
+
+/// Only then is there a grace in which people get their places back.
+pub(super) async fn a_room_that_was_lost_is_not_closed_before_its_time(mut trial: Trial) {
+    let (Room::Redis(_), people) = (&*trial.room, trial.people(2)) else { return };
+    trial.arrive(&people).await;
+    trial.room.settle(trial.event).await.unwrap();
+    trial.lose_everything().await;
+    let close = async |idle| trial.room.close(trial.event, 1, idle).await;
+    assert_eq!(close(Duration::from_mins(1)).await, Ok(false), "people were in it a moment ago");
+    assert_eq!(close(Duration::ZERO).await, Ok(true));
+}
+
+/// A replica that was behind takes over: what it does not know has happened all the same.
+pub(super) async fn a_store_that_went_back_in_time_is_not_believed(trial: Trial) {
+    static GO_BACK: Script = Script::new(
+        "test.go_back",
+        "redis.call('HINCRBY', KEYS[1], 'seq', -2) redis.call('DEL', KEYS[2]) return redis.call('ZREM', KEYS[3], ARGV[1], ARGV[2])",
+    );
+    let Some(kv) = &trial.kv else { return };
+    let people = trial.people(6);
+    trial.arrive(&people[..5]).await;
+    let (inside, mut places) = (trial.slot(people[0]).await, Vec::new());
+    for user in &people[1..5] {
+        places.push(trial.place(*user).await);
+    }
+    trial.room.settle(trial.event).await.unwrap();
+    let keys = ["room", "journal", "queue"].map(|name| format!("{{{}}}:{name}", trial.event));
+    let forgotten = [people[3].to_string(), people[4].to_string()];
+    kv.run(&GO_BACK, &keys, &forgotten.each_ref().map(|user| Arg::from(user.as_str()))).await.unwrap();
+
+    trial.check(people[5]).await;
+    assert_eq!(trial.room.settle(trial.event).await, Err(Closed), "the journal says otherwise");
+    trial.room.settle(trial.event).await.unwrap();
+    assert_eq!(trial.slot(people[0]).await.id, inside.id);
+    for (user, order) in people[1..5].iter().zip(&places).rev() {
+        trial.come_with(*user, *order, Some(1)).await;
+    }
+    trial.check(people[5]).await;
+    for (ahead, user) in people[1..].iter().enumerate() {
+        assert_eq!(trial.ahead(*user).await, Some(ahead));
+    }
+    trial.assert_fair().await;
+}
+
+/// One process fails to record a slot that another has recorded meanwhile: its owner may know of it already.
+pub(super) async fn a_slot_that_another_process_recorded_is_not_taken_back(trial: Trial) {
+    let Room::Redis(room) = &*trial.room else { return };
+    let user = trial.people(1)[0];
+    trial.check(user).await;
+    let slot = trial.slot(user).await;
+    assert_eq!(room.know(trial.event, &user.to_string(), &slot.id.to_string(), false).await, Ok(false));
+    assert_eq!(trial.slot(user).await.id, slot.id);
+    trial.assert_fair().await;
+}
+
+pub(super) async fn rooms_in_memory_are_one_processes(mut trial: Trial) {
+    let (user, other) = (trial.people(1)[0], trial.ids.next());
+    trial.check(user).await;
+    let second = trial.another().await;
+    if trial.kv.is_some() || trial.db.engine() == urr_db::EngineKind::Sqlite {
+        // Rooms in Redis are for many; the directory of an embedded database is locked.
+        assert!(second.is_ok());
+        return;
+    }
+    let Err(refused) = second else { panic!("two processes keep the same rooms") };
+    assert!(matches!(refused, CannotOpen::InUse), "{refused:?}");
+    assert!(refused.to_string().contains("another process keeps the waiting rooms"), "{refused}");
+
+    // A process that was away for so long that another has begun writes nothing more, and stops.
+    let (frozen, tasks) = (std::sync::Arc::clone(&trial.room), trial.tasks.clone());
+    let forget = async |tx: &mut Tx<'_>| {
+        urr_db::statements! { TAKEN = postgres "update leases set expires_at = clock_timestamp(), owner = $1"; }
+        tx.execute(&TAKEN, &[&uuid::Uuid::nil()]).await
+    };
+    let forgotten: Result<u64, urr_db::Error> = trial.db.write("test.freeze", forget).await;
+    forgotten.unwrap();
+    trial.tasks = urr_jobs::Tasks::new();
+    trial.room = trial.another().await.unwrap();
+    assert_eq!(frozen.check(other, user, None).await, Err(Closed));
+    let stopping = tasks.token();
+    tokio::select! {
+        told = frozen.leave(trial.event, user, Why::Left) => assert_eq!(told, Err(Closed)),
+        () = stopping.cancelled() => {}
+    }
+    urr_testkit::until(super::LIMIT, async || tasks.failed().is_some()).await;
+    assert!(trial.is_in(user).await);
+    trial.assert_fair().await;
+}
+
+/// A crash right after that must not lose what an operator decided.
+pub(super) async fn what_a_room_begins_with_is_written_when_it_begins(trial: Trial) {
+    trial.room.order(trial.event, Order::Threshold(7)).await.unwrap();
+    trial.room.order(trial.event, Order::Pause).await.unwrap();
+    assert_eq!(trial.room.close(trial.event, 1, Duration::ZERO).await, Ok(true));
+    let (event, now) = (trial.event, trial.clock.now());
+    let begun: Result<store::Kept, urr_db::Error> =
+        transaction!(trial.db, "test.begin", async |tx: &mut Tx<'_>| {
+            store::begin(tx, event, 1, Duration::ZERO, now).await
+        });
+    let written =
+        trial.db.read("test.begun", async |tx: &mut Tx<'_>| store::after(tx, event, 2, 0, 10).await);
+    let written: Result<Vec<_>, urr_db::Error> = written.await;
+    let steps: Vec<Step> = written.unwrap().iter().map(|entry| entry.step).collect();
+    assert_eq!(steps, [Step::Threshold { threshold: 7 }, Step::Paused]);
+    assert_eq!(begun.unwrap().entries.len(), 2);
+}
