@@ -1,8 +1,9 @@
 //! Project chores: `cargo xtask services …` gives the tests real stores, `cargo xtask tidy` holds the rules that the
-//! compiler does not know.
+//! compiler does not know, and `cargo xtask fuzz` tries what reads tokens with millions of bad ones.
 
 mod ambient;
 mod command;
+mod fuzz;
 mod services;
 mod tidy;
 
@@ -16,6 +17,7 @@ Usage: cargo xtask <command>
   services env                                         print the export lines of what `start` started
   services run [--only LIST] [--durable] -- COMMAND…   run COMMAND with the services up, then stop what this started
   tidy                                                 check the rules that the compiler does not know
+  fuzz [--seconds N]                                   run every fuzz target for N seconds, 30 unless told
 
 LIST is a comma list of postgres, redis, redis-cluster, kafka. --durable makes PostgreSQL wait for the disk, for
 benchmarks. A service that URR_TEST_POSTGRES, URR_TEST_REDIS, URR_TEST_REDIS_CLUSTER or URR_TEST_KAFKA names already is
@@ -28,6 +30,7 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["services", rest @ ..] => services::main(rest),
         ["tidy"] => tidy::main(),
+        ["fuzz", rest @ ..] => fuzz::main(rest),
         _ => Err(anyhow::anyhow!("unknown command: {}\n\n{USAGE}", arguments.join(" "))),
     };
     outcome.unwrap_or_else(|error| {

@@ -308,3 +308,6 @@ mod tests {
         assert!(revoked.contains(source.session), "asked since {:?}", source.asked.lock().unwrap());
     }
 }
+
+#[cfg(test)]
+mod line_tests;

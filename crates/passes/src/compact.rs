@@ -14,8 +14,8 @@ use crate::{Key, Refusal, jwt::CLOCK_SKEW};
 
 /// Bytes of the key id that a token carries: enough to tell a handful of keys apart.
 const KEY_ID: usize = 4;
-const TAG: usize = 16;
-const HEAD: usize = 1 + KEY_ID;
+pub(crate) const TAG: usize = 16;
+pub(crate) const HEAD: usize = 1 + KEY_ID;
 
 /// The keys of one kind of token, the newest first.
 #[derive(Clone, Debug)]
@@ -81,6 +81,11 @@ pub(crate) fn within(issued: Timestamp, lifetime: Duration, now: Timestamp) -> R
 pub(crate) struct Fields(Vec<u8>);
 
 impl Fields {
+    #[cfg(feature = "fuzzing")]
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Self {
+        Self(bytes.to_vec())
+    }
+
     pub(crate) fn uuid(mut self, uuid: Uuid) -> Self {
         self.0.extend_from_slice(uuid.as_bytes());
         self

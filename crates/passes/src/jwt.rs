@@ -52,6 +52,10 @@ impl Jwt {
 
     pub(crate) fn sign(&self, claims: &impl Serialize) -> String {
         let claims = serde_json::to_vec(claims).expect("claims are plain data and always serialise");
+        self.sign_bytes(&claims)
+    }
+
+    pub(crate) fn sign_bytes(&self, claims: &[u8]) -> String {
         let mut token = self.header.clone();
         token.push('.');
         URL_SAFE_NO_PAD.encode_string(claims, &mut token);

@@ -7,6 +7,8 @@ pub mod access;
 pub mod challenge;
 mod compact;
 pub mod entry;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod hop;
 mod jwt;
 mod keys;

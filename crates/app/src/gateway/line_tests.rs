@@ -1,0 +1,91 @@
+//! The guard of Tier 1 with the real Tier 1 behind it.
+
+use axum::{
+    body::{Body, to_bytes},
+    extract::Request,
+};
+use serde_json::{Value, json};
+use urr_contracts::vwr::{GiveOrder, Order};
+use urr_gateway::{Origins, address::TrustedProxies};
+use urr_http::{Json, Problem, Routes};
+use urr_jobs::Tasks;
+use urr_kernel::{Actor, EventId};
+use urr_passes::Secret;
+
+use super::*;
+
+struct World {
+    vwr: Arc<urr_vwr::Service>,
+    source: AskVwr,
+    rooms: Arc<Rooms>,
+    door: axum::Router,
+    _files: tempfile::TempDir,
+}
+
+impl World {
+    async fn new() -> Self {
+        let (files, db) = urr_testkit::fresh_sqlite(&urr_vwr::DOMAIN).await;
+        let clock = Clock::system();
+        let ids = Ids::random(clock.clone());
+        let secret = Secret::new("a secret for tests, of more than 32 bytes").unwrap();
+        let vwr = urr_vwr::build(urr_vwr::Parts {
+            counters: urr_vwr::Counters::memory(db.clone(), clock.clone()),
+            db,
+            clock: clock.clone(),
+            ids: ids.clone(),
+            secrets: vec![secret.clone()],
+            tasks: Tasks::new(),
+            settings: urr_vwr::Settings { secure_cookies: false },
+        });
+        let rooms = Arc::new(Rooms::new(clock.clone(), Passes::new([vwr_pass::key(&secret)])));
+        let guards = Guards {
+            access: Verifier::new([access::key(&secret)]),
+            clock: clock.clone(),
+            hops: hop::Verifier::new([hop::key(&secret)]),
+            limiter: None,
+            revoked: None,
+            rooms: Some(Arc::clone(&rooms)),
+            proxies: TrustedProxies::default(),
+            origins: Origins::default(),
+            slots: None,
+        };
+        let seats =
+            Routes::new().get("/api/seats/events/{id}", async || Ok::<_, Problem>(Json(json!("seats"))));
+        let door = urr_http::router(Gateway::new(guards).local(Service::Tickets, seats).finish());
+        let source = AskVwr { vwr: Arc::clone(&vwr) as Arc<dyn Vwr>, clock, ids };
+        Self { vwr, source, rooms, door, _files: files }
+    }
+
+    /// What somebody without a pass is told.
+    async fn knock(&self, event: EventId) -> (u16, Value) {
+        let path = format!("/api/seats/events/{event}");
+        let mut request = Request::get(path).body(Body::empty()).unwrap();
+        request.extensions_mut().insert(urr_http::Peer("198.51.100.1:4711".parse().unwrap()));
+        let answer = tower::ServiceExt::oneshot(self.door.clone(), request).await.unwrap();
+        let status = answer.status().as_u16();
+        let body: Value =
+            serde_json::from_slice(&to_bytes(answer.into_body(), 10_000).await.unwrap()).unwrap();
+        (status, body["code"].clone())
+    }
+}
+
+#[tokio::test]
+async fn nobody_passes_before_tier_one_has_heard_from_its_store() {
+    let world = World::new().await;
+    let (event, free): (EventId, EventId) = (world.source.ids.next(), world.source.ids.next());
+    // An operator opened the room in another life of the process; this one has not read its store yet.
+    let admin = Actor::User { id: world.source.ids.next(), role: urr_kernel::Role::Admin };
+    let ctx = Ctx::new(world.source.ids.next(), admin, world.source.clock.clone(), Duration::from_secs(10));
+    let order = GiveOrder { event, order: Order::Activate { rate: Some(0), fail_open: Some(true) } };
+    world.vwr.order(&ctx, order).await.unwrap();
+    let away = (503, json!("gateway.unavailable"));
+    for _ in 0..2 {
+        assert_eq!(world.knock(event).await, away);
+        assert_eq!(world.knock(free).await, away, "not even where nobody waits: who could say?");
+        assert!(world.rooms.load(&world.source).await.is_err(), "Tier 1 does not answer for its store");
+    }
+    world.vwr.refresh().await.unwrap();
+    world.rooms.load(&world.source).await.unwrap();
+    assert_eq!(world.knock(event).await, (403, json!("vwr.pass_required")));
+    assert_eq!(world.knock(free).await.0, 200);
+}
