@@ -68,10 +68,11 @@ class Person {
     this.expected.push(`status of ${status}`);
   }
 
-  /** Looks at the page as it is now: a picture, axe, and whether it fits the screen. */
-  async look(name) {
+  /** Looks at the page as it is now: a picture, axe, and whether it fits the screen. A page that listens to a stream never finishes
+   * loading: then `network` is false. */
+  async look(name, { network = true } = {}) {
     const { page, view } = this;
-    await page.waitForLoadState("networkidle");
+    if (network) await page.waitForLoadState("networkidle");
     await page.screenshot({ path: join(this.browser.shots, `${name}.${view.name}.png`), fullPage: true });
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     if (wide > 0) this.troubles.push(`${name} is ${wide} px wider than the screen`);

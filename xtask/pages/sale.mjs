@@ -1,5 +1,5 @@
-// A sale as people meet it: looking, waiting, being let in, holding seats; and as an operator runs it.
-import { signIn, signUp } from "./accounts.mjs";
+// A sale as people meet it: looking, waiting, being let in, holding seats.
+import { signUp } from "./accounts.mjs";
 import { ADMIN, PASSWORD, until } from "./server.mjs";
 
 const isSeated = (event) => event.seat_layout_id ?? event.seatLayoutId;
@@ -110,40 +110,5 @@ export async function sale(browser, server, view) {
   await holding(server, person, event);
   await leaving(person, event);
   await bothRooms(server, person, event);
-  await person.end();
-}
-
-export async function control(browser, server, view) {
-  const person = await browser.person(server, view);
-  person.expect(404);
-  const { page } = person;
-  const event = await seatedEvent(server);
-  await signIn(person, ADMIN, PASSWORD, `/events/${event.id}`);
-  await person.at(`/events/${event.id}`);
-  await person.press(`a[href="/admin/queue/${event.id}"]`);
-  await page.waitForFunction(() => document.querySelector('[data-chart="waiting"] [data-value]').textContent !== "–");
-  await page.locator("#threshold").focus();
-  await page.keyboard.press("ArrowRight");
-  await person.press('[data-form="threshold"] button.main-action');
-  await page.waitForSelector("[data-deeds] li");
-  await person.press('[data-do="pause"]');
-  await page.waitForSelector("[data-paused]:not([hidden])");
-  await person.look("control");
-  await person.press('[data-do="resume"]');
-  await page.waitForSelector("[data-open]:not([hidden])");
-  await person.press('[data-vwr="activate"]');
-  await page.waitForSelector("[data-vwr-on]:not([hidden])");
-  await page.locator("#rate").focus();
-  await page.keyboard.press("ArrowLeft");
-  await person.press('[data-form="rate"] button.main-action');
-  await person.press('[data-vwr="pause"]');
-  await page.waitForSelector("[data-vwr-paused]:not([hidden])");
-  await person.look("control-front");
-  await person.press('[data-vwr="deactivate"]');
-  await page.waitForSelector("[data-vwr-off]:not([hidden])");
-  await page.locator("[data-tier2] details summary").click();
-  await person.fill({ "#title": "another title" });
-  await person.press('[data-form="clear"] button');
-  await page.waitForSelector('[data-form="clear"] [data-problem]:not([hidden])');
   await person.end();
 }

@@ -1,11 +1,14 @@
 // The binary with files of its own, and what a person has besides a browser: a mailbox and an authenticator app.
-import { spawn } from "node:child_process";
-import { createHmac } from "node:crypto";
+import { execFile, spawn } from "node:child_process";
+import { createHmac, randomUUID } from "node:crypto";
 import { mkdtempSync, openSync, readFileSync, readdirSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { promisify } from "node:util";
+
+const run = promisify(execFile);
 
 export const PASSWORD = "correct horse battery staple";
 export const ADMIN = "boss@example.com";
@@ -40,7 +43,7 @@ export class Server {
     const address = `127.0.0.1:${port}`;
     const args = ["serve", "--listen", address, "--data-dir", join(folder, "data"), ...flags];
     const child = spawn(binary, args, { env, stdio: ["ignore", log, log] });
-    const server = new Server(folder, `http://${address}`, child);
+    const server = new Server(folder, `http://${address}`, child, env);
     const isReady = () => fetch(`${server.url}/health/ready`).then((answer) => answer.ok, () => false);
     await until("the start", () => {
       if (child.exitCode !== null) throw new Error(`the binary ended:\n${server.log()}`);
@@ -49,8 +52,8 @@ export class Server {
     return server;
   }
 
-  constructor(folder, url, child) {
-    Object.assign(this, { folder, url, child });
+  constructor(folder, url, child, env) {
+    Object.assign(this, { folder, url, child, env });
   }
 
   log() {
@@ -80,6 +83,17 @@ export class Server {
     const read = await answer.json();
     if (!answer.ok) throw new Error(`${path}: ${JSON.stringify(read)}`);
     return read;
+  }
+
+  /** Tokens of people who signed in somewhere, without the time that passwords take. */
+  async fans(count) {
+    const { spawnfile } = this.child;
+    const one = async () => {
+      const args = ["token", "--user", randomUUID(), "--role", "user", "--data-dir", join(this.folder, "data")];
+      const { stdout } = await run(spawnfile, args, { env: this.env });
+      return stdout.trim();
+    };
+    return Promise.all(Array.from({ length: count }, one));
   }
 
   async stop() {

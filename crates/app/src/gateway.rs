@@ -202,6 +202,7 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
         proxies: config.door.proxies.clone(),
         origins: config.door.origins.clone().at_home(config.public_url.as_deref().unwrap_or_default()),
         slots: None,
+        health: ground.health.clone(),
     }
 }
 

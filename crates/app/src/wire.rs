@@ -317,6 +317,7 @@ pub(crate) fn start_background(
     if let Some(queue) = &domains.queue {
         // Not by lease: each room sees to it that nobody is let in twice, and the next process must not wait for a dead one.
         urr_jobs::run(tasks, urr_queue::admission(queue), None, ground.clock.clone());
+        urr_jobs::run(tasks, urr_queue::sampling(queue), None, ground.clock.clone());
     }
 
     let mut watched = Vec::new();

@@ -17,6 +17,7 @@ use urr_passes::{
     access::{Verified, Verifier},
     hop,
 };
+use urr_telemetry::Health;
 
 use crate::{
     address::TrustedProxies,
@@ -29,6 +30,7 @@ use crate::{
     revoked::{Revoked, STALE},
     rooms::Rooms,
     slots::{self, Slots},
+    streams::Watch,
     table::{self, Access, Found, Line, Route, Service},
     token, version,
 };
@@ -66,6 +68,8 @@ pub struct Guards {
     pub origins: Origins,
     /// Knows who may buy. `None`: whoever is signed in.
     pub slots: Option<Arc<Slots>>,
+    /// Once it drains, answers that would not end do.
+    pub health: Health,
 }
 
 /// The front door of a process, with the services behind it.
@@ -214,7 +218,12 @@ impl Respond for Gateway {
             return refused;
         }
         match found {
-            Found::Route(route) => self.answer(route, request).await,
+            Found::Route(route) => {
+                // In a box, so that requests whose answers end are not moved with room for it.
+                let watch = route.streams.then(|| Box::new(Watch::new(&self.guards, &request)));
+                let answer = self.answer(route, request).await;
+                if let Some(watch) = watch { watch.over(answer) } else { answer }
+            }
             Found::OtherMethods(routes) => other_methods(routes),
             // The edge turns the bare status into the body every error has.
             Found::Nothing => StatusCode::NOT_FOUND.into_response(),

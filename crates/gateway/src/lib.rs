@@ -17,6 +17,7 @@ mod proxy;
 pub mod revoked;
 pub mod rooms;
 pub mod slots;
+mod streams;
 pub mod table;
 mod token;
 mod version;

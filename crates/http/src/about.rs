@@ -48,6 +48,8 @@ pub struct About {
     pub body_is_optional: bool,
     /// Answers that are no errors, with the JSON body they have.
     pub answers: Vec<(StatusCode, Option<Shape>)>,
+    /// The JSON in each event of an answer that does not end.
+    pub events: Option<Shape>,
 }
 
 impl About {
@@ -82,6 +84,12 @@ impl About {
     /// An answer with a JSON body.
     pub fn answer<T: JsonSchema>(mut self, status: StatusCode) -> Self {
         self.answers.push((status, Some(Shape::of::<T>())));
+        self
+    }
+
+    /// An answer of server-sent events, each with JSON in it.
+    pub fn events<T: JsonSchema>(mut self) -> Self {
+        self.events = Some(Shape::of::<T>());
         self
     }
 

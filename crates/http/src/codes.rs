@@ -30,6 +30,7 @@ codes! {
     UNSUPPORTED_MEDIA_TYPE = "http.unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body must be application/json.";
     INTERNAL = "http.internal", INTERNAL_SERVER_ERROR, "The server failed in a way it did not expect.";
     OVERLOADED = "http.overloaded", SERVICE_UNAVAILABLE, "More requests are in progress than the server accepts.";
+    TOO_MANY_LISTENERS = "http.too_many_listeners", SERVICE_UNAVAILABLE, "As many people watch a live stream as may.";
     NOT_READY = "http.not_ready", SERVICE_UNAVAILABLE, "The server is starting, draining, or misses a part it needs.";
     TIMEOUT = "http.timeout", GATEWAY_TIMEOUT, "The request took longer than the server allows.";
 }

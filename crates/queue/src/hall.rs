@@ -82,6 +82,8 @@ pub(crate) struct Hall {
     /// The last place that was given to somebody new.
     last: OrderKey,
     pace: Pace,
+    arrived: u64,
+    admitted: u64,
     /// Where the search for idle people goes on.
     swept: usize,
 }
@@ -101,6 +103,10 @@ pub struct Totals {
     pub epoch: u64,
     /// People let in over the last minute or so, per second, once there is enough to tell.
     pub per_second: Option<f64>,
+    /// People who came since the room was opened, also those who came again.
+    pub arrived: u64,
+    /// People who were let in since the room was opened.
+    pub admitted: u64,
 }
 
 impl Hall {
@@ -114,6 +120,8 @@ impl Hall {
             epoch: 1,
             last: OrderKey::at(Timestamp::from_micros(0)),
             pace: Pace::default(),
+            arrived: 0,
+            admitted: 0,
             swept: 0,
         }
     }
@@ -243,11 +251,14 @@ impl Hall {
         match step {
             Step::Joined { user, order } => {
                 self.line.join(user, order, now);
+                self.arrived += 1;
                 // A place from a ticket may be older than the newest one, never newer than what is given next.
                 self.last = self.last.max(order.min(OrderKey::at(now)));
             }
             Step::Admitted { user, order, slot } => {
-                self.line.leave(user);
+                // Whoever was not in line has only just come.
+                self.arrived += u64::from(self.line.leave(user).is_none());
+                self.admitted += 1;
                 self.active.insert(user, Slot { id: slot, order, since: now, seen: now });
                 self.last = self.last.max(order.min(OrderKey::at(now)));
                 self.pace.note(now);
@@ -291,6 +302,8 @@ impl Hall {
             paused: self.paused,
             epoch: self.epoch,
             per_second: self.pace.per_second(now),
+            arrived: self.arrived,
+            admitted: self.admitted,
         }
     }
 

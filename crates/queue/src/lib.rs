@@ -74,6 +74,11 @@ pub fn admission(service: &Arc<Service>) -> Arc<dyn Reconciler> {
     Arc::new(work::admission::Admission(Arc::clone(service)))
 }
 
+/// Looks at rooms for those who watch them. Every process does, for its own.
+pub fn sampling(service: &Arc<Service>) -> Arc<dyn Reconciler> {
+    Arc::new(work::sampling::Sampling(Arc::clone(service)))
+}
+
 /// Work that one process at a time needs to do.
 pub fn reconcilers(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
     vec![Arc::new(work::tidy::Tidy(Arc::clone(service)))]

@@ -16,7 +16,7 @@ use urr_contracts::{
 };
 use urr_db::Db;
 use urr_jobs::Tasks;
-use urr_kernel::{Clock, Ids};
+use urr_kernel::{Clock, EventId, Ids};
 use urr_kv::Kv;
 use urr_passes::{
     Secret, entry,
@@ -29,11 +29,12 @@ use urr_passes::{
 use urr_rpc::Ctx;
 
 use crate::{
-    control,
+    control::{self, live::Watched},
     events::Events,
     places,
     room::{CannotOpen, Closed, Room},
     settings::Limits,
+    trouble::Trouble,
 };
 
 /// What the line is built from.
@@ -73,6 +74,7 @@ pub struct Service {
     pub(crate) passes: Passes,
     entries: Entries,
     pub(crate) secure_cookies: bool,
+    pub(crate) watched: Watched,
 }
 
 impl Service {
@@ -90,6 +92,7 @@ impl Service {
             limits: parts.limits,
             grace: parts.grace,
             secure_cookies: parts.secure_cookies,
+            watched: Watched::default(),
         }
     }
 
@@ -109,6 +112,13 @@ impl Service {
         self.room.get().ok_or(Closed)
     }
 
+    /// What a visitor is told, and operators see.
+    fn failed(&self, ctx: &Ctx, method: &'static str, event: EventId, trouble: Trouble) -> Error {
+        let error = trouble.reveal(ctx, method);
+        self.watched.failed(event, &error);
+        error
+    }
+
     pub(crate) fn sign_ticket(&self, ticket: &Ticket) -> Sensitive {
         Sensitive::new(self.tickets.sign(ticket))
     }
@@ -121,19 +131,23 @@ impl Service {
 #[async_trait]
 impl Queue for Service {
     async fn check(&self, ctx: &Ctx, request: CheckIn) -> Result<Place, Error> {
-        places::check(self, ctx, &request).await.map_err(|trouble| trouble.reveal(ctx, "check"))
+        let place = places::check(self, ctx, &request).await;
+        place.map_err(|trouble| self.failed(ctx, "check", request.event, trouble))
     }
 
     async fn status(&self, ctx: &Ctx, request: StatusOf) -> Result<Place, Error> {
-        places::status(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "status"))
+        let place = places::status(self, ctx, request).await;
+        place.map_err(|trouble| self.failed(ctx, "status", request.event, trouble))
     }
 
     async fn leave(&self, ctx: &Ctx, request: LeaveLine) -> Result<Left, Error> {
-        places::leave(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "leave"))
+        let left = places::leave(self, ctx, request).await;
+        left.map_err(|trouble| self.failed(ctx, "leave", request.event, trouble))
     }
 
     async fn slot(&self, ctx: &Ctx, request: SlotOf) -> Result<SlotState, Error> {
-        places::slot(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "slot"))
+        let slot = places::slot(self, ctx, request).await;
+        slot.map_err(|trouble| self.failed(ctx, "slot", request.event, trouble))
     }
 
     async fn room(&self, ctx: &Ctx, request: RoomOf) -> Result<RoomState, Error> {

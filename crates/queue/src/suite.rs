@@ -69,6 +69,7 @@ matrix! {
     tokens_of_others_are_worth_nothing: Limits { threshold: 0, ..Limits::default() };
     a_full_line_and_too_many_lines_say_so: Limits { threshold: 0, max_waiting: 2, ..Limits::default() };
     one_user_arriving_everywhere_at_once_stands_in_three_lines: Limits { threshold: 0, ..Limits::default() };
+    who_comes_and_who_is_let_in_is_counted: Limits { threshold: 1, ..Limits::default() };
     operators_decide_and_are_remembered: Limits { threshold: 0, ..Limits::default() };
     a_purchase_frees_the_slot: Limits { threshold: 1, ..Limits::default() };
     guards_ask_for_slots: Limits { threshold: 1, ..Limits::default() };

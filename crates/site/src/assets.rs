@@ -25,6 +25,7 @@ const STYLE: &str = concat!(
     include_str!("../assets/css/pages.css"),
     include_str!("../assets/css/sale.css"),
     include_str!("../assets/css/control.css"),
+    include_str!("../assets/css/charts.css"),
 );
 
 /// Modules, each after those it imports.
@@ -45,6 +46,7 @@ const MODULES: &[(&str, &str)] = &[
     ("seats.js", include_str!("../assets/js/seats.js")),
     ("queue.js", include_str!("../assets/js/queue.js")),
     ("charts.js", include_str!("../assets/js/charts.js")),
+    ("live.js", include_str!("../assets/js/live.js")),
     ("control.js", include_str!("../assets/js/control.js")),
 ];
 

@@ -28,7 +28,10 @@ pub(crate) struct ControlPage {
     pub(crate) shell: Shell,
     pub(crate) id: EventId,
     pub(crate) title: String,
-    pub(crate) charts: [Chart; 4],
+    /// Whose deeds are one's own.
+    pub(crate) me: String,
+    pub(crate) tier2: [Chart; 6],
+    pub(crate) tier1: [Chart; 5],
 }
 
 /// A figure that is drawn over time.
@@ -59,15 +62,24 @@ async fn control(
 pub(crate) fn control_page(visitor: &Visitor, id: EventId, title: String) -> ControlPage {
     let words = &visitor.lang.words().control;
     let chart = |name, label, unit| Chart { name, label, unit };
+    let waiting = || chart("waiting", words.waiting, words.people);
+    let wait = || chart("wait", words.wait, words.minutes);
+    let arrived = || chart("arrived", words.arrived, words.per_second);
+    let admitted = || chart("admitted", words.admitted, words.per_second);
+    let errors = || chart("errors", words.errors, words.errors_unit);
     ControlPage {
         shell: visitor.shell(&format!("{} · {title}", words.title), Some("control.js")),
         id,
         title,
-        charts: [
-            chart("waiting", words.waiting, words.people),
+        me: visitor.actor.user().map(|user| user.to_string()).unwrap_or_default(),
+        tier2: [
+            waiting(),
             chart("active", words.active, words.people),
-            chart("admitted", words.admitted, words.per_second),
-            chart("wait", words.wait, words.seconds),
+            wait(),
+            arrived(),
+            admitted(),
+            errors(),
         ],
+        tier1: [waiting(), wait(), arrived(), admitted(), errors()],
     }
 }

@@ -214,7 +214,7 @@ fn every_template_can_be_rendered_in_every_language() {
 #[test]
 fn no_template_is_left_out() {
     // Others are made of these.
-    let parts = ["layout", "parts", "event_parts", "account_second"];
+    let parts = ["layout", "parts", "event_parts", "account_second", "control_chart"];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates");
     let rendered = rendered(Lang::En);
     for file in std::fs::read_dir(folder).unwrap() {

@@ -11,7 +11,7 @@ use urr_http::{About, Caller, Json, Path, Problem, Routes};
 use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
 
-use crate::routes::Api;
+use crate::{live, routes::Api};
 
 const OK: StatusCode = StatusCode::OK;
 
@@ -38,6 +38,8 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(about("Lets nobody on until further notice").answer::<Done>(OK))
         .post("/api/admin/vwr/resume/{id}", resume)
         .about(about("Lets people on again").answer::<Done>(OK))
+        .get("/api/admin/vwr/live/{id}", live::listen)
+        .about(about("A room, each second, after the last ten minutes").events::<live::Sample>())
 }
 
 /// Body of `activate`, which may be left out.
@@ -86,7 +88,7 @@ struct Done {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrFacts")]
-struct Facts {
+pub(crate) struct Facts {
     is_active: bool,
     paused: bool,
     rate: u32,

@@ -7,6 +7,7 @@ mod cookies;
 mod counters;
 mod edge;
 mod line;
+mod live;
 mod page;
 mod recent;
 mod routes;
@@ -60,5 +61,9 @@ fn api_routes() -> Routes<routes::Api> {
 
 /// Work that goes on without anybody asking, in every process: it takes turns by itself.
 pub fn background(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
-    vec![Arc::new(turns::Look(Arc::clone(service))), Arc::new(turns::Advance::new(Arc::clone(service)))]
+    vec![
+        Arc::new(turns::Look(Arc::clone(service))),
+        Arc::new(turns::Advance::new(Arc::clone(service))),
+        Arc::new(live::Sampling(Arc::clone(service))),
+    ]
 }

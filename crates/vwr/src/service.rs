@@ -19,6 +19,7 @@ use crate::{
     board::Board,
     combine::Combiner,
     line,
+    live::Watched,
     recent::Recent,
     store::{self, By},
     trouble::Trouble,
@@ -64,6 +65,7 @@ pub struct Service {
     pub(crate) settings: Settings,
     /// Tells this process's worker from others'.
     pub(crate) worker: Uuid,
+    pub(crate) watched: Watched,
 }
 
 /// Decisions that one answer lists.
@@ -85,6 +87,7 @@ impl Service {
             clock: parts.clock,
             ids: parts.ids,
             settings: parts.settings,
+            watched: Watched::default(),
         }
     }
 
@@ -129,7 +132,12 @@ impl Service {
 #[async_trait]
 impl Vwr for Service {
     async fn assign(&self, ctx: &Ctx, request: Assign) -> Result<Assigned, Error> {
-        line::assign(self, request).await.map_err(|trouble| trouble.reveal(ctx, "assign"))
+        let event = request.event;
+        line::assign(self, request).await.map_err(|trouble| {
+            let error = trouble.reveal(ctx, "assign");
+            self.watched.failed(event, &error);
+            error
+        })
     }
 
     async fn check(&self, _: &Ctx, request: CheckTicket) -> Result<Checked, Error> {

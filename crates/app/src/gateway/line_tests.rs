@@ -48,6 +48,7 @@ impl World {
             proxies: TrustedProxies::default(),
             origins: Origins::default(),
             slots: None,
+            health: urr_telemetry::Health::new(),
         };
         let seats =
             Routes::new().get("/api/seats/events/{id}", async || Ok::<_, Problem>(Json(json!("seats"))));

@@ -176,7 +176,18 @@ impl Document {
             }
             responses.insert(status.as_u16().to_string(), response);
         }
-        if about.answers.is_empty() {
+        if let Some(events) = about.events {
+            let schema = json!({
+                "type": "string",
+                "contentMediaType": "application/json",
+                "contentSchema": events.schema(&mut self.answers),
+            });
+            let response = json!({
+                "description": "Server-sent events that do not end; the data of each is JSON",
+                "content": { "text/event-stream": { "schema": schema } },
+            });
+            responses.insert(StatusCode::OK.as_u16().to_string(), response);
+        } else if about.answers.is_empty() {
             responses.insert(StatusCode::OK.as_u16().to_string(), json!({ "description": "Done" }));
         }
         let mut refusals = Vec::new();

@@ -35,7 +35,9 @@ fn document() -> Value {
         .post("/api/admin/events", async || "")
         .about(About::new("Makes one").body::<Thing>().answer::<Thing>(StatusCode::CREATED))
         .get("/api/events/{id}", async || "")
-        .about(About::new("One").path::<uuid::Uuid>("id").answer::<Thing>(StatusCode::OK));
+        .about(About::new("One").path::<uuid::Uuid>("id").answer::<Thing>(StatusCode::OK))
+        .get("/api/queue/admin/live/{id}", async || "")
+        .about(About::new("Things as they come").events::<Thing>());
     let mut document = Document::new();
     for name in routes.names() {
         document.add_named(name);
@@ -136,6 +138,10 @@ fn shapes_parameters_and_refusals_are_in_the_document() {
 
     let id = &api["paths"]["/api/events/{id}"]["get"]["parameters"][0];
     assert_eq!(id["schema"], json!({ "type": "string", "format": "uuid" }));
+    let live = &api["paths"]["/api/queue/admin/live/{id}"]["get"]["responses"]["200"]["content"];
+    let events = &live["text/event-stream"]["schema"];
+    assert_eq!((&events["type"], &events["contentSchema"]), (&json!("string"), &reference));
+    assert!(live.get("application/json").is_none());
     assert_eq!(api["components"]["schemas"]["Problem"]["properties"]["code"]["type"], "string");
 }
 

@@ -139,13 +139,15 @@ pub struct Route {
     pub line: Line,
     /// Whether it needs a slot of the waiting room.
     pub needs_slot: bool,
+    /// Whether its answer does not end by itself.
+    pub streams: bool,
 }
 
 impl Route {
     const fn new(method: &'static str, path: &'static str, service: Service, access: Access) -> Self {
         let critical = matches!(access, Access::Admin);
         let (limit, line) = (Some(Class::General), Line::No);
-        Self { method, path, service, access, limit, critical, line, needs_slot: false }
+        Self { method, path, service, access, limit, critical, line, needs_slot: false, streams: false }
     }
 
     const fn counted_as(self, class: Class) -> Self {
@@ -158,6 +160,10 @@ impl Route {
 
     const fn with_slot(self) -> Self {
         Self { needs_slot: true, ..self }
+    }
+
+    const fn streaming(self) -> Self {
+        Self { streams: true, ..self }
     }
 
     const fn critical(self) -> Self {

@@ -122,6 +122,7 @@ const QUEUE: &[Route] = of!(Queue {
     POST "/api/queue/admin/pause/{id}"     Admin counted_as(Queue);
     POST "/api/queue/admin/resume/{id}"    Admin counted_as(Queue);
     GET  "/api/queue/admin/audit/{id}"     Admin counted_as(Queue);
+    GET  "/api/queue/admin/live/{id}"      Admin counted_as(Queue) streaming;
 });
 
 /// The waiting room in front of everything, under both of its names, its page, and the answer for other people's proxies. What a
@@ -149,6 +150,7 @@ const VWR: &[Route] = of!(Vwr {
     PUT  "/api/admin/vwr/rate/{id}"         Admin;
     POST "/api/admin/vwr/pause/{id}"        Admin;
     POST "/api/admin/vwr/resume/{id}"       Admin;
+    GET  "/api/admin/vwr/live/{id}"         Admin streaming;
 });
 
 /// Posts, comments, news.

@@ -13,5 +13,6 @@ mod raw;
 mod sessions;
 mod slots;
 mod smuggling;
+mod streams;
 mod tricks;
 mod world;

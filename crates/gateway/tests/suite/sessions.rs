@@ -20,7 +20,9 @@ use uuid::Uuid;
 
 use crate::world::{PATIENCE, Wishes, World, session, user};
 
-struct Nobody {
+/// Says that no session ended, unless it is down.
+#[derive(Default)]
+pub(crate) struct Nobody {
     down: AtomicBool,
 }
 
@@ -82,7 +84,7 @@ async fn while_nobody_says_which_sessions_ended_the_dangerous_waits_and_the_rest
         };
         refused("before the list was read").await;
 
-        let source = Arc::new(Nobody { down: AtomicBool::new(false) });
+        let source = Arc::new(Nobody::default());
         let mut tasks = JoinSet::new();
         tasks.spawn(revoked.clone().watch(source.clone(), CancellationToken::new()));
         until(PATIENCE, async || revoked.is_fresh()).await;

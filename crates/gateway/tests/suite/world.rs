@@ -56,6 +56,8 @@ pub(crate) struct Wishes {
     pub(crate) missing: Vec<Service>,
     /// What runs here instead of the echo.
     pub(crate) local: Vec<(Service, Routes)>,
+    /// Whether the process is about to stop.
+    pub(crate) health: Health,
 }
 
 impl Default for Wishes {
@@ -75,6 +77,7 @@ impl Default for Wishes {
             slots: None,
             missing: Vec::new(),
             local: Vec::new(),
+            health: Health::new(),
         }
     }
 }
@@ -144,6 +147,7 @@ impl World {
             proxies: wishes.proxies,
             origins: origins.clone(),
             slots: wishes.slots,
+            health: wishes.health.clone(),
         };
         let mut gateway = Gateway::new(guards);
         let client = Client::new(ClientLimits::default(), clock.clone());
@@ -169,7 +173,7 @@ impl World {
             ids: Ids::seeded(clock.clone(), 7),
             clock: clock.clone(),
             access_log: AccessLog { sample: 0 },
-            health: Health::new(),
+            health: wishes.health,
             hsts: false,
         };
         let app = router(Front::before(Edge::around(gateway.finish(), edge_parts), origins));

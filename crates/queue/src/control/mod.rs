@@ -1,5 +1,6 @@
 //! What operators do: look, set the threshold, pause, go on, clear. Everything but looking is noted before it happens.
 
+pub(crate) mod live;
 pub(crate) mod routes;
 pub(crate) mod store;
 
@@ -60,6 +61,11 @@ pub(crate) async fn audit(service: &Service, ctx: &Ctx, request: AuditOf) -> Res
         Ok::<_, Trouble>(store::newest(tx, request.event, MAX_ACTIONS).await?)
     });
     Ok(Audit { deeds: deeds.await? })
+}
+
+/// Whether somebody may watch a room.
+pub(crate) async fn may_watch(service: &Service, ctx: &Ctx, event: EventId) -> Result<(), Error> {
+    operator(service, ctx, event).await.map_err(|trouble| trouble.reveal(ctx, "live"))
 }
 
 /// Only operators, and only rooms of events that there are.

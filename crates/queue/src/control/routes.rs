@@ -1,6 +1,7 @@
 //! What operators do, over HTTP. No rules, no SQL.
 
-use axum::extract::State;
+use axum::{extract::State, response::Response};
+use http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::queue::{AuditOf, ClearRoom, PauseRoom, Queue, RoomOf, RoomState, SetThreshold};
@@ -8,6 +9,7 @@ use urr_http::{About, Caller, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{EventId, Timestamp, UserId};
 use urr_rpc::{Ctx, problem};
 
+use super::{live::Sample, may_watch};
 use crate::api::Api;
 
 const OK: StatusCode = StatusCode::OK;
@@ -35,6 +37,8 @@ pub(crate) fn routes() -> Routes<Api> {
         )
         .get("/api/queue/admin/audit/{id}", audit)
         .about(about("What operators did in a room, newest first").answer::<Actions>(OK))
+        .get("/api/queue/admin/live/{id}", live)
+        .about(about("What a room holds, each second, after the last ten minutes").events::<Sample>())
 }
 
 type Answer<T = Shown> = Result<Json<T>, Problem>;
@@ -122,6 +126,18 @@ async fn audit(
     Ok(Json(Actions { event_id: event, actions: audit.deeds.into_iter().map(action).collect() }))
 }
 
+async fn live(
+    State(api): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Path(event): Path<EventId>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    caller.admin()?;
+    may_watch(&api.0, &ctx, event).await.map_err(|error| problem(&error))?;
+    api.0.watched.live.listen(event, &headers)
+}
+
 fn shown(room: Result<RoomState, urr_contracts::queue::Error>) -> Answer {
     room.map(|room| Json(room.into())).map_err(|error| problem(&error))
 }
@@ -130,7 +146,7 @@ fn shown(room: Result<RoomState, urr_contracts::queue::Error>) -> Answer {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "QueueRoom")]
-struct Shown {
+pub(crate) struct Shown {
     event_id: EventId,
     /// How many wait.
     queue_size: u64,

@@ -26,7 +26,8 @@ if not straight_in and waiting_count() >= tonumber(ARGV[7]) then
   return answer(FULL)
 end
 room.last = math.max(room.last, math.min(order, now))
-redis.call('HSET', ROOM, 'last', text(room.last))
+room.arrived = (room.arrived or 0) + 1
+redis.call('HSET', ROOM, 'last', text(room.last), 'arrived', room.arrived)
 if straight_in then
   admit(user, order, ARGV[4], math.min(idle, total))
 else

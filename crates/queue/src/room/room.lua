@@ -3,7 +3,7 @@
 --       2: {<event>}:active   who is in, by the microsecond in which the slot ends
 --       3: {<event>}:seen     who waits, by the last sign of life
 --       4: {<event>}:slots    per user in: slot, order key, since, 1 once the database knows
---       5: {<event>}:room     threshold, pause, epoch, numbering, pace
+--       5: {<event>}:room     threshold, pause, epoch, numbering, pace, how many came and were let in
 --       6: {<event>}:journal  steps that are on their way to the database
 --       8: {<event>}:spent    per user who was in: the last place they used; 9: {<event>}:spent-before, the same of a day before
 local QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -106,10 +106,12 @@ local function count_admission()
     room.minute = minute
   end
   room.current = room.current + 1
+  room.admitted = (room.admitted or 0) + 1
   if room.first == 0 then
     room.first = now
   end
-  redis.call('HSET', ROOM, 'minute', text(minute), 'current', room.current, 'before', room.before, 'first', text(room.first))
+  redis.call('HSET', ROOM, 'minute', text(minute), 'current', room.current, 'before', room.before, 'first', text(room.first),
+    'admitted', room.admitted)
 end
 
 local function admit(user, order, id, idle)
@@ -127,7 +129,7 @@ local function answer(standing, order, ahead, slot, ends)
   return {
     standing, order or 0, ahead or 0, slot.id, slot.since, ends or 0, slot.known,
     waiting_count(), active_count(), room.threshold, room.paused, room.epoch,
-    room.first, room.minute, room.current, room.before,
+    room.first, room.minute, room.current, room.before, room.arrived or 0, room.admitted or 0,
     now, room.generation, room.seq,
   }
 end

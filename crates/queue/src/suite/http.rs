@@ -4,6 +4,7 @@ use axum::{
     body::{Body, to_bytes},
     http::{HeaderMap, Method, Request, StatusCode, header},
 };
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use urr_kernel::{Actor, Role};
@@ -189,6 +190,57 @@ async fn operators_have_the_names_that_clients_know() {
         .collect();
     assert_eq!(actions, ["clear", "resume", "pause", "threshold", "threshold"]);
     assert_eq!(audit["actions"][0]["userId"], json!(admin.user()));
+}
+
+/// The samples in the next piece of a stream.
+async fn samples(stream: &mut Body) -> Vec<Value> {
+    let piece = stream.frame().await.unwrap().unwrap().into_data().unwrap();
+    let text = String::from_utf8(piece.to_vec()).unwrap();
+    text.lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn operators_watch_a_room_and_see_the_last_minutes_at_once() {
+    let world = world(1).await;
+    let sampling = crate::sampling(&world.service);
+    let event = world.event;
+    for _ in 0..3 {
+        world.check(world.somebody()).await.unwrap();
+    }
+    world.admit().await;
+    sampling.run().await.unwrap();
+    let listen = async || {
+        let path = format!("/api/queue/admin/live/{event}");
+        let request = Request::get(path).extension(world.admin().actor).body(Body::empty()).unwrap();
+        let answer = axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::OK);
+        assert_eq!(answer.headers()[header::CONTENT_TYPE], "text/event-stream");
+        answer.into_body()
+    };
+    let (mut one, mut other) = (listen().await, listen().await);
+    let [first] = &samples(&mut one).await[..] else { panic!("what was measured before is told first") };
+    assert_eq!(
+        (&first["room"]["queueSize"], &first["room"]["currentUsers"], &first["room"]["threshold"]),
+        (&json!(2), &json!(1), &json!(1))
+    );
+    assert_eq!((&first["arrived"], &first["errors"]), (&Value::Null, &json!(0.0)));
+    world.check(world.somebody()).await.unwrap();
+    sampling.run().await.unwrap();
+    let [second] = &samples(&mut one).await[..] else { panic!("one sample a look") };
+    assert_eq!((&second["room"]["queueSize"], &second["admitted"]), (&json!(3), &json!(0.0)));
+    assert!(second["arrived"].as_f64().unwrap() > 0.0, "{second}");
+    assert_eq!(samples(&mut other).await.len(), 1, "the same history");
+    assert_eq!(samples(&mut other).await[0]["at"], second["at"], "and the same look for everybody");
+
+    let unknown = format!("/api/queue/admin/live/{}", world.ids.next::<urr_kernel::EventId>());
+    let refused = send(&world, world.admin().actor, Method::GET, &unknown, "", "").await;
+    assert_eq!(
+        (refused.status, &refused.body["code"]),
+        (StatusCode::NOT_FOUND, &json!("queue.event_not_found"))
+    );
 }
 
 #[tokio::test]

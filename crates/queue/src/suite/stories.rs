@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::{LIMIT, World};
 use crate::{
     journal,
+    room::Order,
     work::{purchases, tidy},
 };
 
@@ -82,6 +83,28 @@ pub(crate) async fn somebody_waits_is_let_in_and_goes(world: World) {
         assert_eq!(world.check_with(first, event, None, None).await, Err(error));
     }
     assert_fair(&world).await;
+}
+
+pub(crate) async fn who_comes_and_who_is_let_in_is_counted(world: World) {
+    let counted = async || {
+        let totals = world.service.rooms().unwrap().order(world.event, Order::Look).await.unwrap();
+        (totals.arrived, totals.admitted)
+    };
+    assert_eq!(counted().await, (0, 0));
+    let [first, second, third] = [(); 3].map(|()| world.somebody());
+    for user in [first, second, third, second] {
+        world.check(user).await.unwrap();
+    }
+    assert_eq!(counted().await, (3, 1), "asking again is not coming");
+    world.queue.leave(&world.ctx(first), LeaveLine { event: world.event }).await.unwrap();
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(&world.status(second).await)
+    })
+    .await;
+    assert_eq!(counted().await, (3, 2));
+    world.check(first).await.unwrap();
+    assert_eq!(counted().await, (4, 2), "whoever left and comes again, comes");
 }
 
 pub(crate) async fn tickets_bring_places_back(world: World) {

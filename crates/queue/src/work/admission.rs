@@ -36,6 +36,10 @@ impl Reconciler for Admission {
         let Ok(room) = self.0.rooms() else { return Ok(Outcome::done(0)) };
         purchases::free(&self.0).await?;
         let events = room.events().await?;
+        // Whatever is worked on can be watched.
+        for event in &events {
+            self.0.watched.live.open(*event);
+        }
         let admitted = stream::iter(events).map(|event| admit(room, event)).buffer_unordered(AT_ONCE);
         let (done, failed) = admitted
             .fold((0, 0_u32), async |(done, failed), admitted| match admitted {

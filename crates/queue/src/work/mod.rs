@@ -2,4 +2,5 @@
 
 pub(crate) mod admission;
 pub(crate) mod purchases;
+pub(crate) mod sampling;
 pub(crate) mod tidy;

@@ -1,150 +1,290 @@
-// The control room: what is, and what an operator does about it. A slider that somebody holds is not moved by what comes in.
+// The control room: what is, and what an operator does about it. A number that somebody is changing is not moved by what comes in.
 import { call } from "./api.js";
-import { Chart } from "./charts.js";
+import { Chart, KINDS, toSeconds } from "./charts.js";
+import { span } from "./clock.js";
 import { explain, onSubmit, tell } from "./forms.js";
+import { follow } from "./live.js";
 import { count, lang, say } from "./texts.js";
 
-const LOOK_AGAIN = 2_000;
-/** The list of deeds changes when somebody does something, and seldom otherwise. */
-const DEEDS_EVERY = 10;
+/** Older than this is not live. */
+const LATE = 4_000;
+/** What others did shows up after this at the latest. */
+const DEEDS_EVERY = 20_000;
+const MAX_DEEDS = 30;
 
 const root = document.querySelector("[data-control]");
 const event = root.dataset.control;
-const part = (name) => root.querySelector(`[data-${name}]`);
-const slider = (name) => document.getElementById(name);
+const part = (name, within = root) => within.querySelector(`[data-${name}]`);
+const write = (element, text) => {
+  if (element.textContent !== text) element.textContent = text;
+};
 
 const whole = (value) => count(Math.round(value));
-const fine = (value) => count(Math.round(value * 10) / 10);
-const charts = Object.fromEntries(
-  [["waiting", whole], ["active", whole], ["admitted", fine], ["wait", whole]].map(([name, write]) => [
-    name,
-    new Chart(root.querySelector(`[data-chart="${name}"]`), write),
-  ]),
+const fine = (value) => count(value < 10 ? Math.round(value * 10) / 10 : Math.round(value));
+const FIGURES = {
+  waiting: { kind: KINDS.people, write: whole },
+  active: { kind: KINDS.people, write: whole, limit: true },
+  wait: { kind: KINDS.seconds, write: (seconds) => span(seconds * 1_000) },
+  arrived: { kind: KINDS.rate, write: fine },
+  admitted: { kind: KINDS.rate, write: fine },
+  errors: { kind: KINDS.rate, write: fine },
+};
+
+/** One room on the page: its charts, its state, and when it was last heard of. */
+class Room {
+  constructor(name, figures, state) {
+    this.name = name;
+    this.element = root.querySelector(`[data-room="${name}"]`);
+    const charts = [...this.element.querySelectorAll("[data-chart]")];
+    this.charts = charts.map((element) => [element.dataset.chart, new Chart(element, FIGURES[element.dataset.chart])]);
+    Object.assign(this, { figures, state, last: null, heard: 0, drawn: true, decided: "" });
+  }
+
+  take(sample) {
+    this.last = sample;
+    this.heard = performance.now();
+    const figures = this.figures(sample);
+    const rest = { limit: figures.limit ?? null, paused: figures.stopped };
+    for (const [name, chart] of this.charts) chart.add(sample.at, figures[name] ?? null, rest);
+    // History comes in one piece; it is drawn once.
+    if (this.drawn) requestAnimationFrame(() => this.show());
+    this.drawn = false;
+  }
+
+  show() {
+    this.drawn = true;
+    for (const [name, chart] of this.charts) {
+      chart.show();
+      if (name === "errors") chart.element.classList.toggle("bad", chart.points.at(-1).value > 0);
+    }
+    const state = this.state(this.last);
+    this.element.dataset.state = state;
+    write(part("badge", this.element), say(`state_${state}`));
+    write(part("said", this.element), say(`state_${state}_text`));
+    SHOW[this.name](this.last, state);
+    showPulse();
+    const decided = JSON.stringify(DECIDED.map((key) => this.last.room?.[key]));
+    if (this.decided && this.decided !== decided) lookAtDeeds();
+    this.decided = decided;
+  }
+
+  gone() {
+    this.last = null;
+    this.element.dataset.state = "none";
+    write(part("badge", this.element), say("state_none"));
+    write(part("said", this.element), say("state_none_text"));
+  }
+}
+
+/** Whatever of these changes, somebody did something. */
+const DECIDED = ["threshold", "paused", "isActive", "rate", "epoch"];
+
+const queue = new Room(
+  "queue",
+  ({ room, ...sample }) => ({
+    ...sample,
+    waiting: room?.queueSize ?? null,
+    active: room?.currentUsers ?? null,
+    admitted: sample.asked ? (room?.admittedPerSecond ?? null) : sample.admitted,
+    limit: room?.threshold ?? null,
+    stopped: !room || room.paused,
+  }),
+  ({ room }) => {
+    if (!room) return "away";
+    if (room.paused) return "paused";
+    if (room.threshold === 0) return "shut";
+    if (room.currentUsers >= room.threshold) return "full";
+    return room.queueSize > 0 ? "open" : "free";
+  },
 );
 
-let looks = 0;
-const touched = new Set();
+const vwr = new Room(
+  "vwr",
+  ({ room, ...sample }) => ({
+    ...sample,
+    waiting: room?.isActive ? room.waiting : null,
+    wait: room?.isActive ? (sample.wait ?? null) : null,
+    stopped: Boolean(room?.isActive && room.paused),
+  }),
+  ({ room, reachable }) => {
+    if (reachable === false) return "away";
+    if (!room?.isActive) return "off";
+    if (room.paused) return "paused";
+    if (room.rate === 0) return "shut";
+    return room.waiting > 0 ? "open" : "free";
+  },
+);
+
+const SHOW = {
+  queue({ room }, state) {
+    const known = state !== "away";
+    for (const button of queue.element.querySelectorAll("[data-do], [data-ask]")) button.disabled = !known;
+    if (!known) return;
+    offer("threshold", room.threshold);
+    for (const button of queue.element.querySelectorAll("[data-do]")) button.hidden = (button.dataset.do === "pause") === room.paused;
+    write(part('count="queue"'), count(room.queueSize));
+    const unit = queue.element.querySelector('[data-chart="active"] [data-unit]');
+    write(unit, `/ ${count(room.threshold)}`);
+  },
+  vwr({ room }) {
+    const on = Boolean(room?.isActive);
+    part("off", vwr.element).hidden = on;
+    for (const element of vwr.element.querySelectorAll("[data-on]")) element.hidden = !on;
+    if (!on) return;
+    offer("rate", room.rate);
+    for (const button of vwr.element.querySelectorAll("[data-vwr], [data-ask]")) button.disabled = false;
+    for (const button of vwr.element.querySelectorAll('[data-vwr="pause"], [data-vwr="resume"]')) {
+      button.hidden = (button.dataset.vwr === "pause") === room.paused;
+    }
+    write(part("serving", vwr.element), count(room.servingCounter));
+    write(part("tail", vwr.element), count(room.nextPosition));
+    part("progress", vwr.element).style.width = `${room.nextPosition ? (100 * room.servingCounter) / room.nextPosition : 100}%`;
+    write(part('count="vwr"'), count(room.waiting));
+  },
+};
+
+/** Says whether what is shown is what is, and if not, since when. */
+function showPulse() {
+  const { last, heard } = queue;
+  if (!last) return;
+  const late = performance.now() - heard > LATE;
+  const pulse = late ? "late" : last.asked ? "asked" : "live";
+  part("pulse").dataset.pulse = pulse;
+  write(part("pulse-text"), say({ late: "not_live", asked: "polling", live: "live" }[pulse]));
+  write(part("clock"), toSeconds.format(last.at));
+}
 
 function problem(text) {
-  const notice = root.querySelector(".control-head [data-problem]");
-  if (notice.textContent !== text) notice.textContent = text;
+  const notice = root.querySelector(":scope > [data-problem]");
+  write(notice, text);
   notice.hidden = !text;
 }
 
-/** Shows what a slider would set. What the room has is taken over until somebody touches it. */
-function follow(name, value) {
-  const input = slider(name);
-  if (value > Number(input.max)) input.max = String(value * 2);
-  if (!touched.has(name)) input.value = String(value);
-  root.querySelector(`[data-of="${name}"]`).textContent = count(Number(input.value));
-}
-
-function showRoom(room) {
-  charts.waiting.add(room.queueSize);
-  charts.active.add(room.currentUsers, room.threshold);
-  charts.admitted.add(room.admittedPerSecond ?? null);
-  const pace = room.admittedPerSecond || 0;
-  charts.wait.add(room.queueSize === 0 ? 0 : pace > 0 ? room.queueSize / pace : null);
-  follow("threshold", room.threshold);
-  part("open").hidden = room.paused;
-  part("paused").hidden = !room.paused;
-  for (const button of root.querySelectorAll("[data-do]")) {
-    button.disabled = false;
-    button.hidden = (button.dataset.do === "pause") === room.paused;
+/** What the room has is in the slider until somebody touches it. */
+const offered = {};
+function offer(name, now) {
+  const [range, number] = [part(`range="${name}"`), part(`number="${name}"`)];
+  const was = offered[name];
+  const touched = was !== undefined && Number(number.value) !== was;
+  offered[name] = now;
+  if (was === undefined || now > Number(range.max)) {
+    range.max = String(Math.max(100, 10 ** Math.ceil(Math.log10(4 * now + 1))));
+    range.step = String(Math.max(1, Number(range.max) / 1_000));
   }
+  if (!touched) range.value = number.value = String(now);
+  const next = Number(number.value);
+  number.form.querySelector("button").disabled = next === now;
+  write(part(`now="${name}"`), next === now ? say("now_set", { now: count(now) }) : say("will_set", { now: count(now), next: count(next) }));
 }
 
-function showFront(front) {
-  const off = !front || !front.isActive;
-  part("vwr-none").hidden = Boolean(front);
-  part("vwr-off").hidden = !front || !off;
-  part("vwr-on").hidden = off;
-  part("vwr-paused").hidden = off || !front.paused;
-  if (off) return;
-  part("vwr-waiting").textContent = count(front.waiting ?? 0);
-  part("vwr-serving").textContent = count(front.servingCounter ?? 0);
-  part("vwr-tail").textContent = count(front.nextPosition ?? 0);
-  if (front.rate !== undefined) follow("rate", front.rate);
-  for (const button of root.querySelectorAll('[data-vwr="pause"], [data-vwr="resume"]')) {
-    button.hidden = (button.dataset.vwr === "pause") === Boolean(front.paused);
-  }
-}
-
-function showDeeds(actions) {
-  const time = new Intl.DateTimeFormat(lang, { timeZone: "Asia/Seoul", dateStyle: "short", timeStyle: "medium" });
-  const rows = actions.slice(0, 20).map((deed) => {
-    const row = document.createElement("li");
-    const text = say(`deed_${deed.action}`, { number: deed.threshold ?? "" });
-    const what = Object.assign(document.createElement("span"), { className: "what", textContent: text });
-    const when = Object.assign(document.createElement("span"), { className: "small soft", textContent: time.format(new Date(deed.at)) });
-    row.append(what, when);
-    return row;
+for (const name of ["threshold", "rate"]) {
+  const [range, number] = [part(`range="${name}"`), part(`number="${name}"`)];
+  const touch = (from, to) => from.addEventListener("input", () => {
+    to.value = from.value;
+    if (offered[name] !== undefined) offer(name, offered[name]);
   });
-  part("deeds").replaceChildren(...rows);
-  part("no-deeds").hidden = rows.length > 0;
+  touch(range, number);
+  touch(number, range);
 }
 
-/** Nothing where this installation has no such part, and nothing in it where there was never such a room. */
-async function ifThere(path) {
-  try {
-    return (await call("GET", path)).body;
-  } catch (error) {
-    if (error.code === "gateway.no_such_service") return null;
-    if (error.status === 404) return {};
-    throw error;
-  }
+/** Everything that operators did in both rooms, newest first. */
+async function lookAtDeeds() {
+  const found = await Promise.all([
+    call("GET", `/api/queue/admin/audit/${event}`).then(
+      ({ body }) => body.actions.map((deed) => ({ ...deed, room: "queue", number: deed.threshold, by: deed.userId })),
+      () => [],
+    ),
+    call("GET", `/api/admin/vwr/status/${event}`).then(
+      ({ body }) => body.actions.map((deed) => ({ ...deed, room: "vwr", action: deed.what, by: deed.actor, done: true })),
+      () => [],
+    ),
+  ]);
+  const deeds = found.flat().sort((one, other) => Date.parse(other.at) - Date.parse(one.at));
+  part("deeds").replaceChildren(...deeds.slice(0, MAX_DEEDS).map(row));
+  part("no-deeds").hidden = deeds.length > 0;
 }
 
-async function look() {
-  try {
-    const [room, front] = await Promise.all([
-      ifThere(`/api/queue/admin/${event}`),
-      ifThere(`/api/admin/vwr/status/${event}`),
-    ]);
-    if (room?.eventId) showRoom(room);
-    showFront(front);
-    if (room?.eventId && looks++ % DEEDS_EVERY === 0) showDeeds((await call("GET", `/api/queue/admin/audit/${event}`)).body.actions);
-    problem("");
-  } catch (error) {
-    problem(explain(error));
-  } finally {
-    setTimeout(look, LOOK_AGAIN);
-  }
+const day = new Intl.DateTimeFormat(lang, { timeZone: "Asia/Seoul", month: "numeric", day: "numeric" });
+
+function row(deed) {
+  const text = (tag, className, textContent) => Object.assign(document.createElement(tag), { className, textContent });
+  const said = say(`deed_${deed.action}`, { number: deed.number === null ? "" : count(deed.number ?? 0) });
+  const by = deed.by === null ? "by_system" : deed.by === root.dataset.me ? "by_you" : "by_other";
+  const line = document.createElement("li");
+  const when = new Date(deed.at);
+  line.append(
+    text("time", "figures small soft", `${day.format(when)} ${toSeconds.format(when)}`),
+    text("span", "badge", say(`deed_${deed.room}`)),
+    text("span", "what", deed.done ? said : say("deed_asked", { deed: said })),
+    text("span", "small soft", say(by)),
+  );
+  line.classList.toggle("undone", !deed.done);
+  return line;
 }
 
-async function act(method, path, body, name) {
-  await call(method, path, body);
-  touched.delete(name);
-  looks = 0;
-  tell(say("done"));
+async function act(method, path, body) {
+  const answer = await call(method, path, body);
+  problem("");
+  await lookAtDeeds();
+  return answer.body;
 }
 
 for (const button of root.querySelectorAll("[data-do], [data-vwr]")) {
   const path = button.dataset.do
     ? `/api/queue/admin/${button.dataset.do}/${event}`
     : `/api/admin/vwr/${button.dataset.vwr}/${event}`;
-  button.addEventListener("click", () => act("POST", path).catch((error) => problem(explain(error))));
-}
-for (const name of ["threshold", "rate"]) {
-  slider(name).addEventListener("input", () => {
-    touched.add(name);
-    follow(name, Number(slider(name).value));
-  });
+  button.addEventListener("click", () =>
+    act("POST", path).then(() => tell(say("done")), (error) => problem(explain(error))));
 }
 
-onSubmit("threshold", ({ threshold }) =>
-  act("PUT", `/api/queue/admin/threshold/${event}`, { threshold: Number(threshold) }, "threshold"));
-onSubmit("rate", ({ rate }) => act("PUT", `/api/admin/vwr/rate/${event}`, { rate: Number(rate) }, "rate"));
-onSubmit("advance", ({ batchSize }) => act("POST", `/api/admin/vwr/advance/${event}`, { batchSize: Number(batchSize) }));
+for (const button of root.querySelectorAll("[data-ask]")) {
+  const dialog = part(`dialog="${button.dataset.ask}"`);
+  button.addEventListener("click", () => dialog.showModal());
+  part("close", dialog).addEventListener("click", () => dialog.close());
+}
+
+onSubmit("threshold", async ({ threshold }) => {
+  await act("PUT", `/api/queue/admin/threshold/${event}`, { threshold: Number(threshold) });
+  tell(say("done"));
+});
+onSubmit("rate", async ({ rate }) => {
+  await act("PUT", `/api/admin/vwr/rate/${event}`, { rate: Number(rate) });
+  tell(say("done"));
+});
+onSubmit("advance", async ({ batchSize }) => {
+  const { advanced } = await act("POST", `/api/admin/vwr/advance/${event}`, { batchSize: Number(batchSize) });
+  tell(say("let_in", { number: count(advanced) }));
+});
+onSubmit("deactivate", async (_, __, form) => {
+  await act("POST", `/api/admin/vwr/deactivate/${event}`);
+  form.closest("dialog").close();
+  tell(say("done"));
+});
 onSubmit("clear", async ({ title }, _, form) => {
   if (title.trim() !== root.dataset.title.trim()) {
-    const notice = form.querySelector("[data-problem]");
+    const notice = part("problem", form);
     notice.textContent = say("title_differs");
     notice.hidden = false;
     return;
   }
   await act("POST", `/api/queue/admin/clear/${event}`, { confirm: event });
   form.reset();
+  form.closest("dialog").close();
+  tell(say("done"));
 });
 
-look();
+follow({
+  stream: `/api/queue/admin/live/${event}`,
+  path: `/api/queue/admin/${event}`,
+  take: (sample) => queue.take(sample),
+  gone: () => queue.gone(),
+});
+follow({
+  stream: `/api/admin/vwr/live/${event}`,
+  path: `/api/admin/vwr/status/${event}`,
+  take: (sample) => vwr.take(sample),
+  gone: () => vwr.gone(),
+});
+setInterval(showPulse, 1_000);
+setInterval(() => document.hidden || lookAtDeeds(), DEEDS_EVERY);
+lookAtDeeds();

@@ -1,14 +1,16 @@
 //! The public routes: shapes, cookies, codes, and nobody decides without being an operator.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use axum::{
     body::{Body, to_bytes},
     http::{HeaderMap, Method, Request, StatusCode, header},
     response::Response,
 };
+use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
+use urr_jobs::Reconciler as _;
 use urr_kernel::{Actor, EventId};
 
 use super::{Store, Transport, World};
@@ -174,6 +176,53 @@ async fn every_route_of_operators_refuses_strangers_and_says_what_became_of_a_de
     assert_eq!(shown["actions"][0]["actor"], json!(operator.user()));
     let rubbish = operate(&world, operator, Method::PUT, &format!("/api/admin/vwr/rate/{event}"), "{}").await;
     assert_eq!(rubbish.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn operators_watch_a_room_before_during_and_after() {
+    let world = world().await;
+    let (event, sampling) = (world.ids.next::<EventId>(), crate::live::Sampling(Arc::clone(&world.service)));
+    let path = format!("/api/admin/vwr/live/{event}");
+    let refused = operate(&world, Actor::Anonymous, Method::GET, &path, "").await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    let answer = operate(&world, world.operator().actor, Method::GET, &path, "").await;
+    assert_eq!(
+        (answer.status(), &answer.headers()[header::CONTENT_TYPE]),
+        (StatusCode::OK, &"text/event-stream".parse().unwrap())
+    );
+    let mut stream = answer.into_body();
+    let mut next = async || {
+        let piece = stream.frame().await.unwrap().unwrap().into_data().unwrap();
+        let text = String::from_utf8(piece.to_vec()).unwrap();
+        let sample = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or("null");
+        serde_json::from_str::<Value>(sample).unwrap()
+    };
+    assert_eq!(next().await, Value::Null, "nothing was measured yet");
+    world.service.refresh().await.unwrap();
+    sampling.run().await.unwrap();
+    let before = next().await;
+    assert_eq!((&before["room"], &before["reachable"]), (&Value::Null, &json!(true)));
+
+    let operator = world.operator().actor;
+    operate(&world, operator, Method::POST, &format!("/api/admin/vwr/activate/{event}"), "").await;
+    sampling.run().await.unwrap();
+    assert_eq!(next().await["room"]["isActive"], json!(true));
+    for _ in 0..2 {
+        Browser::default().send(&world, Method::POST, &format!("/vwr/assign/{event}")).await;
+    }
+    world.service.refresh().await.unwrap();
+    sampling.run().await.unwrap();
+    let during = next().await;
+    assert_eq!((&during["room"]["waiting"], &during["wait"]), (&json!(2), &json!(1)));
+    assert!(during["arrived"].as_f64().unwrap() > 0.0 && during["admitted"] == json!(0.0), "{during}");
+
+    operate(&world, operator, Method::POST, &format!("/api/admin/vwr/pause/{event}"), "").await;
+    sampling.run().await.unwrap();
+    assert_eq!(next().await["wait"], Value::Null, "nobody is let on");
+    operate(&world, operator, Method::POST, &format!("/api/admin/vwr/deactivate/{event}"), "").await;
+    sampling.run().await.unwrap();
+    let after = next().await;
+    assert_eq!((&after["room"]["isActive"], &after["wait"]), (&json!(false), &json!(0)));
 }
 
 #[tokio::test]

@@ -66,6 +66,8 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
         minute,
         current,
         before,
+        arrived,
+        admitted,
         now,
         _generation,
         _seq,
@@ -96,6 +98,8 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
         paused: paused.int()? == 1,
         epoch: number(epoch)?,
         per_second: pace.per_second(now),
+        arrived: number(arrived)?,
+        admitted: number(admitted)?,
     };
     Ok((Answer { standing, totals, now }, known.int()? == 1))
 }

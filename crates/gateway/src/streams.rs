@@ -1,0 +1,88 @@
+//! Answers that do not end: they go on for as long as whoever asked might ask again, and end when the process does.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    body::{Body, HttpBody},
+    extract::Request,
+    response::Response,
+};
+use bytes::Bytes;
+use http_body::Frame;
+use tokio::time::{Interval, MissedTickBehavior, interval};
+use urr_kernel::Clock;
+use urr_passes::access::Verified;
+use urr_telemetry::Health;
+
+use crate::{Guards, revoked::Revoked};
+
+/// How often it is asked whether a stream may go on. With the time that news of an ended session takes, a second is not exceeded.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Whether a stream may go on.
+pub(crate) struct Watch {
+    verified: Option<Verified>,
+    revoked: Option<Arc<Revoked>>,
+    clock: Clock,
+    health: Health,
+}
+
+impl Watch {
+    /// For the answer to a request that was let through.
+    pub(crate) fn new(guards: &Guards, request: &Request) -> Self {
+        Self {
+            verified: request.extensions().get().cloned(),
+            revoked: guards.revoked.clone(),
+            clock: guards.clock.clone(),
+            health: guards.health.clone(),
+        }
+    }
+
+    /// The answer, which breaks off once it may not go on. Its reader asks again and is told why.
+    pub(crate) fn over(self: Box<Self>, answer: Response) -> Response {
+        answer.map(|body| {
+            let mut look = interval(LOOK);
+            look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            Body::new(Watched { body, watch: self, look })
+        })
+    }
+
+    fn is_over(&self) -> bool {
+        let has_ended = |verified: &Verified| {
+            verified.expires <= self.clock.now()
+                || self.revoked.as_ref().is_some_and(|revoked| {
+                    // As for every question of an operator: not knowing which sessions ended means none goes on.
+                    revoked.contains(verified.access.session) || !revoked.is_fresh()
+                })
+        };
+        self.health.is_draining() || self.verified.as_ref().is_some_and(has_ended)
+    }
+}
+
+struct Watched {
+    body: Body,
+    watch: Box<Watch>,
+    look: Interval,
+}
+
+impl HttpBody for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        while self.look.poll_tick(cx).is_ready() {
+            if self.watch.is_over() {
+                return Poll::Ready(None);
+            }
+        }
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+}

@@ -1,0 +1,307 @@
+//! Figures as they come: server-sent events for people who watch something.
+//!
+//! Whoever measures publishes once, for everybody who listens. A listener who reads slowly loses the oldest of what it has not read,
+//! and sees by the times that something is missing; nobody waits for it. Whoever comes late or comes back is told the last minutes
+//! first.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    convert::Infallible,
+    hash::Hash,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    body::Body,
+    response::{IntoResponse as _, Response},
+};
+use bytes::{BufMut as _, Bytes, BytesMut};
+use futures_util::stream;
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde::Serialize;
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, broadcast},
+    time::timeout,
+};
+use urr_kernel::Timestamp;
+
+use crate::{Problem, codes};
+
+/// Samples that are kept for those who come late: ten minutes at one a second, about 200 kB.
+const KEPT: usize = 600;
+
+/// Samples that somebody may be behind before the oldest of them are dropped: half a minute.
+const BEHIND: usize = 32;
+
+/// Listeners at the same time. Each costs a connection and, while it reads slowly, [`BEHIND`] shared samples.
+const MAX_LISTENERS: usize = 64;
+
+/// Things that are measured at the same time: with [`KEPT`] samples of 350 bytes each, 13 MB.
+const MAX_FEEDS: usize = 64;
+
+/// Without a sample for this long, something is said all the same, so that nobody in between takes the connection for dead.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What a listener is told who finds no place: somebody closes a page sooner or later.
+const TRY_AGAIN: Duration = Duration::from_secs(10);
+
+/// When browsers come back after a connection broke, in the words of the protocol.
+const GREETING: &[u8] = b"retry: 2000\n\n";
+
+/// The last sample a listener has heard of.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Tells proxies such as nginx to pass every piece on as it comes.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// What is measured, by what it is about, and those who listen.
+pub struct Live<K> {
+    feeds: Mutex<HashMap<K, Feed>>,
+    places: Arc<Semaphore>,
+}
+
+struct Feed {
+    /// The last samples, oldest first.
+    kept: VecDeque<Frame>,
+    listeners: broadcast::Sender<Frame>,
+    /// Samples since anybody asked for it to go on.
+    idle: usize,
+}
+
+/// One sample as it goes over the wire. Everybody who listens shares the bytes.
+#[derive(Clone)]
+struct Frame {
+    /// Its time in milliseconds: a number that another process goes on with.
+    number: i64,
+    bytes: Bytes,
+}
+
+impl<K> Default for Live<K> {
+    fn default() -> Self {
+        Self { feeds: Mutex::default(), places: Arc::new(Semaphore::new(MAX_LISTENERS)) }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Live<K> {
+    /// Asks for samples about something, for the next ten minutes or as long as somebody listens. One too many is not measured.
+    pub fn open(&self, about: K) {
+        Self::opened(&mut self.lock(), about, |_| ());
+    }
+
+    /// What is to be measured.
+    pub fn wanted(&self) -> Vec<K> {
+        self.lock().keys().copied().collect()
+    }
+
+    /// Hands a sample to everybody who listens and keeps it for those who come late. Never waits. What nobody has asked for is
+    /// dropped, and what nobody has asked for again is forgotten.
+    pub fn publish(&self, about: K, at: Timestamp, sample: &impl Serialize) {
+        let mut feeds = self.lock();
+        let Some(feed) = feeds.get_mut(&about) else { return };
+        feed.idle += 1;
+        if feed.idle > KEPT && feed.listeners.receiver_count() == 0 {
+            feeds.remove(&about);
+            return;
+        }
+        let last = feed.kept.back().map_or(i64::MIN, |frame| frame.number);
+        let frame = Frame::new((at.as_micros() / 1_000).max(last.saturating_add(1)), sample);
+        if feed.kept.len() == KEPT {
+            feed.kept.pop_front();
+        }
+        feed.kept.push_back(frame.clone());
+        // That nobody listens is no reason not to keep it.
+        let _nobody = feed.listeners.send(frame);
+    }
+
+    /// The answer to somebody who listens: what is kept, or as much of it as they have not heard, and then what comes.
+    pub fn listen(&self, about: K, headers: &HeaderMap) -> Result<Response, Problem> {
+        let heard = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.trim().parse().ok());
+        let no_place = || {
+            Problem::of(
+                codes::TOO_MANY_LISTENERS,
+                "As many people watch this as can. Please try again later.",
+            )
+            .retry_after(TRY_AGAIN)
+        };
+        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| no_place())?;
+        // Under one lock, so that no sample is missed or told twice.
+        let begin = |feed: &mut Feed| (feed.after(heard), feed.listeners.subscribe());
+        let (first, frames) = Self::opened(&mut self.lock(), about, begin).ok_or_else(no_place)?;
+        let listener = Listener { first: Some(first), frames, _place: place };
+        let pieces = stream::unfold(listener, async |mut listener| {
+            listener.next().await.map(|piece| (Ok::<_, Infallible>(piece), listener))
+        });
+        let headers = [
+            (header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+            (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
+            (BUFFERING, HeaderValue::from_static("no")),
+        ];
+        Ok((headers, Body::from_stream(pieces)).into_response())
+    }
+
+    fn opened<T>(feeds: &mut HashMap<K, Feed>, about: K, then: impl FnOnce(&mut Feed) -> T) -> Option<T> {
+        if feeds.len() >= MAX_FEEDS && !feeds.contains_key(&about) {
+            return None;
+        }
+        let feed = feeds.entry(about).or_insert_with(Feed::new);
+        feed.idle = 0;
+        Some(then(feed))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, Feed>> {
+        self.feeds.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Feed {
+    fn new() -> Self {
+        Self { kept: VecDeque::new(), listeners: broadcast::Sender::new(BEHIND), idle: 0 }
+    }
+
+    /// What somebody is told first who has heard everything up to `heard`.
+    fn after(&self, heard: Option<i64>) -> Bytes {
+        let news = self.kept.iter().filter(|frame| heard.is_none_or(|heard| frame.number > heard));
+        let mut bytes = BytesMut::from(GREETING);
+        for frame in news {
+            bytes.put_slice(&frame.bytes);
+        }
+        bytes.freeze()
+    }
+}
+
+impl Frame {
+    fn new(number: i64, sample: &impl Serialize) -> Self {
+        let sample = serde_json::to_string(sample).expect("a sample is plain figures");
+        Self { number, bytes: format!("id: {number}\ndata: {sample}\n\n").into() }
+    }
+}
+
+/// Somebody who listens. Its place is free when it is dropped.
+struct Listener {
+    first: Option<Bytes>,
+    frames: broadcast::Receiver<Frame>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Listener {
+    async fn next(&mut self) -> Option<Bytes> {
+        if let Some(first) = self.first.take() {
+            return Some(first);
+        }
+        loop {
+            match timeout(HEARTBEAT, self.frames.recv()).await {
+                Ok(Ok(frame)) => return Some(frame.bytes),
+                // It was too slow for some; it goes on with the oldest that is left.
+                Ok(Err(broadcast::error::RecvError::Lagged(_))) => {}
+                Ok(Err(broadcast::error::RecvError::Closed)) => return None,
+                Err(_elapsed) => return Some(Bytes::from_static(b": still here\n\n")),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::StatusCode;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    const ROOM: u8 = 1;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_micros(second * 1_000_000)
+    }
+
+    fn live(samples: std::ops::Range<i64>) -> Live<u8> {
+        let live = Live::default();
+        live.open(ROOM);
+        samples.for_each(|second| live.publish(ROOM, at(second), &second));
+        live
+    }
+
+    fn body(live: &Live<u8>, headers: &HeaderMap) -> Body {
+        live.listen(ROOM, headers).unwrap().into_body()
+    }
+
+    /// The numbers of the samples in the next piece.
+    async fn heard(body: &mut Body) -> Vec<i64> {
+        let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+        let text = String::from_utf8(piece.to_vec()).unwrap();
+        assert!(text.ends_with("\n\n"), "{text}");
+        text.lines().filter_map(|line| line.strip_prefix("data: ")?.parse().ok()).collect()
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_late_hears_the_last_minutes_and_whoever_comes_back_the_rest() {
+        let live = live(0..10);
+        let mut late = body(&live, &HeaderMap::new());
+        assert_eq!(heard(&mut late).await, (0..10).collect::<Vec<i64>>());
+        live.publish(ROOM, at(10), &10);
+        assert_eq!(heard(&mut late).await, [10], "nothing twice and nothing missing");
+        let back = HeaderMap::from_iter([(LAST_EVENT_ID, HeaderValue::from_static("7000"))]);
+        assert_eq!(heard(&mut body(&live, &back)).await, [8, 9, 10]);
+        let strange = HeaderMap::from_iter([(LAST_EVENT_ID, HeaderValue::from_static("yesterday"))]);
+        assert_eq!(heard(&mut body(&live, &strange)).await.len(), 11);
+    }
+
+    #[tokio::test]
+    async fn a_slow_listener_loses_the_oldest_and_holds_nobody_up() {
+        let live = live(0..0);
+        let mut slow = body(&live, &HeaderMap::new());
+        assert!(heard(&mut slow).await.is_empty());
+        (0..1_000).for_each(|second| live.publish(ROOM, at(second), &second));
+        let behind = i64::try_from(BEHIND).unwrap();
+        assert_eq!(heard(&mut slow).await, [1_000 - behind], "it goes on with the oldest that is left");
+        assert_eq!(heard(&mut slow).await, [1_001 - behind]);
+        let kept = heard(&mut body(&live, &HeaderMap::new())).await;
+        assert_eq!((kept.len(), kept[0]), (KEPT, 400), "and no more is kept than may be");
+    }
+
+    #[tokio::test]
+    async fn one_listener_too_many_is_told_so_and_a_place_is_free_when_somebody_goes() {
+        let live = live(0..1);
+        let mut all: Vec<_> = (0..MAX_LISTENERS).map(|_| body(&live, &HeaderMap::new())).collect();
+        let refused = live.listen(ROOM, &HeaderMap::new()).unwrap_err();
+        assert_eq!(
+            (refused.status, &*refused.code),
+            (StatusCode::SERVICE_UNAVAILABLE, "http.too_many_listeners")
+        );
+        all.pop();
+        assert!(live.listen(ROOM, &HeaderMap::new()).is_ok());
+    }
+
+    #[tokio::test]
+    async fn what_nobody_asks_for_is_neither_measured_nor_kept() {
+        let live = live(0..1);
+        live.publish(9, at(0), &0);
+        assert_eq!(live.wanted(), [ROOM]);
+        let listener = body(&live, &HeaderMap::new());
+        let kept = i64::try_from(KEPT).unwrap();
+        (1..kept + 100).for_each(|second| live.publish(ROOM, at(second), &second));
+        assert_eq!(live.wanted(), [ROOM], "somebody listens");
+        drop(listener);
+        live.publish(ROOM, at(kept + 100), &0);
+        assert!(live.wanted().is_empty());
+        (0..=u8::MAX).for_each(|about| live.open(about));
+        assert_eq!(live.wanted().len(), MAX_FEEDS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_is_broken_before_anybody_takes_the_connection_for_dead() {
+        let live = live(0..0);
+        let mut listener = body(&live, &HeaderMap::new());
+        heard(&mut listener).await;
+        let piece = listener.frame().await.unwrap().unwrap().into_data().unwrap();
+        assert!(piece.starts_with(b":"), "a comment is no sample");
+    }
+
+    #[tokio::test]
+    async fn a_clock_that_steps_back_does_not_repeat_a_number() {
+        let live = live(5..6);
+        live.publish(ROOM, at(3), &3);
+        let back = HeaderMap::from_iter([(LAST_EVENT_ID, HeaderValue::from_static("5000"))]);
+        assert_eq!(heard(&mut body(&live, &back)).await, [3]);
+    }
+}

@@ -1,0 +1,192 @@
+// The control room during a sale: people come and go, the charts move, and whatever an operator does can be read afterwards.
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { signIn } from "./accounts.mjs";
+import { stranger } from "./front.mjs";
+import { ADMIN, PASSWORD, until } from "./server.mjs";
+
+/** People who come to both rooms until they are told to stop, and those in front who buy and go. */
+class Crowd {
+  constructor(server, event, fans) {
+    Object.assign(this, { server, event, fans, stopped: false, failed: null });
+    this.ended = this.run().catch((error) => (this.failed = error));
+  }
+
+  async run() {
+    for (let turn = 0; !this.stopped; turn++) {
+      await stranger(this.server, this.event);
+      const { url } = this.server;
+      const ask = (what, { token, pass }) =>
+        fetch(`${url}/api/queue/${what}/${this.event}`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${token}`, cookie: `urr-vwr-token=${pass}`, origin: url },
+        });
+      // One after the other comes, and leaves while others still wait.
+      await ask("check", this.fans[turn % this.fans.length]);
+      if (turn % 3 === 0) await ask("leave", this.fans[(turn + 4) % this.fans.length]);
+      await sleep(120);
+    }
+  }
+
+  async stop() {
+    this.stopped = true;
+    await this.ended;
+    if (this.failed) throw this.failed;
+  }
+}
+
+/** People who have waited in front of everything and may line up for the seats. */
+async function fans(server, event, operator) {
+  const tokens = await server.fans(24);
+  const turns = await Promise.all(tokens.map(() => stranger(server, event)));
+  await server.ask(`/api/admin/vwr/advance/${event}`, { batchSize: tokens.length }, operator);
+  const pass = (turn) => until("a pass", turn);
+  return Promise.all(tokens.map(async (token, place) => ({ token, pass: await pass(turns[place]) })));
+}
+
+/** What the page asks for, by kind, while something is done. */
+function asked(page, event) {
+  const seen = { streams: [], polls: [] };
+  page.on("request", (request) => {
+    const { pathname } = new URL(request.url());
+    if (request.resourceType() === "eventsource") seen.streams.push(pathname);
+    else if (pathname === `/api/queue/admin/${event}`) seen.polls.push(pathname);
+  });
+  return seen;
+}
+
+const chart = (room, name) => `[data-room="${room}"] [data-chart="${name}"]`;
+const points = (page, room, name) =>
+  page.locator(`${chart(room, name)} svg`).evaluate((svg) => Number(svg.dataset.points ?? 0));
+const state = (page, room, ...states) =>
+  page.waitForFunction(([room, states]) => states.includes(document.querySelector(`[data-room="${room}"]`).dataset.state), [room, states]);
+
+/** Charts get a point a second from the stream, and nobody asks for anything meanwhile. */
+async function moving(page, event, seen) {
+  await page.waitForSelector('[data-pulse="live"]');
+  const before = await points(page, "queue", "waiting");
+  await until("points that the stream brought", async () => (await points(page, "queue", "waiting")) >= before + 5);
+  for (const path of [`/api/queue/admin/live/${event}`, `/api/admin/vwr/live/${event}`]) {
+    if (!seen.streams.includes(path)) throw new Error(`${path} was not listened to`);
+  }
+  if (seen.polls.length) throw new Error(`figures were asked for although there is a stream: ${seen.polls.length} times`);
+  const lines = await page.locator(`${chart("queue", "waiting")} .chart-line path`).count();
+  if (!lines) throw new Error("nothing is drawn");
+  for (const [room, name] of [["queue", "arrived"], ["queue", "admitted"], ["vwr", "arrived"], ["vwr", "admitted"]]) {
+    await page.waitForFunction((chart) => parseFloat(document.querySelector(`${chart} [data-value]`).textContent) > 0, chart(room, name));
+  }
+}
+
+/** A reload shows the past at once. */
+async function reloaded(page) {
+  const before = await points(page, "queue", "waiting");
+  await page.reload();
+  await page.waitForSelector('[data-pulse="live"]');
+  await until("the last minutes", async () => (await points(page, "queue", "waiting")) >= Math.min(before, 590), 3);
+}
+
+/** When the server says nothing the page says so, and since when. It comes back by itself. */
+async function silence(person, server) {
+  const { page } = person;
+  server.child.kill("SIGSTOP");
+  try {
+    await page.waitForSelector('[data-pulse="late"]');
+    await person.look("control-late", { network: false });
+  } finally {
+    server.child.kill("SIGCONT");
+  }
+  await page.waitForSelector('[data-pulse="live"]', { timeout: 20_000 });
+}
+
+async function queueControls(person) {
+  const { page } = person;
+  await person.fill({ '[data-number="threshold"]': "8" });
+  await page.waitForFunction(() => document.querySelector('[data-now="threshold"]').textContent.includes("→"));
+  await person.press('[data-form="threshold"] button');
+  await page.waitForFunction((chart) => document.querySelector(`${chart} [data-unit]`).textContent === "/ 8", chart("queue", "active"));
+  await person.press('[data-do="pause"]');
+  await state(page, "queue", "paused");
+  await person.look("control-paused", { network: false });
+  await person.press('[data-do="resume"]');
+  await state(page, "queue", "open", "full", "free");
+}
+
+async function frontControls(person) {
+  const { page } = person;
+  await page.locator('[data-range="rate"]').focus();
+  await page.keyboard.press("ArrowRight");
+  await person.press('[data-form="rate"] button');
+  await page.waitForFunction(() => !document.querySelector('[data-now="rate"]').textContent.includes("→"));
+  await person.fill({ "#batch": "3" });
+  await person.press('[data-form="advance"] button');
+  await person.press('[data-vwr="pause"]');
+  await state(page, "vwr", "paused");
+}
+
+/** Everybody in front would come in at once, so it is asked first. */
+async function turningOff(person) {
+  const { page } = person;
+  await person.press('[data-ask="deactivate"]');
+  await person.look("control-confirm", { network: false });
+  await person.press('[data-dialog="deactivate"] [data-close]');
+  await state(page, "vwr", "paused");
+  await person.press('[data-ask="deactivate"]');
+  await person.press('[data-dialog="deactivate"] .danger');
+  await state(page, "vwr", "off");
+}
+
+/** Nobody is sent away by a slip: the title has to be typed. */
+async function clearing(person, title) {
+  const { page } = person;
+  await person.press('[data-ask="clear"]');
+  await person.fill({ "#title": "another title" });
+  await person.press('[data-form="clear"] .danger');
+  await page.waitForSelector('[data-form="clear"] [data-problem]:not([hidden])');
+  await person.look("control-clear", { network: false });
+  await person.fill({ "#title": title });
+  await person.press('[data-form="clear"] .danger');
+  await page.waitForFunction((chart) => document.querySelector(`${chart} [data-value]`).textContent === "0", chart("queue", "waiting"));
+}
+
+/** Everything that was done here is on the page, once each. */
+async function recorded(page) {
+  const words = { ko: ["8명", "멈춤", "다시 엶", "비움", "켬", "끔", "초당", "3명까지"], en: ["to 8", "Paused", "Resumed", "Cleared", "room on", "room off", "rate to", "up to 3"] };
+  const lang = await page.getAttribute("html", "lang");
+  const rows = await page.locator("[data-deeds] li").allTextContents();
+  for (const word of words[lang]) {
+    if (!rows.some((row) => row.includes(word))) throw new Error(`"${word}" is not among what was done:\n${rows.join("\n")}`);
+  }
+}
+
+export async function control(browser, server, view) {
+  const { events } = await server.ask("/api/events?status=on_sale&limit=10");
+  const event = events.find((event) => event.seat_layout_id ?? event.seatLayoutId);
+  const { token } = await server.ask("/api/auth/login", { email: ADMIN, password: PASSWORD });
+  await server.ask(`/api/queue/admin/threshold/${event.id}?threshold=5`, {}, token);
+
+  const person = await browser.person(server, view);
+  person.expect(404);
+  const { page } = person;
+  await signIn(person, ADMIN, PASSWORD, `/events/${event.id}`);
+  await person.at(`/events/${event.id}`);
+  const seen = asked(page, event.id);
+  await person.press(`a[href="/admin/queue/${event.id}"]`);
+  await state(page, "vwr", "off");
+  await person.press('[data-vwr="activate"]');
+  await state(page, "vwr", "open", "free");
+  const crowd = new Crowd(server, event.id, await fans(server, event.id, token));
+  try {
+    await moving(page, event.id, seen);
+    await reloaded(page);
+    await person.look("control", { network: false });
+    await queueControls(person);
+    await silence(person, server);
+    await frontControls(person);
+  } finally {
+    await crowd.stop().catch((error) => person.troubles.push(`the crowd: ${error.message}`));
+  }
+  await turningOff(person);
+  await clearing(person, event.title);
+  await recorded(page);
+  await person.end();
+}

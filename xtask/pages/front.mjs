@@ -1,0 +1,94 @@
+// The room in front of everything: with scripts, and all the way without any.
+import { signUp } from "./accounts.mjs";
+import { ADMIN, PASSWORD, until } from "./server.mjs";
+
+/** A number of the line for somebody whose browser we do not see. Gives back how to ask for the pass it becomes. */
+export async function stranger(server, event) {
+  const answer = await fetch(`${server.url}/vwr-api/vwr/assign/${event}`, { method: "POST" });
+  if (!answer.ok) throw new Error(`nobody gets a number: ${answer.status}`);
+  const cookie = answer.headers.getSetCookie().map((line) => line.split(";")[0]).join("; ");
+  const { requestId } = await answer.json();
+  return async () => {
+    const turn = await fetch(`${server.url}/vwr-api/vwr/check/${event}/${requestId}`, { headers: { cookie } });
+    return (await turn.json()).token;
+  };
+}
+
+/** Whether visitors of an event have to wait, as the guard of the pages sees it. */
+async function guarded(server, event) {
+  const answer = await fetch(`${server.url}/queue/${event}`, { redirect: "manual" });
+  return answer.headers.get("location")?.startsWith("/vwr/") ?? false;
+}
+
+/** The page as it waits, with people ahead: what it says changes by itself, and it moves on when it is its turn. */
+async function withScripts(browser, server, view, event, operate) {
+  const person = await browser.person(server, view);
+  const { page } = person;
+  person.expect(404);
+  await page.goto(`/queue/${event}`);
+  await person.at(`/vwr/${event}`);
+  await page.waitForFunction(() => Number(document.getElementById("count").textContent) > 0);
+  const lang = view.locale.slice(0, 2);
+  if ((await page.getAttribute("html", "lang")) !== lang) throw new Error(`the page is not in ${lang}`);
+  await person.look("front-waiting");
+  const before = await page.locator("#count").textContent();
+  await operate("resume");
+  await page.waitForFunction((before) => document.getElementById("count").textContent !== before, before);
+  await operate("pause");
+  await operate("advance", { batchSize: 1_000 });
+  // Nobody is signed in, so the next room asks for that.
+  await person.at("/login", 30_000);
+  await person.end();
+}
+
+/** A page that loads itself again does so in the middle of every look. This is the same one without that. */
+async function stillPicture(browser, server, view, html) {
+  const refresh = /<meta http-equiv="refresh" content="\d+">/;
+  if (!refresh.test(html)) throw new Error("the page does not load itself again");
+  const viewer = await browser.person(server, view);
+  await viewer.page.setContent(html.replace(refresh, ""));
+  await viewer.look("front-plain");
+  await viewer.end();
+}
+
+/** From the first look to the seats with scripts switched off: the page loads itself again until it is somebody's turn. */
+async function withoutScripts(browser, server, view, event, operate) {
+  const before = await browser.person(server, view);
+  await signUp(before, `plain.${view.name}@example.com`, "/");
+  const storageState = await before.context.storageState();
+  await before.end();
+  const person = await browser.person(server, view, { javaScriptEnabled: false, storageState });
+  const { page } = person;
+  await page.goto(`/queue/${event}`);
+  await page.waitForURL((url) => url.pathname === `/vwr/${event}` && url.searchParams.has("plain"));
+  const place = () => page.locator("dd").first().textContent();
+  const mine = await place();
+  if (!(Number(mine) > 0)) throw new Error(`no place was given: ${mine}`);
+  await stillPicture(browser, server, view, await page.content());
+  await page.reload();
+  if ((await place()) !== mine) throw new Error("a reload cost the place");
+  await operate("advance", { batchSize: 1_000 });
+  await person.at(`/queue/${event}`, 30_000);
+  if (!(await page.locator("noscript .notice").isVisible())) throw new Error("the next room does not say what it needs");
+  const seats = await page.goto(`/events/${event}/seats`);
+  if (seats.status() !== 200 || !page.url().endsWith("/seats")) throw new Error(`the seats are not reached: ${page.url()}`);
+  await person.end();
+}
+
+export async function front(browser, server, view) {
+  const { events } = await server.ask("/api/events?status=on_sale&limit=10");
+  const event = events.find((event) => event.seat_layout_id ?? event.seatLayoutId).id;
+  const { token } = await server.ask("/api/auth/login", { email: ADMIN, password: PASSWORD });
+  const operate = (what, body = {}) => server.ask(`/api/admin/vwr/${what}/${event}`, body, token);
+  await operate("activate", { rate: 2 });
+  await operate("pause");
+  try {
+    await until("the room in front", () => guarded(server, event));
+    for (let number = 0; number < 40; number++) await stranger(server, event);
+    await withScripts(browser, server, view, event, operate);
+    await withoutScripts(browser, server, view, event, operate);
+  } finally {
+    await operate("deactivate");
+    await until("the end of the room in front", async () => !(await guarded(server, event)));
+  }
+}
