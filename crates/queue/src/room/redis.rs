@@ -98,11 +98,14 @@ impl Redis {
             let promise = promise.filter(|promise| last.is_none_or(|last| promise.order > last));
             reply = self.arrive(event, user, promise, true).await?;
         }
-        self.kv
-            .run(&REMEMBER, &[ACTIVE_EVENTS.to_owned()], &[Arg::from(event.to_string().as_str())])
-            .await
-            .map_err(closed)?;
+        self.remember(event).await?;
         self.told(event, user, &reply).await
+    }
+
+    /// Takes note that somebody may be in a room, so that workers look after it.
+    async fn remember(&self, event: EventId) -> Result<(), Closed> {
+        let (set, event) = ([ACTIVE_EVENTS.to_owned()], event.to_string());
+        self.kv.run(&REMEMBER, &set, &[Arg::from(event.as_str())]).await.map(drop).map_err(closed)
     }
 
     /// Runs the script. `is_unused`: the database does not know that the promised place was used.
@@ -192,7 +195,7 @@ impl Redis {
         let (set, event_text) = ([ACTIVE_EVENTS.to_owned()], event.to_string());
         self.kv.run(&FORGET, &set, &[Arg::from(event_text.as_str())]).await.map_err(closed)?;
         if !is_empty(&self.order(event, Order::Look).await?) {
-            self.kv.run(&REMEMBER, &set, &[Arg::from(event_text.as_str())]).await.map_err(closed)?;
+            self.remember(event).await?;
         }
         Ok(())
     }

@@ -89,6 +89,8 @@ impl Redis {
         ];
         self.kv.run(&OPEN, &[key(event, "room"), key(event, "opening")], &args).await.map_err(closed)?;
         if kept.lost {
+            // Their time runs out also if nobody else comes.
+            self.remember(event).await?;
             let slots = slots.len();
             tracing::warn!(%event, generation, slots, "Redis had lost a room; slots go on, people get their places back, then it goes on");
         }
