@@ -82,7 +82,7 @@ async function reloaded(page) {
   const before = await points(page, "queue", "waiting");
   await page.reload();
   await page.waitForSelector('[data-pulse="live"]');
-  await until("the last minutes", async () => (await points(page, "queue", "waiting")) >= Math.min(before, 590), 3);
+  await until("the last minutes", async () => (await points(page, "queue", "waiting")) >= Math.min(before, 590), 5);
 }
 
 /** When the server says nothing the page says so, and since when. It comes back by itself. */
