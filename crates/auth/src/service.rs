@@ -20,6 +20,7 @@ use urr_passes::{
     Key, Secret,
     access::{Signer, Verifier},
     challenge::Challenges,
+    succession::{self, Succession},
 };
 use urr_rpc::Ctx;
 
@@ -52,7 +53,7 @@ pub struct Parts {
     pub access_keys: Vec<Key>,
     /// Keys of challenges: the first signs, all of them verify.
     pub challenge_keys: Vec<Key>,
-    /// What slips are signed with: the first signs, all of them verify.
+    /// What slips are signed with and refresh tokens follow from: the first signs, all of them verify.
     pub secrets: Vec<Secret>,
     /// How personal data is kept.
     pub pii: Pii,
@@ -79,6 +80,7 @@ pub struct Service {
     pub(crate) verifier: Verifier,
     pub(crate) challenges: Challenges,
     pub(crate) slips: SlipKinds,
+    pub(crate) succession: Succession,
     pub(crate) vault: Vault,
     pub(crate) social: Social,
     pub(crate) pool: Pool,
@@ -107,6 +109,7 @@ impl Service {
             verifier: Verifier::new(parts.access_keys),
             challenges: Challenges::new(parts.challenge_keys),
             slips: SlipKinds::new(&parts.secrets),
+            succession: Succession::new(parts.secrets.iter().map(succession::key)),
             vault: Vault::new(parts.pii),
             social: parts.social,
             pool: Pool::start(parts.settings.hashing, parts.ids.clone()),

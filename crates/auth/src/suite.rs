@@ -97,6 +97,8 @@ stories! {
         a_refresh_token_is_good_once_and_the_session_goes_on,
         a_token_that_is_used_twice_ends_the_session_for_good,
         the_same_client_may_ask_twice_within_ten_seconds,
+        a_late_repeat_gets_the_end_of_the_chain_and_nobody_else_does,
+        a_repeat_gets_the_same_token_from_a_process_with_a_newer_key,
         tokens_and_sessions_end_with_their_time,
         rubbish_is_no_refresh_token;
     passwords:

@@ -14,6 +14,7 @@ mod jwt;
 mod keys;
 pub mod queue_ticket;
 pub mod slip;
+pub mod succession;
 pub mod visitor;
 pub mod vwr_pass;
 pub mod vwr_ticket;

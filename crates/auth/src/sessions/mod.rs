@@ -19,7 +19,7 @@ use urr_contracts::auth::{
 };
 use urr_db::Tx;
 use urr_kernel::{Role, Timestamp, UserId};
-use urr_passes::{access::Access, challenge::Challenge};
+use urr_passes::{access::Access, challenge::Challenge, succession::TOKEN_LEN};
 use uuid::Uuid;
 
 use crate::{accounts, second_factor, service::Service, trouble::Trouble, words};
@@ -95,7 +95,9 @@ pub(crate) async fn open_proven(
         LoginAttempt { id: service.ids.next(), at: now, origin: origin.clone(), method, failure: None };
     store::note(tx, account.id, &attempt).await?;
     let account = Account { status: urr_contracts::auth::AccountStatus::Active, ..account.clone() };
-    let signed_in = issue(service, tx, account, id, (now, ends)).await?;
+    let first = service.ids.bytes();
+    let expires_at = keep(tx, &first, id, (now, ends)).await?;
+    let signed_in = pair(service, account, id, (first, expires_at));
     Ok(Opened { signed_in, ended })
 }
 
@@ -116,28 +118,35 @@ async fn make_room(
     Ok(ended)
 }
 
-/// Makes a pair of tokens for a session.
-async fn issue(
-    service: &Service,
+/// Keeps what is kept of a new refresh token. When it stops being good.
+async fn keep(
     tx: &mut Tx<'_>,
-    account: Account,
+    token: &[u8; TOKEN_LEN],
     session: Uuid,
     (now, session_ends): (Timestamp, Timestamp),
-) -> Result<SignedIn, Trouble> {
-    let refresh_token = rules::token(service.ids.bytes());
-    let hash = rules::token_hash(&refresh_token).expect("a token we just made");
-    let refresh_expires_at = rules::refresh_expires_at(now, session_ends);
-    store::insert_token(tx, &hash, session, (now, refresh_expires_at)).await?;
-    let role = role(service, &account);
+) -> Result<Timestamp, Trouble> {
+    let expires_at = rules::refresh_expires_at(now, session_ends);
+    store::insert_token(tx, &rules::hash(token), session, (now, expires_at)).await?;
+    Ok(expires_at)
+}
+
+/// A refresh token that is kept, with a new access token of its session.
+fn pair(
+    service: &Service,
+    account: Account,
+    session: Uuid,
+    (refresh_token, refresh_expires_at): ([u8; TOKEN_LEN], Timestamp),
+) -> SignedIn {
+    let (now, role) = (service.clock.now(), role(service, &account));
     let access = Access { user: account.id, role, email: Some(account.email.clone()), session };
-    Ok(SignedIn {
+    SignedIn {
         session,
         access_token: Sensitive::new(service.signer.sign(&access, service.ids.next(), now)),
         access_expires_at: now.after(service.settings.access_lifetime),
-        refresh_token,
+        refresh_token: rules::token(refresh_token),
         refresh_expires_at,
         account,
-    })
+    }
 }
 
 /// What a session of an account may do. All sessions of an account with a second factor were opened with it, because turning it on

@@ -1,13 +1,19 @@
 //! Exchanging refresh tokens. Each is good once; presenting it again ends the session for everybody.
+//!
+//! The tokens of a session are one chain: what a token is exchanged for follows from it (`passes::succession`). A client that has
+//! to ask again within the [`GRACE`], because two of its tabs woke at once or the answer was lost, gets the newest of the chain:
+//! the token it would have got. There is never a second chain that a thief could live on unnoticed.
 
 use urr_contracts::auth::{AccountStatus, Error, Origin, Refresh, Revocation, SignedIn};
 use urr_db::{Tx, transaction};
+use urr_kernel::Timestamp;
+use urr_passes::succession::TOKEN_LEN;
 use uuid::Uuid;
 
 use super::{
-    end, issue,
-    rules::{GRACE, MAX_GRACE_USES, clean, client, token_hash},
-    store::{self, EndReason},
+    end, keep, pair,
+    rules::{GRACE, MAX_GRACE_USES, clean, client, hash, token_bytes},
+    store::{self, EndReason, Token},
 };
 use crate::{accounts, mail, service::Service, trouble::Trouble};
 
@@ -22,10 +28,10 @@ pub(crate) async fn refresh(service: &Service, request: &Refresh) -> Result<Sign
     if request.refresh_token.expose().is_empty() {
         return Err(Error::RefreshRequired.into());
     }
-    let hash = token_hash(&request.refresh_token).ok_or(Error::RefreshInvalid)?;
+    let presented = token_bytes(&request.refresh_token).ok_or(Error::RefreshInvalid)?;
     let origin = clean(&request.origin);
     let exchange = transaction!(service.db, "auth.refresh", async |tx: &mut Tx<'_>| {
-        exchange(service, tx, &hash, &origin).await
+        exchange(service, tx, &presented, &origin).await
     })?;
     match exchange {
         Exchange::Renewed(signed_in) => Ok(*signed_in),
@@ -44,20 +50,93 @@ pub(crate) async fn refresh(service: &Service, request: &Refresh) -> Result<Sign
 async fn exchange(
     service: &Service,
     tx: &mut Tx<'_>,
-    hash: &Vec<u8>,
+    presented: &[u8; TOKEN_LEN],
     origin: &Origin,
 ) -> Result<Exchange, Trouble> {
-    let (now, client) = (service.clock.now(), client(origin));
-    if let Some(session) = store::rotate(tx, hash, now, &client).await? {
-        return renew(service, tx, session, origin).await;
+    let (now, client, kept) = (service.clock.now(), client(origin), hash(presented));
+    if let Some(session) = store::rotate(tx, &kept, now, &client).await? {
+        return renew(service, tx, (session, origin), Next::After(presented)).await;
     }
-    let token = store::token(tx, hash).await?.ok_or(Error::RefreshInvalid)?;
+    let token = store::token(tx, &kept).await?.ok_or(Error::RefreshInvalid)?;
     if token.expires_at <= now || token.rotated_at.is_none() {
         return Err(Error::RefreshInvalid.into());
     }
-    if let Some(session) = store::grace(tx, hash, &client, (now, GRACE), MAX_GRACE_USES).await? {
-        return renew(service, tx, session, origin).await;
+    if let Some(session) = store::grace(tx, &kept, &client, (now, GRACE), MAX_GRACE_USES).await?
+        && let Some(newest) = newest(service, tx, presented, &client).await?
+    {
+        return renew(service, tx, (session, origin), newest).await;
     }
+    reuse(service, tx, &token).await
+}
+
+/// Which refresh token an exchange is answered with.
+enum Next<'t> {
+    /// A new one, that follows this one.
+    After(&'t [u8; TOKEN_LEN]),
+    /// One that is kept already, and when it stops being good.
+    Kept([u8; TOKEN_LEN], Timestamp),
+}
+
+/// The end of the chain that goes on from a token which this client exchanged a moment ago. `None`: somebody else has gone on from
+/// there.
+async fn newest(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    exchanged: &[u8; TOKEN_LEN],
+    client: &Vec<u8>,
+) -> Result<Option<Next<'static>>, Trouble> {
+    let mut last = *exchanged;
+    // A client that exchanges more tokens within seconds than it may present one again does not want to stay signed in.
+    for _ in 0..=MAX_GRACE_USES {
+        // It was exchanged with a key that this process does not have: somebody who has it knows the answer.
+        let (next, token) = successor(service, tx, &last).await?.ok_or(Error::Unavailable)?;
+        match token.rotated_by {
+            None => return Ok(Some(Next::Kept(next, token.expires_at))),
+            Some(other) if other != *client => return Ok(None),
+            Some(_) => last = next,
+        }
+    }
+    Ok(None)
+}
+
+/// The token that an exchanged one was exchanged for, whichever of our keys was the newest then.
+async fn successor(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    exchanged: &[u8; TOKEN_LEN],
+) -> Result<Option<([u8; TOKEN_LEN], Token)>, Trouble> {
+    for candidate in service.succession.candidates(exchanged) {
+        if let Some(token) = store::token(tx, &hash(&candidate)).await? {
+            return Ok(Some((candidate, token)));
+        }
+    }
+    Ok(None)
+}
+
+async fn renew(
+    service: &Service,
+    tx: &mut Tx<'_>,
+    (session, origin): (Uuid, &Origin),
+    next: Next<'_>,
+) -> Result<Exchange, Trouble> {
+    let now = service.clock.now();
+    let (account, ends) = store::touch(tx, session, origin, now).await?.ok_or(Error::RefreshInvalid)?;
+    let stored = accounts::store::get(&service.vault, tx, account).await?;
+    let stored = stored
+        .filter(|stored| stored.account.status == AccountStatus::Active)
+        .ok_or(Error::RefreshInvalid)?;
+    let (token, expires_at) = match next {
+        Next::After(presented) => {
+            let next = service.succession.next(presented);
+            (next, keep(tx, &next, session, (now, ends)).await?)
+        }
+        Next::Kept(token, expires_at) => (token, expires_at),
+    };
+    Ok(Exchange::Renewed(Box::new(pair(service, stored.account, session, (token, expires_at)))))
+}
+
+/// Somebody presents a token that was exchanged before: the owner or a thief, and nobody can tell which.
+async fn reuse(service: &Service, tx: &mut Tx<'_>, token: &Token) -> Result<Exchange, Trouble> {
     let ended = end(service, tx, token.account, token.session, EndReason::TokenReused).await?;
     let revocation = ended.ok_or(Error::RefreshInvalid)?;
     mail::queue(service, tx, token.account, mail::Kind::SessionStolen).await?;
@@ -66,20 +145,4 @@ async fn exchange(
         return Err(Error::RefreshReused.into());
     }
     Ok(Exchange::Reused(revocation))
-}
-
-async fn renew(
-    service: &Service,
-    tx: &mut Tx<'_>,
-    session: Uuid,
-    origin: &Origin,
-) -> Result<Exchange, Trouble> {
-    let now = service.clock.now();
-    let (account, ends) = store::touch(tx, session, origin, now).await?.ok_or(Error::RefreshInvalid)?;
-    let stored = accounts::store::get(&service.vault, tx, account).await?;
-    let stored = stored
-        .filter(|stored| stored.account.status == AccountStatus::Active)
-        .ok_or(Error::RefreshInvalid)?;
-    let signed_in = issue(service, tx, stored.account, session, (now, ends)).await?;
-    Ok(Exchange::Renewed(Box::new(signed_in)))
 }

@@ -6,6 +6,7 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
 use urr_contracts::auth::{Origin, Sensitive};
 use urr_kernel::Timestamp;
+use urr_passes::succession::TOKEN_LEN;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -28,9 +29,6 @@ pub(crate) const MAX_SESSIONS: usize = 20;
 /// The longest name of a client that is kept.
 const MAX_AGENT_CHARS: usize = 300;
 
-/// Bytes of a random token: too many to guess.
-const TOKEN_LEN: usize = 32;
-
 /// An access token may be signed a little after the revocation of its session was dated: while that transaction ran, or on a
 /// machine whose clock is ahead. A revocation lasts this much longer than a token.
 const TOKEN_MARGIN: Duration = Duration::from_mins(1);
@@ -45,16 +43,25 @@ pub(crate) fn revoked_until(at: Timestamp, access_lifetime: Duration) -> Timesta
     at.after(revocation_life(access_lifetime))
 }
 
-/// A random token as it is handed out.
-pub(crate) fn token(random: [u8; TOKEN_LEN]) -> Sensitive {
-    Sensitive::new(URL_SAFE_NO_PAD.encode(random))
+/// A token as it is handed out: of random bytes, or of those that follow a token that was.
+pub(crate) fn token(bytes: [u8; TOKEN_LEN]) -> Sensitive {
+    Sensitive::new(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// The bytes of a token that was handed out. `None`: it is not one of ours.
+pub(crate) fn token_bytes(token: &Sensitive) -> Option<[u8; TOKEN_LEN]> {
+    URL_SAFE_NO_PAD.decode(token.expose()).ok()?.try_into().ok()
 }
 
 /// What is kept of a token. A stolen table is worth nothing, and a look-up by it tells nothing by its time. `None`: it is
 /// not one of ours.
 pub(crate) fn token_hash(token: &Sensitive) -> Option<Vec<u8>> {
-    let bytes = URL_SAFE_NO_PAD.decode(token.expose()).ok()?;
-    (bytes.len() == TOKEN_LEN).then(|| Sha256::digest(&bytes).to_vec())
+    token_bytes(token).map(|bytes| hash(&bytes))
+}
+
+/// What is kept of a token's bytes.
+pub(crate) fn hash(bytes: &[u8; TOKEN_LEN]) -> Vec<u8> {
+    Sha256::digest(bytes).to_vec()
 }
 
 /// When a refresh token that is made now stops being good.

@@ -63,7 +63,7 @@ statements! {
 
     /// What became of a token.
     TOKEN = "
-        select t.session_id, s.account_id, t.expires_at, t.rotated_at
+        select t.session_id, s.account_id, t.expires_at, t.rotated_at, t.rotated_by
           from refresh_tokens t join sessions s on s.id = t.session_id
          where t.token_hash = $1";
 
@@ -237,12 +237,14 @@ pub(crate) async fn grace(
 }
 
 /// What became of a refresh token.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) session: Uuid,
     pub(crate) account: UserId,
     pub(crate) expires_at: Timestamp,
     pub(crate) rotated_at: Option<Timestamp>,
+    /// Which client exchanged it.
+    pub(crate) rotated_by: Option<Vec<u8>>,
 }
 
 /// Looks a token up.
@@ -253,6 +255,7 @@ pub(crate) async fn token(tx: &mut Tx<'_>, hash: &Vec<u8>) -> Result<Option<Toke
             account: row.get(1)?,
             expires_at: row.get(2)?,
             rotated_at: row.get(3)?,
+            rotated_by: row.get(4)?,
         })
     })
     .await

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use urr_contracts::auth::{Error, Sensitive, SignedIn};
+use urr_contracts::auth::{Auth as _, Error, Refresh, Sensitive, SignedIn};
 
-use super::world::{DAY, DbKind, PASSWORD, Sealing, Transport, World, away, home, keyed};
+use super::world::{DAY, DbKind, PASSWORD, SECRET, Sealing, TOKENS, Transport, World, away, home, keyed};
 
 pub(crate) async fn a_refresh_token_is_good_once_and_the_session_goes_on(world: &World) {
     let first = world.register("minji@example.com").await;
@@ -41,9 +41,8 @@ async fn theft_ends_the_session(world: &World) -> bool {
     assert_eq!(world.refresh_from(&owner.refresh_token, &away(66)).await, Err(Error::RefreshReused));
 
     let neighbour = world.neighbour(keyed(&["first"]));
-    let request =
-        urr_contracts::auth::Refresh { refresh_token: renewed.refresh_token.clone(), origin: home() };
-    let after = urr_contracts::auth::Auth::refresh(&*neighbour, &world.anonymous(), request).await;
+    let request = Refresh { refresh_token: renewed.refresh_token.clone(), origin: home() };
+    let after = neighbour.refresh(&world.anonymous(), request).await;
     let ended = after == Err(Error::RefreshInvalid) && world.is_revoked(&owner).await;
     assert!(!world.is_revoked(&other).await, "other sessions of the user are not affected");
     ended
@@ -67,10 +66,9 @@ pub(crate) async fn the_same_client_may_ask_twice_within_ten_seconds(world: &Wor
     world.clock.advance(Duration::from_secs(10));
     let again = world.refresh(&first.refresh_token).await.unwrap();
     assert_eq!(again.session, first.session);
-    assert_ne!(again.refresh_token, second.refresh_token);
-    for pair in [&second, &again] {
-        world.refresh(&pair.refresh_token).await.unwrap();
-    }
+    assert_eq!(again.refresh_token, second.refresh_token, "a session has one chain of tokens");
+    assert_eq!(again.refresh_expires_at, second.refresh_expires_at);
+    assert_eq!(world.verify(&again.access_token).access.session, first.session);
     assert!(!world.is_revoked(&first).await);
     world.clock.advance(Duration::from_micros(1));
     assert_eq!(
@@ -89,6 +87,51 @@ pub(crate) async fn the_same_client_may_ask_twice_within_ten_seconds(world: &Wor
         Err(Error::RefreshReused),
         "no browser has so many tabs"
     );
+}
+
+pub(crate) async fn a_late_repeat_gets_the_end_of_the_chain_and_nobody_else_does(world: &World) {
+    let first = world.register("minji@example.com").await;
+    let second = world.refresh(&first.refresh_token).await.unwrap();
+    let third = world.refresh(&second.refresh_token).await.unwrap();
+    assert_eq!(world.count(&TOKENS, &[&first.session]).await, 3);
+    for earlier in [&first, &second] {
+        let again = world.refresh(&earlier.refresh_token).await.unwrap();
+        assert_eq!(again.refresh_token, third.refresh_token, "an answer that comes late sets nothing back");
+    }
+    assert_eq!(world.count(&TOKENS, &[&first.session]).await, 3, "a repeat adds nothing");
+
+    // Whoever copied a repeated token and the owner hold the same one, so the second of them is noticed.
+    world.clock.advance(Duration::from_secs(11));
+    let thief = world.refresh_from(&third.refresh_token, &away(66)).await.unwrap();
+    assert_eq!(world.refresh(&third.refresh_token).await, Err(Error::RefreshReused));
+    assert_eq!(world.refresh_from(&thief.refresh_token, &away(66)).await, Err(Error::RefreshInvalid));
+    assert!(world.is_revoked(&first).await);
+
+    // The chain was gone on with from elsewhere: this client's repeat is not the whole story.
+    let first = world.login("minji@example.com", PASSWORD).await.unwrap();
+    let second = world.refresh(&first.refresh_token).await.unwrap();
+    world.refresh_from(&second.refresh_token, &away(66)).await.unwrap();
+    assert_eq!(world.refresh(&first.refresh_token).await, Err(Error::RefreshReused));
+    assert!(world.is_revoked(&first).await);
+}
+
+pub(crate) async fn a_repeat_gets_the_same_token_from_a_process_with_a_newer_key(world: &World) {
+    let newer = world.neighbour_with_secrets(&["the next secret of tests, long enough", SECRET]);
+    let stranger = world.neighbour_with_secrets(&["a secret nobody else has, long enough"]);
+    let ask = async |service: &crate::Service, user: &SignedIn| {
+        let request = Refresh { refresh_token: user.refresh_token.clone(), origin: home() };
+        service.refresh(&world.anonymous(), request).await
+    };
+    let first = world.register("minji@example.com").await;
+    let second = world.refresh(&first.refresh_token).await.unwrap();
+    let again = ask(&newer, &first).await.unwrap();
+    assert_eq!(again.refresh_token, second.refresh_token);
+    let third = ask(&newer, &second).await.unwrap();
+    assert_eq!(ask(&newer, &first).await.unwrap().refresh_token, third.refresh_token, "through both keys");
+    // Without the key nobody knows the answer. That is no reason to end the session.
+    assert_eq!(ask(&stranger, &first).await, Err(Error::Unavailable));
+    assert!(!world.is_revoked(&first).await);
+    ask(&newer, &third).await.unwrap();
 }
 
 pub(crate) async fn tokens_and_sessions_end_with_their_time(world: &World) {

@@ -29,6 +29,8 @@ use crate::{
 
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 pub(crate) const PASSWORD: &str = "correct horse battery";
+/// What everything is signed with.
+pub(crate) const SECRET: &str = "a secret of tests that is long enough";
 pub(crate) const TOKEN: &str = "a-token-for-tests";
 
 /// No story takes longer.
@@ -85,6 +87,8 @@ statements! {
     pub(crate) TRIES = "select tries from attempts where key = $1";
     /// Sessions that have not ended.
     pub(crate) LIVE = "select count(*) from sessions where account_id = $1 and ended_at is null";
+    /// Refresh tokens of a session.
+    pub(crate) TOKENS = "select count(*) from refresh_tokens where session_id = $1";
     /// Everything that may be forgotten.
     pub(crate) LEFT = "
         select (select count(*) from refresh_tokens) + (select count(*) from sessions) + (select count(*) from revocations)
@@ -157,6 +161,13 @@ impl World {
     /// Another process on the same database.
     pub(crate) fn neighbour(&self, pii: Pii) -> Arc<Service> {
         crate::build(parts(&self.db, &self.clock, &self.ids, pii))
+    }
+
+    /// Another process on the same database, whose secrets are these.
+    pub(crate) fn neighbour_with_secrets(&self, secrets: &[&str]) -> Arc<Service> {
+        let mut parts = parts(&self.db, &self.clock, &self.ids, keyed(&["first"]));
+        parts.secrets = secrets.iter().map(|secret| Secret::new(*secret).unwrap()).collect();
+        crate::build(parts)
     }
 
     pub(crate) fn ctx(&self, actor: Actor) -> Ctx {
@@ -303,7 +314,7 @@ pub(crate) fn parts(db: &Db, clock: &Clock, ids: &Ids, pii: Pii) -> Parts {
 }
 
 fn secret() -> Secret {
-    Secret::new("a secret of tests that is long enough").unwrap()
+    Secret::new(SECRET).unwrap()
 }
 
 pub(crate) fn verifier() -> Verifier {
