@@ -67,6 +67,15 @@ impl Memory {
         }
     }
 
+    /// The memory of an installation in which nothing has happened yet: for benchmarks, which need nobody to tell them so.
+    pub(crate) fn brand_new(config: &Config, clock: &Clock) -> Self {
+        let memory = Self::new(config, None, clock);
+        if let Some(revoked) = &memory.revoked {
+            revoked.begin();
+        }
+        memory
+    }
+
     /// Tells the guards of this process at once which sessions ended in it.
     pub(crate) fn on_revoked(&self) -> urr_auth::OnRevoked {
         let revoked = self.revoked.clone();

@@ -149,7 +149,7 @@ impl Running {
             return;
         };
         if let Err(cause) = revoked.load(&*source).await {
-            tracing::warn!(cause, "nobody says which sessions ended");
+            tracing::warn!(cause, "nobody says which sessions ended: tokens are refused until somebody has");
         }
     }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::Router;
+use axum::{Router, extract::Request};
 use urr_auth::{IndexKey, Pii};
 use urr_bus::{Consumer, Source};
 use urr_contracts::{auth, auth::Auth, catalog, catalog::Catalog, queue, tickets, vwr};
 use urr_db::{Db, EngineKind};
 use urr_gateway::{Front, revoked::RevocationSource, rooms::RoomSource};
-use urr_http::{AccessLog, Edge, EdgeParts, Limits, Respond, WithOps};
+use urr_http::{AccessLog, Edge, EdgeParts, Limits, Peer, Respond, WithOps};
 use urr_jobs::{Lease, LeaseConfig, Reconciler, Tasks};
 use urr_kernel::{Clock, Ids};
 use urr_kv::Kv;
@@ -184,7 +184,11 @@ fn accounts(
         access_keys,
         challenge_keys: config.secrets().map(|secret| challenge::key(&secret.0)).collect(),
         secrets: secrets(config),
-        pii: Pii { index: IndexKey::derive(index.expose().as_bytes()), keys: settings.pii_keys.clone() },
+        pii: Pii {
+            index: IndexKey::derive(index.expose().as_bytes()),
+            keys: settings.pii_keys.clone(),
+            takes_plain: settings.seals_plain,
+        },
         social: stores::social(config, clock)?,
         mailer: stores::mailer(config)?,
         identity: stores::identity(config, clock)?,
@@ -252,7 +256,12 @@ pub(crate) struct Ground {
 
 /// The public side: what browsers need around the edge around the API, and what operators ask.
 pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> impl Respond + use<R> {
-    let api = WithOps::new(api, ground.health.clone(), ground.metrics.clone());
+    let operators = config.door.operators.clone();
+    let is_operator = move |request: &Request| {
+        let peer = request.extensions().get::<Peer>();
+        peer.is_some_and(|Peer(peer)| operators.include(peer.ip(), request.headers()))
+    };
+    let api = WithOps::new(api, ground.health.clone(), ground.metrics.clone(), is_operator);
     let edge = Edge::around(api, edge_parts(config, ground));
     let pages = config.roles.has(Role::Site) || config.passes_on().any(|role| role == Role::Site);
     let dressed = if pages { Dress::errors_of(edge) } else { Dress::nothing_of(edge) };
@@ -265,6 +274,7 @@ pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> O
     let token = config.internal_token.as_ref().expect("a process with an internal listener has a token");
     let services =
         domains.internal_routes(&ground.clock, &ground.ids).merge(remote::roles_route(&config.roles));
+    let services = services.merge(urr_http::ops_routes(ground.health.clone(), ground.metrics.clone()));
     let guarded = urr_rpc::internal_guard(urr_http::named(services), token.expose());
     Some(urr_http::edge(guarded, edge_parts(config, ground)))
 }

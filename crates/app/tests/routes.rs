@@ -68,7 +68,7 @@ async fn accounts(clock: Clock, ids: Ids) -> Arc<urr_auth::Service> {
         access_keys: vec![access::key(&secret)],
         challenge_keys: vec![challenge::key(&secret)],
         secrets: vec![secret],
-        pii: Pii { index: IndexKey::derive(b"an index key for a test"), keys: None },
+        pii: Pii { index: IndexKey::derive(b"an index key for a test"), keys: None, takes_plain: false },
         social: Social::default(),
         mailer: Arc::new(FileMailer::new(files.path().join("mail"))),
         identity: None,

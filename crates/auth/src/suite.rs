@@ -8,6 +8,7 @@ mod identity;
 mod keys;
 mod linking;
 mod lockout;
+mod mailbox;
 mod mails;
 mod outage;
 mod passwords;

@@ -30,6 +30,9 @@ pub(crate) enum Trouble {
         /// Why not.
         source: NoAnswer,
     },
+    /// Mails that are kept here cannot be removed.
+    #[error("mails cannot be removed")]
+    Mails(#[from] std::io::Error),
     /// A stored hash cannot be compared with.
     #[error("a password cannot be compared")]
     BadHash(#[source] BadHash),
@@ -54,7 +57,7 @@ impl Trouble {
                 Error::Unavailable
             }
             Self::Provider { provider, .. } => Error::ProviderUnavailable { provider: *provider },
-            Self::Db(_) | Self::Unreadable(_) | Self::BadHash(_) => Error::Internal,
+            Self::Db(_) | Self::Unreadable(_) | Self::Mails(_) | Self::BadHash(_) => Error::Internal,
         };
         let error = urr_telemetry::chain(&self);
         tracing::error!(method, request_id = %ctx.request_id, error, "auth could not answer");

@@ -78,6 +78,40 @@ pub enum ForwardedHeader {
     Forwarded,
 }
 
+/// What proxies write about where a request came from, and that it passed one.
+pub(crate) const HEARSAY: [HeaderName; 8] = [
+    header::FORWARDED,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-port"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-forwarded-server"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-cluster-client-ip"),
+];
+
+/// From where one may look at how a process fares.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operators {
+    /// Their addresses.
+    pub addresses: Vec<Cidr>,
+    /// Who is believed about them.
+    pub proxies: TrustedProxies,
+}
+
+impl Operators {
+    /// Whether a request on a connection from `peer` comes from one of them. What a proxy passed on that nobody vouches for may come
+    /// from anywhere, however near the proxy is.
+    pub fn include(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
+        let is_passed_on = || HEARSAY.iter().chain([&header::VIA]).any(|name| headers.contains_key(name));
+        if !self.proxies.trusts(peer.to_canonical()) && is_passed_on() {
+            return false;
+        }
+        let client = self.proxies.client(peer, headers);
+        self.addresses.iter().any(|block| block.contains(client))
+    }
+}
+
 /// The proxies that are believed. None by default: then the other end of the connection is the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies {
@@ -201,6 +235,32 @@ mod tests {
         assert_eq!(x_forwarded_for("10.0.0.1", &["198.51.100.9:4711"]), "198.51.100.9");
         assert_eq!(x_forwarded_for("10.0.0.1", &["[2001:db8::9]:4711"]), "2001:db8::9");
         assert_eq!(x_forwarded_for("2001:db8:ffff::1", &["2001:db8::9"]), "2001:db8::9");
+    }
+
+    #[test]
+    fn an_operator_is_near_and_nobody_is_by_way_of_a_proxy_that_is_not_trusted() {
+        let proxies = proxies(ForwardedHeader::XForwardedFor);
+        let addresses = ["127.0.0.0/8", "::1", "198.51.100.0/24"];
+        let operators = Operators { addresses: addresses.map(|text| text.parse().unwrap()).into(), proxies };
+        let is_operator = |peer: &str, lines: &[(&'static str, &str)]| {
+            let lines = lines.iter().map(|(name, value)| {
+                (HeaderName::from_static(name), http::HeaderValue::from_str(value).unwrap())
+            });
+            operators.include(peer.parse().unwrap(), &lines.collect())
+        };
+        for near in ["127.0.0.1", "::1", "::ffff:127.0.0.1", "198.51.100.9"] {
+            assert!(is_operator(near, &[]), "{near}");
+        }
+        assert!(
+            !is_operator("203.0.113.5", &[]) && !is_operator("203.0.113.5", &[("x-real-ip", "127.0.0.1")])
+        );
+        for passed_on in [("x-forwarded-for", "127.0.0.1"), ("forwarded", "for=::1"), ("via", "1.1 nginx")] {
+            assert!(!is_operator("127.0.0.1", &[passed_on]), "{passed_on:?}");
+        }
+        assert!(is_operator("10.0.0.1", &[("x-forwarded-for", "198.51.100.9")]), "a trusted proxy says so");
+        assert!(!is_operator("10.0.0.1", &[("x-forwarded-for", "198.51.100.9, 203.0.113.5")]));
+        assert!(!is_operator("10.0.0.1", &[]), "the proxy itself is none");
+        assert!(!Operators::default().include("127.0.0.1".parse().unwrap(), &HeaderMap::new()));
     }
 
     #[test]

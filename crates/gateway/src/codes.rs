@@ -18,6 +18,8 @@ codes! {
         "The access token is not one of ours, was changed, or is meant for something else.";
     TOKEN_REVOKED = "auth.token_revoked", UNAUTHORIZED, "The session of the access token was ended before the token expired.";
     BAD_HOST = "gateway.bad_host", BAD_REQUEST, "The request names more than one host.";
+    CLOCKS_DIFFER = "gateway.clocks_differ", SERVICE_UNAVAILABLE,
+        "The gateway in front and the process behind it disagree about the time.";
     CROSS_ORIGIN = "gateway.cross_origin", FORBIDDEN, "A page of another site tried to change something here.";
     NO_SUCH_SERVICE = "gateway.no_such_service", NOT_FOUND, "The route exists, but this installation does not run the service behind it.";
     NO_ANSWER = "gateway.no_answer", BAD_GATEWAY, "The service was asked, and the connection broke before it answered.";

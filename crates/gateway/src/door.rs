@@ -8,7 +8,7 @@ use axum::{
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
 use urr_http::{Caller, ClientAddress, Doorkeeper, Entrance, Problem, Respond, RouteName, Routes};
 use urr_kernel::{Actor, Clock};
@@ -22,27 +22,20 @@ use urr_telemetry::Health;
 use crate::{
     address::TrustedProxies,
     codes,
+    inbound::{self, Rarely},
     limit::{Blind, Class, Limiter, Verdict, Who},
     matched,
     openapi::{self, Document},
     origin::{self, Origins},
+    preflight,
     proxy::Upstream,
     revoked::{Revoked, STALE},
     rooms::Rooms,
-    slots::{self, Slots},
+    slots::Slots,
     streams::Watch,
     table::{self, Access, Found, Line, Route, Service},
     token, version,
 };
-
-/// Headers that carry what we found out about a request. Coming from outside they are a forgery.
-const INTERNAL_HEADERS: [&str; 4] = ["x-user-", "x-queue-", "x-urr-", "x-internal-"];
-
-/// The one header of such a name that clients are meant to send: a signed token, believed only as far as its signature.
-const ENTRY_TOKEN: &str = slots::HEADER;
-
-/// In which one of our gateways says that it passed a request on. See [`hop`].
-pub(crate) const HOP: HeaderName = HeaderName::from_static("x-urr-hop");
 
 /// More than a service elsewhere may take, so that the edge does not give up before the gateway has said why.
 const EDGE_PATIENCE: Duration = Duration::from_secs(2);
@@ -82,6 +75,8 @@ pub struct Gateway {
     names: Vec<RouteName>,
     /// What is known of routes that are served elsewhere.
     described: Vec<RouteName>,
+    /// When somebody was last told that clocks differ.
+    warned: Rarely,
 }
 
 /// Where a service is.
@@ -96,7 +91,14 @@ impl Gateway {
     /// A door with nothing behind it.
     pub fn new(guards: Guards) -> Self {
         let places = Service::ALL.iter().map(|_| Place::Nowhere).collect();
-        Self { guards, places, router: Router::new(), names: Vec::new(), described: Vec::new() }
+        Self {
+            guards,
+            places,
+            router: Router::new(),
+            names: Vec::new(),
+            described: Vec::new(),
+            warned: Rarely::default(),
+        }
     }
 
     /// Puts a service behind the door that runs in this process.
@@ -182,10 +184,17 @@ impl Gateway {
 
 impl Respond for Gateway {
     async fn respond(&self, mut request: Request) -> Response {
+        if let Some(permission) = preflight::answer(&request, &self.guards.origins) {
+            return permission;
+        }
         version::remove(request.uri_mut());
-        let hop = self.guards.hop(request.headers());
-        strip(request.headers_mut());
-        if has_several_hosts(request.headers()) {
+        let Guards { hops, clock, .. } = &self.guards;
+        let hop = match inbound::hop(request.headers(), hops, clock, &self.warned) {
+            Ok(hop) => hop,
+            Err(problem) => return problem.into_response(),
+        };
+        inbound::strip(request.headers_mut());
+        if inbound::has_several_hosts(request.headers()) {
             return Problem::of(codes::BAD_HOST, "A request names one host.").into_response();
         }
         let peer = ClientAddress::of(request.extensions()).0;
@@ -269,10 +278,12 @@ impl Guards {
     fn identity(&self, headers: &HeaderMap) -> Result<Option<Verified>, Refused> {
         let Some(token) = token::find(headers).map_err(Refused::Token)? else { return Ok(None) };
         let verified = self.access.verify(token, self.clock.now()).map_err(Refused::Token)?;
-        if self.revoked.as_ref().is_some_and(|revoked| revoked.contains(verified.access.session)) {
-            return Err(Refused::Revoked);
+        match &self.revoked {
+            Some(revoked) if revoked.contains(verified.access.session) => Err(Refused::Revoked),
+            // Part of a list says nothing about a session that is not on it.
+            Some(revoked) if !revoked.is_loaded() => Err(Refused::Unknown),
+            _ => Ok(Some(verified)),
         }
-        Ok(Some(verified))
     }
 
     /// For which event the caller may buy. Asked where the service is: a gateway before it only passes the token on.
@@ -281,12 +292,6 @@ impl Guards {
             Some(slots) => slots.entrance(headers, actor).await,
             None => Ok(Entrance::Open),
         }
-    }
-
-    /// The client of a request that another gateway of ours has passed on.
-    fn hop(&self, headers: &HeaderMap) -> Option<IpAddr> {
-        let mark = headers.get(HOP)?.to_str().ok()?;
-        self.hops.verify(mark, self.clock.now()).ok()
     }
 
     async fn count(&self, class: Class, who: Who, blind: Blind) -> Result<(), Problem> {
@@ -308,11 +313,7 @@ impl Guards {
     /// Where an ended session could do the most harm, not knowing which ones ended means refusing all.
     fn check_freshness(&self, route: &Route) -> Result<(), Problem> {
         match &self.revoked {
-            Some(revoked) if route.needs_fresh_sessions() && !revoked.is_fresh() => {
-                Err(Problem::of(codes::UNAVAILABLE, Service::Auth.is_away())
-                    .retry_after(STALE)
-                    .field("service", Service::Auth.name()))
-            }
+            Some(revoked) if route.needs_fresh_sessions() && !revoked.is_fresh() => Err(sessions_unknown()),
             _ => Ok(()),
         }
     }
@@ -323,6 +324,8 @@ impl Guards {
 enum Refused {
     Token(Refusal),
     Revoked,
+    /// Nobody has said yet which sessions ended.
+    Unknown,
 }
 
 impl Refused {
@@ -335,9 +338,16 @@ impl Refused {
                 (codes::TOKEN_INVALID, "The access token is not valid. Please sign in again.")
             }
             Self::Revoked => (codes::TOKEN_REVOKED, "This session has ended. Please sign in again."),
+            Self::Unknown => return sessions_unknown(),
         };
         Problem::of(code, sentence)
     }
+}
+
+fn sessions_unknown() -> Problem {
+    Problem::of(codes::UNAVAILABLE, Service::Auth.is_away())
+        .retry_after(STALE)
+        .field("service", Service::Auth.name())
 }
 
 /// Sends whoever has not waited to where one waits. A good pass goes on with the request, for the next line to take its place over.
@@ -365,27 +375,6 @@ fn wait_in_line(rooms: &Arc<Rooms>, route: &Route, request: &mut Request) -> Res
         }
         outcome => outcome.map_err(Problem::into_response),
     }
-}
-
-fn strip(headers: &mut HeaderMap) {
-    let is_internal = |name: &HeaderName| {
-        let name = name.as_str();
-        // Most headers are told apart by their first two letters.
-        name.starts_with("x-")
-            && INTERNAL_HEADERS.iter().any(|prefix| name.starts_with(prefix))
-            && name != ENTRY_TOKEN
-    };
-    if headers.keys().any(is_internal) {
-        let forged: Vec<_> = headers.keys().filter(|name| is_internal(name)).cloned().collect();
-        for name in forged {
-            headers.remove(name);
-        }
-    }
-}
-
-/// Two hosts are two opinions about who was asked, and the next one to read the request may hold the other.
-fn has_several_hosts(headers: &HeaderMap) -> bool {
-    headers.get_all(header::HOST).iter().nth(1).is_some()
 }
 
 fn other_methods(routes: &[&'static Route]) -> Response {

@@ -4,12 +4,8 @@
 
 use std::fmt;
 
-use axum::{
-    body::Body,
-    extract::Request,
-    response::{IntoResponse as _, Response},
-};
-use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::{extract::Request, response::Response};
+use http::{HeaderMap, HeaderValue, header};
 use urr_http::Respond;
 
 use crate::{
@@ -17,19 +13,8 @@ use crate::{
     origin::Origins,
 };
 
-/// What pages of other origins may do.
-const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
-
-/// What they may send besides what every page may.
-const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
-    "authorization, content-type, idempotency-key, if-none-match, traceparent, x-queue-entry-token, x-request-id",
-);
-
 /// What they may read besides what every page may.
 const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static("date, etag, retry-after, x-request-id");
-
-/// How long a browser may remember the permission: an hour.
-const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 
@@ -72,26 +57,8 @@ impl<R: Respond> Respond for Front<R> {
         let origin = headers.get(header::ORIGIN).filter(|origin| self.origins.allow(origin)).cloned();
         let takes_gzip = compress::takes_gzip(headers);
         compress::strengthen(headers);
-        let mut response = match origin {
-            Some(_) if is_preflight(&request) => permission(),
-            _ => self.edge.respond(request).await,
-        };
+        let mut response = self.edge.respond(request).await;
         self.permit(origin, response.headers_mut());
         self.compressor.compress(takes_gzip, response).await
     }
-}
-
-/// A browser that asks before it sends.
-fn is_preflight(request: &Request) -> bool {
-    request.method() == Method::OPTIONS
-        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
-}
-
-fn permission() -> Response {
-    let headers = [
-        (header::ACCESS_CONTROL_ALLOW_METHODS, METHODS),
-        (header::ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS),
-        (header::ACCESS_CONTROL_MAX_AGE, MAX_AGE),
-    ];
-    (StatusCode::NO_CONTENT, headers, Body::empty()).into_response()
 }

@@ -22,7 +22,8 @@ use uuid::Uuid;
 /// Three questions fit into the second within which an ended session must be known everywhere.
 const PERIOD: Duration = Duration::from_millis(300);
 
-/// One question with all its pages may take this long; a quicker next one is worth more than a late answer.
+/// One page may take this long; a quicker next question is worth more than a late answer. A list of many pages may take as long as
+/// they do: at the start of a process after a busy hour there are hundreds, and without all of them nobody can be let in.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Without news for longer than this, what must not be done with an ended session is not done at all.
@@ -103,6 +104,16 @@ impl Revoked {
         true
     }
 
+    /// Takes what is known for the whole list: for an installation so new that nobody can have ended a session.
+    pub fn begin(&self) {
+        self.hear(self.clock.ticks());
+    }
+
+    fn hear(&self, asked: Duration) {
+        let heard = u64::try_from(asked.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
+        self.heard.store(heard, Ordering::Relaxed);
+    }
+
     /// Reads the whole list once, so that a process need not begin without it.
     pub async fn load(&self, source: &dyn RevocationSource) -> Result<(), String> {
         self.ask(source, self.clock.now().before(self.token_life)).await.map(drop)
@@ -138,25 +149,21 @@ impl Revoked {
         }
     }
 
-    /// Reads what is new, within bounds; what to ask for next time.
+    /// Reads every page, each within its time; what to ask for next time.
     async fn ask(&self, source: &dyn RevocationSource, since: Timestamp) -> Result<Timestamp, String> {
-        let news = timeout(PATIENCE, self.catch_up(source, since)).await;
-        news.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}")))
-    }
-
-    /// Reads every page; what to ask for next time.
-    async fn catch_up(&self, source: &dyn RevocationSource, since: Timestamp) -> Result<Timestamp, String> {
         let asked = self.clock.ticks();
         let mut after = None;
-        for _ in 0..MAX_PAGES {
-            let page = source.since(since, after).await?;
+        for read in 0..MAX_PAGES {
+            let page = match timeout(PATIENCE, source.since(since, after)).await {
+                Ok(page) => page?,
+                Err(_) => return Err(format!("no answer within {PATIENCE:?}, after {read} pages")),
+            };
             if !self.add(&page.ended) {
                 return Err(format!("more than {MAX_SESSIONS} sessions ended within the life of a token"));
             }
             if page.next.is_none() {
                 // News is as old as the question: what ended meanwhile is in the next answer.
-                let heard = u64::try_from(asked.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
-                self.heard.store(heard, Ordering::Relaxed);
+                self.hear(asked);
                 return Ok(page.as_of);
             }
             after = page.next;
@@ -171,6 +178,11 @@ impl Revoked {
         sessions.retain(|_, until| *until > now);
         metrics::gauge!("urr_gateway_revoked_sessions")
             .set(f64::from(u32::try_from(sessions.len()).unwrap_or(u32::MAX)));
+    }
+
+    /// Whether the list was ever read completely. Before that it says nothing about a session that is not on it.
+    pub fn is_loaded(&self) -> bool {
+        self.heard.load(Ordering::Relaxed) != 0
     }
 
     /// Whether the list was read completely and not longer ago than [`STALE`].

@@ -16,6 +16,7 @@ macro_rules! codes {
 
 codes! {
     BAD_REQUEST = "http.bad_request", BAD_REQUEST, "The request is understood but its content has the wrong shape.";
+    HOST_REQUIRED = "http.host_required", BAD_REQUEST, "An HTTP/1.1 request names no host.";
     BAD_JSON = "http.bad_json", BAD_REQUEST, "The body is not JSON.";
     BAD_PATH = "http.bad_path", BAD_REQUEST, "A part of the path is not what the route expects, such as a UUID.";
     BAD_QUERY = "http.bad_query", BAD_REQUEST, "A query parameter is missing, unknown or malformed.";

@@ -1,5 +1,7 @@
 //! What operators and load balancers ask for.
 
+use std::{fmt, sync::Arc};
+
 use axum::{
     Router,
     extract::{Request, State},
@@ -17,9 +19,8 @@ const READY: &str = "/health/ready";
 const METRICS: &str = "/metrics";
 
 /// `/health/live`: the process runs. `/health/ready`: it can serve, or 503 `http.not_ready` naming what is missing.
-/// `/metrics`: the Prometheus text format.
+/// `/metrics`: the Prometheus text format. For operators: both tell how the inside is built and how it fares.
 pub fn ops_routes(health: Health, metrics: Metrics) -> Router {
-    let live = async || Json(json!({"status": "live"}));
     let numbers = async move || {
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics.render())
     };
@@ -30,27 +31,54 @@ pub fn ops_routes(health: Health, metrics: Metrics) -> Router {
         .route(METRICS, get(numbers))
 }
 
+/// What anybody may know: whether the process runs and can serve, and not why.
+fn probe_routes(health: Health) -> Router {
+    Router::new().route(LIVE, get(live)).route(READY, get(ready_or_not)).with_state(health)
+}
+
+/// Tells who is an operator.
+type IsOperator = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
+
 /// What operators ask beside what everybody asks.
-#[derive(Debug)]
 pub struct WithOps<R> {
     ops: Router,
+    probes: Router,
+    is_operator: IsOperator,
     inner: R,
 }
 
 impl<R> WithOps<R> {
-    /// Answers what operators ask, and leaves the rest to `inner`.
-    pub fn new(inner: R, health: Health, metrics: Metrics) -> Self {
-        Self { ops: named(ops_routes(health, metrics)), inner }
+    /// Answers what operators ask, and leaves the rest to `inner`. Whoever is none is told whether the process can serve, and
+    /// nothing more.
+    pub fn new(
+        inner: R,
+        health: Health,
+        metrics: Metrics,
+        is_operator: impl Fn(&Request) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let probes = named(probe_routes(health.clone()));
+        Self { ops: named(ops_routes(health, metrics)), probes, is_operator: Arc::new(is_operator), inner }
+    }
+}
+
+impl<R> fmt::Debug for WithOps<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WithOps").finish_non_exhaustive()
     }
 }
 
 impl<R: Respond> Respond for WithOps<R> {
     async fn respond(&self, request: Request) -> Response {
         match request.uri().path() {
-            LIVE | READY | METRICS => self.ops.respond(request).await,
+            LIVE | READY | METRICS if (self.is_operator)(&request) => self.ops.respond(request).await,
+            LIVE | READY | METRICS => self.probes.respond(request).await,
             _ => self.inner.respond(request).await,
         }
     }
+}
+
+async fn live() -> Json<Value> {
+    Json(json!({"status": "live"}))
 }
 
 async fn ready(State(health): State<Health>) -> Response {
@@ -74,4 +102,12 @@ async fn ready(State(health): State<Health>) -> Response {
         .field("draining", draining)
         .field("notReady", missing)
         .into_response()
+}
+
+async fn ready_or_not(State(health): State<Health>) -> Response {
+    let is_ready = health.report().await.iter().all(|(_, answer)| answer.is_ok()) && !health.is_draining();
+    if is_ready {
+        return Json(json!({"status": "ready"})).into_response();
+    }
+    Problem::of(codes::NOT_READY, "Not ready.").into_response()
 }

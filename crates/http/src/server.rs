@@ -3,7 +3,7 @@
 use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::body::Body;
-use http::Request;
+use http::{Request, Version, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
@@ -45,6 +45,11 @@ const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
 /// Where a connection comes from: the last proxy, or the client itself. In the extensions of every request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
+
+/// In the extensions of a request that names no host though its protocol demands it. Only what came over a connection is asked: a
+/// program that calls a router by itself has nobody to misunderstand it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Nameless;
 
 /// A socket that listens but serves nobody yet.
 #[derive(Debug)]
@@ -193,6 +198,9 @@ impl<R: Respond> Connection<R> {
         let (responder, peer) = (self.responder, self.peer);
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
+            if request.version() == Version::HTTP_11 && !request.headers().contains_key(header::HOST) {
+                request.extensions_mut().insert(Nameless);
+            }
             let responder = Arc::clone(&responder);
             async move { Ok::<_, Infallible>(responder.respond(request.map(Body::new)).await) }
         });

@@ -18,7 +18,7 @@ use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
-use urr_http::{AccessLog, EdgeParts, Limits, Path, Problem, edge, ops_routes};
+use urr_http::{AccessLog, Edge, EdgeParts, Limits, Path, Problem, WithOps, edge, ops_routes, router};
 use urr_kernel::{Clock, Ids, Timestamp};
 use urr_telemetry::{Check, Health, Metrics};
 
@@ -45,15 +45,48 @@ async fn send(app: &Router, request: Request) -> (StatusCode, HeaderMap, Value) 
     (parts.status, parts.headers, serde_json::from_slice(&body).unwrap_or(Value::Null))
 }
 
+struct Down;
+
+#[async_trait::async_trait]
+impl Check for Down {
+    async fn check(&self) -> Result<(), String> {
+        Err("connection refused".to_owned())
+    }
+}
+
+#[tokio::test]
+async fn whoever_is_no_operator_learns_that_it_is_not_ready_and_nothing_else() {
+    let health = Health::new();
+    let inner = Router::new().route("/", get(async || "inner"));
+    let is_operator = |request: &Request| request.headers().contains_key("x-operator");
+    let ops = WithOps::new(inner, health.clone(), Metrics::install(), is_operator);
+    let app = router(Edge::around(ops, EdgeParts { health: health.clone(), ..parts(0) }));
+    let ask = async |path: &str, is_operator: bool| {
+        let mut request = get_request(path);
+        if is_operator {
+            request.headers_mut().insert("x-operator", "1".parse().unwrap());
+        }
+        let (status, _, body) = send(&app, request).await;
+        (status.as_u16(), body)
+    };
+    assert_eq!(ask("/health/ready", false).await, (200, json!({"status": "ready"})));
+    assert_eq!(ask("/metrics", false).await.0, 404);
+    assert_eq!(ask("/metrics", true).await.0, 200);
+
+    health.register("tickets database", Arc::new(Down));
+    let (status, told) = ask("/health/ready", false).await;
+    assert_eq!((status, &told["code"]), (503, &json!("http.not_ready")));
+    assert!(!told.to_string().contains("database") && !told.to_string().contains("refused"), "{told}");
+    let (status, told) = ask("/health/ready", true).await;
+    assert_eq!((status, &told["notReady"]), (503, &json!({"tickets database": "connection refused"})));
+    for is_operator in [true, false] {
+        assert_eq!(ask("/health/live", is_operator).await, (200, json!({"status": "live"})));
+    }
+    assert_eq!(send(&app, get_request("/")).await.0, StatusCode::OK);
+}
+
 #[tokio::test]
 async fn readiness_names_what_is_missing_and_draining_ends_it() {
-    struct Down;
-    #[async_trait::async_trait]
-    impl Check for Down {
-        async fn check(&self) -> Result<(), String> {
-            Err("connection refused".to_owned())
-        }
-    }
     let health = Health::new();
     let parts = EdgeParts { health: health.clone(), ..parts(0) };
     let app = edge(ops_routes(health.clone(), Metrics::install()), parts);

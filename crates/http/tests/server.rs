@@ -166,10 +166,21 @@ async fn ten_thousand_headers_are_431() {
         assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
     }
     let running = serve(echo(), small(|limits| limits.headers = 20)).await;
-    let headers =
-        |count: usize| format!("GET / HTTP/1.1\r\nconnection: close\r\n{}\r\n", "a: b\r\n".repeat(count - 1));
+    let headers = |count: usize| {
+        format!("GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n{}\r\n", "a: b\r\n".repeat(count - 2))
+    };
     assert!(talk(running.addr, headers(20).as_bytes()).await.starts_with("HTTP/1.1 200"));
     assert!(talk(running.addr, headers(21).as_bytes()).await.starts_with("HTTP/1.1 431"));
+}
+
+#[tokio::test]
+async fn a_request_names_its_host_unless_it_is_of_http_1_0() {
+    let running = serve(echo(), Limits::default()).await;
+    let nameless = talk(running.addr, b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await;
+    assert!(nameless.starts_with("HTTP/1.1 400") && nameless.contains("http.host_required"), "{nameless}");
+    assert!(nameless.contains("x-request-id: ") && nameless.contains("\"requestId\""), "{nameless}");
+    let old = talk(running.addr, b"GET / HTTP/1.0\r\n\r\n").await;
+    assert!(old.starts_with("HTTP/1.0 200"), "{old}");
 }
 
 #[tokio::test]

@@ -51,7 +51,7 @@ async fn noop(caller: Caller) -> Result<Json<Answer>, Problem> {
 
 /// The handler behind everything that stands before a domain.
 fn whole(config: &Config, ground: &Ground) -> impl Respond + use<> {
-    let guards = gateway::guards(config, &Memory::new(config, None, &ground.clock), ground);
+    let guards = gateway::guards(config, &Memory::brand_new(config, &ground.clock), ground);
     let api = Gateway::new(guards).local(Service::Tickets, Routes::new().get(PATH, noop)).finish();
     wire::public(config, api, ground)
 }

@@ -101,7 +101,7 @@ async fn noop(
 /// The handler behind everything that stands before a domain.
 pub(super) fn whole(config: &Config, ground: &Ground) -> impl Respond + use<> {
     let routes = Routes::new().post(PATH, noop).with_state(Api(ground.clone()));
-    let guards = gateway::guards(config, &Memory::new(config, None, &ground.clock), ground);
+    let guards = gateway::guards(config, &Memory::brand_new(config, &ground.clock), ground);
     let api = Gateway::new(guards).local(Service::Tickets, routes).finish();
     wire::public(config, api, ground)
 }

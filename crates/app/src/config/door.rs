@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use urr_gateway::{
     BadOrigin, Origins,
-    address::{Cidr, ForwardedHeader, TrustedProxies},
+    address::{Cidr, ForwardedHeader, Operators, TrustedProxies},
     limit::RateLimits,
 };
 
-use super::{HttpUrl, Values, choices::ForwardedName, kinds::Kind, settings as s};
+use super::{HttpUrl, Profile, Values, choices::ForwardedName, kinds::Kind, settings as s};
 use crate::roles::Role;
 
 /// The front door of the process.
@@ -16,6 +16,8 @@ use crate::roles::Role;
 pub(crate) struct Door {
     /// Who is believed about where a request comes from.
     pub proxies: TrustedProxies,
+    /// From where one may see how the process fares.
+    pub operators: Operators,
     /// Other origins whose pages may use the API.
     pub origins: Origins,
     /// How many requests a client may make; `None`: as many as it likes.
@@ -64,8 +66,10 @@ pub(super) fn door(values: &Values) -> Door {
     };
     let origins = values.get(&s::HTTP_ORIGINS).0;
     let origins = Origins::new(origins.iter().map(|Origin(text)| text.as_str()));
+    let proxies = TrustedProxies { addresses: values.get(&s::HTTP_TRUSTED_PROXIES).0, header };
     Door {
-        proxies: TrustedProxies { addresses: values.get(&s::HTTP_TRUSTED_PROXIES).0, header },
+        operators: Operators { addresses: operators(values), proxies: proxies.clone() },
+        proxies,
         origins: origins.expect("values were checked when they were loaded"),
         limits: values.get(&s::LIMITS_ENABLED).then(|| rate_limits(values)),
         upstream: Upstream {
@@ -76,6 +80,15 @@ pub(super) fn door(values: &Values) -> Door {
             tickets: values.get(&s::UPSTREAM_TICKETS).0,
             vwr: values.get(&s::UPSTREAM_VWR).0,
         },
+    }
+}
+
+/// In production a proxy on the same machine may be what stands between us and everybody, so nobody is near by default.
+fn operators(values: &Values) -> Vec<Cidr> {
+    match (values.get(&s::HTTP_OPERATORS), values.get(&s::PROFILE)) {
+        (Some(configured), _) => configured.0,
+        (None, Profile::Local) => ["127.0.0.0/8", "::1"].map(|block| block.parse().expect("a block")).into(),
+        (None, Profile::Production) => Vec::new(),
     }
 }
 

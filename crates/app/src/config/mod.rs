@@ -7,6 +7,7 @@ mod docs;
 mod door;
 mod kinds;
 mod load;
+mod production;
 mod queue;
 mod resolve;
 mod secrets;
@@ -229,6 +230,8 @@ pub(crate) struct Auth {
     pub index_key: Option<Secret<32>>,
     /// Seals personal data.
     pub pii_keys: Option<PiiKeys>,
+    /// Whether what was written before there were keys is read and sealed.
+    pub seals_plain: bool,
     /// Whether administrators are administrators only with a second factor.
     pub admin_needs_second_factor: bool,
     /// Who vouches for persons.

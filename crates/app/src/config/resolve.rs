@@ -190,6 +190,7 @@ impl Problems<'_> {
             smtp: self.smtp(),
             index_key: values.get(&s::AUTH_INDEX_KEY),
             pii_keys: self.pii_keys(),
+            seals_plain: values.get(&s::AUTH_PII_SEAL_PLAIN),
             admin_needs_second_factor: match values.get(&s::AUTH_ADMIN_SECOND_FACTOR) {
                 Some(wanted) => wanted == SecondFactor::Required,
                 None => values.get(&s::PROFILE) == Profile::Production,
@@ -297,6 +298,10 @@ impl Problems<'_> {
 
     fn pii_keys(&mut self) -> Option<PiiKeys> {
         let keys = self.values.get(&s::AUTH_PII_KEYS).0;
+        if keys.is_empty() {
+            let why = "is only for auth.pii_keys, which seal; set them too, or remove it";
+            self.stray(&s::AUTH_PII_SEAL_PLAIN.info, why);
+        }
         let (current, count) = (keys.first()?.id.clone(), keys.len());
         let keys: BTreeMap<_, _> = keys.into_iter().map(|key| (key.id, key.key)).collect();
         if keys.len() < count {
@@ -362,34 +367,6 @@ impl Problems<'_> {
     fn listeners(&mut self, config: &Config) {
         if config.listen.port() != 0 && config.internal_listen == Some(config.listen) {
             self.stray(&s::INTERNAL_LISTEN.info, "is the same as `listen`; give it a port of its own");
-        }
-    }
-
-    /// In production nothing is made up, so everything secret that is used must have been configured.
-    fn production(&mut self, config: &Config) {
-        if config.profile != Profile::Production {
-            return;
-        }
-        if config.secret.is_none() {
-            self.missing(&s::SECURITY_SECRET.info, "profile = production makes up no secrets");
-        }
-        if config.auth.index_key.is_none() && config.roles.has(Role::Auth) {
-            let why = "profile = production makes up no secrets and this process has accounts";
-            self.missing(&s::AUTH_INDEX_KEY.info, why);
-        }
-        if config.remote.auth.is_none() && !config.roles.has(Role::Auth) {
-            let why = "profile = production accepts no token of a session that ended, and this process does not run auth";
-            self.missing(&s::REMOTE_AUTH.info, why);
-        }
-        let sells_to_anybody = config.roles.has(Role::Tickets) && !config.queue.guard;
-        if sells_to_anybody && !self.values.is_set(&s::QUEUE_GUARD.info) {
-            let why = "profile = production sells seats only to those whom the waiting room let in, and this process does \
-                       not run queue; or set queue.guard = false";
-            self.missing(&s::REMOTE_QUEUE.info, why);
-        }
-        if config.internal_token.is_none() && config.talks_to_others() {
-            let why = "profile = production makes up no secrets and this process talks to others";
-            self.missing(&s::INTERNAL_TOKEN.info, why);
         }
     }
 }

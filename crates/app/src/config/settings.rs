@@ -226,6 +226,8 @@ settings! {
     HTTP_TRUSTED_PROXIES("http.trusted_proxies"): List<Cidr> = "";
     /// The header in which they say it.
     HTTP_FORWARDED_HEADER("http.forwarded_header"): ForwardedName = "x-forwarded-for";
+    /// From where `/metrics`, and what is missing in `/health/ready`, may be seen on the public listener; whoever else asks is told whether the process is ready. What a proxy passes on is seen only if it is a trusted one. Left out, `127.0.0.0/8,::1` for the `local` profile and nowhere for `production`; the internal listener shows them to whoever has its token.
+    HTTP_OPERATORS("http.operators"): Option<List<Cidr>> = "";
     /// Other origins whose pages may use the API from a browser, with cookies (CORS).
     HTTP_ORIGINS("http.origins"): List<Origin> = "";
     /// Whether browsers are told to use nothing but TLS from now on. Only where the site is served by TLS.
@@ -299,6 +301,8 @@ settings! {
     AUTH_INDEX_KEY("auth.index_key"): Option<Secret<32>> = "";
     /// Seal addresses, names and phone numbers in the database. The first key seals; the others open what was sealed before. None leaves them readable.
     AUTH_PII_KEYS("auth.pii_keys"): List<PiiKey> = "";
+    /// Read personal data that was written before there were keys, and seal it in the background. Only until that is done: otherwise data that no key sealed is refused.
+    AUTH_PII_SEAL_PLAIN("auth.pii_seal_plain"): bool = "false";
     /// `required`: an administrator who has not turned on a second factor may do what a user may, until it is on. Left out, `off` for the `local` profile and `required` for `production`.
     AUTH_ADMIN_SECOND_FACTOR("auth.admin_second_factor"): Option<SecondFactor> = "";
     /// Who verifies that a person has one account: `portone` needs the three settings below; `sandbox` makes persons up from name and phone number; `off` verifies nobody. Left out, `sandbox` for the `local` profile and `off` for `production`.

@@ -1,6 +1,7 @@
 //! How settings are gathered, refused, resolved and printed.
 
 mod door;
+mod production;
 
 use std::{ffi::OsString, fs, path::Path};
 
@@ -234,50 +235,6 @@ fn domains_in_different_processes_need_a_bus_between_them() {
 }
 
 #[test]
-fn production_names_every_missing_secret_at_once() {
-    let given = Given::new().file("profile = \"production\"\ninternal.listen = \"127.0.0.1:3002\"\n");
-    let problems = given.problems();
-    assert_eq!(problems.len(), 3, "{problems:?}");
-    assert!(
-        problems[0].contains("`security.secret` is not set")
-            && problems[0].contains("URR_SECURITY_SECRET_FILE")
-    );
-    assert!(problems[1].contains("`auth.index_key` is not set"));
-    assert!(problems[2].contains("`internal.token` is not set"));
-    let given = given.env("URR_SECURITY_SECRET", SECRET).env("URR_AUTH_INDEX_KEY", SECRET);
-    let config = given.env("INTERNAL_API_TOKEN", SECRET).config();
-    assert!(config.is_complete() && config.auth.cookie_secure && config.auth.admin_needs_second_factor);
-    assert_eq!(config.internal_token.unwrap().expose(), SECRET);
-    assert!(!config.demo, "demo data has no place in production");
-}
-
-#[test]
-fn persons_are_made_up_on_a_laptop_and_vouched_for_in_production() {
-    let portone = Given::new()
-        .env("URR_AUTH_PORTONE_SECRET", "hush")
-        .env("URR_AUTH_PORTONE_STORE_ID", "store-1")
-        .env("URR_AUTH_PORTONE_CHANNEL_KEY", "channel-key-1");
-    assert_eq!(portone.problems().len(), 3, "none of them is of use to the sandbox");
-    let portone = portone.env("URR_AUTH_IDENTITY", "portone").config();
-    assert!(matches!(&portone.auth.identity, Identity::Portone(config)
-        if config.base_url == "https://api.portone.io" && config.store_id == "store-1"));
-    assert!(!format!("{:?}", portone.auth).contains("hush"));
-    assert_eq!(Given::new().env("URR_AUTH_IDENTITY", "portone").problems().len(), 3);
-
-    assert!(matches!(Given::new().config().auth.identity, Identity::Sandbox));
-    let production = || {
-        let given = Given::new().env("URR_PROFILE", "production").env("URR_SECURITY_SECRET", SECRET);
-        given.env("URR_AUTH_INDEX_KEY", SECRET)
-    };
-    assert!(matches!(production().config().auth.identity, Identity::Off));
-    let refused = production().env("URR_AUTH_IDENTITY", "sandbox").problem();
-    assert!(refused.contains("made-up persons"), "{refused}");
-    let told =
-        production().env("URR_AUTH_IDENTITY", "sandbox").env("URR_AUTH_IDENTITY_ALLOW_SANDBOX", "true");
-    assert!(matches!(told.config().auth.identity, Identity::Sandbox));
-}
-
-#[test]
 fn secrets_can_stand_in_files_of_their_own() {
     let given = Given::new();
     let path = given.dir.path().join("key");
@@ -339,6 +296,10 @@ fn personal_data_is_sealed_with_the_first_key() {
     let problem = given(format!("a:{key},a:{key}")).problem();
     assert!(problem.contains("two keys of one id") && !problem.contains(key), "{problem}");
     assert!(given(format!("a b:{key}")).problem().contains("letters"));
+    let moving = given(format!("new:{key}")).env("URR_AUTH_PII_SEAL_PLAIN", "true").config();
+    assert!(moving.auth.seals_plain && !given(format!("new:{key}")).config().auth.seals_plain);
+    let keyless = Given::new().env("URR_AUTH_PII_SEAL_PLAIN", "true").problem();
+    assert!(keyless.contains("auth.pii_keys"), "{keyless}");
 }
 
 #[test]

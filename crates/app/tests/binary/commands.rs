@@ -35,7 +35,7 @@ fn check_config_names_every_problem_in_a_line_of_its_own() {
     let place = Place::new();
     place.write("urr.toml", "lisen = 1\n[sale]\nhold_secs = 0\n");
     let err = place.run(&["check-config", "--set", "profile=production"]).failed();
-    assert_eq!(err.lines().count(), 4, "{err}");
+    assert_eq!(err.lines().count(), 5, "{err}");
     assert!(err.contains("urr.toml:1: `lisen` is no setting; did you mean `listen`?"), "{err}");
     assert!(
         err.contains("`security.secret` is not set") && err.contains("`auth.index_key` is not set"),

@@ -8,6 +8,7 @@ use urr_db::{Tx, statements, transaction};
 use urr_jobs::{BoxError, Outcome, Reconciler};
 use urr_kernel::{Role, UserId};
 use urr_rpc::Ctx;
+use uuid::Uuid;
 
 use super::store;
 use crate::{
@@ -20,6 +21,9 @@ use crate::{
 
 /// Accounts one run erases, each in a transaction of its own, or lets fall dormant, all in one.
 const BATCH: u32 = 100;
+
+/// Mails of an account whose copies are removed with it: a month of one every five minutes.
+const MAX_MAILS: u32 = 10_000;
 
 statements! {
     /// Accounts that were closed long enough ago.
@@ -45,6 +49,8 @@ statements! {
     ERASE_LINKS = "delete from links where account_id = $1";
     /// What was to be sent to it.
     ERASE_MAILS = "delete from mails where account_id = $1";
+    /// Which those were.
+    MAILS = "select id from mails where account_id = $1 order by id limit $2";
     /// What its owner agreed to.
     ERASE_TERMS = "delete from terms_agreements where account_id = $1";
 
@@ -117,6 +123,7 @@ impl Service {
 
     async fn erase(&self, id: UserId) -> Result<(), Trouble> {
         let now = self.clock.now();
+        self.forget_mails(id).await?;
         transaction!(self.db, "auth.erase", async |tx: &mut Tx<'_>| {
             let parts = [
                 &ERASE_TOKENS,
@@ -136,6 +143,15 @@ impl Service {
             tx.execute(&ERASE, &[&id, &now]).await?;
             Ok(())
         })
+    }
+
+    /// Removes mails that are kept here. Before the account forgets which they were: after a crash in between it is done again.
+    async fn forget_mails(&self, id: UserId) -> Result<(), Trouble> {
+        let mails = self.db.read("auth.mails_of", async |tx: &mut Tx<'_>| {
+            tx.all(&MAILS, &[&id, &MAX_MAILS], |row| row.get::<Uuid>(0)).await
+        });
+        let mails: Vec<Uuid> = mails.await.map_err(|error: urr_db::Error| error)?;
+        Ok(self.mailer.forget(&mails).await?)
     }
 
     /// Lets accounts fall dormant that nobody signed in to. Answers with how many did.

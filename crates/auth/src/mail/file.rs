@@ -8,7 +8,13 @@ use std::{
 use async_trait::async_trait;
 use tokio::{fs, io::AsyncWriteExt as _};
 
+use urr_kernel::Timestamp;
+use uuid::Uuid;
+
 use super::{Mail, MailError, Mailer};
+
+/// How the name of a mail's file ends.
+const ENDING: &str = "eml";
 
 /// Mails that are kept; beyond them the oldest goes. At 1 kB each they are a few megabytes.
 const MAX_FILES: usize = 2_000;
@@ -27,7 +33,7 @@ impl FileMailer {
 
     async fn write(&self, mail: &Mail) -> io::Result<PathBuf> {
         fs::create_dir_all(&self.folder).await?;
-        let path = self.folder.join(format!("{}.eml", mail.id));
+        let path = self.path(mail.id);
         let text = format!(
             "To: {}\r\nSubject: {}\r\nDate: {}\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{}",
             mail.to,
@@ -40,27 +46,47 @@ impl FileMailer {
             fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path).await?;
         file.write_all(text.as_bytes()).await?;
         file.flush().await?;
-        forget_oldest(&self.folder).await?;
+        let files = files(&self.folder).await?;
+        for path in files.iter().take(files.len().saturating_sub(MAX_FILES)) {
+            remove(path).await?;
+        }
         Ok(path)
+    }
+
+    fn path(&self, id: Uuid) -> PathBuf {
+        self.folder.join(format!("{id}.{ENDING}"))
     }
 }
 
-async fn forget_oldest(folder: &Path) -> io::Result<()> {
-    let mut names = Vec::new();
-    let mut entries = fs::read_dir(folder).await?;
+/// Every mail in the folder, the oldest first.
+async fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
+    let mut entries = match fs::read_dir(folder).await {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(paths),
+        entries => entries?,
+    };
     while let Some(entry) = entries.next_entry().await? {
-        if entry.path().extension().is_some_and(|ending| ending == "eml") {
-            names.push(entry.path());
+        if entry.path().extension().is_some_and(|ending| ending == ENDING) {
+            paths.push(entry.path());
         }
     }
-    names.sort();
-    for path in names.iter().take(names.len().saturating_sub(MAX_FILES)) {
-        match fs::remove_file(path).await {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
+    paths.sort();
+    Ok(paths)
+}
+
+/// When the mail of a file was written: its id says so.
+fn written_at(path: &Path) -> Option<Timestamp> {
+    let id: Uuid = path.file_stem()?.to_str()?.parse().ok()?;
+    let (seconds, nanos) = id.get_timestamp()?.to_unix();
+    let micros = i64::try_from(seconds).ok()?.checked_mul(1_000_000)?;
+    Some(Timestamp::from_micros(micros.checked_add(i64::from(nanos / 1_000))?))
+}
+
+async fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path).await {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[async_trait]
@@ -71,15 +97,58 @@ impl Mailer for FileMailer {
         tracing::info!(path = %path.display(), subject = mail.subject, "a mail was written to a file");
         Ok(())
     }
+
+    async fn forget(&self, mails: &[Uuid]) -> io::Result<()> {
+        for id in mails {
+            remove(&self.path(*id)).await?;
+        }
+        Ok(())
+    }
+
+    async fn forget_before(&self, then: Timestamp) -> io::Result<()> {
+        for path in files(&self.folder).await? {
+            if written_at(&path).is_some_and(|written| written < then) {
+                remove(&path).await?;
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
     use urr_contracts::auth::Sensitive;
+
     use urr_testkit::fixed;
-    use uuid::Uuid;
 
     use super::*;
+
+    #[tokio::test]
+    async fn mails_are_forgotten_by_name_and_by_age() {
+        let dir = tempfile::tempdir().unwrap();
+        let (clock, ids) = fixed();
+        let mailer = FileMailer::new(dir.path().join("mail"));
+        mailer.forget_before(clock.now()).await.unwrap();
+        let send = async || {
+            let (id, at) = (ids.next(), clock.now());
+            let to = "minji@example.com".to_owned();
+            mailer.send(Mail { id, to, subject: String::new(), text: Sensitive::new(""), at }).await.unwrap();
+            id
+        };
+        let is_kept = |id: Uuid| mailer.path(id).exists();
+        let [old, told] = [send().await, send().await];
+        clock.advance(Duration::from_mins(1));
+        let new = send().await;
+        std::fs::write(dir.path().join("mail/note.txt"), "mine").unwrap();
+        mailer.forget(&[told, ids.next()]).await.unwrap();
+        assert_eq!([old, told, new].map(is_kept), [true, false, true]);
+        mailer.forget_before(clock.now().before(Duration::from_secs(61))).await.unwrap();
+        assert!(is_kept(old), "not older than that");
+        mailer.forget_before(clock.now().before(Duration::from_secs(1))).await.unwrap();
+        assert_eq!([old, new].map(is_kept), [false, true]);
+        assert!(dir.path().join("mail/note.txt").exists(), "what is no mail of ours stays");
+    }
 
     #[tokio::test]
     async fn a_mail_becomes_a_file_and_the_oldest_goes() {

@@ -9,6 +9,8 @@ mod smtp;
 pub(crate) mod store;
 mod texts;
 
+use std::io;
+
 use async_trait::async_trait;
 use urr_contracts::auth::Sensitive;
 use urr_db::Tx;
@@ -51,6 +53,16 @@ pub enum MailError {
 pub trait Mailer: Send + Sync + 'static {
     /// Hands one mail over. Bounded in time by the implementation.
     async fn send(&self, mail: Mail) -> Result<(), MailError>;
+
+    /// Removes what is kept of these mails here. Whoever hands mails over and keeps none has nothing to do.
+    async fn forget(&self, _mails: &[Uuid]) -> io::Result<()> {
+        Ok(())
+    }
+
+    /// Removes what is kept here of mails from before then.
+    async fn forget_before(&self, _then: Timestamp) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Why a mail is sent.

@@ -18,6 +18,9 @@ pub struct Pii {
     pub index: IndexKey,
     /// Seals addresses, names and phone numbers. `None` leaves them readable in the database.
     pub keys: Option<PiiKeys>,
+    /// Whether what was written before there were keys is read, and then sealed. Otherwise a plain value is one that somebody put
+    /// there past the keys.
+    pub takes_plain: bool,
 }
 
 /// The key of the blind index. Never printed.
@@ -104,7 +107,7 @@ mod tests {
     #[test]
     fn keys_are_not_printed() {
         let keys = PiiKeys::new("a".to_owned(), [("a".to_owned(), [173; 32])].into()).unwrap();
-        let pii = Pii { index: IndexKey::new([173; 32]), keys: Some(keys) };
+        let pii = Pii { index: IndexKey::new([173; 32]), keys: Some(keys), takes_plain: false };
         assert!(!format!("{pii:?}").contains("173"), "{pii:?}");
     }
 }

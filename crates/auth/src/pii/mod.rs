@@ -64,6 +64,12 @@ pub(crate) enum Unreadable {
         /// Which key.
         key: String,
     },
+    /// It is not sealed though there are keys.
+    #[error("{column} is not sealed; if it was written before there were keys, set auth.pii_seal_plain")]
+    Plain {
+        /// Where.
+        column: &'static str,
+    },
     /// It is not what we wrote.
     #[error("{column} was changed by somebody else")]
     Changed {
@@ -75,6 +81,7 @@ pub(crate) enum Unreadable {
 /// Seals, opens and indexes personal data.
 pub(crate) struct Vault {
     current: Option<String>,
+    takes_plain: bool,
     ciphers: BTreeMap<String, Aes256Gcm>,
     index: Hmac<Sha256>,
 }
@@ -82,12 +89,13 @@ pub(crate) struct Vault {
 impl Vault {
     pub(crate) fn new(pii: Pii) -> Self {
         let index = Hmac::new_from_slice(&pii.index.0).expect("HMAC takes a key of any length");
+        let takes_plain = pii.keys.is_none() || pii.takes_plain;
         let (current, keys) = pii.keys.map_or_else(Default::default, |keys| (Some(keys.current), keys.keys));
         let mut ciphers: BTreeMap<String, Aes256Gcm> =
             keys.into_iter().map(|(id, key)| (id, Aes256Gcm::new(&key.into()))).collect();
         let own: [u8; 32] = index.clone().chain_update("secrets at rest").finalize().into_bytes().into();
         ciphers.insert(NO_KEY.to_owned(), Aes256Gcm::new(&own.into()));
-        Self { current, ciphers, index }
+        Self { current, takes_plain, ciphers, index }
     }
 
     /// Which key new values are sealed with: what `pii_key` of their row says.
@@ -97,7 +105,7 @@ impl Vault {
 
     /// Whether values sealed with this key can be opened.
     pub(crate) fn knows(&self, key: &str) -> bool {
-        key == NO_KEY || self.ciphers.contains_key(key)
+        if key == NO_KEY { self.takes_plain } else { self.ciphers.contains_key(key) }
     }
 
     /// Seals a text for its place.
@@ -124,7 +132,8 @@ impl Vault {
     pub(crate) fn open(&self, place: Place, sealed: &[u8]) -> Result<String, Unreadable> {
         let changed = || Unreadable::Changed { column: place.column };
         let plain = match sealed.split_first() {
-            Some((&PLAIN, plain)) => plain.to_vec(),
+            Some((&PLAIN, plain)) if self.takes_plain => plain.to_vec(),
+            Some((&PLAIN, _)) => return Err(Unreadable::Plain { column: place.column }),
             Some((&AES_256_GCM, rest)) => {
                 let (&id_len, rest) = rest.split_first().ok_or_else(changed)?;
                 let (id, rest) = rest.split_at_checked(usize::from(id_len)).ok_or_else(changed)?;
@@ -162,7 +171,11 @@ mod tests {
         let index = IndexKey::derive(b"the installation's secret, as it is");
         let current = keys.last().map(|id| (*id).to_owned());
         let keys = keys.iter().map(|id| ((*id).to_owned(), [id.as_bytes()[0]; 32])).collect();
-        Vault::new(Pii { index, keys: current.map(|current| PiiKeys::new(current, keys).unwrap()) })
+        Vault::new(Pii {
+            index,
+            keys: current.map(|current| PiiKeys::new(current, keys).unwrap()),
+            takes_plain: false,
+        })
     }
 
     #[test]
@@ -218,7 +231,19 @@ mod tests {
         assert_eq!(both.open(EMAIL, &sealed).unwrap(), "x");
         let error = new.open(EMAIL, &sealed).unwrap_err();
         assert!(error.to_string().contains("\"a\""), "{error}");
-        assert!(both.knows("a") && both.knows("") && !new.knows("a"));
+        assert!(both.knows("a") && !both.knows("") && !new.knows("a"));
+    }
+
+    #[test]
+    fn what_nobody_sealed_opens_without_keys_and_while_it_is_moved_to_them() {
+        let (_, ids) = fixed();
+        let plain = vault(&[]).seal(&ids, EMAIL, "minji@example.com");
+        assert_eq!(vault(&[]).open(EMAIL, &plain).unwrap(), "minji@example.com");
+        let refused = vault(&["a"]).open(EMAIL, &plain).unwrap_err();
+        assert!(refused.to_string().contains("auth.pii_seal_plain"), "{refused}");
+        let moving = Vault { takes_plain: true, ..vault(&["a"]) };
+        assert_eq!(moving.open(EMAIL, &plain).unwrap(), "minji@example.com");
+        assert!(moving.knows("") && moving.key() == "a");
     }
 
     #[test]

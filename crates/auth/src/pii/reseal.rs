@@ -97,6 +97,7 @@ impl Service {
             return Err(WrongKeys::Index);
         }
         match keys.into_iter().find(|key| !self.vault.knows(key)) {
+            Some(plain) if plain.is_empty() => Err(WrongKeys::Plain),
             Some(missing) => Err(WrongKeys::Missing(missing)),
             None => Ok(()),
         }
@@ -112,6 +113,12 @@ pub enum WrongKeys {
     /// Accounts could not be read any more.
     #[error("personal data is sealed with the key {0:?}, which is not configured")]
     Missing(String),
+    /// Somebody could put accounts there that no key sealed.
+    #[error(
+        "personal data was written before there were keys: set auth.pii_seal_plain = true until \
+         everything is sealed, as docs/operations.md says"
+    )]
+    Plain,
     /// The database did not answer.
     #[error("the keys could not be compared with the database")]
     Db(#[from] urr_db::Error),

@@ -97,6 +97,7 @@ impl Service {
             ("auth.sweep_mails", &MAILS, now.before(MAILS_KEPT)),
             ("auth.sweep_history", &HISTORY, now.before(self.settings.history_kept)),
         ];
+        self.mailer.forget_before(now.before(MAILS_KEPT)).await?;
         let mut most = 0;
         for (name, sql, before) in parts {
             let gone = transaction!(self.db, name, async |tx: &mut Tx<'_>| {

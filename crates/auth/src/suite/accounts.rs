@@ -206,6 +206,7 @@ pub(crate) async fn a_link_from_a_mail_takes_a_session_or_the_password_too(world
 
 pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &World) {
     let made = world.register("minji@example.com").await;
+    world.send_mails().await;
     let other = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
     let close = async |password: &str| {
         let request = DeleteAccount { proof: confirmed(password), origin: home() };
@@ -222,9 +223,14 @@ pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &Wo
     assert_eq!(world.auth.me(&world.of(&made), Me {}).await, Err(Error::Required));
     assert_eq!(close(PASSWORD).await, Err(Error::Required));
 
+    let neighbour = world.register("jisoo@example.com").await;
+    world.send_mails().await;
     assert_eq!(world.service.erase_closed().await.unwrap(), 0, "it could be a mistake for a month");
+    assert!(!world.mailbox.to("minji@example.com").is_empty());
     world.clock.advance(30 * DAY);
     assert_eq!(world.service.erase_closed().await.unwrap(), 1);
+    assert_eq!(world.mailbox.to("minji@example.com"), [], "copies of mails go with the account");
+    assert!(!world.mailbox.to(&neighbour.account.email).is_empty(), "and nobody else's");
     let id = made.account.id;
     let erased = world
         .one(&ERASED, &[&id], |row| {

@@ -37,7 +37,9 @@ async fn story(world: &World) {
     let (bytes, key) = on_disk(world, &user).await;
     assert!(shows(&bytes) && key.is_empty(), "without a key it can be read");
 
-    let first = world.neighbour(keyed(&["first"]));
+    let strict = crate::check_keys(&world.neighbour(keyed(&["first"]))).await.unwrap_err();
+    assert!(matches!(strict, WrongKeys::Plain), "a plain row is not taken for one of ours by accident");
+    let first = world.neighbour(Pii { takes_plain: true, ..keyed(&["first"]) });
     crate::check_keys(&first).await.unwrap();
     sees_the_same(world, &first, &user).await;
     assert_eq!(first.reseal().await.unwrap(), 1);
@@ -45,6 +47,7 @@ async fn story(world: &World) {
     let (bytes, key) = on_disk(world, &user).await;
     assert!(!shows(&bytes), "with a key it cannot");
     assert_eq!(key, "first");
+    crate::check_keys(&world.neighbour(keyed(&["first"]))).await.unwrap();
 
     let second = world.neighbour(keyed(&["first", "second"]));
     crate::check_keys(&second).await.unwrap();

@@ -18,7 +18,7 @@ use super::{
         DbKind, FACTOR, PASSWORD, RECOVERY, Sealing, Transport, World, away, confirmed, follow, home, keyed,
     },
 };
-use crate::second_factor::rules::shown_by_app;
+use crate::{Pii, second_factor::rules::shown_by_app};
 
 const STEP: Duration = Duration::from_secs(30);
 const EMAIL: &str = "minji@example.com";
@@ -326,7 +326,7 @@ async fn the_secret_is_sealed_with_and_without_configured_keys_and_moves_to_new_
         };
         let (bytes, _) = on_disk().await;
         assert!(!bytes.windows(8).any(|part| part == &phone.secret.as_bytes()[..8]));
-        let newer = world.neighbour(keyed(&["first", "second"]));
+        let newer = world.neighbour(Pii { takes_plain: true, ..keyed(&["first", "second"]) });
         crate::check_keys(&newer).await.unwrap();
         newer.reseal().await.unwrap();
         assert_eq!(newer.reseal_second_factors().await.unwrap(), 1);

@@ -274,6 +274,7 @@ pub(crate) async fn what_is_over_is_forgotten(world: &World) {
         world.count(&LEFT, &[]).await
     };
     let everything = world.count(&LEFT, &[]).await;
+    assert_eq!(*world.mailbox.forgot_before.lock().unwrap(), None);
     assert_eq!(left().await, everything, "nothing is old yet");
     world.clock.advance(Duration::from_hours(3));
     assert_eq!(left().await, everything - 2, "the attempt and the revocation");
@@ -282,6 +283,9 @@ pub(crate) async fn what_is_over_is_forgotten(world: &World) {
     assert_eq!(left().await, everything - 5, "both tokens and the link");
     world.clock.advance(24 * DAY);
     assert_eq!(left().await, everything - 7, "the session and the mail");
+    let kept_since = world.clock.now().before(30 * DAY);
+    let forgot = *world.mailbox.forgot_before.lock().unwrap();
+    assert_eq!(forgot, Some(kept_since), "and what the mailer kept of it");
     world.clock.advance(150 * DAY);
     assert_eq!(left().await, 0, "the history");
 }

@@ -4,7 +4,9 @@ use axum::{
     http::{Method, StatusCode, header},
     response::Response,
 };
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use urr_contracts::auth::{Provider, SignedIn};
 
 use super::{
@@ -139,6 +141,35 @@ async fn a_credential_with_a_nonce_is_of_use_to_one_browser_alone() {
     assert!(offers(&mine).await.1.is_some(), "before it is too old there is a new one");
     world.clock.advance(std::time::Duration::from_hours(5));
     assert_eq!(post(Some(&nonce), &mine).await, refused, "and then the old one is of no use");
+}
+
+/// Every other token of a browser, with a credential whose nonce was made from it: nothing is wrong but the kind.
+#[tokio::test]
+async fn no_other_token_passes_for_the_slip_of_a_nonce() {
+    let world = world().await;
+    let owner = world.register("owner@example.com").await;
+    let away = ask(&world, Method::GET, "/api/auth/kakao/start").send().await;
+    let offered = travel(&world, Provider::Kakao, &JISOO, PAGE).await;
+    let shown = ask(&world, Method::GET, "/api/auth/providers").send().await;
+    let post = async |kept: &str| {
+        let hash = Sha256::new().chain_update("nonce").chain_update([0]).chain_update(kept).finalize();
+        let mut claims = world.elsewhere.claims(&MINJI);
+        claims["nonce"] = json!(URL_SAFE_NO_PAD.encode(hash));
+        let body = json!({ "credential": world.elsewhere.sign(&claims), "agreements": agreements() });
+        let kept = format!("google_nonce={kept}");
+        let asked = ask(&world, Method::POST, "/api/auth/google").header(header::COOKIE, &kept).json(&body);
+        let (status, body) = asked.answer().await;
+        (status.as_u16(), body["code"].as_str().unwrap_or_default().to_owned())
+    };
+    for (kind, token) in [
+        ("an access token", owner.access_token.expose()),
+        ("a refresh token", owner.refresh_token.expose()),
+        ("the slip of a trip", &cookie(&away, "social_trip").0),
+        ("the slip of signing up", &cookie(&offered, "social_sign_up").0),
+    ] {
+        assert_eq!(post(token).await, (403, "auth.credential_invalid".to_owned()), "{kind}");
+    }
+    assert_eq!(post(&cookie(&shown, "google_nonce").0).await.0, 200, "and its own does");
 }
 
 #[tokio::test]

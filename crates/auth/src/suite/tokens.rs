@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_contracts::auth::{Auth as _, Error, Refresh, Sensitive, SignedIn};
 
-use super::world::{DAY, DbKind, PASSWORD, SECRET, Sealing, TOKENS, Transport, World, away, home, keyed};
+use super::world::{DAY, DbKind, PASSWORD, SECRET, Sealing, TOKENS, Transport, World, away, home};
 
 pub(crate) async fn a_refresh_token_is_good_once_and_the_session_goes_on(world: &World) {
     let first = world.register("minji@example.com").await;
@@ -40,7 +40,7 @@ async fn theft_ends_the_session(world: &World) -> bool {
     let renewed = world.refresh(&owner.refresh_token).await.unwrap();
     assert_eq!(world.refresh_from(&owner.refresh_token, &away(66)).await, Err(Error::RefreshReused));
 
-    let neighbour = world.neighbour(keyed(&["first"]));
+    let neighbour = world.neighbour(world.pii.clone());
     let request = Refresh { refresh_token: renewed.refresh_token.clone(), origin: home() };
     let after = neighbour.refresh(&world.anonymous(), request).await;
     let ended = after == Err(Error::RefreshInvalid) && world.is_revoked(&owner).await;

@@ -5,7 +5,6 @@ use std::{
     time::Duration,
 };
 
-use async_trait::async_trait;
 use urr_contracts::auth::{
     self, Agreement, Auth, Error, Language, Login, LoginOutcome, Origin, OwnerProof, Refresh, Register,
     Revocation, Sensitive, SignedIn, TermsKind, VerifyEmail,
@@ -21,11 +20,8 @@ use urr_passes::{
 use urr_rpc::{Ctx, REQUEST_BUDGET, Remote, internal_guard};
 use urr_testkit::{fixed, fresh_postgres, fresh_sqlite, within};
 
-use super::elsewhere::Elsewhere;
-use crate::{
-    HashCost, Hashing, IndexKey, Mail, MailError, Mailer, Parts, Pii, PiiKeys, Sandbox, Service, Settings,
-    Social,
-};
+use super::{elsewhere::Elsewhere, mailbox::Mailbox};
+use crate::{HashCost, Hashing, IndexKey, Mailer, Parts, Pii, PiiKeys, Sandbox, Service, Settings, Social};
 
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 pub(crate) const PASSWORD: &str = "correct horse battery";
@@ -63,6 +59,8 @@ pub(crate) struct World {
     pub(crate) mailbox: Arc<Mailbox>,
     /// What was announced within the process.
     pub(crate) announced: Arc<Mutex<Vec<Revocation>>>,
+    /// How personal data is kept.
+    pub(crate) pii: Pii,
     /// Where people have other accounts.
     pub(crate) elsewhere: Arc<Elsewhere>,
     _dir: Option<tempfile::TempDir>,
@@ -142,7 +140,8 @@ impl World {
             DbKind::Postgres => (None, fresh_postgres(&crate::DOMAIN).await?),
         };
         let (mailbox, announced) = (Arc::new(Mailbox::default()), Arc::new(Mutex::new(Vec::new())));
-        let mut parts = parts(&db, &clock, &ids, pii(sealing));
+        let pii = pii(sealing);
+        let mut parts = parts(&db, &clock, &ids, pii.clone());
         parts.mailer = Arc::clone(&mailbox) as Arc<dyn Mailer>;
         let elsewhere = Elsewhere::start(&clock).await;
         parts.social = elsewhere.social(PATIENCE);
@@ -155,7 +154,7 @@ impl World {
             Transport::Local => Arc::clone(&service) as Arc<dyn Auth>,
             Transport::Remote => Arc::new(remote(&service, &clock, &ids).await),
         };
-        Some(Self { auth, service, db, clock, ids, mailbox, announced, elsewhere, _dir: dir })
+        Some(Self { auth, service, db, clock, ids, mailbox, announced, pii, elsewhere, _dir: dir })
     }
 
     /// Another process on the same database.
@@ -165,7 +164,7 @@ impl World {
 
     /// Another process on the same database, whose secrets are these.
     pub(crate) fn neighbour_with_secrets(&self, secrets: &[&str]) -> Arc<Service> {
-        let mut parts = parts(&self.db, &self.clock, &self.ids, keyed(&["first"]));
+        let mut parts = parts(&self.db, &self.clock, &self.ids, self.pii.clone());
         parts.secrets = secrets.iter().map(|secret| Secret::new(*secret).unwrap()).collect();
         crate::build(parts)
     }
@@ -332,7 +331,8 @@ pub(crate) fn pii(sealing: Sealing) -> Pii {
 pub(crate) fn keyed(ids: &[&str]) -> Pii {
     let index = IndexKey::derive(b"the secret of the installation");
     let keys = ids.iter().map(|id| ((*id).to_owned(), [id.as_bytes()[0]; 32])).collect();
-    Pii { index, keys: ids.last().map(|id| PiiKeys::new((*id).to_owned(), keys).unwrap()) }
+    let keys = ids.last().map(|id| PiiKeys::new((*id).to_owned(), keys).unwrap());
+    Pii { index, keys, takes_plain: false }
 }
 
 pub(crate) fn home() -> Origin {
@@ -378,33 +378,4 @@ async fn remote(service: &Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
     let routes = internal_guard(auth::internal_routes(service, clock.clone(), ids.clone()), TOKEN);
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Remote::new(Client::new(ClientLimits::default(), clock.clone()).target(&base).unwrap(), TOKEN)
-}
-
-/// Keeps mails, or refuses them as it is told to.
-#[derive(Default)]
-pub(crate) struct Mailbox {
-    mails: Mutex<Vec<Mail>>,
-    pub(crate) refuses: Mutex<Option<fn() -> MailError>>,
-}
-
-impl Mailbox {
-    /// Every mail to an address, oldest first.
-    pub(crate) fn to(&self, email: &str) -> Vec<Mail> {
-        self.mails.lock().unwrap().iter().filter(|mail| mail.to == email).cloned().collect()
-    }
-
-    pub(crate) fn subjects(&self, email: &str) -> Vec<String> {
-        self.to(email).into_iter().map(|mail| mail.subject).collect()
-    }
-}
-
-#[async_trait]
-impl Mailer for Mailbox {
-    async fn send(&self, mail: Mail) -> Result<(), MailError> {
-        if let Some(refuse) = *self.refuses.lock().unwrap() {
-            return Err(refuse());
-        }
-        self.mails.lock().unwrap().push(mail);
-        Ok(())
-    }
 }

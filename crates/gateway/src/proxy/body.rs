@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll, ready},
     time::Duration,
@@ -18,6 +18,7 @@ use http_body::{Frame, SizeHint};
 use http_body_util::LengthLimitError;
 use tokio::time::{Sleep, sleep};
 use urr_http::Problem;
+use urr_kernel::Clock;
 
 use crate::codes;
 
@@ -35,6 +36,8 @@ struct Seen {
     cause: OnceLock<Cause>,
     /// Whether the next piece was asked for and has not come.
     is_awaited: AtomicBool,
+    /// When the last piece came that had to be waited for, in microseconds of ticks.
+    fed: AtomicU64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +51,11 @@ impl Flaw {
     /// Whether the client has yet to send what it was asked for. A body that nobody asks for is not late.
     pub(super) fn is_awaited(&self) -> bool {
         self.0.is_awaited.load(Ordering::Relaxed)
+    }
+
+    /// Until when the client kept the service waiting: since then the service alone is waited for.
+    pub(super) fn fed(&self) -> Duration {
+        Duration::from_micros(self.0.fed.load(Ordering::Relaxed))
     }
 
     /// The time for the request is over: a body that has not come by now is too slow.
@@ -82,12 +90,13 @@ impl Flaw {
 pub(super) struct Watched {
     body: Body,
     flaw: Flaw,
+    clock: Clock,
 }
 
 impl Watched {
-    pub(super) fn new(body: Body) -> (Self, Flaw) {
+    pub(super) fn new(body: Body, clock: Clock) -> (Self, Flaw) {
         let flaw = Flaw::default();
-        (Self { body, flaw: flaw.clone() }, flaw)
+        (Self { body, flaw: flaw.clone(), clock }, flaw)
     }
 }
 
@@ -97,8 +106,12 @@ impl HttpBody for Watched {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Piece> {
         let piece = Pin::new(&mut self.body).poll_frame(cx);
-        self.flaw.0.is_awaited.store(piece.is_pending(), Ordering::Relaxed);
+        let was_awaited = self.flaw.0.is_awaited.swap(piece.is_pending(), Ordering::Relaxed);
         let piece = ready!(piece);
+        if was_awaited {
+            let now = u64::try_from(self.clock.ticks().as_micros()).unwrap_or(u64::MAX);
+            self.flaw.0.fed.store(now, Ordering::Relaxed);
+        }
         if let Some(Err(error)) = &piece {
             self.flaw.set(if is_too_large(error) { Cause::TooLarge } else { Cause::Broken });
         }
@@ -168,25 +181,26 @@ mod tests {
 
     #[tokio::test]
     async fn a_body_over_the_limit_and_one_that_breaks_are_told_apart() {
-        let (body, flaw) = Watched::new(Body::new(Limited::new(Body::from("too much"), 3)));
+        let watched = |body| Watched::new(body, urr_testkit::fixed_clock());
+        let (body, flaw) = watched(Body::new(Limited::new(Body::from("too much"), 3)));
         assert!(flaw.problem().is_none());
         body.collect().await.unwrap_err();
         assert_eq!(flaw.problem().unwrap().status, StatusCode::PAYLOAD_TOO_LARGE);
 
         let gone = futures_util::stream::iter([Ok("a"), Err(std::io::Error::other("gone"))]);
-        let (body, flaw) = Watched::new(Body::from_stream(gone));
+        let (body, flaw) = watched(Body::from_stream(gone));
         body.collect().await.unwrap_err();
         assert_eq!(flaw.problem().unwrap().status, StatusCode::BAD_REQUEST);
 
-        let (body, flaw) = Watched::new(Body::from("well"));
+        let (body, flaw) = watched(Body::from("well"));
         assert_eq!(body.collect().await.unwrap().to_bytes(), "well");
         assert!(flaw.problem().is_none());
     }
 
     #[tokio::test]
     async fn a_body_is_too_slow_only_if_it_was_asked_for_and_did_not_come() {
-        let stalls =
-            || Watched::new(Body::from_stream(futures_util::stream::pending::<std::io::Result<Bytes>>()));
+        let watched = |body| Watched::new(body, urr_testkit::fixed_clock());
+        let stalls = || watched(Body::from_stream(futures_util::stream::pending::<std::io::Result<Bytes>>()));
         let (_unread, flaw) = stalls();
         flaw.time_is_over();
         assert!(flaw.problem().is_none(), "a service that does not read has itself to blame");
@@ -196,10 +210,26 @@ mod tests {
         flaw.time_is_over();
         assert_eq!(flaw.problem().unwrap().status, StatusCode::REQUEST_TIMEOUT);
 
-        let (body, flaw) = Watched::new(Body::from("well"));
+        let (body, flaw) = watched(Body::from("well"));
         body.collect().await.unwrap();
         flaw.time_is_over();
         assert!(flaw.problem().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_service_is_waited_for_from_when_the_client_has_sent_everything() {
+        let clock = urr_testkit::fixed_clock();
+        let (send, rest) = tokio::sync::oneshot::channel::<&str>();
+        let rest = futures_util::stream::once(async { rest.await.map_err(std::io::Error::other) });
+        let (mut body, flaw) = Watched::new(Body::from_stream(rest), clock.clone());
+        assert!(futures_util::poll!(body.frame()).is_pending());
+        clock.advance(Duration::from_secs(7));
+        let late = clock.ticks();
+        send.send("late").unwrap();
+        assert!(body.frame().await.unwrap().is_ok());
+        clock.advance(Duration::from_secs(7));
+        assert!(body.frame().await.is_none());
+        assert_eq!(flaw.fed(), late, "the end came at once");
     }
 
     #[tokio::test(start_paused = true)]

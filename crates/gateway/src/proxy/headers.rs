@@ -4,7 +4,7 @@ use axum::extract::Request;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use urr_http::{ClientAddress, Problem, RequestId};
 
-use crate::{codes, door::HOP, origin};
+use crate::{address::HEARSAY, codes, inbound::HOP, origin};
 
 /// Headers about one connection, not about the request (RFC 9110, section 7.6.1). `Content-Length` is among them for requests: how a
 /// body is framed on the next connection follows from the body, never from what somebody wrote.
@@ -18,18 +18,6 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     header::TRAILER,
     header::TRANSFER_ENCODING,
     header::UPGRADE,
-];
-
-/// What proxies before us wrote about the client. What is true of it was found out; the rest is hearsay.
-const HEARSAY: [HeaderName; 8] = [
-    header::FORWARDED,
-    HeaderName::from_static("x-forwarded-for"),
-    HeaderName::from_static("x-forwarded-host"),
-    HeaderName::from_static("x-forwarded-port"),
-    HeaderName::from_static("x-forwarded-proto"),
-    HeaderName::from_static("x-forwarded-server"),
-    HeaderName::from_static("x-real-ip"),
-    HeaderName::from_static("x-cluster-client-ip"),
 ];
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
@@ -55,6 +43,7 @@ pub(super) fn outbound(request: &mut Request, mark: &str) -> Result<(), Problem>
     headers.remove(header::CONTENT_LENGTH);
     // Whoever reads the body next says "continue" to the client; the other side has nothing to wait for.
     headers.remove(header::EXPECT);
+    // What is true of what proxies before us wrote was found out.
     for name in HEARSAY {
         headers.remove(name);
     }

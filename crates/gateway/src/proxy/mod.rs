@@ -7,7 +7,7 @@ mod body;
 mod headers;
 mod replicas;
 
-use std::{pin::pin, time::Duration};
+use std::time::Duration;
 
 use axum::{
     body::{Body, HttpBody as _},
@@ -28,6 +28,10 @@ use crate::{codes, compress::Passed, table::Service};
 
 /// When a service whose connection was refused is worth another try: replicas restart within seconds.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+
+/// A replica is judged by somebody who waited for it in vain once it alone was waited for this part of the time limit: 10 of 30
+/// seconds, so that people who leave a hung replica early are heard too. One that is well answers within it.
+const JUDGED_AFTER: u32 = 3;
 
 /// A role that runs elsewhere.
 #[derive(Debug)]
@@ -80,7 +84,7 @@ impl Upstream {
         let (parts, body) = request.into_parts();
         // Whatever has no body can be sent again, if it is certain that nothing was sent.
         let spare = body.is_end_stream().then(|| copy(&parts));
-        let (body, flaw) = Watched::new(body);
+        let (body, flaw) = Watched::new(body, self.clock.clone());
         let request = Request::from_parts(parts, Body::new(body));
 
         let first = self.replicas.choose(self.clock.ticks(), None).map_err(|wait| self.is_away(wait))?;
@@ -107,20 +111,10 @@ impl Upstream {
         let path = request.uri().path_and_query().cloned();
         let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
         let Ok(_turn) = replica.turns.try_acquire() else { return Err(Failure::Busy) };
-        let started = self.clock.ticks();
-        let mut answer = pin!(replica.pipe.send(path, request));
-        // A client that takes half of the time for its own body leaves too little to judge the replica by.
-        let half = self.time_limit / 2;
-        let (answer, had_its_time) = match timeout(half, answer.as_mut()).await {
-            Ok(answer) => (Ok(answer), true),
-            Err(_elapsed) => {
-                let had_its_time = !flaw.is_awaited();
-                (timeout(half, answer).await, had_its_time)
-            }
-        };
-        let failure = match answer {
+        let mut wait = Wait { upstream: self, replica, flaw, started: self.clock.ticks(), is_over: false };
+        let failure = match timeout(self.time_limit, replica.pipe.send(path, request)).await {
             Ok(Ok(answer)) => {
-                replica.succeeded(self.clock.ticks(), started);
+                wait.answered();
                 return Ok(inbound(answer));
             }
             Ok(Err(error @ PipeError::NotSent { .. })) => Failure::NotSent(error),
@@ -130,11 +124,7 @@ impl Upstream {
                 Failure::TimedOut
             }
         };
-        // A client that went away in the middle of its own body, or was slow, says nothing about the replica.
-        let is_its_own = had_its_time || !matches!(failure, Failure::TimedOut);
-        if flaw.problem().is_none() && is_its_own {
-            replica.failed(self.clock.ticks(), started);
-        }
+        wait.failed(&failure);
         Err(failure)
     }
 
@@ -157,6 +147,50 @@ impl Upstream {
                 Problem::of(codes::TIMEOUT, "The service behind this took too long to answer.")
                     .field("service", self.service.name())
             }
+        }
+    }
+}
+
+/// Waiting for a replica. However it ends, the replica is judged by it: also when the client leaves, which drops this.
+struct Wait<'w> {
+    upstream: &'w Upstream,
+    replica: &'w Replica,
+    flaw: &'w Flaw,
+    started: Duration,
+    is_over: bool,
+}
+
+impl Wait<'_> {
+    fn answered(&mut self) {
+        self.is_over = true;
+        self.replica.succeeded(self.upstream.clock.ticks(), self.started);
+    }
+
+    fn failed(&mut self, failure: &Failure) {
+        self.is_over = true;
+        let is_its_own = !matches!(failure, Failure::TimedOut) || self.had_its_time();
+        // A client that went away in the middle of its own body, or was slow, says nothing about the replica.
+        if self.flaw.problem().is_none() && is_its_own {
+            self.replica.failed(self.upstream.clock.ticks(), self.started);
+        }
+    }
+
+    /// Since when nothing but the replica is waited for.
+    fn since(&self) -> Duration {
+        self.started.max(self.flaw.fed())
+    }
+
+    /// Whether it could have answered if it were well.
+    fn had_its_time(&self) -> bool {
+        let waited = self.upstream.clock.ticks().saturating_sub(self.since());
+        !self.flaw.is_awaited() && waited >= self.upstream.time_limit / JUDGED_AFTER
+    }
+}
+
+impl Drop for Wait<'_> {
+    fn drop(&mut self) {
+        if !self.is_over && self.flaw.problem().is_none() && self.had_its_time() {
+            self.replica.abandoned(self.upstream.clock.ticks(), self.since());
         }
     }
 }

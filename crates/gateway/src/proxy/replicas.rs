@@ -43,6 +43,8 @@ struct State {
     breaker: Breaker,
     /// Others are asked first until then.
     avoid_until: Duration,
+    /// When it answered last.
+    answered: Option<Duration>,
 }
 
 impl Replicas {
@@ -91,7 +93,8 @@ impl Replica {
         let limits = BreakerLimits { slow_call: service.time_limit(), ..BreakerLimits::SERVICE };
         let failures =
             metrics::counter!("urr_gateway_upstream_failures_total", "target" => pipe.name().to_owned());
-        let state = Mutex::new(State { breaker: Breaker::new(limits), avoid_until: Duration::ZERO });
+        let state =
+            Mutex::new(State { breaker: Breaker::new(limits), avoid_until: Duration::ZERO, answered: None });
         Self { pipe, turns: Semaphore::new(MAX_WAITING), state, failures }
     }
 
@@ -105,7 +108,9 @@ impl Replica {
 
     /// It answered, whatever it said: somebody who can say 503 is there.
     pub(super) fn succeeded(&self, now: Duration, started: Duration) {
-        self.state().breaker.report(now, now.saturating_sub(started), true);
+        let mut state = self.state();
+        state.breaker.report(now, now.saturating_sub(started), true);
+        state.answered = Some(now);
     }
 
     /// It did not.
@@ -114,6 +119,14 @@ impl Replica {
         state.breaker.report(now, now.saturating_sub(started), false);
         state.avoid_until = now + AVOID;
         self.failures.increment(1);
+    }
+
+    /// Somebody who had waited since then has left. One that answers others meanwhile is well, however impatient people are:
+    /// otherwise whoever opens requests and leaves could shut a replica for everybody.
+    pub(super) fn abandoned(&self, now: Duration, since: Duration) {
+        if self.state().answered.is_none_or(|answered| answered < since) {
+            self.failed(now, since);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -171,6 +184,20 @@ mod tests {
             replicas.list[1].succeeded(at(10), at(10));
         }
         assert_eq!(turns(&replicas, at(11)).iter().filter(|name| **name == "2").count(), 2);
+    }
+
+    #[tokio::test]
+    async fn whoever_leaves_tells_something_about_one_that_answers_nobody_and_nothing_about_others() {
+        let replicas = replicas();
+        for _ in 0..10 {
+            replicas.list[0].abandoned(at(20), at(5));
+            replicas.list[1].succeeded(at(6), at(6));
+            replicas.list[1].abandoned(at(20), at(5));
+            replicas.list[2].succeeded(at(4), at(4));
+        }
+        replicas.list[2].abandoned(at(20), at(5));
+        assert_eq!(turns(&replicas, at(20)), ["2"; 6], "the third is avoided for a second");
+        assert_eq!(turns(&replicas, at(21)), ["2", "2", "3", "2", "2", "3"], "the first is out");
     }
 
     #[tokio::test]

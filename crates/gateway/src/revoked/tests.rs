@@ -15,6 +15,9 @@ struct Source {
     ended: Mutex<Vec<(Timestamp, Revocation)>>,
     down: AtomicBool,
     asked: Mutex<Vec<Timestamp>>,
+    /// How long each page takes, and from which on they do not come at all.
+    page_takes: Duration,
+    stuck_after: Option<usize>,
     clock: Mutex<Option<Clock>>,
 }
 
@@ -26,7 +29,15 @@ impl RevocationSource for Source {
         if self.down.load(Ordering::Relaxed) {
             return Err("down".to_owned());
         }
-        self.asked.lock().unwrap().push(since);
+        let pages = {
+            let mut asked = self.asked.lock().unwrap();
+            asked.push(since);
+            asked.len()
+        };
+        sleep(self.page_takes).await;
+        if self.stuck_after.is_some_and(|most| pages > most) {
+            std::future::pending::<()>().await;
+        }
         let as_of = self.clock.lock().unwrap().as_ref().unwrap().now();
         let ended = self.ended.lock().unwrap();
         let mut rest = ended
@@ -121,6 +132,27 @@ async fn without_news_the_list_grows_stale_and_with_news_it_is_fresh_again() {
     .await;
 }
 
+/// A busy hour: every page in good time, all of them together in none that one page may take.
+#[tokio::test(start_paused = true)]
+async fn a_long_list_is_read_to_its_end_and_part_of_one_is_not_taken_for_it() {
+    let read = async |stuck_after: Option<usize>| {
+        let clock = fixed_clock();
+        let page_takes = PATIENCE / 2;
+        let source =
+            Source { page_takes, stuck_after, clock: Mutex::new(Some(clock.clone())), ..Source::default() };
+        let revoked = Revoked::new(clock.clone(), HOUR);
+        for session in 1..=30 {
+            let ended = Revocation { session: Uuid::from_u128(session), until: clock.now().after(HOUR) };
+            source.ended.lock().unwrap().push((clock.now(), ended));
+        }
+        let outcome = revoked.load(&source).await;
+        (outcome, revoked.contains(Uuid::from_u128(30)), revoked.is_loaded())
+    };
+    assert_eq!(read(None).await, (Ok(()), true, true));
+    let cause = format!("no answer within {PATIENCE:?}, after 7 pages");
+    assert_eq!(read(Some(7)).await, (Err(cause), false, false));
+}
+
 #[test]
 fn a_session_is_forgotten_when_its_last_token_has_expired() {
     let world = World::new();
@@ -143,7 +175,7 @@ async fn a_list_that_does_not_fit_is_not_taken_for_complete() {
         (0..=MAX_SESSIONS as u128).map(|id| Revocation { session: Uuid::from_u128(id), until }).collect();
     assert!(!world.revoked.add(&many));
     world.end(u128::MAX);
-    assert!(world.revoked.catch_up(&*world.source, world.clock.now()).await.is_err());
+    assert!(world.revoked.ask(&*world.source, world.clock.now()).await.is_err());
     assert!(!world.revoked.is_fresh());
     assert!(world.revoked.add(&many[..1]), "what is known stays known");
 }

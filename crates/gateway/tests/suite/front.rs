@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue, header};
 use urr_gateway::{limit::RateLimits, table::Service};
 use urr_http::{Limits, Routes};
 use urr_kernel::Role;
+use urr_telemetry::Metrics;
 
 use crate::world::{Wishes, World, request};
 
@@ -94,6 +95,7 @@ async fn nobody_else_may_read_anything() {
 
 #[tokio::test]
 async fn a_browser_that_asks_first_is_told_what_it_may_send() {
+    let metrics = Metrics::install();
     let world = world(Wishes::default());
     let preflight = [
         ("origin", PARTNER),
@@ -103,6 +105,9 @@ async fn a_browser_that_asks_first_is_told_what_it_may_send() {
     let (status, headers, body) = world.send(request("OPTIONS", "/api/v1/admin/events/1", &preflight)).await;
     assert_eq!((status, body.len()), (204, 0));
     assert!(is_permitted(&headers));
+    assert_eq!(headers["x-request-id"].len(), 36, "named like every request");
+    let line = r#"urr_http_requests_total{route="(preflight)",method="OPTIONS",status="204"}"#;
+    assert!(metrics.render().contains(line), "and counted like every request");
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
         assert!(headers[header::ACCESS_CONTROL_ALLOW_METHODS].to_str().unwrap().contains(method));
     }

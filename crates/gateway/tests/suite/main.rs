@@ -6,6 +6,7 @@ mod docs;
 mod door;
 mod front;
 mod hops;
+mod leaving;
 mod limits;
 mod lines;
 mod proxy;

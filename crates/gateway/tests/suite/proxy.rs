@@ -34,7 +34,7 @@ use urr_testkit::within;
 
 use crate::world::{PATIENCE, Served, Wishes, World, request};
 
-fn in_front_of(service: Service, replicas: &[SocketAddr]) -> World {
+pub(crate) fn in_front_of(service: Service, replicas: &[SocketAddr]) -> World {
     World::with(Wishes { remote: vec![(service, replicas.to_vec())], ..Wishes::default() })
 }
 
@@ -56,7 +56,7 @@ async fn report(headers: HeaderMap, request: Request) -> Response {
     (StatusCode::IM_A_TEAPOT, headers, body.to_string()).into_response()
 }
 
-async fn backend(router: Router) -> Served {
+pub(crate) async fn backend(router: Router) -> Served {
     Served::start(router, Limits::default()).await
 }
 
@@ -351,7 +351,8 @@ async fn a_client_whose_own_body_is_slow_does_not_bring_a_service_into_disrepute
         let router = Router::new().route("/api/auth/register", any(hangs)).fallback(any(report));
         let backend = backend(router).await;
         let remote = vec![(Service::Auth, vec![backend.address])];
-        let world = World::with(Wishes { remote, time_limit: Some(LIMIT), ..Wishes::default() });
+        let clock = urr_kernel::Clock::system();
+        let world = World::with(Wishes { remote, time_limit: Some(LIMIT), clock, ..Wishes::default() });
         let slow = async |path: &str, ends_after: Duration| {
             let mut slow = request("POST", path, &[]);
             let rest = futures_util::stream::once(async move {

@@ -47,6 +47,7 @@ async fn a_token_of_an_ended_session_is_revoked_and_of_another_is_not() {
     let (world, revoked) = world();
     let other = world.token_of(user(), Role::User, Uuid::from_u128(9));
     let (ended, other) = (world.bearer(Role::User), format!("Bearer {other}"));
+    revoked.load(&Nobody { down: AtomicBool::new(false) }).await.unwrap();
     assert_eq!(world.get("/api/auth/me", &[("authorization", &ended)]).await.0, 200);
     revoked.add(&[Revocation { session: session(), until: world.clock.now().after(LIFETIME) }]);
     for path in ["/api/auth/me", "/api/reservations/my", "/api/events"] {
@@ -82,7 +83,17 @@ async fn while_nobody_says_which_sessions_ended_the_dangerous_waits_and_the_rest
                 assert_eq!(world.ask(method, path, &admin).await.0, 200, "{path}: {cause}");
             }
         };
-        refused("before the list was read").await;
+        for (method, path) in dangerous.into_iter().chain([harmless[0], harmless[1], ("GET", "/api/events")])
+        {
+            let (status, body) = world.ask(method, path, &admin).await;
+            assert_eq!(
+                (status, &body["code"]),
+                (503, &json!("gateway.unavailable")),
+                "{path} before the list"
+            );
+        }
+        assert_eq!(world.get("/", &admin).await.1["user"], json!(null), "nobody on pages");
+        assert_eq!(world.get("/api/events", &[]).await.0, 200, "whoever has no token needs no list");
 
         let source = Arc::new(Nobody::default());
         let mut tasks = JoinSet::new();

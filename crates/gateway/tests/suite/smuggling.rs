@@ -256,6 +256,12 @@ const CORPUS: &[(&str, &str, Outcome)] = &[
     ("a request line of HTTP/0.9", "GET /api/events\r\n\r\n", Refused(&[])),
     ("HTTP/2 on the wrong port", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", HungUp),
     ("two hosts", "GET /api/events HTTP/1.1\r\nHost: a.example\r\nHost: b.example\r\n\r\n", Either(&[])),
+    ("no host", "GET /api/events HTTP/1.1\r\n\r\n", Framed(&[], &[400])),
+    (
+        "no host but in the first line",
+        "GET http://a.example/api/events HTTP/1.1\r\n\r\n{EVENTS}",
+        Framed(&["GET /api/events"], &[400, 200]),
+    ),
     // Chunks.
     (
         "a chunk with an extension",

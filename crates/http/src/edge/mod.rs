@@ -23,7 +23,7 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use futures_util::FutureExt as _;
-use http::{HeaderMap, HeaderName, Method, Uri};
+use http::{HeaderMap, HeaderName, Method, Uri, header};
 use http_body_util::Limited;
 use tokio::time::{error::Elapsed, timeout};
 use tracing::{Instrument as _, Span};
@@ -36,7 +36,7 @@ pub use self::{
     route::{allow_time, name_route, named},
 };
 use self::{log::Log, numbers::Numbers, route::Arrival};
-use crate::{Limits, Problem, Respond, codes, extract::too_large};
+use crate::{Limits, Problem, Respond, codes, extract::too_large, server::Nameless};
 
 /// Names the request, in and out.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -163,6 +163,9 @@ impl<R: Respond> Edge<R> {
             .retry_after(OVERLOAD_PAUSE)
             .into_response();
         };
+        if !request.headers().contains_key(header::HOST) && request.extensions().get::<Nameless>().is_some() {
+            return Problem::of(codes::HOST_REQUIRED, "An HTTP/1.1 request names its host.").into_response();
+        }
         let request = match bounded(request, limit) {
             Ok(request) => request,
             Err(problem) => return problem.into_response(),

@@ -54,6 +54,23 @@ fn seats_are_guarded_where_the_waiting_room_is_at_hand_and_production_wants_it_s
 }
 
 #[test]
+fn whoever_is_on_the_same_machine_operates_it_unless_in_production() {
+    let near = |given: Given| {
+        let operators = given.config().door.operators;
+        ["127.0.0.1", "::1", "198.51.100.9"]
+            .map(|peer| operators.include(peer.parse().unwrap(), &axum::http::HeaderMap::new()))
+    };
+    assert_eq!(near(Given::new()), [true, true, false]);
+    let production = || {
+        let given = Given::new().env("URR_PROFILE", "production").env("URR_SECURITY_SECRET", SECRET);
+        let given = given.env("URR_ROLES", "catalog,tickets").env("URR_QUEUE_GUARD", "false");
+        given.env("URR_REMOTE_AUTH", "http://a:3002").env("INTERNAL_API_TOKEN", SECRET)
+    };
+    assert_eq!(near(production()), [false; 3]);
+    assert_eq!(near(production().env("URR_HTTP_OPERATORS", "198.51.100.0/24")), [false, false, true]);
+}
+
+#[test]
 fn the_front_door_counts_by_default_and_believes_nobody() {
     let door = Given::new().config().door;
     assert_eq!(door.limits, Some(urr_gateway::limit::RateLimits::default()));

@@ -1,0 +1,50 @@
+//! Where mails end up.
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use urr_kernel::Timestamp;
+use uuid::Uuid;
+
+use crate::{Mail, MailError, Mailer};
+
+/// Keeps mails, or refuses them as it is told to.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    mails: Mutex<Vec<Mail>>,
+    /// From before when it was told to forget last.
+    pub(crate) forgot_before: Mutex<Option<Timestamp>>,
+    pub(crate) refuses: Mutex<Option<fn() -> MailError>>,
+}
+
+impl Mailbox {
+    /// Every mail to an address, oldest first.
+    pub(crate) fn to(&self, email: &str) -> Vec<Mail> {
+        self.mails.lock().unwrap().iter().filter(|mail| mail.to == email).cloned().collect()
+    }
+
+    pub(crate) fn subjects(&self, email: &str) -> Vec<String> {
+        self.to(email).into_iter().map(|mail| mail.subject).collect()
+    }
+}
+
+#[async_trait]
+impl Mailer for Mailbox {
+    async fn send(&self, mail: Mail) -> Result<(), MailError> {
+        if let Some(refuse) = *self.refuses.lock().unwrap() {
+            return Err(refuse());
+        }
+        self.mails.lock().unwrap().push(mail);
+        Ok(())
+    }
+
+    async fn forget(&self, mails: &[Uuid]) -> std::io::Result<()> {
+        self.mails.lock().unwrap().retain(|mail| !mails.contains(&mail.id));
+        Ok(())
+    }
+
+    async fn forget_before(&self, then: Timestamp) -> std::io::Result<()> {
+        *self.forgot_before.lock().unwrap() = Some(then);
+        Ok(())
+    }
+}

@@ -1,0 +1,106 @@
+//! What a request says about itself that only we may say: believed when it is signed, taken off otherwise.
+
+use std::{
+    net::IpAddr,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
+
+use http::{HeaderMap, HeaderName, header};
+use urr_http::Problem;
+use urr_kernel::Clock;
+use urr_passes::{Refusal, hop};
+
+use crate::{codes, slots};
+
+/// Headers that carry what we found out about a request. Coming from outside they are a forgery.
+const INTERNAL_HEADERS: [&str; 4] = ["x-user-", "x-queue-", "x-urr-", "x-internal-"];
+
+/// The one header of such a name that clients are meant to send: a signed token, believed only as far as its signature.
+const ENTRY_TOKEN: &str = slots::HEADER;
+
+/// In which one of our gateways says that it passed a request on. See [`hop`].
+pub(crate) const HOP: HeaderName = HeaderName::from_static("x-urr-hop");
+
+/// Every request can cause the warning, so it is written no more often than this.
+const WARN_EVERY: Duration = Duration::from_secs(10);
+
+/// Takes off what only we may set.
+pub(crate) fn strip(headers: &mut HeaderMap) {
+    let is_internal = |name: &HeaderName| {
+        let name = name.as_str();
+        // Most headers are told apart by their first two letters.
+        name.starts_with("x-")
+            && INTERNAL_HEADERS.iter().any(|prefix| name.starts_with(prefix))
+            && name != ENTRY_TOKEN
+    };
+    if headers.keys().any(is_internal) {
+        let forged: Vec<_> = headers.keys().filter(|name| is_internal(name)).cloned().collect();
+        for name in forged {
+            headers.remove(name);
+        }
+    }
+}
+
+/// Two hosts are two opinions about who was asked, and the next one to read the request may hold the other.
+pub(crate) fn has_several_hosts(headers: &HeaderMap) -> bool {
+    headers.get_all(header::HOST).iter().nth(1).is_some()
+}
+
+/// The client of a request that another gateway of ours has passed on. `None`: none has. A mark of ours that is too old is no
+/// forgery: the clocks of two machines differ. Going on without it would count everybody behind that gateway as one client, so it is
+/// said instead.
+pub(crate) fn hop(
+    headers: &HeaderMap,
+    hops: &hop::Verifier,
+    clock: &Clock,
+    warned: &Rarely,
+) -> Result<Option<IpAddr>, Problem> {
+    let Some(mark) = headers.get(HOP).and_then(|mark| mark.to_str().ok()) else { return Ok(None) };
+    match hops.verify(mark, clock.now()) {
+        Ok(client) => Ok(Some(client)),
+        Err(Refusal::Invalid) => Ok(None),
+        Err(Refusal::Expired) => {
+            metrics::counter!("urr_gateway_stale_marks_total").increment(1);
+            if warned.may(clock.ticks()) {
+                tracing::warn!(
+                    limit_secs = hop::LIFETIME.as_secs(),
+                    "a gateway's clock differs from ours: requests that it passes on are refused"
+                );
+            }
+            Err(Problem::of(codes::CLOCKS_DIFFER, "The clocks of this installation differ too much."))
+        }
+    }
+}
+
+/// Lets something happen once in a while.
+#[derive(Debug, Default)]
+pub(crate) struct Rarely {
+    /// When it happened last, in microseconds of ticks plus one; 0: never.
+    last: AtomicU64,
+}
+
+impl Rarely {
+    /// Whether it may happen now. Of many who ask at once, one is told yes.
+    pub(crate) fn may(&self, now: Duration) -> bool {
+        let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
+        let last = self.last.load(Ordering::Relaxed);
+        let is_due = last == 0 || Duration::from_micros(now.saturating_sub(last)) >= WARN_EVERY;
+        is_due && self.last.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_warning_is_written_once_in_a_while() {
+        let warned = Rarely::default();
+        let at = |millis| warned.may(Duration::from_millis(millis));
+        assert_eq!(
+            [at(0), at(0), at(9_999), at(10_000), at(10_001), at(25_000)],
+            [true, false, false, true, false, true]
+        );
+    }
+}

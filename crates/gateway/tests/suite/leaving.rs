@@ -1,0 +1,75 @@
+//! Clients that leave before the answer, and what that says about a replica.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    routing::{any, get},
+};
+use tokio::task::JoinSet;
+use tower::ServiceExt as _;
+use urr_gateway::table::Service;
+use urr_testkit::within;
+
+use crate::{
+    proxy::{backend, in_front_of},
+    world::{PATIENCE, World, request},
+};
+
+/// Ten clients that wait for an answer which does not come, until they leave.
+async fn ten_leave_after(
+    world: &World,
+    asked: &AtomicUsize,
+    waited: Duration,
+    meanwhile: impl AsyncFnOnce(),
+) {
+    let before = asked.load(Ordering::Relaxed);
+    world.clock.advance(Duration::from_millis(1));
+    let mut clients = JoinSet::new();
+    for _ in 0..10 {
+        let app = world.app.clone();
+        clients.spawn(async move { app.oneshot(request("GET", "/api/events", &[])).await });
+    }
+    urr_testkit::until(PATIENCE, async || asked.load(Ordering::Relaxed) == before + 10).await;
+    world.clock.advance(Duration::from_millis(1));
+    meanwhile().await;
+    world.clock.advance(waited);
+    clients.shutdown().await;
+    // Whoever failed a moment ago is asked last; that is over.
+    world.clock.advance(Duration::from_secs(2));
+}
+
+#[tokio::test]
+async fn a_replica_that_hangs_is_left_alone_even_if_nobody_waits_to_the_end_and_no_other_is() {
+    within(PATIENCE, async {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let hang = {
+            let asked = Arc::clone(&asked);
+            async move || -> () {
+                asked.fetch_add(1, Ordering::Relaxed);
+                std::future::pending::<()>().await;
+            }
+        };
+        let router = Router::new().route("/api/events", get(hang)).fallback(any(async || "here"));
+        let backend = backend(router).await;
+        let world = in_front_of(Service::Catalog, &[backend.address]);
+        let answers = async || world.get("/api/artists", &[]).await.0;
+        let third = Service::Catalog.time_limit() / 3;
+
+        ten_leave_after(&world, &asked, third.saturating_sub(Duration::from_secs(1)), async || {}).await;
+        assert_eq!(answers().await, 200, "impatience says nothing about a replica");
+        ten_leave_after(&world, &asked, third, async || assert_eq!(answers().await, 200)).await;
+        assert_eq!(answers().await, 200, "it answered others meanwhile");
+        ten_leave_after(&world, &asked, third, async || {}).await;
+        assert_eq!(answers().await, 503, "it answered nobody");
+        world.clock.advance(Duration::from_secs(10));
+        assert_eq!(answers().await, 200, "a trial");
+    })
+    .await;
+}
