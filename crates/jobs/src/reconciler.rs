@@ -125,6 +125,7 @@ impl Loop {
         let (schedule, nudge) = (self.reconciler.schedule(), self.reconciler.nudge());
         if let Some(period) = schedule.period() {
             let spent = self.clock.ticks().saturating_sub(ticks);
+            let period = self.clock.real(period);
             return pause(&self.stopping, nudge.as_ref(), period.saturating_sub(spent)).await;
         }
         let due = schedule.next(at);
@@ -133,7 +134,7 @@ impl Loop {
             if left.is_zero() {
                 return Woken::Elapsed;
             }
-            match pause(&self.stopping, nudge.as_ref(), left.min(WALL_CLOCK_STEP)).await {
+            match pause(&self.stopping, nudge.as_ref(), self.clock.real(left).min(WALL_CLOCK_STEP)).await {
                 Woken::Elapsed => {}
                 woken => return woken,
             }

@@ -17,6 +17,7 @@ pub struct Clock(Inner);
 #[derive(Clone, Debug)]
 enum Inner {
     System { started: Instant },
+    Lapse { started: Instant, from: Timestamp, speed: u32 },
     Fixed(Arc<AtomicI64>),
 }
 
@@ -25,6 +26,13 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
     pub fn system() -> Self {
         Self(Inner::System { started: Instant::now() })
+    }
+
+    /// A wall clock that starts at the machine's time and runs `speed` times as fast, so that a line of hours can be watched in
+    /// minutes. Intervals and measurements stay real.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
+    pub fn lapse(speed: u32) -> Self {
+        Self(Inner::Lapse { started: Instant::now(), from: Self::system().now(), speed: speed.max(1) })
     }
 
     /// A clock that stands still until [`Clock::advance`] is called. Clones share the same hands.
@@ -44,6 +52,9 @@ impl Clock {
                     i64::try_from(since.as_micros()).expect("microseconds fit until the year 294246"),
                 )
             }
+            Inner::Lapse { started, from, speed } => {
+                from.after(Instant::now().duration_since(*started).saturating_mul(*speed))
+            }
             Inner::Fixed(micros) => Timestamp::from_micros(micros.load(Ordering::SeqCst)),
         }
     }
@@ -52,20 +63,30 @@ impl Clock {
     #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
     pub fn ticks(&self) -> Duration {
         match &self.0 {
-            Inner::System { started } => Instant::now().duration_since(*started),
+            Inner::System { started } | Inner::Lapse { started, .. } => {
+                Instant::now().duration_since(*started)
+            }
             Inner::Fixed(micros) => {
                 Duration::from_micros(u64::try_from(micros.load(Ordering::SeqCst)).unwrap_or(0))
             }
         }
     }
 
+    /// How long a span of the wall clock really takes.
+    pub fn real(&self, span: Duration) -> Duration {
+        match &self.0 {
+            Inner::Lapse { speed, .. } => span / *speed,
+            Inner::System { .. } | Inner::Fixed(_) => span,
+        }
+    }
+
     /// Moves a fixed clock forward.
     ///
     /// # Panics
-    /// On the system clock: nobody can move that.
+    /// On a clock that runs by itself: nobody can move that.
     pub fn advance(&self, by: Duration) {
         match &self.0 {
-            Inner::System { .. } => panic!("only a fixed clock can be advanced"),
+            Inner::System { .. } | Inner::Lapse { .. } => panic!("only a fixed clock can be advanced"),
             Inner::Fixed(micros) => {
                 let by = i64::try_from(by.as_micros()).expect("a test does not advance by 292,000 years");
                 micros.fetch_add(by, Ordering::SeqCst);
@@ -86,6 +107,16 @@ mod tests {
         other.advance(Duration::from_millis(2));
         assert_eq!(clock.now(), Timestamp::from_micros(3_000));
         assert_eq!(clock.ticks(), Duration::from_millis(3));
+    }
+
+    #[test]
+    fn an_hour_of_a_fast_clock_takes_as_long_as_its_speed_says() {
+        let clock = Clock::lapse(1_000_000);
+        let (before, began) = (clock.now(), clock.ticks());
+        while clock.ticks().saturating_sub(began) < Duration::from_millis(5) {}
+        assert!(clock.now().since(before) >= Duration::from_secs(5_000), "a microsecond is a second");
+        assert_eq!(clock.real(Duration::from_hours(1)), Duration::from_micros(3_600));
+        assert_eq!(Clock::system().real(Duration::from_hours(1)), Duration::from_hours(1));
     }
 
     #[test]

@@ -15,11 +15,11 @@ statements! {
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
         on conflict (event_id, generation, seq) do nothing";
 
-    /// The lines after a given one, in order.
+    /// The lines after a given one, in order. Compared as a pair, so that the key finds the first of them.
     AFTER = "
         select generation, seq, at, kind, user_id, order_key, slot_id, number, why
           from journal
-         where event_id = $1 and (generation > $2 or (generation = $2 and seq > $3))
+         where event_id = $1 and (generation, seq) > ($2, $3)
          order by generation, seq limit $4";
 
     /// What operators decided last, newest first.

@@ -8,7 +8,7 @@ use std::{
     mem,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -21,8 +21,8 @@ use urr_kernel::{Clock, EventId};
 use super::{Entry, Unwritten, store};
 use crate::room::memory::Keeper;
 
-/// Steps that may wait to be written: a second's worth at full speed. A room that finds more waiting decides nothing new.
-const MAX_WAITING: usize = 50_000;
+/// Steps that may wait to be written, those of the open batch included: a second's worth at full speed. A room that finds more waiting decides nothing new.
+const MAX_WAITING: u64 = 50_000;
 /// Steps that one transaction writes: some 20 ms of work, so that an answer is not held up much longer than an `fsync` takes.
 const BATCH: usize = 4_096;
 /// How often the last steps are tried again when the process stops. Nobody was told of them.
@@ -38,17 +38,13 @@ pub(crate) struct Writer(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    pending: Mutex<Pending>,
+    pending: Mutex<Vec<(EventId, Entry)>>,
+    /// How many steps were handed over since the start. Changed under the lock of `pending`; whoever only looks needs no lock.
+    handed: AtomicU64,
     wake: Nudge,
+    /// How many of them are on disk.
     written: watch::Sender<u64>,
     healthy: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Pending {
-    steps: Vec<(EventId, Entry)>,
-    /// How many steps were handed over since the start.
-    handed: u64,
 }
 
 /// How far the journal has to be written for an answer to be safe.
@@ -65,6 +61,7 @@ impl Writer {
     pub(crate) fn start(db: Db, clock: Clock, keeper: Keeper, tasks: &Tasks) -> Self {
         let shared = Arc::new(Shared {
             pending: Mutex::default(),
+            handed: AtomicU64::new(0),
             wake: Nudge::new(),
             written: watch::Sender::new(0),
             healthy: AtomicBool::new(true),
@@ -79,21 +76,17 @@ impl Writer {
 
     /// Whether a room may decide anything new.
     pub(crate) fn ready(&self) -> Result<(), Busy> {
-        if self.0.healthy.load(Ordering::Relaxed) && self.0.pending().steps.len() < MAX_WAITING {
-            Ok(())
-        } else {
-            Err(Busy)
-        }
+        let waiting = self.latest().0.saturating_sub(*self.0.written.borrow());
+        if self.0.healthy.load(Ordering::Relaxed) && waiting < MAX_WAITING { Ok(()) } else { Err(Busy) }
     }
 
     /// Hands steps over. The caller still holds the room's lock.
     pub(crate) fn hand_over(&self, event: EventId, entries: impl Iterator<Item = Entry>) -> Mark {
         let mut pending = self.0.pending();
-        let before = pending.steps.len();
-        pending.steps.extend(entries.map(|entry| (event, entry)));
-        let count = pending.steps.len() - before;
-        pending.handed += u64::try_from(count).unwrap_or(u64::MAX);
-        let mark = Mark(pending.handed);
+        let before = pending.len();
+        pending.extend(entries.map(|entry| (event, entry)));
+        let count = u64::try_from(pending.len() - before).expect("a count of steps");
+        let mark = Mark(self.0.handed.fetch_add(count, Ordering::AcqRel) + count);
         drop(pending);
         if count > 0 {
             self.0.wake.nudge();
@@ -103,29 +96,33 @@ impl Writer {
 
     /// Everything that was handed over until now.
     pub(crate) fn latest(&self) -> Mark {
-        Mark(self.0.pending().handed)
+        Mark(self.0.handed.load(Ordering::Acquire))
     }
 
     /// Returns once everything up to `mark` is on disk.
     pub(crate) async fn written(&self, mark: Mark) -> Result<(), Busy> {
+        // Whoever only asks finds everything there, as a rule.
+        if *self.0.written.borrow() >= mark.0 {
+            return Ok(());
+        }
         let mut written = self.0.written.subscribe();
         written.wait_for(|written| *written >= mark.0).await.map(drop).map_err(|_| Busy)
     }
 }
 
 impl Shared {
-    fn pending(&self) -> MutexGuard<'_, Pending> {
+    fn pending(&self) -> MutexGuard<'_, Vec<(EventId, Entry)>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What waits, in order, up to [`BATCH`].
     fn take(&self) -> Vec<(EventId, Entry)> {
         let mut pending = self.pending();
-        if pending.steps.len() <= BATCH {
-            return mem::take(&mut pending.steps);
+        if pending.len() <= BATCH {
+            return mem::take(&mut *pending);
         }
-        let rest = pending.steps.split_off(BATCH);
-        mem::replace(&mut pending.steps, rest)
+        let rest = pending.split_off(BATCH);
+        mem::replace(&mut *pending, rest)
     }
 }
 

@@ -111,13 +111,15 @@ fn place(
             // A ticket is good for a day from now. When its owner came is what the place tells.
             let issued = answer.now;
             let ticket = Ticket { event, user, order, epoch: totals.epoch, issued };
+            let wait = rules::wait(position, totals.per_second);
+            let next_poll = rules::next_poll_secs(position, &wait, &service.limits);
             let waiting = Standing::Waiting {
                 position,
-                wait: rules::wait(position, totals.per_second),
+                wait,
                 ticket: service.sign_ticket(&ticket),
                 ticket_expires_at: issued.after(queue_ticket::LIFETIME),
             };
-            (waiting, rules::next_poll_secs(position))
+            (waiting, next_poll)
         }
         hall::Standing::Active { slot, ends } => {
             let expires = ends.min(answer.now.after(entry::LIFETIME));

@@ -2,6 +2,8 @@
 
 use urr_contracts::queue::Wait;
 
+use crate::settings::Limits;
+
 /// Seconds between two questions of somebody who is in, or of somebody who is nowhere.
 pub(crate) const IDLE_POLL_SECS: u32 = 3;
 
@@ -47,20 +49,26 @@ fn wait_secs(position: u64, per_second: Option<f64>) -> u64 {
     secs.max(MIN_WAIT_SECS)
 }
 
-/// When whoever stands at `position` should ask again. The nearer, the sooner; the far ones cost nothing.
-pub(crate) fn next_poll_secs(position: u64) -> u32 {
-    match position {
-        0 => IDLE_POLL_SECS,
-        1..=1_000 => 1,
-        1_001..=5_000 => 5,
-        5_001..=10_000 => 10,
-        10_001..=100_000 => 30,
-        _ => 60,
-    }
+/// Nobody is asked to come back sooner: it would tell them nothing new.
+const MIN_POLL_SECS: u64 = 1;
+
+/// However slow the line is, nobody is told to stay away longer than this, unless their turn cannot come sooner at full speed either.
+/// After Redis has lost a room everybody has their place back before the grace of [`crate::GRACE`] is over, or before the line gets to
+/// them: in `t` seconds at most `batch × t` people are let in, and more than that many who came before them are back by then.
+const SURE_POLL_SECS: u64 = 60;
+
+/// When whoever stands at `position`, counted from one, should ask again: after half their wait, so that the near ask often and the
+/// far cost little. At least twice in the time after which the silent are sent away.
+pub(crate) fn next_poll_secs(position: u64, wait: &Wait, limits: &Limits) -> u32 {
+    let soonest = position.saturating_sub(1) / u64::try_from(limits.batch).unwrap_or(u64::MAX).max(1);
+    let most = soonest.max(SURE_POLL_SECS).min(limits.waiting_idle.as_secs() / 2);
+    u32::try_from((wait.secs / 2).min(most).max(MIN_POLL_SECS)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -82,10 +90,48 @@ mod tests {
         assert!(far.from_secs <= far.secs && far.secs <= far.to_secs);
     }
 
+    fn poll(position: u64, per_second: Option<f64>) -> u32 {
+        next_poll_secs(position, &wait(position, per_second), &Limits::default())
+    }
+
     #[test]
     fn the_near_ask_often_and_the_far_seldom() {
-        let ladder = [1, 1_000, 1_001, 5_000, 5_001, 10_000, 10_001, 100_000, 100_001];
-        assert_eq!(ladder.map(next_poll_secs), [1, 1, 5, 5, 10, 10, 30, 30, 60]);
+        assert_eq!([1, 500, 5_000, 20_000, 1_000_000].map(|at| poll(at, None)), [2, 5, 50, 199, 300]);
+        assert_eq!(poll(1_000_000, Some(50.0)), 300, "half of the time after which the silent are sent away");
+        let patient = Limits { waiting_idle: Duration::from_hours(1), ..Limits::default() };
+        assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, Some(50.0)), &patient), 1_800);
+        let strict = Limits { waiting_idle: Duration::from_secs(5), ..Limits::default() };
+        assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, None), &strict), 2);
+    }
+
+    #[test]
+    fn nobody_stays_away_while_their_turn_could_come() {
+        assert_eq!(poll(5_000, Some(1.0)), 60, "at full speed it takes 50 seconds");
+        assert_eq!(poll(20_000, Some(1.0)), 199, "and here that long");
+    }
+
+    #[test]
+    fn a_five_hour_line_costs_few_questions() {
+        let patient = Limits { waiting_idle: Duration::from_hours(1), ..Limits::default() };
+        for (limits, most) in [(Limits::default(), 75), (patient, 25)] {
+            // The last of a million, at the pace of a million in five hours.
+            let (pace, mut elapsed, mut questions) = (1_000_000.0 / 18_000.0, 0_u32, 0);
+            loop {
+                let position = (1_000_000.0 - pace * f64::from(elapsed)).ceil();
+                if position < 1.0 {
+                    break;
+                }
+                #[expect(
+                    clippy::cast_possible_truncation,
+                    clippy::cast_sign_loss,
+                    reason = "between 1 and a million"
+                )]
+                let position = position as u64;
+                elapsed += next_poll_secs(position, &wait(position, Some(pace)), &limits);
+                questions += 1;
+            }
+            assert!(questions <= most, "{questions} questions");
+        }
     }
 
     proptest! {
@@ -93,7 +139,7 @@ mod tests {
         fn nobody_further_back_is_told_a_shorter_wait(a in 0_u64..2_000_000, b in 0_u64..2_000_000, pace in 0.1_f64..1_000.0) {
             let (near, far) = (a.min(b), a.max(b));
             prop_assert!(wait_secs(near, Some(pace)) <= wait_secs(far, Some(pace)));
-            prop_assert!(next_poll_secs(near.max(1)) <= next_poll_secs(far.max(1)));
+            prop_assert!(poll(near.max(1), Some(pace)) <= poll(far.max(1), Some(pace)));
         }
     }
 }

@@ -149,6 +149,22 @@ impl Room {
         }
     }
 
+    /// A check in Redis without anything around its script; in memory nothing is. For benchmarks to compare with.
+    pub async fn bare_check(&self, event: EventId, user: UserId) -> Result<(), Closed> {
+        match self {
+            Self::Memory(room) => room.check(event, user, None).await.map(drop),
+            Self::Redis(room) => room.arrive(event, user, None, false).await.map(drop),
+        }
+    }
+
+    /// A status in Redis without anything around its script; in memory nothing is. For benchmarks to compare with.
+    pub async fn bare_status(&self, event: EventId, user: UserId) -> Result<(), Closed> {
+        match self {
+            Self::Memory(room) => room.status(event, user).await.map(drop),
+            Self::Redis(room) => room.status_script(event, user).await.map(drop),
+        }
+    }
+
     /// Ends what is over and lets in whoever's turn it is. Answers with how many.
     pub async fn admit(&self, event: EventId) -> Result<usize, Closed> {
         match self {

@@ -3,18 +3,19 @@
 //! The database keeps what must not be lost: each slot, before its owner hears of it, and what operators decided. Everything else
 //! reaches the journal a moment later. Slots that Redis loses come back from there, and places with the tickets people carry.
 
+mod known;
 mod lines;
 mod lives;
 mod replies;
 
-use std::{collections::HashSet, time::Duration};
+use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use urr_db::{Db, Tx, transaction};
 use urr_kernel::{Clock, EventId, Ids, OrderKey, UserId};
 use urr_kv::{Arg, Error, Kv, Reply, Script};
 use uuid::Uuid;
 
-use self::replies::{admitted, answer, is_unsure, parse, steps};
+use self::replies::{admitted, answer, is_unsure, steps};
 use super::{Answer, Closed, Order};
 use crate::{
     hall::{Promise, Standing, Totals},
@@ -35,18 +36,12 @@ static ADMIT: Script = script!("queue.admit", "admit.lua");
 static KNOW: Script = script!("queue.know", "know.lua");
 static ORDER: Script = script!("queue.order", "order.lua");
 static STEPS: Script = Script::new("queue.steps", include_str!("steps.lua"));
-static REMEMBER: Script = Script::new("queue.remember", "return redis.call('SADD', KEYS[1], ARGV[1])");
-static FORGET: Script = Script::new("queue.forget", "return redis.call('SREM', KEYS[1], ARGV[1])");
-static EVENTS: Script = Script::new("queue.events", "return redis.call('SMEMBERS', KEYS[1])");
-
-/// The events that have a room. Small: an event leaves it when its room is empty.
-const ACTIVE_EVENTS: &str = "queue:active-events";
 
 /// A worker that has not renewed its lock for this long has stopped. Workers run every second.
 const LOCK: Duration = Duration::from_secs(4);
 
-/// After Redis has lost a room nobody is let in for this long. Whoever waits asks at least once a minute, and so has their place back
-/// before anybody could overtake them.
+/// After Redis has lost a room nobody is let in for this long. Whoever waits asks once a minute, or later if their turn cannot come
+/// sooner, and so has their place back before anybody could overtake them.
 pub const GRACE: Duration = Duration::from_secs(65);
 
 /// Expired slots and idle people that one run ends.
@@ -54,9 +49,6 @@ const ENDED: i64 = 1_000;
 
 /// Steps taken over into the database at a time.
 const STEPS_BATCH: i64 = 2_000;
-
-/// Rooms read from the database at a time.
-const ROOMS_PAGE: i64 = 1_000;
 
 /// Batches of one run: as many steps as a room may have, so that a run ends.
 const MAX_BATCHES: usize = 2_500;
@@ -73,12 +65,15 @@ pub struct Redis {
     worker: String,
     /// One at a time moves steps: whoever waited finds that another has moved theirs along.
     moving: tokio::sync::Mutex<()>,
+    /// When this process last said that somebody is in a room.
+    remembered: Mutex<HashMap<EventId, Duration>>,
 }
 
 impl Redis {
     pub(super) fn new(kv: Kv, db: Db, clock: Clock, ids: Ids, limits: Limits, grace: Duration) -> Self {
         let worker = Uuid::from_bytes(ids.bytes()).to_string();
-        Self { kv, db, clock, ids, limits, grace, worker, moving: tokio::sync::Mutex::new(()) }
+        let (moving, remembered) = (tokio::sync::Mutex::new(()), Mutex::default());
+        Self { kv, db, clock, ids, limits, grace, worker, moving, remembered }
     }
 
     pub(super) async fn check(
@@ -98,18 +93,11 @@ impl Redis {
             let promise = promise.filter(|promise| last.is_none_or(|last| promise.order > last));
             reply = self.arrive(event, user, promise, true).await?;
         }
-        self.remember(event).await?;
         self.told(event, user, &reply).await
     }
 
-    /// Takes note that somebody may be in a room, so that workers look after it.
-    async fn remember(&self, event: EventId) -> Result<(), Closed> {
-        let (set, event) = ([ACTIVE_EVENTS.to_owned()], event.to_string());
-        self.kv.run(&REMEMBER, &set, &[Arg::from(event.as_str())]).await.map(drop).map_err(closed)
-    }
-
     /// Runs the script. `is_unused`: the database does not know that the promised place was used.
-    async fn arrive(
+    pub(super) async fn arrive(
         &self,
         event: EventId,
         user: UserId,
@@ -147,11 +135,16 @@ impl Redis {
     }
 
     pub(super) async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
+        let reply = self.status_script(event, user).await?;
+        self.told(event, user, &reply).await
+    }
+
+    /// The look alone.
+    pub(super) async fn status_script(&self, event: EventId, user: UserId) -> Result<Reply, Closed> {
         let user_text = user.to_string();
         let (idle, total) = self.terms();
         let args = [Arg::from(user_text.as_str()), Arg::from(idle), Arg::from(total)];
-        let reply = self.in_room(event, &STATUS, &args).await?;
-        self.told(event, user, &reply).await
+        self.in_room(event, &STATUS, &args).await
     }
 
     pub(super) async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
@@ -185,21 +178,6 @@ impl Redis {
         Ok(admitted.len())
     }
 
-    /// Stops working on a room that nobody is in. Whoever comes meanwhile is found by looking once more: they join first and are
-    /// remembered then.
-    async fn forget_if_empty(&self, event: EventId) -> Result<(), Closed> {
-        let is_empty = |totals: &Totals| totals.waiting == 0 && totals.active == 0;
-        if !is_empty(&self.order(event, Order::Look).await?) {
-            return Ok(());
-        }
-        let (set, event_text) = ([ACTIVE_EVENTS.to_owned()], event.to_string());
-        self.kv.run(&FORGET, &set, &[Arg::from(event_text.as_str())]).await.map_err(closed)?;
-        if !is_empty(&self.order(event, Order::Look).await?) {
-            self.remember(event).await?;
-        }
-        Ok(())
-    }
-
     pub(super) async fn order(&self, event: EventId, order: Order) -> Result<Totals, Closed> {
         let (what, number) = match order {
             Order::Threshold(threshold) => ("threshold", i64::from(threshold)),
@@ -226,29 +204,6 @@ impl Redis {
         );
         let (user, slot) = (user.to_string(), Uuid::nil().to_string());
         self.in_room(event, &LET_IN, &[Arg::from(user.as_str()), Arg::from(slot.as_str())]).await.map(drop)
-    }
-
-    pub(super) async fn events(&self) -> Result<Vec<EventId>, Closed> {
-        let reply = self.kv.run(&EVENTS, &[ACTIVE_EVENTS.to_owned()], &[]).await.map_err(closed)?;
-        let events = reply.list().map_err(closed)?;
-        let mut events: HashSet<EventId> =
-            events.iter().map(|event| parse(event).map_err(closed)).collect::<Result<_, _>>()?;
-        // Another installation may use the same Redis. Its rooms are not in our database, and its steps do not belong there.
-        let (mut ours, mut last) = (Vec::new(), EventId::from_uuid(Uuid::nil()));
-        while !events.is_empty() {
-            let page: Result<Vec<store::Life>, urr_db::Error> = self
-                .db
-                .read("queue.rooms", async |tx: &mut Tx<'_>| store::lives(tx, last, ROOMS_PAGE).await)
-                .await;
-            let page = page.map_err(|error| {
-                tracing::error!(error = urr_telemetry::chain(&error), "nobody knows which rooms are ours");
-                Closed
-            })?;
-            let Some(life) = page.last() else { break };
-            last = life.event;
-            ours.extend(page.iter().map(|life| life.event).filter(|event| events.remove(event)));
-        }
-        Ok(ours)
     }
 
     /// Moves steps into the database. Answers with how many.
@@ -311,6 +266,7 @@ impl Redis {
     /// its owner stands in line again.
     async fn told(&self, event: EventId, user: UserId, reply: &Reply) -> Result<Answer, Closed> {
         let (answer, known) = answer(reply).map_err(closed)?;
+        self.keep_in_mind(event, &answer.totals).await?;
         let Standing::Active { slot, .. } = answer.standing else { return Ok(answer) };
         if !known {
             self.record(event, &[(user.to_string(), slot.id.to_string())]).await?;
