@@ -8,6 +8,7 @@ use urr_kernel::{Clock, Timestamp};
 use urr_kv::{Kv, Script};
 
 use crate::{
+    aws,
     config::{self, Choice as _, Config, Storage},
     failure::Failure,
     remote::RemoteRole,
@@ -61,6 +62,9 @@ pub(crate) async fn doctor(config: &Config) -> Result<(), Failure> {
     if let config::Bus::Kafka { brokers, .. } = &config.bus {
         let name = format!("Kafka at {}", brokers.join(","));
         report.add(&name, kafka(config).await);
+    }
+    for (name, found) in aws::examine(config, &clock).await {
+        report.add(&name, found);
     }
     report.remote(config, &clock).await;
     report.upstream(config, &clock).await;

@@ -195,7 +195,7 @@ fn described(role: Role) -> Vec<RouteName> {
         Role::Queue => urr_queue::described(),
         Role::Vwr => urr_vwr::described(),
         // Pages are no API.
-        Role::Site | Role::Gateway => Vec::new(),
+        Role::Site | Role::Gateway | Role::Notices => Vec::new(),
     }
 }
 
@@ -263,7 +263,8 @@ fn service(role: Role) -> Service {
         Role::Site => Service::Site,
         Role::Tickets => Service::Tickets,
         Role::Vwr => Service::Vwr,
-        Role::Gateway => Service::Gateway,
+        // Neither is passed on to.
+        Role::Gateway | Role::Notices => Service::Gateway,
     }
 }
 

@@ -4,6 +4,7 @@
 //! reads the command line and the environment once; `wire` builds every part from what they said, top to bottom.
 
 mod admin;
+mod aws;
 mod bench;
 mod cli;
 mod config;

@@ -3,6 +3,7 @@
 use urr_db::{Db, Domain, EngineKind, Tx};
 
 use crate::{
+    aws,
     config::{Choice as _, Config},
     failure::Failure,
     say::say,
@@ -46,7 +47,7 @@ pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
             say!("{name}: applied {migration}");
         }
     }
-    Ok(())
+    aws::migrate(config).await
 }
 
 /// A schema that was there before its role is left to whoever made it, and the role can do nothing in it.

@@ -17,7 +17,7 @@ pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health
             Role::Queue => "queue database",
             Role::Tickets => "tickets database",
             Role::Vwr => "vwr database",
-            Role::Site | Role::Gateway => continue,
+            Role::Site | Role::Gateway | Role::Notices => continue,
         };
         health.register(name, Arc::new(Answers(db.clone())));
     }

@@ -13,6 +13,8 @@ choice! {
         Catalog = "catalog",
         /// Passes requests on to domains that run elsewhere. The guards stand at every public listener, with it or without.
         Gateway = "gateway",
+        /// Reads notices of admissions. `all` leaves it out: what it reads is gone for everybody else who might read it.
+        Notices = "notices",
         /// The waiting room in front of one event's seats.
         Queue = "queue",
         /// The pages.
@@ -31,7 +33,7 @@ impl Role {
         match self {
             Self::Queue | Self::Tickets => &[Self::Catalog],
             Self::Site => &[Self::Auth, Self::Catalog],
-            Self::Auth | Self::Catalog | Self::Gateway | Self::Vwr => &[],
+            Self::Auth | Self::Catalog | Self::Gateway | Self::Notices | Self::Vwr => &[],
         }
     }
 
@@ -52,9 +54,9 @@ impl Role {
 pub(crate) struct Roles(BTreeSet<Role>);
 
 impl Roles {
-    /// Every role there is: the default.
+    /// Everything that sells: the default.
     pub(crate) fn all() -> Self {
-        Self(Role::ALL.iter().copied().collect())
+        Self(Role::ALL.iter().copied().filter(|role| *role != Role::Notices).collect())
     }
 
     /// Whether this process runs `role`.
@@ -93,7 +95,7 @@ impl fmt::Display for Roles {
 
 impl Kind for Roles {
     fn describe() -> String {
-        format!("`all`, or a list of {}", Role::describe())
+        format!("`all` (but `notices`), or a list of {}", Role::describe())
     }
 
     fn parse(text: &str) -> Result<Self, String> {

@@ -9,6 +9,7 @@ use urr_kernel::Clock;
 use urr_kv::{Kv, KvConfig};
 
 use crate::{
+    aws,
     config::{self, Config, Storage},
     failure::Failure,
     gateway,
@@ -28,6 +29,7 @@ pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
         postgres.err(),
         redis(config, &clock).err(),
         bus(config).err(),
+        aws::check(config).err(),
         mailer(config).err(),
         social(config, &clock).err(),
         RemoteRole::all(config, &clock).err(),
@@ -46,7 +48,7 @@ pub(crate) fn domain_of(role: Role) -> Option<&'static Domain> {
         Role::Queue => Some(&urr_queue::DOMAIN),
         Role::Tickets => Some(&urr_tickets::DOMAIN),
         Role::Vwr => Some(&urr_vwr::DOMAIN),
-        Role::Site | Role::Gateway => None,
+        Role::Site | Role::Gateway | Role::Notices => None,
     }
 }
 

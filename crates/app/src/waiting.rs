@@ -10,6 +10,7 @@ use urr_telemetry::Check;
 use urr_vwr::Counters;
 
 use crate::{
+    aws,
     config::Config,
     failure::Failure,
     remote::RemoteRole,
@@ -27,24 +28,26 @@ pub(crate) fn first_tier(
     kv: Option<&Kv>,
     tasks: &Tasks,
     (clock, ids): (&Clock, &Ids),
-) -> Option<Arc<urr_vwr::Service>> {
+) -> Result<Option<Arc<urr_vwr::Service>>, Failure> {
     let secrets = secrets(config);
     if !config.roles.has(Role::Vwr) || secrets.is_empty() {
-        return None;
+        return Ok(None);
     }
     let db = databases.of(Role::Vwr);
-    Some(urr_vwr::build(urr_vwr::Parts {
-        counters: match kv {
-            Some(kv) => Counters::redis(kv.clone(), db.clone(), clock.clone()),
-            None => Counters::memory(db.clone(), clock.clone()),
-        },
-        db,
+    let counters = match (aws::counters(config, &db, clock, ids)?, kv) {
+        (Some(counters), _) => counters,
+        (None, Some(kv)) => Counters::redis(kv.clone(), db.clone(), clock.clone()),
+        (None, None) => Counters::memory(db.clone(), clock.clone()),
+    };
+    Ok(Some(urr_vwr::build(urr_vwr::Parts {
+        counters,
+        db: Some(db),
         clock: clock.clone(),
         ids: ids.clone(),
         secrets,
         tasks: tasks.clone(),
         settings: urr_vwr::Settings { secure_cookies: config.auth.cookie_secure },
-    }))
+    })))
 }
 
 /// Tier 2, in front of one event, if it is here. Without keys there is none, as there are no accounts.
@@ -54,13 +57,15 @@ pub(crate) fn second_tier(
     kv: Option<&Kv>,
     catalog: Option<&Arc<urr_catalog::Service>>,
     remote: &[RemoteRole],
+    tasks: &Tasks,
     (clock, ids): (&Clock, &Ids),
-) -> Option<Arc<urr_queue::Service>> {
+) -> Result<Option<Arc<urr_queue::Service>>, Failure> {
     let secrets = secrets(config);
     if !config.roles.has(Role::Queue) || secrets.is_empty() {
-        return None;
+        return Ok(None);
     }
-    Some(urr_queue::build(urr_queue::Parts {
+    let notices = aws::notices(config, clock, tasks)?;
+    Ok(Some(urr_queue::build(urr_queue::Parts {
         db: databases.of(Role::Queue),
         kv: kv.cloned(),
         catalog: here_or_there(catalog, remote),
@@ -70,7 +75,8 @@ pub(crate) fn second_tier(
         limits: config.queue.limits,
         grace: config.queue.grace,
         secure_cookies: config.auth.cookie_secure,
-    }))
+        notices,
+    })))
 }
 
 /// Looks at the rooms and lets people on: every process does, and they take turns by themselves. Answers with what is to be watched.

@@ -18,6 +18,7 @@ use urr_telemetry::{Health, Metrics};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 
 use crate::{
+    aws,
     config::{Choice as _, Config},
     failure::Failure,
     gateway::{self, AskAuth, AskVwr},
@@ -85,8 +86,15 @@ impl Domains {
             })
         });
 
-        let queue =
-            waiting::second_tier(config, databases, kv.as_ref(), catalog.as_ref(), &remote, (clock, ids));
+        let queue = waiting::second_tier(
+            config,
+            databases,
+            kv.as_ref(),
+            catalog.as_ref(),
+            &remote,
+            tasks,
+            (clock, ids),
+        )?;
         let auth = accounts(config, databases, &memory, clock, ids)?;
         let site =
             accounts_anywhere(auth.as_ref(), &remote).filter(|_| config.roles.has(Role::Site)).map(|auth| {
@@ -97,7 +105,7 @@ impl Domains {
                     ids: ids.clone(),
                 })
             });
-        let vwr = waiting::first_tier(config, databases, kv.as_ref(), tasks, (clock, ids));
+        let vwr = waiting::first_tier(config, databases, kv.as_ref(), tasks, (clock, ids))?;
         Ok(Self { auth, catalog, queue, tickets, site, vwr, memory, kv, remote })
     }
 
@@ -330,6 +338,7 @@ pub(crate) fn start_background(
         urr_jobs::run(tasks, urr_queue::sampling(queue), None, ground.clock.clone());
     }
 
+    aws::read_notices(config, &ground.clock, tasks)?;
     let mut watched = Vec::new();
     watched.extend(domains.vwr.as_ref().map(|vwr| waiting::start(vwr, ground, tasks)));
     if let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(ground)) {

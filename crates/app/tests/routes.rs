@@ -35,11 +35,12 @@ async fn domains() -> Vec<(Service, Routes)> {
         limits: urr_queue::Limits::default(),
         grace: urr_queue::GRACE,
         secure_cookies: true,
+        notices: None,
     });
     let (_files, db) = urr_testkit::fresh_sqlite(&urr_vwr::DOMAIN).await;
     let vwr = urr_vwr::build(urr_vwr::Parts {
         counters: urr_vwr::Counters::memory(db.clone(), clock.clone()),
-        db,
+        db: Some(db),
         clock: clock.clone(),
         ids: ids.clone(),
         secrets: vec![Secret::new("correct horse battery staple, twice").unwrap()],

@@ -6,6 +6,7 @@ mod events;
 mod hall;
 pub mod journal;
 mod line;
+mod notices;
 mod pace;
 mod places;
 mod room;
@@ -25,6 +26,7 @@ use urr_http::{RouteName, Routes};
 use urr_jobs::Reconciler;
 
 pub use hall::{Promise, Slot, Standing, Totals};
+pub use notices::{Admitted, Notices};
 pub use room::{Answer, CannotOpen, Closed, GRACE, Order, Room};
 pub use service::{Parts, Service};
 pub use settings::Limits;

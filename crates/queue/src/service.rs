@@ -31,6 +31,7 @@ use urr_rpc::Ctx;
 use crate::{
     control::{self, live::Watched},
     events::Events,
+    notices::{Notices, Teller},
     places,
     room::{CannotOpen, Closed, Room},
     settings::Limits,
@@ -57,6 +58,8 @@ pub struct Parts {
     pub grace: Duration,
     /// Whether cookies go over HTTPS alone.
     pub secure_cookies: bool,
+    /// Whoever wants to know who came in.
+    pub notices: Option<Arc<dyn Notices>>,
 }
 
 /// The line, in this process.
@@ -75,6 +78,7 @@ pub struct Service {
     entries: Entries,
     pub(crate) secure_cookies: bool,
     pub(crate) watched: Watched,
+    pub(crate) teller: Teller,
 }
 
 impl Service {
@@ -93,6 +97,7 @@ impl Service {
             grace: parts.grace,
             secure_cookies: parts.secure_cookies,
             watched: Watched::default(),
+            teller: Teller::new(parts.notices),
         }
     }
 

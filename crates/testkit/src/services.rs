@@ -31,6 +31,16 @@ pub fn kafka() -> Option<String> {
     address("kafka", "URR_TEST_KAFKA")
 }
 
+/// The URL of what stands in for DynamoDB.
+pub fn dynamodb() -> Option<String> {
+    address("dynamodb", "URR_TEST_DYNAMODB")
+}
+
+/// The URL of what stands in for SQS.
+pub fn sqs() -> Option<String> {
+    address("sqs", "URR_TEST_SQS")
+}
+
 /// The program nginx.
 pub fn nginx() -> Option<String> {
     address("nginx", "URR_TEST_NGINX")

@@ -77,8 +77,17 @@ impl Board {
         self.shown.load().at.is_some()
     }
 
+    /// Whether the store has answered within this time.
+    pub(crate) fn is_younger_than(&self, age: Duration) -> bool {
+        self.is_younger(&self.shown.load(), age)
+    }
+
     fn is_recent(&self, shown: &Shown) -> bool {
-        shown.at.is_some_and(|at| self.clock.ticks().saturating_sub(at) < STALE)
+        self.is_younger(shown, STALE)
+    }
+
+    fn is_younger(&self, shown: &Shown, age: Duration) -> bool {
+        shown.at.is_some_and(|at| self.clock.ticks().saturating_sub(at) < age)
     }
 
     fn as_it_stands(&self, shown: &Shown, room: &Room) -> Room {

@@ -25,6 +25,8 @@ use urr_db::{Domain, Sql, migrations};
 use urr_http::{RouteName, Routes};
 use urr_jobs::Reconciler;
 
+#[cfg(feature = "aws")]
+pub use self::counters::dynamo::{create_table, table};
 pub use self::{
     counters::Counters,
     page::export,
@@ -50,13 +52,22 @@ pub fn routes(service: &Arc<Service>) -> Routes {
     api_routes().with_state(routes::Api(Arc::clone(service)))
 }
 
+/// The public routes of those who wait: without the operators' ones.
+pub fn visitor_routes(service: &Arc<Service>) -> Routes {
+    visitor().with_state(routes::Api(Arc::clone(service)))
+}
+
 /// What the public routes take and answer, for processes that do not serve them.
 pub fn described() -> Vec<RouteName> {
     api_routes().names().to_vec()
 }
 
 fn api_routes() -> Routes<routes::Api> {
-    routes::routes().merge(page::routes()).merge(edge::routes()).merge(admin::routes())
+    visitor().merge(admin::routes())
+}
+
+fn visitor() -> Routes<routes::Api> {
+    routes::routes().merge(page::routes()).merge(edge::routes())
 }
 
 /// Work that goes on without anybody asking, in every process: it takes turns by itself.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     Counters,
-    board::Board,
+    board::{Board, REFRESH},
     combine::Combiner,
     line,
     live::Watched,
@@ -27,8 +27,8 @@ use crate::{
 
 /// What Tier 1 is built from.
 pub struct Parts {
-    /// The domain's own database.
-    pub db: Db,
+    /// The domain's own database. Without it nobody decides here, nor reads what was decided.
+    pub db: Option<Db>,
     /// What counts.
     pub counters: Counters,
     /// The time.
@@ -52,7 +52,7 @@ pub struct Settings {
 
 /// Tier 1, in this process.
 pub struct Service {
-    pub(crate) db: Db,
+    pub(crate) db: Option<Db>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) combiner: Combiner,
     pub(crate) board: Board,
@@ -98,6 +98,16 @@ impl Service {
         Ok(())
     }
 
+    /// Looks at every room anew if it was not done of late: for whoever does nothing between two requests.
+    pub async fn refresh_if_old(&self) -> Result<(), String> {
+        if self.board.is_younger_than(REFRESH) { Ok(()) } else { self.refresh().await }
+    }
+
+    /// Whether the rooms were ever seen.
+    pub fn is_loaded(&self) -> bool {
+        self.board.is_loaded()
+    }
+
     /// Whether what is known of the rooms is recent.
     pub fn is_fresh(&self) -> bool {
         self.board.is_fresh()
@@ -122,7 +132,8 @@ impl Service {
             return Err(Error::AdminRequired.into());
         }
         let limit = i64::from(request.limit.min(MAX_ACTIONS));
-        let read = self.db.read("vwr.actions", async |tx: &mut Tx<'_>| {
+        let db = self.db.as_ref().ok_or(Trouble::Busy("decisions are read where the database is"))?;
+        let read = db.read("vwr.actions", async |tx: &mut Tx<'_>| {
             Ok::<_, Trouble>(store::actions(tx, request.event, limit).await?)
         });
         Ok(Actions { actions: read.await? })

@@ -1,5 +1,7 @@
 //! The stories of standing in line, told on every store and both transports, and the routes.
 
+#[cfg(feature = "aws")]
+mod dynamo;
 mod http;
 
 use std::{sync::Arc, time::Duration};
@@ -9,6 +11,7 @@ use urr_contracts::vwr::{
     self, Actions, ActionsOf, Assign, Assigned, CheckTicket, Checked, Error, GiveOrder, ListRooms, Order,
     Ordered, RoomOf, Vwr,
 };
+use urr_db::Db;
 use urr_http::{Client, ClientLimits};
 use urr_jobs::{Reconciler as _, Tasks};
 use urr_kernel::{Actor, Clock, EventId, Ids, OrderKey, Role, VisitorId};
@@ -27,6 +30,8 @@ enum Store {
     Memory,
     Redis,
     Cluster,
+    #[cfg(feature = "aws")]
+    DynamoDb,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -54,6 +59,8 @@ impl World {
             Store::Memory => None,
             Store::Redis => Some(KvConfig::single(services::redis()?)),
             Store::Cluster => Some(KvConfig::cluster(services::redis_cluster()?.split(','))),
+            #[cfg(feature = "aws")]
+            Store::DynamoDb => return Self::on_dynamo_db(transport).await,
         };
         // The stories ask whether the answers are right, not whether a shared machine is quick.
         let patient = |config| KvConfig { deadline: Duration::from_secs(10), ..config };
@@ -77,8 +84,18 @@ impl World {
                 Counters::redis(kv, db.clone(), clock.clone())
             }
         };
+        Some(Self::of(counters, db, transport, (clock, ids), files).await)
+    }
+
+    async fn of(
+        counters: Counters,
+        db: Db,
+        transport: Transport,
+        (clock, ids): (Clock, Ids),
+        files: Option<tempfile::TempDir>,
+    ) -> Self {
         let service = crate::build(Parts {
-            db,
+            db: Some(db),
             counters,
             clock: clock.clone(),
             ids: ids.clone(),
@@ -90,7 +107,7 @@ impl World {
             Transport::Local => Arc::clone(&service) as Arc<dyn Vwr>,
             Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),
         };
-        Some(Self { vwr, service, clock, ids, _files: files })
+        Self { vwr, service, clock, ids, _files: files }
     }
 
     fn ctx(&self, actor: Actor) -> Ctx {
@@ -306,7 +323,8 @@ async fn people_are_let_on_without_anybody_asking(world: &World) {
 }
 
 macro_rules! matrix {
-    ($($name:ident: $store:ident, $transport:ident;)*) => {$(
+    ($($(#[$when:meta])? $name:ident: $store:ident, $transport:ident;)*) => {$(
+        $(#[$when])?
         #[tokio::test(flavor = "multi_thread")]
         async fn $name() {
             if let Some(world) = World::new(Store::$store, Transport::$transport).await {
@@ -323,6 +341,10 @@ matrix! {
     redis_remote: Redis, Remote;
     cluster_local: Cluster, Local;
     cluster_remote: Cluster, Remote;
+    #[cfg(feature = "aws")]
+    dynamo_db_local: DynamoDb, Local;
+    #[cfg(feature = "aws")]
+    dynamo_db_remote: DynamoDb, Remote;
 }
 
 #[tokio::test(flavor = "multi_thread")]

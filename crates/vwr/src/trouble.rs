@@ -15,6 +15,10 @@ pub(crate) enum Trouble {
     /// Redis could not do it.
     #[error("Redis failed")]
     Kv(#[from] urr_kv::Error),
+    /// DynamoDB could not do it.
+    #[cfg(feature = "aws")]
+    #[error("DynamoDB failed")]
+    Aws(#[from] urr_aws::Error),
     /// Too many at once, or a store that forgets between two questions.
     #[error("{0}")]
     Busy(&'static str),

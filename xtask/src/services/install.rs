@@ -17,7 +17,7 @@ fn packages(service: Service) -> Vec<&'static str> {
             needed.into_iter().flatten().collect()
         }
         Service::Nginx => nginx::program().is_none().then_some("nginx-light").into_iter().collect(),
-        Service::Kafka => {
+        Service::Kafka | Service::DynamoDb | Service::Sqs => {
             [absent("java", "default-jre-headless"), absent("mvn", "maven")].into_iter().flatten().collect()
         }
     }

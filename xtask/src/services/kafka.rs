@@ -4,21 +4,18 @@ use std::{
     fs,
     io::{Read as _, Write as _},
     net::{SocketAddr, TcpStream},
-    path::{Path, PathBuf},
-    process::Command,
+    path::Path,
     time::Duration,
 };
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use super::{
+    java,
     ports::free_port,
     process::{self, Process},
 };
-use crate::{
-    ambient,
-    command::{find, output},
-};
+use crate::command::output;
 
 const VERSION: &str = "4.3.1";
 /// The Scala version is part of the broker's name on Maven Central.
@@ -27,14 +24,18 @@ const SCALA: &str = "2.13";
 const LOG4J_VERSION: &str = "2.25.4";
 /// Kafka wants sixteen bytes in URL-safe base64; these say `urr-test-kafka-1`.
 const CLUSTER_ID: &str = "dXJyLXRlc3Qta2Fma2EtMQ";
-/// C1 alone starts the JVM in half the time, and no test runs long enough for C2 to pay.
-const JVM: [&str; 4] = ["-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
-const OLDEST_JAVA: u32 = 17;
 
 pub(crate) fn start(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
-    let java = find("java").context("java is not installed")?;
-    check_java(&java)?;
-    let classes = format!("{}/*", jars()?.display());
+    let java = java::program()?;
+    let broker = format!("kafka_{SCALA}");
+    let jars = java::jars(
+        &format!("kafka-{VERSION}"),
+        &[
+            ("org.apache.kafka", &broker, VERSION),
+            ("org.apache.logging.log4j", "log4j-core", LOG4J_VERSION),
+            ("org.apache.logging.log4j", "log4j-slf4j-impl", LOG4J_VERSION),
+        ],
+    )?;
     let (port, controller_port) = (free_port(), free_port());
     let home = dir.join("kafka");
     let log = dir.join("kafka.log");
@@ -44,8 +45,7 @@ pub(crate) fn start(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
     let logging = home.join("log4j2.properties");
     fs::write(&logging, LOGGING)?;
     let jvm = || {
-        let mut command = Command::new(&java);
-        command.current_dir(&home).args(JVM).args(["-cp", &classes]);
+        let mut command = java::jvm(&java, &jars, &home);
         command.arg(format!("-Dlog4j2.configurationFile={}", logging.display()));
         command
     };
@@ -112,81 +112,4 @@ fn answers(address: SocketAddr) -> Result<()> {
     stream.read_exact(&mut answer)?;
     ensure!(answer[4..] == [0, 0, 0, 7, 0, 0], "Kafka answered {answer:?}");
     Ok(())
-}
-
-fn check_java(java: &Path) -> Result<()> {
-    let output = Command::new(java).arg("-version").output().context("cannot run java")?;
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    match java_version(&said) {
-        Some(version) if version >= OLDEST_JAVA => Ok(()),
-        Some(version) => bail!("Kafka {VERSION} needs Java {OLDEST_JAVA}, this is Java {version}"),
-        None => bail!("java -version said: {said}"),
-    }
-}
-
-/// The major version out of `openjdk version "17.0.15" 2025-04-15`.
-fn java_version(said: &str) -> Option<u32> {
-    let (_, quoted) = said.split_once('"')?;
-    quoted.split(['.', '"', '-']).next()?.parse().ok()
-}
-
-/// The folder with the broker's jars, fetched once per version.
-fn jars() -> Result<PathBuf> {
-    let cache = ambient::root().join("target/services").join(format!("kafka-{VERSION}"));
-    let ready = cache.join("jars");
-    if ready.exists() {
-        return Ok(ready);
-    }
-    // Fetched beside its final name and renamed when whole: a download that broke off leaves nothing that looks ready.
-    let partial = cache.join(format!("fetching-{}", std::process::id()));
-    fs::create_dir_all(&partial)?;
-    let pom = partial.join("pom.xml");
-    fs::write(&pom, pom_xml())?;
-    let mut fetch = Command::new(find("mvn").context("Maven's mvn is not installed")?);
-    fetch.args(["--quiet", "--batch-mode", "dependency:copy-dependencies", "-DincludeScope=runtime"]);
-    fetch.arg("--file").arg(&pom).arg(format!("-DoutputDirectory={}", partial.join("jars").display()));
-    let fetched = output(&mut fetch).context("cannot fetch Kafka's jars");
-    let kept = fetched.and_then(|_| match fs::rename(partial.join("jars"), &ready) {
-        // Another run may have been quicker; its jars are as good.
-        Err(error) if !ready.exists() => Err(error.into()),
-        _ => Ok(()),
-    });
-    fs::remove_dir_all(&partial)?;
-    kept.map(|()| ready)
-}
-
-fn pom_xml() -> String {
-    let wanted = [
-        ("org.apache.kafka", format!("kafka_{SCALA}"), VERSION),
-        ("org.apache.logging.log4j", "log4j-core".to_owned(), LOG4J_VERSION),
-        ("org.apache.logging.log4j", "log4j-slf4j-impl".to_owned(), LOG4J_VERSION),
-    ];
-    let dependencies: Vec<String> = wanted
-        .iter()
-        .map(|(group, artifact, version)| {
-            format!(
-                "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>\
-                 <version>{version}</version></dependency>"
-            )
-        })
-        .collect();
-    format!(
-        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\
-         <groupId>urr</groupId><artifactId>kafka-jars</artifactId><version>1</version><packaging>pom</packaging>\
-         <dependencies>{}</dependencies></project>",
-        dependencies.concat()
-    )
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_java_version_is_read_from_old_and_new_spellings() {
-        assert_eq!(java_version("openjdk version \"17.0.15\" 2025-04-15"), Some(17));
-        assert_eq!(java_version("openjdk version \"21\" 2023-09-19"), Some(21));
-        assert_eq!(java_version("java version \"1.8.0_292\""), Some(1));
-        assert_eq!(java_version("not java"), None);
-    }
 }

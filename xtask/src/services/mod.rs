@@ -1,9 +1,12 @@
-//! PostgreSQL, Redis, a Redis Cluster and Kafka on private ports in a temporary directory, and nginx for tests that start their own.
+//! PostgreSQL, Redis, a Redis Cluster, Kafka and what stands in for DynamoDB and SQS on private ports in a temporary directory, and
+//! nginx for tests that start their own.
 //!
 //! `start` leaves them running and remembers them in `target/services/state.json`; `run` keeps them for the length of
 //! one command. Both use what is already there first: a `URR_TEST_*` variable, then what `start` left running.
 
+mod aws;
 mod install;
+mod java;
 mod kafka;
 mod nginx;
 // The tests' own way to find a port; a dependency on testkit would bring the whole workspace along.
@@ -34,11 +37,21 @@ enum Service {
     Redis,
     RedisCluster,
     Kafka,
+    DynamoDb,
+    Sqs,
     Nginx,
 }
 
 impl Service {
-    const ALL: [Self; 5] = [Self::Postgres, Self::Redis, Self::RedisCluster, Self::Kafka, Self::Nginx];
+    const ALL: [Self; 7] = [
+        Self::Postgres,
+        Self::Redis,
+        Self::RedisCluster,
+        Self::Kafka,
+        Self::DynamoDb,
+        Self::Sqs,
+        Self::Nginx,
+    ];
 
     fn name(self) -> &'static str {
         match self {
@@ -46,6 +59,8 @@ impl Service {
             Self::Redis => "redis",
             Self::RedisCluster => "redis-cluster",
             Self::Kafka => "kafka",
+            Self::DynamoDb => "dynamodb",
+            Self::Sqs => "sqs",
             Self::Nginx => "nginx",
         }
     }
@@ -57,6 +72,8 @@ impl Service {
             Self::Redis => "URR_TEST_REDIS",
             Self::RedisCluster => "URR_TEST_REDIS_CLUSTER",
             Self::Kafka => "URR_TEST_KAFKA",
+            Self::DynamoDb => "URR_TEST_DYNAMODB",
+            Self::Sqs => "URR_TEST_SQS",
             Self::Nginx => "URR_TEST_NGINX",
         }
     }
@@ -74,6 +91,8 @@ impl Service {
             Self::Redis => redis::start_single(dir, running),
             Self::RedisCluster => redis::start_cluster(dir, running),
             Self::Kafka => kafka::start(dir, running),
+            Self::DynamoDb => aws::start_dynamodb(dir, running),
+            Self::Sqs => aws::start_sqs(dir, running),
             // Each test has a site of its own to put it in front of, so only the program is told.
             Self::Nginx => Ok(nginx::program().context("nginx is not installed")?.display().to_string()),
         }

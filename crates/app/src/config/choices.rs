@@ -33,6 +33,16 @@ choice! {
 }
 
 choice! {
+    /// Where the places of Tier 1 are counted.
+    pub(crate) enum CountersKind {
+        /// In Redis if there is one, else in memory.
+        Auto = "auto",
+        /// In a table of DynamoDB.
+        DynamoDb = "dynamodb",
+    }
+}
+
+choice! {
     /// Where mails go.
     pub(crate) enum MailKind {
         /// Into a folder of the data directory.

@@ -53,7 +53,7 @@ impl Upstream {
             Role::Site => &self.site,
             Role::Tickets => &self.tickets,
             Role::Vwr => &self.vwr,
-            Role::Gateway => &[],
+            Role::Gateway | Role::Notices => &[],
         }
     }
 }

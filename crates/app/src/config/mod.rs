@@ -2,6 +2,7 @@
 //! enums carry their own data. Nothing outside this crate sees any of it.
 
 mod addresses;
+mod aws;
 mod choices;
 mod docs;
 mod door;
@@ -20,6 +21,7 @@ mod tests;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 pub(crate) use addresses::{HttpUrl, PostgresUrl, RedisUrl};
+pub(crate) use aws::{AwsPlace, Counting, Notices};
 pub(crate) use choices::{LogFormat, Profile};
 pub(crate) use docs::markdown;
 pub(crate) use door::Door;
@@ -72,6 +74,10 @@ pub(crate) struct Config {
     pub sale: Sale,
     /// The waiting room.
     pub queue: Queue,
+    /// Where the places of Tier 1 are counted.
+    pub counting: Counting,
+    /// The queue that is told of admissions, if there is one.
+    pub notices: Option<Notices>,
     /// Accounts.
     pub auth: Auth,
     /// The first administrator, if it was said who that is.
@@ -156,7 +162,7 @@ impl Remote {
             Role::Queue => self.queue.as_ref(),
             Role::Vwr => self.vwr.as_ref(),
             // Nobody calls these from another process.
-            Role::Tickets | Role::Site | Role::Gateway => None,
+            Role::Tickets | Role::Site | Role::Gateway | Role::Notices => None,
         }
     }
 }

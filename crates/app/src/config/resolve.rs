@@ -54,6 +54,8 @@ impl Config {
             },
             sale: Sale { hold: Duration::from_secs(values.get(&s::SALE_HOLD_SECS).get()) },
             queue: queue(values),
+            counting: problems.counting(),
+            notices: problems.notices(),
             auth: problems.auth(),
             admin: problems.admin(),
             secret: values.get(&s::SECURITY_SECRET),
@@ -89,7 +91,7 @@ pub(super) fn is_this_machine(host: &str) -> bool {
 /// Settings that are each fine but do not fit together.
 pub(super) struct Problems<'v> {
     pub(super) values: &'v Values,
-    found: Vec<Problem>,
+    pub(super) found: Vec<Problem>,
 }
 
 impl Problems<'_> {
@@ -334,12 +336,13 @@ impl Problems<'_> {
                 Role::Catalog => &s::REMOTE_CATALOG.info,
                 Role::Auth => &s::REMOTE_AUTH.info,
                 Role::Queue => &s::REMOTE_QUEUE.info,
-                Role::Tickets | Role::Vwr | Role::Site | Role::Gateway => continue,
+                Role::Tickets | Role::Vwr | Role::Site | Role::Gateway | Role::Notices => continue,
             };
             let why = format!("roles = {} needs {} and does not run it", config.roles, role.name());
             self.missing(info, &why);
         }
-        if !Role::SERVING.iter().any(|role| config.roles.has(*role)) && config.passes_on().next().is_none() {
+        let works = |role: &Role| Role::SERVING.contains(role) || *role == Role::Notices;
+        if !config.roles.iter().any(|role| works(&role)) && config.passes_on().next().is_none() {
             let why = "names nothing that answers and upstream nothing to pass requests on to, so there is nothing to serve; add \
                        auth, catalog, queue, site, tickets or vwr here or there";
             self.stray(&s::ROLES.info, why);

@@ -8,8 +8,8 @@ use urr_gateway::address::Cidr;
 use super::{
     addresses::{Email, HostPort, HttpUrl, PostgresUrl, RedisUrl},
     choices::{
-        BusKind, ForwardedName, IdentityKind, LogFormat, MailKind, Profile, SecondFactor, SmtpProtection,
-        StorageKind,
+        BusKind, CountersKind, ForwardedName, IdentityKind, LogFormat, MailKind, Profile, SecondFactor,
+        SmtpProtection, StorageKind,
     },
     door::Origin,
     kinds::{Int, Kind, List, PiiKey, Property, Secret, SigningSecret},
@@ -113,6 +113,8 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
         "queue",
         "The waiting room in front of one event's seats. Rooms are in Redis if there is one, shared by all processes; else in the memory of the one process that has the role `queue`, with a journal in its database.",
     ),
+    ("vwr", "Tier 1 of the waiting room: the line in front of everything. Operators open its rooms."),
+    ("aws", "DynamoDB and SQS, for a binary that was built with the feature `aws`: [aws.md](aws.md)."),
     ("auth", "Accounts: cookies, mails, personal data. Only for processes with the role `auth`."),
     ("security", "Keys."),
     (
@@ -282,6 +284,23 @@ settings! {
     QUEUE_GRACE_SECS("queue.grace_secs"): Int<0, 3_600> = "65";
     /// Days for which the journal of a closed room is kept.
     QUEUE_JOURNAL_DAYS("queue.journal_days"): Int<1, 3_650> = "90";
+
+    /// The FIFO queue of SQS that is told of everybody who comes in. Left out, nobody is told. The role `notices` reads it.
+    QUEUE_NOTICES_URL("queue.notices_url"): Option<HttpUrl> = "";
+
+    /// `auto` counts places in Redis if there is one, else in memory; `dynamodb` in the table `<vwr.table_prefix>-vwr-counters`, which `urr migrate` makes, and needs `aws.region`.
+    VWR_COUNTERS("vwr.counters"): CountersKind = "auto";
+    /// What the name of the table begins with.
+    VWR_TABLE_PREFIX("vwr.table_prefix"): String = "urr";
+
+    /// Where DynamoDB and SQS are, such as `ap-northeast-2`.
+    AWS_REGION("aws.region"): Option<String> = "";
+    /// How long one call may take.
+    AWS_DEADLINE_MS("aws.deadline_ms"): Int<50, 10_000> = "500";
+    /// A server that stands in for DynamoDB. Plain `http` on this machine only, where it is shown made-up credentials.
+    AWS_DYNAMODB_ENDPOINT("aws.dynamodb_endpoint"): Option<HttpUrl> = "";
+    /// A server that stands in for SQS, likewise.
+    AWS_SQS_ENDPOINT("aws.sqs_endpoint"): Option<HttpUrl> = "";
 
     /// Whether cookies go over HTTPS alone. Left out, `false` for the `local` profile on a loopback `listen` without an `https` `public_url`, and `true` elsewhere.
     AUTH_COOKIE_SECURE("auth.cookie_secure"): Option<bool> = "";

@@ -136,7 +136,7 @@ fn wrong_values_say_where_they_stand_and_what_is_wanted() {
         ("demo = 2024-01-01", "urr.toml:1: `demo` is neither text, a number, true, false nor a list"),
         (
             "roles = [\"tickets\", \"catalgo\"]",
-            "urr.toml:1: `roles = tickets,catalgo` `catalgo` is none of auth, catalog, gateway, queue, site, tickets, vwr; did you mean `catalog`?",
+            "urr.toml:1: `roles = tickets,catalgo` `catalgo` is none of auth, catalog, gateway, notices, queue, site, tickets, vwr; did you mean `catalog`?",
         ),
     ] {
         assert_eq!(Given::new().file(text).problem(), wanted);

@@ -30,7 +30,7 @@ impl World {
         let secret = Secret::new("a secret for tests, of more than 32 bytes").unwrap();
         let vwr = urr_vwr::build(urr_vwr::Parts {
             counters: urr_vwr::Counters::memory(db.clone(), clock.clone()),
-            db,
+            db: Some(db),
             clock: clock.clone(),
             ids: ids.clone(),
             secrets: vec![secret.clone()],

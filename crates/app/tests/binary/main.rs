@@ -2,6 +2,8 @@
 
 #[cfg(test)]
 mod accounts;
+#[cfg(all(test, feature = "aws"))]
+mod aws;
 #[cfg(test)]
 mod commands;
 #[cfg(test)]

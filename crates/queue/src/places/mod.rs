@@ -16,7 +16,7 @@ use urr_kernel::{Actor, EventId, UserId};
 use urr_passes::{entry, entry::Entry, queue_ticket, queue_ticket::Ticket};
 use urr_rpc::Ctx;
 
-use crate::{hall, journal::Why, room::Answer, service::Service, trouble::Trouble};
+use crate::{hall, journal::Why, notices::Admitted, room::Answer, service::Service, trouble::Trouble};
 
 /// Puts the calling user in line, or in.
 pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Result<Place, Trouble> {
@@ -122,6 +122,7 @@ fn place(
             (waiting, next_poll)
         }
         hall::Standing::Active { slot, ends } => {
+            service.teller.tell(Admitted { event, user, slot: slot.id, at: answer.now });
             let expires = ends.min(answer.now.after(entry::LIFETIME));
             let entry_token = service.sign_entry(&Entry { event, user, slot: slot.id, expires });
             (Standing::Active { entry_token, token_expires_at: expires }, rules::IDLE_POLL_SECS)

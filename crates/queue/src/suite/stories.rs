@@ -68,6 +68,8 @@ pub(crate) async fn somebody_waits_is_let_in_and_goes(world: World) {
     let entry = entry.unwrap();
     assert_eq!((entry.event, entry.user), (world.event, second));
     assert!(token_expires_at <= world.clock.now().after(Duration::from_mins(10)));
+    let heard: Vec<UserId> = world.heard.all().iter().map(|admitted| admitted.user).collect();
+    assert_eq!(heard, [first, second], "of everybody who came in others are told once");
 
     assert_eq!(world.status(first).await.standing, Standing::Absent);
     let nobody = world.acting(Actor::Anonymous);

@@ -1,6 +1,9 @@
 //! A world for the stories: one service on the asked-for parts and a catalog made by hand.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use urr_contracts::{
     auth::Sensitive,
@@ -22,7 +25,7 @@ use urr_rpc::{Ctx, Remote, internal_guard};
 use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 
 use super::catalog::HandMade;
-use crate::{DOMAIN, Parts, Service, settings::Limits};
+use crate::{Admitted, DOMAIN, Notices, Parts, Service, settings::Limits};
 
 #[derive(Clone, Copy)]
 pub(crate) enum RoomKind {
@@ -48,9 +51,27 @@ pub(crate) struct World {
     pub(crate) event: EventId,
     /// When Tier 1 opened.
     opened: Timestamp,
+    /// What others were told.
+    pub(crate) heard: Arc<Heard>,
     parts: (Db, Option<Kv>, Limits),
     tasks: Tasks,
     _files: tempfile::TempDir,
+}
+
+/// Keeps what it is told.
+#[derive(Default)]
+pub(crate) struct Heard(Mutex<Vec<Admitted>>);
+
+impl Heard {
+    pub(crate) fn all(&self) -> Vec<Admitted> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Notices for Heard {
+    fn admitted(&self, admitted: Admitted) {
+        self.0.lock().unwrap().push(admitted);
+    }
 }
 
 impl World {
@@ -72,8 +93,8 @@ impl World {
         let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
         let (catalog, tasks) = (Arc::new(HandMade::default()), Tasks::new());
         let secret = Secret::new("correct horse battery staple, twice").unwrap();
-        let parts = (db, kv, limits);
-        let service = service(&parts, &catalog, (&clock, &ids), &secret, &tasks).await;
+        let (parts, heard) = ((db, kv, limits), Arc::new(Heard::default()));
+        let service = service(&parts, (&catalog, &heard), (&clock, &ids), &secret, &tasks).await;
         let queue: Arc<dyn Queue> = match transport {
             Transport::Local => Arc::clone(&service) as Arc<dyn Queue>,
             Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),
@@ -82,7 +103,20 @@ impl World {
         catalog.put(event, EventStatus::OnSale);
         // Longer ago than a ticket is good.
         let opened = clock.now().before(Duration::from_hours(30));
-        Some(Self { queue, service, catalog, clock, ids, secret, event, opened, parts, tasks, _files: files })
+        Some(Self {
+            queue,
+            service,
+            catalog,
+            clock,
+            ids,
+            secret,
+            event,
+            opened,
+            heard,
+            parts,
+            tasks,
+            _files: files,
+        })
     }
 
     /// The service of the next process over the same stores.
@@ -90,7 +124,8 @@ impl World {
         self.tasks.shutdown(Duration::from_secs(10)).await.unwrap();
         self.tasks = Tasks::new();
         let parts = (&self.clock, &self.ids);
-        self.service = service(&self.parts, &self.catalog, parts, &self.secret, &self.tasks).await;
+        let others = (&self.catalog, &self.heard);
+        self.service = service(&self.parts, others, parts, &self.secret, &self.tasks).await;
         self.queue = Arc::clone(&self.service) as Arc<dyn Queue>;
     }
 
@@ -172,7 +207,7 @@ impl World {
 
 async fn service(
     (db, kv, limits): &(Db, Option<Kv>, Limits),
-    catalog: &Arc<HandMade>,
+    (catalog, heard): (&Arc<HandMade>, &Arc<Heard>),
     (clock, ids): (&Clock, &Ids),
     secret: &Secret,
     tasks: &Tasks,
@@ -187,6 +222,7 @@ async fn service(
         limits: *limits,
         grace: Duration::ZERO,
         secure_cookies: true,
+        notices: Some(Arc::clone(heard) as Arc<dyn Notices>),
     });
     service.open(tasks).await.unwrap();
     service

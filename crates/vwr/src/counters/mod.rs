@@ -1,5 +1,7 @@
 //! The two numbers of a room: how many places were given, and up to which one people are let on.
 
+#[cfg(feature = "aws")]
+pub(crate) mod dynamo;
 mod memory;
 mod redis;
 #[cfg(test)]
@@ -61,6 +63,9 @@ pub enum Counters {
     Memory(Memory),
     /// For many processes.
     Redis(Redis),
+    /// For many processes, and for functions that have no database.
+    #[cfg(feature = "aws")]
+    DynamoDb(dynamo::DynamoDb),
 }
 
 impl Counters {
@@ -74,11 +79,25 @@ impl Counters {
         Self::Redis(Redis::new(kv, db, clock))
     }
 
+    /// Counts in the DynamoDB table of this prefix; the database keeps what operators decided. Without one nobody can decide here.
+    #[cfg(feature = "aws")]
+    pub fn dynamo_db(
+        dynamo: urr_aws::Dynamo,
+        prefix: &str,
+        db: Option<Db>,
+        clock: Clock,
+        ids: urr_kernel::Ids,
+    ) -> Self {
+        Self::DynamoDb(dynamo::DynamoDb::new(dynamo, prefix, db, clock, ids))
+    }
+
     /// Gives the next `count` places.
     pub(crate) async fn add(&self, event: EventId, count: u64) -> Result<Given, Trouble> {
         match self {
             Self::Memory(counters) => counters.add(event, count).await,
             Self::Redis(counters) => counters.add(event, count).await,
+            #[cfg(feature = "aws")]
+            Self::DynamoDb(counters) => counters.add(event, count).await,
         }
     }
 
@@ -87,6 +106,8 @@ impl Counters {
         match self {
             Self::Memory(counters) => counters.look().await,
             Self::Redis(counters) => counters.look().await,
+            #[cfg(feature = "aws")]
+            Self::DynamoDb(counters) => counters.look().await,
         }
     }
 
@@ -100,6 +121,8 @@ impl Counters {
         match self {
             Self::Memory(counters) => counters.advance(event, worker, term).await,
             Self::Redis(counters) => counters.advance(event, worker, term).await,
+            #[cfg(feature = "aws")]
+            Self::DynamoDb(counters) => counters.advance(event, worker, term).await,
         }
     }
 
@@ -109,6 +132,8 @@ impl Counters {
         match self {
             Self::Memory(counters) => counters.order(event, order, by).await,
             Self::Redis(counters) => counters.order(event, order, by).await,
+            #[cfg(feature = "aws")]
+            Self::DynamoDb(counters) => counters.order(event, order, by).await,
         }
     }
 }

@@ -1,118 +1,23 @@
-//! What all counters must do: in memory on either engine, in Redis and in a Redis Cluster.
+//! What all counters must do: in memory on either engine, in Redis, in a Redis Cluster and in DynamoDB.
+
+mod trial;
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
-use urr_contracts::vwr::{Action, Error, Order, Ordered, Room};
-use urr_db::{Db, Tx};
-use urr_kernel::{Clock, EventId, Ids, UserId};
-use urr_kv::{Arg, Kv, KvConfig, Script};
-use urr_testkit::{fresh_postgres, fresh_sqlite, services, until, within};
+use urr_contracts::vwr::{Action, Error, Order};
+use urr_db::Tx;
+use urr_kernel::{EventId, UserId};
+use urr_kv::{Arg, Script};
+use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 use uuid::Uuid;
 
-use super::{Counters, Turn};
-use crate::{
-    DOMAIN,
-    store::{self, By},
-    trouble::Trouble,
-};
+use self::trial::{Store, Trial};
+use super::Turn;
+use crate::{DOMAIN, store, trouble::Trouble};
 
 /// Far more than any story takes.
 const LIMIT: Duration = Duration::from_mins(1);
-
-/// Counters with what is needed to try them out.
-struct Trial {
-    counters: Arc<Counters>,
-    db: Db,
-    kv: Option<Kv>,
-    clock: Clock,
-    ids: Ids,
-    event: EventId,
-    _files: Option<tempfile::TempDir>,
-}
-
-impl Trial {
-    async fn memory() -> Option<Self> {
-        let (files, db) = fresh_sqlite(&DOMAIN).await;
-        Some(Self::new(db, None, Some(files)))
-    }
-
-    async fn memory_on_postgres() -> Option<Self> {
-        Some(Self::new(fresh_postgres(&DOMAIN).await?, None, None))
-    }
-
-    async fn redis() -> Option<Self> {
-        let config = KvConfig::single(services::redis()?);
-        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), None))
-    }
-
-    async fn cluster() -> Option<Self> {
-        let config = KvConfig::cluster(services::redis_cluster()?.split(','));
-        Some(Self::new(fresh_postgres(&DOMAIN).await?, Some(&config), None))
-    }
-
-    fn new(db: Db, config: Option<&KvConfig>, files: Option<tempfile::TempDir>) -> Self {
-        let clock = Clock::system();
-        let ids = Ids::random(clock.clone());
-        // The stories ask whether the answers are right, not whether a shared machine is quick.
-        let patient = |config: &KvConfig| KvConfig { deadline: Duration::from_secs(10), ..config.clone() };
-        let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
-        let counters = Arc::new(counters(&db, kv.as_ref(), &clock));
-        let event = ids.next();
-        Self { counters, db, kv, clock, ids, event, _files: files }
-    }
-
-    /// Another process over the same stores.
-    fn another(&self) -> Arc<Counters> {
-        Arc::new(counters(&self.db, self.kv.as_ref(), &self.clock))
-    }
-
-    async fn try_order(&self, order: Order, actor: Option<UserId>) -> Result<Ordered, Trouble> {
-        let by = By { id: self.ids.next(), actor, at: self.clock.now() };
-        self.counters.order(self.event, order, by).await
-    }
-
-    async fn order(&self, order: Order) -> Ordered {
-        self.try_order(order, None).await.unwrap()
-    }
-
-    async fn open(&self, rate: u32) -> Room {
-        self.order(Order::Activate { rate: Some(rate), fail_open: None }).await.room
-    }
-
-    async fn add(&self, count: u64) -> u64 {
-        self.counters.add(self.event, count).await.unwrap().first
-    }
-
-    async fn turn(&self, worker: Uuid, term: Option<u64>) -> Turn {
-        self.counters.advance(self.event, worker, term).await.unwrap()
-    }
-
-    /// The room as another process sees it.
-    async fn look(&self) -> Room {
-        let rooms = self.counters.look().await.unwrap();
-        rooms.into_iter().find(|room| room.event == self.event).unwrap()
-    }
-
-    /// Redis loses its data, or the process dies.
-    async fn lose_everything(&mut self) {
-        static FLUSH: Script = Script::new("test.flush", "return redis.call('DEL', KEYS[1])");
-        match &self.kv {
-            Some(kv) => {
-                let key = format!("{{{}}}:vwr", self.event);
-                kv.run(&FLUSH, &[key], &[] as &[Arg<'_>]).await.unwrap();
-            }
-            None => self.counters = self.another(),
-        }
-    }
-}
-
-fn counters(db: &Db, kv: Option<&Kv>, clock: &Clock) -> Counters {
-    match kv {
-        Some(kv) => Counters::redis(kv.clone(), db.clone(), clock.clone()),
-        None => Counters::memory(db.clone(), clock.clone()),
-    }
-}
 
 const NOBODY: Order = Order::Activate { rate: None, fail_open: None };
 
@@ -143,11 +48,11 @@ async fn a_place_is_given_once_and_in_order(trial: Trial) {
             "a place of {first} was given twice"
         );
     }
-    if trial.kv.is_some() {
+    if trial.is_shared() {
         assert_eq!(given.last(), Some(&u64::try_from(given.len()).unwrap()), "none is skipped");
     }
     let last = *given.last().unwrap();
-    assert!(trial.add(1).await > last || trial.kv.is_none());
+    assert!(trial.add(1).await > last || !trial.is_shared());
     assert!(trial.look().await.tail >= last);
 }
 
@@ -182,7 +87,7 @@ async fn a_store_that_went_back_in_time_repeats_no_place(trial: Trial) {
         "test.go_back",
         "return redis.call('HSET', KEYS[1], 'tail', ARGV[1], 'serving', ARGV[2], 'reserved', ARGV[3])",
     );
-    let Some(kv) = &trial.kv else { return };
+    let Store::Redis(kv) = &trial.store else { return };
     trial.open(0).await;
     let (other, key) = (trial.another(), format!("{{{}}}:vwr", trial.event));
     let (mut last, mut served) = (0, 0);
@@ -362,6 +267,8 @@ macro_rules! on_every_store {
         mod memory { $(#[tokio::test(flavor = "multi_thread")] async fn $story() { super::told(super::Trial::memory(), super::$story).await; })* }
         mod memory_on_postgres { $(#[tokio::test(flavor = "multi_thread")] async fn $story() { super::told(super::Trial::memory_on_postgres(), super::$story).await; })* }
         mod redis { $(#[tokio::test(flavor = "multi_thread")] async fn $story() { super::told(super::Trial::redis(), super::$story).await; })* }
+        #[cfg(feature = "aws")]
+        mod dynamo_db { $(#[tokio::test(flavor = "multi_thread")] async fn $story() { super::told(super::Trial::dynamo_db(), super::$story).await; })* }
         mod cluster { $(#[tokio::test(flavor = "multi_thread")] async fn $story() { super::told(super::Trial::cluster(), super::$story).await; })* }
     };
 }

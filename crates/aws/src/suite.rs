@@ -1,0 +1,4 @@
+//! Against servers that stand in for AWS.
+
+mod dynamo;
+mod sqs;

@@ -1,0 +1,111 @@
+//! Items that many change at once, tables, and a server that is not there.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::task::JoinSet;
+use urr_kernel::{Clock, Ids};
+use urr_telemetry::Check as _;
+use urr_testkit::{services, within};
+use uuid::Uuid;
+
+use crate::{AwsConfig, Change, Changed, Dynamo, Error, Item, TableState, Value};
+
+/// Far more than any story takes.
+const LIMIT: Duration = Duration::from_mins(1);
+
+struct Trial {
+    dynamo: Dynamo,
+    table: String,
+}
+
+impl Trial {
+    async fn new() -> Option<Self> {
+        let clock = Clock::system();
+        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        let config =
+            AwsConfig { deadline: Duration::from_secs(20), ..AwsConfig::local(services::dynamodb()?) };
+        let dynamo = Dynamo::connect(config, clock.clone()).unwrap();
+        let table = format!("test-{}", Ids::random(clock).next::<Uuid>());
+        assert_eq!(dynamo.table(&table).await, Ok(TableState::Missing));
+        assert_eq!(dynamo.create_table(&table, "name", "until").await, Ok(true));
+        assert_eq!(dynamo.create_table(&table, "name", "until").await, Ok(false), "it is there");
+        assert_eq!(dynamo.table(&table).await, Ok(TableState::Ready));
+        Some(Self { dynamo, table })
+    }
+
+    async fn change(&self, expression: &'static str, condition: &'static str, number: i64) -> Changed {
+        let key = ("name", "one".to_owned());
+        let values = vec![(":n", Value::Number(number))];
+        let change = Change { table: &self.table, key, expression, condition, values };
+        self.dynamo.change(change).await.unwrap()
+    }
+}
+
+fn number(item: &Item) -> Option<i64> {
+    item.number("tally")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_at_once_each_counts_and_one_wins() {
+    let Some(trial) = Trial::new().await else { return };
+    let trial = Arc::new(trial);
+    let together = async {
+        let mut tasks = JoinSet::new();
+        for at in 0..60 {
+            let trial = Arc::clone(&trial);
+            tasks.spawn(async move {
+                let counted = trial.change("ADD tally :n", "attribute_not_exists(absent)", 1).await;
+                let Changed::Yes(item) = counted else { panic!("nothing forbids it") };
+                let won = trial.change("SET winner = :n", "attribute_not_exists(winner)", at).await;
+                (number(&item).unwrap(), matches!(won, Changed::Yes(_)))
+            });
+        }
+        tasks.join_all().await
+    };
+    let outcomes = within(LIMIT, together).await;
+    let mut totals: Vec<i64> = outcomes.iter().map(|(total, _)| *total).collect();
+    totals.sort_unstable();
+    assert_eq!(totals, (1..=60).collect::<Vec<_>>(), "every number once");
+    assert_eq!(outcomes.iter().filter(|(_, won)| *won).count(), 1);
+}
+
+#[tokio::test]
+async fn a_condition_that_does_not_hold_shows_the_item_or_that_there_is_none() {
+    let Some(trial) = Trial::new().await else { return };
+    assert_eq!(trial.change("SET tally = :n", "tally < :n", 5).await, Changed::No(None));
+    assert_eq!(trial.dynamo.get(&trial.table, ("name", "one")).await, Ok(None));
+    let Changed::Yes(item) = trial.change("SET tally = :n", "attribute_not_exists(tally)", 5).await else {
+        panic!("there was none")
+    };
+    assert_eq!((number(&item), item.text("name"), item.flag("tally")), (Some(5), Some("one"), None));
+    assert_eq!(trial.change("SET tally = :n", "tally < :n", 5).await, Changed::No(Some(item.clone())));
+    assert_eq!(trial.dynamo.scan(&trial.table, LIMIT).await, Ok(vec![item]));
+}
+
+#[tokio::test]
+async fn a_mistake_is_told_as_such_and_does_not_open_the_breaker() {
+    let Some(trial) = Trial::new().await else { return };
+    for _ in 0..12 {
+        let refused = trial.dynamo.get("test-no-such-table", ("name", "one")).await.unwrap_err();
+        assert!(
+            matches!(&refused, Error::Reply { why, .. } if why.contains("ResourceNotFound")),
+            "{refused}"
+        );
+    }
+    assert_eq!(trial.dynamo.check().await, Ok(()));
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_costs_a_few_deadlines_and_then_nothing() {
+    let deadline = Duration::from_millis(300);
+    let port = urr_testkit::free_port();
+    let config = AwsConfig { deadline, ..AwsConfig::local(format!("http://127.0.0.1:{port}")) };
+    let dynamo = Dynamo::connect(config, Clock::system()).unwrap();
+    let mut open = false;
+    for _ in 0..20 {
+        let error = dynamo.get("any", ("name", "one")).await.unwrap_err();
+        assert!(error.is_unavailable(), "{error}");
+        open |= matches!(error, Error::Open { .. });
+    }
+    assert!(open, "nobody is asked who fails each time");
+}

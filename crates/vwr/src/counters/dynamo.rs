@@ -1,0 +1,341 @@
+//! Counts in DynamoDB, for many processes and for functions without a database: one item per room, one conditional update per verb.
+//!
+//! What DynamoDB took it keeps, so no places are set aside elsewhere: the item is the count. Decisions are made in the database all the
+//! same, where they are written down; a process without one gives places and looks, and decides nothing. DynamoDB has no clock, so
+//! whoever lets people on goes by their own; one at a time does.
+
+#[cfg(test)]
+mod tests;
+
+use std::{collections::HashMap, time::Duration};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use urr_aws::{Change, Changed, Dynamo, Item, Value};
+use urr_contracts::vwr::{Error, Order, Ordered, Room};
+use urr_db::{Db, Tx, transaction};
+use urr_kernel::{Clock, EventId, Ids, Timestamp};
+use uuid::Uuid;
+
+use super::{Given, LEASE, REMEMBERED, Turn, decide, rooms};
+use crate::{
+    rules,
+    store::{self, By, Kept, Lead},
+    trouble::Trouble,
+};
+
+/// The end of the table's name.
+const TABLE: &str = "vwr-counters";
+/// The table's key.
+const KEY: &str = "eventId";
+/// Until when an item is kept, in seconds since 1970.
+const EXPIRES: &str = "expiresAt";
+/// 31 December 9999.
+const NEVER: i64 = 253_402_300_799;
+
+/// Each try fails only because somebody else's succeeded, and few try: an operator, whoever lets people on, and whoever takes over.
+const TRIES: usize = 8;
+
+/// Rooms told to DynamoDB at the same time.
+const AT_ONCE: usize = 16;
+
+/// How long a look may take: nobody waits for it, and it is the first to wait for credentials and connections.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A room that DynamoDB does not know is one it was not told of yet, or one that it lost. Whoever opens a room tells it within this time.
+const TOLD: Duration = Duration::from_secs(10);
+
+/// A decision within an opening. The counts stay.
+const DECIDED: &str = "SET isActive = :active, isPaused = :paused, ratePerSecond = :rate, failsOpen = :open, decision = :decision, \
+                       movedAt = :now, updatedAt = :ms, expiresAt = :expires";
+
+/// An opening. The counts begin.
+const OPENED: &str = "SET isActive = :active, isPaused = :paused, ratePerSecond = :rate, failsOpen = :open, decision = :decision, \
+                      movedAt = :now, updatedAt = :ms, expiresAt = :expires, epoch = :epoch, openedAt = :opened, \
+                      nextPosition = :zero, servingCounter = :zero, ledBy = :nobody, ledTerm = :zero, ledUntil = :zero";
+
+/// Counts in DynamoDB.
+pub struct DynamoDb {
+    dynamo: Dynamo,
+    table: String,
+    db: Option<Db>,
+    clock: Clock,
+    ids: Ids,
+}
+
+impl DynamoDb {
+    pub(super) fn new(dynamo: Dynamo, prefix: &str, db: Option<Db>, clock: Clock, ids: Ids) -> Self {
+        Self { dynamo, table: table(prefix), db, clock, ids }
+    }
+
+    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Trouble> {
+        for _ in 0..2 {
+            let values = vec![
+                (":count", number(count)),
+                (":yes", Value::Flag(true)),
+                (":ms", Value::Number(millis(self.clock.now()))),
+            ];
+            let expression = "SET updatedAt = :ms ADD nextPosition :count";
+            match self.change(event, expression, "isActive = :yes", values).await? {
+                Changed::Yes(item) => {
+                    let room = known(&item)?.room;
+                    return Ok(Given { first: room.tail - count + 1, room });
+                }
+                Changed::No(Some(_)) => return Err(Error::NotActive.into()),
+                Changed::No(None) => self.restore(event).await?.ok_or(Error::NotActive)?,
+            };
+        }
+        Err(Trouble::Busy("DynamoDB forgets a room as soon as it is told"))
+    }
+
+    pub(super) async fn look(&self) -> Result<Vec<Room>, Trouble> {
+        let items = self.dynamo.scan(&self.table, PATIENCE).await?;
+        let now = self.clock.now();
+        let Some(db) = &self.db else {
+            let since = millis(now.before(REMEMBERED));
+            let recent = items.iter().filter(|item| item.number("updatedAt") >= Some(since));
+            return Ok(recent.filter_map(read).map(|kept| kept.room).collect());
+        };
+        let mut found: HashMap<EventId, Kept> =
+            items.iter().filter_map(read).map(|kept| (kept.room.event, kept)).collect();
+        let rows = rooms(db, now).await?.into_iter().map(|row| {
+            let found = found.remove(&row.room.event);
+            async move {
+                match found {
+                    Some(kept) if kept.version >= row.version => Ok(kept.room),
+                    Some(_) => Ok(self.push(&row).await?.room),
+                    None => Ok(self.bring_back(db, row).await?.room),
+                }
+            }
+        });
+        stream::iter(rows).buffered(AT_ONCE).try_collect().await
+    }
+
+    pub(super) async fn advance(
+        &self,
+        event: EventId,
+        worker: Uuid,
+        term: Option<u64>,
+    ) -> Result<Turn, Trouble> {
+        for _ in 0..TRIES {
+            let kept = self.item(event).await?;
+            let now = self.clock.now();
+            let ours = kept.lead.leader == Some(worker) && term == Some(kept.lead.term);
+            if !ours && kept.lead.leader.is_some() && kept.lead.until > now {
+                return Ok(Turn::Theirs);
+            }
+            let term = if ours { kept.lead.term } else { kept.lead.term + 1 };
+            let (serving, moved_at) = rules::advance(&kept.room, kept.moved_at, now);
+            let lead = Lead { leader: Some(worker), term, until: now.after(LEASE) };
+            if let Some(after) = self.lead(&kept, serving, moved_at, lead).await? {
+                return Ok(Turn::Ours { term, room: after.room });
+            }
+        }
+        Err(Trouble::Busy("others keep changing the room"))
+    }
+
+    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
+        let db = self.db.as_ref().ok_or(Trouble::Busy("decisions are made where the database is"))?;
+        // As with Redis: written down first, then followed; and only DynamoDB knows the tail.
+        let (_, after) = decide(db, event, order, by, |row| row.serving).await?;
+        let told = self.push(&after).await?;
+        match order {
+            Order::Advance { batch } => self.jump(event, after.room.epoch, batch.into()).await,
+            _ => Ok(Ordered { room: told.room, advanced: 0 }),
+        }
+    }
+
+    /// Lets more people on, at once.
+    async fn jump(&self, event: EventId, epoch: u64, batch: u64) -> Result<Ordered, Trouble> {
+        for _ in 0..TRIES {
+            let room = self.item(event).await?.room;
+            let serving = (room.serving + batch).min(room.tail).max(room.serving);
+            let advanced = serving - room.serving;
+            if room.epoch != epoch || advanced == 0 {
+                return Ok(Ordered { room, advanced: 0 });
+            }
+            let values = vec![
+                (":epoch", number(epoch)),
+                (":before", number(room.serving)),
+                (":serving", number(serving)),
+            ];
+            let condition = "epoch = :epoch AND servingCounter = :before";
+            let changed = self.change(event, "SET servingCounter = :serving", condition, values).await?;
+            if let Changed::Yes(item) = changed {
+                return Ok(Ordered { room: known(&item)?.room, advanced });
+            }
+        }
+        Err(Trouble::Busy("others keep changing the room"))
+    }
+
+    /// Lets people on, unless anything but the tail changed since the room was read.
+    async fn lead(
+        &self,
+        kept: &Kept,
+        serving: u64,
+        moved_at: Timestamp,
+        lead: Lead,
+    ) -> Result<Option<Kept>, Trouble> {
+        let values = vec![
+            (":epoch", number(kept.room.epoch)),
+            (":decision", number(kept.version)),
+            (":served", number(kept.room.serving)),
+            (":moved", Value::Number(kept.moved_at.as_micros())),
+            (":led", leader(kept.lead.leader)),
+            (":before", number(kept.lead.term)),
+            (":serving", number(serving)),
+            (":upto", Value::Number(moved_at.as_micros())),
+            (":leader", leader(lead.leader)),
+            (":term", number(lead.term)),
+            (":until", Value::Number(lead.until.as_micros())),
+            (":ms", Value::Number(millis(self.clock.now()))),
+        ];
+        let expression = "SET servingCounter = :serving, movedAt = :upto, ledBy = :leader, ledTerm = :term, \
+                          ledUntil = :until, updatedAt = :ms";
+        let condition = "epoch = :epoch AND decision = :decision AND servingCounter = :served AND movedAt = :moved \
+                         AND ledBy = :led AND ledTerm = :before";
+        match self.change(kept.room.event, expression, condition, values).await? {
+            Changed::Yes(item) => known(&item).map(Some),
+            Changed::No(_) => Ok(None),
+        }
+    }
+
+    /// A room as it is now.
+    async fn item(&self, event: EventId) -> Result<Kept, Trouble> {
+        let key = event.to_string();
+        match self.dynamo.get(&self.table, (KEY, &key)).await?.as_ref().and_then(read) {
+            Some(kept) => Ok(kept),
+            None => Ok(self.restore(event).await?.ok_or(Error::RoomNotFound)?),
+        }
+    }
+
+    /// Tells DynamoDB of a room that it does not know. Nothing if nobody ever opened it, as far as this process can tell.
+    async fn restore(&self, event: EventId) -> Result<Option<Kept>, Trouble> {
+        let Some(db) = &self.db else { return Ok(None) };
+        let row: Result<Option<Kept>, Trouble> =
+            transaction!(db, "vwr.room", async |tx: &mut Tx<'_>| Ok(store::room(tx, event).await?));
+        match row? {
+            Some(row) => self.bring_back(db, row).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Tells DynamoDB of a room that it does not know. If it knew it once, the count is lost, and places would be given twice: then the room
+    /// is opened anew, and whoever waited stands in line again.
+    async fn bring_back(&self, db: &Db, row: Kept) -> Result<Kept, Trouble> {
+        let (room, now) = (row.room, self.clock.now());
+        if !room.active || now.since(room.opened_at) < TOLD {
+            return self.push(&row).await;
+        }
+        let event = room.event;
+        tracing::error!(%event, epoch = room.epoch, "DynamoDB lost a room; it is opened anew, and whoever waits gets a new place");
+        let again = [Order::Deactivate, Order::Activate { rate: None, fail_open: None }];
+        let mut after = row;
+        for order in again.into_iter().chain(room.paused.then_some(Order::Pause)) {
+            let by = By { id: self.ids.next(), actor: None, at: self.clock.now() };
+            (_, after) = decide(db, event, order, by, |row| row.serving).await?;
+        }
+        self.push(&after).await
+    }
+
+    /// Makes sure that DynamoDB knows a room as it was decided. Answers with what it knows now.
+    async fn push(&self, row: &Kept) -> Result<Kept, Trouble> {
+        for _ in 0..TRIES {
+            let condition = "epoch = :epoch AND decision < :decision";
+            let values = [self.decided(row), vec![(":epoch", number(row.room.epoch))]].concat();
+            match self.change(row.room.event, DECIDED, condition, values).await? {
+                Changed::Yes(item) => return known(&item),
+                Changed::No(item) => match item.as_ref().and_then(read) {
+                    Some(later) if later.version >= row.version => return Ok(later),
+                    _ => {}
+                },
+            }
+            let condition = "attribute_not_exists(epoch) OR epoch < :epoch";
+            let opening = vec![
+                (":epoch", number(row.room.epoch)),
+                (":opened", Value::Number(row.room.opened_at.as_micros())),
+                (":zero", Value::Number(0)),
+                (":nobody", leader(None)),
+            ];
+            let values = [self.decided(row), opening].concat();
+            if let Changed::Yes(item) = self.change(row.room.event, OPENED, condition, values).await? {
+                return known(&item);
+            }
+        }
+        Err(Trouble::Busy("others keep deciding about the room"))
+    }
+
+    fn decided(&self, row: &Kept) -> Vec<(&'static str, Value)> {
+        let (room, now) = (&row.room, self.clock.now());
+        let expires = if room.active { NEVER } else { millis(now.after(REMEMBERED)) / 1_000 };
+        vec![
+            (":active", Value::Flag(room.active)),
+            (":paused", Value::Flag(room.paused)),
+            (":rate", Value::Number(room.rate.into())),
+            (":open", Value::Flag(room.fail_open)),
+            (":decision", number(row.version)),
+            (":now", Value::Number(now.as_micros())),
+            (":ms", Value::Number(millis(now))),
+            (":expires", Value::Number(expires)),
+        ]
+    }
+
+    async fn change(
+        &self,
+        event: EventId,
+        expression: &'static str,
+        condition: &'static str,
+        values: Vec<(&'static str, Value)>,
+    ) -> Result<Changed, Trouble> {
+        let key = (KEY, event.to_string());
+        Ok(self.dynamo.change(Change { table: &self.table, key, expression, condition, values }).await?)
+    }
+}
+
+/// The table's name.
+pub fn table(prefix: &str) -> String {
+    format!("{prefix}-{TABLE}")
+}
+
+/// Makes the table, unless it is there. Answers whether it was made.
+pub async fn create_table(dynamo: &Dynamo, prefix: &str) -> Result<bool, urr_aws::Error> {
+    dynamo.create_table(&table(prefix), KEY, EXPIRES).await
+}
+
+/// A room out of its item. Nothing if somebody else's program made it.
+fn read(item: &Item) -> Option<Kept> {
+    let count = |name| item.number(name).and_then(|number| u64::try_from(number).ok());
+    let instant = |name| item.number(name).map(Timestamp::from_micros);
+    let room = Room {
+        event: item.text(KEY)?.parse().ok()?,
+        epoch: count("epoch")?,
+        opened_at: instant("openedAt")?,
+        active: item.flag("isActive")?,
+        paused: item.flag("isPaused")?,
+        rate: u32::try_from(count("ratePerSecond")?).ok()?,
+        fail_open: item.flag("failsOpen")?,
+        tail: count("nextPosition")?,
+        serving: count("servingCounter")?,
+    };
+    let leader = item.text("ledBy").filter(|text| *text != NOBODY).and_then(|text| text.parse().ok());
+    let lead = Lead { leader, term: count("ledTerm")?, until: instant("ledUntil")? };
+    Some(Kept { room, version: count("decision")?, moved_at: instant("movedAt")?, lead })
+}
+
+/// A room that was read, out of an item that we wrote.
+fn known(item: &Item) -> Result<Kept, Trouble> {
+    read(item).ok_or(Trouble::Busy("an item of DynamoDB is no room"))
+}
+
+const NOBODY: &str = "nobody";
+
+fn leader(leader: Option<Uuid>) -> Value {
+    Value::Text(leader.map_or_else(|| NOBODY.to_owned(), |leader| leader.to_string()))
+}
+
+fn number(count: u64) -> Value {
+    Value::Number(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+fn millis(at: Timestamp) -> i64 {
+    at.as_micros() / 1_000
+}

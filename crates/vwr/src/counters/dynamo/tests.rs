@@ -1,0 +1,127 @@
+//! What is true of DynamoDB alone: functions without a database, a table that was lost, a server that is away.
+
+use std::time::Duration;
+
+use urr_aws::{AwsConfig, Dynamo};
+use urr_contracts::vwr::{Error, Order, Room};
+use urr_db::Db;
+use urr_kernel::{Clock, EventId, Ids};
+use urr_testkit::{Proxy, fresh_sqlite, services, until};
+use uuid::Uuid;
+
+use super::{DynamoDb, create_table};
+use crate::{DOMAIN, store::By, trouble::Trouble};
+
+/// Far more than any story takes.
+const LIMIT: Duration = Duration::from_mins(1);
+
+const OPEN: Order = Order::Activate { rate: Some(0), fail_open: None };
+
+struct Trial {
+    clock: Clock,
+    ids: Ids,
+    db: Db,
+    dynamo: Dynamo,
+    prefix: String,
+    event: EventId,
+    _files: tempfile::TempDir,
+}
+
+impl Trial {
+    async fn new(clock: Clock) -> Option<Self> {
+        let ids = Ids::random(Clock::system());
+        let config =
+            AwsConfig { deadline: Duration::from_secs(10), ..AwsConfig::local(services::dynamodb()?) };
+        let dynamo = Dynamo::connect(config, Clock::system()).unwrap();
+        let prefix = format!("test-{}", ids.next::<Uuid>());
+        create_table(&dynamo, &prefix).await.unwrap();
+        let (files, db) = fresh_sqlite(&DOMAIN).await;
+        let event = ids.next();
+        Some(Self { clock, ids, db, dynamo, prefix, event, _files: files })
+    }
+
+    fn counters(&self, prefix: &str, db: Option<Db>) -> DynamoDb {
+        DynamoDb::new(self.dynamo.clone(), prefix, db, self.clock.clone(), self.ids.clone())
+    }
+
+    fn by(&self) -> By {
+        By { id: self.ids.next(), actor: None, at: self.clock.now() }
+    }
+}
+
+fn only(rooms: &[Room]) -> Room {
+    let [room] = *rooms else { panic!("{rooms:?}") };
+    room
+}
+
+#[tokio::test]
+async fn without_a_database_places_are_given_and_nobody_decides() {
+    let Some(trial) = Trial::new(urr_testkit::fixed_clock()).await else { return };
+    let server = trial.counters(&trial.prefix, Some(trial.db.clone()));
+    let function = trial.counters(&trial.prefix, None);
+    let nobody = function.add(trial.event, 1).await.unwrap_err();
+    assert!(matches!(nobody, Trouble::Refused(Error::NotActive)), "{nobody:?}");
+    server.order(trial.event, OPEN, trial.by()).await.unwrap();
+    assert_eq!(function.add(trial.event, 3).await.unwrap().first, 1);
+    assert_eq!(server.add(trial.event, 1).await.unwrap().first, 4);
+    assert_eq!(only(&function.look().await.unwrap()), only(&server.look().await.unwrap()));
+    let refused = function.order(trial.event, Order::Pause, trial.by()).await.unwrap_err();
+    assert!(matches!(refused, Trouble::Busy(_)), "{refused:?}");
+
+    server.order(trial.event, Order::Deactivate, trial.by()).await.unwrap();
+    assert!(!only(&function.look().await.unwrap()).active, "a closed room is remembered");
+    trial.clock.advance(super::REMEMBERED + Duration::from_secs(1));
+    assert!(function.look().await.unwrap().is_empty(), "for a day");
+}
+
+#[tokio::test]
+async fn a_room_that_was_lost_is_opened_anew_and_no_place_is_given_twice() {
+    let Some(trial) = Trial::new(urr_testkit::fixed_clock()).await else { return };
+    let server = trial.counters(&trial.prefix, Some(trial.db.clone()));
+    server.order(trial.event, OPEN, trial.by()).await.unwrap();
+    server.order(trial.event, Order::Pause, trial.by()).await.unwrap();
+    server.add(trial.event, 100).await.unwrap();
+    let before = only(&server.look().await.unwrap());
+
+    // Another table with nothing in it, as after somebody deleted and made it again.
+    let lost = format!("test-{}", trial.ids.next::<Uuid>());
+    create_table(&trial.dynamo, &lost).await.unwrap();
+    let server = trial.counters(&lost, Some(trial.db.clone()));
+    let young = only(&server.look().await.unwrap());
+    assert_eq!(young.epoch, before.epoch, "whoever opened it may not have told DynamoDB yet");
+
+    let lost = format!("test-{}", trial.ids.next::<Uuid>());
+    create_table(&trial.dynamo, &lost).await.unwrap();
+    let server = trial.counters(&lost, Some(trial.db.clone()));
+    trial.clock.advance(super::TOLD);
+    let after = only(&server.look().await.unwrap());
+    assert_eq!(
+        (after.epoch, after.tail, after.serving),
+        (before.epoch + 1, 0, 0),
+        "tickets from before are void"
+    );
+    assert_eq!((after.active, after.paused, after.rate), (true, true, 0), "what was decided holds");
+    assert_eq!(server.add(trial.event, 1).await.unwrap().first, 1);
+}
+
+#[tokio::test]
+async fn while_it_is_away_nobody_gets_a_place_and_it_heals_by_itself() {
+    let Some(trial) = Trial::new(Clock::system()).await else { return };
+    let direct = trial.counters(&trial.prefix, Some(trial.db.clone()));
+    direct.order(trial.event, OPEN, trial.by()).await.unwrap();
+    let address = services::dynamodb().unwrap();
+    let mut proxy = Proxy::start(address.trim_start_matches("http://")).await;
+    let config = AwsConfig::local(format!("http://{}", proxy.address()));
+    let dynamo = Dynamo::connect(config, Clock::system()).unwrap();
+    let counters = DynamoDb::new(dynamo, &trial.prefix, None, Clock::system(), trial.ids.clone());
+    until(LIMIT, async || counters.add(trial.event, 1).await.is_ok()).await;
+    proxy.cut().await;
+    for _ in 0..20 {
+        let failed = counters.add(trial.event, 1).await.unwrap_err();
+        assert!(matches!(&failed, Trouble::Aws(error) if error.is_unavailable()), "{failed:?}");
+    }
+    let before = only(&direct.look().await.unwrap()).tail;
+    proxy.restore().await;
+    until(LIMIT, async || counters.add(trial.event, 1).await.is_ok()).await;
+    assert!(only(&direct.look().await.unwrap()).tail > before);
+}

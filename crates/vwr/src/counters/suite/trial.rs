@@ -1,0 +1,141 @@
+//! Counters of every kind, with what is needed to try them out.
+
+use std::{sync::Arc, time::Duration};
+
+use urr_contracts::vwr::{Order, Ordered, Room};
+use urr_db::Db;
+use urr_kernel::{Clock, EventId, Ids, UserId};
+use urr_kv::{Arg, Kv, KvConfig, Script};
+use urr_testkit::{fresh_postgres, fresh_sqlite, services};
+use uuid::Uuid;
+
+use crate::{
+    DOMAIN,
+    counters::{Counters, Turn},
+    store::By,
+    trouble::Trouble,
+};
+
+/// The stories ask whether the answers are right, not whether a shared machine is quick.
+const PATIENT: Duration = Duration::from_secs(10);
+
+/// Where a trial's counters count.
+pub(super) enum Store {
+    Memory,
+    Redis(Kv),
+    #[cfg(feature = "aws")]
+    DynamoDb(urr_aws::Dynamo, String),
+}
+
+/// Counters with what is needed to try them out.
+pub(super) struct Trial {
+    pub(super) counters: Arc<Counters>,
+    pub(super) db: Db,
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    pub(super) ids: Ids,
+    pub(super) event: EventId,
+    _files: Option<tempfile::TempDir>,
+}
+
+impl Trial {
+    pub(super) async fn memory() -> Option<Self> {
+        let (files, db) = fresh_sqlite(&DOMAIN).await;
+        Some(Self::new(db, Store::Memory, Some(files)))
+    }
+
+    pub(super) async fn memory_on_postgres() -> Option<Self> {
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, Store::Memory, None))
+    }
+
+    pub(super) async fn redis() -> Option<Self> {
+        Self::on(KvConfig::single(services::redis()?)).await
+    }
+
+    pub(super) async fn cluster() -> Option<Self> {
+        Self::on(KvConfig::cluster(services::redis_cluster()?.split(','))).await
+    }
+
+    async fn on(config: KvConfig) -> Option<Self> {
+        let kv = Kv::connect(&KvConfig { deadline: PATIENT, ..config }, Clock::system()).unwrap();
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, Store::Redis(kv), None))
+    }
+
+    #[cfg(feature = "aws")]
+    pub(super) async fn dynamo_db() -> Option<Self> {
+        let config =
+            urr_aws::AwsConfig { deadline: PATIENT, ..urr_aws::AwsConfig::local(services::dynamodb()?) };
+        let dynamo = urr_aws::Dynamo::connect(config, Clock::system()).unwrap();
+        let prefix = format!("test-{}", Ids::random(Clock::system()).next::<Uuid>());
+        assert_eq!(crate::create_table(&dynamo, &prefix).await, Ok(true));
+        Some(Self::new(fresh_postgres(&DOMAIN).await?, Store::DynamoDb(dynamo, prefix), None))
+    }
+
+    fn new(db: Db, store: Store, files: Option<tempfile::TempDir>) -> Self {
+        let clock = Clock::system();
+        let ids = Ids::random(clock.clone());
+        let counters = Arc::new(counters(&db, &store, &clock));
+        let event = ids.next();
+        Self { counters, db, store, clock, ids, event, _files: files }
+    }
+
+    /// Whether one store counts for all processes.
+    pub(super) fn is_shared(&self) -> bool {
+        !matches!(self.store, Store::Memory)
+    }
+
+    /// Another process over the same stores.
+    pub(super) fn another(&self) -> Arc<Counters> {
+        Arc::new(counters(&self.db, &self.store, &self.clock))
+    }
+
+    pub(super) async fn try_order(&self, order: Order, actor: Option<UserId>) -> Result<Ordered, Trouble> {
+        let by = By { id: self.ids.next(), actor, at: self.clock.now() };
+        self.counters.order(self.event, order, by).await
+    }
+
+    pub(super) async fn order(&self, order: Order) -> Ordered {
+        self.try_order(order, None).await.unwrap()
+    }
+
+    pub(super) async fn open(&self, rate: u32) -> Room {
+        self.order(Order::Activate { rate: Some(rate), fail_open: None }).await.room
+    }
+
+    pub(super) async fn add(&self, count: u64) -> u64 {
+        self.counters.add(self.event, count).await.unwrap().first
+    }
+
+    pub(super) async fn turn(&self, worker: Uuid, term: Option<u64>) -> Turn {
+        self.counters.advance(self.event, worker, term).await.unwrap()
+    }
+
+    /// The room as another process sees it.
+    pub(super) async fn look(&self) -> Room {
+        let rooms = self.counters.look().await.unwrap();
+        rooms.into_iter().find(|room| room.event == self.event).unwrap()
+    }
+
+    /// Redis loses its data, or the process dies. DynamoDB loses nothing.
+    pub(super) async fn lose_everything(&mut self) {
+        static FLUSH: Script = Script::new("test.flush", "return redis.call('DEL', KEYS[1])");
+        if let Store::Redis(kv) = &self.store {
+            let key = format!("{{{}}}:vwr", self.event);
+            kv.run(&FLUSH, &[key], &[] as &[Arg<'_>]).await.unwrap();
+        } else {
+            self.counters = self.another();
+        }
+    }
+}
+
+fn counters(db: &Db, store: &Store, clock: &Clock) -> Counters {
+    match store {
+        Store::Memory => Counters::memory(db.clone(), clock.clone()),
+        Store::Redis(kv) => Counters::redis(kv.clone(), db.clone(), clock.clone()),
+        #[cfg(feature = "aws")]
+        Store::DynamoDb(dynamo, prefix) => {
+            let ids = Ids::random(clock.clone());
+            Counters::dynamo_db(dynamo.clone(), prefix, Some(db.clone()), clock.clone(), ids)
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The world on DynamoDB.
+
+use std::time::Duration;
+
+use urr_aws::{AwsConfig, Dynamo};
+use urr_kernel::{Clock, Ids};
+use urr_testkit::{fresh_postgres, services};
+use uuid::Uuid;
+
+use super::{Transport, World};
+use crate::{Counters, DOMAIN};
+
+impl World {
+    pub(super) async fn on_dynamo_db(transport: Transport) -> Option<Self> {
+        let clock = Clock::system();
+        let ids = Ids::random(clock.clone());
+        let config =
+            AwsConfig { deadline: Duration::from_secs(10), ..AwsConfig::local(services::dynamodb()?) };
+        let dynamo = Dynamo::connect(config, clock.clone()).unwrap();
+        let prefix = format!("test-{}", ids.next::<Uuid>());
+        crate::create_table(&dynamo, &prefix).await.unwrap();
+        let db = fresh_postgres(&DOMAIN).await?;
+        let counters = Counters::dynamo_db(dynamo, &prefix, Some(db.clone()), clock.clone(), ids.clone());
+        Some(Self::of(counters, db, transport, (clock, ids), None).await)
+    }
+}
