@@ -7,6 +7,7 @@ mod limits;
 mod living;
 mod matrix;
 mod phone;
+mod rooms;
 mod tricks;
 
 use urr_e2e::{installation::Installation, program::Launch};
@@ -42,6 +43,17 @@ async fn the_stories(installation: &Installation) -> anyhow::Result<()> {
 async fn in_one_process() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     the_stories(&Installation::whole(dir.path(), with_providers).await?).await
+}
+
+/// With waiting rooms, whose guards are off where the other stories buy.
+fn with_rooms(name: &str, launch: Launch) -> Launch {
+    with_providers(name, launch).set("queue.guard", "true").set("queue.threshold", "1")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_waiting_rooms_open_nothing_else_and_nothing_else_opens_them() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    rooms::tokens_are_crossed(&Installation::whole(dir.path(), with_rooms).await?).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,7 +1,9 @@
 //! Every kind of token where every other kind is expected.
 
 use anyhow::Context as _;
+use data_encoding::BASE64URL_NOPAD;
 use serde_json::json;
+use sha2::{Digest as _, Sha256};
 use urr_e2e::{
     http::{Answer, Connection, Request},
     installation::{Installation, SECRET, TOKEN},
@@ -15,7 +17,7 @@ use crate::phone;
 const EMAIL: &str = "matrix@example.com";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Access,
     Refresh,
     VerifyLink,
@@ -26,6 +28,16 @@ enum Kind {
     SignUpSlip,
     NonceSlip,
     Hop,
+    /// A slot's, which opens the sale.
+    Entry,
+    /// A place in the line of an event.
+    QueueTicket,
+    /// A place in the line in front of everything.
+    VwrTicket,
+    /// Whoever has waited there.
+    VwrPass,
+    /// Which browser it is that waits.
+    Visitor,
 }
 
 /// Somewhere a token is asked for.
@@ -122,8 +134,9 @@ impl Place {
                 return Ok(with("POST", "/api/auth/refresh", "cookie", value).await?);
             }
             Self::TripCookie => {
-                let value = format!("social_trip={token}");
-                return Ok(with("GET", "/api/auth/kakao/callback?code=a&state=b", "cookie", value).await?);
+                // With the state that belongs to it, so that nothing is wrong but the kind.
+                let path = format!("/api/auth/kakao/callback?code=a&state={}", state_of(token));
+                return Ok(with("GET", &path, "cookie", format!("social_trip={token}")).await?);
             }
             Self::SignUpCookie => {
                 let value = format!("social_sign_up={token}");
@@ -150,11 +163,18 @@ impl Place {
     }
 }
 
+/// The state that a trip with this slip has: made from it, as providers send it back.
+fn state_of(slip: &str) -> String {
+    let hash = Sha256::new().chain_update("state").chain_update([0]).chain_update(slip).finalize();
+    BASE64URL_NOPAD.encode(&hash)
+}
+
 /// A cookie that an answer sets.
-fn cookie(answer: &Answer, name: &str) -> anyhow::Result<String> {
-    let line = answer.header("set-cookie").with_context(|| answer.show())?;
-    let value = line.strip_prefix(&format!("{name}=")).and_then(|rest| rest.split(';').next());
-    Ok(value.with_context(|| answer.show())?.to_owned())
+pub(crate) fn cookie(answer: &Answer, name: &str) -> anyhow::Result<String> {
+    let lines = answer.headers.iter().filter(|(header, _)| header == "set-cookie");
+    let mut values =
+        lines.filter_map(|(_, line)| line.strip_prefix(name)?.strip_prefix('=')?.split(';').next());
+    Ok(values.next().with_context(|| answer.show())?.to_owned())
 }
 
 /// Somebody with a second factor who has shown the first. With a code that would do for the second.
@@ -182,7 +202,7 @@ fn signed() -> anyhow::Result<[(Kind, String); 2]> {
 
 /// One good token of every kind. The matrix presents a refresh token to others only, and each link to others first: what is used once
 /// is used last.
-async fn tokens(installation: &Installation) -> anyhow::Result<Vec<(Kind, String)>> {
+pub(crate) async fn tokens(installation: &Installation) -> anyhow::Result<Vec<(Kind, String)>> {
     let mut connection = installation.connect();
     let Person { access, refresh, .. } = people::register(&mut connection, EMAIL).await?;
     let ask = Request { method: "POST", path: "/api/auth/email/verification", ..Request::default() };
@@ -206,20 +226,40 @@ async fn tokens(installation: &Installation) -> anyhow::Result<Vec<(Kind, String
     Ok(all)
 }
 
-pub(crate) async fn a_token_of_one_kind_is_none_of_another(
+/// Every token where every other kind is asked for.
+pub(crate) async fn refused_elsewhere(
     installation: &Installation,
+    tokens: &[(Kind, String)],
 ) -> anyhow::Result<()> {
-    let mut tokens = tokens(installation).await?;
-    let (challenge, recovery) = challenge(installation).await?;
-    tokens.push((Kind::Challenge, challenge.clone()));
-    for (kind, token) in &tokens {
+    for (kind, token) in tokens {
         for place in Place::ALL.into_iter().filter(|place| place.wants() != Some(*kind)) {
             let answer = place.present(installation, token).await?;
             let got = (answer.status, answer.code());
             let (status, code) = place.refusal(*kind);
             assert_eq!(got, (status, code.to_owned()), "{kind:?} as {place:?}: {}", answer.show());
         }
+        // A page that shows Google's button keeps the slip it has and replaces what is none.
+        let kept = format!("google_nonce={token}");
+        let headers = [("cookie", kept.as_str())];
+        let request = Request { headers: &headers, ..Request::get("/api/auth/providers") };
+        let shown = installation.connect().send(&request).await?;
+        let is_kept = cookie(&shown, "google_nonce").is_err();
+        assert_eq!(is_kept, *kind == Kind::NonceSlip, "{kind:?} as a nonce's slip: {}", shown.show());
     }
+    Ok(())
+}
+
+pub(crate) async fn a_token_of_one_kind_is_none_of_another(
+    installation: &Installation,
+) -> anyhow::Result<()> {
+    let mut tokens = tokens(installation).await?;
+    let (challenge, recovery) = challenge(installation).await?;
+    tokens.push((Kind::Challenge, challenge.clone()));
+    refused_elsewhere(installation, &tokens).await?;
+    // The trip's slip is taken; only then is the provider asked, who is not there.
+    let trip = tokens.iter().find(|(kind, _)| *kind == Kind::TripSlip).map(|(_, slip)| slip.as_str());
+    let back = Place::TripCookie.present(installation, trip.unwrap_or_default()).await?;
+    assert_eq!((back.status, back.code().as_str()), (503, "auth.provider_unavailable"), "{}", back.show());
     // Each of them was good all along. A new password ends every session, so it comes last.
     let in_place = [
         Place::Bearer,

@@ -1,0 +1,192 @@
+//! Tokens of the waiting rooms where others are asked for, and others where they are.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use serde_json::{Value, json};
+use urr_e2e::{
+    http::{Answer, Request},
+    installation::Installation,
+    people::{self, ADMIN, Person},
+    shop::{self, Buyer, NewEvent},
+};
+use urr_kernel::{EventId, SeatId};
+use urr_testkit::until;
+
+use crate::matrix::{self, Kind, cookie};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Two events: one with a room in front of its seats, one with a line in front of everything.
+pub(crate) struct Rooms<'i> {
+    installation: &'i Installation,
+    event: EventId,
+    seat: SeatId,
+    line: EventId,
+    /// Who is in.
+    buyer: Person,
+    /// Who waits.
+    waiting: Person,
+    /// Whose place in line it is, as its browser says.
+    visitor: String,
+    /// That place.
+    ticket: String,
+}
+
+/// Somewhere a token of a waiting room is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    EntryHeader,
+    EntryCookie,
+    PassCookie,
+    PassAtTheEdge,
+    Ticket,
+    Visitor,
+}
+
+impl Place {
+    const ALL: [Self; 6] = [
+        Self::EntryHeader,
+        Self::EntryCookie,
+        Self::PassCookie,
+        Self::PassAtTheEdge,
+        Self::Ticket,
+        Self::Visitor,
+    ];
+
+    fn wants(self) -> Kind {
+        match self {
+            Self::EntryHeader | Self::EntryCookie => Kind::Entry,
+            Self::PassCookie | Self::PassAtTheEdge => Kind::VwrPass,
+            Self::Ticket => Kind::VwrTicket,
+            Self::Visitor => Kind::Visitor,
+        }
+    }
+
+    fn refusal(self) -> (u16, &'static str) {
+        match self {
+            Self::EntryHeader | Self::EntryCookie => (403, "queue.entry_required"),
+            Self::PassCookie | Self::PassAtTheEdge => (403, "vwr.pass_required"),
+            // It is a part of the path, and clients know a place that is none as one that was not found.
+            Self::Ticket => (404, "vwr.position_not_found"),
+            Self::Visitor => (403, "vwr.not_your_place"),
+        }
+    }
+}
+
+impl<'i> Rooms<'i> {
+    /// Opens both, and lets somebody into each.
+    pub(crate) async fn open(installation: &'i Installation) -> anyhow::Result<Self> {
+        let mut connection = installation.connect();
+        let admin = people::sign_in(&mut connection, ADMIN).await?;
+        let admin = Buyer { user: admin.id.parse()?, token: admin.access };
+        let new = NewEvent { seats: 1, opens_in_secs: -60 };
+        let event = shop::create_event(&mut connection, &admin, new).await?;
+        let line = shop::create_event(&mut connection, &admin, new).await?;
+        let seat = shop::seat_map(&mut connection, event).await?.first().context("a hall has seats")?.0;
+        let buyer = people::register(&mut connection, "in@example.com").await?;
+        let waiting = people::register(&mut connection, "waiting@example.com").await?;
+        let path = format!("/api/admin/vwr/activate/{line}");
+        let opened = connection.send(&Request::post(&path, &json!({ "rate": 50 })).by(&admin.token)).await?;
+        ensure!(opened.status == 200, "{}", opened.show());
+        let assign = format!("/vwr/assign/{line}");
+        let assign = Request { method: "POST", path: &assign, ..Request::default() };
+        let place = connection.send(&assign).await?;
+        let ticket = place.json()["requestId"].as_str().with_context(|| place.show())?.to_owned();
+        let visitor = cookie(&place, "urr-visitor")?;
+        Ok(Self { installation, event, seat, line, buyer, waiting, visitor, ticket })
+    }
+
+    /// One good token of every kind.
+    pub(crate) async fn tokens(&self) -> anyhow::Result<Vec<(Kind, String)>> {
+        let entered = self.check(&self.buyer, "").await?;
+        let entry = entered.json()["entryToken"].as_str().with_context(|| entered.show())?.to_owned();
+        let waits = self.check(&self.waiting, "").await?;
+        let place = cookie(&waits, "urr-queue-ticket")?;
+        let mut pass = None;
+        until(PATIENCE, async || {
+            let turn = self.present(Place::Ticket, &self.ticket).await;
+            pass = turn.ok().and_then(|turn| Some(turn.json()["token"].as_str()?.to_owned()));
+            pass.is_some()
+        })
+        .await;
+        Ok(vec![
+            (Kind::Entry, entry),
+            (Kind::QueueTicket, place),
+            (Kind::VwrTicket, self.ticket.clone()),
+            (Kind::VwrPass, pass.context("it was somebody's turn")?),
+            (Kind::Visitor, self.visitor.clone()),
+        ])
+    }
+
+    async fn check(&self, person: &Person, ticket: &str) -> anyhow::Result<Answer> {
+        let path = format!("/api/queue/check/{}", self.event);
+        let (kept, origin) =
+            (format!("urr-queue-ticket={ticket}"), format!("http://{}", self.installation.front));
+        let headers = [("cookie", kept.as_str()), ("origin", origin.as_str())];
+        let request = Request { method: "POST", path: &path, headers: &headers, ..Request::default() };
+        Ok(self.installation.connect().send(&request.by(&person.access)).await?)
+    }
+
+    async fn buy(&self, name: &str, value: &str) -> anyhow::Result<Answer> {
+        let key = format!("{name}-{}", value.len());
+        let body = json!({ "eventId": self.event, "seatIds": [self.seat], "idempotencyKey": key });
+        let origin = format!("http://{}", self.installation.front);
+        let headers = [(name, value), ("origin", origin.as_str())];
+        let request = Request { headers: &headers, ..Request::post("/api/seats/reserve", &body) };
+        Ok(self.installation.connect().send(&request.by(&self.buyer.access)).await?)
+    }
+
+    async fn get(&self, path: &str, cookie: String) -> anyhow::Result<Answer> {
+        let headers = [("cookie", cookie.as_str())];
+        let request = Request { headers: &headers, ..Request::get(path) };
+        Ok(self.installation.connect().send(&request).await?)
+    }
+
+    async fn present(&self, place: Place, token: &str) -> anyhow::Result<Answer> {
+        let pass = format!("urr-vwr-token={token}");
+        match place {
+            Place::EntryHeader => self.buy("x-queue-entry-token", token).await,
+            Place::EntryCookie => self.buy("cookie", &format!("urr-entry-token={token}")).await,
+            Place::PassCookie => self.get(&format!("/api/seats/events/{}", self.line), pass).await,
+            Place::PassAtTheEdge => {
+                self.get(&format!("/edge/check?event={}&deny=403", self.line), pass).await
+            }
+            Place::Ticket => {
+                let path = format!("/vwr/check/{}/{token}", self.line);
+                self.get(&path, format!("urr-visitor={}", self.visitor)).await
+            }
+            Place::Visitor => {
+                let path = format!("/vwr/check/{}/{}", self.line, self.ticket);
+                self.get(&path, format!("urr-visitor={token}")).await
+            }
+        }
+    }
+}
+
+pub(crate) async fn tokens_are_crossed(installation: &Installation) -> anyhow::Result<()> {
+    let rooms = Rooms::open(installation).await?;
+    let (own, others) = (rooms.tokens().await?, matrix::tokens(installation).await?);
+    matrix::refused_elsewhere(installation, &own).await?;
+    for (kind, token) in own.iter().chain(&others) {
+        for place in Place::ALL.into_iter().filter(|place| place.wants() != *kind) {
+            let answer = rooms.present(place, token).await?;
+            let got = (answer.status, answer.code());
+            let (status, code) = place.refusal();
+            assert_eq!(got, (status, code.to_owned()), "{kind:?} as {place:?}: {}", answer.show());
+        }
+        // Nobody is stuck with a cookie: what is no ticket is said to be none, and its bearer stands where they would without it.
+        let answer = rooms.check(&rooms.waiting, token).await?;
+        let refused = answer.json().get("refused").cloned().unwrap_or_default();
+        let expected = if *kind == Kind::QueueTicket { Value::Null } else { json!(["queue.ticket_invalid"]) };
+        assert_eq!((answer.status, refused), (200, expected), "{kind:?} as a ticket: {}", answer.show());
+    }
+    for place in Place::ALL {
+        let (_, token) = own.iter().find(|(kind, _)| place.wants() == *kind).context("one of every kind")?;
+        let answer = rooms.present(place, token).await?;
+        // The same seat twice: the second time it is taken, which only somebody who is in is told.
+        let is_in = answer.status == 200 || answer.code() == "tickets.seats_taken";
+        assert!(is_in, "{place:?} in its place: {}", answer.show());
+    }
+    Ok(())
+}
