@@ -79,6 +79,11 @@ impl Delivery {
         self.consumer.group()
     }
 
+    /// Whether the group does anything about a message.
+    pub(crate) fn wants(&self, message: &Message) -> bool {
+        self.consumer.topics().contains(&&*message.topic) && self.consumer.wants(message)
+    }
+
     /// Applies several messages in one transaction: all or none.
     pub(crate) async fn together(
         &self,
@@ -86,9 +91,14 @@ impl Delivery {
         progress: Progress<'_>,
     ) -> Result<(), Refusal> {
         let now = self.clock.now();
+        let messages: Vec<&Message> =
+            messages.iter().copied().filter(|message| self.wants(message)).collect();
         let applied: usize = transaction!(self.db(), "bus.apply", async |tx: &mut Tx<'_>| {
             // First, because it locks the offset: two processes of one group take turns here.
             self.advance(tx, progress).await?;
+            if messages.is_empty() {
+                return Ok(0);
+            }
             let ids: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
             let mut new = inbox::first_times(tx, self.group(), &ids, now).await?;
             // A message that stands twice in one batch is new once.

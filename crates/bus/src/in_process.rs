@@ -90,9 +90,12 @@ enum Standing {
     After(Option<Position>),
 }
 
+#[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// There may be more.
+    /// There is more, or the group has to look again where it stands.
     Go,
+    /// The group has caught up: more may have come meanwhile, or will soon.
+    Gather,
     /// The group has seen everything there is.
     Idle,
     Stop,
@@ -106,6 +109,13 @@ impl Lane {
         while !self.delivery.stopping.is_cancelled() {
             match self.step(&mut at).await {
                 Ok(Step::Go) => outages = 0,
+                Ok(Step::Gather) => {
+                    outages = 0;
+                    let gather = self.delivery.limits.gather;
+                    if pause(&self.delivery.stopping, None, gather).await == Woken::Stopping {
+                        return;
+                    }
+                }
                 Ok(Step::Idle) => {
                     outages = 0;
                     let now = self.delivery.clock.ticks();
@@ -139,11 +149,11 @@ impl Lane {
         let batch = self.log.read(from.unwrap_or(Position::START), limits.batch, clock.ticks()).await?;
         let Some((last, _)) = batch.last() else { return Ok(Step::Idle) };
         let wanted: Vec<&Message> =
-            batch.iter().map(|(_, message)| message).filter(|message| self.wants(message)).collect();
+            batch.iter().map(|(_, message)| message).filter(|message| self.delivery.wants(message)).collect();
         match self.delivery.together(&wanted, self.progress(from, *last)).await {
             Ok(()) => {
                 *at = Standing::After(Some(*last));
-                Ok(Step::Go)
+                Ok(if batch.len() < limits.batch as usize { Step::Gather } else { Step::Go })
             }
             Err(Refusal::Moved) => {
                 *at = Standing::Unknown;
@@ -162,7 +172,7 @@ impl Lane {
         at: &mut Standing,
     ) -> Step {
         let mut from = from;
-        for (to, message) in batch.iter().filter(|(_, message)| self.wants(message)) {
+        for (to, message) in batch.iter().filter(|(_, message)| self.delivery.wants(message)) {
             let progress = self.progress(from, *to);
             let passed = match self.delivery.one(message, progress).await {
                 Verdict::Applied => SetAside::Done,
@@ -183,10 +193,6 @@ impl Lane {
             *at = Standing::After(from);
         }
         Step::Go
-    }
-
-    fn wants(&self, message: &Message) -> bool {
-        self.delivery.consumer.topics().contains(&&*message.topic)
     }
 
     fn progress(&self, from: Option<Position>, to: Position) -> Progress<'_> {

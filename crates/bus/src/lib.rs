@@ -64,6 +64,11 @@ pub trait Consumer: Send + Sync + 'static {
     /// The database its effects go to.
     fn db(&self) -> &Db;
 
+    /// Whether it does anything about such a message. The group passes over others and keeps no trace of them.
+    fn wants(&self, _: &Message) -> bool {
+        true
+    }
+
     /// Applies one message. Everything it does must go through `tx`, because the call may be rolled back and made
     /// again. A type or a field it does not know is no failure: return `Ok` and leave the message alone.
     async fn apply(&self, tx: &mut Tx<'_>, message: &Message) -> Result<(), Failure>;
@@ -103,8 +108,11 @@ pub struct Limits {
     pub retries: [Duration; 3],
     /// How often an outbox is looked at when nobody nudges: the most a message is late after a lost nudge.
     pub poll: Duration,
-    /// Messages applied in one transaction. 64 small effects keep SQLite's writer for about three milliseconds.
+    /// Messages applied in one transaction.
     pub batch: u32,
+    /// Within the process: how long a group that has caught up lets messages gather before it looks again. In a rush it then makes a
+    /// few large changes where it would make hundreds of small ones, each with a sync of its own that the sale waits behind.
+    pub gather: Duration,
     /// One call of a [`Consumer`] may take this long. It is database work only, and a statement has 2 s or less.
     pub apply: Duration,
     /// The waits while a database or the broker is away.
@@ -119,7 +127,8 @@ impl Default for Limits {
         Self {
             retries: [secs(1), secs(2), secs(4)],
             poll: secs(1),
-            batch: 64,
+            batch: 500,
+            gather: Duration::from_millis(25),
             apply: secs(10),
             outage: Backoff::STORE,
             tidy: secs(15),

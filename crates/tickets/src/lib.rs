@@ -23,8 +23,10 @@ use urr_jobs::Reconciler;
 pub use service::{Parts, Service};
 
 /// The domain's tables.
-pub static DOMAIN: Domain =
-    Domain { name: "tickets", migrations: migrations!["0001_holds", "0002_fewer_pages"] };
+pub static DOMAIN: Domain = Domain {
+    name: "tickets",
+    migrations: migrations!["0001_holds", "0002_fewer_pages", "0003_plain_checks"],
+};
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {

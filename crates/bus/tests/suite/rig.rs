@@ -225,6 +225,9 @@ pub(crate) fn quick() -> Limits {
         retries: [millis(10), millis(20), millis(40)],
         outage: Backoff { first: millis(50), max: millis(500) },
         tidy: millis(50),
+        // Small enough that a test has several.
+        batch: 64,
+        gather: millis(5),
         ..Limits::default()
     }
 }

@@ -64,14 +64,14 @@ statements! {
                    and not exists (
                        select 1 from journal later
                         where later.event_id = given.event_id and later.user_id = given.user_id
-                          and later.kind in ('admitted', 'returned', 'gone')
+                          and later.kind <> 'joined'
                           and (later.generation, later.seq) > (given.generation, given.seq))
                  order by generation, seq limit $7) going_on";
 
     /// What was let in, and what was not after all, of one user; the latest first.
     TURNS = "
         select kind, order_key from journal
-         where event_id = $1 and user_id = $2 and kind in ('admitted', 'returned', 'gone') and kind <> 'gone'
+         where event_id = $1 and user_id = $2 and kind <> 'joined' and kind <> 'gone'
          order by generation desc, seq desc limit $3";
 
     /// When a room was last in use, as far as the journal knows.

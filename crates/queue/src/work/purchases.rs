@@ -60,10 +60,11 @@ impl Consumer for Purchases {
         &self.db
     }
 
+    fn wants(&self, message: &Message) -> bool {
+        message.kind == CONFIRMED
+    }
+
     async fn apply(&self, tx: &mut Tx<'_>, message: &Message) -> Result<(), Failure> {
-        if message.kind != CONFIRMED {
-            return Ok(());
-        }
         let purchase: Purchase =
             serde_json::from_str(&message.payload).map_err(|error| Failure::Poison(error.into()))?;
         if let Some(event) = purchase.event_id {

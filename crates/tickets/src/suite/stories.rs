@@ -23,6 +23,7 @@ pub(super) async fn all(world: &World) {
     the_sale_window_is_kept(world).await;
     the_same_key_gets_the_same_answer(world).await;
     a_repeat_after_the_sale_gets_the_answer_it_got_then(world).await;
+    a_repeat_is_answered_while_the_catalog_is_away(world).await;
     many_copies_of_one_request_make_one_reservation(world).await;
     released_seats_are_free_and_their_fence_grows(world).await;
     a_hold_that_runs_out_frees_its_seats(world).await;
@@ -154,6 +155,21 @@ async fn a_repeat_after_the_sale_gets_the_answer_it_got_then(world: &World) {
     assert_eq!(world.tickets.hold(&buyer, keyed("k")).await.unwrap().id, first.id);
     let new = world.tickets.hold(&buyer, keyed("another")).await;
     assert_eq!(new, Err(Error::SaleEnded { ended_at: now.after(minute) }));
+}
+
+async fn a_repeat_is_answered_while_the_catalog_is_away(world: &World) {
+    let (event, seats) = world.event(2);
+    let buyer = world.buyer();
+    let keyed = |key: &str| HoldSeats { idempotency_key: Some(key.into()), ..hold_request(event, &seats) };
+    let first = world.tickets.hold(&buyer, keyed("k")).await.unwrap();
+    world.catalog.away(true);
+    // Long enough that nothing of the sale is remembered.
+    world.pass(Duration::from_mins(1)).await;
+    let (again, new) =
+        (world.tickets.hold(&buyer, keyed("k")).await, world.tickets.hold(&buyer, keyed("another")).await);
+    world.catalog.away(false);
+    assert_eq!(again.unwrap().id, first.id);
+    assert_eq!(new, Err(Error::Unavailable));
 }
 
 async fn many_copies_of_one_request_make_one_reservation(world: &World) {

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -316,9 +319,15 @@ async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
 #[derive(Default)]
 pub(crate) struct HandMade {
     events: Mutex<HashMap<EventId, (Sale, Vec<Seat>)>>,
+    away: AtomicBool,
 }
 
 impl HandMade {
+    /// From now on no sale is told, or is again.
+    pub(crate) fn away(&self, away: bool) {
+        self.away.store(away, Ordering::SeqCst);
+    }
+
     pub(crate) fn cancel(&self, event: EventId) {
         self.events.lock().unwrap().get_mut(&event).unwrap().0.cancelled = true;
     }
@@ -327,6 +336,9 @@ impl HandMade {
 #[async_trait]
 impl Catalog for HandMade {
     async fn sale(&self, _: &Ctx, request: SaleOf) -> Result<Sale, catalog::Error> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(catalog::Error::Unavailable);
+        }
         let events = self.events.lock().unwrap();
         events.get(&request.event).map(|(sale, _)| sale.clone()).ok_or(catalog::Error::EventNotFound)
     }
