@@ -2,12 +2,15 @@
 //! to a rate.
 
 use std::{
+    borrow::Cow,
     sync::atomic::{AtomicU32, AtomicU64, Ordering},
     time::Duration,
 };
 
 use http::{Method, StatusCode};
 use urr_kernel::RequestId;
+
+use super::UUID_LEN;
 
 /// Lines about failed requests per second; the rest are counted. An outage must not fill the disk.
 const MAX_ERRORS_PER_SEC: u32 = 100;
@@ -95,7 +98,7 @@ macro_rules! line {
             request_id = %$entry.id,
             method = %$entry.method,
             // Without the query, which may carry what must not be written down.
-            path = short($entry.path),
+            path = &*shown($entry.path),
             route = $entry.route,
             status = $entry.status.as_u16(),
             ms = $entry.took.as_secs_f64() * 1_000.0,
@@ -119,6 +122,18 @@ impl Entry<'_> {
     fn write_info(&self) {
         line!(info, self, "request");
     }
+}
+
+/// A path as it is written: tokens that stand in one are not for logs, and are what is longer than an id.
+fn shown(path: &str) -> Cow<'_, str> {
+    let path = short(path);
+    let is_token = |segment: &str| segment.len() > UUID_LEN;
+    if !path.split('/').any(is_token) {
+        return Cow::Borrowed(path);
+    }
+    let segments: Vec<_> =
+        path.split('/').map(|segment| if is_token(segment) { "…" } else { segment }).collect();
+    Cow::Owned(segments.join("/"))
 }
 
 fn short(path: &str) -> &str {
@@ -146,6 +161,15 @@ mod tests {
         let log = Log::new(AccessLog { sample: 0 });
         let written = |at| (0..500).filter(|_| log.may_write_error(Duration::from_secs(at))).count();
         assert_eq!((written(5), written(5), written(6)), (100, 0, 100));
+    }
+
+    #[test]
+    fn a_token_in_a_path_is_not_written() {
+        let id = "0190a1f0-4b7e-7c3d-9f00-5a1c2b3d4e5f";
+        assert_eq!(shown(&format!("/api/events/{id}")), format!("/api/events/{id}"));
+        let token = "VKIN6PgBoeOC4Tx2CboKJKtdzoSKAaHjguHmdWSLOBx";
+        assert_eq!(shown(&format!("/vwr/check/{id}/{token}")), format!("/vwr/check/{id}/…"));
+        assert_eq!(shown(&format!("/vwr/check/{id}/{}", token.repeat(9))), format!("/vwr/check/{id}/…"));
     }
 
     #[test]
