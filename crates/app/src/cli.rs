@@ -61,7 +61,7 @@ pub(crate) struct Flags {
         long,
         global = true,
         value_name = "ROLES",
-        help = "What this process runs: all, or a list of auth, catalog, gateway, queue, site, tickets, vwr [env: URR_ROLES] [default: all]"
+        help = "What this process runs: all (but notices), or a list of auth, catalog, gateway, notices, queue, site, tickets, vwr [env: URR_ROLES] [default: all]"
     )]
     roles: Option<String>,
     /// Any setting by its key, such as `sale.hold_secs=120`; may be repeated

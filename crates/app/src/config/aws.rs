@@ -7,6 +7,7 @@ use crate::roles::Role;
 
 /// Where a service of AWS is.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "it is checked, and then nobody uses it"))]
 pub(crate) struct AwsPlace {
     /// Such as `ap-northeast-2`.
     pub region: String,
@@ -18,6 +19,7 @@ pub(crate) struct AwsPlace {
 
 /// Where the places of Tier 1 are counted.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "it is checked, and then nobody uses it"))]
 pub(crate) enum Counting {
     /// In Redis if there is one, else in this process.
     Near,
@@ -32,6 +34,7 @@ pub(crate) enum Counting {
 
 /// The queue that is told of admissions.
 #[derive(Clone, Debug)]
+#[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "it is checked, and then nobody uses it"))]
 pub(crate) struct Notices {
     /// Where SQS is.
     pub place: AwsPlace,

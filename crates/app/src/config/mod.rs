@@ -21,7 +21,9 @@ mod tests;
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 pub(crate) use addresses::{HttpUrl, PostgresUrl, RedisUrl};
-pub(crate) use aws::{AwsPlace, Counting, Notices};
+#[cfg(feature = "aws")]
+pub(crate) use aws::AwsPlace;
+pub(crate) use aws::{Counting, Notices};
 pub(crate) use choices::{LogFormat, Profile};
 pub(crate) use docs::markdown;
 pub(crate) use door::Door;
@@ -75,8 +77,10 @@ pub(crate) struct Config {
     /// The waiting room.
     pub queue: Queue,
     /// Where the places of Tier 1 are counted.
+    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "it is checked, and then nobody uses it"))]
     pub counting: Counting,
     /// The queue that is told of admissions, if there is one.
+    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "it is checked, and then nobody uses it"))]
     pub notices: Option<Notices>,
     /// Accounts.
     pub auth: Auth,
