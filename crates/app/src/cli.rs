@@ -9,6 +9,7 @@ use crate::{
     bench::BenchCommand,
     config::{Choice as _, Flag, nearest},
     roles::Role,
+    stampede::StampedeArgs,
 };
 
 /// What was typed.
@@ -119,6 +120,9 @@ pub(crate) enum Command {
     /// Measure this machine: one table, with a baseline from the same run
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Let a crowd loose on a server of its own, and prove that it was fair
+    #[command(subcommand)]
+    Stampede(StampedeCommand),
     /// Look after the line in front of everything
     #[command(subcommand)]
     Vwr(VwrCommand),
@@ -193,6 +197,16 @@ pub(crate) enum QueueCommand {
         #[arg(value_name = "EVENT")]
         event: urr_kernel::EventId,
     },
+}
+
+/// Where a crowd can be let loose.
+#[derive(Debug, Subcommand)]
+pub(crate) enum StampedeCommand {
+    /// Everybody wants into one event: they join, wait as long as they are told, come in, and go
+    ///
+    /// Starts `urr serve` on loopback with files that are removed afterwards, sends every request for real, and ends with the
+    /// proof of `urr queue verify`. The server's wall clock runs faster, so that hours of waiting take minutes.
+    Queue(StampedeArgs),
 }
 
 /// What can be done about the outbox.

@@ -21,6 +21,8 @@ mod remote;
 mod roles;
 mod say;
 mod serve;
+mod served;
+mod stampede;
 mod stores;
 mod token;
 mod waiting;
@@ -32,7 +34,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::Parser as _;
 
 use crate::{
-    cli::{Cli, Command, ConfigCommand, Flags, VwrCommand},
+    cli::{Cli, Command, ConfigCommand, Flags, StampedeCommand, VwrCommand},
     config::{Config, Input, Values},
     failure::Failure,
     say::{complain, say},
@@ -71,6 +73,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Token(args) => token::token(load(&flags)?, &args)?,
         Command::Admin(command) => block_on(admin::admin(load(&flags)?, command))??,
         Command::Bench(command) => bench::run(&command)?,
+        Command::Stampede(StampedeCommand::Queue(args)) => stampede::run(&args, &flags)?,
         Command::Queue(command) => block_on(queue::queue(&load(&flags)?.1, command))??,
         Command::Vwr(VwrCommand::Export { file, api }) => waiting::export(file.as_deref(), &api)?,
         Command::Outbox(command) => block_on(outbox::outbox(&load(&flags)?.1, command))??,

@@ -84,7 +84,7 @@ pub(crate) struct Running {
 impl Running {
     /// Starts everything. What cannot work is found here and not by the first buyer.
     pub(crate) async fn start(values: Values, config: Config) -> Result<Self, Failure> {
-        let clock = Clock::system();
+        let clock = if config.clock_speed > 1 { Clock::lapse(config.clock_speed) } else { Clock::system() };
         let ground = Ground {
             ids: Ids::random(clock.clone()),
             clock,

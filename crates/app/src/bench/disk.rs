@@ -16,11 +16,11 @@ const SYNCS: usize = 300;
 
 /// A directory for everything a run writes. It goes when this is dropped.
 #[derive(Debug)]
-pub(super) struct Bench(PathBuf);
+pub(crate) struct Bench(PathBuf);
 
 impl Bench {
     /// A new directory in `parent`.
-    pub(super) fn in_dir(parent: &Path) -> Result<Self, Failure> {
+    pub(crate) fn in_dir(parent: &Path) -> Result<Self, Failure> {
         let random = u64::from_le_bytes(Ids::random(Clock::system()).bytes());
         let path = parent.join(format!("urr-bench-{random:016x}"));
         fs::create_dir(&path)
@@ -29,12 +29,12 @@ impl Bench {
     }
 
     /// A path in it that nothing uses yet.
-    pub(super) fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
     /// What is under the directory, and what a sync costs there.
-    pub(super) fn describe(&self) -> Result<String, Failure> {
+    pub(crate) fn describe(&self) -> Result<String, Failure> {
         let failed = |error| Failure::because(format!("{} cannot be written", self.0.display()), &error);
         let sync = self.sync_time().map_err(failed)?;
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();

@@ -1,6 +1,6 @@
 //! What the front door costs: the same handler behind all of it, and behind nothing but the check of a token.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use axum::{
     Router,
@@ -12,12 +12,13 @@ use serde::Serialize;
 use urr_gateway::{Gateway, table::Service};
 use urr_http::{Caller, Json, Problem, Respond, Routes, StatusCode};
 use urr_jobs::Tasks;
-use urr_kernel::{Clock, Ids, Role, UserId};
-use urr_passes::access::{self, Access, Signer, Verifier};
+use urr_kernel::{Clock, Ids, UserId};
+use urr_passes::access::Verifier;
 
 use super::{
     Runtimes,
     disk::Bench,
+    goods::Tokens,
     load::Deck,
     scenes::{self, FAST},
     turns::{Scene, Turns, Words, serve},
@@ -85,11 +86,9 @@ impl Respond for Bare {
 }
 
 fn requests(people: usize, config: &Config, clock: &Clock, ids: &Ids) -> Vec<Vec<u8>> {
-    let secret = config.secrets().next().expect("the benchmark configures a secret");
-    let signer = Signer::new(access::key(&secret.0), Duration::from_hours(1));
+    let tokens = Tokens::new(config, clock, ids);
     let request = |_| {
-        let access = Access { user: ids.next(), role: Role::User, email: None, session: ids.next() };
-        let token = signer.sign(&access, ids.next(), clock.now());
+        let token = tokens.of(ids.next());
         format!("GET {PATH} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer {token}\r\n\r\n")
             .into_bytes()
     };
@@ -108,14 +107,15 @@ pub(super) fn run(turns: &Turns) -> Result<(), Failure> {
     let bare = serve(&runtimes, &tasks, Bare::new(&config, &ground), &config)?;
     let whole = serve(&runtimes, &tasks, whole(&config, &ground), &config)?;
     let scenes = [
-        Scene { name: "bare token check", address: bare, deck: Arc::clone(&deck) },
-        Scene { name: "whole front door", address: whole, deck },
+        Scene { name: "bare token check".to_owned(), address: bare, deck: Arc::clone(&deck) },
+        Scene { name: "whole front door".to_owned(), address: whole, deck },
     ];
     let words = Words {
         title: "front door".to_owned(),
         command: "gateway",
         first: "bare check",
+        judged: 1,
         target_percent: TARGET_PERCENT,
     };
-    turns.run(runtimes, &tasks, &scenes, &ground.clock, &words)
+    turns.run(runtimes, &tasks, &scenes, &ground.clock, &words).map(drop)
 }

@@ -62,6 +62,26 @@ pub(super) async fn wishes(
     Ok(wishes)
 }
 
+/// Events on sale, in the smallest hall: for what stands before the seats.
+pub(super) async fn events(
+    catalog: &dyn Catalog,
+    count: usize,
+    clock: &Clock,
+    ids: &Ids,
+) -> Result<Vec<EventId>, Failure> {
+    let failed = |error| Failure::because("an event cannot be made", &error);
+    let ctx = || Ctx::system(ids, clock);
+    let layouts = catalog.layouts(&ctx(), ListLayouts {}).await.map_err(failed)?.layouts;
+    let smallest = layouts.into_iter().min_by_key(|layout| layout.total_seats);
+    let smallest = smallest.ok_or_else(|| Failure::new("there is no hall to make events for"))?;
+    let mut events = Vec::with_capacity(count);
+    for number in 0..count {
+        let new = event(number, smallest.id, clock.now());
+        events.push(catalog.create_event(&ctx(), new).await.map_err(failed)?.event.id);
+    }
+    Ok(events)
+}
+
 fn event(number: usize, layout: LayoutId, now: Timestamp) -> CreateEvent {
     const HOUR: Duration = Duration::from_hours(1);
     CreateEvent {
@@ -106,10 +126,32 @@ pub(super) fn scatter(wishes: &mut [Wish], ids: &Ids) {
     }
 }
 
-fn shuffle<T>(items: &mut [T], ids: &Ids) {
+pub(super) fn shuffle<T>(items: &mut [T], ids: &Ids) {
     for last in (1..items.len()).rev() {
         let other = u64::from_le_bytes(ids.bytes()) % (last as u64 + 1);
         items.swap(last, usize::try_from(other).expect("a number up to an index is one"));
+    }
+}
+
+/// Signs people in, as accounts would.
+pub(super) struct Tokens {
+    signer: Signer,
+    clock: Clock,
+    ids: Ids,
+}
+
+impl Tokens {
+    /// With the keys of an installation.
+    pub(super) fn new(config: &Config, clock: &Clock, ids: &Ids) -> Self {
+        let secret = config.secrets().next().expect("the benchmark configures a secret");
+        let signer = Signer::new(access::key(&secret.0), Duration::from_hours(1));
+        Self { signer, clock: clock.clone(), ids: ids.clone() }
+    }
+
+    /// An access token of a user.
+    pub(super) fn of(&self, user: UserId) -> String {
+        let access = Access { user, role: Role::User, email: None, session: self.ids.next() };
+        self.signer.sign(&access, self.ids.next(), self.clock.now())
     }
 }
 
@@ -121,11 +163,9 @@ pub(super) fn requests(
     clock: &Clock,
     ids: &Ids,
 ) -> Vec<Vec<u8>> {
-    let secret = config.secret.as_ref().expect("the benchmark configures a secret");
-    let signer = Signer::new(access::key(&secret.0), Duration::from_hours(1));
+    let tokens = Tokens::new(config, clock, ids);
     let request = |wish: &Wish| {
-        let access = Access { user: wish.user, role: Role::User, email: None, session: ids.next() };
-        let token = signer.sign(&access, ids.next(), clock.now());
+        let token = tokens.of(wish.user);
         let body = serde_json::json!({
             "eventId": wish.hold.event,
             "seatIds": wish.hold.seats,

@@ -132,7 +132,7 @@ impl Deck {
 
 /// A connection that stays open.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
     /// Where the body of the last answer begins.
@@ -141,18 +141,18 @@ pub(super) struct Wire {
 
 /// One answer.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     /// Its status.
-    pub(super) status: u16,
+    pub(crate) status: u16,
     /// Its body as text.
-    pub(super) body: String,
+    pub(crate) body: String,
     /// How long to wait before asking again, if it says so.
-    pub(super) retry_after: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl Reply {
     /// Which error it is; empty if it is none.
-    pub(super) fn code(&self) -> String {
+    pub(crate) fn code(&self) -> String {
         let body: serde_json::Value = serde_json::from_str(&self.body).unwrap_or_default();
         body["code"].as_str().unwrap_or_default().to_owned()
     }
@@ -160,14 +160,14 @@ impl Reply {
 
 impl Wire {
     /// Connects.
-    pub(super) async fn connect(address: SocketAddr) -> io::Result<Self> {
+    pub(crate) async fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream, buffer: Vec::with_capacity(4 * 1024), body: 0 })
     }
 
     /// Sends a request and reads its whole answer.
-    pub(super) async fn ask(&mut self, request: &[u8]) -> io::Result<Reply> {
+    pub(crate) async fn ask(&mut self, request: &[u8]) -> io::Result<Reply> {
         self.exchange(request).await?;
         let (head, body) = self.buffer.split_at(self.body);
         let status = head.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());

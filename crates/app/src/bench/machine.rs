@@ -4,7 +4,7 @@ use std::{fs, process::Command, thread, time::Duration};
 
 /// What a figure depends on besides the program.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(crate) struct Machine {
     /// `2 × AMD EPYC 7B13`
     processor: String,
     /// `23.4 GiB`
@@ -19,7 +19,7 @@ pub(super) struct Machine {
 
 impl Machine {
     /// Looks around. What cannot be found out is said to be unknown.
-    pub(super) fn here() -> Self {
+    pub(crate) fn here() -> Self {
         let cores = thread::available_parallelism().map_or(0, usize::from);
         let model = value("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned());
         let memory = value("/proc/meminfo", "MemTotal").and_then(|text| kibibytes(&text));
@@ -38,7 +38,7 @@ impl Machine {
     }
 
     /// One fact per line.
-    pub(super) fn lines(&self) -> [String; 3] {
+    pub(crate) fn lines(&self) -> [String; 3] {
         let Self { processor, memory, system, commit, build } = self;
         [
             format!("machine  {processor}, {memory}, {system}"),
@@ -58,7 +58,13 @@ pub(super) fn processor_time() -> Duration {
 
 /// The memory this process has in use right now, in MiB; zero where it cannot be known.
 pub(super) fn memory_mib() -> u64 {
-    value("/proc/self/status", "VmRSS").and_then(|text| kibibytes(&text)).unwrap_or(0) / 1024
+    memory_of("self", "VmRSS") / (1024 * 1024)
+}
+
+/// The memory of a process in bytes: `VmRSS` is what it has in use, `VmHWM` the most it ever had. Zero where it cannot be known.
+pub(crate) fn memory_of(process: &str, figure: &str) -> u64 {
+    let found = value(&format!("/proc/{process}/status"), figure);
+    found.and_then(|text| kibibytes(&text)).unwrap_or(0) * 1024
 }
 
 /// User and system time, in ticks: the 14th and 15th field. The second is a name in brackets that may hold anything.

@@ -1,14 +1,15 @@
 //! `urr bench`: how fast this machine is, beside what it could be at best. One table per run: the same work on every kind of
 //! storage, and a handler that does nothing behind the same edge, measured in the same run.
 
-mod disk;
+pub(crate) mod disk;
 mod gateway;
 mod goods;
-mod load;
+pub(crate) mod load;
 mod logins;
-mod machine;
+pub(crate) mod machine;
 mod noop;
-mod report;
+mod queue;
+pub(crate) mod report;
 mod scenes;
 mod turns;
 mod vwr;
@@ -55,6 +56,11 @@ pub(crate) enum BenchCommand {
     Gateway(Turns),
     /// Thousands sign in at once: who gets in, what it takes in memory, and whether others notice
     Logins(logins::LoginsArgs),
+    /// The waiting room in front of an event: status beside a handler that does nothing, joins, memory, and the start with a full room
+    ///
+    /// With 1,000, 100,000 and 1,000,000 waiting. The rows take turns, so that whatever else the machine does meanwhile happens to
+    /// all.
+    Queue(queue::QueueArgs),
     /// Tier 1 of the waiting room: checks beside a handler that does nothing, and people who take a number
     ///
     /// The rows take turns, so that whatever else the machine does meanwhile happens to all.
@@ -96,6 +102,7 @@ pub(crate) fn run(command: &BenchCommand) -> Result<(), Failure> {
         BenchCommand::Holds(args) => holds(args),
         BenchCommand::Gateway(args) => gateway::run(args),
         BenchCommand::Logins(args) => logins::run(args),
+        BenchCommand::Queue(args) => queue::run(args),
         BenchCommand::Vwr(args) => vwr::run(args),
     }
 }

@@ -94,13 +94,19 @@ pub(super) fn table(rows: &mut [Row]) -> String {
     text
 }
 
+/// `1,000,000 waiting`
+#[expect(clippy::cast_precision_loss, reason = "a line is far shorter than 2^52")]
+pub(super) fn named(waiting: usize) -> String {
+    format!("{} waiting", thousands(waiting as f64))
+}
+
 /// `16,384`
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
     reason = "a rate is a small positive number"
 )]
-fn thousands(rate: f64) -> String {
+pub(crate) fn thousands(rate: f64) -> String {
     let digits = (rate.round() as u64).to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
     for (at, digit) in digits.chars().enumerate() {

@@ -1,6 +1,10 @@
 //! Rows that take turns, so that whatever else the machine does meanwhile happens to all of them.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use clap::Args;
 use urr_http::{Respond, Server};
@@ -35,7 +39,7 @@ pub(crate) struct Turns {
 
 /// One kind of request and what answers it.
 pub(super) struct Scene {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     pub(super) address: SocketAddr,
     pub(super) deck: Arc<Deck>,
 }
@@ -48,12 +52,15 @@ pub(super) struct Words {
     pub(super) command: &'static str,
     /// What the first row is.
     pub(super) first: &'static str,
-    /// The share of the first row that the second should reach.
+    /// Which row is judged, from zero.
+    pub(super) judged: usize,
+    /// The share of the first row that it should reach.
     pub(super) target_percent: f64,
 }
 
 impl Turns {
-    /// Measures every row in every round and prints one table. What serves the rows ends here.
+    /// Measures every row in every round and prints one table. What serves the rows ends here. Answers with what each row did per
+    /// second.
     pub(super) fn run(
         &self,
         runtimes: Runtimes,
@@ -61,35 +68,57 @@ impl Turns {
         scenes: &[Scene],
         clock: &Clock,
         words: &Words,
-    ) -> Result<(), Failure> {
+    ) -> Result<Vec<f64>, Failure> {
+        let names: Vec<String> = scenes.iter().map(|scene| scene.name.clone()).collect();
+        let sums = self.rounds(&names, words.judged, |row, pace, done| {
+            let scene = &scenes[row];
+            scenes::send(&runtimes, &scene.deck, scene.address, clock, pace, done)
+        });
+        // What does not end in time ends with its runtime.
+        let _ = runtimes.server.block_on(tasks.shutdown(scenes::STOP));
+        runtimes.stop();
+        self.tell(words, names, sums?)
+    }
+
+    /// Measures every row in every round. Answers with the sum of each row, and with the share of the first row that the judged one
+    /// reached in each round.
+    pub(super) fn rounds(
+        &self,
+        names: &[String],
+        judged: usize,
+        mut measure: impl FnMut(usize, Pace, &Arc<AtomicU64>) -> Result<Measured, Failure>,
+    ) -> Result<(Vec<Measured>, Vec<f64>), Failure> {
         let span = Duration::from_secs(self.seconds);
         let pace = Pace { clients: usize::from(self.clients), warm_up: WARM_UP, span };
-        let mut sums: Vec<Measured> = scenes.iter().map(|_| Measured::default()).collect();
+        let mut sums: Vec<Measured> = names.iter().map(|_| Measured::default()).collect();
         let mut shares = Vec::new();
         for round in 1..=self.rounds {
             let mut rates = Vec::new();
-            for (scene, sum) in scenes.iter().zip(&mut sums) {
-                let progress = Progress::start(&format!("{}, round {round} of {}", scene.name, self.rounds));
-                let measured =
-                    scenes::send(&runtimes, &scene.deck, scene.address, clock, pace, &progress.done);
+            for (row, (name, sum)) in names.iter().zip(&mut sums).enumerate() {
+                let progress = Progress::start(&format!("{name}, round {round} of {}", self.rounds));
+                let measured = measure(row, pace, &progress.done);
                 progress.end();
                 let measured = measured?;
                 rates.push(measured.rate());
                 sum.add(measured);
             }
-            shares.push(rates[1] / rates[0] * 100.0);
+            shares.push(rates[judged] / rates[0] * 100.0);
         }
-        // What does not end in time ends with its runtime.
-        let _ = runtimes.server.block_on(tasks.shutdown(scenes::STOP));
-        runtimes.stop();
-        let names = scenes.iter().map(|scene| scene.name.to_owned());
-        let rows = names.zip(sums).map(|(name, sum)| Row { name, outcome: Ok(sum) });
-        self.tell(words, rows.collect(), shares)
+        Ok((sums, shares))
     }
 
-    fn tell(&self, words: &Words, mut rows: Vec<Row>, mut shares: Vec<f64>) -> Result<(), Failure> {
+    /// Prints one table and answers with what each row did per second.
+    pub(super) fn tell(
+        &self,
+        words: &Words,
+        names: Vec<String>,
+        (sums, mut shares): (Vec<Measured>, Vec<f64>),
+    ) -> Result<Vec<f64>, Failure> {
+        let rates = sums.iter().map(Measured::rate).collect();
+        let rows = names.into_iter().zip(sums).map(|(name, sum)| Row { name, outcome: Ok(sum) });
+        let mut rows: Vec<Row> = rows.collect();
         let Self { seconds, rounds, clients } = self;
-        let Words { title, command, first, target_percent } = words;
+        let Words { title, command, first, judged, target_percent } = words;
         say!("{title}: {clients} clients, {rounds} rounds of {seconds} s for each row, in turns");
         for line in Machine::here().lines() {
             say!("{line}");
@@ -103,11 +132,14 @@ impl Turns {
         say!("");
         say!("by round {} %", each.join(" "));
         let verdict = if median >= *target_percent { "met" } else { "missed" };
-        say!("median   {median:.1} % of the {first}; the target of {target_percent} % is {verdict}");
+        let judged = &rows[*judged].name;
+        say!(
+            "median   {judged}: {median:.1} % of the {first}; the target of {target_percent} % is {verdict}"
+        );
         let failed = rows.iter().filter(|row| row.outcome.as_ref().is_ok_and(|measured| measured.failed > 0));
         let failed: Vec<String> =
             failed.map(|row| format!("{} did not work as it should", row.name)).collect();
-        if failed.is_empty() { Ok(()) } else { Err(Failure(failed)) }
+        if failed.is_empty() { Ok(rates) } else { Err(Failure(failed)) }
     }
 }
 

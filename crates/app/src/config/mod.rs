@@ -4,6 +4,7 @@
 mod addresses;
 mod aws;
 mod choices;
+mod clock;
 mod docs;
 mod door;
 mod kinds;
@@ -54,6 +55,8 @@ pub(crate) struct Config {
     pub roles: Roles,
     /// Whether an empty catalog is filled with demo data: already false where it must not be.
     pub demo: bool,
+    /// How many seconds pass in one.
+    pub clock_speed: u32,
     /// The SQL engine.
     pub storage: Storage,
     /// How events travel.

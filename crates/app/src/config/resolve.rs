@@ -31,6 +31,7 @@ impl Config {
             demo: values.get(&s::DEMO)
                 && profile == Profile::Local
                 && matches!(storage, Some(Storage::Sqlite { .. })),
+            clock_speed: values.get(&s::CLOCK_SPEED).count(),
             // An unresolved part is reported below, so what stands in its place is never seen.
             storage: storage.unwrap_or(Storage::Sqlite { group_commit: true }),
             bus: problems.bus(),
@@ -63,6 +64,7 @@ impl Config {
         };
         problems.roles(&config);
         problems.listeners(&config);
+        problems.clock(&config);
         problems.production(&config);
         if problems.found.is_empty() { Ok(config) } else { Err(problems.found) }
     }

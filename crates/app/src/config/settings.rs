@@ -145,6 +145,8 @@ settings! {
     ROLES("roles"): Roles = "all";
     /// Whether the first start fills an empty catalog with events to look at. Only with SQLite and the `local` profile.
     DEMO("demo"): bool = "true";
+    /// How many seconds pass on the wall clock of this process in one: what takes hours can be watched in minutes, as `urr stampede` does. More than 1 is for tests: refused with the `production` profile, with Redis, whose clock is its own, and on a `listen` beyond loopback.
+    CLOCK_SPEED("clock_speed"): Int<1, 1_000> = "1";
 
     /// `sqlite` keeps one file per domain in the data directory; `postgres` needs `storage.url`.
     STORAGE_KIND("storage.kind"): StorageKind = "sqlite";
@@ -158,7 +160,6 @@ settings! {
     STORAGE_POOL("storage.pool"): Int<1, 1_000> = "16";
     /// Whether concurrent SQLite writes share one fsync. Off is slower and no safer; it exists to be measured.
     STORAGE_GROUP_COMMIT("storage.group_commit"): bool = "true";
-
     /// `in_process` keeps events inside this process; `kafka` needs `bus.brokers`.
     BUS_KIND("bus.kind"): BusKind = "in_process";
     /// The brokers to start from.
@@ -167,7 +168,6 @@ settings! {
     BUS_OPTIONS("bus.options"): List<Property> = "";
     /// Copies of every topic that is created. One broker can only hold 1.
     BUS_REPLICATION("bus.replication"): Int<1, 15> = "3";
-
     /// One node, or the start nodes of a cluster. None means no Redis.
     REDIS_URLS("redis.urls"): List<RedisUrl> = "";
     /// Whether the nodes form a Redis Cluster.

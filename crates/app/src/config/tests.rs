@@ -1,5 +1,6 @@
 //! How settings are gathered, refused, resolved and printed.
 
+mod clock;
 mod door;
 mod production;
 
