@@ -15,6 +15,8 @@ struct Model {
     ends: Timestamp,
     over: bool,
     tokens: HashMap<String, Token>,
+    /// The tokens in the order in which they were given out, each for the one before.
+    chain: Vec<String>,
 }
 
 struct Token {
@@ -25,6 +27,7 @@ struct Token {
 impl Model {
     /// What presenting a token must come to.
     fn present(&mut self, token: &str, client: usize, now: Timestamp) -> Result<(), Error> {
+        let leads_to_newest = self.leads_to_newest(token, client);
         let Some(token) = self.tokens.get_mut(token) else { return Err(Error::RefreshInvalid) };
         if token.expires <= now {
             return Err(Error::RefreshInvalid);
@@ -36,7 +39,12 @@ impl Model {
                 Ok(())
             }
             None => Err(Error::RefreshInvalid),
-            Some((at, by, uses)) if *by == client && now <= at.after(GRACE) && *uses < MAX_GRACE_USES => {
+            Some((at, by, uses))
+                if *by == client
+                    && now <= at.after(GRACE)
+                    && *uses < MAX_GRACE_USES
+                    && (leads_to_newest || !alive) =>
+            {
                 if !alive {
                     return Err(Error::RefreshInvalid);
                 }
@@ -49,6 +57,14 @@ impl Model {
                 Err(Error::RefreshReused)
             }
         }
+    }
+
+    /// Whether everything that followed from a token was exchanged by this client too, in not too many steps.
+    fn leads_to_newest(&self, token: &str, client: usize) -> bool {
+        let after = self.chain.iter().skip_while(|known| *known != token).skip(1);
+        let exchanged: Vec<usize> =
+            after.filter_map(|known| self.tokens[known].rotated.as_ref().map(|(_, by, _)| *by)).collect();
+        exchanged.len() <= MAX_GRACE_USES as usize && exchanged.iter().all(|by| *by == client)
     }
 }
 
@@ -69,8 +85,9 @@ async fn walk(world: &World) {
         if known.is_empty() || choice < 20 {
             let user = world.register(&format!("walker{step}@example.com")).await;
             let token = Token { expires: user.refresh_expires_at, rotated: None };
-            let tokens = HashMap::from([(user.refresh_token.expose().to_owned(), token)]);
-            sessions.push(Model { ends: now.after(30 * DAY), over: false, tokens });
+            let chain = vec![user.refresh_token.expose().to_owned()];
+            let tokens = HashMap::from([(chain[0].clone(), token)]);
+            sessions.push(Model { ends: now.after(30 * DAY), over: false, tokens, chain });
             known.push((sessions.len() - 1, user.refresh_token));
         } else if choice < 60 {
             let spans = [Duration::from_secs(4), Duration::from_secs(11), Duration::from_hours(5), 2 * DAY];
@@ -92,8 +109,12 @@ async fn walk(world: &World) {
             stolen += usize::from(expected == Err(Error::RefreshReused));
             if let Ok(pair) = got {
                 renewed += 1;
+                let (text, model) = (pair.refresh_token.expose().to_owned(), &mut sessions[session]);
                 let fresh = Token { expires: pair.refresh_expires_at, rotated: None };
-                sessions[session].tokens.insert(pair.refresh_token.expose().to_owned(), fresh);
+                // Whoever asks again gets the token that the first answer had.
+                if model.tokens.insert(text.clone(), fresh).is_none() {
+                    model.chain.push(text);
+                }
                 known.push((session, pair.refresh_token));
             }
         }
