@@ -280,7 +280,7 @@ settings! {
     QUEUE_MAX_WAITING("queue.max_waiting"): Int<1, 10_000_000> = "50000";
     /// In how many lines one user may stand.
     QUEUE_MAX_EVENTS_PER_USER("queue.max_events_per_user"): Int<1, 100> = "3";
-    /// Seconds for which nobody is let in after Redis has lost a room, so that everybody gets their place back first. Whoever waits asks once a minute, or later if their turn cannot come sooner.
+    /// Seconds for which nobody is let in after Redis has lost a room, so that everybody gets their place back first. Whoever waits asks every few seconds, or later if their turn cannot come sooner.
     QUEUE_GRACE_SECS("queue.grace_secs"): Int<0, 3_600> = "65";
     /// Days for which the journal of a closed room is kept.
     QUEUE_JOURNAL_DAYS("queue.journal_days"): Int<1, 3_650> = "90";

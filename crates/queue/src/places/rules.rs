@@ -52,10 +52,11 @@ fn wait_secs(position: u64, per_second: Option<f64>) -> u64 {
 /// Nobody is asked to come back sooner: it would tell them nothing new.
 const MIN_POLL_SECS: u64 = 1;
 
-/// However slow the line is, nobody is told to stay away longer than this, unless their turn cannot come sooner at full speed either.
-/// After Redis has lost a room everybody has their place back before the grace of [`crate::GRACE`] is over, or before the line gets to
-/// them: in `t` seconds at most `batch × t` people are let in, and more than that many who came before them are back by then.
-const SURE_POLL_SECS: u64 = 60;
+/// However slow the line is, nobody is told to stay away longer than this, unless their turn cannot come sooner at full speed either: a
+/// line that stood still may go on at once, and whoever is first should not find out a minute later. After Redis has lost a room everybody
+/// has their place back before the grace of [`crate::GRACE`] is over, or before the line gets to them: in `t` seconds at most `batch × t`
+/// people are let in, and more than that many who came before them are back by then.
+const SURE_POLL_SECS: u64 = 3;
 
 /// When whoever stands at `position`, counted from one, should ask again: after half their wait, so that the near ask often and the
 /// far cost little. At least twice in the time after which the silent are sent away.
@@ -96,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_near_ask_often_and_the_far_seldom() {
-        assert_eq!([1, 500, 5_000, 20_000, 1_000_000].map(|at| poll(at, None)), [2, 5, 50, 199, 300]);
+        assert_eq!([1, 500, 5_000, 20_000, 1_000_000].map(|at| poll(at, None)), [2, 4, 49, 199, 300]);
         assert_eq!(poll(1_000_000, Some(50.0)), 300, "half of the time after which the silent are sent away");
         let patient = Limits { waiting_idle: Duration::from_hours(1), ..Limits::default() };
         assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, Some(50.0)), &patient), 1_800);
@@ -106,7 +107,8 @@ mod tests {
 
     #[test]
     fn nobody_stays_away_while_their_turn_could_come() {
-        assert_eq!(poll(5_000, Some(1.0)), 60, "at full speed it takes 50 seconds");
+        assert_eq!(poll(1, Some(0.01)), 3, "the line may go on at once");
+        assert_eq!(poll(5_000, Some(1.0)), 49, "at full speed it takes 50 seconds");
         assert_eq!(poll(20_000, Some(1.0)), 199, "and here that long");
     }
 

@@ -40,7 +40,7 @@ static STEPS: Script = Script::new("queue.steps", include_str!("steps.lua"));
 /// A worker that has not renewed its lock for this long has stopped. Workers run every second.
 const LOCK: Duration = Duration::from_secs(4);
 
-/// After Redis has lost a room nobody is let in for this long. Whoever waits asks once a minute, or later if their turn cannot come
+/// After Redis has lost a room nobody is let in for this long. Whoever waits asks every few seconds, or later if their turn cannot come
 /// sooner, and so has their place back before anybody could overtake them.
 pub const GRACE: Duration = Duration::from_secs(65);
 
