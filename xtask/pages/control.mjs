@@ -88,6 +88,8 @@ async function reloaded(page) {
 /** When the server says nothing the page says so, and since when. It comes back by itself. */
 async function silence(person, server) {
   const { page } = person;
+  // A process that slept does not know who was signed out meanwhile, and takes no token before it has asked.
+  person.expect(503);
   server.child.kill("SIGSTOP");
   try {
     await page.waitForSelector('[data-pulse="late"]');
