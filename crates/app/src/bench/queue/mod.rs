@@ -229,7 +229,7 @@ fn answers(
         let (queue, events, rebuilt) = open(config, &databases, ground, &tasks).await?;
         // As in a process that serves, people are let in and the idle are looked for.
         urr_jobs::run(&tasks, urr_queue::admission(&queue), None, ground.clock.clone());
-        let memory = gateway::Memory::new(config, None, &ground.clock);
+        let memory = gateway::Memory::brand_new(config, &ground.clock);
         let whole = |routes| {
             let guards = gateway::guards(config, &memory, ground);
             wire::public(config, Gateway::new(guards).local(Service::Queue, routes).finish(), ground)
