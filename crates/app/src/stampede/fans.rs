@@ -96,6 +96,8 @@ impl Fans {
             }
             sleep(NAP).await;
         }
+        // Meanwhile the server has closed a connection over which nobody asked anything.
+        operator = Wire::connect(self.place.address).await.map_err(failed)?;
         self.order(&mut operator, "resume", event).await.map_err(failed)?;
         let opened = self.clock.ticks();
         let over = async {
