@@ -1,6 +1,6 @@
 //! The fans: a few connections over which everybody asks in turn, each when it is time.
 
-use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+use std::{io, mem, net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::Deserialize;
 use serde_json::json;
@@ -20,6 +20,9 @@ use crate::{
 
 /// How long nobody looks whether somebody else has become due.
 const NAP: Duration = Duration::from_millis(20);
+
+/// A connection over which nobody asked for this long is not used again: the server may be about to close it.
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Answers that make no sense, or none at all, before the stampede is given up.
 const MAX_BROKEN: u64 = 1_000;
@@ -114,7 +117,7 @@ impl Fans {
 
     /// One connection: whoever is due asks over it.
     async fn ask_on(self: Arc<Self>, crowd: Arc<Crowd>, event: EventId) -> io::Result<()> {
-        let mut wire = Wire::connect(self.place.address).await?;
+        let (mut wire, mut used) = (Wire::connect(self.place.address).await?, self.clock.ticks());
         loop {
             let (fan, ask) = match crowd.next(self.clock.ticks()) {
                 Next::Ask(fan, ask) => (fan, ask),
@@ -125,6 +128,9 @@ impl Fans {
                 Next::Over => return Ok(()),
             };
             let sent = self.clock.ticks();
+            if sent.saturating_sub(mem::replace(&mut used, sent)) > IDLE {
+                wire = Wire::connect(self.place.address).await?;
+            }
             let reply = wire.ask(&self.request(fan, ask, event)).await;
             let now = self.clock.ticks();
             let broken = match reply {
