@@ -8,6 +8,7 @@ mod living;
 mod matrix;
 mod phone;
 mod rooms;
+mod silence;
 mod tricks;
 
 use urr_e2e::{installation::Installation, program::Launch};
@@ -54,6 +55,29 @@ fn with_rooms(name: &str, launch: Launch) -> Launch {
 async fn tokens_of_waiting_rooms_open_nothing_else_and_nothing_else_opens_them() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     rooms::tokens_are_crossed(&Installation::whole(dir.path(), with_rooms).await?).await
+}
+
+/// Everything is written down that can be, as it never would be.
+fn with_every_line(name: &str, launch: Launch) -> Launch {
+    let launch = if name == "whole" { with_rooms(name, launch) } else { with_providers(name, launch) };
+    let launch = launch.set("log.filter", "trace").set("log.access_sample", "1");
+    launch.set("auth.kakao.client_secret", silence::CLIENT_SECRET)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_personal_and_nothing_secret_is_ever_logged() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let installation = Installation::whole(dir.path(), with_every_line).await?;
+    silence::is_kept(&installation, dir.path()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nor_by_several_processes_and_what_they_say_to_servers() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    match Installation::on_servers(dir.path(), with_every_line).await? {
+        Some(installation) => silence::is_kept(&installation, dir.path()).await,
+        None => Ok(()),
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
