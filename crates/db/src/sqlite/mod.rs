@@ -1,5 +1,7 @@
 //! The embedded engine: one file per domain, one write connection with group commit, a few read-only connections.
 
+mod batch;
+mod desk;
 mod readers;
 pub(crate) mod value;
 mod writer;
@@ -34,8 +36,9 @@ const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 /// log, and large batches are written out before their time.
 const WRITE_CACHE_KIB: i64 = 64 * 1024;
 
-/// Pages in the log before they are moved into the file: 16 MB. Moving them costs two more syncs, so not after every few batches.
-const CHECKPOINT_PAGES: i64 = 4_000;
+/// Pages in the log before they are moved into the file: 32 MB. Moving them costs two more syncs and everybody waits meanwhile, so not after
+/// every few batches; a start after a crash reads so much back, which takes well under a second.
+const CHECKPOINT_PAGES: i64 = 8_000;
 
 /// How the embedded engine runs.
 #[derive(Clone, Copy, Debug)]

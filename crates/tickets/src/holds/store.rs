@@ -71,12 +71,10 @@ statements! {
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where user_id = $1 and idempotency_key = $2";
 
-    /// A buyer's reservations before a given one, newest first. The inner list is read from the index alone.
+    /// A buyer's reservations before a given one, newest first.
     OF_USER = "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
-          from reservations
-         where id in (select id from reservations where user_id = $1 and id < $2 order by id desc limit $3)
-         order by id desc";
+          from reservations where user_id = $1 and id < $2 order by id desc limit $3";
 
     /// A buyer's holds that have run out but were not swept yet.
     LAPSED_OF_BUYER = "

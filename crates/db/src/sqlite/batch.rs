@@ -1,0 +1,157 @@
+//! The writes that share one commit.
+
+use std::process;
+
+use rusqlite::{Connection, ErrorCode};
+use tokio::sync::oneshot;
+
+use super::run;
+use crate::{
+    Error,
+    tx::{Ended, Engine, Tx, Verdict},
+};
+
+/// The batch was rolled back as a whole: nothing in it happened.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Lost;
+
+/// The write connection, with the work on it that is not committed yet.
+pub(super) struct Batch {
+    conn: Connection,
+    open: bool,
+    waiting: Vec<oneshot::Sender<Result<(), Lost>>>,
+    appended: bool,
+    /// How many writes make it full: as many as wanted to write when it began.
+    pub(super) quota: usize,
+}
+
+impl Batch {
+    pub(super) fn new(conn: Connection) -> Self {
+        Self { conn, open: false, waiting: Vec::new(), appended: false, quota: 0 }
+    }
+
+    /// Whether it has work that is not committed.
+    pub(super) fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// How many wait for its commit.
+    pub(super) fn writes(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Those who wait for its commit.
+    pub(super) fn take_waiting(&mut self) -> Vec<oneshot::Sender<Result<(), Lost>>> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Opens the batch if need be, and a savepoint in it.
+    pub(super) fn begin(&mut self) -> Result<Savepoint<'_>, Error> {
+        if !self.open {
+            run(&self.conn, "begin immediate").map_err(|e| Error::sqlite("beginning a write failed", e))?;
+            self.open = true;
+        }
+        if let Err(error) = run(&self.conn, "savepoint s") {
+            self.abandon();
+            return Err(Error::sqlite("beginning a write failed", error));
+        }
+        Ok(Savepoint { batch: self, kept: false })
+    }
+
+    pub(super) fn join(&mut self) -> oneshot::Receiver<Result<(), Lost>> {
+        let (sender, committed) = oneshot::channel();
+        self.waiting.push(sender);
+        committed
+    }
+
+    /// Makes the batch durable; says whether it put anything in the outbox.
+    pub(super) fn commit(&mut self) -> Result<bool, Lost> {
+        match run(&self.conn, "commit") {
+            Ok(()) => {
+                self.open = false;
+                Ok(std::mem::take(&mut self.appended))
+            }
+            // The log could not grow: no commit record was written and the disk may get room again.
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
+                tracing::error!(error = %error, "the disk is full: a batch of writes was refused");
+                self.abandon();
+                Err(Lost)
+            }
+            // After a failed fsync nobody knows what is on disk, and a second try may claim success for lost pages.
+            Err(error) => stop("COMMIT failed", &error),
+        }
+    }
+
+    /// Rolls the whole batch back and tells everybody in it.
+    fn abandon(&mut self) {
+        if !self.conn.is_autocommit()
+            && let Err(error) = run(&self.conn, "rollback")
+        {
+            stop("ROLLBACK failed", &error);
+        }
+        self.open = false;
+        self.appended = false;
+        for write in self.waiting.drain(..) {
+            let _ = write.send(Err(Lost));
+        }
+    }
+}
+
+/// One body's part of the batch. Unless it is kept, dropping it takes the part back and leaves the neighbours' alone.
+pub(super) struct Savepoint<'b> {
+    batch: &'b mut Batch,
+    kept: bool,
+}
+
+impl Savepoint<'_> {
+    pub(super) async fn run<T, E: From<Error>>(
+        mut self,
+        name: &'static str,
+        body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
+    ) -> Ended<T, E> {
+        let (verdict, appended) = {
+            let mut tx = Tx::new(Engine::Sqlite(&mut self.batch.conn));
+            let out = body(&mut tx).await;
+            (tx.verdict(name, out), tx.appended)
+        };
+        match verdict {
+            Verdict::Commit(value) => match self.keep(appended) {
+                Ok(()) => Ended::ok(value),
+                Err(error) => Ended::failed(error),
+            },
+            Verdict::Refuse(error, failure) => Ended::refused(error, failure),
+        }
+    }
+
+    fn keep(&mut self, appended: bool) -> Result<(), Error> {
+        run(&self.batch.conn, "release s").map_err(|e| Error::sqlite("ending a write failed", e))?;
+        self.kept = true;
+        self.batch.appended |= appended;
+        Ok(())
+    }
+}
+
+impl Drop for Savepoint<'_> {
+    fn drop(&mut self) {
+        if self.kept {
+            return;
+        }
+        let batch = &mut *self.batch;
+        // A full disk or an I/O error makes SQLite roll the whole transaction back by itself, neighbours and all; and a
+        // batch without neighbours need not stay open.
+        let alone = batch.waiting.is_empty();
+        let undone = !batch.conn.is_autocommit()
+            && !alone
+            && run(&batch.conn, "rollback to s").and_then(|()| run(&batch.conn, "release s")).is_ok();
+        if !undone {
+            batch.abandon();
+        }
+    }
+}
+
+/// Stops the process. What is on disk is consistent and holds every acknowledged write; what is in memory may not be.
+fn stop(what: &str, error: &rusqlite::Error) -> ! {
+    tracing::error!(error = %error, "{what}: stopping, because only recovery from disk is safe");
+    eprintln!("urr: {what}: {error}: stopping, because only recovery from disk is safe");
+    process::abort()
+}
