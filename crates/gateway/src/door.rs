@@ -10,7 +10,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
-use urr_http::{Caller, ClientAddress, Doorkeeper, Entrance, Problem, Respond, RouteName, Routes};
+use urr_http::{Caller, ClientAddress, Doorkeeper, Entrance, Problem, Respond, RouteName, Routes, bad_path};
 use urr_kernel::{Actor, Clock};
 use urr_passes::{
     Refusal,
@@ -365,8 +365,9 @@ fn wait_in_line(rooms: &Arc<Rooms>, route: &Route, request: &mut Request) -> Res
         Doorkeeper::add(request.extensions_mut(), move |event| rooms.check(event, pass.as_ref()));
         return Ok(());
     }
-    // What is no event has no line, and is told so by whoever answers.
-    let Some(event) = route.id(request.uri().path()).and_then(|id| id.parse().ok()) else { return Ok(()) };
+    // What cannot be read here is not handed on: whoever answers might read an event in it.
+    let event = route.event(request.uri().path());
+    let event = event.ok_or_else(|| bad_path("The path names no event.").into_response())?;
     match rooms.check(event, pass.as_ref()) {
         Err(problem) if route.line == Line::Page && problem.status == StatusCode::FORBIDDEN => {
             let page = format!("/vwr/{event}?to={}", request.uri().path());

@@ -1,6 +1,6 @@
 //! What handlers take from a request. Whatever is wrong with it becomes a [`Problem`], never a 500.
 
-use std::error::Error as StdError;
+use std::{borrow::Cow, error::Error as StdError};
 
 use axum::{
     extract::{FromRequest, FromRequestParts, Request, rejection},
@@ -112,13 +112,16 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(path)) => Ok(Self(path)),
-            Err(rejection) if rejection.status().is_client_error() => {
-                Err(Problem::of(codes::BAD_PATH, rejection.body_text()))
-            }
+            Err(rejection) if rejection.status().is_client_error() => Err(bad_path(rejection.body_text())),
             // The route and the handler disagree about its parameters: a mistake of ours.
             Err(rejection) => Err(Problem::of(codes::INTERNAL, "The server failed.").caused_by(&rejection)),
         }
     }
+}
+
+/// 400 `http.bad_path`: a part of the path is not what the route expects.
+pub fn bad_path(sentence: impl Into<Cow<'static, str>>) -> Problem {
+    Problem::of(codes::BAD_PATH, sentence)
 }
 
 /// The query string. Anything that does not fit is 400 `http.bad_query`.

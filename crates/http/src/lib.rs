@@ -25,7 +25,7 @@ pub use codes::{CODES, Code};
 pub use doorkeeper::Doorkeeper;
 pub use edge::{AccessLog, Edge, EdgeParts, allow_time, edge, name_route, named};
 pub use entrance::{Entrance, entry_required};
-pub use extract::{Caller, Json, Path, Query};
+pub use extract::{Caller, Json, Path, Query, bad_path};
 pub use http::StatusCode;
 pub use limits::Limits;
 pub use live::Live;

@@ -8,7 +8,9 @@ mod routes;
 use std::{sync::LazyLock, time::Duration};
 
 use http::Method;
+use percent_encoding::percent_decode_str;
 use urr_http::RouteName;
+use urr_kernel::EventId;
 
 use crate::limit::{Blind, Class};
 
@@ -182,10 +184,12 @@ impl Route {
         Self { line: Line::Body, ..self }
     }
 
-    /// The part of a path that matched `{id}`.
-    pub(crate) fn id<'p>(&self, path: &'p str) -> Option<&'p str> {
+    /// The event that `{id}` stands for in a path, read as the handler reads it: decoded, then by the same parser. An id has many
+    /// spellings, and all of them are the same event.
+    pub(crate) fn event(&self, path: &str) -> Option<EventId> {
         let place = self.path.split('/').position(|segment| segment == "{id}")?;
-        path.split('/').nth(place)
+        let id = percent_decode_str(path.split('/').nth(place)?).decode_utf8().ok()?;
+        id.parse().ok()
     }
 
     /// Whether it is counted by address even if somebody is signed in: where accounts are made and passwords tried, having one

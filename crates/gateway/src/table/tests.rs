@@ -99,9 +99,12 @@ fn a_pass_is_asked_for_as_designed() {
 #[test]
 fn the_id_of_a_path_is_where_the_table_says() {
     let Found::Route(route) = find(&Method::GET, "/events/7/seats") else { panic!("it is a route") };
-    assert_eq!(route.id("/events/7/seats"), Some("7"));
+    let event = "0190a1f0-0000-7000-8000-000000000001";
+    assert_eq!(route.event(&format!("/events/{event}/seats")), event.parse().ok());
+    assert_eq!(route.event(&format!("/events/%7B%30{}%7d/seats", &event[1..])), event.parse().ok());
+    assert_eq!(route.event("/events/7/seats"), None);
     let Found::Route(route) = find(&Method::GET, "/api/events") else { panic!("it is a route") };
-    assert_eq!(route.id("/api/events"), None);
+    assert_eq!(route.event("/api/events"), None);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use urr_gateway::{
     rooms::{OpenRoom, RoomSource, Rooms},
     table::Service,
 };
-use urr_http::{Doorkeeper, Json, Problem, Routes};
+use urr_http::{Doorkeeper, Json, Path, Problem, Routes};
 use urr_kernel::{EventId, OrderKey, Role, VisitorId};
 use urr_passes::{
     Secret,
@@ -20,7 +20,7 @@ use uuid::Uuid;
 use crate::world::{Wishes, World, request};
 
 /// What browsers say of a request that a page of ours makes.
-const SAME_SITE: (&str, &str) = ("sec-fetch-site", "same-origin");
+pub(crate) const SAME_SITE: (&str, &str) = ("sec-fetch-site", "same-origin");
 
 struct Told(Vec<OpenRoom>);
 
@@ -31,12 +31,12 @@ impl RoomSource for Told {
     }
 }
 
-fn event(number: u128) -> EventId {
+pub(crate) fn event(number: u128) -> EventId {
     EventId::from_uuid(Uuid::from_u128(number))
 }
 
 /// In front of event 1 people wait, in front of event 2 they do not.
-async fn world() -> World {
+pub(crate) async fn world() -> World {
     let clock = urr_testkit::fixed_clock();
     let rooms = Arc::new(Rooms::new(clock.clone(), World::passes()));
     rooms.load(&Told(vec![OpenRoom { event: event(1), fail_open: false }])).await.unwrap();
@@ -44,10 +44,12 @@ async fn world() -> World {
         Routes::new().post("/api/seats/reserve", async |keeper: Doorkeeper, Json(event): Json<EventId>| {
             keeper.check(event).map(|()| Json(json!({"reserved": event})))
         });
-    let check = Routes::new().post("/api/queue/check/{id}", async |request: axum::extract::Request| {
+    let check = async |Path(event): Path<EventId>, request: axum::extract::Request| {
         let pass = request.extensions().get::<Verified>().map(|verified| verified.pass.position);
-        Ok::<_, Problem>(Json(json!({"position": pass})))
-    });
+        Ok::<_, Problem>(Json(json!({"event": event, "position": pass})))
+    };
+    let check = Routes::new().post("/api/queue/check/{id}", check);
+    let reserve = reserve.get("/api/seats/events/{id}", async || Json(json!({})));
     let local = vec![(Service::Tickets, reserve), (Service::Queue, check)];
     World::with(Wishes { clock, rooms: Some(rooms), local, ..Wishes::default() })
 }
@@ -62,7 +64,7 @@ fn pass(event: EventId) -> Pass {
 }
 
 impl World {
-    fn pass_cookie(&self, event: EventId) -> String {
+    pub(crate) fn pass_cookie(&self, event: EventId) -> String {
         let token = Self::passes().sign(&pass(event), Uuid::from_u128(5), self.clock.now());
         format!("urr-vwr-token={token}")
     }

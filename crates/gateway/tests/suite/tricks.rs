@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use urr_gateway::table::{self, Access};
+use urr_gateway::table::{self, Access, Line};
 use urr_kernel::Role;
 
 use crate::{
     door::spelled,
+    lines::{self, SAME_SITE},
     raw::{self, Reply},
     world::{World, user},
 };
@@ -149,5 +150,52 @@ async fn a_parameter_is_a_parameter_whatever_it_holds() {
         assert_eq!((status, body["code"].as_str()), (401, Some("auth.required")), "{path}");
         let (status, body) = world.get(&path, &[("authorization", &world.bearer(Role::User))]).await;
         assert_eq!((status, &body["user"]), (200, &serde_json::json!(user())), "{path}");
+    }
+}
+
+/// Other ways to write the id of event 1, and whether the handlers behind read the event in them.
+fn spellings(id: &str) -> Vec<(String, bool)> {
+    let encoded: Vec<_> = id.bytes().map(|byte| format!("%{byte:02X}")).collect();
+    vec![
+        (id.to_owned(), true),
+        (id.replacen('0', "%30", 1), true),
+        (id.replace('-', "%2d"), true),
+        (encoded.concat(), true),
+        (format!("%7B{id}%7d"), true),
+        (format!("{{{id}}}"), true),
+        (id.replace('-', ""), true),
+        (format!("urn:uuid:{id}"), true),
+        (format!("%75rn:uuid%3A{id}"), true),
+        (id.replacen('0', "%2530", 1), false),
+        (format!("{id}%20"), false),
+        (format!("%20{id}"), false),
+        (format!("{id};x"), false),
+        (format!("{id}%ff"), false),
+        (format!("({id})"), false),
+        (id.replacen('0', "%3", 1), false),
+    ]
+}
+
+/// The line in front of an event is in front of every spelling of its id.
+#[tokio::test]
+async fn no_spelling_of_an_event_goes_past_its_line() {
+    let world = lines::world().await;
+    let event = lines::event(1);
+    let (bearer, pass) = (world.bearer(Role::User), world.pass_cookie(event));
+    let signed_in = [("authorization", bearer.as_str()), SAME_SITE];
+    let with_pass = [("authorization", bearer.as_str()), SAME_SITE, ("cookie", pass.as_str())];
+    for route in table::all().filter(|route| matches!(route.line, Line::Path | Line::Page)) {
+        for (id, is_event) in spellings(&event.to_string()) {
+            let path = route.path.replace("{id}", &id);
+            let what = format!("{} {path}", route.method);
+            let (status, _) = world.ask(route.method, &path, &signed_in).await;
+            let stopped = if route.line == Line::Page { 302 } else { 403 };
+            assert_eq!(status, if is_event { stopped } else { 400 }, "{what}");
+            let (status, body) = world.ask(route.method, &path, &with_pass).await;
+            assert_eq!(status, if is_event { 200 } else { 400 }, "{what}");
+            if is_event && route.path == "/api/queue/check/{id}" {
+                assert_eq!(body["event"], event.to_string(), "the guard and the handler read the same");
+            }
+        }
     }
 }
