@@ -1,10 +1,10 @@
 //! The one way seats of a pending reservation become free again: on request or because the time ran out.
 
 use urr_contracts::tickets::{CancelReason, Reservation, ReservationFact, ReservationStatus};
-use urr_db::Tx;
+use urr_db::{Tx, outbox};
 use urr_kernel::Timestamp;
 
-use super::{publish, rules, store};
+use super::{message, rules, store};
 use crate::{service::Service, trouble::Trouble};
 
 /// Ends a pending reservation and frees its seats. `false`: it was not pending any more, and nothing changed.
@@ -80,6 +80,6 @@ async fn end(
         seat_count,
         reason,
     };
-    publish(service, tx, fact, now).await?;
+    outbox::append(tx, &message(service, fact, now)).await?;
     Ok(true)
 }

@@ -27,6 +27,7 @@ use crate::{
     trouble::Trouble,
 };
 use rules::Plan;
+use store::Json;
 
 /// Holds every named seat for the calling user, or none of them.
 ///
@@ -87,16 +88,21 @@ async fn plan<'r>(
         seats: Vec::new(),
     };
     let owner = rules::gate_owner(user, key, id);
-    Ok(Claim { reservation, plan, owner, max_seats_per_user: sale.max_seats_per_user, key })
+    let max_seats_per_user = sale.max_seats_per_user;
+    let news = message(service, created(&reservation, plan.seat_count()), now);
+    Ok(Claim { card: Json::of(&reservation.card), reservation, plan, owner, max_seats_per_user, key, news })
 }
 
-/// One attempt to claim, with everything it needs.
+/// One attempt to claim, with everything it needs: what can be prepared is, for one transaction at a time writes on SQLite.
 struct Claim<'c> {
     reservation: Reservation,
+    card: Json,
     plan: Plan,
     owner: Owner,
     max_seats_per_user: u32,
     key: Option<&'c str>,
+    /// What the world is told.
+    news: outbox::Message,
 }
 
 impl Claim<'_> {
@@ -137,18 +143,17 @@ impl Claim<'_> {
             let taken = seats.into_iter().filter(|seat| new.seats.iter().all(|own| own.id != *seat));
             return Err(Error::SeatsTaken { seats: taken.collect() }.into());
         }
-        if !store::insert(tx, &new, self.owner, self.key).await? {
+        if !store::insert(tx, &new, &self.card, self.owner, self.key).await? {
             // The replay answers instead. Should the reservation be gone by then, a second try finds the key free.
             return Err(Error::Unavailable.into());
         }
-        publish(service, tx, created(&new), new.created_at).await?;
+        outbox::append(tx, &self.news).await?;
         Ok(new)
     }
 
     async fn count_in(&self, tx: &mut Tx<'_>) -> Result<(), Trouble> {
         let new = &self.reservation;
-        let seats = u32::try_from(self.plan.seats.len()).expect("a plan has a handful of seats");
-        if store::count_in(tx, new.event, new.user, seats, self.max_seats_per_user).await? {
+        if store::count_in(tx, new.event, new.user, self.plan.seat_count(), self.max_seats_per_user).await? {
             return Ok(());
         }
         let held = store::lock_buyer(tx, new.event, new.user).await?;
@@ -254,34 +259,28 @@ fn signed_in(ctx: &Ctx) -> Result<UserId, Error> {
     ctx.actor.user().ok_or(Error::SignInRequired)
 }
 
-fn created(new: &Reservation) -> ReservationFact {
+fn created(new: &Reservation, seat_count: u32) -> ReservationFact {
     ReservationFact::ReservationCreated {
         reservation_id: new.id,
         user_id: new.user,
         event_id: new.event,
         total_amount: new.total,
-        seat_count: rules::seat_count(new),
+        seat_count,
         expires_at: new.expires_at,
     }
 }
 
-/// Tells the world, in the same transaction as the change.
-pub(crate) async fn publish(
-    service: &Service,
-    tx: &mut Tx<'_>,
-    fact: ReservationFact,
-    at: Timestamp,
-) -> Result<(), Trouble> {
+/// What the world is told, in the same transaction as the change.
+pub(crate) fn message(service: &Service, fact: ReservationFact, at: Timestamp) -> outbox::Message {
     let (kind, key) = (fact.kind(), fact.reservation().to_string());
     let envelope = Envelope { message_id: service.ids.next(), saga_id: None, timestamp: at, fact };
     let payload = serde_json::to_string(&envelope).expect("facts are plain data and always serialise");
-    let message = outbox::Message {
+    outbox::Message {
         id: envelope.message_id,
         topic: RESERVATION_EVENTS.into(),
         key,
         kind: kind.into(),
         payload,
         at,
-    };
-    Ok(outbox::append(tx, &message).await?)
+    }
 }

@@ -23,6 +23,10 @@ impl Plan {
     pub(crate) fn seat_ids(&self) -> Vec<SeatId> {
         self.seats.iter().map(|seat| seat.id).collect()
     }
+
+    pub(crate) fn seat_count(&self) -> u32 {
+        u32::try_from(self.seats.len()).expect("a plan has a handful of seats")
+    }
 }
 
 /// Checks what can be checked before anything is looked up.

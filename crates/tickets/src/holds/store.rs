@@ -126,8 +126,7 @@ pub(crate) async fn claim(
     debug_assert!(seats.is_sorted(), "claims in one order cannot wait for each other");
     match tx.engine_kind() {
         EngineKind::Postgres => {
-            let params: &[&dyn Scalar] =
-                &[&event, &Document(seats.to_vec()), &reservation, &expires_at, &now];
+            let params: &[&dyn Scalar] = &[&event, &Json::of(seats), &reservation, &expires_at, &now];
             tx.all(&CLAIM_ALL, params, |row| Ok((row.get(0)?, row.get(1)?))).await
         }
         EngineKind::Sqlite => {
@@ -185,6 +184,7 @@ pub(crate) async fn lock_buyer(tx: &mut Tx<'_>, event: EventId, user: UserId) ->
 pub(crate) async fn insert(
     tx: &mut Tx<'_>,
     new: &Reservation,
+    card: &Json,
     gate_owner: Owner,
     key: Option<&str>,
 ) -> Result<bool, Error> {
@@ -194,9 +194,9 @@ pub(crate) async fn insert(
         &new.number,
         &new.user,
         &new.event,
-        &Document(new.card.clone()),
+        card,
         &new.total,
-        &Document(new.seats.clone()),
+        &Json::of(&new.seats),
         &gate_owner.as_uuid(),
         &new.expires_at,
         &new.created_at,
@@ -280,13 +280,32 @@ impl Scalar for Status {
     }
 }
 
-/// A JSON column.
+/// What goes into a JSON column.
+pub(crate) struct Json(String);
+
+impl Json {
+    pub(crate) fn of<T: Serialize + ?Sized>(document: &T) -> Self {
+        let json = serde_json::to_string(document);
+        Self(json.expect("what a reservation keeps is plain data and always serialises"))
+    }
+}
+
+impl Scalar for Json {
+    fn to_value(&self) -> Value<'_> {
+        Value::Json((&*self.0).into())
+    }
+
+    fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
+        String::from_value(value).map(Self)
+    }
+}
+
+/// What a JSON column holds.
 struct Document<T>(T);
 
 impl<T: Serialize + DeserializeOwned + Send + Sync> Scalar for Document<T> {
     fn to_value(&self) -> Value<'_> {
-        let json = serde_json::to_string(&self.0);
-        Value::Json(json.expect("what a reservation keeps is plain data and always serialises").into())
+        Value::Json(Json::of(&self.0).0.into())
     }
 
     fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
