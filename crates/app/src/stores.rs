@@ -100,7 +100,8 @@ pub(crate) fn lock(config: &Config) -> Result<DataDir, Failure> {
     })
 }
 
-fn database(config: &Config, domain: &'static Domain) -> Result<Db, urr_db::Error> {
+/// One domain's database.
+pub(crate) fn database(config: &Config, domain: &'static Domain) -> Result<Db, urr_db::Error> {
     match &config.storage {
         Storage::Sqlite { group_commit } => {
             let options = SqliteOptions { group_commit: *group_commit, ..SqliteOptions::default() };

@@ -1,6 +1,7 @@
 //! `urr bench`: how fast this machine is, beside what it could be at best. One table per run: the same work on every kind of
 //! storage, and a handler that does nothing behind the same edge, measured in the same run.
 
+mod bare;
 pub(crate) mod disk;
 mod gateway;
 mod goods;

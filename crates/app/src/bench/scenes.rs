@@ -18,6 +18,7 @@ use urr_telemetry::{Health, Metrics};
 
 use super::{
     Runtimes,
+    bare::{self, Claims},
     disk::Bench,
     goods::{self, Wish},
     load::{self, Client, Deck, HttpClient, Pace},
@@ -29,7 +30,7 @@ use crate::{
     failure::Failure,
     migrate,
     serve::Running,
-    stores::Databases,
+    stores::{self, Databases},
     wire::{self, Domains, Ground},
 };
 
@@ -60,6 +61,10 @@ pub(super) enum Scene {
     InProcess,
     /// A server, over HTTP.
     Postgres(String),
+    /// Claims and a message and nothing else, without HTTP, in files.
+    Bare,
+    /// The same on a server.
+    BarePostgres(String),
 }
 
 impl Scene {
@@ -71,8 +76,10 @@ impl Scene {
             Self::Scattered,
             Self::Embedded { group_commit: false },
             Self::InProcess,
+            Self::Bare,
         ];
         scenes.extend(postgres.map(|url| Self::Postgres(url.to_owned())));
+        scenes.extend(postgres.map(|url| Self::BarePostgres(url.to_owned())));
         scenes
     }
 
@@ -85,6 +92,8 @@ impl Scene {
             Self::Embedded { group_commit: false } => "holds, SQLite, one sync each, HTTP",
             Self::InProcess => "holds, SQLite, group commit, in process",
             Self::Postgres(_) => "holds, PostgreSQL, HTTP",
+            Self::Bare => "bare claims, SQLite, group commit, in process",
+            Self::BarePostgres(_) => "bare claims, PostgreSQL, in process",
         }
     }
 
@@ -122,6 +131,15 @@ impl Scene {
                 let made = setup("postgres", &[("storage.kind", "postgres"), ("storage.url", url)])?;
                 runtimes.server.block_on(migrate::migrate(&made.1))?;
                 http_row(runtimes, made, &ground, (seconds * SLOW, Order::OfTheHall), pace, done)
+            }
+            Self::Bare => {
+                let (_, config) = setup("bare", &[])?;
+                let _lock = stores::lock(&config)?;
+                bare_row(runtimes, &config, &ground, pace, done)
+            }
+            Self::BarePostgres(url) => {
+                let settings = [("storage.kind", "postgres"), ("storage.url", url.as_str())];
+                bare_row(runtimes, &setup("bare-postgres", &settings)?.1, &ground, pace, done)
             }
         }
     }
@@ -255,6 +273,22 @@ fn in_process_row(
         // What does not end in time ends with its runtime.
         let _ = tasks.shutdown(STOP).await;
         Ok(measured)
+    })
+}
+
+fn bare_row(
+    runtimes: &Runtimes,
+    config: &Config,
+    ground: &Ground,
+    pace: Pace,
+    done: &Arc<AtomicU64>,
+) -> Result<Measured, Failure> {
+    runtimes.server.block_on(async {
+        let db = bare::open(config).await?;
+        let (clock, ids) = (&ground.clock, &ground.ids);
+        let client = || Claims { db: db.clone(), clock: clock.clone(), ids: ids.clone() };
+        let clients = (0..pace.clients).map(|_| client()).collect();
+        Ok(load::run(clients, pace, clock, done).await)
     })
 }
 
