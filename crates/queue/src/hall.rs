@@ -190,9 +190,9 @@ impl Hall {
         if let Some(slot) = self.active.get(&user) {
             return Standing::Active { slot: *slot, ends: slot.ends(limits) };
         }
-        match (self.line.order_of(user), self.line.ahead_of(user)) {
-            (Some(order), Some(ahead)) => Standing::Waiting { order, ahead },
-            _ => Standing::Absent,
+        match self.line.place_of(user) {
+            Some((order, ahead)) => Standing::Waiting { order, ahead },
+            None => Standing::Absent,
         }
     }
 
