@@ -58,12 +58,12 @@ const MIN_POLL_SECS: u64 = 1;
 /// people are let in, and more than that many who came before them are back by then.
 const SURE_POLL_SECS: u64 = 3;
 
-/// When whoever stands at `position`, counted from one, should ask again: after half their wait, so that the near ask often and the
-/// far cost little. At least twice in the time after which the silent are sent away.
+/// When whoever stands at `position`, counted from one, should ask again: after two thirds of their wait, so that the near ask often
+/// and the far cost little. At least twice in the time after which the silent are sent away.
 pub(crate) fn next_poll_secs(position: u64, wait: &Wait, limits: &Limits) -> u32 {
     let soonest = position.saturating_sub(1) / u64::try_from(limits.batch).unwrap_or(u64::MAX).max(1);
     let most = soonest.max(SURE_POLL_SECS).min(limits.waiting_idle.as_secs() / 2);
-    u32::try_from((wait.secs / 2).min(most).max(MIN_POLL_SECS)).unwrap_or(u32::MAX)
+    u32::try_from((wait.secs.saturating_mul(2) / 3).min(most).max(MIN_POLL_SECS)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn the_near_ask_often_and_the_far_seldom() {
-        assert_eq!([1, 500, 5_000, 20_000, 1_000_000].map(|at| poll(at, None)), [2, 4, 49, 199, 300]);
+        assert_eq!([1, 500, 5_000, 20_000, 1_000_000].map(|at| poll(at, None)), [3, 4, 49, 199, 300]);
         assert_eq!(poll(1_000_000, Some(50.0)), 300, "half of the time after which the silent are sent away");
         let patient = Limits { waiting_idle: Duration::from_hours(1), ..Limits::default() };
         assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, Some(50.0)), &patient), 1_800);
@@ -114,8 +114,8 @@ mod tests {
 
     #[test]
     fn a_five_hour_line_costs_few_questions() {
-        let patient = Limits { waiting_idle: Duration::from_hours(1), ..Limits::default() };
-        for (limits, most) in [(Limits::default(), 75), (patient, 25)] {
+        let patient = |hours| Limits { waiting_idle: Duration::from_hours(hours), ..Limits::default() };
+        for (limits, most) in [(Limits::default(), 66), (patient(1), 19), (patient(2), 14)] {
             // The last of a million, at the pace of a million in five hours.
             let (pace, mut elapsed, mut questions) = (1_000_000.0 / 18_000.0, 0_u32, 0);
             loop {

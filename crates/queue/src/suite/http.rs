@@ -87,7 +87,7 @@ async fn a_place_has_the_names_that_clients_know() {
     );
     assert_eq!(
         (&body["estimatedWait"], &body["nextPoll"], &body["queueSize"]),
-        (&json!(5), &json!(2), &json!(1))
+        (&json!(5), &json!(3), &json!(1))
     );
     assert_eq!(body["paused"], json!(false));
     assert!(body["estimatedWaitRange"]["from"].is_u64() && body["entryToken"].is_null());
