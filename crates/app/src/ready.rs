@@ -24,6 +24,9 @@ pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health
     if let Some(revoked) = &domains.memory.revoked {
         health.register("ended sessions", revoked.loaded());
     }
+    if let Some(queue) = &domains.queue {
+        health.register("places in line", Arc::new(ReadBack(queue.clone())));
+    }
     if let Some(rooms) = &domains.memory.rooms {
         health.register("open waiting rooms", rooms.loaded());
     }
@@ -32,6 +35,16 @@ pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health
     let needed = |remote: &&RemoteRole| !matches!(remote.role, Role::Auth | Role::Queue | Role::Vwr);
     for remote in domains.remote.iter().filter(needed) {
         health.register(remote.role.name(), Arc::new(remote.clone()));
+    }
+}
+
+/// Whoever waits has their place again.
+struct ReadBack(Arc<urr_queue::Service>);
+
+#[async_trait]
+impl Check for ReadBack {
+    async fn check(&self) -> Result<(), String> {
+        if self.0.is_open() { Ok(()) } else { Err("they are being read back".to_owned()) }
     }
 }
 

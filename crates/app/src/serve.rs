@@ -115,18 +115,17 @@ impl Running {
     }
 
     /// Serves the public side. Files are at hand, so they are put in order and filled first; a server may be on its way, so health
-    /// answers while we wait for it.
+    /// answers while we wait for it. Reading a million places back takes a second, in which everything but the line answers.
     async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
         let api = gateway::door(&self.config, domains, &self.ground)?;
         if let Storage::Sqlite { .. } = self.config.storage {
             prepare(&self.config, &self.databases, &self.ground.clock).await?;
             self.seeded = seed(&self.config, domains).await?;
             self.open_accounts(domains).await?;
-            self.open_rooms(domains).await?;
             self.learn_sessions(domains).await;
             learn_rooms(domains, &self.ground).await;
             self.listen("http.public", server, wire::public(&self.config, api, &self.ground));
-            return Ok(());
+            return self.open_rooms(domains).await;
         }
         let door = Door::shut();
         self.ground.health.register("schema", Arc::new(door.clone()));

@@ -2,8 +2,8 @@
 
 use std::{
     fs::File,
-    io::{BufRead as _, BufReader},
-    net::SocketAddr,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
     sync::mpsc,
@@ -22,6 +22,9 @@ const START: Duration = Duration::from_mins(1);
 /// What a drain may take, and a little for the machine.
 const STOP: Duration = Duration::from_secs(40);
 
+/// The pause between two tries to reach it while it starts.
+const TRY_AGAIN: Duration = Duration::from_millis(2);
+
 /// The pause between two looks whether the process has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -32,6 +35,8 @@ pub(crate) struct Served {
     log: PathBuf,
     /// Where it listens.
     pub(crate) address: SocketAddr,
+    /// How long it took from its start to the first answer: that it lives.
+    pub(crate) answered: Duration,
     /// How long it took from its start to being ready.
     pub(crate) took: Duration,
 }
@@ -48,7 +53,10 @@ impl Served {
         let failed = |error: std::io::Error| Failure::because("urr serve cannot be started", &error);
         let data_dir = data_dir.canonicalize().map_err(failed)?;
         let log = data_dir.join("serve.log");
-        let mut command = command(&data_dir, &["serve", "--listen", "127.0.0.1:0"]).map_err(failed)?;
+        // Known before it starts, so that somebody can ask from then on; nobody else is given it so soon.
+        let address =
+            TcpListener::bind(("127.0.0.1", 0)).and_then(|listener| listener.local_addr()).map_err(failed)?;
+        let mut command = command(&data_dir, &["serve", "--listen", &address.to_string()]).map_err(failed)?;
         for (key, value) in settings {
             command.arg("--set").arg(format!("{key}={value}"));
         }
@@ -57,11 +65,14 @@ impl Served {
         let began = clock.ticks();
         let mut child = command.spawn().map_err(failed)?;
         let first = child.stdout.take().map(first_line);
-        let mut served = Self { child, log, address: ([127, 0, 0, 1], 0).into(), took: Duration::ZERO };
+        let answered = first_answer(address, began, clock);
+        let mut served = Self { child, log, address, answered: Duration::ZERO, took: Duration::ZERO };
         let line = first.and_then(|first| first.recv_timeout(START).ok()).unwrap_or_default();
         served.took = clock.ticks().saturating_sub(began);
-        let address = line.rsplit_once("http://").and_then(|(_, address)| address.trim().parse().ok());
-        served.address = address.ok_or_else(|| served.did_not("start"))?;
+        if !line.contains("is ready") {
+            return Err(served.did_not("start"));
+        }
+        served.answered = answered.recv_timeout(START).map_err(|_| served.did_not("answer"))?;
         Ok(served)
     }
 
@@ -127,6 +138,32 @@ pub(crate) fn command(data_dir: &Path, args: &[&str]) -> std::io::Result<Command
     let mut command = Command::new(std::env::current_exe()?);
     command.args(args).arg("--data-dir").arg(data_dir).current_dir(data_dir).env_clear().stdin(Stdio::null());
     Ok(command)
+}
+
+/// How long it takes until somebody answers, once somebody does.
+#[expect(clippy::disallowed_methods, reason = "it asks while the caller waits for something else")]
+fn first_answer(address: SocketAddr, began: Duration, clock: &Clock) -> mpsc::Receiver<Duration> {
+    let ((told, answered), clock) = (mpsc::channel(), clock.clone());
+    thread::spawn(move || {
+        while clock.ticks().saturating_sub(began) < START {
+            if lives(address).unwrap_or(false) {
+                // Nobody listens if it has ended meanwhile.
+                let _ = told.send(clock.ticks().saturating_sub(began));
+                return;
+            }
+            thread::sleep(TRY_AGAIN);
+        }
+    });
+    answered
+}
+
+fn lives(address: SocketAddr) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(START))?;
+    stream.write_all(b"GET /health/live HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n")?;
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer)?;
+    Ok(answer == *b"HTTP/1.1 200")
 }
 
 /// The first line, once it is there. What follows is read and dropped, so that the process is never kept waiting.

@@ -33,7 +33,7 @@ use crate::{
     events::Events,
     notices::{Notices, Teller},
     places,
-    room::{CannotOpen, Closed, Room},
+    room::{CannotOpen, Room},
     settings::Limits,
     trouble::Trouble,
 };
@@ -112,9 +112,14 @@ impl Service {
         Ok(())
     }
 
-    /// The rooms, once they are open.
-    pub(crate) fn rooms(&self) -> Result<&Room, Closed> {
-        self.room.get().ok_or(Closed)
+    /// Whether [`Self::open`] is done.
+    pub fn is_open(&self) -> bool {
+        self.room.get().is_some()
+    }
+
+    /// The rooms, once they are open. Until then nothing is wrong that would have to be logged.
+    pub(crate) fn rooms(&self) -> Result<&Room, Error> {
+        self.room.get().ok_or(Error::Unavailable)
     }
 
     /// What a visitor is told, and operators see.

@@ -8,6 +8,7 @@ mod world;
 
 use std::time::Duration;
 
+use urr_contracts::queue::Error;
 use urr_testkit::within;
 
 pub(crate) use world::{RoomKind, Transport, World};
@@ -75,4 +76,23 @@ matrix! {
     guards_ask_for_slots: Limits { threshold: 1, ..Limits::default() };
     an_empty_room_is_closed_and_opened_again: Limits { threshold: 5, ..Limits::default() };
     without_the_catalog_nobody_loses_a_place: Limits { threshold: 0, ..Limits::default() };
+}
+
+#[tokio::test]
+async fn while_places_are_read_back_nobody_is_told_that_they_have_none() {
+    let limits = Limits { threshold: 0, ..Limits::default() };
+    let mut world = World::new(RoomKind::Memory, Transport::Local, limits).await.unwrap();
+    let [first, second, newcomer] = [(); 3].map(|()| world.somebody());
+    for user in [first, second] {
+        world.check(user).await.unwrap();
+    }
+    world.begin_restart().await;
+    assert!(!world.service.is_open());
+    for user in [second, newcomer] {
+        assert_eq!(world.check(user).await.unwrap_err(), Error::Unavailable);
+    }
+    world.admit().await;
+    world.open().await;
+    assert!(world.service.is_open());
+    assert_eq!([world.position(second).await, world.position(newcomer).await], [Some(2), None]);
 }

@@ -94,7 +94,8 @@ impl World {
         let (catalog, tasks) = (Arc::new(HandMade::default()), Tasks::new());
         let secret = Secret::new("correct horse battery staple, twice").unwrap();
         let (parts, heard) = ((db, kv, limits), Arc::new(Heard::default()));
-        let service = service(&parts, (&catalog, &heard), (&clock, &ids), &secret, &tasks).await;
+        let service = service(&parts, (&catalog, &heard), (&clock, &ids), &secret);
+        service.open(&tasks).await.unwrap();
         let queue: Arc<dyn Queue> = match transport {
             Transport::Local => Arc::clone(&service) as Arc<dyn Queue>,
             Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),
@@ -121,12 +122,22 @@ impl World {
 
     /// The service of the next process over the same stores.
     pub(crate) async fn restart(&mut self) {
+        self.begin_restart().await;
+        self.open().await;
+    }
+
+    /// The next process has not read the rooms back yet.
+    pub(crate) async fn begin_restart(&mut self) {
         self.tasks.shutdown(Duration::from_secs(10)).await.unwrap();
         self.tasks = Tasks::new();
         let parts = (&self.clock, &self.ids);
         let others = (&self.catalog, &self.heard);
-        self.service = service(&self.parts, others, parts, &self.secret, &self.tasks).await;
+        self.service = service(&self.parts, others, parts, &self.secret);
         self.queue = Arc::clone(&self.service) as Arc<dyn Queue>;
+    }
+
+    pub(crate) async fn open(&self) {
+        self.service.open(&self.tasks).await.unwrap();
     }
 
     pub(crate) fn db(&self) -> &Db {
@@ -205,14 +216,13 @@ impl World {
     }
 }
 
-async fn service(
+fn service(
     (db, kv, limits): &(Db, Option<Kv>, Limits),
     (catalog, heard): (&Arc<HandMade>, &Arc<Heard>),
     (clock, ids): (&Clock, &Ids),
     secret: &Secret,
-    tasks: &Tasks,
 ) -> Arc<Service> {
-    let service = crate::build(Parts {
+    crate::build(Parts {
         db: db.clone(),
         kv: kv.clone(),
         catalog: Arc::clone(catalog) as Arc<dyn Catalog>,
@@ -223,9 +233,7 @@ async fn service(
         grace: Duration::ZERO,
         secure_cookies: true,
         notices: Some(Arc::clone(heard) as Arc<dyn Notices>),
-    });
-    service.open(tasks).await.unwrap();
-    service
+    })
 }
 
 #[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
