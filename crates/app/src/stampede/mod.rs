@@ -35,10 +35,13 @@ use crate::{
 const AIM: f64 = 15.0;
 
 /// Requests a second that two cores answer beside everything else they do here; the speed is chosen by it.
-const ANSWERED_PER_SECOND: u64 = 12_000;
+const ANSWERED_PER_SECOND: u32 = 10_000;
 
-/// Requests that a fan is expected to need when the speed is chosen.
-const EXPECTED_REQUESTS: u64 = 20;
+/// Requests of a fan who is no longer far from their turn.
+const NEAR_REQUESTS: u32 = 10;
+
+/// The server's clock runs no faster: each of its seconds ends with people let in, and that on disk.
+const MAX_SPEED: u32 = 100;
 
 /// How many seconds of the clock somebody who is in takes to buy.
 const STAY: Duration = Duration::from_mins(2);
@@ -63,7 +66,7 @@ pub(crate) struct StampedeArgs {
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     speed: Option<u32>,
     /// After how many seconds of silence a place is lost (`queue.waiting_idle_secs`): nobody is told to stay away longer than half of it
-    #[arg(long, default_value_t = 600, value_parser = clap::value_parser!(u32).range(60..=86_400))]
+    #[arg(long, default_value_t = 7_200, value_parser = clap::value_parser!(u32).range(60..=86_400))]
     waiting_idle_secs: u32,
     /// Connections over which the fans ask
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1_000))]
@@ -79,11 +82,12 @@ impl StampedeArgs {
         Duration::from_mins(self.minutes.into())
     }
 
-    /// How fast the clock must run for the requests to fill the time.
+    /// How fast the clock may run for everybody to be answered in time. Those who are far ask once in half the time after which they
+    /// would lose their place, and those who are near more and more often.
     fn speed(&self) -> u32 {
-        let real = (u64::from(self.fans) * EXPECTED_REQUESTS / ANSWERED_PER_SECOND).max(10);
-        let chosen = (self.span().as_secs() / real).clamp(1, 1_000);
-        self.speed.unwrap_or_else(|| u32::try_from(chosen).expect("at most a thousand"))
+        let far = self.fans / (self.waiting_idle_secs / 2);
+        let near = self.pace() * NEAR_REQUESTS;
+        self.speed.unwrap_or_else(|| (ANSWERED_PER_SECOND / (far + near)).clamp(1, MAX_SPEED))
     }
 
     /// People let in each second.
