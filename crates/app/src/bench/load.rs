@@ -10,6 +10,7 @@ use std::{
     time::Duration,
 };
 
+use httparse::Status;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -22,6 +23,9 @@ use super::{machine, report::Measured};
 
 /// The largest answer that is read: a reservation is below 2 kB.
 const MAX_ANSWER: usize = 64 * 1024;
+
+/// The most headers an answer has; ours have a dozen.
+const MAX_HEADERS: usize = 32;
 
 /// How much and for how long.
 #[derive(Clone, Copy, Debug)]
@@ -135,8 +139,6 @@ impl Deck {
 pub(crate) struct Wire {
     stream: TcpStream,
     buffer: Vec<u8>,
-    /// Where the body of the last answer begins.
-    body: usize,
 }
 
 /// One answer.
@@ -163,44 +165,39 @@ impl Wire {
     pub(crate) async fn connect(address: SocketAddr) -> io::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, buffer: Vec::with_capacity(4 * 1024), body: 0 })
+        Ok(Self { stream, buffer: Vec::with_capacity(4 * 1024) })
     }
 
     /// Sends a request and reads its whole answer.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> io::Result<Reply> {
-        self.exchange(request).await?;
-        let (head, body) = self.buffer.split_at(self.body);
-        let status = head.get(9..12).and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok());
-        let retry_after = header(head, "retry-after").and_then(|seconds| seconds.parse().ok());
+        let head = self.exchange(request).await?;
         Ok(Reply {
-            status: status.ok_or(io::ErrorKind::InvalidData)?,
-            body: String::from_utf8_lossy(body).into_owned(),
-            retry_after: retry_after.map(Duration::from_secs),
+            status: head.status,
+            body: String::from_utf8_lossy(&self.buffer[head.length..]).into_owned(),
+            retry_after: head.retry_after.map(Duration::from_secs),
         })
     }
 
     /// Sends a request and reads its answer; says what it was if it was not 200.
     async fn ask_for_200(&mut self, request: &[u8]) -> io::Result<Result<(), String>> {
-        self.exchange(request).await?;
-        let good = self.buffer.starts_with(b"HTTP/1.1 200 ");
-        Ok(if good { Ok(()) } else { Err(String::from_utf8_lossy(&self.buffer[self.body..]).into_owned()) })
+        let head = self.exchange(request).await?;
+        let body = || String::from_utf8_lossy(&self.buffer[head.length..]).into_owned();
+        Ok(if head.status == 200 { Ok(()) } else { Err(body()) })
     }
 
-    async fn exchange(&mut self, request: &[u8]) -> io::Result<()> {
+    async fn exchange(&mut self, request: &[u8]) -> io::Result<Head> {
         self.stream.write_all(request).await?;
         self.buffer.clear();
-        self.body = loop {
+        let head = loop {
             self.more().await?;
-            if let Some(end) = find(&self.buffer, b"\r\n\r\n") {
-                break end + 4;
+            if let Some(head) = Head::read(&self.buffer)? {
+                break head;
             }
         };
-        let length = header(&self.buffer[..self.body], "content-length").and_then(|text| text.parse().ok());
-        let length: usize = length.ok_or(io::ErrorKind::InvalidData)?;
-        while self.buffer.len() < self.body + length {
+        while self.buffer.len() < head.length + head.body_length {
             self.more().await?;
         }
-        Ok(())
+        Ok(head)
     }
 
     async fn more(&mut self) -> io::Result<()> {
@@ -249,15 +246,37 @@ impl Client for HttpClient {
     }
 }
 
-fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
-    bytes.windows(pattern.len()).position(|window| window == pattern)
+/// What the head of an answer says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    status: u16,
+    length: usize,
+    body_length: usize,
+    /// In seconds.
+    retry_after: Option<u64>,
 }
 
-/// The value of a header line.
-fn header<'h>(head: &'h [u8], wanted: &str) -> Option<&'h str> {
-    let text = std::str::from_utf8(head).ok()?;
-    let mut lines = text.split("\r\n").filter_map(|line| line.split_once(':'));
-    lines.find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.trim())
+impl Head {
+    /// By the parser that servers use: what a client spends on reading is not to be taken for what a server spends on answering.
+    /// `None`: there is more to come.
+    fn read(bytes: &[u8]) -> io::Result<Option<Self>> {
+        let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
+        let mut answer = httparse::Response::new(&mut headers);
+        let Status::Complete(length) = answer.parse(bytes).map_err(io::Error::other)? else {
+            return Ok(None);
+        };
+        let number = |wanted: &str| {
+            let header = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case(wanted))?;
+            std::str::from_utf8(header.value).ok()?.parse().ok()
+        };
+        let body_length = number("content-length").and_then(|length| usize::try_from(length).ok());
+        Ok(Some(Self {
+            status: answer.code.ok_or(io::ErrorKind::InvalidData)?,
+            length,
+            body_length: body_length.ok_or(io::ErrorKind::InvalidData)?,
+            retry_after: number("retry-after"),
+        }))
+    }
 }
 
 /// A latency in milliseconds.
@@ -299,8 +318,12 @@ mod tests {
     }
 
     #[test]
-    fn lengths_are_found_whatever_their_case() {
-        assert_eq!(header(b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n", "content-length"), Some("12"));
-        assert_eq!(header(b"HTTP/1.1 200 OK\r\n\r\n", "content-length"), None);
+    fn a_head_is_read_once_it_is_there_and_whatever_its_case() {
+        let answer = b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 12\r\nretry-after: 7\r\n\r\nHello";
+        let head = Head { status: 429, length: answer.len() - 5, body_length: 12, retry_after: Some(7) };
+        assert_eq!(Head::read(answer).unwrap(), Some(head));
+        assert_eq!(Head::read(&answer[..head.length - 1]).unwrap(), None);
+        assert!(Head::read(b"HTTP/1.1 200 OK\r\n\r\n").is_err(), "nobody knows where its body ends");
+        assert!(Head::read(b"SSH-2.0-OpenSSH\r\n\r\n").is_err());
     }
 }
