@@ -87,7 +87,9 @@ impl Shard {
     /// How long to wait, if it has to.
     fn take(&mut self, client: (Class, Who), now: u64, window: u64, limit: usize) -> Option<u64> {
         if let Some(known) = self.clients.get_mut(&client) {
-            known.forget(now, window);
+            if known.at.len() == known.at.capacity() {
+                known.forget(now, window);
+            }
             if known.at.len() >= limit || known.at.len() < known.at.capacity() {
                 return known.take(now, window, limit);
             }
@@ -129,11 +131,14 @@ struct Window {
 
 impl Window {
     fn take(&mut self, now: u64, window: u64, limit: usize) -> Option<u64> {
-        self.forget(now, window);
+        // Fewer than the limit are fewer, whenever they were: the oldest is far away in memory and seldom worth a look.
+        if self.at.len() >= limit {
+            self.forget(now, window);
+        }
         if let Some(must_leave) = self.at.len().checked_sub(limit) {
             return Some(self.base + u64::from(self.at[must_leave]) + window - now);
         }
-        let offset = self.offset(now);
+        let offset = self.offset(now, window);
         self.at.push_back(offset);
         None
     }
@@ -148,7 +153,10 @@ impl Window {
     }
 
     /// What is still in the window began at most an hour ago, so moving the base up to the oldest makes any offset fit.
-    fn offset(&mut self, now: u64) -> u32 {
+    fn offset(&mut self, now: u64, window: u64) -> u32 {
+        if now - self.base > u64::from(u32::MAX) {
+            self.forget(now, window);
+        }
         if self.at.is_empty() {
             self.base = now;
         }
