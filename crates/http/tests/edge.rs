@@ -5,7 +5,7 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::{
-    Extension, Router,
+    Router,
     body::Body,
     extract::Request,
     response::{AppendHeaders, IntoResponse as _, Response},
@@ -18,7 +18,8 @@ use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tower::ServiceExt as _;
 use urr_http::{
-    AccessLog, Caller, EdgeParts, Json, Limits, Path, Problem, Query, RequestId, allow_time, edge, ops_routes,
+    AccessLog, Caller, EdgeParts, Json, Limits, Path, Problem, Query, allow_time, edge, ops_routes,
+    request_id,
 };
 use urr_kernel::{Actor, Clock, EventId, Ids, Role, Timestamp, UserId};
 use urr_telemetry::{Health, Metrics};
@@ -241,9 +242,8 @@ async fn strict_transport_security_is_sent_when_configured() {
 
 #[tokio::test]
 async fn a_sane_request_id_is_kept_and_any_other_replaced() {
-    let router =
-        Router::new().route("/id", get(async |Extension(id): Extension<RequestId>| Json(id.to_string())));
-    let app = app(router);
+    let told = async |request: Request| Json(request_id(request.extensions()).unwrap().to_string());
+    let app = app(Router::new().route("/id", get(told)));
     let ask = |id: &[u8]| {
         let mut request = get_request("/id");
         request.headers_mut().insert("x-request-id", http::HeaderValue::from_bytes(id).unwrap());

@@ -51,7 +51,7 @@ where
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Self::Rejection> {
         let actor = parts.extensions.get::<Actor>().copied().unwrap_or(Actor::Anonymous);
         let request_id =
-            parts.extensions.get::<RequestId>().copied().unwrap_or_else(|| Ids::from_ref(state).next());
+            urr_http::request_id(&parts.extensions).unwrap_or_else(|| Ids::from_ref(state).next());
         Ok(Self::new(request_id, actor, Clock::from_ref(state), REQUEST_BUDGET))
     }
 }

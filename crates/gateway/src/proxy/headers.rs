@@ -2,7 +2,7 @@
 
 use axum::extract::Request;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use urr_http::{ClientAddress, Problem, RequestId};
+use urr_http::{ClientAddress, Problem};
 
 use crate::{address::HEARSAY, codes, inbound::HOP, origin};
 
@@ -34,7 +34,7 @@ const MAX_GATEWAYS: usize = 4;
 pub(super) fn outbound(request: &mut Request, mark: &str) -> Result<(), Problem> {
     let host = origin::host(request.uri(), request.headers());
     let client = ClientAddress::of(request.extensions());
-    let id = request.extensions().get::<RequestId>().copied();
+    let id = urr_http::request_id(request.extensions());
     let headers = request.headers_mut();
     if headers.get_all(header::VIA).iter().filter(|via| **via == VIA).count() >= MAX_GATEWAYS {
         return Err(Problem::of(codes::LOOP, "This request has passed through too many gateways."));

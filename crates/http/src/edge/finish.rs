@@ -45,20 +45,21 @@ pub(super) fn usual_headers(hsts: bool) -> HeaderMap {
 
 impl<R> Edge<R> {
     pub(super) fn finish(&self, seen: &Seen, response: Response) -> Response {
+        let id = seen.arrival.id();
         let mut response = named_error(&seen.method, response);
         let unsigned = response.extensions_mut().remove::<Unsigned>();
         if let Some(unsigned) = &unsigned {
-            sign(&seen.method, unsigned, seen.id, &mut response);
+            sign(&seen.method, unsigned, id, &mut response);
         }
         let own = std::mem::take(response.headers_mut());
-        *response.headers_mut() = self.headers(seen.id, own);
+        *response.headers_mut() = self.headers(id, own);
 
         let took = self.clock.ticks().saturating_sub(seen.started);
         let route = seen.arrival.route();
         self.numbers.count(route, &seen.method, response.status(), took);
         self.log.write(&Entry {
             at: seen.started,
-            id: seen.id,
+            id,
             method: &seen.method,
             path: seen.uri.path(),
             route,
@@ -73,16 +74,7 @@ impl<R> Edge<R> {
     /// What every answer has, and over it what the handler chose. A copy of a map is cheaper than looking every name up in another.
     fn headers(&self, id: RequestId, own: HeaderMap) -> HeaderMap {
         let mut headers = self.headers.clone();
-        let mut last = None;
-        for (name, value) in own {
-            // Of several values under one name only the first comes with it.
-            if let Some(name) = name {
-                headers.insert(&name, value);
-                last = Some(name);
-            } else if let Some(name) = &last {
-                headers.append(name, value);
-            }
-        }
+        headers.extend(own);
         let mut text = [0; UUID_LEN];
         let text = id.as_uuid().hyphenated().encode_lower(&mut text);
         headers.insert(REQUEST_ID, HeaderValue::from_str(text).expect("a UUID is printable"));
@@ -103,12 +95,13 @@ fn sign(method: &Method, unsigned: &Unsigned, id: RequestId, response: &mut Resp
 /// The router answers an unknown path or method with nothing but a status; here it gets the body every error has. Asking which
 /// methods there are (OPTIONS) is not an error.
 fn named_error(method: &Method, response: Response) -> Response {
-    let bare = !response.headers().contains_key(header::CONTENT_TYPE) && response.body().is_end_stream();
+    let is_bare =
+        || !response.headers().contains_key(header::CONTENT_TYPE) && response.body().is_end_stream();
     match response.status() {
-        StatusCode::NOT_FOUND if bare => {
+        StatusCode::NOT_FOUND if is_bare() => {
             Problem::of(codes::NOT_FOUND, "There is nothing here.").into_response()
         }
-        StatusCode::METHOD_NOT_ALLOWED if bare => {
+        StatusCode::METHOD_NOT_ALLOWED if is_bare() => {
             let mut named = if method == Method::OPTIONS {
                 let mut options = Response::new(Body::empty());
                 *options.status_mut() = StatusCode::NO_CONTENT;

@@ -33,7 +33,7 @@ use urr_telemetry::Health;
 pub(crate) use self::route::body_bytes;
 pub use self::{
     log::AccessLog,
-    route::{allow_time, name_route, named},
+    route::{allow_time, name_route, named, request_id},
 };
 use self::{log::Log, numbers::Numbers, route::Arrival};
 use crate::{Limits, Problem, Respond, codes, extract::too_large, server::Nameless};
@@ -92,7 +92,6 @@ pub struct Edge<R> {
 
 /// What is still known of a request after its handler took it.
 struct Seen {
-    id: RequestId,
     method: Method,
     uri: Uri,
     arrival: Arrival,
@@ -111,20 +110,18 @@ impl<R: Respond> Respond for Edge<R> {
         let limit =
             if is_auth(request.uri().path()) { self.limits.auth_body_bytes } else { self.limits.body_bytes };
         let seen = Seen {
-            id,
             method: request.method().clone(),
             uri: request.uri().clone(),
-            arrival: Arrival::new(limit),
+            arrival: Arrival::new(id, limit),
             started: self.clock.ticks(),
         };
         let span = span(&seen, request.headers());
-        request.extensions_mut().insert(id);
         request.extensions_mut().insert(seen.arrival.clone());
         let response = if span.is_disabled() {
-            self.answer(request, limit, &seen.arrival).await
+            self.answer(request, &seen.arrival).await
         } else {
             // In a box, so that requests that nobody traces are not moved with room for a second one.
-            Box::pin(self.answer(request, limit, &seen.arrival)).instrument(span.clone()).await
+            Box::pin(self.answer(request, &seen.arrival)).instrument(span.clone()).await
         };
         let response = self.finish(&seen, response);
         if !span.is_disabled() {
@@ -154,7 +151,7 @@ impl<R: Respond> Edge<R> {
     }
 
     /// The handler's answer, or why there is none.
-    async fn answer(&self, request: Request, limit: usize, arrival: &Arrival) -> Response {
+    async fn answer(&self, request: Request, arrival: &Arrival) -> Response {
         let Some(_turn) = self.enter(request.uri().path()) else {
             return Problem::of(
                 codes::OVERLOADED,
@@ -163,10 +160,10 @@ impl<R: Respond> Edge<R> {
             .retry_after(OVERLOAD_PAUSE)
             .into_response();
         };
-        if !request.headers().contains_key(header::HOST) && request.extensions().get::<Nameless>().is_some() {
+        if request.extensions().get::<Nameless>().is_some() && !request.headers().contains_key(header::HOST) {
             return Problem::of(codes::HOST_REQUIRED, "An HTTP/1.1 request names its host.").into_response();
         }
-        let request = match bounded(request, limit) {
+        let request = match bounded(request, arrival.body_bytes()) {
             Ok(request) => request,
             Err(problem) => return problem.into_response(),
         };
@@ -247,7 +244,7 @@ fn span(seen: &Seen, headers: &HeaderMap) -> Span {
         "request",
         otel.name = tracing::field::Empty,
         otel.kind = "server",
-        request_id = %seen.id,
+        request_id = %seen.arrival.id(),
         http.request.method = %seen.method,
         http.route = tracing::field::Empty,
         http.response.status_code = tracing::field::Empty,

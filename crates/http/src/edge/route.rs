@@ -1,8 +1,11 @@
-//! What the edge tells the inside of a request, and the inside tells the edge: the body limit, which route matched, and how long
-//! it may take.
+//! What the edge tells the inside of a request, and the inside tells the edge: its id and the body limit, which route matched, and
+//! how long it may take.
 
 use std::{
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
     task::{Context, Poll},
     time::Duration,
 };
@@ -13,21 +16,21 @@ use axum::{
 };
 use http::Extensions;
 use tower::{Layer, Service};
+use urr_kernel::RequestId;
 
 use crate::Limits;
 
 /// Travels with the request; the edge keeps the other end of what it is told.
 #[derive(Clone)]
-pub(super) struct Arrival {
-    body_bytes: usize,
-    told: Arc<Told>,
-}
+pub(super) struct Arrival(Arc<Told>);
 
-/// What the inside of a request tells the edge.
-#[derive(Default)]
+/// What both sides tell each other. In one piece: whatever travels with every request is paid for by every request.
 struct Told {
+    id: RequestId,
+    body_bytes: usize,
     route: OnceLock<Name>,
-    time: OnceLock<Duration>,
+    /// In milliseconds; 0: as long as any other.
+    time: AtomicU64,
 }
 
 /// The name of a route, as its router or a table of routes knows it.
@@ -37,12 +40,20 @@ enum Name {
 }
 
 impl Arrival {
-    pub(super) fn new(body_bytes: usize) -> Self {
-        Self { body_bytes, told: Arc::default() }
+    pub(super) fn new(id: RequestId, body_bytes: usize) -> Self {
+        Self(Arc::new(Told { id, body_bytes, route: OnceLock::new(), time: AtomicU64::new(0) }))
+    }
+
+    pub(super) fn id(&self) -> RequestId {
+        self.0.id
+    }
+
+    pub(super) fn body_bytes(&self) -> usize {
+        self.0.body_bytes
     }
 
     pub(super) fn route(&self) -> Option<&str> {
-        match self.told.route.get()? {
+        match self.0.route.get()? {
             Name::Matched(path) => Some(path.as_str()),
             Name::Listed(path) => Some(path),
         }
@@ -50,7 +61,8 @@ impl Arrival {
 
     /// What the request may take beyond `usual`, if it was given more.
     pub(super) fn more_time(&self, usual: Duration) -> Option<Duration> {
-        self.told.time.get()?.checked_sub(usual).filter(|more| !more.is_zero())
+        let time = Duration::from_millis(self.0.time.load(Ordering::Relaxed));
+        time.checked_sub(usual).filter(|more| !more.is_zero())
     }
 }
 
@@ -58,7 +70,7 @@ impl Arrival {
 /// router does, or send the request elsewhere; the first name stays.
 pub fn name_route(extensions: &Extensions, route: &'static str) {
     if let Some(arrival) = extensions.get::<Arrival>() {
-        let _already = arrival.told.route.set(Name::Listed(route));
+        let _already = arrival.0.route.set(Name::Listed(route));
     }
 }
 
@@ -66,13 +78,19 @@ pub fn name_route(extensions: &Extensions, route: &'static str) {
 /// provider answers within a minute.
 pub fn allow_time(extensions: &Extensions, limit: Duration) {
     if let Some(arrival) = extensions.get::<Arrival>() {
-        let _already = arrival.told.time.set(limit);
+        let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+        arrival.0.time.store(millis, Ordering::Relaxed);
     }
+}
+
+/// The id that the edge gave a request. `None`: there is no edge around whoever answers it.
+pub fn request_id(extensions: &Extensions) -> Option<RequestId> {
+    extensions.get().map(Arrival::id)
 }
 
 /// How many bytes the body may have; without an edge around the router, the default.
 pub(crate) fn body_bytes(request: &Request) -> usize {
-    request.extensions().get().map_or(Limits::default().body_bytes, |arrival: &Arrival| arrival.body_bytes)
+    request.extensions().get().map_or(Limits::default().body_bytes, Arrival::body_bytes)
 }
 
 /// Lets every route of this router tell the edge its name, for metrics and the access log. [`edge`](super::edge) does it by
@@ -107,7 +125,7 @@ impl<S: Service<Request>> Service<Request> for Naming<S> {
     fn call(&mut self, request: Request) -> S::Future {
         let extensions = request.extensions();
         if let (Some(arrival), Some(path)) = (extensions.get::<Arrival>(), extensions.get::<MatchedPath>()) {
-            let _already = arrival.told.route.set(Name::Matched(path.clone()));
+            let _already = arrival.0.route.set(Name::Matched(path.clone()));
         }
         self.0.call(request)
     }
