@@ -1,6 +1,11 @@
 //! The front door itself: what happens to a request between the edge and the service that answers it.
 
-use std::{collections::HashSet, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -10,7 +15,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
-use urr_http::{Caller, ClientAddress, Doorkeeper, Entrance, Problem, Respond, RouteName, Routes, bad_path};
+use urr_http::{Caller, ClientAddress, Entrance, Problem, Respond, RouteName, Routes};
 use urr_kernel::{Actor, Clock};
 use urr_passes::{
     Refusal,
@@ -24,7 +29,6 @@ use crate::{
     codes,
     inbound::{self, Rarely},
     limit::{Blind, Class, Limiter, Verdict, Who},
-    matched,
     openapi::{self, Document},
     origin::{self, Origins},
     preflight,
@@ -33,7 +37,7 @@ use crate::{
     rooms::Rooms,
     slots::Slots,
     streams::Watch,
-    table::{self, Access, Found, Line, Route, Service},
+    table::{self, Access, Found, Route, Service},
     token, version,
 };
 
@@ -70,7 +74,9 @@ pub struct Guards {
 pub struct Gateway {
     guards: Guards,
     places: Vec<Place>,
-    router: Router,
+    /// What answers here at each path of the table. A request is given to the path whose guards it has passed, and each of these
+    /// answers at no other: a guard and the route it guards cannot be two.
+    here: HashMap<&'static str, Router>,
     /// The routes that are served here, for the API document.
     names: Vec<RouteName>,
     /// What is known of routes that are served elsewhere.
@@ -94,7 +100,7 @@ impl Gateway {
         Self {
             guards,
             places,
-            router: Router::new(),
+            here: HashMap::new(),
             names: Vec::new(),
             described: Vec::new(),
             warned: Rarely::default(),
@@ -113,7 +119,10 @@ impl Gateway {
             service.name(),
         );
         self.names.extend_from_slice(routes.names());
-        self.router = self.router.merge(matched::guarded(routes.into()));
+        for (path, router) in routes.by_path() {
+            let known = self.here.remove(path).unwrap_or_default();
+            self.here.insert(path, known.merge(router));
+        }
         self.places[service as usize] = Place::Here;
         self
     }
@@ -159,7 +168,6 @@ impl Gateway {
         match &self.places[route.service as usize] {
             Place::Here => {
                 urr_http::allow_time(request.extensions(), route.service.time_limit());
-                request.extensions_mut().insert(matched::Guarded(route.path));
                 if route.needs_slot {
                     // In a box, so that requests that buy nothing are not moved with room for the question.
                     let actor = request.extensions().get().copied().unwrap_or(Actor::Anonymous);
@@ -168,7 +176,11 @@ impl Gateway {
                         Err(problem) => return problem.into_response(),
                     }
                 }
-                self.router.respond(request).await
+                match self.here.get(route.path) {
+                    Some(router) => router.respond(request).await,
+                    // The service is here, but this route of it is in the table alone.
+                    None => StatusCode::NOT_FOUND.into_response(),
+                }
             }
             Place::There(upstream) => {
                 urr_http::allow_time(request.extensions(), upstream.time_limit() + EDGE_PATIENCE);
@@ -199,7 +211,9 @@ impl Respond for Gateway {
         }
         let peer = ClientAddress::of(request.extensions()).0;
         let client = hop.unwrap_or_else(|| self.guards.proxies.client(peer, request.headers()));
-        request.extensions_mut().insert(ClientAddress(client));
+        if client != peer {
+            request.extensions_mut().insert(ClientAddress(client));
+        }
 
         let found = table::find(request.method(), request.uri().path());
         let route = if let Found::Route(route) = found { Some(route) } else { None };
@@ -213,23 +227,23 @@ impl Respond for Gateway {
         let identity = self.guards.identity(headers);
         // What a gateway of ours has passed on, it has counted.
         let counted = if hop.is_some() { None } else { Some(client) };
-        match self.guards.admit(route, identity, counted).await {
-            Ok(Some(verified)) => {
-                request.extensions_mut().insert(verified.access.actor());
-                request.extensions_mut().insert(verified);
-            }
-            Ok(None) => drop(request.extensions_mut().insert(Actor::Anonymous)),
+        let verified = match self.guards.admit(route, identity, counted).await {
+            Ok(verified) => verified,
             Err(problem) => return problem.into_response(),
-        }
+        };
+        request.extensions_mut().insert(actor(verified.as_ref()));
         if let (Some(route), Some(rooms)) = (route, &self.guards.rooms)
-            && let Err(refused) = wait_in_line(rooms, route, &mut request)
+            && let Err(refused) = rooms.wait_in_line(route, &mut request)
         {
             return refused;
         }
         match found {
             Found::Route(route) => {
                 // In a box, so that requests whose answers end are not moved with room for it.
-                let watch = route.streams.then(|| Box::new(Watch::new(&self.guards, &request)));
+                let watch = route.streams.then(|| Box::new(Watch::new(&self.guards, verified.clone())));
+                if let Some(verified) = verified.filter(|_| route.service.knows_sessions()) {
+                    request.extensions_mut().insert(verified);
+                }
                 let answer = self.answer(route, request).await;
                 if let Some(watch) = watch { watch.over(answer) } else { answer }
             }
@@ -253,7 +267,7 @@ impl Guards {
             Ok(verified) => (verified, None),
             Err(refused) => (None, Some(refused)),
         };
-        let actor = verified.as_ref().map_or(Actor::Anonymous, |verified| verified.access.actor());
+        let actor = actor(verified.as_ref());
         let (class, blind) =
             route.map_or((Some(Class::General), Blind::CountHere), |route| (route.limit, route.blind()));
         if let (Some(class), Some(client)) = (class, client) {
@@ -319,6 +333,11 @@ impl Guards {
     }
 }
 
+/// On whose behalf a request with this token runs.
+fn actor(verified: Option<&Verified>) -> Actor {
+    verified.map_or(Actor::Anonymous, |verified| verified.access.actor())
+}
+
 /// Why a token is not accepted.
 #[derive(Clone, Copy, Debug)]
 enum Refused {
@@ -348,34 +367,6 @@ fn sessions_unknown() -> Problem {
     Problem::of(codes::UNAVAILABLE, Service::Auth.is_away())
         .retry_after(STALE)
         .field("service", Service::Auth.name())
-}
-
-/// Sends whoever has not waited to where one waits. A good pass goes on with the request, for the next line to take its place over.
-#[expect(clippy::result_large_err, reason = "an answer is made for a few and moved once")]
-fn wait_in_line(rooms: &Arc<Rooms>, route: &Route, request: &mut Request) -> Result<(), Response> {
-    if route.line == Line::No {
-        return Ok(());
-    }
-    let pass = rooms.pass(request.headers());
-    if let Some(pass) = pass {
-        request.extensions_mut().insert(pass);
-    }
-    if route.line == Line::Body {
-        let rooms = Arc::clone(rooms);
-        Doorkeeper::add(request.extensions_mut(), move |event| rooms.check(event, pass.as_ref()));
-        return Ok(());
-    }
-    // What cannot be read here is not handed on: whoever answers might read an event in it.
-    let event = route.event(request.uri().path());
-    let event = event.ok_or_else(|| bad_path("The path names no event.").into_response())?;
-    match rooms.check(event, pass.as_ref()) {
-        Err(problem) if route.line == Line::Page && problem.status == StatusCode::FORBIDDEN => {
-            let page = format!("/vwr/{event}?to={}", request.uri().path());
-            let page = HeaderValue::try_from(page).map_err(|_| problem.into_response())?;
-            Err((StatusCode::FOUND, [(header::LOCATION, page)]).into_response())
-        }
-        outcome => outcome.map_err(Problem::into_response),
-    }
 }
 
 fn other_methods(routes: &[&'static Route]) -> Response {

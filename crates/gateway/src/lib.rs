@@ -11,7 +11,6 @@ mod door;
 mod front;
 mod inbound;
 pub mod limit;
-mod matched;
 mod openapi;
 mod origin;
 mod preflight;

@@ -10,15 +10,22 @@ use std::{
 };
 
 use async_trait::async_trait;
-use http::{HeaderMap, header};
+use axum::{
+    extract::Request,
+    response::{IntoResponse as _, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use urr_http::Problem;
+use urr_http::{Doorkeeper, Problem, bad_path};
 use urr_kernel::{Clock, EventId};
 use urr_passes::vwr_pass::{Passes, Verified};
 use urr_telemetry::Check;
 
-use crate::{codes, table::Service};
+use crate::{
+    codes,
+    table::{Line, Route, Service},
+};
 
 /// Two questions fit into the second within which a room must be known everywhere; whoever answers may be half a second behind.
 const PERIOD: Duration = Duration::from_millis(300);
@@ -100,13 +107,46 @@ impl Rooms {
         Arc::new(Loaded(Arc::clone(self)))
     }
 
+    /// Sends whoever has not waited to where one waits. A good pass goes on with the request, for the next line to take its place
+    /// over.
+    #[expect(clippy::result_large_err, reason = "an answer is made for a few and moved once")]
+    pub(crate) fn wait_in_line(
+        self: &Arc<Self>,
+        route: &Route,
+        request: &mut Request,
+    ) -> Result<(), Response> {
+        if route.line == Line::No {
+            return Ok(());
+        }
+        let pass = self.pass(request.headers());
+        if let Some(pass) = pass {
+            request.extensions_mut().insert(pass);
+        }
+        if route.line == Line::Body {
+            let rooms = Arc::clone(self);
+            Doorkeeper::add(request.extensions_mut(), move |event| rooms.check(event, pass.as_ref()));
+            return Ok(());
+        }
+        // What cannot be read here is not handed on: whoever answers might read an event in it.
+        let event = route.event(request.uri().path());
+        let event = event.ok_or_else(|| bad_path("The path names no event.").into_response())?;
+        match self.check(event, pass.as_ref()) {
+            Err(problem) if route.line == Line::Page && problem.status == StatusCode::FORBIDDEN => {
+                let page = format!("/vwr/{event}?to={}", request.uri().path());
+                let page = HeaderValue::try_from(page).map_err(|_| problem.into_response())?;
+                Err((StatusCode::FOUND, [(header::LOCATION, page)]).into_response())
+            }
+            outcome => outcome.map_err(Problem::into_response),
+        }
+    }
+
     /// The pass of a request, if it has a good one.
-    pub(crate) fn pass(&self, headers: &HeaderMap) -> Option<Verified> {
+    fn pass(&self, headers: &HeaderMap) -> Option<Verified> {
         self.passes.verify(cookie(headers)?, self.clock.now()).ok()
     }
 
     /// Whether whoever has this pass may go on to an event.
-    pub(crate) fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<(), Problem> {
+    fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<(), Problem> {
         if pass.is_some_and(|verified| verified.pass.event == event) {
             return Ok(());
         }

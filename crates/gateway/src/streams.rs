@@ -9,7 +9,6 @@ use std::{
 
 use axum::{
     body::{Body, HttpBody},
-    extract::Request,
     response::Response,
 };
 use bytes::Bytes;
@@ -33,10 +32,10 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// For the answer to a request that was let through.
-    pub(crate) fn new(guards: &Guards, request: &Request) -> Self {
+    /// For the answer to a request that was let through with this token.
+    pub(crate) fn new(guards: &Guards, verified: Option<Verified>) -> Self {
         Self {
-            verified: request.extensions().get().cloned(),
+            verified,
             revoked: guards.revoked.clone(),
             clock: guards.clock.clone(),
             health: guards.health.clone(),

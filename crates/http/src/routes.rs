@@ -1,6 +1,10 @@
 //! A router that can say which routes it has. axum's cannot, and a guard that does not know a route cannot guard it.
 
-use axum::{Router, handler::Handler, routing};
+use axum::{
+    Router,
+    handler::Handler,
+    routing::{self, MethodRouter},
+};
 use http::Method;
 
 use crate::About;
@@ -20,7 +24,8 @@ pub struct RouteName {
 /// refuse to start with a route that nobody classified.
 #[derive(Clone, Debug)]
 pub struct Routes<S = ()> {
-    router: Router<S>,
+    /// What answers at each path.
+    paths: Vec<(&'static str, MethodRouter<S>)>,
     names: Vec<RouteName>,
 }
 
@@ -46,7 +51,7 @@ macro_rules! methods {
 impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// No routes yet.
     pub fn new() -> Self {
-        Self { router: Router::new(), names: Vec::new() }
+        Self { paths: Vec::new(), names: Vec::new() }
     }
 
     methods! {
@@ -62,9 +67,17 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         delete = DELETE;
     }
 
-    fn with(mut self, method: Method, path: &'static str, route: routing::MethodRouter<S>) -> Self {
+    fn with(mut self, method: Method, path: &'static str, route: MethodRouter<S>) -> Self {
         self.names.push(RouteName { method, path, about: About::default() });
-        Self { router: self.router.route(path, route), names: self.names }
+        self.at(path, route);
+        self
+    }
+
+    fn at(&mut self, path: &'static str, route: MethodRouter<S>) {
+        match self.paths.iter_mut().find(|(known, _)| *known == path) {
+            Some((_, methods)) => *methods = std::mem::take(methods).merge(route),
+            None => self.paths.push((path, route)),
+        }
     }
 
     /// Says what the route that was added last takes and answers.
@@ -79,12 +92,21 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// The routes of both.
     pub fn merge(mut self, other: Self) -> Self {
         self.names.extend(other.names);
-        Self { router: self.router.merge(other.router), names: self.names }
+        for (path, route) in other.paths {
+            self.at(path, route);
+        }
+        self
     }
 
     /// Gives handlers what they work with.
     pub fn with_state<S2>(self, state: S) -> Routes<S2> {
-        Routes { router: self.router.with_state(state), names: self.names }
+        let paths = self.paths.into_iter().map(|(path, route)| (path, route.with_state(state.clone())));
+        Routes { paths: paths.collect(), names: self.names }
+    }
+
+    /// A router for each path, which answers nothing else. Whoever has chosen the path need not have it chosen again.
+    pub fn by_path(self) -> impl Iterator<Item = (&'static str, Router<S>)> {
+        self.paths.into_iter().map(|(path, route)| (path, Router::new().route(path, route)))
     }
 
     /// What is in it, in the order it was added.
@@ -93,9 +115,9 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 }
 
-impl<S> From<Routes<S>> for Router<S> {
+impl<S: Clone + Send + Sync + 'static> From<Routes<S>> for Router<S> {
     fn from(routes: Routes<S>) -> Self {
-        routes.router
+        routes.paths.into_iter().fold(Self::new(), |router, (path, route)| router.route(path, route))
     }
 }
 
@@ -113,6 +135,11 @@ mod tests {
         let routes = one.merge(Routes::new().delete("/b", async || "delete")).with_state::<()>(());
         let names: Vec<_> = routes.names().iter().map(|name| (name.method.as_str(), name.path)).collect();
         assert_eq!(names, [("GET", "/a/{id}"), ("PUT", "/a/{id}"), ("DELETE", "/b")]);
+        let alone: Vec<_> = routes.clone().by_path().collect();
+        assert_eq!(alone.iter().map(|(path, _)| *path).collect::<Vec<_>>(), ["/a/{id}", "/b"]);
+        let elsewhere = Request::get("/b").body(Body::empty()).unwrap();
+        let (_, first) = &alone[0];
+        assert_eq!(first.clone().oneshot(elsewhere).await.unwrap().status(), StatusCode::NOT_FOUND);
         let served = Router::from(routes);
         for (method, path, status) in [
             ("GET", "/a/1", StatusCode::OK),

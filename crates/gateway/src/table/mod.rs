@@ -88,6 +88,11 @@ impl Service {
         }
     }
 
+    /// Whether it asks more of a token than whose it is: which session it belongs to, and until when it is good.
+    pub(crate) const fn knows_sessions(self) -> bool {
+        matches!(self, Self::Auth | Self::Site)
+    }
+
     /// How long it may take to begin its answer: a payment waits for a bank, somebody in a queue asks again soon.
     pub const fn time_limit(self) -> Duration {
         match self {
