@@ -71,6 +71,9 @@ pub struct Place {
     pub event: EventId,
     /// What the event is, if the catalog could be asked.
     pub info: Option<EventInfo>,
+    /// When the sale begins, if it has not. Nobody is let in before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opens_at: Option<Timestamp>,
     /// Where.
     pub standing: Standing,
     /// How many wait.

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use urr_contracts::{
     catalog::{Catalog, Error, EventDetail, EventOf, EventStatus},
-    queue::EventInfo,
+    queue::{self, EventInfo},
 };
-use urr_kernel::{Clock, EventId};
+use urr_kernel::{Clock, EventId, Timestamp};
 use urr_rpc::{Ctx, Loading};
 
 /// How old what we know of an event may be.
@@ -19,12 +19,30 @@ const MAX_EVENTS: usize = 10_000;
 pub(crate) struct Known {
     pub(crate) info: EventInfo,
     pub(crate) status: EventStatus,
+    pub(crate) sale_start_at: Timestamp,
+}
+
+impl Known {
+    /// When the sale begins, if it has not.
+    pub(crate) fn opens_at(&self) -> Option<Timestamp> {
+        (self.status == EventStatus::Upcoming).then_some(self.sale_start_at)
+    }
+
+    /// Why there is nothing to wait for, if there is not.
+    pub(crate) fn is_over(&self) -> Option<queue::Error> {
+        match self.status {
+            EventStatus::Cancelled => Some(queue::Error::EventCancelled),
+            EventStatus::Ended => Some(queue::Error::SaleEnded),
+            EventStatus::Upcoming | EventStatus::OnSale => None,
+        }
+    }
 }
 
 impl From<EventDetail> for Known {
     fn from(detail: EventDetail) -> Self {
         let event = detail.event;
-        Self { info: EventInfo { title: event.title, artist: event.artist_name }, status: event.status }
+        let info = EventInfo { title: event.title, artist: event.artist_name };
+        Self { info, status: event.status, sale_start_at: event.sale_start_at }
     }
 }
 

@@ -126,12 +126,12 @@ impl Hall {
         }
     }
 
-    /// Joins, resumes or finds out, whichever is due. `slot` names the slot if one is given.
+    /// Joins, resumes or finds out, whichever is due. `slot` names the slot if one is given; without a name, none is.
     pub(crate) fn check(
         &mut self,
         user: UserId,
         promise: Option<Promise>,
-        slot: Uuid,
+        slot: Option<Uuid>,
         now: Timestamp,
         limits: &Limits,
         steps: &mut Vec<Step>,
@@ -144,7 +144,7 @@ impl Hall {
             .filter(|promise| promise.epoch.is_none_or(|epoch| epoch == self.epoch))
             .filter(|promise| !self.spent.covers(user, promise.order));
         let order = kept.map_or_else(|| self.last.next().max(OrderKey::at(now)), |promise| promise.order);
-        if self.line.is_empty() && self.has_room() {
+        if let Some(slot) = slot.filter(|_| self.line.is_empty() && self.has_room()) {
             self.take(Step::Admitted { user, order, slot }, now, steps);
         } else if self.line.len() >= limits.max_waiting {
             return Standing::Full;

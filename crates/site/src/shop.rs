@@ -239,7 +239,7 @@ async fn seats(
     Path(event): Path<EventId>,
 ) -> Result<Response, Problem> {
     let found = one(&*site.catalog, &ctx, event).await?;
-    let elsewhere = first_to(&visitor, &found, &format!("/events/{event}/seats"));
+    let elsewhere = first_to(&visitor, &found, &format!("/events/{event}/seats"), &[EventStatus::OnSale]);
     match elsewhere.or_else(|| found.event.layout.is_none().then(|| format!("/events/{event}"))) {
         Some(path) => Ok(go_to(&path)),
         None => page(&visitor, &seats_page(&visitor, found)),
@@ -247,10 +247,10 @@ async fn seats(
 }
 
 /// Where a buyer has to go before they come `here`, if anywhere: to sign in, or back to an event that is not on sale.
-fn first_to(visitor: &Visitor, found: &EventDetail, here: &str) -> Option<String> {
+fn first_to(visitor: &Visitor, found: &EventDetail, here: &str, open: &[EventStatus]) -> Option<String> {
     if visitor.actor.user().is_none() {
         Some(next::login(here))
-    } else if found.event.status == EventStatus::OnSale {
+    } else if open.contains(&found.event.status) {
         None
     } else {
         Some(format!("/events/{}", found.event.id))
@@ -276,7 +276,7 @@ pub(crate) struct QueuePage {
     pub(crate) event: EventView,
 }
 
-/// A place in line belongs to somebody, so whoever is not signed in does that first.
+/// A place in line belongs to somebody, so whoever is not signed in does that first. One may come before the sale begins.
 async fn queue(
     State(Site(site)): State<Site>,
     ctx: Ctx,
@@ -284,7 +284,8 @@ async fn queue(
     Path(event): Path<EventId>,
 ) -> Result<Response, Problem> {
     let found = one(&*site.catalog, &ctx, event).await?;
-    match first_to(&visitor, &found, &format!("/queue/{event}")) {
+    let open = [EventStatus::Upcoming, EventStatus::OnSale];
+    match first_to(&visitor, &found, &format!("/queue/{event}"), &open) {
         Some(path) => Ok(go_to(&path)),
         None => page(&visitor, &queue_page(&visitor, found)),
     }

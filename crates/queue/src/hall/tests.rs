@@ -39,7 +39,7 @@ impl Room {
     }
 
     fn check(&mut self, number: u8, now: Timestamp) -> Standing {
-        self.hall.check(user(number), None, Uuid::nil(), now, &self.limits, &mut self.steps)
+        self.hall.check(user(number), None, Some(Uuid::nil()), now, &self.limits, &mut self.steps)
     }
 
     fn ahead(&self, number: u8) -> Option<usize> {
@@ -129,7 +129,7 @@ fn the_silent_lose_their_place_and_a_ticket_brings_it_back() {
     let standing = room.hall.check(
         user(3),
         Some(promised(order)),
-        Uuid::nil(),
+        Some(Uuid::nil()),
         later(602),
         &room.limits,
         &mut room.steps,
@@ -146,7 +146,7 @@ fn a_ticket_from_before_the_line_was_cleared_is_void() {
         room.check(number, later(1));
     }
     let old = Some(promised(OrderKey::at(start())));
-    room.hall.check(user(4), old, Uuid::nil(), later(2), &room.limits, &mut room.steps);
+    room.hall.check(user(4), old, Some(Uuid::nil()), later(2), &room.limits, &mut room.steps);
     assert_eq!([3, 4].map(|number| room.ahead(number)), [Some(0), Some(1)]);
 }
 
@@ -156,7 +156,7 @@ fn a_place_is_good_for_one_slot() {
     let place = OrderKey::at(start());
     let pass = Some(Promise { order: place, epoch: None });
     let check = |room: &mut Room, promise, now| {
-        room.hall.check(user(1), promise, Uuid::nil(), now, &room.limits, &mut room.steps)
+        room.hall.check(user(1), promise, Some(Uuid::nil()), now, &room.limits, &mut room.steps)
     };
     check(&mut room, pass, start());
     assert!(room.is_in(1));
@@ -211,7 +211,7 @@ proptest! {
                 }
                 4 => {
                     let place = Some(promised(OrderKey::counted(start(), number.into())));
-                    room.hall.check(who, place, Uuid::nil(), now, &room.limits, &mut room.steps);
+                    room.hall.check(who, place, Some(Uuid::nil()), now, &room.limits, &mut room.steps);
                 }
                 5 => {
                     room.hall.leave(who, Why::Left, now, &mut room.steps);

@@ -5,18 +5,16 @@ pub(crate) mod routes;
 pub(crate) mod rules;
 pub(crate) mod store;
 
-use urr_contracts::{
-    catalog::EventStatus,
-    queue::{
-        CheckIn, Error, EventInfo, LeaveLine, Left, Place, SlotOf, SlotState, Standing, StatusOf,
-        TokenRefusal,
-    },
+use urr_contracts::queue::{
+    CheckIn, Error, LeaveLine, Left, Place, SlotOf, SlotState, Standing, StatusOf, TokenRefusal,
 };
 use urr_kernel::{Actor, EventId, UserId};
 use urr_passes::{entry, entry::Entry, queue_ticket, queue_ticket::Ticket};
 use urr_rpc::Ctx;
 
-use crate::{hall, journal::Why, notices::Admitted, room::Answer, service::Service, trouble::Trouble};
+use crate::{
+    events::Known, hall, journal::Why, notices::Admitted, room::Answer, service::Service, trouble::Trouble,
+};
 
 /// Puts the calling user in line, or in.
 pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Result<Place, Trouble> {
@@ -26,24 +24,25 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
         // Nobody knows whether there is such an event, so nobody new is taken.
         return resume_only(service, user, (event, None), Vec::new(), Error::Unavailable).await;
     };
-    match known.status {
-        EventStatus::Cancelled => return Err(Error::EventCancelled.into()),
-        EventStatus::Ended => return Err(Error::SaleEnded.into()),
-        EventStatus::Upcoming | EventStatus::OnSale => {}
+    if let Some(over) = known.is_over() {
+        return Err(over.into());
     }
     let promises::Promised { promise, refused, is_taken } = promises::of(service, user, request).await?;
     if is_taken {
-        let info = Some(known.info.clone());
-        return resume_only(service, user, (event, info), refused, Error::PassTaken).await;
+        return resume_only(service, user, (event, Some(&known)), refused, Error::PassTaken).await;
     }
-    let answer = service.rooms()?.check(event, user, promise).await?;
+    // Whoever comes early stands in line in the order in which they came, and nobody is let in before the sale begins.
+    let answer = match known.opens_at() {
+        Some(_) => service.rooms()?.wait(event, user, promise).await?,
+        None => service.rooms()?.check(event, user, promise).await?,
+    };
     let most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     match answer.standing {
         hall::Standing::Full => Err(Error::LineFull { max: most(service.limits.max_waiting) }.into()),
         hall::Standing::Elsewhere => {
             Err(Error::TooManyLines { max: most(service.limits.max_events_per_user) }.into())
         }
-        _ => Ok(place(service, user, event, Some(known.info.clone()), refused, &answer)),
+        _ => Ok(place(service, user, (event, Some(&known)), refused, &answer)),
     }
 }
 
@@ -51,14 +50,14 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
 async fn resume_only(
     service: &Service,
     user: UserId,
-    (event, info): (EventId, Option<EventInfo>),
+    (event, known): (EventId, Option<&Known>),
     refused: Vec<TokenRefusal>,
     otherwise: Error,
 ) -> Result<Place, Trouble> {
     let answer = service.rooms()?.status(event, user).await?;
     match answer.standing {
         hall::Standing::Waiting { .. } | hall::Standing::Active { .. } => {
-            Ok(place(service, user, event, info, refused, &answer))
+            Ok(place(service, user, (event, known), refused, &answer))
         }
         _ => Err(otherwise.into()),
     }
@@ -67,10 +66,13 @@ async fn resume_only(
 /// How the calling user stands.
 pub(crate) async fn status(service: &Service, ctx: &Ctx, request: StatusOf) -> Result<Place, Trouble> {
     let user = signed_in(ctx)?;
-    let known = service.events.get(ctx, request.event).await?;
-    let answer = service.rooms()?.status(request.event, user).await?;
-    let info = known.map(|known| known.info.clone());
-    Ok(place(service, user, request.event, info, Vec::new(), &answer))
+    let event = request.event;
+    let known = service.events.get(ctx, event).await?;
+    if let Some(over) = known.as_ref().and_then(|known| known.is_over()) {
+        return Err(over.into());
+    }
+    let answer = service.rooms()?.status(event, user).await?;
+    Ok(place(service, user, (event, known.as_deref()), Vec::new(), &answer))
 }
 
 /// The calling user goes.
@@ -99,12 +101,13 @@ fn signed_in(ctx: &Ctx) -> Result<UserId, Error> {
 fn place(
     service: &Service,
     user: UserId,
-    event: EventId,
-    info: Option<EventInfo>,
+    (event, known): (EventId, Option<&Known>),
     refused: Vec<TokenRefusal>,
     answer: &Answer,
 ) -> Place {
     let totals = &answer.totals;
+    let opens_at = known.and_then(Known::opens_at);
+    let shut_secs = opens_at.map_or(0, |opens| opens.since(answer.now).as_secs());
     let (standing, next_poll_secs) = match answer.standing {
         hall::Standing::Waiting { order, ahead } => {
             let position = count(ahead).saturating_add(1);
@@ -112,7 +115,8 @@ fn place(
             let issued = answer.now;
             let ticket = Ticket { event, user, order, epoch: totals.epoch, issued };
             let wait = rules::wait(position, totals.per_second);
-            let next_poll = rules::next_poll_secs(position, &wait, &service.limits);
+            let next_poll = rules::next_poll_secs(position, &wait, shut_secs, &service.limits);
+            let wait = rules::after(shut_secs, wait);
             let waiting = Standing::Waiting {
                 position,
                 wait,
@@ -133,7 +137,8 @@ fn place(
     };
     Place {
         event,
-        info,
+        info: known.map(|known| known.info.clone()),
+        opens_at,
         standing,
         waiting: count(totals.waiting),
         active: count(totals.active),

@@ -158,6 +158,9 @@ struct Shown {
     queue_size: u64,
     /// Whether an operator lets nobody in at the moment.
     paused: bool,
+    /// When the sale begins, if it has not. Nobody is let in before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    opens_at: Option<Timestamp>,
     event_info: EventInfo,
     /// Codes of tokens that came along and promised nothing.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -230,6 +233,7 @@ impl From<Place> for Shown {
             current_users: place.active,
             queue_size: size,
             paused: place.paused,
+            opens_at: place.opens_at,
             event_info: place.info.unwrap_or_else(unknown),
             refused: place.refused,
         }

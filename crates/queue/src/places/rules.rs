@@ -58,12 +58,20 @@ const MIN_POLL_SECS: u64 = 1;
 /// people are let in, and more than that many who came before them are back by then.
 const SURE_POLL_SECS: u64 = 3;
 
+/// A wait that begins in `shut_secs`, when the sale does.
+pub(crate) fn after(shut_secs: u64, wait: Wait) -> Wait {
+    let [secs, from_secs, to_secs] =
+        [wait.secs, wait.from_secs, wait.to_secs].map(|secs| secs.saturating_add(shut_secs));
+    Wait { secs, from_secs, to_secs }
+}
+
 /// When whoever stands at `position`, counted from one, should ask again: after two thirds of their wait, so that the near ask often
-/// and the far cost little. At least twice in the time after which the silent are sent away.
-pub(crate) fn next_poll_secs(position: u64, wait: &Wait, limits: &Limits) -> u32 {
+/// and the far cost little. At least twice in the time after which the silent are sent away. `shut_secs`: nobody is let in for so long.
+pub(crate) fn next_poll_secs(position: u64, wait: &Wait, shut_secs: u64, limits: &Limits) -> u32 {
     let soonest = position.saturating_sub(1) / u64::try_from(limits.batch).unwrap_or(u64::MAX).max(1);
-    let most = soonest.max(SURE_POLL_SECS).min(limits.waiting_idle.as_secs() / 2);
-    u32::try_from((wait.secs.saturating_mul(2) / 3).min(most).max(MIN_POLL_SECS)).unwrap_or(u32::MAX)
+    let most = soonest.saturating_add(shut_secs).max(SURE_POLL_SECS).min(limits.waiting_idle.as_secs() / 2);
+    let most_of_it = wait.secs.saturating_add(shut_secs).saturating_mul(2) / 3;
+    u32::try_from(most_of_it.min(most).max(MIN_POLL_SECS)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -92,7 +100,7 @@ mod tests {
     }
 
     fn poll(position: u64, per_second: Option<f64>) -> u32 {
-        next_poll_secs(position, &wait(position, per_second), &Limits::default())
+        next_poll_secs(position, &wait(position, per_second), 0, &Limits::default())
     }
 
     #[test]
@@ -100,9 +108,9 @@ mod tests {
         assert_eq!([1, 500, 5_000, 20_000, 1_000_000].map(|at| poll(at, None)), [3, 4, 49, 199, 300]);
         assert_eq!(poll(1_000_000, Some(50.0)), 300, "half of the time after which the silent are sent away");
         let patient = Limits { waiting_idle: Duration::from_hours(1), ..Limits::default() };
-        assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, Some(50.0)), &patient), 1_800);
+        assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, Some(50.0)), 0, &patient), 1_800);
         let strict = Limits { waiting_idle: Duration::from_secs(5), ..Limits::default() };
-        assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, None), &strict), 2);
+        assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, None), 0, &strict), 2);
     }
 
     #[test]
@@ -110,6 +118,14 @@ mod tests {
         assert_eq!(poll(1, Some(0.01)), 3, "the line may go on at once");
         assert_eq!(poll(5_000, Some(1.0)), 49, "at full speed it takes 50 seconds");
         assert_eq!(poll(20_000, Some(1.0)), 199, "and here that long");
+    }
+
+    #[test]
+    fn before_a_sale_begins_people_are_told_to_come_back_when_it_does() {
+        let (limits, soon) = (Limits::default(), wait(1, None));
+        assert_eq!(after(3_600, soon).secs, 3_600 + MIN_WAIT_SECS);
+        let polls = [3_600, 60, 10, 1, 0].map(|shut| next_poll_secs(1, &soon, shut, &limits));
+        assert_eq!(polls, [300, 43, 10, 3, 3], "never long after it begins");
     }
 
     #[test]
@@ -129,7 +145,7 @@ mod tests {
                     reason = "between 1 and a million"
                 )]
                 let position = position as u64;
-                elapsed += next_poll_secs(position, &wait(position, Some(pace)), &limits);
+                elapsed += next_poll_secs(position, &wait(position, Some(pace)), 0, &limits);
                 questions += 1;
             }
             assert!(questions <= most, "{questions} questions");

@@ -1,7 +1,7 @@
 -- Joins, resumes or finds out, whichever is due.
 -- ARGV  1: user   2: promised order key or ''   3: the epoch it was promised in or ''   4: id of the slot, if one is given
 --       5, 6: how long a slot lasts without a sign of life, and at all, in microseconds   7: how many may wait
---       8: 1 when the database does not know the promised place as used
+--       8: 1 when the database does not know the promised place as used   9: 1 when there is anything to be let in to
 -- reply as `answer` in room.lua; { 5 } when the database has to be asked about the place first, because Redis has lost what it knew
 -- cost  O(log n)
 local user, idle, total = ARGV[1], tonumber(ARGV[5]), tonumber(ARGV[6])
@@ -21,7 +21,7 @@ end
 if not order then
   order = math.max(room.last + 1, now)
 end
-local straight_in = waiting_count() == 0 and has_room()
+local straight_in = ARGV[9] == '1' and waiting_count() == 0 and has_room()
 if not straight_in and waiting_count() >= tonumber(ARGV[7]) then
   return answer(FULL)
 end

@@ -18,7 +18,7 @@ use urr_kernel::{Clock, EventId, Ids, Timestamp, UserId};
 use uuid::Uuid;
 
 pub(crate) use self::keeper::{Keeper, STATEMENTS};
-use super::{Answer, CannotOpen, Closed, Order};
+use super::{Answer, CannotOpen, Closed, Door, Order};
 use crate::{
     hall::{Hall, Promise, Standing, Totals},
     journal::{
@@ -124,8 +124,9 @@ impl Memory {
         event: EventId,
         user: UserId,
         promise: Option<Promise>,
+        door: Door,
     ) -> Result<Answer, Closed> {
-        let slot = Uuid::from_bytes(self.ids.bytes());
+        let slot = (door == Door::Open).then(|| Uuid::from_bytes(self.ids.bytes()));
         self.decide(event, |numbered| {
             let _turn = self.turn(user);
             if self.is_elsewhere(event, numbered, user) {
@@ -181,16 +182,17 @@ impl Memory {
     }
 
     /// Ends what is over and lets in whoever's turn it is. Answers with how many.
-    pub(super) async fn admit(&self, event: EventId) -> Result<usize, Closed> {
+    pub(super) async fn admit(&self, event: EventId, door: Door) -> Result<usize, Closed> {
         if self.hall(event).is_none() {
             return Ok(0);
         }
+        let batch = if door == Door::Open { self.limits.batch } else { 0 };
         let mut admitted = 0;
         self.decide(event, |numbered| {
             self.decided(event, numbered, |hall, now, steps| {
                 hall.sweep(SWEEP, now, &self.limits, steps);
                 let slot = || Uuid::from_bytes(self.ids.bytes());
-                admitted = hall.admit(self.limits.batch, now, &self.limits, slot, steps);
+                admitted = hall.admit(batch, now, &self.limits, slot, steps);
                 Standing::Absent
             })
         })

@@ -50,6 +50,13 @@ pub struct Answer {
     pub now: Timestamp,
 }
 
+/// Whether there is anything to be let in to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Door {
+    Open,
+    Shut,
+}
+
 /// What an operator may decide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
@@ -113,8 +120,21 @@ impl Room {
         promise: Option<Promise>,
     ) -> Result<Answer, Closed> {
         match self {
-            Self::Memory(room) => room.check(event, user, promise).await,
-            Self::Redis(room) => room.check(event, user, promise).await,
+            Self::Memory(room) => room.check(event, user, promise, Door::Open).await,
+            Self::Redis(room) => room.check(event, user, promise, Door::Open).await,
+        }
+    }
+
+    /// The same before a sale begins: whoever comes stands in line, however much room there is.
+    pub(crate) async fn wait(
+        &self,
+        event: EventId,
+        user: UserId,
+        promise: Option<Promise>,
+    ) -> Result<Answer, Closed> {
+        match self {
+            Self::Memory(room) => room.check(event, user, promise, Door::Shut).await,
+            Self::Redis(room) => room.check(event, user, promise, Door::Shut).await,
         }
     }
 
@@ -152,8 +172,8 @@ impl Room {
     /// A check in Redis without anything around its script; in memory nothing is. For benchmarks to compare with.
     pub async fn bare_check(&self, event: EventId, user: UserId) -> Result<(), Closed> {
         match self {
-            Self::Memory(room) => room.check(event, user, None).await.map(drop),
-            Self::Redis(room) => room.arrive(event, user, None, false).await.map(drop),
+            Self::Memory(room) => room.check(event, user, None, Door::Open).await.map(drop),
+            Self::Redis(room) => room.arrive(event, user, None, Door::Open, false).await.map(drop),
         }
     }
 
@@ -168,8 +188,16 @@ impl Room {
     /// Ends what is over and lets in whoever's turn it is. Answers with how many.
     pub async fn admit(&self, event: EventId) -> Result<usize, Closed> {
         match self {
-            Self::Memory(room) => room.admit(event).await,
-            Self::Redis(room) => room.admit(event).await,
+            Self::Memory(room) => room.admit(event, Door::Open).await,
+            Self::Redis(room) => room.admit(event, Door::Open).await,
+        }
+    }
+
+    /// Ends what is over and lets nobody in: there is nothing to buy, not yet or not any more.
+    pub(crate) async fn end(&self, event: EventId) -> Result<(), Closed> {
+        match self {
+            Self::Memory(room) => room.admit(event, Door::Shut).await.map(drop),
+            Self::Redis(room) => room.admit(event, Door::Shut).await.map(drop),
         }
     }
 

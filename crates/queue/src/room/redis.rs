@@ -16,7 +16,7 @@ use urr_kv::{Arg, Error, Kv, Reply, Script};
 use uuid::Uuid;
 
 use self::replies::{admitted, answer, is_unsure, steps};
-use super::{Answer, Closed, Order};
+use super::{Answer, Closed, Door, Order};
 use crate::{
     hall::{Promise, Standing, Totals},
     journal::{Unwritten, Why, store},
@@ -81,17 +81,18 @@ impl Redis {
         event: EventId,
         user: UserId,
         promise: Option<Promise>,
+        door: Door,
     ) -> Result<Answer, Closed> {
         if !self.may_stand(event, user).await? {
             let found = self.status(event, user).await?;
             let absent = found.standing == Standing::Absent;
             return Ok(if absent { Answer { standing: Standing::Elsewhere, ..found } } else { found });
         }
-        let mut reply = self.arrive(event, user, promise, false).await?;
+        let mut reply = self.arrive(event, user, promise, door, false).await?;
         if is_unsure(&reply) {
             let last = self.used(event, user).await?;
             let promise = promise.filter(|promise| last.is_none_or(|last| promise.order > last));
-            reply = self.arrive(event, user, promise, true).await?;
+            reply = self.arrive(event, user, promise, door, true).await?;
         }
         self.told(event, user, &reply).await
     }
@@ -102,6 +103,7 @@ impl Redis {
         event: EventId,
         user: UserId,
         promise: Option<Promise>,
+        door: Door,
         is_unused: bool,
     ) -> Result<Reply, Closed> {
         let user_text = user.to_string();
@@ -120,6 +122,7 @@ impl Redis {
             Arg::from(total),
             Arg::from(max_waiting),
             Arg::from(i64::from(is_unused)),
+            Arg::from(i64::from(door == Door::Open)),
         ];
         self.in_room(event, &CHECK, &args).await
     }
@@ -155,11 +158,11 @@ impl Redis {
     }
 
     /// Ends what is over and lets in whoever's turn it is. Answers with how many; none while another process does it.
-    pub(super) async fn admit(&self, event: EventId) -> Result<usize, Closed> {
+    pub(super) async fn admit(&self, event: EventId, door: Door) -> Result<usize, Closed> {
         // If the database does not take steps, nobody is let in.
         self.take_over(event).await?;
-        let slots: Vec<String> =
-            (0..self.limits.batch).map(|_| Uuid::from_bytes(self.ids.bytes()).to_string()).collect();
+        let batch = if door == Door::Open { self.limits.batch } else { 0 };
+        let slots: Vec<String> = (0..batch).map(|_| Uuid::from_bytes(self.ids.bytes()).to_string()).collect();
         let mut args = vec![
             Arg::from(self.worker.as_str()),
             Arg::from(millis(LOCK)),

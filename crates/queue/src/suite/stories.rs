@@ -16,6 +16,9 @@ use urr_passes::{entry, entry::Entries};
 use urr_testkit::until;
 use uuid::Uuid;
 
+pub(crate) use super::sales::{
+    a_sale_that_is_over_lets_nobody_in_and_says_so, before_a_sale_people_take_places_and_nobody_comes_in,
+};
 use super::{LIMIT, World};
 use crate::{
     journal,
@@ -34,7 +37,7 @@ fn is_in(place: &Place) -> bool {
     matches!(place.standing, Standing::Active { .. })
 }
 
-async fn assert_fair(world: &World) {
+pub(crate) async fn assert_fair(world: &World) {
     world.service.rooms().unwrap().settle(world.event).await.unwrap();
     let report = journal::verify(world.db(), world.event).await.unwrap().unwrap();
     assert!(report.is_fair(), "{:#?}", report.findings);

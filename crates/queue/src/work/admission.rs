@@ -7,8 +7,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
+use urr_contracts::catalog::EventStatus;
 use urr_jobs::{BoxError, Outcome, Reconciler};
 use urr_kernel::EventId;
+use urr_rpc::Ctx;
 
 use super::purchases;
 use crate::{
@@ -40,7 +42,8 @@ impl Reconciler for Admission {
         for event in &events {
             self.0.watched.live.open(*event);
         }
-        let admitted = stream::iter(events).map(|event| admit(room, event)).buffer_unordered(AT_ONCE);
+        let admitted =
+            stream::iter(events).map(|event| admit(&self.0, room, event)).buffer_unordered(AT_ONCE);
         let (done, failed) = admitted
             .fold((0, 0_u32), async |(done, failed), admitted| match admitted {
                 Ok(admitted) => (done + admitted, failed),
@@ -54,8 +57,13 @@ impl Reconciler for Admission {
     }
 }
 
-async fn admit(room: &Room, event: EventId) -> Result<u64, Closed> {
-    let admitted = u64::try_from(room.admit(event).await?).unwrap_or(u64::MAX);
+async fn admit(service: &Service, room: &Room, event: EventId) -> Result<u64, Closed> {
+    let admitted = if is_on_sale(service, event).await {
+        u64::try_from(room.admit(event).await?).unwrap_or(u64::MAX)
+    } else {
+        room.end(event).await?;
+        0
+    };
     if admitted > 0 {
         metrics::counter!("urr_queue_admitted").increment(admitted);
     }
@@ -65,4 +73,11 @@ async fn admit(room: &Room, event: EventId) -> Result<u64, Closed> {
     metrics::gauge!("urr_queue_waiting", "event" => label.clone()).set(number(totals.waiting));
     metrics::gauge!("urr_queue_active", "event" => label).set(number(totals.active));
     Ok(admitted)
+}
+
+/// Whether there is anything to let people in to. Where nobody can say, they wait until somebody can.
+async fn is_on_sale(service: &Service, event: EventId) -> bool {
+    let ctx = Ctx::system(&service.ids, &service.clock);
+    let known = service.events.get(&ctx, event).await;
+    matches!(known, Ok(Some(known)) if known.status == EventStatus::OnSale)
 }

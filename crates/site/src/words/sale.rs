@@ -28,6 +28,8 @@ words! {
         kinds = "입장권 종류", "Kinds of tickets";
         enter = "예매하러 가기", "Get tickets";
         enter_hint = "사람이 많으면 대기실에서 온 순서대로 안내합니다.", "If many people come, you wait in line in the order you arrived.";
+        enter_early = "미리 줄서기", "Join the line early";
+        enter_early_hint = "온 순서대로 자리를 잡고, 예매가 시작되면 차례로 들어갑니다.", "You take your place in the order you came, and come in once the sale opens.";
         opens_in = "예매 시작까지", "Opens in";
         standing_off = "스탠딩 입장권은 아직 온라인으로 판매하지 않습니다.", "Standing tickets are not sold online yet.";
         closed_text = "예매가 끝났습니다.", "The sale is over.";
