@@ -2,7 +2,10 @@
 
 use urr_db::Db;
 use urr_kernel::{Clock, EventId, Ids};
-use urr_queue::{Room, journal};
+use urr_queue::{
+    Room,
+    journal::{self, verify::Silence},
+};
 
 use crate::{
     cli::QueueCommand,
@@ -32,6 +35,11 @@ pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<(), 
     say!("gone      {}", report.gone);
     say!("operator  {}", report.operator);
     say!("at most   {} waiting, {} in", report.most_waiting, report.most_active);
+    if let Some(Silence { at, waiting, gone }) = report.silence {
+        say!(
+            "silence   {gone} of {waiting} were sent away within a second at {at}: were they silent, or could nobody hear them?"
+        );
+    }
     if report.is_fair() {
         say!(
             "fair      nobody overtook, nobody was let in above the threshold, nobody had two places or used one twice"

@@ -3,7 +3,7 @@
 //! Every change is a [`Step`]. A decision is made here, in one piece, and nothing else happens to the room in between; whoever
 //! calls writes the steps down before anybody is told. Applying the steps of a journal in order gives the same room again.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use urr_kernel::{OrderKey, Timestamp, UserId};
 use uuid::Uuid;
@@ -12,11 +12,12 @@ use crate::{
     journal::{Step, Why},
     line::Line,
     pace::Pace,
+    presence::Presence,
     settings::Limits,
     spent::Spent,
 };
 
-/// Somebody who may buy.
+/// Somebody who may buy. Its times are those of the room, as [`Presence`] has them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Its id, which entry tokens carry.
@@ -82,6 +83,7 @@ pub(crate) struct Hall {
     /// The last place that was given to somebody new.
     last: OrderKey,
     pace: Pace,
+    presence: Presence,
     arrived: u64,
     admitted: u64,
     /// Where the search for idle people goes on.
@@ -120,6 +122,7 @@ impl Hall {
             epoch: 1,
             last: OrderKey::at(Timestamp::from_micros(0)),
             pace: Pace::default(),
+            presence: Presence::default(),
             arrived: 0,
             admitted: 0,
             swept: 0,
@@ -162,21 +165,23 @@ impl Hall {
         limits: &Limits,
         steps: &mut Vec<Step>,
     ) -> Standing {
+        let here = self.presence.here(now);
         if let Some(slot) = self.active.get_mut(&user) {
-            if slot.ends(limits) <= now {
+            if slot.ends(limits) <= here {
                 self.take(Step::Gone { user, why: Why::Expired }, now, steps);
                 return Standing::Absent;
             }
-            slot.seen = slot.seen.max(now);
+            slot.seen = slot.seen.max(here);
         } else {
-            self.line.see(user, now);
+            self.line.see(user, here);
         }
         self.standing(user, limits)
     }
 
     /// Whether somebody waits or is in.
     pub(crate) fn has(&self, user: UserId, now: Timestamp, limits: &Limits) -> bool {
-        let inside = self.active.get(&user).is_some_and(|slot| slot.ends(limits) > now);
+        let here = self.presence.here(now);
+        let inside = self.active.get(&user).is_some_and(|slot| slot.ends(limits) > here);
         inside || self.line.order_of(user).is_some()
     }
 
@@ -188,7 +193,7 @@ impl Hall {
     /// How somebody stands. Changes nothing.
     pub(crate) fn standing(&self, user: UserId, limits: &Limits) -> Standing {
         if let Some(slot) = self.active.get(&user) {
-            return Standing::Active { slot: *slot, ends: slot.ends(limits) };
+            return Standing::Active { slot: *slot, ends: self.presence.outside(slot.ends(limits)) };
         }
         match self.line.place_of(user) {
             Some((order, ahead)) => Standing::Waiting { order, ahead },
@@ -214,7 +219,8 @@ impl Hall {
         mut slot: impl FnMut() -> Uuid,
         steps: &mut Vec<Step>,
     ) -> usize {
-        let over = |(user, slot): (&UserId, &Slot)| (slot.ends(limits) <= now).then_some(*user);
+        let here = self.presence.here(now);
+        let over = |(user, slot): (&UserId, &Slot)| (slot.ends(limits) <= here).then_some(*user);
         let ended: Vec<UserId> = self.active.iter().filter_map(over).collect();
         for user in ended {
             self.take(Step::Gone { user, why: Why::Expired }, now, steps);
@@ -233,7 +239,8 @@ impl Hall {
         if self.swept >= self.line.len() {
             self.swept = 0;
         }
-        let idle = self.line.idle(self.swept, batch, now.before(limits.waiting_idle));
+        let deadline = self.presence.here(now).before(limits.waiting_idle);
+        let idle = self.line.idle(self.swept, batch, deadline);
         self.swept += batch - idle.len();
         for user in idle {
             self.take(Step::Gone { user, why: Why::Idle }, now, steps);
@@ -248,9 +255,10 @@ impl Hall {
 
     /// Makes a change that was decided, now or before a restart.
     pub(crate) fn apply(&mut self, step: Step, now: Timestamp) {
+        let here = self.presence.here(now);
         match step {
             Step::Joined { user, order } => {
-                self.line.join(user, order, now);
+                self.line.join(user, order, here);
                 self.arrived += 1;
                 // A place from a ticket may be older than the newest one, never newer than what is given next.
                 self.last = self.last.max(order.min(OrderKey::at(now)));
@@ -259,13 +267,13 @@ impl Hall {
                 // Whoever was not in line has only just come.
                 self.arrived += u64::from(self.line.leave(user).is_none());
                 self.admitted += 1;
-                self.active.insert(user, Slot { id: slot, order, since: now, seen: now });
+                self.active.insert(user, Slot { id: slot, order, since: here, seen: here });
                 self.last = self.last.max(order.min(OrderKey::at(now)));
                 self.pace.note(now);
             }
             Step::Returned { user, order } => {
                 self.active.remove(&user);
-                self.line.join(user, order, now);
+                self.line.join(user, order, here);
             }
             Step::Gone { user, .. } => {
                 if let Some(slot) = self.active.remove(&user) {
@@ -284,6 +292,11 @@ impl Hall {
                 self.epoch = epoch;
             }
         }
+    }
+
+    /// Somebody asks, or the second is over. Must be said before anything is decided.
+    pub(crate) fn notice(&mut self, now: Timestamp, longest_gap: Duration) {
+        self.presence.notice(now, longest_gap);
     }
 
     /// Gives everybody a full term again: while the process was away nobody could show a sign of life.

@@ -9,6 +9,7 @@ mod line;
 mod notices;
 mod pace;
 mod places;
+mod presence;
 mod room;
 mod service;
 mod settings;

@@ -12,10 +12,13 @@ use std::{
 use urr_kernel::{OrderKey, Timestamp, UserId};
 use uuid::Uuid;
 
-use super::{Entry, Step};
+use super::{Entry, Step, Why};
 
 /// Findings kept in full. A room that was unfair a hundred times is unfair enough; the rest are counted.
 const MAX_FINDINGS: usize = 100;
+
+/// Fewer than this may all have gone home.
+const MANY: usize = 10;
 
 /// Something that should not have happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -90,6 +93,24 @@ impl fmt::Display for Fault {
     }
 }
 
+/// People who were sent away together because nobody had heard of them: perhaps they could not be heard. No fault of the room's, but
+/// somebody should know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Silence {
+    /// When the first of them went.
+    pub at: Timestamp,
+    /// How many waited then.
+    pub waiting: usize,
+    /// How many of them went within a second.
+    pub gone: usize,
+}
+
+impl Silence {
+    fn is_remarkable(&self) -> bool {
+        self.gone >= MANY && self.gone * 2 >= self.waiting
+    }
+}
+
 /// What a journal shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -111,6 +132,8 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// And how many of those there are.
     pub faults: u64,
+    /// When the most people fell silent at once, if half of the line ever did.
+    pub silence: Option<Silence>,
 }
 
 impl Report {
@@ -142,6 +165,7 @@ pub struct Verifier {
     used: HashMap<UserId, OrderKey>,
     threshold: u32,
     paused: bool,
+    silence: Option<Silence>,
     report: Report,
 }
 
@@ -159,6 +183,7 @@ impl Verifier {
             used: HashMap::new(),
             threshold,
             paused: false,
+            silence: None,
             report: Report::default(),
         }
     }
@@ -180,7 +205,12 @@ impl Verifier {
                 }
             }
             Step::Returned { user, order } => self.returned(entry, user, order),
-            Step::Gone { user, .. } => self.gone(entry, user),
+            Step::Gone { user, why } => {
+                if why == Why::Idle {
+                    self.fell_silent(entry.at);
+                }
+                self.gone(entry, user);
+            }
             Step::Threshold { threshold } => {
                 self.report.operator += 1;
                 self.threshold = threshold;
@@ -292,6 +322,17 @@ impl Verifier {
             None if was_in.is_some() => {}
             None => self.find(entry, Fault::NotThere { user }),
         }
+    }
+
+    fn fell_silent(&mut self, at: Timestamp) {
+        let going_on = self.silence.filter(|silence| at.since(silence.at).as_secs() < 1);
+        let mut silence = going_on.unwrap_or(Silence { at, waiting: self.waiting.len(), gone: 0 });
+        silence.gone += 1;
+        let most = self.report.silence.map_or(0, |silence| silence.gone);
+        if silence.is_remarkable() && silence.gone > most {
+            self.report.silence = Some(silence);
+        }
+        self.silence = Some(silence);
     }
 
     /// A place that somebody did not have a step ago is one that they have not used.

@@ -11,10 +11,10 @@ if owner and owner ~= ARGV[1] then
 end
 redis.call('SET', LOCK, ARGV[1], 'PX', ARGV[2])
 local idle, batch = tonumber(ARGV[3]), tonumber(ARGV[5])
-for _, user in ipairs(redis.call('ZRANGEBYSCORE', ACTIVE, '-inf', text(now), 'LIMIT', 0, batch)) do
+for _, user in ipairs(redis.call('ZRANGEBYSCORE', ACTIVE, '-inf', text(here), 'LIMIT', 0, batch)) do
   gone(user, 'expired')
 end
-for _, user in ipairs(redis.call('ZRANGEBYSCORE', SEEN, '-inf', text(now - tonumber(ARGV[4])), 'LIMIT', 0, batch)) do
+for _, user in ipairs(redis.call('ZRANGEBYSCORE', SEEN, '-inf', text(here - tonumber(ARGV[4])), 'LIMIT', 0, batch)) do
   gone(user, 'idle')
 end
 local admitted = {}

@@ -32,7 +32,7 @@ if straight_in then
   admit(user, order, ARGV[4], math.min(idle, total))
 else
   redis.call('ZADD', QUEUE, text(order), user)
-  redis.call('ZADD', SEEN, text(now), user)
+  redis.call('ZADD', SEEN, text(here), user)
   note('kind', 'joined', 'user', user, 'order', text(order))
 end
 return standing(user)

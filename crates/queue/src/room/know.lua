@@ -15,7 +15,7 @@ elseif slot.known == 1 then
 else
   forget(user)
   redis.call('ZADD', QUEUE, text(slot.order), user)
-  redis.call('ZADD', SEEN, text(now), user)
+  redis.call('ZADD', SEEN, text(here), user)
   note('kind', 'returned', 'user', user, 'order', text(slot.order))
 end
 return { 1 }

@@ -25,6 +25,7 @@ use crate::{
         Entry, Step, Unwritten, Why, store,
         writer::{Mark, Writer},
     },
+    presence::longest_gap,
     settings::Limits,
 };
 
@@ -49,6 +50,7 @@ pub struct Memory {
     clock: Clock,
     ids: Ids,
     limits: Limits,
+    longest_gap: Duration,
 }
 
 /// A hall and where its journal is.
@@ -113,6 +115,7 @@ impl Memory {
             writer,
             keeper,
             db,
+            longest_gap: longest_gap(&clock),
             clock,
             ids,
             limits,
@@ -279,6 +282,7 @@ impl Memory {
             return Decided::Closed;
         }
         let now = self.clock.now();
+        numbered.hall.notice(now, self.longest_gap);
         let mut steps = Vec::new();
         let standing = decision(&mut numbered.hall, now, &mut steps);
         let answer = Answer { standing, totals: numbered.hall.totals(now), now };

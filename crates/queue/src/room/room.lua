@@ -1,9 +1,9 @@
 -- What every script of a room begins with: its keys, the time, and how a step is noted.
 -- KEYS  1: {<event>}:queue    who waits, by order key
---       2: {<event>}:active   who is in, by the microsecond in which the slot ends
---       3: {<event>}:seen     who waits, by the last sign of life
+--       2: {<event>}:active   who is in, by the microsecond of the room's own time in which the slot ends
+--       3: {<event>}:seen     who waits, by the last sign of life in the room's own time
 --       4: {<event>}:slots    per user in: slot, order key, since, 1 once the database knows
---       5: {<event>}:room     threshold, pause, epoch, numbering, pace, how many came and were let in
+--       5: {<event>}:room     threshold, pause, epoch, numbering, pace, how many came and were let in, how long nobody could
 --       6: {<event>}:journal  steps that are on their way to the database
 --       8: {<event>}:spent    per user who was in: the last place they used; 9: {<event>}:spent-before, the same of a day before
 local QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
@@ -28,6 +28,20 @@ do
     room[fields[place]] = tonumber(fields[place + 1])
   end
 end
+
+-- The room's own time, as `presence.rs` has it: while no script ran, nobody could show a sign of life. It does not count beyond this.
+local LONGEST_GAP = 3000000
+local away = room.away or 0
+if room.generation then
+  local silent = now - (room.noticed or now)
+  if silent > LONGEST_GAP then
+    away = away + silent - LONGEST_GAP
+    redis.call('HSET', ROOM, 'away', text(away), 'noticed', text(now))
+  elseif silent >= 1000000 or not room.noticed then
+    redis.call('HSET', ROOM, 'noticed', text(now))
+  end
+end
+local here = now - away
 
 local function note(...)
   room.seq = room.seq + 1
@@ -117,8 +131,8 @@ end
 local function admit(user, order, id, idle)
   redis.call('ZREM', QUEUE, user)
   redis.call('ZREM', SEEN, user)
-  redis.call('ZADD', ACTIVE, text(now + idle), user)
-  keep_slot(user, { id = id, order = order, since = now, known = 0 })
+  redis.call('ZADD', ACTIVE, text(here + idle), user)
+  keep_slot(user, { id = id, order = order, since = here, known = 0 })
   note('kind', 'admitted', 'user', user, 'order', text(order), 'slot', id)
   count_admission()
 end
@@ -127,7 +141,7 @@ end
 local function answer(standing, order, ahead, slot, ends)
   slot = slot or { id = '', since = 0, known = 0 }
   return {
-    standing, order or 0, ahead or 0, slot.id, slot.since, ends or 0, slot.known,
+    standing, order or 0, ahead or 0, slot.id, slot.since, ends and ends + away or 0, slot.known,
     waiting_count(), active_count(), room.threshold, room.paused, room.epoch,
     room.first, room.minute, room.current, room.before, room.arrived or 0, room.admitted or 0,
     now, room.generation, room.seq,
@@ -151,15 +165,15 @@ local function see(user, idle, total)
   local slot = slot_of(user)
   if slot then
     local ends = tonumber(redis.call('ZSCORE', ACTIVE, user))
-    if not ends or ends <= now then
+    if not ends or ends <= here then
       gone(user, 'expired')
       return false
     end
-    redis.call('ZADD', ACTIVE, text(math.min(now + idle, slot.since + total)), user)
+    redis.call('ZADD', ACTIVE, text(math.min(here + idle, slot.since + total)), user)
     return true
   end
   if redis.call('ZSCORE', QUEUE, user) then
-    redis.call('ZADD', SEEN, text(now), user)
+    redis.call('ZADD', SEEN, text(here), user)
     return true
   end
   return false

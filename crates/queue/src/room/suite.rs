@@ -92,6 +92,13 @@ on_every_room! {
         waiting_idle: std::time::Duration::from_secs(2),
         ..Limits::default()
     };
+    while_nobody_could_show_a_sign_of_life_nobody_falls_silent: Limits {
+        threshold: 1,
+        slot_idle: std::time::Duration::from_secs(6),
+        slot_total: std::time::Duration::from_secs(6),
+        waiting_idle: std::time::Duration::from_secs(6),
+        ..Limits::default()
+    };
     what_operators_decided_outlives_the_store: Limits { threshold: 2, ..Limits::default() };
     events_do_not_meet: Limits { threshold: 1, ..Limits::default() };
     a_place_is_good_for_one_slot: Limits { threshold: 1, ..Limits::default() };
@@ -281,6 +288,32 @@ async fn silence_ends_slots_and_places(trial: Trial) {
     .await;
     let report = trial.assert_fair().await;
     assert_eq!((report.admitted, report.gone), (2, 2));
+}
+
+/// Every process stood still, or was away, for longer than one may be silent.
+async fn while_nobody_could_show_a_sign_of_life_nobody_falls_silent(trial: Trial) {
+    let people = trial.people(12);
+    trial.arrive(&people).await;
+    let slot = trial.slot(people[0]).await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    // Whoever was last asks first.
+    assert_eq!(trial.ahead(people[11]).await, Some(10));
+    assert_eq!(trial.room.admit(trial.event).await, Ok(0));
+    assert_eq!(trial.slot(people[0]).await.id, slot.id, "nor does a slot end");
+    for (ahead, user) in people[1..].iter().enumerate() {
+        assert_eq!(trial.ahead(*user).await, Some(ahead));
+    }
+    let report = trial.assert_fair().await;
+    assert_eq!((report.admitted, report.gone), (1, 0));
+
+    // From then on time counts again: the first is silent, those who wait are not.
+    until(LIMIT, async || {
+        trial.room.admit(trial.event).await.unwrap();
+        trial.ahead(people[2]).await == Some(0)
+    })
+    .await;
+    assert!(trial.is_in(people[1]).await);
+    trial.assert_fair().await;
 }
 
 async fn what_operators_decided_outlives_the_store(mut trial: Trial) {

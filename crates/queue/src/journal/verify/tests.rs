@@ -3,7 +3,6 @@
 use uuid::Uuid;
 
 use super::*;
-use crate::journal::Why;
 
 fn user(number: u128) -> UserId {
     UserId::from_uuid(Uuid::from_u128(number))
@@ -107,4 +106,25 @@ fn missing_steps_and_a_clock_that_goes_back_are_found() {
     verifier.read(&entry(2, 2, 1_000_000));
     let faults: Vec<_> = verifier.finish().findings.into_iter().map(|finding| finding.fault).collect();
     assert_eq!(faults, [Fault::Gap { expected: 2 }, Fault::Backwards]);
+}
+
+#[test]
+fn half_a_line_that_falls_silent_at_once_is_told() {
+    let idle = |number: u64| Step::Gone { user: user(number.into()), why: Why::Idle };
+    let silence = |gone: u64, why: fn(u64) -> Step| {
+        let mut verifier = Verifier::new(0);
+        let steps = (1..=20).map(joined).chain((1..=gone).map(why));
+        for (index, step) in (1..).zip(steps) {
+            // The sweep is quick; nobody did anything for ten minutes before it.
+            let second = if index <= 20 { index } else { 620 };
+            let at = Timestamp::from_micros(i64::try_from(second * 1_000_000 + index).unwrap());
+            verifier.read(&Entry { generation: 1, seq: index, at, step });
+        }
+        let report = verifier.finish();
+        assert!(report.is_fair(), "{report:?}");
+        report.silence.map(|silence| (silence.gone, silence.waiting))
+    };
+    assert_eq!(silence(20, idle), Some((20, 20)));
+    assert_eq!(silence(9, idle), None, "a few go home");
+    assert_eq!(silence(20, gone), None, "these left");
 }
