@@ -13,7 +13,7 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::watch;
+use tokio::{sync::watch, time::timeout};
 use urr_db::{Db, Tx, transaction};
 use urr_jobs::{Backoff, Nudge, Tasks, pause};
 use urr_kernel::{Clock, EventId};
@@ -25,6 +25,8 @@ use crate::room::memory::Keeper;
 const MAX_WAITING: u64 = 50_000;
 /// Steps that one transaction writes: some 20 ms of work, so that an answer is not held up much longer than an `fsync` takes.
 const BATCH: usize = 4_096;
+/// How long an answer waits for the disk. Whoever comes later is refused at once, until something is written again.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// How often the last steps are tried again when the process stops. Nobody was told of them.
 const LAST_TRIES: u32 = 3;
 /// Every step is announced, so this only limits a wait.
@@ -99,14 +101,33 @@ impl Writer {
         Mark(self.0.handed.load(Ordering::Acquire))
     }
 
-    /// Returns once everything up to `mark` is on disk.
+    /// Returns once everything up to `mark` is on disk, or refuses after a while. What was decided stays decided: whoever was refused
+    /// finds it when they ask again.
     pub(crate) async fn written(&self, mark: Mark) -> Result<(), Busy> {
         // Whoever only asks finds everything there, as a rule.
         if *self.0.written.borrow() >= mark.0 {
             return Ok(());
         }
         let mut written = self.0.written.subscribe();
-        written.wait_for(|written| *written >= mark.0).await.map(drop).map_err(|_| Busy)
+        let reached = timeout(PATIENCE, written.wait_for(|written| *written >= mark.0)).await;
+        match reached {
+            Ok(reached) => reached.map(drop).map_err(|_| Busy),
+            Err(_elapsed) => self.give_up(mark),
+        }
+    }
+
+    /// Nothing new is decided until something is written again.
+    fn give_up(&self, mark: Mark) -> Result<(), Busy> {
+        let was_healthy = self.0.healthy.swap(false, Ordering::Relaxed);
+        // What is written is said before that it works again, so either it is seen here, or that is said after this.
+        if *self.0.written.borrow() >= mark.0 {
+            self.0.healthy.store(was_healthy, Ordering::Relaxed);
+            return Ok(());
+        }
+        if was_healthy {
+            tracing::error!("the waiting room's journal is not written in time: nobody is let in meanwhile");
+        }
+        Err(Busy)
     }
 }
 
@@ -164,9 +185,9 @@ impl Work {
                 return false;
             }
             let Err(error) = written else {
-                self.shared.healthy.store(true, Ordering::Relaxed);
                 let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
                 self.shared.written.send_modify(|written| *written += count);
+                self.shared.healthy.store(true, Ordering::Relaxed);
                 metrics::histogram!("urr_queue_journal_batch")
                     .record(f64::from(u32::try_from(batch.len()).unwrap_or(u32::MAX)));
                 return true;

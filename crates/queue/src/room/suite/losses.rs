@@ -10,7 +10,7 @@ use super::trial::Trial;
 use crate::{
     hall::Standing,
     journal::{Step, Why, store},
-    room::{CannotOpen, Closed, Order, Room},
+    room::{Answer, CannotOpen, Closed, Order, Room},
 };
 
 /// Whoever was in gets nothing more for the same place, whichever token tells of it, also when the store has lost all it knew.
@@ -192,4 +192,54 @@ pub(super) async fn what_a_room_begins_with_is_written_when_it_begins(trial: Tri
     let steps: Vec<Step> = written.unwrap().iter().map(|entry| entry.step).collect();
     assert_eq!(steps, [Step::Threshold { threshold: 7 }, Step::Paused]);
     assert_eq!(begun.unwrap().entries.len(), 2);
+}
+
+/// The database does not take a slot: nobody hears of it, in Redis its owner stands in line again, and nobody goes first meanwhile.
+pub(super) async fn a_slot_that_cannot_be_recorded_is_the_same_place_again(trial: Trial) {
+    urr_db::statements! {
+        HIDE = "alter table journal rename to journal_away";
+        SHOW = "alter table journal_away rename to journal";
+    }
+    let [first, second] = trial.people(2)[..] else { panic!() };
+    trial.room.order(trial.event, Order::Look).await.unwrap();
+    trial.room.settle(trial.event).await.unwrap();
+    let rename = async |statement: &'static urr_db::Sql| {
+        let renamed: Result<u64, urr_db::Error> =
+            trial.db.write("test.rename", async |tx: &mut Tx<'_>| tx.execute(statement, &[]).await).await;
+        renamed.unwrap();
+    };
+    rename(&HIDE).await;
+    let began = trial.clock.ticks();
+    assert_eq!(trial.room.check(trial.event, first, None).await, Err(Closed), "there is room, and no record");
+    let second_told = trial.room.check(trial.event, second, None).await;
+    assert!(!matches!(second_told, Ok(Answer { standing: Standing::Active { .. }, .. })), "{second_told:?}");
+    let took = trial.clock.ticks().saturating_sub(began);
+    assert!(took < Duration::from_secs(20), "an answer has its time: {took:?}");
+    rename(&SHOW).await;
+
+    urr_testkit::until(super::LIMIT, async || trial.room.status(trial.event, first).await.is_ok()).await;
+    let place = match trial.standing(first).await {
+        Standing::Waiting { order, ahead: 0 } => order,
+        // In memory a step that was decided is written as soon as that works.
+        Standing::Active { slot, .. } if trial.kv.is_none() => slot.order,
+        other => panic!("{other:?}"),
+    };
+    trial.check(second).await;
+    urr_testkit::until(super::LIMIT, async || {
+        trial.room.admit(trial.event).await.unwrap();
+        trial.is_in(first).await
+    })
+    .await;
+    assert_eq!(trial.slot(first).await.order, place, "with the same place");
+    assert_eq!(trial.ahead(second).await, Some(0));
+    trial.assert_fair().await;
+    if trial.kv.is_some() {
+        let event = trial.event;
+        let entries: Result<Vec<_>, urr_db::Error> = trial
+            .db
+            .read("test.journal", async |tx: &mut Tx<'_>| store::after(tx, event, 0, 0, 100).await)
+            .await;
+        let returned = Step::Returned { user: first, order: place };
+        assert!(entries.unwrap().iter().any(|entry| entry.step == returned), "and the journal says so");
+    }
 }
