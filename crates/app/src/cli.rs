@@ -191,7 +191,7 @@ pub(crate) enum AdminCommand {
 pub(crate) enum QueueCommand {
     /// Replay the journal of an event's room and report any overtaking, any instant above the threshold, any double place
     ///
-    /// Exits with 1 if it finds something. With SQLite no other process may use the data directory.
+    /// Exits with 1 if it finds something and with 2 if it cannot tell. With SQLite no other process may use the data directory.
     Verify {
         /// The event's id
         #[arg(value_name = "EVENT")]

@@ -44,7 +44,7 @@ use crate::{
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(Failure(lines)) => {
             for line in lines {
                 complain!("urr: {line}");
@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(cli: Cli) -> Result<(), Failure> {
+fn run(cli: Cli) -> Result<ExitCode, Failure> {
     let flags = cli.flags;
     match cli.command.unwrap_or(Command::Serve) {
         Command::Version => say!("urr {}", env!("CARGO_PKG_VERSION")),
@@ -74,11 +74,15 @@ fn run(cli: Cli) -> Result<(), Failure> {
         Command::Admin(command) => block_on(admin::admin(load(&flags)?, command))??,
         Command::Bench(command) => bench::run(&command)?,
         Command::Stampede(StampedeCommand::Queue(args)) => stampede::run(&args, &flags)?,
-        Command::Queue(command) => block_on(queue::queue(&load(&flags)?.1, command))??,
+        Command::Queue(command) => {
+            let verdict =
+                load(&flags).and_then(|(_, config)| block_on(queue::queue(&config, command)).flatten());
+            return Ok(queue::exit(verdict));
+        }
         Command::Vwr(VwrCommand::Export { file, api }) => waiting::export(file.as_deref(), &api)?,
         Command::Outbox(command) => block_on(outbox::outbox(&load(&flags)?.1, command))??,
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The one place that reads the environment.

@@ -1,5 +1,7 @@
 //! `urr queue`: proof that a waiting room was fair.
 
+use std::process::ExitCode;
+
 use urr_db::Db;
 use urr_kernel::{Clock, EventId, Ids};
 use urr_queue::{
@@ -12,12 +14,33 @@ use crate::{
     config::Config,
     failure::Failure,
     roles::Role,
-    say::say,
+    say::{complain, say},
     stores::{self, Databases},
 };
 
+/// Whether a room was fair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Fair,
+    Unfair,
+}
+
+/// What the command ends with: an unfair room must not be taken for one that cannot be read.
+pub(crate) fn exit(verdict: Result<Verdict, Failure>) -> ExitCode {
+    match verdict {
+        Ok(Verdict::Fair) => ExitCode::SUCCESS,
+        Ok(Verdict::Unfair) => ExitCode::from(1),
+        Err(Failure(lines)) => {
+            for line in lines {
+                complain!("urr: {line}");
+            }
+            ExitCode::from(2)
+        }
+    }
+}
+
 /// Does what was asked about waiting rooms.
-pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<(), Failure> {
+pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<Verdict, Failure> {
     let QueueCommand::Verify { event } = command;
     if !config.roles.has(Role::Queue) {
         return Err(Failure::new("the waiting rooms are not here: run this with the role queue"));
@@ -44,14 +67,14 @@ pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<(), 
         say!(
             "fair      nobody overtook, nobody was let in above the threshold, nobody had two places or used one twice"
         );
-        return Ok(());
+        return Ok(Verdict::Fair);
     }
-    let shown = report.findings.iter().map(|finding| {
+    complain!("urr: event {event}: {} steps should not have happened", report.faults);
+    for finding in &report.findings {
         let (life, step) = (finding.generation, finding.seq);
-        format!("life {life}, step {step}, {}: {}", finding.at, finding.fault)
-    });
-    let total = format!("event {event}: {} steps should not have happened", report.faults);
-    Err(Failure(std::iter::once(total).chain(shown).collect()))
+        complain!("urr: life {life}, step {step}, {}: {}", finding.at, finding.fault);
+    }
+    Ok(Verdict::Unfair)
 }
 
 /// Steps that are still in Redis are moved to the database first, so that the journal is whole.

@@ -127,7 +127,10 @@ impl<K: Copy + Eq + Hash> Live<K> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| no_place())?;
         // Under one lock, so that no sample is missed or told twice.
         let begin = |feed: &mut Feed| (feed.after(heard), feed.listeners.subscribe());
-        let (first, frames) = Self::opened(&mut self.lock(), about, begin).ok_or_else(no_place)?;
+        let mut feeds = self.lock();
+        Self::make_room(&mut feeds, about);
+        let (first, frames) = Self::opened(&mut feeds, about, begin).ok_or_else(no_place)?;
+        drop(feeds);
         let listener = Listener { first: Some(first), frames, _place: place };
         let pieces = stream::unfold(listener, async |mut listener| {
             listener.next().await.map(|piece| (Ok::<_, Infallible>(piece), listener))
@@ -138,6 +141,17 @@ impl<K: Copy + Eq + Hash> Live<K> {
             (BUFFERING, HeaderValue::from_static("no")),
         ];
         Ok((headers, Body::from_stream(pieces)).into_response())
+    }
+
+    /// Whoever listens comes before what is only measured in case somebody does: the longest unwanted of that makes way.
+    fn make_room(feeds: &mut HashMap<K, Feed>, about: K) {
+        if feeds.len() < MAX_FEEDS || feeds.contains_key(&about) {
+            return;
+        }
+        let unheard = feeds.iter().filter(|(_, feed)| feed.listeners.receiver_count() == 0);
+        if let Some(about) = unheard.max_by_key(|(_, feed)| feed.idle).map(|(about, _)| *about) {
+            feeds.remove(&about);
+        }
     }
 
     fn opened<T>(feeds: &mut HashMap<K, Feed>, about: K, then: impl FnOnce(&mut Feed) -> T) -> Option<T> {
@@ -286,6 +300,21 @@ mod tests {
         assert!(live.wanted().is_empty());
         (0..=u8::MAX).for_each(|about| live.open(about));
         assert_eq!(live.wanted().len(), MAX_FEEDS);
+    }
+
+    #[tokio::test]
+    async fn whoever_listens_comes_before_what_nobody_listens_to() {
+        let live = Live::default();
+        (0..=u8::MAX).for_each(|about| live.open(about));
+        let mut all = Vec::new();
+        for about in 0..MAX_LISTENERS {
+            let about = u8::MAX - u8::try_from(about).unwrap();
+            all.push(live.listen(about, &HeaderMap::new()).unwrap());
+            assert!(live.wanted().contains(&about));
+        }
+        assert_eq!(live.wanted().len(), MAX_FEEDS);
+        (0..=u8::MAX).for_each(|about| live.open(about));
+        assert!(!live.wanted().contains(&0), "and stays");
     }
 
     #[tokio::test(start_paused = true)]

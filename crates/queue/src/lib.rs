@@ -69,7 +69,7 @@ fn api_routes() -> Routes<api::Api> {
 
 /// What listens to other domains.
 pub fn consumers(service: &Arc<Service>) -> Vec<Arc<dyn Consumer>> {
-    vec![Arc::new(work::purchases::Purchases { db: service.db.clone(), clock: service.clock.clone() })]
+    vec![Arc::new(work::purchases::Purchases { db: service.db.clone() })]
 }
 
 /// Lets people in. Every process does, whoever else does: the rooms see to it that nobody is let in twice.

@@ -142,7 +142,10 @@ pub(crate) fn run(args: &StampedeArgs, flags: &Flags) -> Result<(), Failure> {
     .and_then(|mut command| command.status());
     match verify {
         Ok(status) if status.success() => Ok(()),
-        Ok(_) => Err(Failure::new("urr queue verify found that the room was not fair")),
+        Ok(status) if status.code() == Some(1) => {
+            Err(Failure::new("urr queue verify found that the room was not fair"))
+        }
+        Ok(status) => Err(Failure::new(format!("urr queue verify could not tell: {status}"))),
         Err(error) => Err(Failure::because("urr queue verify cannot be run", &error)),
     }
 }

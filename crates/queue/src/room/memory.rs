@@ -34,6 +34,9 @@ const PAGE: i64 = 20_000;
 /// People in line whose last sign of life is looked at per event and second: a million in under two minutes, for some 2 ms each.
 const SWEEP: usize = 10_000;
 
+/// A room that everybody left is looked at a few times more, so that its figures end at nobody.
+const LEFT_ALONE: Duration = Duration::from_secs(10);
+
 /// Two arrivals of one user at the same moment take turns, so that they cannot both be in their last line. Users share these.
 const TURNS: usize = 256;
 
@@ -232,9 +235,15 @@ impl Memory {
         .map(drop)
     }
 
-    /// The events that have a room.
+    /// The events that have a room in which somebody is, or was a moment ago.
     pub(super) fn events(&self) -> Vec<EventId> {
-        self.halls.read().unwrap_or_else(PoisonError::into_inner).keys().copied().collect()
+        let now = self.clock.now();
+        let is_used = |hall: &Mutex<Numbered>| {
+            let numbered = lock(hall);
+            !numbered.hall.is_empty() || numbered.changed.after(LEFT_ALONE) > now
+        };
+        let halls = self.halls.read().unwrap_or_else(PoisonError::into_inner);
+        halls.iter().filter(|(_, hall)| is_used(hall)).map(|(event, _)| *event).collect()
     }
 
     fn nobody(&self) -> Answer {

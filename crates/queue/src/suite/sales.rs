@@ -1,14 +1,18 @@
 //! A line follows its sale: before it, while it lasts, and once there is nothing to wait for.
 
+use std::time::Duration;
+
 use urr_contracts::{
     catalog::EventStatus,
-    queue::{Error, SetThreshold, Standing, StatusOf},
+    queue::{Error, LeaveLine, SetThreshold, Standing, StatusOf},
 };
-use urr_kernel::UserId;
+use urr_db::{Tx, outbox};
+use urr_kernel::{Timestamp, UserId};
 use urr_testkit::until;
+use uuid::Uuid;
 
 use super::{LIMIT, World, stories::assert_fair};
-use crate::room::Order;
+use crate::{room::Order, work::purchases};
 
 async fn told(world: &World, user: UserId) -> Result<Standing, Error> {
     let place = world.queue.status(&world.ctx(user), StatusOf { event: world.event }).await;
@@ -80,5 +84,62 @@ pub(crate) async fn a_sale_that_is_over_lets_nobody_in_and_says_so(world: World)
     })
     .await;
     assert!(matches!(told(&world, second).await, Ok(Standing::Active { .. })));
+    assert_fair(&world).await;
+}
+
+async fn hear(world: &World, kind: &str, buyer: UserId, at: Timestamp) {
+    let payload = format!(
+        r#"{{"type":"{kind}","reservationId":"{}","userId":"{buyer}","eventId":"{}","totalAmount":1}}"#,
+        Uuid::nil(),
+        world.event
+    );
+    let (id, topic) = (world.ids.next(), "reservation-events".into());
+    let message = outbox::Message { id, topic, key: String::new(), kind: kind.into(), payload, at };
+    let consumers = crate::consumers(&world.service);
+    let [consumer] = consumers.as_slice() else { panic!("one consumer") };
+    if !consumer.wants(&message) {
+        return;
+    }
+    let applied = world.db().write("test.hear", async |tx: &mut Tx<'_>| {
+        consumer.apply(tx, &message).await.unwrap();
+        Ok::<_, urr_db::Error>(())
+    });
+    applied.await.unwrap();
+}
+
+pub(crate) async fn a_purchase_frees_the_slot(world: World) {
+    let [buyer, next] = [(); 2].map(|()| world.somebody());
+    world.check(buyer).await.unwrap();
+    world.check(next).await.unwrap();
+    assert_eq!(inside(&world).await, (1, 1));
+    for kind in ["RESERVATION_CREATED", "RESERVATION_CONFIRMED", "RESERVATION_CONFIRMED"] {
+        hear(&world, kind, buyer, world.clock.now()).await;
+    }
+    assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
+    assert_eq!(purchases::free(&world.service).await.unwrap(), 0);
+    assert_eq!(told(&world, buyer).await, Ok(Standing::Absent));
+    let is_in = async |user| matches!(told(&world, user).await, Ok(Standing::Active { .. }));
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(next).await
+    })
+    .await;
+
+    // News of an earlier purchase takes neither the place nor the slot of another turn.
+    let late = async || {
+        hear(&world, "RESERVATION_CONFIRMED", buyer, world.clock.now().before(Duration::from_mins(1))).await;
+        assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
+    };
+    world.check(buyer).await.unwrap();
+    late().await;
+    assert_eq!(world.position(buyer).await, Some(1));
+    world.queue.leave(&world.ctx(next), LeaveLine { event: world.event }).await.unwrap();
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(buyer).await
+    })
+    .await;
+    late().await;
+    assert!(is_in(buyer).await);
     assert_fair(&world).await;
 }

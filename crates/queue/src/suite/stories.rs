@@ -10,21 +10,17 @@ use urr_contracts::{
         Standing, StatusOf, TokenRefusal,
     },
 };
-use urr_db::{Tx, outbox};
 use urr_kernel::{Actor, UserId};
 use urr_passes::{entry, entry::Entries};
 use urr_testkit::until;
 use uuid::Uuid;
 
 pub(crate) use super::sales::{
-    a_sale_that_is_over_lets_nobody_in_and_says_so, before_a_sale_people_take_places_and_nobody_comes_in,
+    a_purchase_frees_the_slot, a_sale_that_is_over_lets_nobody_in_and_says_so,
+    before_a_sale_people_take_places_and_nobody_comes_in,
 };
 use super::{LIMIT, World};
-use crate::{
-    journal,
-    room::Order,
-    work::{purchases, tidy},
-};
+use crate::{journal, room::Order, work::tidy};
 
 fn ticket_of(place: &Place) -> String {
     match &place.standing {
@@ -273,54 +269,6 @@ pub(crate) async fn operators_decide_and_are_remembered(world: World) {
     assert_eq!(told, expected);
     assert!(audit.deeds.iter().all(|action| action.by == admin.actor.user()));
     assert_fair(&world).await;
-}
-
-pub(crate) async fn a_purchase_frees_the_slot(world: World) {
-    let [buyer, next] = [(); 2].map(|()| world.somebody());
-    assert!(is_in(&world.check(buyer).await.unwrap()));
-    world.check(next).await.unwrap();
-    let payload = format!(
-        r#"{{"type":"RESERVATION_CONFIRMED","reservationId":"{}","userId":"{buyer}","eventId":"{}","totalAmount":1}}"#,
-        Uuid::nil(),
-        world.event
-    );
-    for (kind, payload) in [
-        ("RESERVATION_CREATED", "{}".to_owned()),
-        ("RESERVATION_CONFIRMED", payload.clone()),
-        ("RESERVATION_CONFIRMED", payload),
-    ] {
-        let message = urr_bus::Message {
-            id: world.ids.next(),
-            topic: "reservation-events".into(),
-            key: String::new(),
-            kind: kind.into(),
-            payload,
-            at: world.clock.now(),
-        };
-        hear(&world, &message).await;
-    }
-    assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
-    assert_eq!(purchases::free(&world.service).await.unwrap(), 0);
-    assert_eq!(world.status(buyer).await.standing, Standing::Absent);
-    until(LIMIT, async || {
-        world.admit().await;
-        is_in(&world.status(next).await)
-    })
-    .await;
-    assert_fair(&world).await;
-}
-
-async fn hear(world: &World, message: &outbox::Message) {
-    let consumers = crate::consumers(&world.service);
-    let [consumer] = consumers.as_slice() else { panic!("one consumer") };
-    if !consumer.wants(message) {
-        return;
-    }
-    let applied = world.db().write("test.hear", async |tx: &mut Tx<'_>| {
-        consumer.apply(tx, message).await.unwrap();
-        Ok::<_, urr_db::Error>(())
-    });
-    applied.await.unwrap();
 }
 
 pub(crate) async fn guards_ask_for_slots(world: World) {

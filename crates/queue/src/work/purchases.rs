@@ -1,16 +1,25 @@
 //! A completed purchase frees its buyer's slot.
 //!
 //! The message becomes a row in the same transaction that remembers the message; the worker turns rows into free slots. A room
-//! is no part of a transaction, and leaving one twice is as good as once.
+//! is no part of a transaction, and leaving one twice is as good as once. A message may be late: only a slot from before the purchase is
+//! freed, never a later one or a place in line.
+
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize;
 use urr_bus::{Consumer, Failure, Message};
 use urr_contracts::tickets::RESERVATION_EVENTS;
 use urr_db::{Db, Error, Row, Tx, statements, transaction};
-use urr_kernel::{Clock, EventId, Timestamp, UserId};
+use urr_kernel::{EventId, Timestamp, UserId};
 
-use crate::{journal::Why, service::Service, trouble::Trouble};
+use crate::{
+    hall::Standing,
+    journal::Why,
+    room::{Closed, Room},
+    service::Service,
+    trouble::Trouble,
+};
 
 /// The type of the message that tells of a purchase.
 const CONFIRMED: &str = "RESERVATION_CONFIRMED";
@@ -18,11 +27,14 @@ const CONFIRMED: &str = "RESERVATION_CONFIRMED";
 /// Purchases handled by one run: far more than a sale completes in a second.
 const BATCH: i64 = 1_000;
 
+/// The clock of the sale and that of the room may differ by so much.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
+
 statements! {
     /// Notes a purchase.
     NOTE = "
         insert into purchases (event_id, user_id, at) values ($1, $2, $3)
-        on conflict (event_id, user_id) do update set at = excluded.at";
+        on conflict (event_id, user_id) do update set at = excluded.at where purchases.at < excluded.at";
 
     /// The oldest purchases.
     OLDEST = "select event_id, user_id, at from purchases order by at limit $1";
@@ -34,7 +46,6 @@ statements! {
 /// The consumer.
 pub(crate) struct Purchases {
     pub(crate) db: Db,
-    pub(crate) clock: Clock,
 }
 
 /// What we want to know of a purchase.
@@ -68,7 +79,7 @@ impl Consumer for Purchases {
         let purchase: Purchase =
             serde_json::from_str(&message.payload).map_err(|error| Failure::Poison(error.into()))?;
         if let Some(event) = purchase.event_id {
-            tx.execute(&NOTE, &[&event, &purchase.user_id, &self.clock.now()]).await?;
+            tx.execute(&NOTE, &[&event, &purchase.user_id, &message.at]).await?;
         }
         Ok(())
     }
@@ -87,8 +98,8 @@ pub(crate) async fn free(service: &Service) -> Result<usize, Trouble> {
     if noted.is_empty() {
         return Ok(0);
     }
-    for (event, user, _) in &noted {
-        service.rooms()?.leave(*event, *user, Why::Bought).await?;
+    for (event, user, at) in &noted {
+        free_slot(service.rooms()?, *event, *user, *at).await?;
     }
     transaction!(service.db, "queue.freed", async |tx: &mut Tx<'_>| {
         for (event, user, at) in &noted {
@@ -97,4 +108,14 @@ pub(crate) async fn free(service: &Service) -> Result<usize, Trouble> {
         Ok::<_, Trouble>(())
     })?;
     Ok(noted.len())
+}
+
+/// Frees the slot with which somebody bought.
+async fn free_slot(room: &Room, event: EventId, user: UserId, bought: Timestamp) -> Result<(), Closed> {
+    if let Standing::Active { slot, .. } = room.status(event, user).await?.standing
+        && slot.since <= bought.after(CLOCKS_DIFFER)
+    {
+        room.leave(event, user, Why::Bought).await?;
+    }
+    Ok(())
 }
