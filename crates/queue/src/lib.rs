@@ -33,13 +33,16 @@ pub use service::{Parts, Service};
 pub use settings::Limits;
 
 /// The domain's tables.
-pub static DOMAIN: Domain =
-    Domain { name: "queue", migrations: migrations!["0001_rooms", "0002_service", "0003_people"] };
+pub static DOMAIN: Domain = Domain {
+    name: "queue",
+    migrations: migrations!["0001_rooms", "0002_service", "0003_people", "0004_configured"],
+};
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {
     [
         control::store::STATEMENTS,
+        journal::setting::STATEMENTS,
         journal::store::STATEMENTS,
         places::store::STATEMENTS,
         room::memory::STATEMENTS,

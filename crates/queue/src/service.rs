@@ -14,7 +14,7 @@ use urr_contracts::{
         RoomState, SetThreshold, SlotOf, SlotState, StatusOf,
     },
 };
-use urr_db::Db;
+use urr_db::{Db, Tx, transaction};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, EventId, Ids};
 use urr_kv::Kv;
@@ -31,12 +31,17 @@ use urr_rpc::Ctx;
 use crate::{
     control::{self, live::Watched},
     events::Events,
+    journal::setting::{follow, followers},
     notices::{Notices, Teller},
     places,
-    room::{CannotOpen, Room},
+    room::{CannotOpen, Order, Room},
     settings::Limits,
     trouble::Trouble,
 };
+
+/// Rooms that are told of a setting at a time, and how often at most.
+const PAGE: i64 = 1_000;
+const MAX_ROUNDS: usize = 1_000;
 
 /// What the line is built from.
 pub struct Parts {
@@ -108,7 +113,36 @@ impl Service {
             Some(kv) => Room::redis(kv.clone(), db, clock, ids, self.limits, self.grace),
             None => Room::memory(db, clock, ids, self.limits, tasks).await?,
         };
+        self.follow(&room).await?;
         let _once = self.room.set(room);
+        Ok(())
+    }
+
+    /// Rooms for which no operator has decided follow the setting, also when it has changed while they were open.
+    async fn follow(&self, room: &Room) -> Result<(), CannotOpen> {
+        let threshold = self.limits.threshold;
+        for _ in 0..MAX_ROUNDS {
+            let read: Result<Vec<EventId>, urr_db::Error> = self
+                .db
+                .read("queue.followers", async |tx: &mut Tx<'_>| followers(tx, threshold, PAGE).await)
+                .await;
+            let events = read?;
+            if events.is_empty() {
+                break;
+            }
+            for event in events {
+                if room.order(event, Order::Threshold(threshold)).await.is_err() {
+                    tracing::warn!(%event, threshold, "a room cannot be told its threshold now; it will be at the next start");
+                    return Ok(());
+                }
+                let noted: Result<(), urr_db::Error> = transaction!(
+                    self.db,
+                    "queue.follow",
+                    async |tx: &mut Tx<'_>| follow(tx, event, threshold).await
+                );
+                noted?;
+            }
+        }
         Ok(())
     }
 

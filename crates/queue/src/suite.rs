@@ -78,6 +78,7 @@ matrix! {
     an_empty_room_is_closed_and_opened_again: Limits { threshold: 5, ..Limits::default() };
     without_the_catalog_nobody_loses_a_place: Limits { threshold: 0, ..Limits::default() };
     before_a_sale_people_take_places_and_nobody_comes_in: Limits { threshold: 2, ..Limits::default() };
+    a_room_follows_the_setting_until_an_operator_decides: Limits { threshold: 1, ..Limits::default() };
     a_sale_that_is_over_lets_nobody_in_and_says_so: Limits { threshold: 1, ..Limits::default() };
 }
 

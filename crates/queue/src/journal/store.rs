@@ -6,7 +6,7 @@ use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, OrderKey, Scalar, Timestamp, UserId};
 use uuid::Uuid;
 
-use super::{Entry, Step, Why};
+use super::{Entry, Step, Why, setting};
 
 statements! {
     /// Writes one line. One that is there already is the same line.
@@ -41,7 +41,7 @@ statements! {
 
     /// A room's first life. Answers with nothing if it has one.
     OPEN = "
-        insert into rooms (event_id, generation, threshold, opened_at) values ($1, 1, $2, $3)
+        insert into rooms (event_id, generation, threshold, configured, opened_at) values ($1, 1, $2, $2, $3)
         on conflict (event_id) do nothing";
 
     /// Whether a room's last life was ended in good order. On PostgreSQL it also takes the room's lock; SQLite has one writer.
@@ -52,7 +52,7 @@ statements! {
     /// A room's next life.
     REOPEN = "
         update rooms set generation = generation + 1, opened_at = $2, closed_at = null
-         where event_id = $1 returning generation, threshold";
+         where event_id = $1 returning generation, threshold, configured";
 
     /// Slots that were given since a given time and have not ended go on in the next life, numbered from a given step on; those
     /// from before a line was cleared do not. What the index on users has is said as it says it, or SQLite would not use it.
@@ -166,6 +166,9 @@ pub(crate) async fn append(tx: &mut Tx<'_>, event: EventId, entry: &Entry) -> Re
     let params: [&dyn Scalar; 10] =
         [&event, &generation, &seq, &entry.at, &kind, &user, &order, &slot, &number, &why];
     if tx.execute(&APPEND, &params).await? == 1 {
+        if kind == Kind::Threshold {
+            setting::decide(tx, event).await?;
+        }
         return Ok(true);
     }
     // Written before, by a try whose answer was lost.
@@ -292,6 +295,8 @@ pub(crate) struct Kept {
     pub(crate) threshold: u32,
     pub(crate) paused: bool,
     pub(crate) epoch: u64,
+    /// Whether an earlier life had another threshold for a while, so that this one says which it has.
+    restates: bool,
     /// Whether a life ended before its time, with people in it.
     pub(crate) lost: bool,
     /// What the journal of the new life begins with.
@@ -301,8 +306,8 @@ pub(crate) struct Kept {
 impl Kept {
     /// What makes a room that has just begun the one it was.
     fn steps(&self) -> impl Iterator<Item = Step> + use<> {
-        let threshold =
-            (self.threshold != self.began_with).then_some(Step::Threshold { threshold: self.threshold });
+        let differs = self.restates || self.threshold != self.began_with;
+        let threshold = differs.then_some(Step::Threshold { threshold: self.threshold });
         let paused = self.paused.then_some(Step::Paused);
         let cleared = (self.epoch > 1).then_some(Step::Cleared { epoch: self.epoch });
         [cleared, threshold, paused].into_iter().flatten()
@@ -330,6 +335,7 @@ pub(crate) async fn begin(
         threshold,
         paused: false,
         epoch: 1,
+        restates: false,
         lost: false,
         entries: Vec::new(),
     };
@@ -337,20 +343,22 @@ pub(crate) async fn begin(
         return Ok(first);
     }
     let was_closed: bool = tx.one(&WAS_CLOSED, &[&event], |row| row.get(0)).await?;
-    let began = |row: &Row<'_>| Ok((number(row, 0)?, row.get(1)?));
-    let (generation, began_with): (u64, u32) = tx.one(&REOPEN, &[&event, &now], began).await?;
+    let began = |row: &Row<'_>| Ok((number(row, 0)?, row.get(1)?, row.get(2)?));
+    let (generation, began_with, configured): (u64, u32, Option<u32>) =
+        tx.one(&REOPEN, &[&event, &now], began).await?;
     let decision = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, (row.get(2)?, row.get(3)?)));
     let decided: Vec<(Kind, Option<i64>, (i64, i64))> =
         tx.all(&DECIDED, &[&event, &MAX_DECISIONS], decision).await?;
     let last = |kind: Kind| decided.iter().find(|(found, ..)| *found == kind);
     let amount = |kind: Kind| last(kind).and_then(|(_, number, _)| *number);
     let paused = decided.iter().find(|(kind, ..)| matches!(kind, Kind::Paused | Kind::Resumed));
+    let stated = amount(Kind::Threshold).and_then(|number| u32::try_from(number).ok());
     let mut kept = Kept {
         generation,
         began_with,
-        threshold: amount(Kind::Threshold)
-            .and_then(|number| u32::try_from(number).ok())
-            .unwrap_or(began_with),
+        // Unless an operator has decided, it is what the setting says now.
+        threshold: configured.map_or(stated.unwrap_or(began_with), |_| threshold),
+        restates: stated.is_some_and(|stated| stated != began_with),
         paused: paused.is_some_and(|(kind, ..)| *kind == Kind::Paused),
         epoch: amount(Kind::Cleared).and_then(|number| u64::try_from(number).ok()).unwrap_or(1),
         lost: !was_closed,
@@ -359,6 +367,9 @@ pub(crate) async fn begin(
     for (seq, step) in (1..).zip(kept.steps()) {
         append(tx, event, &Entry { generation, seq, at: now, step }).await?;
         kept.entries.push(Entry { generation, seq, at: now, step });
+    }
+    if configured.is_some() {
+        setting::follow(tx, event, threshold).await?;
     }
     if kept.lost {
         let cleared = last(Kind::Cleared).map_or((0, 0), |(.., at)| *at);

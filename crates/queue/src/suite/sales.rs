@@ -12,7 +12,10 @@ use urr_testkit::until;
 use uuid::Uuid;
 
 use super::{LIMIT, World, stories::assert_fair};
-use crate::{room::Order, work::purchases};
+use crate::{
+    room::Order,
+    work::{purchases, tidy},
+};
 
 async fn told(world: &World, user: UserId) -> Result<Standing, Error> {
     let place = world.queue.status(&world.ctx(user), StatusOf { event: world.event }).await;
@@ -141,5 +144,39 @@ pub(crate) async fn a_purchase_frees_the_slot(world: World) {
     .await;
     late().await;
     assert!(is_in(buyer).await);
+    assert_fair(&world).await;
+}
+
+pub(crate) async fn a_room_follows_the_setting_until_an_operator_decides(mut world: World) {
+    let event = world.event;
+    let user = world.somebody();
+    world.check(user).await.unwrap();
+    assert_eq!(inside(&world).await, (1, 0));
+    let leave = async |world: &World, user| world.queue.leave(&world.ctx(user), LeaveLine { event }).await;
+    leave(&world, user).await.unwrap();
+    for threshold in [0, 5, 0] {
+        world.restart_with(threshold).await;
+        assert_eq!(world.status(user).await.threshold, threshold, "a room that goes on");
+    }
+    world.check(user).await.unwrap();
+    assert_eq!(inside(&world).await, (0, 1), "everybody waits");
+    leave(&world, user).await.unwrap();
+    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
+    world.restart_with(5).await;
+    world.check(user).await.unwrap();
+    assert_eq!(
+        (inside(&world).await, world.status(user).await.threshold),
+        ((1, 0), 5),
+        "one that was closed"
+    );
+    leave(&world, user).await.unwrap();
+
+    world.queue.set_threshold(&world.admin(), SetThreshold { event, threshold: 3 }).await.unwrap();
+    world.restart_with(9).await;
+    assert_eq!(world.status(user).await.threshold, 3, "from then on it is what they said");
+    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
+    world.restart_with(8).await;
+    world.check(user).await.unwrap();
+    assert_eq!(world.status(user).await.threshold, 3);
     assert_fair(&world).await;
 }

@@ -16,8 +16,8 @@ use urr_testkit::until;
 use uuid::Uuid;
 
 pub(crate) use super::sales::{
-    a_purchase_frees_the_slot, a_sale_that_is_over_lets_nobody_in_and_says_so,
-    before_a_sale_people_take_places_and_nobody_comes_in,
+    a_purchase_frees_the_slot, a_room_follows_the_setting_until_an_operator_decides,
+    a_sale_that_is_over_lets_nobody_in_and_says_so, before_a_sale_people_take_places_and_nobody_comes_in,
 };
 use super::{LIMIT, World};
 use crate::{journal, room::Order, work::tidy};

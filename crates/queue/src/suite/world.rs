@@ -140,6 +140,12 @@ impl World {
         self.service.open(&self.tasks).await.unwrap();
     }
 
+    /// The next process, with another setting.
+    pub(crate) async fn restart_with(&mut self, threshold: u32) {
+        self.parts.2.threshold = threshold;
+        self.restart().await;
+    }
+
     pub(crate) fn db(&self) -> &Db {
         &self.parts.0
     }
