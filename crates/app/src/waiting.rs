@@ -84,6 +84,14 @@ pub(crate) fn start(vwr: &Arc<urr_vwr::Service>, ground: &Ground, tasks: &Tasks)
     for reconciler in urr_vwr::background(vwr) {
         urr_jobs::run(tasks, reconciler, None, ground.clock.clone());
     }
+    // Background work is told to stop when the last request has its answer.
+    let (settled, stop) = (Arc::clone(vwr), tasks.token());
+    tasks.spawn("vwr.settle", async move {
+        stop.cancelled().await;
+        if let Err(cause) = settled.settle().await {
+            tracing::warn!(cause, "places that were set aside could not be given back and will be skipped");
+        }
+    });
     let without = "whoever waits in front of everything keeps waiting";
     Watched::new("waiting rooms", without, Arc::new(Rooms(Arc::clone(vwr))))
 }

@@ -103,6 +103,12 @@ impl Service {
         if self.board.is_younger_than(REFRESH) { Ok(()) } else { self.refresh().await }
     }
 
+    /// Gives back places that were set aside and not given, so that the next process goes on where this one ends. To be done when
+    /// nobody asks for places any more.
+    pub async fn settle(&self) -> Result<(), String> {
+        self.counters.settle().await.map_err(|trouble| urr_telemetry::chain(&trouble))
+    }
+
     /// Whether the rooms were ever seen.
     pub fn is_loaded(&self) -> bool {
         self.board.is_loaded()

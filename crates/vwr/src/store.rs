@@ -37,10 +37,15 @@ statements! {
 
     /// What letting people on changes.
     MOVE = "
-        update rooms set serving = $2, moved_at = $3, leader = $4, term = $5, leader_until = $6 where event_id = $1";
+        update rooms set serving = $2, moved_at = $3, leader = $4, term = $5, leader_until = $6, reserved = $7
+         where event_id = $1";
 
     /// Takes a block of places, of which none was given before.
     RESERVE = "update rooms set reserved = reserved + $3 where event_id = $1 and epoch = $2 returning reserved";
+
+    /// Gives back what was set aside last, of which none was given.
+    GIVE_BACK = "
+        update rooms set reserved = $3 where event_id = $1 and epoch = $2 and reserved = $4 and serving <= $3";
 
     /// Remembers how far people were let on elsewhere.
     SERVED = "update rooms set serving = $3 where event_id = $1 and epoch = $2 and serving < $3 and $3 <= reserved";
@@ -139,15 +144,17 @@ pub(crate) async fn decide(tx: &mut Tx<'_>, room: &Room, now: Timestamp) -> Resu
     Ok(())
 }
 
-/// Keeps how far people were let on, and by whom.
+/// Keeps how far people were let on and by whom, and up to where places may have been given.
 pub(crate) async fn advance(
     tx: &mut Tx<'_>,
     event: EventId,
     (serving, moved_at): (u64, Timestamp),
+    reserved: u64,
     lead: Lead,
 ) -> Result<(), Error> {
-    let (serving, term) = (counted(serving), counted(lead.term));
-    tx.execute(&MOVE, &[&event, &serving, &moved_at, &lead.leader, &term, &lead.until]).await?;
+    let (serving, reserved, term) = (counted(serving), counted(reserved), counted(lead.term));
+    let params: [&dyn Scalar; 7] = [&event, &serving, &moved_at, &lead.leader, &term, &lead.until, &reserved];
+    tx.execute(&MOVE, &params).await?;
     Ok(())
 }
 
@@ -159,6 +166,17 @@ pub(crate) async fn reserve(
     count: u64,
 ) -> Result<Option<u64>, Error> {
     tx.optional(&RESERVE, &[&event, &counted(epoch), &counted(count)], |row| number(row, 0)).await
+}
+
+/// Gives back the places of an opening behind `given`, if none were set aside behind `reserved`.
+pub(crate) async fn give_back(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    epoch: u64,
+    (given, reserved): (u64, u64),
+) -> Result<(), Error> {
+    tx.execute(&GIVE_BACK, &[&event, &counted(epoch), &counted(given), &counted(reserved)]).await?;
+    Ok(())
 }
 
 /// Remembers how far people were let on.

@@ -1,5 +1,6 @@
 //! Counts in this process's memory. Places are set aside in the database a block at a time and before the first of them is given, so
-//! a process that dies may skip some but never gives one twice. Everything else is a row of the database.
+//! a process that dies may skip some but never gives one twice. What was not given is given back each second, and by a process that
+//! stops. Everything else is a row of the database.
 
 use std::{
     collections::HashMap,
@@ -12,7 +13,7 @@ use urr_db::{Db, Tx, transaction};
 use urr_kernel::{Clock, EventId};
 use uuid::Uuid;
 
-use super::{Given, LEASE, Turn, decide, reserve, rooms};
+use super::{Given, LEASE, Turn, decide, demand::Demand, reserve, rooms};
 use crate::{
     rules,
     store::{self, By, Kept, Lead},
@@ -27,7 +28,7 @@ pub struct Memory {
 }
 
 /// The end of one line, as far as this process knows.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Tail {
     /// As it was when we last looked, with the places that were really given. Nothing until then.
     room: Option<Room>,
@@ -35,6 +36,8 @@ struct Tail {
     version: u64,
     /// Up to here places may be given without asking the database.
     reserved: u64,
+    /// How many are to be set aside next.
+    demand: Demand,
 }
 
 impl Tail {
@@ -42,25 +45,15 @@ impl Tail {
     fn learn(&mut self, kept: &Kept) -> Room {
         // Somebody may have decided after that row was read.
         let row = match self.room {
-            Some(known) if kept.version < self.version => Room { tail: known.tail, ..known },
+            Some(known) if kept.version < self.version => Room { tail: self.reserved, ..known },
             _ => kept.room,
         };
         self.version = self.version.max(kept.version);
-        let room = match self.room {
-            // Places that another process set aside may have been given.
-            Some(known) if known.epoch == row.epoch && self.reserved >= row.tail => {
-                Room { tail: known.tail, serving: known.serving.max(row.serving), ..row }
-            }
-            Some(known) if known.epoch == row.epoch => {
-                self.reserved = known.tail;
-                Room { serving: known.serving.max(row.serving), ..row }
-            }
-            // What an earlier process had set aside may have been given.
-            _ => {
-                self.reserved = row.tail;
-                row
-            }
-        };
+        let tail = self.of(&row);
+        // What another process set aside may have been given, and so may what an earlier one had.
+        self.reserved = row.tail;
+        let served = self.room.filter(|known| known.epoch == row.epoch).map_or(0, |known| known.serving);
+        let room = Room { tail, serving: row.serving.max(served), ..row };
         self.room = Some(room);
         room
     }
@@ -68,9 +61,22 @@ impl Tail {
     /// How many places were given of this opening.
     fn of(&self, row: &Room) -> u64 {
         match self.room {
-            Some(known) if known.epoch == row.epoch && self.reserved >= row.tail => known.tail,
+            Some(known) if self.is_up_to_date(row) => known.tail,
             _ => row.tail,
         }
+    }
+
+    /// Whether it was us who set places aside last.
+    fn is_up_to_date(&self, row: &Room) -> bool {
+        self.reserved == row.tail && self.room.is_some_and(|known| known.epoch == row.epoch)
+    }
+
+    /// Gives up what was set aside and not given. Answers with what was known before: the database is told afterwards, and if nobody
+    /// knows whether it was, those places are skipped.
+    fn give_up(&mut self) -> Self {
+        let before = *self;
+        self.reserved = self.room.map_or(self.reserved, |room| room.tail.min(self.reserved));
+        before
     }
 }
 
@@ -91,7 +97,8 @@ impl Memory {
         }
         let mut given = room.tail;
         if given + count > tail.reserved {
-            let (before, last) = reserve(&self.db, event, room.epoch, count).await?;
+            let block = tail.demand.next(given, count, self.clock.ticks());
+            let (before, last) = reserve(&self.db, event, room.epoch, block).await?;
             // Where another process took a block meanwhile, what is left of ours is skipped.
             given = if before == tail.reserved { given } else { before };
             tail.reserved = last;
@@ -104,9 +111,13 @@ impl Memory {
     pub(super) async fn look(&self) -> Result<Vec<Room>, Trouble> {
         let mut found = Vec::new();
         for kept in rooms(&self.db, self.clock.now()).await? {
-            let tail = self.tail(kept.room.event);
-            let room = tail.lock().await.learn(&kept);
-            found.push(room);
+            let event = kept.room.event;
+            let tail = self.tail(event);
+            let mut tail = tail.lock().await;
+            // Others set places aside, or we did so or gave them back since the row was read.
+            let is_news = tail.room.is_some() && !tail.is_up_to_date(&kept.room);
+            let kept = if is_news { self.row(event).await? } else { kept };
+            found.push(tail.learn(&kept));
         }
         Ok(found)
     }
@@ -120,6 +131,8 @@ impl Memory {
         let tail = self.tail(event);
         let mut tail = tail.lock().await;
         let now = self.clock.now();
+        let before = tail.give_up();
+        let given = tail.reserved;
         let turn: Option<(Kept, u64)> = transaction!(self.db, "vwr.advance", async |tx: &mut Tx<'_>| {
             let Some(kept) = store::room(tx, event).await? else {
                 return Err(Trouble::from(Error::RoomNotFound));
@@ -129,13 +142,35 @@ impl Memory {
                 return Ok(None);
             }
             let term = if ours { kept.lead.term } else { kept.lead.term + 1 };
-            let line = Room { tail: tail.of(&kept.room), ..kept.room };
+            let line = Room { tail: before.of(&kept.room), ..kept.room };
             let (serving, moved_at) = rules::advance(&line, kept.moved_at, now);
+            let reserved = if before.is_up_to_date(&kept.room) { given.max(serving) } else { kept.room.tail };
             let lead = Lead { leader: Some(worker), term, until: now.after(LEASE) };
-            store::advance(tx, event, (serving, moved_at), lead).await?;
-            Ok(Some((Kept { room: Room { serving, ..kept.room }, ..kept }, term)))
+            store::advance(tx, event, (serving, moved_at), reserved, lead).await?;
+            Ok(Some((Kept { room: Room { serving, tail: reserved, ..kept.room }, ..kept }, term)))
         })?;
-        Ok(turn.map_or(Turn::Theirs, |(kept, term)| Turn::Ours { term, room: tail.learn(&kept) }))
+        let Some((kept, term)) = turn else {
+            // Nothing was written.
+            *tail = before;
+            return Ok(Turn::Theirs);
+        };
+        Ok(Turn::Ours { term, room: tail.learn(&kept) })
+    }
+
+    pub(super) async fn settle(&self) -> Result<(), Trouble> {
+        let tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        for (event, tail) in tails {
+            let mut tail = tail.lock().await;
+            let before = tail.give_up();
+            let (Some(room), given) = (tail.room, tail.reserved) else { continue };
+            if given < before.reserved {
+                transaction!(self.db, "vwr.settle", async |tx: &mut Tx<'_>| {
+                    let places = (given, before.reserved);
+                    Ok::<_, Trouble>(store::give_back(tx, event, room.epoch, places).await?)
+                })?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {

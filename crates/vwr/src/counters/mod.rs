@@ -1,5 +1,6 @@
 //! The two numbers of a room: how many places were given, and up to which one people are let on.
 
+mod demand;
 #[cfg(feature = "aws")]
 pub(crate) mod dynamo;
 mod memory;
@@ -21,10 +22,6 @@ use crate::{
     store::{self, By, Kept},
     trouble::Trouble,
 };
-
-/// Places that are set aside in the database at a time. A process that dies skips at most so many, which at fifty a second keeps
-/// people waiting for twenty seconds; and a database that takes a hundred writes a second allows a hundred thousand arrivals.
-const BLOCK: u64 = 1_000;
 
 /// Whoever lets people on and has not done so for this long has stopped. It is done every second.
 const LEASE: Duration = Duration::from_secs(4);
@@ -126,6 +123,16 @@ impl Counters {
         }
     }
 
+    /// Gives back what was set aside and not given: for a process that stops. Redis and DynamoDB go on counting without us.
+    pub(crate) async fn settle(&self) -> Result<(), Trouble> {
+        match self {
+            Self::Memory(counters) => counters.settle().await,
+            Self::Redis(_) => Ok(()),
+            #[cfg(feature = "aws")]
+            Self::DynamoDb(_) => Ok(()),
+        }
+    }
+
     /// Carries out what an operator decided, and writes down that they did.
     pub(crate) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
         rules::check(order)?;
@@ -200,9 +207,8 @@ async fn decide(
     })
 }
 
-/// Takes `count` more places, or a block if that is more. Answers with the last of them.
+/// Takes `count` more places. Answers behind which one they begin, and with the last of them.
 async fn reserve(db: &Db, event: EventId, epoch: u64, count: u64) -> Result<(u64, u64), Trouble> {
-    let count = count.max(BLOCK);
     let last: Option<u64> = transaction!(db, "vwr.reserve", async |tx: &mut Tx<'_>| {
         Ok::<_, Trouble>(store::reserve(tx, event, epoch, count).await?)
     })?;

@@ -16,7 +16,7 @@ use urr_kernel::{Clock, EventId, Timestamp};
 use urr_kv::{Arg, Kv, Reply, Script};
 use uuid::Uuid;
 
-use super::{Given, LEASE, Turn, decide, reserve, rooms};
+use super::{Given, LEASE, Turn, decide, demand::Demand, reserve, rooms};
 use crate::{
     rules::MAX_CREDIT,
     store::{self, By, Kept},
@@ -55,6 +55,8 @@ pub struct Redis {
     clock: Clock,
     /// What is told once stays true when Redis forgets it.
     heard: Mutex<HashMap<EventId, Heard>>,
+    /// How many places are to be set aside next.
+    demand: Mutex<HashMap<EventId, Demand>>,
 }
 
 /// The most that we heard of a room's opening.
@@ -86,7 +88,7 @@ struct Told {
 
 impl Redis {
     pub(super) fn new(kv: Kv, db: Db, clock: Clock) -> Self {
-        Self { kv, db, clock, heard: Mutex::default() }
+        Self { kv, db, clock, heard: Mutex::default(), demand: Mutex::default() }
     }
 
     pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Trouble> {
@@ -95,7 +97,8 @@ impl Redis {
             match told.number {
                 CLOSED => return Err(Error::NotActive.into()),
                 USED_UP => {
-                    let (before, last) = reserve(&self.db, event, told.room.epoch, count).await?;
+                    let block = self.block(&told.room, count);
+                    let (before, last) = reserve(&self.db, event, told.room.epoch, block).await?;
                     let args = [told.room.epoch, before, last].map(|number| Arg::from(signed(number)));
                     self.run(event, &RAISE, &args).await?;
                 }
@@ -103,6 +106,12 @@ impl Redis {
             }
         }
         Err(Trouble::Busy("others used every block of places up"))
+    }
+
+    /// How many places to set aside, now that so many are wanted.
+    fn block(&self, room: &Room, count: u64) -> u64 {
+        let mut demand = self.demand.lock().unwrap_or_else(PoisonError::into_inner);
+        demand.entry(room.event).or_default().next(room.tail, count, self.clock.ticks())
     }
 
     pub(super) async fn look(&self) -> Result<Vec<Room>, Trouble> {

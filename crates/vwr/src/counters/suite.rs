@@ -2,7 +2,14 @@
 
 mod trial;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use tokio::task::JoinSet;
 use urr_contracts::vwr::{Action, Error, Order};
@@ -79,6 +86,81 @@ async fn what_was_lost_is_skipped_and_never_repeated(mut trial: Trial) {
         assert!(room.tail >= last && room.serving >= served, "{room:?}");
         assert!((room.rate, room.active) == (0, true), "what was decided is still known: {room:?}");
     }
+}
+
+async fn a_process_that_stops_leaves_no_gap(mut trial: Trial) {
+    trial.open(0).await;
+    let mut next = 1;
+    for _ in 0..3 {
+        // Quickly enough that more are set aside than are wanted.
+        for _ in 0..40 {
+            assert_eq!(trial.add(1).await, next);
+            next += 1;
+        }
+        trial.counters.settle().await.unwrap();
+        trial.counters = trial.another();
+        assert_eq!(trial.look().await.tail, next - 1, "nobody is counted who is not there");
+    }
+    assert_eq!(trial.add(1).await, next);
+    trial.counters.settle().await.unwrap();
+    assert_eq!(trial.add(1).await, next + 1, "whoever still comes is counted all the same");
+}
+
+/// In memory: a process that is killed. What was set aside in a rush is given back with the next turn.
+async fn a_crash_in_calm_times_leaves_no_gap_and_one_in_a_rush_a_small_one(mut trial: Trial) {
+    if trial.is_shared() {
+        return;
+    }
+    trial.open(0).await;
+    let worker = trial.ids.next();
+    let (mut last, mut term) = (0, None);
+    for _ in 0..3 {
+        for _ in 0..100 {
+            last += 1;
+            assert_eq!(trial.add(1).await, last);
+        }
+        let Turn::Ours { term: told, room } = trial.turn(worker, term).await else {
+            panic!("nobody else is there")
+        };
+        (term, last) = (Some(told), room.tail);
+        trial.lose_everything().await;
+        assert_eq!(trial.look().await.tail, last, "a turn was taken since the last arrival");
+    }
+    for _ in 0..100 {
+        last += 1;
+        assert_eq!(trial.add(1).await, last);
+    }
+    trial.lose_everything().await;
+    let first = trial.add(1).await;
+    // A block is at most twice the one before, so at most as many are left over as were given.
+    assert!(first > last && first <= last + 101, "{first} after {last}");
+}
+
+/// A row that was read before the latest block was set aside, or given back, is no news of another process.
+async fn whoever_looks_while_others_count_invents_nobody(trial: Trial) {
+    trial.open(0).await;
+    let (counters, worker) = (Arc::clone(&trial.counters), trial.ids.next());
+    let done = Arc::new(AtomicBool::new(false));
+    let mut looks = JoinSet::new();
+    for _ in 0..2 {
+        let (counters, done) = (Arc::clone(&counters), Arc::clone(&done));
+        looks.spawn(async move {
+            while !done.load(Relaxed) {
+                counters.look().await.unwrap();
+            }
+        });
+    }
+    let mut term = None;
+    for next in 1..=200 {
+        assert_eq!(trial.add(1).await, next, "none is skipped");
+        if next % 5 == 0 {
+            let Turn::Ours { term: told, .. } = trial.turn(worker, term).await else { continue };
+            term = Some(told);
+        }
+    }
+    done.store(true, Relaxed);
+    looks.join_all().await;
+    assert_eq!(trial.look().await.tail, 200);
 }
 
 /// A replica that was behind takes over. What this process heard, and what another heard, is not given again.
@@ -277,6 +359,9 @@ on_every_store! {
     a_place_is_given_once_and_in_order,
     alone_nothing_is_skipped,
     what_was_lost_is_skipped_and_never_repeated,
+    a_process_that_stops_leaves_no_gap,
+    a_crash_in_calm_times_leaves_no_gap_and_one_in_a_rush_a_small_one,
+    whoever_looks_while_others_count_invents_nobody,
     a_store_that_went_back_in_time_repeats_no_place,
     more_rooms_than_one_page_are_all_looked_at,
     people_are_let_on_up_to_the_tail_and_never_back,
