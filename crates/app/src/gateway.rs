@@ -62,7 +62,7 @@ impl Memory {
         });
         Self {
             revoked: knows.then(|| Arc::new(Revoked::new(clock.clone(), LOOK_BACK))),
-            rooms: has_rooms.then(|| Arc::new(Rooms::new(clock.clone(), passes))),
+            rooms: has_rooms.then(|| Arc::new(Rooms::new(clock.clone(), passes, config.auth.cookie_secure))),
             limiter: limiter.map(Arc::new),
         }
     }
@@ -150,7 +150,12 @@ impl RoomSource for AskVwr {
         let known = self.vwr.rooms(&ctx, ListRooms {}).await;
         let known = known.map_err(|error| urr_telemetry::chain(&error))?;
         let open = known.rooms.into_iter().filter(|room| room.active);
-        Ok(open.map(|room| OpenRoom { event: room.event, fail_open: room.fail_open }).collect())
+        let open = open.map(|room| OpenRoom {
+            event: room.event,
+            fail_open: room.fail_open,
+            opened_at: room.opened_at,
+        });
+        Ok(open.collect())
     }
 }
 

@@ -107,7 +107,12 @@ impl Check for Rooms {
 
 /// Writes the page on which one waits for another host.
 pub(crate) fn export(file: Option<&Path>, api: &str) -> Result<(), Failure> {
-    let page = urr_vwr::export(api);
+    let Some(page) = urr_vwr::export(api) else {
+        let hint = "--api is a path of the page's own site, such as /vwr-api; let the CDN pass it on";
+        return Err(Failure::new(format!(
+            "{hint}: browsers do not send the cookies of a place to another one"
+        )));
+    };
     let Some(file) = file else {
         say!("{}", page.trim_end());
         return Ok(());

@@ -60,7 +60,7 @@ pub struct Place {
     pub tail: u64,
     /// How many are before them.
     pub ahead: u64,
-    /// How long that takes, in seconds.
+    /// How long that takes, in seconds. An hour, which means nothing, while nobody is let on.
     pub wait_secs: u64,
     /// Between how long and how long, once it has been measured.
     pub range: Option<WaitRange>,

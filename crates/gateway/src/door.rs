@@ -34,7 +34,7 @@ use crate::{
     preflight,
     proxy::Upstream,
     revoked::{Revoked, STALE},
-    rooms::Rooms,
+    rooms::{Rooms, with_pass},
     slots::Slots,
     streams::Watch,
     table::{self, Access, Found, Route, Service},
@@ -237,6 +237,11 @@ impl Respond for Gateway {
         {
             return refused;
         }
+        let renewal = match (&self.guards.rooms, request.extensions().get()) {
+            // The gateway in front of us does it.
+            (Some(rooms), Some(pass)) if hop.is_none() => rooms.renewal(pass),
+            _ => None,
+        };
         match found {
             Found::Route(route) => {
                 // In a box, so that requests whose answers end are not moved with room for it.
@@ -244,7 +249,7 @@ impl Respond for Gateway {
                 if let Some(verified) = verified.filter(|_| route.service.knows_sessions()) {
                     request.extensions_mut().insert(verified);
                 }
-                let answer = self.answer(route, request).await;
+                let answer = with_pass(self.answer(route, request).await, renewal);
                 if let Some(watch) = watch { watch.over(answer) } else { answer }
             }
             Found::OtherMethods(routes) => other_methods(routes),

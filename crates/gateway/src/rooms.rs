@@ -18,8 +18,8 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use urr_http::{Doorkeeper, Problem, bad_path};
-use urr_kernel::{Clock, EventId};
-use urr_passes::vwr_pass::{Passes, Verified};
+use urr_kernel::{Clock, EventId, Timestamp};
+use urr_passes::vwr_pass::{LIFETIME, Passes, Verified};
 use urr_telemetry::Check;
 
 use crate::{
@@ -46,6 +46,8 @@ pub struct OpenRoom {
     pub event: EventId,
     /// Whether nobody has to wait while nobody can say who is next.
     pub fail_open: bool,
+    /// Since when people wait in it.
+    pub opened_at: Timestamp,
 }
 
 /// Whoever knows which rooms are open.
@@ -60,21 +62,22 @@ pub trait RoomSource: Send + Sync {
 pub struct Rooms {
     clock: Clock,
     passes: Passes,
+    /// Whether cookies go over HTTPS alone.
+    secure: bool,
     known: RwLock<Known>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// By event, whether the room fails open.
-    rooms: HashMap<EventId, bool>,
+    rooms: HashMap<EventId, OpenRoom>,
     /// When news came last; `None`: never.
     heard: Option<Duration>,
 }
 
 impl Rooms {
-    /// Knows of none yet.
-    pub fn new(clock: Clock, passes: Passes) -> Self {
-        Self { clock, passes, known: RwLock::default() }
+    /// Knows of none yet. `secure`: whether cookies go over HTTPS alone.
+    pub fn new(clock: Clock, passes: Passes, secure: bool) -> Self {
+        Self { clock, passes, secure, known: RwLock::default() }
     }
 
     /// Asks once.
@@ -83,7 +86,7 @@ impl Rooms {
             Ok(rooms) => rooms?,
             Err(_) => return Err(format!("no answer within {PATIENCE:?}")),
         };
-        let rooms = rooms.into_iter().map(|room| (room.event, room.fail_open)).collect();
+        let rooms = rooms.into_iter().map(|room| (room.event, room)).collect();
         let known = Known { rooms, heard: Some(self.clock.ticks()) };
         *self.known.write().unwrap_or_else(PoisonError::into_inner) = known;
         Ok(())
@@ -145,6 +148,19 @@ impl Rooms {
         self.passes.verify(cookie(headers)?, self.clock.now()).ok()
     }
 
+    /// The cookie for whoever uses a pass that grows old: people who are inside and busy are not sent out to wait again.
+    pub(crate) fn renewal(&self, held: &Verified) -> Option<HeaderValue> {
+        let opened =
+            self.known.read().unwrap_or_else(PoisonError::into_inner).rooms.get(&held.pass.event)?.opened_at;
+        let token = self.passes.renew(held, opened, self.clock.now())?;
+        let secure = if self.secure { "; Secure" } else { "" };
+        let age = LIFETIME.as_secs();
+        let text = format!("{PASS}={token}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+        let mut value = HeaderValue::try_from(text).expect("tokens are printable ASCII");
+        value.set_sensitive(true);
+        Some(value)
+    }
+
     /// Whether whoever has this pass may go on to an event.
     fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<(), Problem> {
         if pass.is_some_and(|verified| verified.pass.event == event) {
@@ -159,11 +175,23 @@ impl Rooms {
         let is_stale = || self.clock.ticks().saturating_sub(heard) > STALE;
         match known.rooms.get(&event) {
             None => Ok(()),
-            Some(fail_open) if *fail_open && is_stale() => Ok(()),
+            Some(room) if room.fail_open && is_stale() => Ok(()),
             Some(_) => Err(Problem::of(codes::PASS_REQUIRED, "Please wait in line first.")
                 .field("redirectTo", format!("/vwr/{event}"))),
         }
     }
+}
+
+/// Gives a browser its renewed pass, unless others may get to see the same answer.
+pub(crate) fn with_pass(mut answer: Response, renewal: Option<HeaderValue>) -> Response {
+    let is_shared = answer
+        .headers()
+        .get(header::CACHE_CONTROL)
+        .is_some_and(|said| said.to_str().is_ok_and(|said| said.contains("public")));
+    if let Some(renewal) = renewal.filter(|_| !is_shared) {
+        answer.headers_mut().append(header::SET_COOKIE, renewal);
+    }
+    answer
 }
 
 /// Two cookies of one name that differ are none: another site on the same domain can plant a second.
@@ -223,11 +251,11 @@ mod tests {
     #[tokio::test]
     async fn an_open_room_wants_a_pass_of_its_own_event() {
         let clock = urr_testkit::fixed_clock();
-        let rooms = Arc::new(Rooms::new(clock.clone(), passes()));
+        let rooms = Arc::new(Rooms::new(clock.clone(), passes(), true));
         assert_eq!(code(rooms.check(event(1), None)).as_deref(), Some("gateway.unavailable"));
         assert!(rooms.loaded().check().await.is_err());
-        let closed = OpenRoom { event: event(1), fail_open: false };
-        let open = OpenRoom { event: event(2), fail_open: true };
+        let closed = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
+        let open = OpenRoom { event: event(2), fail_open: true, ..closed };
         rooms.load(&Told(Ok(vec![closed, open]))).await.unwrap();
         assert!(rooms.loaded().check().await.is_ok());
 
@@ -258,5 +286,50 @@ mod tests {
         headers.remove(header::COOKIE);
         headers.insert(header::COOKIE, format!("urr-vwr-token={token}").parse().unwrap());
         assert_eq!(rooms.pass(&headers), None, "a pass that has expired is none");
+    }
+
+    #[tokio::test]
+    async fn whoever_is_inside_and_busy_stays_inside() {
+        let clock = urr_testkit::fixed_clock();
+        let rooms = Rooms::new(clock.clone(), passes(), true);
+        let room = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
+        rooms.load(&Told(Ok(vec![room]))).await.unwrap();
+        let pass = vwr_pass::Pass {
+            event: event(1),
+            visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
+            order: OrderKey::at(clock.now()),
+            position: 1,
+        };
+        let first =
+            passes().verify(&passes().sign(&pass, Uuid::from_u128(9), clock.now()), clock.now()).unwrap();
+        assert_eq!(rooms.renewal(&first), None, "it is as good as new");
+        clock.advance(LIFETIME / 2 + Duration::from_secs(1));
+        let line = rooms.renewal(&first).unwrap();
+        let line = line.to_str().unwrap();
+        assert!(line.ends_with("; Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure"), "{line}");
+        let token = line.split_once('=').unwrap().1.split_once(';').unwrap().0;
+        let renewed = passes().verify(token, clock.now()).unwrap();
+        assert_eq!(
+            (renewed.pass, renewed.id, renewed.expires),
+            (pass, first.id, clock.now().after(LIFETIME))
+        );
+
+        let answer = |cached: &'static str| {
+            let answer = Response::builder()
+                .header(header::CACHE_CONTROL, cached)
+                .body(axum::body::Body::empty())
+                .unwrap();
+            with_pass(answer, rooms.renewal(&first)).headers().contains_key(header::SET_COOKIE)
+        };
+        assert!(
+            answer("no-cache") && !answer("public, max-age=1"),
+            "what others may see carries nobody's pass"
+        );
+
+        let reopened = OpenRoom { opened_at: clock.now(), ..room };
+        rooms.load(&Told(Ok(vec![reopened]))).await.unwrap();
+        assert_eq!(rooms.renewal(&first), None, "that was another line");
+        rooms.load(&Told(Ok(Vec::new()))).await.unwrap();
+        assert_eq!(rooms.renewal(&first), None, "nobody has to wait");
     }
 }

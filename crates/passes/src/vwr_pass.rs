@@ -41,6 +41,10 @@ pub struct Pass {
 pub struct Verified {
     /// What it says.
     pub pass: Pass,
+    /// What it is called, through all renewals.
+    pub id: Uuid,
+    /// Since when it is good.
+    pub issued: Timestamp,
     /// When it stops being good.
     pub expires: Timestamp,
 }
@@ -84,6 +88,15 @@ impl Passes {
         })
     }
 
+    /// The same pass for another while, if half its time is over: whoever is inside and busy is not sent out to wait again. Not for one
+    /// that was given before its room was `opened` last, which was for another line.
+    pub fn renew(&self, held: &Verified, opened: Timestamp, now: Timestamp) -> Option<String> {
+        // Passes count whole seconds.
+        let is_of_this_line = held.issued.after(Duration::from_secs(1)) > opened;
+        let is_half_over = now.after(LIFETIME / 2) > held.expires;
+        (is_of_this_line && is_half_over).then(|| self.sign(&held.pass, held.id, now))
+    }
+
     /// What the pass says, if it is one of ours and good at `now`.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Verified, Refusal> {
         let claims: Claims = jwt::verify(&self.0, token)?;
@@ -92,6 +105,6 @@ impl Passes {
         }
         jwt::within(claims.iat, claims.exp, now)?;
         let pass = Pass { event: claims.sub, visitor: claims.uid, order: claims.ord, position: claims.pos };
-        Ok(Verified { pass, expires: instant(claims.exp) })
+        Ok(Verified { pass, id: claims.jti, issued: instant(claims.iat), expires: instant(claims.exp) })
     }
 }

@@ -6,9 +6,9 @@ use axum::{
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use urr_contracts::vwr::{Action, ActionsOf, Error, GiveOrder, Order, Ordered, Room, RoomOf, Vwr};
+use urr_contracts::vwr::{Action, ActionsOf, Error, GiveOrder, ListRooms, Order, Ordered, Room, RoomOf, Vwr};
 use urr_http::{About, Caller, Json, Path, Problem, Routes};
-use urr_kernel::EventId;
+use urr_kernel::{EventId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
 use crate::{live, routes::Api};
@@ -38,6 +38,8 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(about("Lets nobody on until further notice").answer::<Done>(OK))
         .post("/api/admin/vwr/resume/{id}", resume)
         .about(about("Lets people on again").answer::<Done>(OK))
+        .get("/api/admin/vwr/rooms", rooms)
+        .about(About::new("Every room that is open or was a day ago").answer::<Listed>(OK))
         .get("/api/admin/vwr/live/{id}", live::listen)
         .about(about("A room, each second, after the last ten minutes").events::<live::Sample>())
 }
@@ -237,6 +239,34 @@ async fn status(
     let room = vwr.room(&ctx, RoomOf { event }).await.map_err(refused)?;
     let actions = vwr.actions(&ctx, ActionsOf { event, limit: LISTED }).await.map_err(refused)?.actions;
     Ok(Json(Shown { event_id: event, room: room.into(), actions }))
+}
+
+/// The answer to `rooms`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "VwrRooms")]
+struct Listed {
+    /// The latest first.
+    rooms: Vec<ListedRoom>,
+}
+
+/// A room among others.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "VwrListedRoom")]
+struct ListedRoom {
+    event_id: EventId,
+    opened_at: Timestamp,
+    #[serde(flatten)]
+    room: Facts,
+}
+
+async fn rooms(State(Api(vwr)): State<Api>, ctx: Ctx, caller: Caller) -> Result<Json<Listed>, Problem> {
+    caller.admin()?;
+    let mut rooms = vwr.rooms(&ctx, ListRooms {}).await.map_err(|error| problem(&error))?.rooms;
+    rooms.sort_unstable_by_key(|room| std::cmp::Reverse((room.opened_at, room.event)));
+    let listed =
+        |room: Room| ListedRoom { event_id: room.event, opened_at: room.opened_at, room: room.into() };
+    Ok(Json(Listed { rooms: rooms.into_iter().map(listed).collect() }))
 }
 
 /// A JSON body, or what is meant if there is none.

@@ -4,13 +4,14 @@
 use axum::{
     extract::State,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
-    response::{IntoResponse as _, Response},
+    response::{AppendHeaders, IntoResponse as _, Response},
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
 use urr_contracts::vwr::Error;
 use urr_http::{About, Problem, Query, Routes};
 use urr_kernel::EventId;
+use urr_passes::vwr_pass;
 use urr_rpc::problem;
 
 use crate::{
@@ -71,8 +72,8 @@ async fn check(
     Query(asked): Query<Asked>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    if may_pass(&vwr, asked.event, &headers).map_err(|error| problem(&error))? {
-        return Ok(StatusCode::OK.into_response());
+    if let Verdict::Pass(renewed) = judge(&vwr, asked.event, &headers).map_err(|error| problem(&error))? {
+        return Ok((AppendHeaders(renewed), StatusCode::OK).into_response());
     }
     let named = ASKED.iter().find_map(|name| headers.get(name)?.to_str().ok());
     let to = named.map(str::to_owned).or(asked.to).filter(|to| is_way_back(to)).unwrap_or("/".to_owned());
@@ -87,15 +88,26 @@ async fn check(
     })
 }
 
-fn may_pass(vwr: &Service, event: EventId, headers: &HeaderMap) -> Result<bool, Error> {
-    let pass = cookies::pass(headers).and_then(|token| vwr.passes.verify(token, vwr.clock.now()).ok());
-    if pass.is_some_and(|verified| verified.pass.event == event) {
-        return Ok(true);
+enum Verdict {
+    /// It may go on. The pass that its browser is to keep from now on, if its own grows old.
+    Pass(Option<cookies::Line>),
+    Wait,
+}
+
+fn judge(vwr: &Service, event: EventId, headers: &HeaderMap) -> Result<Verdict, Error> {
+    let now = vwr.clock.now();
+    let room = vwr.board.room(event).map(|(room, _)| room);
+    let held = cookies::pass(headers).and_then(|token| vwr.passes.verify(token, now).ok());
+    if let Some(held) = held.filter(|held| held.pass.event == event) {
+        let open = room.filter(|room| room.active);
+        let renewed = open.and_then(|room| vwr.passes.renew(&held, room.opened_at, now));
+        let line = renewed.map(|token| cookies::set_pass(vwr, &token, now.after(vwr_pass::LIFETIME)));
+        return Ok(Verdict::Pass(line));
     }
-    match vwr.board.room(event) {
-        Some((room, _)) => Ok(!room.active),
+    match room {
+        Some(room) if room.active => Ok(Verdict::Wait),
         // Before the store has said anything, nobody knows.
         None if !vwr.board.is_loaded() => Err(Error::Unavailable),
-        None => Ok(true),
+        _ => Ok(Verdict::Pass(None)),
     }
 }

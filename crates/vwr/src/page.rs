@@ -27,6 +27,11 @@ const PAGE: &str = include_str!("page/page.html");
 const HEAD: &str = "<!--head-->";
 const API: &str = r#"<meta name="vwr-api" content="/vwr-api">"#;
 
+/// What is said without scripts: by the server, which then sends another page, and by a file, which cannot.
+const REFRESHES: &str =
+    "이 화면은 JavaScript 없이도 스스로 새로 고쳐집니다. · This page refreshes itself without JavaScript.";
+const NEEDS_SCRIPT: &str = "이 화면에는 JavaScript가 필요합니다. · This page needs JavaScript.";
+
 /// Longest way back. Longer ones are forgotten, and the visitor comes to the event's page.
 const MAX_WAY: usize = 1_000;
 
@@ -127,16 +132,16 @@ fn html(body: String, cache: &'static str) -> Response {
     (headers, body).into_response()
 }
 
-/// The page as a file for another host, such as a bucket behind a CDN. `api`: where `/vwr/…` is asked for, as the browser sees it.
-pub fn export(api: &str) -> String {
-    let from = api.find("://").map_or("'self'", |scheme| {
-        let host = scheme + 3;
-        &api[..api[host..].find('/').map_or(api.len(), |slash| host + slash)]
-    });
+/// The page as a file for a CDN. `api`: the path below which `/vwr/…` is asked for. Nothing if that is not on the page's own site: a
+/// browser would not send the cookie there that says whose place it is.
+pub fn export(api: &str) -> Option<String> {
+    if !is_way_back(api) {
+        return None;
+    }
     let policy =
-        format!(r#"<meta http-equiv="Content-Security-Policy" content="{}">"#, escaped(&policy(from)));
+        format!(r#"<meta http-equiv="Content-Security-Policy" content="{}">"#, escaped(&policy("'self'")));
     let meta = API.replace("/vwr-api", &escaped(api));
-    PAGE.replacen(HEAD, &policy, 1).replacen(API, &meta, 1)
+    Some(PAGE.replacen(HEAD, &policy, 1).replacen(API, &meta, 1).replacen(REFRESHES, NEEDS_SCRIPT, 1))
 }
 
 /// A place in line without any script: the browser takes one with the first look and sees where it stands with every other.
@@ -182,6 +187,7 @@ struct Words {
     minutes: &'static str,
     away: &'static str,
     paused: &'static str,
+    stopped: &'static str,
 }
 
 const KOREAN: Words = Words {
@@ -194,6 +200,7 @@ const KOREAN: Words = Words {
     minutes: "분",
     away: "지금은 순번을 확인할 수 없어요. 받은 순번은 그대로이고, 곧 다시 확인합니다.",
     paused: "지금은 입장이 잠시 멈춰 있어요. 순번은 그대로입니다.",
+    stopped: "입장 멈춤",
 };
 
 const ENGLISH: Words = Words {
@@ -206,6 +213,7 @@ const ENGLISH: Words = Words {
     minutes: "min",
     away: "We cannot look up the line right now. A number you have is kept; we are trying again.",
     paused: "Nobody is being let in for a moment. You keep your place.",
+    stopped: "paused",
 };
 
 fn written(words: &Words, place: Option<&Place>) -> String {
@@ -220,12 +228,16 @@ fn written(words: &Words, place: Option<&Place>) -> String {
          <section class=\"card still\" aria-labelledby=\"title\"><h1 id=\"title\">{title}</h1><p class=\"sub\">{sub}</p>"
     );
     if let Some(place) = place {
-        let minutes = place.wait_secs.div_ceil(60);
+        let wait = if place.paused {
+            words.stopped.to_owned()
+        } else {
+            format!("{} {}", place.wait_secs.div_ceil(60), words.minutes)
+        };
         let _infallible = write!(
             page,
             "<div class=\"ring\"><span class=\"count\">{}</span><span class=\"unit\">{}</span></div>\
-             <dl><div><dt>{}</dt><dd>{}</dd></div><div><dt>{}</dt><dd>{minutes} {}</dd></div></dl>",
-            place.ahead, words.ahead, words.place, place.position, words.wait, words.minutes
+             <dl><div><dt>{}</dt><dd>{}</dd></div><div><dt>{}</dt><dd>{wait}</dd></div></dl>",
+            place.ahead, words.ahead, words.place, place.position, words.wait
         );
         if place.paused {
             let _infallible = write!(page, "<p class=\"warn\">{}</p>", words.paused);
@@ -253,13 +265,15 @@ mod tests {
     }
 
     #[test]
-    fn an_export_says_where_it_asks_and_what_it_may_do() {
-        let own = export("/vwr-api");
-        assert!(own.contains("connect-src 'self'") && own.contains(API) && !own.contains(HEAD));
-        let other = export("https://api.example/line");
-        assert!(other.contains("connect-src https://api.example;"));
-        assert!(other.contains(r#"content="https://api.example/line""#));
-        assert!(other.len() < 30_000);
+    fn an_export_asks_its_own_site_and_claims_nothing_it_cannot_do() {
+        let own = export("/line/api").unwrap();
+        assert!(own.contains("connect-src 'self'") && !own.contains(HEAD));
+        assert!(own.contains(r#"<meta name="vwr-api" content="/line/api">"#));
+        assert!(PAGE.contains(REFRESHES) && !own.contains(REFRESHES) && own.contains(NEEDS_SCRIPT));
+        assert!(own.len() < 30_000);
+        for elsewhere in ["https://api.example/line", "//api.example", "api", ""] {
+            assert_eq!(export(elsewhere), None, "{elsewhere}: cookies do not go there");
+        }
     }
 
     #[test]

@@ -69,13 +69,14 @@ struct Stood {
     serving_counter: u64,
     total_in_queue: u64,
     ahead: u64,
-    /// In seconds.
+    /// In seconds. Nothing to go by while `paused`.
     estimated_wait: u64,
     /// In seconds, once it has been measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     wait_range: Option<WaitRange>,
     /// In seconds.
     next_poll: u64,
+    /// Whether nobody is let on at the moment.
     paused: bool,
 }
 
@@ -112,15 +113,12 @@ pub(crate) async fn stand(
     event: EventId,
     headers: &HeaderMap,
 ) -> Result<(Assigned, Vec<cookies::Line>), Problem> {
-    let known = cookies::visitor(vwr, headers);
-    let visitor = known.unwrap_or_else(|| vwr.ids.next());
+    let visitor = cookies::visitor(vwr, headers).unwrap_or_else(|| vwr.ids.next());
     let ticket = cookies::ticket(headers, event).map(str::to_owned);
     let assigned =
         vwr.assign(ctx, Assign { event, visitor, ticket }).await.map_err(|error| problem(&error))?;
-    let mut lines = vec![cookies::set_ticket(vwr, event, &assigned.ticket)];
-    if known.is_none() {
-        lines.push(cookies::set_visitor(vwr, visitor));
-    }
+    // Both are signed anew each time, so that a place outlives the secret under which it was given.
+    let lines = vec![cookies::set_ticket(vwr, event, &assigned.ticket), cookies::set_visitor(vwr, visitor)];
     Ok((assigned, lines))
 }
 

@@ -106,22 +106,26 @@ pub(crate) fn place(room: &Room, position: u64, pace: Option<Pace>) -> Place {
     // Somebody whose turn is next still waits for it.
     let steps = position.saturating_sub(room.serving);
     let wait = |rate: f64| if rate > 0.0 { whole_secs(as_float(steps) / rate) } else { UNKNOWN_WAIT };
+    let paused = room.paused || room.rate == 0;
     let range = pace
-        .filter(|_| steps > 0 && !room.paused)
+        .filter(|_| steps > 0 && !paused)
         .map(|pace| WaitRange { low: wait(pace.quick), high: wait(pace.slow) });
     let wait_secs = match range {
         Some(WaitRange { low, high }) => u64::midpoint(low, high),
+        None if steps == 0 => 0,
+        None if paused => UNKNOWN_WAIT,
         None => wait(f64::from(room.rate)),
     };
     Place {
         position,
         serving: room.serving,
-        tail: room.tail,
+        // What we know of the room may be older than the place.
+        tail: room.tail.max(position),
         ahead,
         wait_secs,
         range,
         next_poll_secs: next_poll(ahead, wait_secs, position),
-        paused: room.paused,
+        paused,
     }
 }
 

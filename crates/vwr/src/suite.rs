@@ -1,5 +1,6 @@
 //! The stories of standing in line, told on every store and both transports, and the routes.
 
+mod decisions;
 #[cfg(feature = "aws")]
 mod dynamo;
 mod http;
@@ -13,14 +14,14 @@ use urr_contracts::vwr::{
 };
 use urr_db::Db;
 use urr_http::{Client, ClientLimits};
-use urr_jobs::{Reconciler as _, Tasks};
+use urr_jobs::Tasks;
 use urr_kernel::{Actor, Clock, EventId, Ids, OrderKey, Role, VisitorId};
 use urr_kv::{Kv, KvConfig};
 use urr_passes::{Secret, vwr_pass, vwr_ticket};
 use urr_rpc::{Ctx, Remote, internal_guard};
 use urr_testkit::{Proxy, fresh_postgres, fresh_sqlite, services, until};
 
-use crate::{Counters, DOMAIN, Parts, Service, Settings, turns};
+use crate::{Counters, DOMAIN, Parts, Service, Settings};
 
 /// Far more than any story takes.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -46,6 +47,8 @@ struct World {
     service: Arc<Service>,
     clock: Clock,
     ids: Ids,
+    /// Another process's counters over the same stores.
+    another: Box<dyn Fn() -> Counters + Send + Sync>,
     _files: Option<tempfile::TempDir>,
 }
 
@@ -77,37 +80,33 @@ impl World {
             }
             Some(_) => (None, fresh_postgres(&DOMAIN).await?),
         };
-        let counters = match kv {
-            None => Counters::memory(db.clone(), clock.clone()),
-            Some(config) => {
-                let kv = Kv::connect(&config, clock.clone()).unwrap();
-                Counters::redis(kv, db.clone(), clock.clone())
-            }
+        let kv = kv.map(|config| Kv::connect(&config, clock.clone()).unwrap());
+        let (store, time) = (db.clone(), clock.clone());
+        let counters = move || match &kv {
+            None => Counters::memory(store.clone(), time.clone()),
+            Some(kv) => Counters::redis(kv.clone(), store.clone(), time.clone()),
         };
         Some(Self::of(counters, db, transport, (clock, ids), files).await)
     }
 
     async fn of(
-        counters: Counters,
+        counters: impl Fn() -> Counters + Send + Sync + 'static,
         db: Db,
         transport: Transport,
         (clock, ids): (Clock, Ids),
         files: Option<tempfile::TempDir>,
     ) -> Self {
-        let service = crate::build(Parts {
-            db: Some(db),
-            counters,
-            clock: clock.clone(),
-            ids: ids.clone(),
-            secrets: secrets(),
-            tasks: Tasks::new(),
-            settings: Settings { secure_cookies: false },
-        });
+        let service = service(counters(), db, (&clock, &ids), secrets());
         let vwr: Arc<dyn Vwr> = match transport {
             Transport::Local => Arc::clone(&service) as Arc<dyn Vwr>,
             Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),
         };
-        Self { vwr, service, clock, ids, _files: files }
+        Self { vwr, service, clock, ids, another: Box::new(counters), _files: files }
+    }
+
+    /// Another process over the same stores.
+    fn another(&self, secrets: Vec<Secret>) -> Arc<Service> {
+        service((self.another)(), self.service.db.clone().unwrap(), (&self.clock, &self.ids), secrets)
     }
 
     fn ctx(&self, actor: Actor) -> Ctx {
@@ -148,6 +147,18 @@ impl World {
     }
 }
 
+fn service(counters: Counters, db: Db, (clock, ids): (&Clock, &Ids), secrets: Vec<Secret>) -> Arc<Service> {
+    crate::build(Parts {
+        db: Some(db),
+        counters,
+        clock: clock.clone(),
+        ids: ids.clone(),
+        secrets,
+        tasks: Tasks::new(),
+        settings: Settings { secure_cookies: false },
+    })
+}
+
 #[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
 async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -164,7 +175,8 @@ async fn stories(world: &World) {
     whoever_waits_comes_in_when_the_room_is_closed(world).await;
     tickets_that_are_not_ones_are_refused(world).await;
     only_operators_decide(world).await;
-    people_are_let_on_without_anybody_asking(world).await;
+    decisions::people_are_let_on_without_anybody_asking(world).await;
+    decisions::every_process_goes_by_a_decision_within_a_second(world).await;
 }
 
 async fn everybody_gets_a_place_once_and_in_the_order_of_the_count(world: &World) {
@@ -308,18 +320,6 @@ async fn only_operators_decide(world: &World) {
     assert!(matches!(bad, Err(Error::BadBatch { .. })));
     let Actions { actions } = world.vwr.actions(&operator, ActionsOf { event, limit: 10 }).await.unwrap();
     assert_eq!(actions.len(), 1, "what was refused is no decision: {actions:?}");
-}
-
-async fn people_are_let_on_without_anybody_asking(world: &World) {
-    let event = world.open().await;
-    let (visitor, assigned) = world.assign(event).await;
-    world.order(event, Order::Rate { rate: 1_000 }).await;
-    let advance = turns::Advance::new(Arc::clone(&world.service));
-    until(LIMIT, async || {
-        advance.run().await.unwrap();
-        matches!(world.check(event, visitor, &assigned.ticket).await, Ok(Checked::Admitted { .. }))
-    })
-    .await;
 }
 
 macro_rules! matrix {

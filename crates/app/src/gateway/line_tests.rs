@@ -37,7 +37,7 @@ impl World {
             tasks: Tasks::new(),
             settings: urr_vwr::Settings { secure_cookies: false },
         });
-        let rooms = Arc::new(Rooms::new(clock.clone(), Passes::new([vwr_pass::key(&secret)])));
+        let rooms = Arc::new(Rooms::new(clock.clone(), Passes::new([vwr_pass::key(&secret)]), false));
         let guards = Guards {
             access: Verifier::new([access::key(&secret)]),
             clock: clock.clone(),

@@ -150,6 +150,7 @@ const VWR: &[Route] = of!(Vwr {
     PUT  "/api/admin/vwr/rate/{id}"         Admin;
     POST "/api/admin/vwr/pause/{id}"        Admin;
     POST "/api/admin/vwr/resume/{id}"       Admin;
+    GET  "/api/admin/vwr/rooms"             Admin;
     GET  "/api/admin/vwr/live/{id}"         Admin streaming;
 });
 

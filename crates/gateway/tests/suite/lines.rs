@@ -38,8 +38,11 @@ pub(crate) fn event(number: u128) -> EventId {
 /// In front of event 1 people wait, in front of event 2 they do not.
 pub(crate) async fn world() -> World {
     let clock = urr_testkit::fixed_clock();
-    let rooms = Arc::new(Rooms::new(clock.clone(), World::passes()));
-    rooms.load(&Told(vec![OpenRoom { event: event(1), fail_open: false }])).await.unwrap();
+    let rooms = Arc::new(Rooms::new(clock.clone(), World::passes(), false));
+    rooms
+        .load(&Told(vec![OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() }]))
+        .await
+        .unwrap();
     let reserve =
         Routes::new().post("/api/seats/reserve", async |keeper: Doorkeeper, Json(event): Json<EventId>| {
             keeper.check(event).map(|()| Json(json!({"reserved": event})))

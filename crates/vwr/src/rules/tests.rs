@@ -136,8 +136,25 @@ fn a_wait_is_a_range_once_it_was_measured() {
     assert_eq!(measured.wait_secs, 30);
     let admitted = place(&line, 100, Some(Pace { slow: 25.0, quick: 50.0 }));
     assert_eq!((admitted.ahead, admitted.wait_secs, admitted.range), (0, 0, None));
-    let stopped = place(&Room { rate: 0, ..line }, 1_100, None);
-    assert_eq!(stopped.wait_secs, UNKNOWN_WAIT);
+    assert!(!measured.paused && !admitted.paused);
+}
+
+#[test]
+fn nobody_says_how_long_it_takes_while_nobody_is_let_on() {
+    let line = room(100, 10_000, 50);
+    for stopped in [Room { rate: 0, ..line }, Room { paused: true, ..line }] {
+        for pace in [None, Some(Pace { slow: 25.0, quick: 50.0 })] {
+            let place = place(&stopped, 1_100, pace);
+            assert_eq!((place.paused, place.wait_secs, place.range), (true, UNKNOWN_WAIT, None));
+        }
+        assert_eq!(place(&stopped, 100, None).wait_secs, 0, "whose turn it is waits for nothing");
+    }
+}
+
+#[test]
+fn nobody_stands_behind_the_end_of_the_line() {
+    let place = place(&room(0, 0, 50), 1, None);
+    assert_eq!((place.position, place.tail), (1, 1), "the room was looked at before they came");
 }
 
 #[test]

@@ -20,7 +20,10 @@ impl World {
         let prefix = format!("test-{}", ids.next::<Uuid>());
         crate::create_table(&dynamo, &prefix).await.unwrap();
         let db = fresh_postgres(&DOMAIN).await?;
-        let counters = Counters::dynamo_db(dynamo, &prefix, Some(db.clone()), clock.clone(), ids.clone());
+        let (store, time, names) = (db.clone(), clock.clone(), ids.clone());
+        let counters = move || {
+            Counters::dynamo_db(dynamo.clone(), &prefix, Some(store.clone()), time.clone(), names.clone())
+        };
         Some(Self::of(counters, db, transport, (clock, ids), None).await)
     }
 }

@@ -1,6 +1,6 @@
 //! The public routes: shapes, cookies, codes, and nobody decides without being an operator.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use axum::{
     body::{Body, to_bytes},
@@ -10,8 +10,10 @@ use axum::{
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
+use urr_contracts::vwr::Room;
 use urr_jobs::Reconciler as _;
 use urr_kernel::{Actor, EventId};
+use urr_passes::{Secret, vwr_pass::LIFETIME};
 
 use super::{Store, Transport, World};
 
@@ -103,6 +105,27 @@ async fn a_browser_stands_in_line_once_and_comes_in_under_both_names() {
     assert_eq!(json_of(stolen).await["code"], "vwr.not_your_place");
 }
 
+/// As operations.md says: the new secret first, the old one behind it, and after a day the new one alone.
+#[tokio::test]
+async fn a_place_outlives_the_secret_under_which_it_was_given() {
+    let mut world = world().await;
+    let event = world.open().await;
+    let mut browser = Browser::default();
+    let assign = format!("/vwr/assign/{event}");
+    browser.send(&world, Method::POST, &assign).await;
+    let before = browser.0.clone();
+    let next = || Secret::new("another secret for tests, of more than 32 bytes").unwrap();
+    for secrets in [[vec![next()], super::secrets()].concat(), vec![next()]] {
+        world.service = world.another(secrets);
+        world.service.refresh().await.unwrap();
+        let place = json_of(browser.send(&world, Method::POST, &assign).await).await;
+        assert_eq!(place["position"], 1, "{place}");
+        let check = format!("/vwr/check/{event}/{}", place["requestId"].as_str().unwrap());
+        assert_eq!(browser.send(&world, Method::GET, &check).await.status(), StatusCode::OK);
+    }
+    assert!(before.iter().all(|(name, value)| browser.0[name] != *value), "everything was signed anew");
+}
+
 #[tokio::test]
 async fn the_shared_document_may_be_cached_for_a_second() {
     let world = world().await;
@@ -174,6 +197,16 @@ async fn every_route_of_operators_refuses_strangers_and_says_what_became_of_a_de
     assert_eq!(shown["actions"].as_array().unwrap().len(), 8);
     assert_eq!(shown["actions"][0]["what"], "deactivate");
     assert_eq!(shown["actions"][0]["actor"], json!(operator.user()));
+    let path = "/api/admin/vwr/rooms";
+    let refused = operate(&world, Actor::Anonymous, Method::GET, path, "").await;
+    assert_eq!(refused.status(), StatusCode::UNAUTHORIZED);
+    world.service.refresh().await.unwrap();
+    let later = world.open().await;
+    let listed = json_of(operate(&world, operator, Method::GET, path, "").await).await;
+    let found: Vec<&Value> =
+        listed["rooms"].as_array().unwrap().iter().map(|room| &room["eventId"]).collect();
+    assert_eq!(found, [&json!(later), &json!(event)], "the latest first: {listed}");
+    has(&listed["rooms"][0], &["openedAt", "isActive", "paused", "rate", "waiting"]);
     let rubbish = operate(&world, operator, Method::PUT, &format!("/api/admin/vwr/rate/{event}"), "{}").await;
     assert_eq!(rubbish.status(), StatusCode::BAD_REQUEST);
 }
@@ -243,7 +276,12 @@ async fn the_page_waits_without_scripts_too() {
         let text = text_of(waiting).await;
         assert!(text.contains("http-equiv=\"refresh\"") && text.contains("<dd>1</dd>"), "{text}");
     }
+    let text = text_of(browser.send(&world, Method::GET, &plain).await).await;
+    assert!(text.contains(">입장 멈춤<") && !text.contains("분</dd>"), "nobody is let on: {text}");
     let operator = world.operator().actor;
+    operate(&world, operator, Method::PUT, &format!("/api/admin/vwr/rate/{event}"), r#"{"rate":1}"#).await;
+    let text = text_of(browser.send(&world, Method::GET, &plain).await).await;
+    assert!(text.contains("<dd>1 분</dd>") && !text.contains("입장 멈춤"), "{text}");
     operate(&world, operator, Method::POST, &format!("/api/admin/vwr/advance/{event}"), "").await;
     let turn = browser.send(&world, Method::GET, &plain).await;
     assert_eq!(turn.status(), StatusCode::FOUND);
@@ -292,7 +330,21 @@ async fn a_proxy_is_told_who_may_go_on() {
     let operator = world.operator().actor;
     operate(&world, operator, Method::POST, &format!("/api/admin/vwr/advance/{event}"), "").await;
     browser.send(&world, Method::GET, &plain).await;
-    assert_eq!(browser.send(&world, Method::GET, &edge(event, "")).await.status(), StatusCode::OK);
+    let fresh = browser.send(&world, Method::GET, &edge(event, "")).await;
+    assert_eq!((fresh.status(), fresh.headers().get(header::SET_COOKIE)), (StatusCode::OK, None));
+    // A pass that grows old is renewed by using it.
+    let held = world.service.passes.verify(&browser.0["urr-vwr-token"], world.clock.now()).unwrap();
+    let minutes_ago = world.clock.now().before(LIFETIME / 2 + Duration::from_secs(2));
+    let old = world.service.passes.sign(&held.pass, held.id, minutes_ago);
+    browser.0.insert("urr-vwr-token".to_owned(), old.clone());
+    browser.send(&world, Method::GET, &edge(event, "")).await;
+    assert_eq!(browser.0["urr-vwr-token"], old, "it is from before the room was opened");
+    let opened_at = world.service.board.room(event).unwrap().0.opened_at;
+    world.service.board.put(Room { opened_at: minutes_ago, ..world.service.board.room(event).unwrap().0 });
+    assert_eq!(browser.send(&world, Method::POST, &edge(event, "")).await.status(), StatusCode::OK);
+    let renewed = world.service.passes.verify(&browser.0["urr-vwr-token"], world.clock.now()).unwrap();
+    assert_eq!((renewed.pass, renewed.id), (held.pass, held.id));
+    assert!(renewed.issued >= opened_at.before(Duration::from_secs(1)), "and good for another while");
     let stranger = Browser::default().send(&world, Method::GET, &edge(event, "")).await;
     assert_eq!(stranger.status(), StatusCode::FOUND);
     operate(&world, operator, Method::POST, &format!("/api/admin/vwr/deactivate/{event}"), "").await;

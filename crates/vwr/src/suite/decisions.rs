@@ -1,0 +1,62 @@
+//! What one process is told, every other goes by.
+
+use std::{sync::Arc, time::Duration};
+
+use urr_contracts::vwr::{CheckTicket, Checked, GiveOrder, Order, Room, RoomOf, Vwr as _};
+use urr_jobs::Reconciler as _;
+use urr_testkit::until;
+
+use super::{LIMIT, World};
+use crate::{
+    Service,
+    turns::{self, Look},
+};
+
+/// Whether a room is as it was decided.
+type Followed = fn(&Room) -> bool;
+
+/// Time passes only as the other process's own looks let it: one period each, at the end of which it has looked.
+pub(super) async fn every_process_goes_by_a_decision_within_a_second(world: &World) {
+    let event = world.open().await;
+    let (visitor, assigned) = world.assign(event).await;
+    let other = world.another(super::secrets());
+    let look = Look(Arc::clone(&other));
+    look.run().await.unwrap();
+    let seen = async || other.room(&world.anybody(), RoomOf { event }).await.unwrap();
+    let is_in = async || {
+        let ticket = assigned.ticket.clone();
+        let request = CheckTicket { event, ticket, visitor: Some(visitor), pass: None };
+        matches!(other.check(&world.anybody(), request).await, Ok(Checked::Admitted { .. }))
+    };
+    let decisions: [(Order, Followed); 5] = [
+        (Order::Pause, |room| room.paused),
+        (Order::Resume, |room| !room.paused),
+        (Order::Rate { rate: 7 }, |room| room.rate == 7),
+        (Order::Advance { batch: 1 }, |room| room.serving == 1),
+        (Order::Deactivate, |room| !room.active),
+    ];
+    for (order, is_followed) in decisions {
+        assert!(!is_followed(&seen().await), "{order:?} is news");
+        world.vwr.order(&world.operator(), GiveOrder { event, order }).await.unwrap();
+        let mut passed = Duration::ZERO;
+        while !is_followed(&seen().await) {
+            // A decision may come right after a look, and a look takes as long as a period.
+            passed += 2 * look.period();
+            assert!(passed <= Service::WITHIN, "{order:?} is not followed after {passed:?}");
+            look.run().await.unwrap();
+        }
+        assert_eq!(is_in().await, matches!(order, Order::Advance { .. } | Order::Deactivate), "{order:?}");
+    }
+}
+
+pub(super) async fn people_are_let_on_without_anybody_asking(world: &World) {
+    let event = world.open().await;
+    let (visitor, assigned) = world.assign(event).await;
+    world.order(event, Order::Rate { rate: 1_000 }).await;
+    let advance = turns::Advance::new(Arc::clone(&world.service));
+    until(LIMIT, async || {
+        advance.run().await.unwrap();
+        matches!(world.check(event, visitor, &assigned.ticket).await, Ok(Checked::Admitted { .. }))
+    })
+    .await;
+}
