@@ -92,9 +92,31 @@ async function bothRooms(server, person, event) {
   }
 }
 
-async function leaving(person, event) {
+/** Whoever leaves is out of the line at once, and asks for nothing any more; whoever joins again is in it. */
+async function leaving(server, person, event, operate) {
   const { page } = person;
+  const waits = async () => {
+    const { token } = await server.ask("/api/auth/login", { email: ADMIN, password: PASSWORD });
+    return (await server.ask(`/api/queue/admin/${event.id}`, undefined, token)).queueSize;
+  };
+  await operate("clear", event.id, { confirm: event.id });
+  await operate("pause", event.id);
   await page.goto(`/queue/${event.id}`);
+  await page.waitForSelector('[data-step="waiting"]:not([hidden])');
+  await page.waitForFunction(() => /멈춰|paused/.test(document.querySelector("[data-wait]").textContent));
+  if ((await waits()) !== 1) throw new Error("whoever waits is not in line");
+  await person.press("[data-leave]");
+  await page.waitForSelector('[data-step="left"]:not([hidden])');
+  if ((await waits()) !== 0) throw new Error("whoever left is still in line");
+  await person.look("queue-left");
+  let asked = 0;
+  page.on("request", (request) => (asked += request.url().includes("/api/queue/") ? 1 : 0));
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await person.press('[data-step="left"] [data-join]');
+  await page.waitForSelector('[data-step="waiting"]:not([hidden])');
+  if (asked !== 1) throw new Error(`joining again took ${asked} questions: somebody who left went on asking`);
+  if ((await waits()) !== 1) throw new Error("whoever joined again is not in line");
+  await operate("resume", event.id);
   await person.at(`/events/${event.id}/seats`);
 }
 
@@ -108,7 +130,7 @@ export async function sale(browser, server, view) {
   await signUp(person, `fan.${view.name}@example.com`, "/");
   await waiting(server, person, event, operate);
   await holding(server, person, event);
-  await leaving(person, event);
+  await leaving(server, person, event, operate);
   await bothRooms(server, person, event);
   await person.end();
 }

@@ -48,6 +48,7 @@ const MODULES: &[(&str, &str)] = &[
     ("charts.js", include_str!("../assets/js/charts.js")),
     ("live.js", include_str!("../assets/js/live.js")),
     ("control.js", include_str!("../assets/js/control.js")),
+    ("rooms.js", include_str!("../assets/js/rooms.js")),
 ];
 
 const ICON: &str = include_str!("../assets/icon.svg");

@@ -1,8 +1,8 @@
-//! The room from which an operator runs the lines of an event.
+//! The rooms from which an operator runs lines: those of an event, or one in front of another site.
 
 use askama::Template;
 use axum::{extract::State, response::Response};
-use urr_contracts::catalog::EventOf;
+use urr_contracts::catalog::{Error, EventOf};
 use urr_http::{About, Caller, Path, Problem, Routes, StatusCode};
 use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
@@ -10,16 +10,25 @@ use urr_rpc::{Ctx, problem};
 use crate::{
     next,
     page::{go_to, page},
+    shop::{self, EventView},
     site::Site,
     visitor::{Shell, Visitor},
 };
 
 pub(crate) fn routes() -> Routes<Site> {
-    Routes::new().get("/admin/queue/{id}", control).about(
-        About::new("The room from which an event's lines are run")
-            .bare(StatusCode::OK)
-            .bare(StatusCode::SEE_OTHER),
-    )
+    let about = |what| About::new(what).bare(StatusCode::OK).bare(StatusCode::SEE_OTHER);
+    Routes::new()
+        .get("/admin/queue", rooms)
+        .about(about("Every line, and the way to the room from which it is run"))
+        .get("/admin/queue/{id}", control)
+        .about(about("The room from which a line is run, of an event or of any other site"))
+}
+
+#[derive(Template)]
+#[template(path = "rooms.html")]
+pub(crate) struct RoomsPage {
+    pub(crate) shell: Shell,
+    pub(crate) events: Vec<EventView>,
 }
 
 #[derive(Template)]
@@ -28,6 +37,8 @@ pub(crate) struct ControlPage {
     pub(crate) shell: Shell,
     pub(crate) id: EventId,
     pub(crate) title: String,
+    /// Whether it is an event of the catalog, and not a line in front of another site.
+    pub(crate) has_page: bool,
     /// Whose deeds are one's own.
     pub(crate) me: String,
     pub(crate) tier2: [Chart; 6],
@@ -42,24 +53,51 @@ pub(crate) struct Chart {
     pub(crate) unit: &'static str,
 }
 
+/// Where whoever may not run a line is sent; nothing if they may.
+fn elsewhere(visitor: &Visitor, path: &str) -> Result<Option<Response>, Problem> {
+    if visitor.actor.user().is_none() {
+        return Ok(Some(go_to(&next::login(path))));
+    }
+    if visitor.is_unproven_admin() {
+        return Ok(Some(go_to("/account")));
+    }
+    Caller(visitor.actor).admin()?;
+    Ok(None)
+}
+
+async fn rooms(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> Result<Response, Problem> {
+    if let Some(way) = elsewhere(&visitor, "/admin/queue")? {
+        return Ok(way);
+    }
+    let events = shop::coming(&*site.catalog, &ctx, visitor.lang).await?;
+    page(&visitor, &rooms_page(&visitor, events))
+}
+
+pub(crate) fn rooms_page(visitor: &Visitor, events: Vec<EventView>) -> RoomsPage {
+    RoomsPage { shell: visitor.shell(visitor.lang.words().control.rooms, Some("rooms.js")), events }
+}
+
 async fn control(
     State(Site(site)): State<Site>,
     ctx: Ctx,
     visitor: Visitor,
     Path(event): Path<EventId>,
 ) -> Result<Response, Problem> {
-    if visitor.actor.user().is_none() {
-        return Ok(go_to(&next::login(&format!("/admin/queue/{event}"))));
+    if let Some(way) = elsewhere(&visitor, &format!("/admin/queue/{event}"))? {
+        return Ok(way);
     }
-    if visitor.is_unproven_admin() {
-        return Ok(go_to("/account"));
-    }
-    Caller(visitor.actor).admin()?;
-    let found = site.catalog.event(&ctx, EventOf { event }).await.map_err(|error| problem(&error))?;
-    page(&visitor, &control_page(&visitor, event, found.event.title))
+    let found = match site.catalog.event(&ctx, EventOf { event }).await {
+        Ok(found) => Some(found.event.title),
+        // A line may stand in front of anything; its id is all that is known of it.
+        Err(Error::EventNotFound) => None,
+        Err(error) => return Err(problem(&error)),
+    };
+    page(&visitor, &control_page(&visitor, event, found))
 }
 
-pub(crate) fn control_page(visitor: &Visitor, id: EventId, title: String) -> ControlPage {
+pub(crate) fn control_page(visitor: &Visitor, id: EventId, found: Option<String>) -> ControlPage {
+    let has_page = found.is_some();
+    let title = found.unwrap_or_else(|| id.to_string());
     let words = &visitor.lang.words().control;
     let chart = |name, label, unit| Chart { name, label, unit };
     let waiting = || chart("waiting", words.waiting, words.people);
@@ -71,6 +109,7 @@ pub(crate) fn control_page(visitor: &Visitor, id: EventId, title: String) -> Con
         shell: visitor.shell(&format!("{} · {title}", words.title), Some("control.js")),
         id,
         title,
+        has_page,
         me: visitor.actor.user().map(|user| user.to_string()).unwrap_or_default(),
         tier2: [
             waiting(),

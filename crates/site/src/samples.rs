@@ -151,8 +151,14 @@ fn rendered(lang: Lang) -> Vec<(&'static str, String)> {
         ("queue", shop::queue_page(&somebody, event(EventStatus::OnSale, true)).render()),
         ("queue", shop::queue_page(&somebody, event(EventStatus::OnSale, false)).render()),
     ];
-    let operator = control::control_page(&somebody, parts().1.next(), NASTY.to_owned());
+    let operator = control::control_page(&somebody, parts().1.next(), Some(NASTY.to_owned()));
     all.push(("control", operator.render()));
+    let unknown = control::control_page(&somebody, parts().1.next(), None);
+    assert!(!unknown.has_page && unknown.title == unknown.id.to_string(), "its id is all there is");
+    all.push(("control", unknown.render()));
+    for shown in [vec![], vec![shop::event_page(&nobody, event(EventStatus::OnSale, true), None).event]] {
+        all.push(("rooms", control::rooms_page(&somebody, shown).render()));
+    }
     for finishing in [false, true] {
         let page = RegisterPage { shell: shell(Some("register.js")), next: "/".to_owned(), finishing };
         all.push(("register", page.render()));

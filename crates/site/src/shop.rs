@@ -152,6 +152,13 @@ pub(crate) fn home_page(visitor: &Visitor, events: [Vec<EventView>; 4]) -> HomeP
     }
 }
 
+/// Events on sale, and those that will be.
+pub(crate) async fn coming(catalog: &dyn Catalog, ctx: &Ctx, lang: Lang) -> Result<Vec<EventView>, Problem> {
+    let mut coming = events(catalog, ctx, lang, EventStatus::OnSale, SHOWN).await?;
+    coming.extend(events(catalog, ctx, lang, EventStatus::Upcoming, SHOWN).await?);
+    Ok(coming)
+}
+
 async fn events(
     catalog: &dyn Catalog,
     ctx: &Ctx,

@@ -224,6 +224,7 @@ const SITE: &[Route] = of!(Site {
     GET "/news"                    Public;
     GET "/news/{id}"               Public;
     GET "/admin"                   Public;
+    GET "/admin/queue"             Public;
     GET "/admin/queue/{id}"        Public;
     GET "/admin/events"            Public;
     GET "/admin/events/new"        Public;

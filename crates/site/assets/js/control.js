@@ -87,6 +87,8 @@ const queue = new Room(
     active: room?.currentUsers ?? null,
     admitted: sample.asked ? (room?.admittedPerSecond ?? null) : sample.admitted,
     limit: room?.threshold ?? null,
+    // Nobody is let in, so nobody can say.
+    wait: !room || room.paused || room.threshold === 0 ? null : (sample.wait ?? null),
     stopped: !room || room.paused,
   }),
   ({ room }) => {

@@ -1,12 +1,16 @@
 // The waiting room. Whatever goes wrong, whoever waits keeps waiting and sees it; only the server's word lets anybody in.
 import { call, memory } from "./api.js";
 import { explain, step } from "./forms.js";
-import { count, say } from "./texts.js";
+import { count, has, say } from "./texts.js";
 
 /** A screen reader is told how things stand this often, and not with every answer. */
 const ANNOUNCE_EVERY = 15_000;
-/** Between two questions, in seconds, whatever the server says. */
-const [SHORTEST, LONGEST] = [1, 60];
+/** Between two questions, in seconds. The server says how long: it knows how far away a turn is, and after how long it would be missed. */
+const SHORTEST = 1;
+/** Between two questions if the server does not say. */
+const USUAL = 3;
+/** What trying again does not change. */
+const FINAL = ["queue.sale_ended", "queue.event_cancelled", "queue.too_many_lines"];
 /** After trouble: doubled each time up to this. */
 const LONGEST_PAUSE = 30;
 /** Before this browser is sent to wait once more. */
@@ -48,7 +52,7 @@ async function ask() {
       : await call("POST", `/api/queue/check/${event}`);
     failures = 0;
     problem("");
-    part("paused").hidden = !(body.paused && body.queued);
+    part("paused").hidden = !(isStopped(body) && body.queued);
     heard(body);
   } catch (error) {
     failed(error);
@@ -62,7 +66,7 @@ function heard(body) {
   if (body.status === "queued") {
     inLine = true;
     waiting(body);
-    return later(Math.min(Math.max(Number(body.nextPoll) || 3, SHORTEST), LONGEST));
+    return later(Math.max(Number(body.nextPoll) || USUAL, SHORTEST));
   }
   // Nobody knows us any more: join, with the place that our ticket remembers.
   inLine = false;
@@ -86,10 +90,26 @@ function failed(error) {
     problem(explain(error));
     return later(TIME_TO_READ);
   }
+  if (FINAL.includes(error.code) || error.status === 404) return refused(error);
   failures += 1;
-  problem(error.code === "network" ? say("queue_offline") : `${explain(error)} ${say("queue_keeps")}`);
+  const rest = say(inLine ? "queue_keeps" : "queue_tries");
+  problem(error.code === "network" && inLine ? say("queue_offline") : `${explain(error)} ${rest}`);
   later(Math.max(error.retryAfter ?? 0, Math.min(2 ** failures, LONGEST_PAUSE)));
 }
+
+/** There is nothing to wait for, and whoever reads this should not. */
+function refused(error) {
+  over = true;
+  inLine = false;
+  clearTimeout(timer);
+  first.forget(FIRST_PLACE);
+  problem(error.status === 404 && !has(error.code) ? say("queue_no_event") : explain(error));
+  part("paused").hidden = true;
+  step("refused");
+}
+
+/** Nobody is let in, and nobody can say for how long. */
+const isStopped = (body) => Boolean(body.paused) || body.threshold === 0;
 
 function waiting(body) {
   step("waiting");
@@ -109,6 +129,7 @@ function waiting(body) {
 
 /** A range, because nobody knows when those inside will be done. */
 function wait(body) {
+  if (isStopped(body)) return say("wait_paused");
   const about = Number(body.estimatedWait) || 0;
   const { from: low, to: high } = body.estimatedWaitRange ?? { from: about, to: about };
   if (high <= 60) return say("wait_soon");
@@ -149,16 +170,19 @@ async function leave() {
 }
 
 part("leave").addEventListener("click", leave);
-part("join").addEventListener("click", () => {
-  over = false;
-  step("joining");
-  ask();
-});
+for (const button of root.querySelectorAll("[data-join]")) {
+  button.addEventListener("click", () => {
+    over = false;
+    problem("");
+    step("joining");
+    ask();
+  });
+}
 // Back from sleep, from another tab, from a tunnel: ask at once and not when the old timer ends.
 for (const [target, name] of [[document, "visibilitychange"], [window, "online"], [window, "pageshow"]]) {
   target.addEventListener(name, () => {
     if (!document.hidden) ask();
   });
 }
-addEventListener("offline", () => problem(say("queue_offline")));
+addEventListener("offline", () => over || problem(say(inLine ? "queue_offline" : "network")));
 ask();

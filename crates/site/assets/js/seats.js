@@ -17,6 +17,8 @@ const part = (name) => root.querySelector(`[data-${name}]`);
 const chosen = new Map();
 let seats = [];
 let version = null;
+/** Whether the plan could not be renewed the last time. */
+let stale = false;
 let key = null;
 let stopCountdown = () => {};
 
@@ -38,9 +40,18 @@ function refused(error) {
   problem(explain(error));
 }
 
+/** The plan is not what it was. Nobody is led away from what they have chosen; they are told. */
+function grewOld(error) {
+  stale = true;
+  const text = say(error.code === "vwr.pass_required" ? "turn_over" : "map_old");
+  if (part("problem").textContent !== text) problem(text);
+}
+
 async function look() {
   try {
     const { body } = await call("GET", `/api/seats/events/${event}`, undefined, entry());
+    if (stale) problem("");
+    stale = false;
     if (body.version !== version) {
       version = body.version;
       seats = body.seats;
@@ -48,6 +59,7 @@ async function look() {
     }
   } catch (error) {
     if (!version) refused(error);
+    else grewOld(error);
   } finally {
     if (!document.hidden) setTimeout(look, LOOK_AGAIN);
     else document.addEventListener("visibilitychange", look, { once: true });

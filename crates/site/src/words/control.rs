@@ -6,6 +6,15 @@ words! {
     /// Texts of the control room.
     ControlWords {
         title = "관제실", "Control room";
+        rooms = "모든 대기실", "All waiting rooms";
+        rooms_none = "지금은 사이트 앞 대기실이 없습니다. 공연을 고르거나 아래에 번호를 입력해 켤 수 있습니다.",
+            "There is no room in front of anything right now. Choose an event, or enter an id below, to open one.";
+        rooms_events = "예매 중이거나 곧 열리는 공연", "Events on sale or soon";
+        rooms_no_events = "지금은 없습니다.", "There are none right now.";
+        rooms_other = "다른 사이트의 대기실", "The line of another site";
+        rooms_id = "대기실 번호", "Id of the line";
+        rooms_id_hint = "사이트의 프록시가 event 값으로 보내는 UUID입니다.", "The UUID that the site's proxy sends as event.";
+        rooms_go = "관제실 열기", "Open its control room";
         open = "이 공연의 관제실 열기", "Open the control room";
         connecting = "연결 중…", "Connecting…";
         tier2 = "좌석 앞 대기실", "In front of the seats";
