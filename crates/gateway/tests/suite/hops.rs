@@ -54,6 +54,33 @@ async fn nobody_else_can_say_so() {
     );
 }
 
+/// Which sites may is told to the one in front. Those behind, which know of none, take its word and nobody else's.
+#[tokio::test]
+async fn the_gateway_in_front_alone_has_to_know_which_sites_may() {
+    within(PATIENCE, async {
+        let inner = World::new();
+        let served = inner.serve().await;
+        let remote = vec![(Service::Auth, vec![served.address])];
+        let origins = vec!["https://shop.example"];
+        let outer = World::with(Wishes { origins, remote, ..Wishes::default() });
+        let cookie = format!("access_token={}", outer.token(Role::User));
+        let said = |origin| [("cookie", cookie.as_str()), ("host", "urr.example"), ("origin", origin)];
+        for (method, path) in [("POST", "/api/auth/login"), ("PATCH", "/api/auth/me")] {
+            let (status, body) = outer.ask(method, path, &said("https://shop.example")).await;
+            assert_eq!(status, 200, "{path}: {body}");
+            let (status, body) = outer.ask(method, path, &said("https://evil.example")).await;
+            assert_eq!((status, &body["code"]), (403, &json!("gateway.cross_origin")), "{path}");
+            let (status, body) = inner.ask(method, path, &said("https://shop.example")).await;
+            assert_eq!(
+                (status, &body["code"]),
+                (403, &json!("gateway.cross_origin")),
+                "past the gateway: {path}"
+            );
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn a_mark_opens_no_door() {
     let inner = inner();
