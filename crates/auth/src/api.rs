@@ -10,11 +10,10 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
-use urr_contracts::auth::{Error, LoginOutcome, Origin, SecondFactorNeeded, Sensitive, SignedIn};
+use urr_contracts::auth::{LoginOutcome, Origin, SecondFactorNeeded, Sensitive, SignedIn};
 use urr_http::{Caller, ClientAddress, Json, Problem, StatusCode};
 use urr_kernel::{Clock, Ids, Role, Timestamp, UserId};
 use urr_passes::access::Verified;
-use urr_rpc::problem;
 use uuid::Uuid;
 
 use crate::service::Service;
@@ -102,8 +101,8 @@ pub(crate) async fn optional<T: DeserializeOwned + Default>(mut request: Request
 }
 
 /// The cookie that carries the refresh token.
-pub(crate) fn refresh_cookie(headers: &HeaderMap) -> Result<Option<Sensitive>, Problem> {
-    one_cookie(headers, REFRESH).map_err(|Planted| problem(&Error::RefreshInvalid))
+pub(crate) fn refresh_cookie(headers: &HeaderMap) -> Result<Option<Sensitive>, Planted> {
+    one_cookie(headers, REFRESH)
 }
 
 /// There are two cookies of one name that differ.

@@ -285,7 +285,7 @@ impl Guards {
         }
         let Some(route) = route else { return Ok(verified) };
         match refused {
-            Some(refused) if route.refuses_bad_tokens() => return Err(refused.problem()),
+            Some(Refused { why, said }) if route.refuses_bad_tokens(said) => return Err(why.problem()),
             _ => {}
         }
         self.check_freshness(route)?;
@@ -298,12 +298,16 @@ impl Guards {
     }
 
     fn identity(&self, headers: &HeaderMap) -> Result<Option<Verified>, Refused> {
-        let Some(token) = token::find(headers).map_err(Refused::Token)? else { return Ok(None) };
-        let verified = self.access.verify(token, self.clock.now()).map_err(Refused::Token)?;
+        self.verified(headers).map_err(|why| Refused { why, said: token::is_said(headers) })
+    }
+
+    fn verified(&self, headers: &HeaderMap) -> Result<Option<Verified>, Why> {
+        let Some(token) = token::find(headers).map_err(Why::Token)? else { return Ok(None) };
+        let verified = self.access.verify(token, self.clock.now()).map_err(Why::Token)?;
         match &self.revoked {
-            Some(revoked) if revoked.contains(verified.access.session) => Err(Refused::Revoked),
+            Some(revoked) if revoked.contains(verified.access.session) => Err(Why::Revoked),
             // Part of a list says nothing about a session that is not on it.
-            Some(revoked) if !revoked.is_loaded() => Err(Refused::Unknown),
+            Some(revoked) if !revoked.is_loaded() => Err(Why::Unknown),
             _ => Ok(Some(verified)),
         }
     }
@@ -346,16 +350,23 @@ fn actor(verified: Option<&Verified>) -> Actor {
     verified.map_or(Actor::Anonymous, |verified| verified.access.actor())
 }
 
-/// Why a token is not accepted.
+/// A token that is not accepted.
 #[derive(Clone, Copy, Debug)]
-enum Refused {
+struct Refused {
+    why: Why,
+    /// Whether the client said it by itself, in `Authorization`; else a browser sent its cookie.
+    said: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Why {
     Token(Refusal),
     Revoked,
     /// Nobody has said yet which sessions ended.
     Unknown,
 }
 
-impl Refused {
+impl Why {
     fn problem(self) -> Problem {
         let (code, sentence) = match self {
             Self::Token(Refusal::Expired) => {

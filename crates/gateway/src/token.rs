@@ -8,6 +8,12 @@ const COOKIE: &str = "access_token";
 
 const SCHEME: &str = "Bearer";
 
+/// Whether a client says by itself who it is. A browser sends cookies without being asked, and no script of ours can take an old one
+/// back.
+pub(crate) fn is_said(headers: &HeaderMap) -> bool {
+    !matches!(bearer(headers), Ok(None))
+}
+
 /// The token of a request: `Authorization: Bearer` if there is one, else the cookie. A request that carries two different tokens
 /// is not to be guessed about: another site on the same domain can plant a second cookie.
 pub(crate) fn find(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {

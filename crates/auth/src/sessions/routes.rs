@@ -7,8 +7,8 @@ use axum::{
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{
-    Account, Auth as _, EndSession, ListLogins, ListSessions, Login, LoginAttempt, LoginFailure, LoginMethod,
-    Logout, MAX_HISTORY_PER_PAGE, Refresh, Sensitive, Session,
+    Account, Auth as _, EndSession, Error, ListLogins, ListSessions, Login, LoginAttempt, LoginFailure,
+    LoginMethod, Logout, MAX_HISTORY_PER_PAGE, Refresh, Sensitive, Session,
 };
 use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{Role, Timestamp, UserId};
@@ -17,7 +17,8 @@ use uuid::Uuid;
 
 use super::ending;
 use crate::api::{
-    self, Api, CameFrom, Current, OnlyUsers, Said, entered, forget, optional, refresh_cookie, said, signed_in,
+    self, Api, CameFrom, Current, OnlyUsers, Planted, Said, entered, forget, optional, refresh_cookie, said,
+    signed_in,
 };
 
 const OK: StatusCode = StatusCode::OK;
@@ -79,14 +80,25 @@ async fn refresh(
     CameFrom(origin): CameFrom,
     request: Request,
 ) -> Result<Response, Problem> {
-    let token = match refresh_cookie(request.headers())? {
-        Some(token) => Some(token),
-        None => optional::<Tokens>(request).await?.refresh_token,
+    let renewed = match refresh_cookie(request.headers()) {
+        Err(Planted) => Err(Error::RefreshInvalid),
+        Ok(cookie) => {
+            let token = match cookie {
+                Some(token) => Some(token),
+                None => optional::<Tokens>(request).await?.refresh_token,
+            };
+            let refresh_token = token.unwrap_or_else(|| Sensitive::new(""));
+            auth.refresh(&ctx, Refresh { refresh_token, origin }).await
+        }
     };
-    let refresh_token = token.unwrap_or_else(|| Sensitive::new(""));
-    let renewed = auth.refresh(&ctx, Refresh { refresh_token, origin }).await;
-    let renewed = renewed.map_err(|error| problem(&error))?;
-    Ok(signed_in(&auth, StatusCode::OK, "Token refreshed", renewed))
+    match renewed {
+        Ok(renewed) => Ok(signed_in(&auth, StatusCode::OK, "Token refreshed", renewed)),
+        // The session is over, and no script can take cookies back that are for HTTP alone.
+        Err(error @ (Error::RefreshInvalid | Error::RefreshReused)) => {
+            Ok((forget(&auth), problem(&error)).into_response())
+        }
+        Err(error) => Err(problem(&error)),
+    }
 }
 
 /// Body of `POST /api/auth/logout`, which may be left out.

@@ -266,6 +266,28 @@ async fn a_refresh_token_comes_in_the_cookie_or_in_the_body() {
     world.refresh(&Sensitive::new(newest)).await.unwrap();
 }
 
+/// The cookies are for HTTP alone: only we can make a browser forget those of a session that is over.
+#[tokio::test]
+async fn a_refresh_that_cannot_work_any_more_clears_the_cookies() {
+    let world = world().await;
+    let refresh = async |token: &str| {
+        let cookie = format!("access_token=x; refresh_token={token}");
+        let asked = ask(&world, Method::POST, "/api/auth/refresh").header(header::COOKIE, &cookie);
+        let response = asked.send().await;
+        let cleared = cookies(&response).iter().filter(|cookie| cookie.contains("=; ")).count();
+        (cleared, json_of(response).await["code"].clone())
+    };
+    let gone = world.register("gone@example.com").await;
+    ask(&world, Method::POST, "/api/auth/logout").by(&gone).send().await;
+    assert_eq!(refresh(gone.refresh_token.expose()).await, (2, json!("auth.refresh_invalid")));
+    assert_eq!(refresh("one; refresh_token=another").await, (2, json!("auth.refresh_invalid")));
+    assert_eq!(refresh("").await, (0, json!("auth.refresh_required")), "there is nothing to forget");
+    let stolen = world.register("stolen@example.com").await;
+    world.refresh(&stolen.refresh_token).await.unwrap();
+    world.clock.advance(std::time::Duration::from_mins(1));
+    assert_eq!(refresh(stolen.refresh_token.expose()).await, (2, json!("auth.refresh_reused")));
+}
+
 #[tokio::test]
 async fn passwords_and_links_over_http() {
     let world = world().await;

@@ -1,6 +1,7 @@
 //! Accounts and the front door of the real binary: in one process, in several, and in several on servers, the same stories.
 
 mod away;
+mod browser;
 mod document;
 mod ending;
 mod limits;
@@ -18,11 +19,11 @@ fn as_it_is(_: &str, launch: Launch) -> Launch {
 }
 
 /// Providers that nobody asks: browsers are sent there and credentials brought from there, and that is all.
-fn with_providers(_: &str, launch: Launch) -> Launch {
+fn with_providers(name: &str, launch: Launch) -> Launch {
     let nowhere = "http://127.0.0.1:1";
     ["authorize", "token", "user"]
         .into_iter()
-        .fold(launch, |launch, page| {
+        .fold(browser::with_a_shop(name, launch), |launch, page| {
             launch.set(&format!("auth.kakao.{page}_url"), format!("{nowhere}/{page}"))
         })
         .set("auth.kakao.client_id", "us")
@@ -35,6 +36,8 @@ async fn the_stories(installation: &Installation) -> anyhow::Result<()> {
     living::an_operator_is_appointed_and_dismissed(installation).await?;
     living::who_owns_an_address_throws_out_who_only_took_it(installation).await?;
     ending::old_tokens_stop_everywhere_within_a_second(installation).await?;
+    browser::a_page_of_another_site_uses_accounts(installation).await?;
+    browser::a_browser_whose_session_ended_is_nobody(installation).await?;
     matrix::a_token_of_one_kind_is_none_of_another(installation).await?;
     tricks::however_a_path_is_spelled_the_verdict_stays(installation).await?;
     document::the_front_describes_everything_behind_it(installation).await

@@ -214,11 +214,12 @@ impl Route {
     }
 
     /// Whether a bad token ends the request. Elsewhere its bearer is nobody: on pages, which show themselves to anybody, and where
-    /// a new token is to be had.
-    pub fn refuses_bad_tokens(&self) -> bool {
+    /// a new token is to be had. What anybody may ask is refused only to a client that said the token by itself and can do better:
+    /// a browser goes on sending the cookie of a session that was ended elsewhere.
+    pub fn refuses_bad_tokens(&self, said: bool) -> bool {
         match self.access {
             Access::User | Access::Admin => true,
-            Access::Public => self.service != Service::Auth && self.path.starts_with("/api/"),
+            Access::Public => said && self.service != Service::Auth && self.path.starts_with("/api/"),
         }
     }
 }

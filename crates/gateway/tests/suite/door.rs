@@ -97,10 +97,17 @@ async fn missing_expired_and_invalid_tokens_are_told_apart() {
 #[tokio::test]
 async fn a_bad_token_is_refused_where_a_client_should_learn_of_it_and_ignored_where_it_gets_a_new_one() {
     let world = World::new();
-    let old = [("cookie", "access_token=old")];
-    for path in ["/api/events", "/api/auth/me", "/api/admin/seat-layouts"] {
+    let (old, said) = ([("cookie", "access_token=old")], [("authorization", "Bearer old")]);
+    for path in ["/api/events", "/api/openapi.json", "/api/auth/me", "/api/admin/seat-layouts"] {
+        assert_eq!(world.get(path, &said).await.1["code"], "auth.token_invalid", "{path}");
+    }
+    for path in ["/api/auth/me", "/api/admin/seat-layouts"] {
         assert_eq!(world.get(path, &old).await.1["code"], "auth.token_invalid", "{path}");
     }
+    let (status, body) = world.get("/api/events", &old).await;
+    assert_eq!((status, &body["user"]), (200, &Value::Null), "a browser cannot help sending it");
+    let both = [old[0], said[0]];
+    assert_eq!(world.get("/api/events", &both).await.1["code"], "auth.token_invalid");
     let (status, body) = world.get("/", &old).await;
     assert_eq!((status, &body["user"]), (200, &Value::Null), "pages show themselves to anybody");
     for path in ["/api/auth/login", "/api/v1/auth/refresh", "/api/auth/logout"] {

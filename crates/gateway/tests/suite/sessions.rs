@@ -55,6 +55,13 @@ async fn a_token_of_an_ended_session_is_revoked_and_of_another_is_not() {
         assert_eq!((status, &body["code"]), (401, &json!("auth.token_revoked")), "{path}");
         assert_eq!(world.get(path, &[("authorization", &other)]).await.0, 200, "{path}");
     }
+    let cookie = format!("access_token={}", world.token(Role::User));
+    let cookie = [("cookie", cookie.as_str())];
+    for path in ["/api/events", "/api/time", "/api/openapi.json", "/api/docs"] {
+        let (status, body) = world.get(path, &cookie).await;
+        assert_eq!((status, &body["user"]), (200, &json!(null)), "{path}: a browser is nobody there");
+    }
+    assert_eq!(world.get("/api/reservations/my", &cookie).await.1["code"], "auth.token_revoked");
     let (status, body) = world.ask("POST", "/api/reservations", &[("authorization", &ended)]).await;
     assert_eq!((status, &body["code"]), (401, &json!("auth.token_revoked")));
     assert_eq!(world.get("/", &[("authorization", &ended)]).await.1["user"], json!(null), "nobody on pages");
