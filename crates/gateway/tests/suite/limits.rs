@@ -91,7 +91,7 @@ async fn whatever_leads_nowhere_is_counted_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_store_reads_go_on_and_signing_in_paying_and_operating_are_refused() {
+async fn without_the_store_reads_and_sessions_go_on_and_signing_in_paying_and_operating_are_refused() {
     let Some(url) = services::redis() else { return };
     within(PATIENCE, async {
         let mut proxy = Proxy::start(url.trim_start_matches("redis://")).await;
@@ -117,9 +117,12 @@ async fn without_the_store_reads_go_on_and_signing_in_paying_and_operating_are_r
             assert_eq!((status, &body["code"]), (503, &json!("limit.unavailable")), "{path}");
             assert!(body["retryAfter"].is_u64());
         }
-        for (method, path) in
-            [("GET", "/api/events"), ("POST", "/api/seats/reserve"), ("POST", "/api/auth/logout")]
-        {
+        for (method, path) in [
+            ("GET", "/api/events"),
+            ("POST", "/api/seats/reserve"),
+            ("POST", "/api/auth/logout"),
+            ("POST", "/api/auth/refresh"),
+        ] {
             assert_eq!(world.ask(method, path, &admin).await.0, 200, "{path}");
         }
         proxy.restore().await;

@@ -74,11 +74,12 @@ async fn while_nobody_says_which_sessions_ended_the_dangerous_waits_and_the_rest
         let admin = world.bearer(Role::Admin);
         let admin = [("authorization", admin.as_str())];
         let dangerous =
-            [("GET", "/api/admin/seat-layouts"), ("POST", "/api/auth/refresh"), ("POST", "/api/auth/login")];
+            [("GET", "/api/admin/seat-layouts"), ("POST", "/api/auth/password"), ("POST", "/api/auth/login")];
         let harmless = [
             ("GET", "/api/reservations/my"),
             ("POST", "/api/payments/confirm"),
             ("POST", "/api/auth/logout"),
+            ("POST", "/api/auth/refresh"),
         ];
         let refused = async |cause: &str| {
             for (method, path) in dangerous {
@@ -115,7 +116,7 @@ async fn while_nobody_says_which_sessions_ended_the_dangerous_waits_and_the_rest
         until(PATIENCE, async || !revoked.is_fresh()).await;
         refused("without news").await;
         source.down.store(false, Ordering::Relaxed);
-        until(PATIENCE, async || world.ask("POST", "/api/auth/refresh", &admin).await.0 == 200).await;
+        until(PATIENCE, async || world.ask("POST", "/api/auth/password", &admin).await.0 == 200).await;
     })
     .await;
 }
