@@ -1,6 +1,6 @@
 //! Work that has no input and may always run again.
 
-use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
@@ -100,12 +100,13 @@ impl Loop {
                 }
                 Turn::Done(_) => {
                     failures = 0;
-                    self.until_due(ticks, at).await
+                    self.holding_on(self.until_due(ticks, at)).await
                 }
                 Turn::Failed => {
                     failures = failures.saturating_add(1);
                     // Nudges are kept and not heard: a busy system would nudge the back-off away.
-                    pause(&self.stopping, None, Backoff::STORE.delay(failures, self.clock.ticks())).await
+                    let delay = Backoff::STORE.delay(failures, self.clock.ticks());
+                    self.holding_on(pause(&self.stopping, None, delay)).await
                 }
                 Turn::StoodAside => {
                     let ttl = self.lease.as_ref().map_or(WALL_CLOCK_STEP, Lease::ttl);
@@ -119,6 +120,19 @@ impl Loop {
         if let Some(lease) = &self.lease {
             lease.release(&self.clock).await;
         }
+    }
+
+    /// Waits for the next turn and keeps the lease meanwhile: many periods are longer than a lease lasts, and it would go to whichever
+    /// process looks first, which would do the work again at once.
+    async fn holding_on(&self, wait: impl Future<Output = Woken>) -> Woken {
+        let Some(lease) = &self.lease else { return wait.await };
+        let mut wait = pin!(wait);
+        tokio::select! {
+            biased;
+            woken = wait.as_mut() => return woken,
+            () = lease.lost(&self.clock) => {}
+        }
+        wait.await
     }
 
     async fn until_due(&self, ticks: Duration, at: Timestamp) -> Woken {

@@ -99,9 +99,9 @@ impl Lease {
         Ok(epoch.is_some())
     }
 
-    /// Renews while the work runs; returns when the lease is lost.
+    /// Renews while the work runs or waits for its next turn; returns when the lease is lost, at once if none is held.
     pub(crate) async fn lost(&self, clock: &Clock) {
-        loop {
+        while self.epoch().is_some() {
             tokio::time::sleep(self.ttl() / 3).await;
             match self.renew(clock).await {
                 Ok(true) => {}

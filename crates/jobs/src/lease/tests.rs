@@ -106,6 +106,7 @@ async fn a_holder_that_was_taken_over_notices_at_its_next_renewal() {
 
 struct Count {
     runs: AtomicUsize,
+    period: Duration,
 }
 
 #[async_trait]
@@ -115,7 +116,7 @@ impl Reconciler for Count {
     }
 
     fn period(&self) -> Duration {
-        Duration::from_millis(10)
+        self.period
     }
 
     async fn run(&self) -> Result<Outcome, BoxError> {
@@ -124,19 +125,21 @@ impl Reconciler for Count {
     }
 }
 
+fn start(tasks: &Tasks, lease: Lease, period: Duration, clock: &Clock) -> Arc<Count> {
+    let count = Arc::new(Count { runs: AtomicUsize::new(0), period });
+    let reconciler: Arc<dyn Reconciler> = Arc::clone(&count) as Arc<dyn Reconciler>;
+    crate::run(tasks, reconciler, Some(lease), clock.clone());
+    count
+}
+
 async fn one_of_two_processes_runs_and_the_other_takes_over(db: &Db) {
     let clock = Clock::system();
     let ids = seeded_ids(&clock);
-    let start = |tasks: &Tasks| {
-        let count = Arc::new(Count { runs: AtomicUsize::new(0) });
-        let reconciler: Arc<dyn Reconciler> = Arc::clone(&count) as Arc<dyn Reconciler>;
-        crate::run(tasks, reconciler, Some(lease(db, &ids)), clock.clone());
-        count
-    };
+    let often = Duration::from_millis(10);
     let (first, second) = (Tasks::new(), Tasks::new());
-    let one = start(&first);
+    let one = start(&first, lease(db, &ids), often, &clock);
     until(LIMIT, async || one.runs.load(Ordering::SeqCst) > 0).await;
-    let other = start(&second);
+    let other = start(&second, lease(db, &ids), often, &clock);
     let seen = one.runs.load(Ordering::SeqCst);
     until(LIMIT, async || one.runs.load(Ordering::SeqCst) > seen + 20).await;
     assert_eq!(other.runs.load(Ordering::SeqCst), 0, "the lease is taken");
@@ -157,6 +160,37 @@ async fn one_of_two_processes_runs_on_sqlite() {
 async fn one_of_two_processes_runs_on_postgres() {
     let Some(db) = fresh_postgres(&DOMAIN).await else { return };
     within(LIMIT, one_of_two_processes_runs_and_the_other_takes_over(&db)).await;
+}
+
+/// Two leases long nothing is due: the process that ran is still the one that will, in the same holding.
+async fn a_pause_longer_than_a_lease_does_not_lose_it(db: &Db) {
+    let clock = Clock::system();
+    let ids = seeded_ids(&clock);
+    let (first, second) = (Tasks::new(), Tasks::new());
+    let held = lease(db, &ids);
+    let one = start(&first, held.clone(), LIMIT, &clock);
+    until(LIMIT, async || one.runs.load(Ordering::SeqCst) == 1).await;
+    let epoch = held.epoch().unwrap();
+    let other = start(&second, lease(db, &ids), LIMIT, &clock);
+    let begun = clock.ticks();
+    until(LIMIT, async || clock.ticks() > begun + TTL * 2).await;
+    assert_eq!((other.runs.load(Ordering::SeqCst), held.epoch()), (0, Some(epoch)));
+    assert!(still_mine(&held).await);
+    first.shutdown(LIMIT).await.unwrap();
+    until(LIMIT, async || other.runs.load(Ordering::SeqCst) == 1).await;
+    second.shutdown(LIMIT).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_longer_than_a_lease_does_not_lose_it_on_sqlite() {
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
+    within(LIMIT, a_pause_longer_than_a_lease_does_not_lose_it(&db)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_longer_than_a_lease_does_not_lose_it_on_postgres() {
+    let Some(db) = fresh_postgres(&DOMAIN).await else { return };
+    within(LIMIT, a_pause_longer_than_a_lease_does_not_lose_it(&db)).await;
 }
 
 #[tokio::test]
