@@ -65,7 +65,9 @@ pub enum Error {
     #[error("Invalid or expired refresh token")]
     RefreshInvalid,
     /// The refresh token was used before: somebody copied it. The session is over for everybody.
-    #[error("Token reuse detected. All sessions revoked for security.")]
+    #[error(
+        "This refresh token was used before, so its session was ended for security. Please sign in again."
+    )]
     RefreshReused,
     /// The access token is no longer good, or never was.
     #[error("Invalid or expired token")]
