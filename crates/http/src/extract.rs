@@ -84,14 +84,21 @@ pub(crate) fn too_large(limit: usize) -> Problem {
         .field("maxBytes", limit)
 }
 
+/// A struct may also be read from an array of its fields in their order. Nobody has promised that order to anybody, and the body that
+/// is documented is an object.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body).map_err(|error| {
+    let read = serde_json::from_slice(body).map_err(|error| {
         if error.is_data() {
             wrong_shape::<T>(body, &error)
         } else {
             Problem::of(codes::BAD_JSON, format!("The body is not JSON: {error}."))
         }
-    })
+    })?;
+    if body.trim_ascii_start().starts_with(b"[") {
+        let sentence = "The body does not fit: it must be an object, not an array.";
+        return Err(Problem::of(codes::BAD_REQUEST, sentence).field("path", "."));
+    }
+    Ok(read)
 }
 
 /// Parses once more, only now keeping track of where it is: the good path does not pay for it.

@@ -94,6 +94,8 @@ async fn bad_bodies_are_refused_with_their_own_codes() {
     assert_eq!(code(&app, wish("{\"count\":1,\"other\":2}")).await, is(400, "http.bad_request"));
     assert_eq!(code(&app, wish("{\"count\":99999999999}")).await, is(400, "http.bad_request"));
     assert_eq!(code(&app, wish("{}")).await, is(400, "http.bad_request"));
+    assert_eq!(code(&app, wish("[1]")).await, is(400, "http.bad_request"));
+    assert_eq!(code(&app, wish(" \n[1]")).await, is(400, "http.bad_request"));
     let not_utf8 = post_json("/wish", b"{\"count\":1,\"\xff\xfe\":2}".to_vec());
     assert_eq!(code(&app, not_utf8).await, is(400, "http.bad_json"));
     let deep = post_json("/api/auth/login", "[".repeat(5_000));

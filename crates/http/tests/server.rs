@@ -224,10 +224,13 @@ async fn pipelined_requests_are_answered_in_order() {
             body.len()
         )
     };
-    let requests = format!("{}{}{}", post("[1]"), post("[22]"), String::from_utf8_lossy(GET_AND_CLOSE));
+    let requests =
+        format!("{}{}{}", post("{\"a\":1}"), post("{\"a\":22}"), String::from_utf8_lossy(GET_AND_CLOSE));
     let answer = talk(running.addr, requests.as_bytes()).await;
-    let bodies: Vec<_> =
-        ["[1]", "[22]", "hello"].iter().map(|body| answer.find(body).expect("answered")).collect();
+    let bodies: Vec<_> = ["{\"a\":1}", "{\"a\":22}", "hello"]
+        .iter()
+        .map(|body| answer.find(body).expect("answered"))
+        .collect();
     assert!(bodies.is_sorted() && answer.matches("HTTP/1.1 200").count() == 3, "{answer}");
 }
 

@@ -366,6 +366,8 @@ async fn rubbish_is_a_400_with_a_code() {
         ("/api/auth/login", json!({ "email": "nonsense", "password": "x" }), "auth.invalid"),
         ("/api/auth/password/forgot", json!({ "email": "nonsense" }), "auth.invalid"),
         ("/api/auth/verify-token", json!({}), "http.bad_request"),
+        ("/api/auth/login", json!(["minji@example.com", PASSWORD]), "http.bad_request"),
+        ("/api/auth/logout", json!([null, true]), "http.bad_request"),
     ] {
         let (status, answer) = ask(&world, Method::POST, path).json(&body).answer().await;
         assert_eq!((status, &answer["code"]), (StatusCode::BAD_REQUEST, &json!(code)), "{path} {body}");
