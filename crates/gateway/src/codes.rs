@@ -25,7 +25,6 @@ codes! {
     NO_ANSWER = "gateway.no_answer", BAD_GATEWAY, "The service was asked, and the connection broke before it answered.";
     UNAVAILABLE = "gateway.unavailable", SERVICE_UNAVAILABLE, "The service behind the route cannot be reached.";
     TIMEOUT = "gateway.timeout", GATEWAY_TIMEOUT, "The service behind the route did not answer in time.";
-    SLOW_BODY = "gateway.slow_body", REQUEST_TIMEOUT, "The body of the request did not arrive in time.";
     LOOP = "gateway.loop", LOOP_DETECTED, "The request passed through too many gateways.";
     PASS_REQUIRED = "vwr.pass_required", FORBIDDEN, "The event has a waiting room, and whoever asks has not waited in it.";
     LIMIT_EXCEEDED = "limit.exceeded", TOO_MANY_REQUESTS, "The client made more requests of this kind than it may.";

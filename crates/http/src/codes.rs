@@ -28,6 +28,7 @@ codes! {
     NOT_FOUND = "http.not_found", NOT_FOUND, "Nothing is served at this path.";
     METHOD_NOT_ALLOWED = "http.method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, but not with this method.";
     BODY_TOO_LARGE = "http.body_too_large", PAYLOAD_TOO_LARGE, "The body is larger than the route accepts.";
+    SLOW_BODY = "http.slow_body", REQUEST_TIMEOUT, "The body of the request did not arrive in time.";
     UNSUPPORTED_MEDIA_TYPE = "http.unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body must be application/json.";
     INTERNAL = "http.internal", INTERNAL_SERVER_ERROR, "The server failed in a way it did not expect.";
     OVERLOADED = "http.overloaded", SERVICE_UNAVAILABLE, "More requests are in progress than the server accepts.";

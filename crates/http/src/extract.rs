@@ -12,7 +12,10 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::{Serialize, de::DeserializeOwned};
 use urr_kernel::{Actor, Role, UserId};
 
-use crate::{Problem, codes, edge::body_bytes};
+use crate::{
+    Problem, codes,
+    edge::{body_bytes, reading},
+};
 
 /// A JSON body. Refusals: 415 for another media type, 413 for a large body, 400 for anything that is not the JSON
 /// the handler wants. As an answer it is `application/json`.
@@ -58,7 +61,8 @@ fn is_json(headers: &HeaderMap) -> bool {
 }
 
 async fn read(request: Request, limit: usize) -> Result<Bytes, Problem> {
-    match Limited::new(request.into_body(), limit).collect().await {
+    let (parts, body) = request.into_parts();
+    match reading(&parts.extensions, Limited::new(body, limit).collect()).await {
         Ok(body) => Ok(body.to_bytes()),
         Err(error) if is_too_large(&*error) => Err(too_large(limit)),
         Err(error) => {

@@ -299,10 +299,10 @@ async fn a_request_that_was_given_more_time_gets_it_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_body_that_never_ends_is_504() {
+async fn a_body_that_never_ends_is_408() {
     let app = app(wishes());
     let body = Body::from_stream(futures_util::stream::pending::<Result<Vec<u8>, std::io::Error>>());
-    assert_eq!(code(&app, post_json("/wish", body)).await, is(504, "http.timeout"));
+    assert_eq!(code(&app, post_json("/wish", body)).await, is(408, "http.slow_body"));
 }
 
 #[tokio::test]

@@ -20,8 +20,6 @@ use tokio::time::{Sleep, sleep};
 use urr_http::Problem;
 use urr_kernel::Clock;
 
-use crate::codes;
-
 /// How long an answer may pause between two pieces. Streams of events say something at least every 30 seconds.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
@@ -81,7 +79,11 @@ impl Flaw {
                 "http.bad_request",
                 "The body ended before it was complete.",
             ),
-            Cause::Slow => Problem::of(codes::SLOW_BODY, "The body took too long to arrive."),
+            Cause::Slow => Problem::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "http.slow_body",
+                "The body took too long to arrive.",
+            ),
         })
     }
 }

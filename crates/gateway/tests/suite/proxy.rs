@@ -364,7 +364,7 @@ async fn a_client_whose_own_body_is_slow_does_not_bring_a_service_into_disrepute
             (status, serde_json::from_slice::<Value>(&body).unwrap()["code"].clone())
         };
         for (path, ends_after, answer) in [
-            ("/api/auth/login", Duration::MAX, (408, json!("gateway.slow_body"))),
+            ("/api/auth/login", Duration::MAX, (408, json!("http.slow_body"))),
             ("/api/auth/register", LIMIT * 4 / 5, (504, json!("gateway.timeout"))),
         ] {
             let answers = futures_util::future::join_all((0..10).map(|_| slow(path, ends_after))).await;

@@ -30,7 +30,7 @@ use tracing::{Instrument as _, Span};
 use urr_kernel::{Clock, Ids, RequestId};
 use urr_telemetry::Health;
 
-pub(crate) use self::route::body_bytes;
+pub(crate) use self::route::{body_bytes, reading};
 pub use self::{
     log::AccessLog,
     route::{allow_time, name_route, named, request_id},
@@ -180,6 +180,9 @@ impl<R: Respond> Edge<R> {
                 let mut problem = Problem::of(codes::INTERNAL, "The server failed. It has been logged.");
                 problem.cause = Some(format!("panic: {}", panic_message(&*panic)));
                 problem.into_response()
+            }
+            Err(_elapsed) if arrival.awaits_body() => {
+                Problem::of(codes::SLOW_BODY, "The body took too long to arrive.").into_response()
             }
             Err(_elapsed) => Problem::of(codes::TIMEOUT, "The request took too long.").into_response(),
         }

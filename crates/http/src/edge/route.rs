@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     task::{Context, Poll},
     time::Duration,
@@ -31,6 +31,7 @@ struct Told {
     route: OnceLock<Name>,
     /// In milliseconds; 0: as long as any other.
     time: AtomicU64,
+    awaits_body: AtomicBool,
 }
 
 /// The name of a route, as its router or a table of routes knows it.
@@ -41,7 +42,8 @@ enum Name {
 
 impl Arrival {
     pub(super) fn new(id: RequestId, body_bytes: usize) -> Self {
-        Self(Arc::new(Told { id, body_bytes, route: OnceLock::new(), time: AtomicU64::new(0) }))
+        let (route, time, awaits_body) = (OnceLock::new(), AtomicU64::new(0), AtomicBool::new(false));
+        Self(Arc::new(Told { id, body_bytes, route, time, awaits_body }))
     }
 
     pub(super) fn id(&self) -> RequestId {
@@ -57,6 +59,11 @@ impl Arrival {
             Name::Matched(path) => Some(path.as_str()),
             Name::Listed(path) => Some(path),
         }
+    }
+
+    /// Whether the client has yet to send what the handler reads.
+    pub(super) fn awaits_body(&self) -> bool {
+        self.0.awaits_body.load(Ordering::Relaxed)
     }
 
     /// What the request may take beyond `usual`, if it was given more.
@@ -86,6 +93,15 @@ pub fn allow_time(extensions: &Extensions, limit: Duration) {
 /// The id that the edge gave a request. `None`: there is no edge around whoever answers it.
 pub fn request_id(extensions: &Extensions) -> Option<RequestId> {
     extensions.get().map(Arrival::id)
+}
+
+/// Reads a body, and lets the edge know that it waits for the client meanwhile.
+pub(crate) async fn reading<F: Future>(extensions: &Extensions, read: F) -> F::Output {
+    let Some(arrival) = extensions.get::<Arrival>() else { return read.await };
+    arrival.0.awaits_body.store(true, Ordering::Relaxed);
+    let body = read.await;
+    arrival.0.awaits_body.store(false, Ordering::Relaxed);
+    body
 }
 
 /// How many bytes the body may have; without an edge around the router, the default.
