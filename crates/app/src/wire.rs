@@ -308,6 +308,7 @@ pub(crate) fn limits(config: &Config) -> Limits {
         headers: http.headers,
         request_time: http.request_time,
         header_read_time: http.header_read_time,
+        keep_alive_time: http.keep_alive_time,
         write_stall_time: http.write_stall_time,
         max_in_flight: http.max_in_flight,
         max_connections: http.max_connections,

@@ -12,6 +12,7 @@ mod limits;
 mod live;
 mod ops;
 mod problem;
+mod quiet;
 mod respond;
 mod routes;
 mod server;

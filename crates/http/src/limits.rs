@@ -15,8 +15,11 @@ pub struct Limits {
     pub headers: usize,
     /// From the first byte of the handler to its answer, the reading of the body included.
     pub request_time: Duration,
-    /// From the start of waiting for a request to its complete header: bounds slow senders and idle connections.
+    /// From the first byte of a request to its complete header, and from the connection to the first request: bounds slow senders.
     pub header_read_time: Duration,
+    /// How long a connection that has asked something may be quiet. Longer than balancers keep theirs, or they send a request into a
+    /// connection that is being closed. While more than half of the connections are taken it is `header_read_time`.
+    pub keep_alive_time: Duration,
     /// How long a client may refuse to take any byte of its answer.
     pub write_stall_time: Duration,
     /// Requests in handlers at the same time; above it 503. At 30 s and 20 kB each, 10,000 are 200 MB.
@@ -36,6 +39,7 @@ impl Default for Limits {
             headers: 100,
             request_time: Duration::from_secs(30),
             header_read_time: Duration::from_secs(10),
+            keep_alive_time: Duration::from_secs(75),
             write_stall_time: Duration::from_secs(30),
             max_in_flight: 10_000,
             max_connections: 20_000,

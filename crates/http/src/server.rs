@@ -1,11 +1,18 @@
 //! The listener: HTTP/1.1 with limits on headers, time and connections, and a stop that lets requests finish.
 
-use std::{convert::Infallible, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    pin::pin,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use axum::body::Body;
 use http::{Request, Version, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::{
     io::AsyncWriteExt as _,
     net::{TcpListener, TcpStream, ToSocketAddrs},
@@ -14,7 +21,11 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{Limits, Respond, stream::Stream};
+use crate::{
+    Limits, Respond,
+    quiet::{HeadTimer, Heard},
+    stream::Stream,
+};
 
 /// The pause after the system refused a connection for want of file descriptors or memory: time for some to be freed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -138,7 +149,7 @@ impl<R: Respond> Open<R> {
                 shutdown: self.shutdown.child_token(),
                 cut: self.cut.child_token(),
                 peer,
-                _place: place,
+                place,
                 _counted: Counted::new(self.connections.clone()),
             };
             self.tasks.spawn(connection.serve(stream));
@@ -172,7 +183,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 async fn refuse(stream: TcpStream, stall: Duration, _turn: OwnedSemaphorePermit) {
-    let mut stream = Stream::new(stream, stall);
+    let mut stream = Stream::new(stream, stall, Heard::default());
     // Whether it hears us is its own matter.
     let _gone = stream.write_all(REFUSAL).await;
     let _gone = stream.shutdown().await;
@@ -184,7 +195,7 @@ struct Connection<R> {
     shutdown: CancellationToken,
     cut: CancellationToken,
     peer: SocketAddr,
-    _place: OwnedSemaphorePermit,
+    place: OwnedSemaphorePermit,
     _counted: Counted,
 }
 
@@ -194,7 +205,16 @@ impl<R: Respond> Connection<R> {
             tracing::debug!(%error, "a connection was gone before it began");
             return;
         }
-        let io = TokioIo::new(Stream::new(stream, self.limits.write_stall_time));
+        let heard = Heard::default();
+        let timer = HeadTimer {
+            heard: heard.clone(),
+            head_time: self.limits.header_read_time,
+            keep_alive_time: self.limits.keep_alive_time,
+            places: Arc::clone(self.place.semaphore()),
+            max_places: self.limits.max_connections,
+            is_used: AtomicBool::new(false),
+        };
+        let io = TokioIo::new(Stream::new(stream, self.limits.write_stall_time, heard));
         let (responder, peer) = (self.responder, self.peer);
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(Peer(peer));
@@ -204,7 +224,7 @@ impl<R: Respond> Connection<R> {
             let responder = Arc::clone(&responder);
             async move { Ok::<_, Infallible>(responder.respond(request.map(Body::new)).await) }
         });
-        let mut connection = pin!(parser(&self.limits).serve_connection(io, service));
+        let mut connection = pin!(parser(&self.limits, timer).serve_connection(io, service));
         let ended = tokio::select! {
             biased;
             ended = connection.as_mut() => ended,
@@ -222,10 +242,10 @@ impl<R: Respond> Connection<R> {
     }
 }
 
-fn parser(limits: &Limits) -> http1::Builder {
+fn parser(limits: &Limits, timer: HeadTimer) -> http1::Builder {
     let mut parser = http1::Builder::new();
     parser
-        .timer(TokioTimer::new())
+        .timer(timer)
         .header_read_timeout(limits.header_read_time)
         .max_header_size(limits.header_bytes)
         .max_buf_size(limits.header_bytes.max(MIN_BUFFER));

@@ -13,6 +13,8 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
+use crate::quiet::Heard;
+
 /// How long a closed connection is listened to. Closing with bytes unread resets the connection, and the client would lose
 /// the answer that says why, such as 413.
 const LINGER_TIME: Duration = Duration::from_secs(1);
@@ -28,6 +30,7 @@ pub(crate) struct Stream {
     stall_time: Duration,
     /// Runs while the other side takes nothing.
     stall: Option<Pin<Box<Sleep>>>,
+    heard: Heard,
     linger: Linger,
 }
 
@@ -38,8 +41,8 @@ enum Linger {
 }
 
 impl Stream {
-    pub(crate) fn new(tcp: TcpStream, stall_time: Duration) -> Self {
-        Self { tcp, stall_time, stall: None, linger: Linger::No }
+    pub(crate) fn new(tcp: TcpStream, stall_time: Duration, heard: Heard) -> Self {
+        Self { tcp, stall_time, stall: None, heard, linger: Linger::No }
     }
 
     /// Passes progress on; without any for too long the write fails.
@@ -61,7 +64,11 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.tcp).poll_read(cx, buffer)
+        let read = Pin::new(&mut self.tcp).poll_read(cx, buffer);
+        if read.is_ready() {
+            self.heard.add();
+        }
+        read
     }
 }
 

@@ -130,7 +130,11 @@ async fn headers_that_trickle_in_close_the_connection_too() {
 
 #[tokio::test]
 async fn an_idle_connection_is_closed() {
-    let running = serve(echo(), small(|limits| limits.header_read_time = Duration::from_millis(100))).await;
+    let brief = small(|limits| {
+        limits.header_read_time = Duration::from_millis(100);
+        limits.keep_alive_time = Duration::from_millis(200);
+    });
+    let running = serve(echo(), brief).await;
     let answer = talk(running.addr, b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert_eq!(talk(running.addr, b"").await, "");

@@ -189,6 +189,8 @@ pub(crate) struct Http {
     pub request_time: Duration,
     /// Longest wait for a request head.
     pub header_read_time: Duration,
+    /// Longest quiet between two requests.
+    pub keep_alive_time: Duration,
     /// Longest a client may refuse its answer.
     pub write_stall_time: Duration,
     /// Requests at a time.

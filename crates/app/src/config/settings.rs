@@ -55,15 +55,8 @@ impl<T: Kind> Setting<T> {
         fn check<T: Kind>(text: &str) -> Result<(), String> {
             T::parse(text).map(|_| ())
         }
-        let info = Info {
-            key,
-            default,
-            doc,
-            secret: T::SECRET,
-            describe: T::describe,
-            check: check::<T>,
-            show: T::show,
-        };
+        let (secret, describe, show) = (T::SECRET, T::describe, T::show);
+        let info = Info { key, default, doc, secret, describe, check: check::<T>, show };
         Self { info, kind: PhantomData }
     }
 }
@@ -218,6 +211,8 @@ settings! {
     HTTP_REQUEST_SECS("http.request_secs"): Int<1, { urr_rpc::REQUEST_BUDGET.as_secs() }> = "30";
     /// Seconds a client may take to send its request head.
     HTTP_HEADER_READ_SECS("http.header_read_secs"): Int<1, 60> = "10";
+    /// Seconds a connection may be quiet between two requests; more than the balancer in front keeps its own. While more than half of `http.max_connections` are open it is `http.header_read_secs`.
+    HTTP_KEEP_ALIVE_SECS("http.keep_alive_secs"): Int<1, 3_600> = "75";
     /// Seconds a client may refuse to take any byte of its answer before it is cut off.
     HTTP_WRITE_STALL_SECS("http.write_stall_secs"): Int<1, 300> = "30";
     /// Requests answered at the same time; more get 503 with Retry-After.
@@ -230,7 +225,7 @@ settings! {
     HTTP_FORWARDED_HEADER("http.forwarded_header"): ForwardedName = "x-forwarded-for";
     /// From where `/metrics`, and what is missing in `/health/ready`, may be seen on the public listener; whoever else asks is told whether the process is ready. What a proxy passes on is seen only if it is a trusted one. Left out, `127.0.0.0/8,::1` for the `local` profile and nowhere for `production`; the internal listener shows them to whoever has its token.
     HTTP_OPERATORS("http.operators"): Option<List<Cidr>> = "";
-    /// Other origins whose pages may use the API from a browser, with cookies (CORS).
+    /// Other origins whose pages may use the API from a browser (CORS). Only from origins of the same site, such as `https://shop.urr.example` for `https://urr.example`, do browsers send our cookies along; pages of other sites send tokens in `Authorization`.
     HTTP_ORIGINS("http.origins"): List<Origin> = "";
     /// Whether browsers are told to use nothing but TLS from now on. Only where the site is served by TLS.
     HTTP_HSTS("http.hsts"): bool = "false";

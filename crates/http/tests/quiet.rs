@@ -1,0 +1,78 @@
+//! How long a connection may be quiet between two requests.
+
+#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+
+use std::{net::SocketAddr, time::Duration};
+
+use axum::{Router, routing::get};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinSet,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
+use urr_http::{Limits, Server};
+
+/// Less than a quiet connection lasts by default, so that one that was not closed early fails a test.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a head may take here.
+const HEAD: Duration = Duration::from_millis(300);
+
+const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
+
+struct Running {
+    address: SocketAddr,
+    _task: JoinSet<()>,
+}
+
+async fn serve(limits: Limits) -> Running {
+    let server = Server::bind("127.0.0.1:0").await.unwrap();
+    let address = server.local_addr().unwrap();
+    let router = Router::new().route("/", get(async || "hello"));
+    let mut task = JoinSet::new();
+    task.spawn(async move { server.serve(router, limits, CancellationToken::new()).await.unwrap() });
+    Running { address, _task: task }
+}
+
+/// What comes back until the connection is quiet for a while, or closed.
+async fn heard(stream: &mut TcpStream, quiet: Duration) -> String {
+    let mut answer = Vec::new();
+    while let Ok(Ok(1..)) = timeout(quiet, stream.read_buf(&mut answer)).await {}
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+#[tokio::test]
+async fn a_connection_that_asked_something_may_be_quiet_for_longer_than_a_head_may_take() {
+    let limits = Limits { header_read_time: HEAD, ..Limits::default() };
+    let running = serve(limits).await;
+    timeout(PATIENCE, async {
+        let mut stream = TcpStream::connect(running.address).await.unwrap();
+        // Each pause is longer than a head may take.
+        for _ in 0..2 {
+            stream.write_all(GET).await.unwrap();
+            let answer = heard(&mut stream, HEAD * 2).await;
+            assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        }
+        // A head that has begun has no more time than any other.
+        stream.write_all(b"GET / HT").await.unwrap();
+        let mut rest = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("it is closed").unwrap();
+        assert_eq!(rest, b"");
+    })
+    .await
+    .unwrap();
+}
+
+#[tokio::test]
+async fn while_many_are_connected_nobody_keeps_a_place_for_long() {
+    let crowded = Limits { header_read_time: HEAD, max_connections: 1, ..Limits::default() };
+    let running = serve(crowded).await;
+    let mut stream = TcpStream::connect(running.address).await.unwrap();
+    stream.write_all(GET).await.unwrap();
+    let mut answer = Vec::new();
+    // Closed by the server long before the time it could keep the connection: the place is needed.
+    timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("it is closed").unwrap();
+    assert!(answer.starts_with(b"HTTP/1.1 200"));
+}
