@@ -171,7 +171,11 @@ impl Wait<'_> {
         let is_its_own = !matches!(failure, Failure::TimedOut) || self.had_its_time();
         // A client that went away in the middle of its own body, or was slow, says nothing about the replica.
         if self.flaw.problem().is_none() && is_its_own {
-            self.replica.failed(self.upstream.clock.ticks(), self.started);
+            let now = self.upstream.clock.ticks();
+            match failure {
+                Failure::TimedOut => self.replica.timed_out(now, self.since()),
+                _ => self.replica.failed(now, self.started),
+            }
         }
     }
 

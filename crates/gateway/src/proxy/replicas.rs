@@ -17,6 +17,10 @@ use crate::table::Service;
 /// After a failure, others are asked first for this long: a replica that restarts should not cost every second request.
 const AVOID: Duration = Duration::from_secs(1);
 
+/// What a request that waited in vain for its whole time says about a replica that answered nobody meanwhile: half a window of the breaker.
+/// Two people have waited then, and those who come next need not.
+const SILENT: usize = BreakerLimits::SERVICE.window / 2;
+
 /// Requests that may wait for one replica's answer at the same time. A tenth of what a gateway has in progress at most, so that one
 /// slow role cannot take every place.
 const MAX_WAITING: usize = 1_024;
@@ -121,6 +125,16 @@ impl Replica {
         self.failures.increment(1);
     }
 
+    /// It did not, in all the time it may take since then.
+    pub(super) fn timed_out(&self, now: Duration, since: Duration) {
+        let answered = self.state().answered;
+        let weight = if answered.is_none_or(|answered| answered < since) { SILENT } else { 1 };
+        for _ in 1..weight {
+            self.state().breaker.report(now, now.saturating_sub(since), false);
+        }
+        self.failed(now, since);
+    }
+
     /// Somebody who had waited since then has left. One that answers others meanwhile is well, however impatient people are:
     /// otherwise whoever opens requests and leaves could shut a replica for everybody.
     pub(super) fn abandoned(&self, now: Duration, since: Duration) {
@@ -184,6 +198,22 @@ mod tests {
             replicas.list[1].succeeded(at(10), at(10));
         }
         assert_eq!(turns(&replicas, at(11)).iter().filter(|name| **name == "2").count(), 2);
+    }
+
+    #[tokio::test]
+    async fn one_that_lets_two_people_wait_in_vain_and_answers_nobody_is_out() {
+        let replicas = replicas();
+        let [silent, busy, _] = &replicas.list[..] else { panic!("there are three") };
+        silent.timed_out(at(30), at(0));
+        assert!(turns(&replicas, at(31)).contains(&"1"), "one says little");
+        for _ in 0..4 {
+            busy.succeeded(at(20), at(20));
+            busy.timed_out(at(30), at(0));
+        }
+        silent.timed_out(at(31), at(1));
+        let later = turns(&replicas, at(33));
+        assert!(!later.contains(&"1") && later.contains(&"2"), "{later:?}");
+        assert!(turns(&replicas, at(41)).contains(&"1"), "a trial");
     }
 
     #[tokio::test]
