@@ -17,7 +17,7 @@ codes! {
     TOKEN_INVALID = "auth.token_invalid", UNAUTHORIZED,
         "The access token is not one of ours, was changed, or is meant for something else.";
     TOKEN_REVOKED = "auth.token_revoked", UNAUTHORIZED, "The session of the access token was ended before the token expired.";
-    BAD_HOST = "gateway.bad_host", BAD_REQUEST, "The request names more than one host.";
+    BAD_HOST = "gateway.bad_host", BAD_REQUEST, "The request names more than one host, or what it names is none.";
     CLOCKS_DIFFER = "gateway.clocks_differ", SERVICE_UNAVAILABLE,
         "The gateway in front and the process behind it disagree about the time.";
     CROSS_ORIGIN = "gateway.cross_origin", FORBIDDEN, "A page of another site tried to change something here.";

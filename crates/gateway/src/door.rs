@@ -206,7 +206,7 @@ impl Respond for Gateway {
             Err(problem) => return problem.into_response(),
         };
         inbound::strip(request.headers_mut());
-        if inbound::has_several_hosts(request.headers()) {
+        if !inbound::has_good_host(request.headers()) {
             return Problem::of(codes::BAD_HOST, "A request names one host.").into_response();
         }
         let peer = ClientAddress::of(request.extensions()).0;
@@ -222,9 +222,8 @@ impl Respond for Gateway {
         }
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         // What a gateway of ours has passed on, it has asked: it alone has to know which sites may.
-        if hop.is_none()
-            && let Err(problem) = origin::check(method, uri, headers, &self.guards.origins)
-        {
+        let asked = |origins| origin::check(method, uri, headers, origins);
+        if let (None, Err(problem)) = (hop, asked(&self.guards.origins)) {
             return problem.into_response();
         }
         let identity = self.guards.identity(headers);
@@ -350,11 +349,10 @@ fn actor(verified: Option<&Verified>) -> Actor {
     verified.map_or(Actor::Anonymous, |verified| verified.access.actor())
 }
 
-/// A token that is not accepted.
+/// A token that is not accepted. `said`: the client sent it by itself, in `Authorization`; else a browser sent its cookie.
 #[derive(Clone, Copy, Debug)]
 struct Refused {
     why: Why,
-    /// Whether the client said it by itself, in `Authorization`; else a browser sent its cookie.
     said: bool,
 }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, header, uri::Authority};
 use urr_http::Problem;
 use urr_kernel::Clock;
 use urr_passes::{Refusal, hop};
@@ -42,9 +42,17 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Two hosts are two opinions about who was asked, and the next one to read the request may hold the other.
-pub(crate) fn has_several_hosts(headers: &HeaderMap) -> bool {
-    headers.get_all(header::HOST).iter().nth(1).is_some()
+/// Whether a request says at most once who is asked, and as a host. Two hosts are two opinions, and the next one to read the request may
+/// hold the other; so may whoever finds a path in one.
+pub(crate) fn has_good_host(headers: &HeaderMap) -> bool {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    match (hosts.next(), hosts.next()) {
+        (None, _) => true,
+        (Some(host), None) => host.to_str().is_ok_and(|host| {
+            !host.contains('@') && host.parse().is_ok_and(|host: Authority| !host.host().is_empty())
+        }),
+        (Some(_), Some(_)) => false,
+    }
 }
 
 /// The client of a request that another gateway of ours has passed on. `None`: none has. A mark of ours that is too old is no

@@ -218,6 +218,18 @@ async fn two_hosts_are_one_too_many() {
 }
 
 #[tokio::test]
+async fn a_host_is_a_host() {
+    let world = World::new();
+    for host in ["urr.example", "urr.example:3001", "10.0.0.7:3001", "[::1]:3001", "localhost", "my_host"] {
+        assert_eq!(world.get("/api/events", &[("host", host)]).await.0, 200, "{host}");
+    }
+    for host in ["", "a/b?c", "a/b", "a?b", "a#b", "user@a", "a b", ":3001", "http://a"] {
+        let (status, body) = world.get("/api/events", &[("host", host)]).await;
+        assert_eq!((status, &body["code"]), (400, &json!("gateway.bad_host")), "{host:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_page_of_another_site_changes_nothing() {
     let world = World::with(Wishes { origins: vec!["https://partner.example"], ..Wishes::default() });
     let cookie = format!("access_token={}", world.token(Role::User));
