@@ -300,11 +300,10 @@ async fn a_client_that_reads_nothing_is_dropped() {
     };
     let limits = small(|limits| limits.write_stall_time = Duration::from_millis(100));
     let running = serve(Router::new().route("/flood", get(flood)), limits).await;
-    let mut stream = TcpStream::connect(running.addr).await.unwrap();
-    stream.write_all(b"GET /flood HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let mut silent = TcpStream::connect(running.addr).await.unwrap();
+    silent.write_all(b"GET /flood HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     // It never reads. The server gives up on it, which drops the endless body.
     timeout(DEADLINE, ended.acquire()).await.expect("the connection was dropped").unwrap().forget();
-    drop(stream);
 }
 
 /// Tells when it is gone.
@@ -325,10 +324,9 @@ async fn connections_above_the_limit_are_told_503_and_places_are_given_back() {
         stream.read_exact(&mut answer).await.unwrap();
         String::from_utf8(answer).unwrap()
     };
-    let mut first = TcpStream::connect(running.addr).await.unwrap();
-    let mut second = TcpStream::connect(running.addr).await.unwrap();
-    assert_eq!(ask(&mut first).await, "HTTP/1.1 200");
-    assert_eq!(ask(&mut second).await, "HTTP/1.1 200");
+    let [mut first, mut second] =
+        [TcpStream::connect(running.addr).await.unwrap(), TcpStream::connect(running.addr).await.unwrap()];
+    assert_eq!([ask(&mut first).await, ask(&mut second).await], ["HTTP/1.1 200", "HTTP/1.1 200"]);
     let answer = talk(running.addr, GET_AND_CLOSE).await;
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("http.overloaded"), "{answer}");
 
@@ -398,6 +396,5 @@ async fn a_request_that_outlasts_the_drain_is_cut_off() {
 #[tokio::test]
 async fn an_address_in_use_is_an_error_at_once() {
     let running = serve(echo(), Limits::default()).await;
-    let second = Server::bind(running.addr).await;
-    assert_eq!(second.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
+    assert_eq!(Server::bind(running.addr).await.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
 }
