@@ -160,6 +160,29 @@ async function recorded(page) {
   }
 }
 
+/** A line in front of another site: no event of the catalog, no seats, and a control room all the same. */
+async function anotherSite(person) {
+  const { page } = person;
+  const site = "0197b3c2-0000-7000-8000-0000000000aa";
+  await page.goto("/admin/queue");
+  await person.fill({ "#id": site.toUpperCase() });
+  await person.press('form[data-form="other"] button');
+  await person.at(`/admin/queue/${site}`);
+  if (await page.locator('[data-room="queue"]').count()) throw new Error("there are no seats behind it");
+  await state(page, "vwr", "off");
+  await person.press('[data-vwr="activate"]');
+  await state(page, "vwr", "free");
+  await page.waitForSelector('[data-pulse="live"]');
+  await person.look("control-site", { network: false });
+  await page.goto("/admin/queue");
+  await page.waitForSelector(`[data-list] a[href="/admin/queue/${site}"]`);
+  await person.look("rooms");
+  await page.goto(`/admin/queue/${site}`);
+  await person.press('[data-ask="deactivate"]');
+  await person.press('form[data-form="deactivate"] .danger');
+  await state(page, "vwr", "off");
+}
+
 export async function control(browser, server, view) {
   const { events } = await server.ask("/api/events?status=on_sale&limit=10");
   const event = events.find((event) => event.seat_layout_id ?? event.seatLayoutId);
@@ -190,5 +213,6 @@ export async function control(browser, server, view) {
   await turningOff(person);
   await clearing(person, event.title);
   await recorded(page);
+  await anotherSite(person);
   await person.end();
 }

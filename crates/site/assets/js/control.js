@@ -79,7 +79,8 @@ class Room {
 /** Whatever of these changes, somebody did something. */
 const DECIDED = ["threshold", "paused", "isActive", "rate", "epoch"];
 
-const queue = new Room(
+/** A line in front of another site has no seats behind it. */
+const queue = root.querySelector('[data-room="queue"]') && new Room(
   "queue",
   ({ room, ...sample }) => ({
     ...sample,
@@ -147,7 +148,7 @@ const SHOW = {
 
 /** Says whether what is shown is what is, and if not, since when. */
 function showPulse() {
-  const { last, heard } = queue;
+  const { last, heard } = queue ?? vwr;
   if (!last) return;
   const late = performance.now() - heard > LATE;
   const pulse = late ? "late" : last.asked ? "asked" : "live";
@@ -181,6 +182,7 @@ function offer(name, now) {
 
 for (const name of ["threshold", "rate"]) {
   const [range, number] = [part(`range="${name}"`), part(`number="${name}"`)];
+  if (!range) continue;
   const touch = (from, to) => from.addEventListener("input", () => {
     to.value = from.value;
     if (offered[name] !== undefined) offer(name, offered[name]);
@@ -192,7 +194,7 @@ for (const name of ["threshold", "rate"]) {
 /** Everything that operators did in both rooms, newest first. */
 async function lookAtDeeds() {
   const found = await Promise.all([
-    call("GET", `/api/queue/admin/audit/${event}`).then(
+    queue && call("GET", `/api/queue/admin/audit/${event}`).then(
       ({ body }) => body.actions.map((deed) => ({ ...deed, room: "queue", number: deed.threshold, by: deed.userId })),
       () => [],
     ),
@@ -201,7 +203,7 @@ async function lookAtDeeds() {
       () => [],
     ),
   ]);
-  const deeds = found.flat().sort((one, other) => Date.parse(other.at) - Date.parse(one.at));
+  const deeds = found.filter(Boolean).flat().sort((one, other) => Date.parse(other.at) - Date.parse(one.at));
   part("deeds").replaceChildren(...deeds.slice(0, MAX_DEEDS).map(row));
   part("no-deeds").hidden = deeds.length > 0;
 }
@@ -275,12 +277,14 @@ onSubmit("clear", async ({ title }, _, form) => {
   tell(say("done"));
 });
 
-follow({
-  stream: `/api/queue/admin/live/${event}`,
-  path: `/api/queue/admin/${event}`,
-  take: (sample) => queue.take(sample),
-  gone: () => queue.gone(),
-});
+if (queue) {
+  follow({
+    stream: `/api/queue/admin/live/${event}`,
+    path: `/api/queue/admin/${event}`,
+    take: (sample) => queue.take(sample),
+    gone: () => queue.gone(),
+  });
+}
 follow({
   stream: `/api/admin/vwr/live/${event}`,
   path: `/api/admin/vwr/status/${event}`,
