@@ -119,10 +119,7 @@ impl Room {
         user: UserId,
         promise: Option<Promise>,
     ) -> Result<Answer, Closed> {
-        match self {
-            Self::Memory(room) => room.check(event, user, promise, Door::Open).await,
-            Self::Redis(room) => room.check(event, user, promise, Door::Open).await,
-        }
+        self.come(event, user, promise, Door::Open).await
     }
 
     /// The same before a sale begins: whoever comes stands in line, however much room there is.
@@ -132,9 +129,19 @@ impl Room {
         user: UserId,
         promise: Option<Promise>,
     ) -> Result<Answer, Closed> {
+        self.come(event, user, promise, Door::Shut).await
+    }
+
+    async fn come(
+        &self,
+        event: EventId,
+        user: UserId,
+        promise: Option<Promise>,
+        door: Door,
+    ) -> Result<Answer, Closed> {
         match self {
-            Self::Memory(room) => room.check(event, user, promise, Door::Shut).await,
-            Self::Redis(room) => room.check(event, user, promise, Door::Shut).await,
+            Self::Memory(room) => room.check(event, user, promise, door).await,
+            Self::Redis(room) => room.check(event, user, promise, door).await,
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
     rules::check_request(request)?;
     let mut marks = None;
     let held = match plan(service, ctx, user, request).await {
-        Ok(claim) => claim.enter(service, &mut marks).await,
+        Ok(mut claim) => claim.enter(service, &mut marks).await,
         Err(trouble) => Err(trouble),
     };
     let answer = match held {
@@ -108,7 +108,7 @@ struct Claim<'c> {
 impl Claim<'_> {
     /// Passes the gate and commits. The marks that it leaves in the gate are told, whatever comes of it.
     async fn enter(
-        &self,
+        &mut self,
         service: &Service,
         marks: &mut Option<(Vec<SeatId>, Owner)>,
     ) -> Result<Reservation, Trouble> {
@@ -117,7 +117,12 @@ impl Claim<'_> {
             return Err(Error::SeatsTaken { seats }.into());
         }
         *marks = Some((seats, self.owner));
-        let held = self.commit(service).await;
+        let mut held = self.commit(service).await;
+        if matches!(&held, Err(Trouble::Db(error)) if error.is_unique_violation()) {
+            // Of the thousands that a rush brings within a millisecond two may have the same eight letters.
+            self.reservation.number = rules::number(service.ids.next(), self.reservation.created_at);
+            held = self.commit(service).await;
+        }
         if !matches!(held, Err(Trouble::Refused(Error::UserLimit { .. }))) {
             return held;
         }
@@ -159,6 +164,19 @@ impl Claim<'_> {
         let held = store::lock_buyer(tx, new.event, new.user).await?;
         Err(Error::UserLimit { max: self.max_seats_per_user, held }.into())
     }
+}
+
+/// A hold that would have gotten this number.
+#[cfg(test)]
+pub(crate) async fn hold_numbered(
+    service: &Service,
+    ctx: &Ctx,
+    request: &HoldSeats,
+    number: String,
+) -> Result<Reservation, Trouble> {
+    let mut claim = plan(service, ctx, signed_in(ctx)?, request).await?;
+    claim.reservation.number = number;
+    claim.enter(service, &mut None).await
 }
 
 /// Gives a pending reservation's seats back. Asking twice is as good as asking once.

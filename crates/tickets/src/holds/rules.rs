@@ -107,7 +107,7 @@ pub(crate) fn answers(reservation: &Reservation, request: &HoldSeats) -> bool {
     reservation.event == request.event && held == wanted
 }
 
-/// What people read to each other on the phone: the time it was made and eight letters of its id.
+/// What people read to each other on the phone: the time it was made and eight letters of an id, its own unless they are taken.
 pub(crate) fn number(id: ReservationId, at: Timestamp) -> String {
     let id = id.as_uuid().simple().to_string().to_uppercase();
     format!("TK{}-{}", at.as_micros() / 1_000, &id[id.len() - 8..])

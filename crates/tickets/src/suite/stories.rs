@@ -12,7 +12,7 @@ use urr_contracts::{
 use urr_kernel::{EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
 
 use super::{World, hold_request};
-use crate::race;
+use crate::{holds, race};
 
 /// Every story, one after the other, each with events and buyers of its own.
 pub(super) async fn all(world: &World) {
@@ -29,6 +29,7 @@ pub(super) async fn all(world: &World) {
     a_hold_that_runs_out_frees_its_seats(world).await;
     a_lapsed_seat_can_be_claimed_and_the_sweep_leaves_it_alone(world).await;
     a_buyers_own_lapsed_holds_do_not_count(world).await;
+    a_number_that_is_taken_costs_nobody_their_seats(world).await;
     nobody_sees_or_touches_anothers_reservation(world).await;
     reservations_are_listed_newest_first_by_page(world).await;
     every_change_is_told_once_in_order(world).await;
@@ -255,6 +256,16 @@ pub(super) async fn one_bad_row_does_not_stop_the_sweep(world: &World) {
     };
     assert_eq!(status(&first, &spoilt).await, ReservationStatus::Pending);
     assert_eq!(status(&second, &sound).await, ReservationStatus::Expired);
+}
+
+async fn a_number_that_is_taken_costs_nobody_their_seats(world: &World) {
+    let (event, seats) = world.event(2);
+    let first = world.hold(&world.buyer(), event, &seats[..1]).await.unwrap();
+    let (rival, request) = (world.buyer(), hold_request(event, &seats[1..]));
+    let second = holds::hold_numbered(&world.service, &rival, &request, first.number.clone());
+    let second = second.await.unwrap();
+    assert_ne!(second.number, first.number);
+    assert_eq!(second.seats[0].id, seats[1]);
 }
 
 async fn nobody_sees_or_touches_anothers_reservation(world: &World) {
