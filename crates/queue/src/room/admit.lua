@@ -1,15 +1,12 @@
 -- Ends what is over, then lets in whoever's turn it is.
--- KEYS  7: admission:lock:{<event>}   who does this at the moment
--- ARGV  1: who asks   2: how long the lock lasts, in milliseconds   3: how long a slot lasts without a sign of life, in
+-- KEYS  7: admission:lock:{<event>}   who does this at the moment, and in which epoch
+-- ARGV  1: who asks   2: the epoch they have   3: how long a slot lasts without a sign of life, in
 --       microseconds   4: how long a place does   5: how many may be sent away at once   6…: ids for slots, one per person at most
--- reply list of { user, slot } of those who were let in, or { -1 } when another worker has the lock
+-- reply list of { user, slot } of those who were let in, or { -1 } when that epoch is over
 -- cost  O(k log n) for k people
-local LOCK = KEYS[7]
-local owner = redis.call('GET', LOCK)
-if owner and owner ~= ARGV[1] then
+if redis.call('GET', KEYS[7]) ~= ARGV[1] .. ' ' .. ARGV[2] then
   return { -1 }
 end
-redis.call('SET', LOCK, ARGV[1], 'PX', ARGV[2])
 local idle, batch = tonumber(ARGV[3]), tonumber(ARGV[5])
 for _, user in ipairs(redis.call('ZRANGEBYSCORE', ACTIVE, '-inf', text(here), 'LIMIT', 0, batch)) do
   gone(user, 'expired')

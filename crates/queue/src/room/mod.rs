@@ -52,9 +52,21 @@ pub struct Answer {
 
 /// Whether there is anything to be let in to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
+pub(crate) enum Door {
     Open,
     Shut,
+}
+
+/// The right to let people in to a room, which one worker at a time has.
+///
+/// It is taken before anything is looked at that a decision rests on. If a worker sleeps after that until its right has lapsed, its
+/// epoch is over, and it lets nobody in with what it knew.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// This worker's, in this epoch. Rooms in memory have one worker and no epochs.
+    Ours { epoch: Option<String> },
+    /// Another worker's.
+    Others,
 }
 
 /// What an operator may decide.
@@ -194,17 +206,23 @@ impl Room {
 
     /// Ends what is over and lets in whoever's turn it is. Answers with how many.
     pub async fn admit(&self, event: EventId) -> Result<usize, Closed> {
+        let turn = self.turn(event).await?;
+        self.work(event, &turn, Door::Open).await
+    }
+
+    /// Takes the right to let people in, if no other worker has it.
+    pub(crate) async fn turn(&self, event: EventId) -> Result<Turn, Closed> {
         match self {
-            Self::Memory(room) => room.admit(event, Door::Open).await,
-            Self::Redis(room) => room.admit(event, Door::Open).await,
+            Self::Memory(_) => Ok(Turn::Ours { epoch: None }),
+            Self::Redis(room) => room.turn(event).await,
         }
     }
 
-    /// Ends what is over and lets nobody in: there is nothing to buy, not yet or not any more.
-    pub(crate) async fn end(&self, event: EventId) -> Result<(), Closed> {
+    /// Ends what is over and lets in whoever's turn it is; nobody while there is nothing to buy. Answers with how many.
+    pub(crate) async fn work(&self, event: EventId, turn: &Turn, door: Door) -> Result<usize, Closed> {
         match self {
-            Self::Memory(room) => room.admit(event, Door::Shut).await.map(drop),
-            Self::Redis(room) => room.admit(event, Door::Shut).await.map(drop),
+            Self::Memory(room) => room.admit(event, door).await,
+            Self::Redis(room) => room.admit(event, turn, door).await,
         }
     }
 

@@ -15,8 +15,8 @@ use urr_kernel::{Clock, EventId, Ids, OrderKey, UserId};
 use urr_kv::{Arg, Error, Kv, Reply, Script};
 use uuid::Uuid;
 
-use self::replies::{admitted, answer, is_unsure, steps};
-use super::{Answer, Closed, Door, Order};
+use self::replies::{admitted, answer, is_unsure, steps, turn};
+use super::{Answer, Closed, Door, Order, Turn};
 use crate::{
     hall::{Promise, Standing, Totals},
     journal::{Unwritten, Why, store},
@@ -32,12 +32,13 @@ macro_rules! script {
 static CHECK: Script = script!("queue.check", "check.lua");
 static STATUS: Script = script!("queue.status", "status.lua");
 static LEAVE: Script = script!("queue.leave", "leave.lua");
+static TURN: Script = script!("queue.turn", "turn.lua");
 static ADMIT: Script = script!("queue.admit", "admit.lua");
 static KNOW: Script = script!("queue.know", "know.lua");
 static ORDER: Script = script!("queue.order", "order.lua");
 static STEPS: Script = Script::new("queue.steps", include_str!("steps.lua"));
 
-/// A worker that has not renewed its lock for this long has stopped. Workers run every second.
+/// A worker that has not renewed its lock for this long has stopped, and its epoch is over. Workers run every second.
 const LOCK: Duration = Duration::from_secs(4);
 
 /// After Redis has lost a room nobody is let in for this long. Whoever waits asks every few seconds, or later if their turn cannot come
@@ -157,15 +158,24 @@ impl Redis {
         Ok(reply == Reply::List(vec![Reply::Int(1)]))
     }
 
-    /// Ends what is over and lets in whoever's turn it is. Answers with how many; none while another process does it.
-    pub(super) async fn admit(&self, event: EventId, door: Door) -> Result<usize, Closed> {
-        // If the database does not take steps, nobody is let in.
+    /// Takes the lock of the workers, or keeps it for another while.
+    pub(super) async fn turn(&self, event: EventId) -> Result<Turn, Closed> {
+        // If the database does not take steps, nobody is let in. That may take longer than the lock lasts.
         self.take_over(event).await?;
+        let args = [Arg::from(self.worker.as_str()), Arg::from(millis(LOCK))];
+        turn(&self.in_room(event, &TURN, &args).await?).map_err(closed)
+    }
+
+    /// Ends what is over and lets in whoever's turn it is. Answers with how many; none if it is not the worker's own any more.
+    pub(super) async fn admit(&self, event: EventId, turn: &Turn, door: Door) -> Result<usize, Closed> {
+        let Turn::Ours { epoch: Some(epoch) } = turn else {
+            return self.forget_if_empty(event).await.map(|()| 0);
+        };
         let batch = if door == Door::Open { self.limits.batch } else { 0 };
         let slots: Vec<String> = (0..batch).map(|_| Uuid::from_bytes(self.ids.bytes()).to_string()).collect();
         let mut args = vec![
             Arg::from(self.worker.as_str()),
-            Arg::from(millis(LOCK)),
+            Arg::from(epoch.as_str()),
             Arg::from(self.terms().0),
             Arg::from(micros(self.limits.waiting_idle)),
             Arg::from(ENDED),

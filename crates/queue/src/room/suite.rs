@@ -14,8 +14,9 @@ use self::{
         a_place_is_good_for_one_slot, a_room_that_was_lost_is_not_closed_before_its_time,
         a_slot_that_another_process_recorded_is_not_taken_back,
         a_slot_that_cannot_be_recorded_is_the_same_place_again,
-        a_store_that_went_back_in_time_is_not_believed, rooms_in_memory_are_one_processes,
-        slots_outlive_the_store, what_a_room_begins_with_is_written_when_it_begins,
+        a_store_that_went_back_in_time_is_not_believed, a_worker_that_slept_past_its_turn_lets_nobody_in,
+        rooms_in_memory_are_one_processes, slots_outlive_the_store,
+        what_a_room_begins_with_is_written_when_it_begins,
     },
     trial::Trial,
 };
@@ -106,6 +107,7 @@ on_every_room! {
     slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
     a_room_that_was_lost_is_not_closed_before_its_time: Limits { threshold: 1, ..Limits::default() };
     a_store_that_went_back_in_time_is_not_believed: Limits { threshold: 1, ..Limits::default() };
+    a_worker_that_slept_past_its_turn_lets_nobody_in: Limits { threshold: 1, ..Limits::default() };
     a_slot_that_another_process_recorded_is_not_taken_back: Limits { threshold: 1, ..Limits::default() };
     rooms_in_memory_are_one_processes: Limits { threshold: 1, ..Limits::default() };
     what_a_room_begins_with_is_written_when_it_begins: Limits { threshold: 1, ..Limits::default() };

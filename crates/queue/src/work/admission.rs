@@ -1,7 +1,7 @@
 //! Lets people in, each second and event: ends what is over, then admits from the front.
 //!
-//! Each room decides in one atomic step, so it makes no difference how many workers there are, or whether one of them slept in
-//! the middle of its work. Redis's lock and memory's single process only save effort.
+//! Each room decides in one atomic step, so it makes no difference how many workers there are. One that slept in the middle of its
+//! work has lost its turn by then: what it knew of the sale may be long out of date.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use urr_rpc::Ctx;
 
 use super::purchases;
 use crate::{
-    room::{Closed, Order, Room},
+    room::{Closed, Door, Order, Room},
     service::Service,
 };
 
@@ -58,12 +58,9 @@ impl Reconciler for Admission {
 }
 
 async fn admit(service: &Service, room: &Room, event: EventId) -> Result<u64, Closed> {
-    let admitted = if is_on_sale(service, event).await {
-        u64::try_from(room.admit(event).await?).unwrap_or(u64::MAX)
-    } else {
-        room.end(event).await?;
-        0
-    };
+    let turn = room.turn(event).await?;
+    let door = door(service, event).await;
+    let admitted = u64::try_from(room.work(event, &turn, door).await?).unwrap_or(u64::MAX);
     if admitted > 0 {
         metrics::counter!("urr_queue_admitted").increment(admitted);
     }
@@ -76,8 +73,10 @@ async fn admit(service: &Service, room: &Room, event: EventId) -> Result<u64, Cl
 }
 
 /// Whether there is anything to let people in to. Where nobody can say, they wait until somebody can.
-async fn is_on_sale(service: &Service, event: EventId) -> bool {
+async fn door(service: &Service, event: EventId) -> Door {
     let ctx = Ctx::system(&service.ids, &service.clock);
-    let known = service.events.get(&ctx, event).await;
-    matches!(known, Ok(Some(known)) if known.status == EventStatus::OnSale)
+    match service.events.get(&ctx, event).await {
+        Ok(Some(known)) if known.status == EventStatus::OnSale => Door::Open,
+        _ => Door::Shut,
+    }
 }

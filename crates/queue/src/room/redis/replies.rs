@@ -5,7 +5,7 @@ use std::str::FromStr;
 use urr_kernel::{OrderKey, Timestamp, UserId};
 use urr_kv::{Error, Reply};
 
-use super::super::Answer;
+use super::super::{Answer, Turn};
 use crate::{
     hall::{Slot, Standing, Totals},
     journal::{Entry, Step, Why},
@@ -104,7 +104,16 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
     Ok((Answer { standing, totals, now }, known.int()? == 1))
 }
 
-/// Who was let in, with their slots. Nobody while another worker has the lock.
+/// Whether the lock of the workers is ours, and in which epoch.
+pub(super) fn turn(reply: &Reply) -> Result<Turn, Error> {
+    match reply.list()? {
+        [Reply::Int(1), epoch] => Ok(Turn::Ours { epoch: Some(text(epoch)?.to_owned()) }),
+        [Reply::Int(0)] => Ok(Turn::Others),
+        _ => Err(strange("a lock")),
+    }
+}
+
+/// Who was let in, with their slots. Nobody when the worker's epoch is over.
 pub(super) fn admitted(reply: &Reply) -> Result<Vec<(String, String)>, Error> {
     let people = reply.list()?;
     if matches!(people, [Reply::Int(_)]) {

@@ -10,7 +10,7 @@ use super::trial::Trial;
 use crate::{
     hall::Standing,
     journal::{Step, Why, store},
-    room::{Answer, CannotOpen, Closed, Order, Room},
+    room::{Answer, CannotOpen, Closed, Door, Order, Room, Turn},
 };
 
 /// Whoever was in gets nothing more for the same place, whichever token tells of it, also when the store has lost all it knew.
@@ -128,6 +128,36 @@ pub(super) async fn a_store_that_went_back_in_time_is_not_believed(trial: Trial)
     for (ahead, user) in people[1..].iter().enumerate() {
         assert_eq!(trial.ahead(*user).await, Some(ahead));
     }
+    trial.assert_fair().await;
+}
+
+/// A worker that was frozen after it had looked around, and for longer than its lock lasts, must not act on what it saw then.
+pub(super) async fn a_worker_that_slept_past_its_turn_lets_nobody_in(trial: Trial) {
+    static LAPSE: Script = Script::new("test.lapse", "return redis.call('DEL', KEYS[1])");
+    let Some(kv) = &trial.kv else { return };
+    let (event, lock) = (trial.event, [format!("admission:lock:{{{}}}", trial.event)]);
+    let lapse = async || kv.run(&LAPSE, &lock, &[] as &[Arg<'_>]).await.unwrap();
+    let free = async |user| trial.room.leave(event, user, Why::Left).await.unwrap();
+    let people = trial.people(4);
+    trial.arrive(&people).await;
+    let (frozen, other) = (&trial.room, trial.another().await.unwrap());
+    let before = frozen.turn(event).await.unwrap();
+    assert_eq!(other.turn(event).await, Ok(Turn::Others));
+
+    lapse().await;
+    let turn = other.turn(event).await.unwrap();
+    assert!(matches!(turn, Turn::Ours { .. }) && turn != before, "{before:?}, then {turn:?}");
+    free(people[0]).await;
+    assert_eq!(frozen.work(event, &before, Door::Open).await, Ok(0), "another worker has the lock");
+    assert_eq!(other.work(event, &turn, Door::Open).await, Ok(1));
+    free(people[1]).await;
+    lapse().await;
+    assert_eq!(frozen.work(event, &before, Door::Open).await, Ok(0), "nobody has it, and that is no reason");
+    assert_eq!(frozen.admit(event).await, Ok(1), "whoever looks around again may act");
+    free(people[2]).await;
+    assert_eq!(frozen.work(event, &before, Door::Open).await, Ok(0), "it has the lock, in another epoch");
+    assert_eq!(frozen.admit(event).await, Ok(1));
+    assert!(trial.is_in(people[3]).await);
     trial.assert_fair().await;
 }
 
