@@ -91,12 +91,20 @@ pub(crate) fn name(text: &str) -> Result<String, Error> {
         "Please enter your name"
     } else if name.chars().count() > MAX_NAME_CHARS {
         "A name has at most 100 characters"
-    } else if name.chars().any(char::is_control) {
+    } else if name.chars().any(|letter| letter.is_control() || is_unseen(letter)) {
         "A name must not contain control characters"
     } else {
         return Ok(name.to_owned());
     };
     Err(invalid("name", reason))
+}
+
+/// Whether a character shows nothing itself but changes how others are read: their order, or where a line ends. With U+202E in it a
+/// name turns around whatever stands behind it on a page or in a mail.
+fn is_unseen(letter: char) -> bool {
+    matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
+        || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
+        || matches!(letter, '\u{e0000}'..='\u{e007f}')
 }
 
 /// A phone number in E.164 form; nothing if the text is empty. Without a country code it is Korean.

@@ -22,7 +22,7 @@ pub(crate) fn check(password: &str, email: &str, name: &str) -> Result<(), Error
         "Password must be at most 128 characters"
     } else if is_about(password, email, name) {
         "Password must not be your e-mail address or your name"
-    } else if is_common(password) {
+    } else if is_common(password) || password.chars().all(char::is_whitespace) {
         "This password is among the first that others would guess; please choose another one"
     } else {
         return Ok(());
@@ -75,7 +75,11 @@ mod tests {
 
     #[test]
     fn what_others_would_try_first_is_refused_with_the_reason() {
-        assert!(refused("PASSWORD1").unwrap().contains("guess"));
+        for guess in
+            ["PASSWORD1", "        ", "\t\t\t\t\t\t\t\t", "\u{3000}\u{3000}\u{3000}\u{3000} \u{a0} \u{3000}"]
+        {
+            assert!(refused(guess).unwrap().contains("guess"), "{guess:?}");
+        }
         for about in ["minji.kim@example.com", "Minji.Kim@Example.com", "MINJI.KIM", "minji kim of seoul"] {
             assert!(refused(about).unwrap().contains("your name"), "{about}");
         }

@@ -88,6 +88,17 @@ fn a_name_is_trimmed_and_bounded() {
 }
 
 #[test]
+fn a_name_shows_what_it_is() {
+    for good in ["김민지", "Zoë O'Connor-Núñez", "محمد", "क्\u{200d}ष", "👩\u{200d}🎤"] {
+        assert_eq!(name(good).as_deref(), Ok(good));
+    }
+    for bad in ["Minji\u{202e}", "a\u{2066}b", "a\u{200b}b", "a\u{2028}b", "\u{feff}a", "a\nb", "a\u{e0041}b"]
+    {
+        assert!(name(bad).is_err(), "{bad:?}");
+    }
+}
+
+#[test]
 fn service_and_privacy_are_required_in_the_current_version_and_marketing_is_free() {
     use TermsKind::{Marketing, Privacy, Service};
     let yes = |kind| agreement(kind, true, None);
