@@ -5,8 +5,9 @@ use axum::{
     http::{HeaderMap, header},
     response::{IntoResponse as _, Response},
 };
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use schemars::{JsonSchema, Schema};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use urr_contracts::auth::{
     Account, AccountStatus, Agreement, Auth as _, ChangeProfile, DeleteAccount, Language, Me, OwnerProof,
     Register, RequestEmailVerification, Sensitive, SetRole, VerifyEmail,
@@ -35,7 +36,9 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(About::new("Closes the caller's account").body::<Confirmed>().answer::<Said>(OK))
         .post("/api/auth/email/verification", request_verification)
         .about(
-            About::new("Mails a link that proves the caller's address").answer::<Said>(StatusCode::ACCEPTED),
+            About::new("Mails a link that proves the caller's address, unless it is proved")
+                .answer::<Said>(StatusCode::ACCEPTED)
+                .answer::<Said>(OK),
         )
         .post("/api/auth/email/verify", verify)
         .about(About::new("Proves an address with a mailed link").body::<Carried>().answer::<Said>(OK))
@@ -50,16 +53,28 @@ pub(crate) fn routes() -> Routes<Api> {
 
 /// Body of `POST /api/auth/register`.
 #[derive(Deserialize, JsonSchema)]
+#[schemars(transform = requires_agreements)]
 struct NewAccount {
+    #[schemars(email, length(max = 254))]
     email: String,
+    /// 8 to 128 characters.
     password: Sensitive,
+    #[schemars(length(min = 1, max = 100))]
     name: String,
     #[serde(default)]
     phone: Option<String>,
+    /// SERVICE and PRIVACY are required. Older clients leave all of it out and are told which are missing.
     #[serde(default)]
     agreements: Vec<NewAgreement>,
     #[serde(default)]
     language: Option<Language>,
+}
+
+/// Nobody gets an account without them, whatever the parser lets through to be told which are missing.
+fn requires_agreements(schema: &mut Schema) {
+    if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
+        required.push("agreements".into());
+    }
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -116,12 +131,19 @@ async fn me(State(Api(auth)): State<Api>, ctx: Ctx) -> Result<Json<One>, Problem
 struct Changes {
     #[serde(default)]
     name: Option<String>,
-    #[serde(default)]
+    /// `null` or an empty text removes it.
+    #[serde(default, deserialize_with = "removable")]
     phone: Option<String>,
     #[serde(default)]
     language: Option<Language>,
     #[serde(default)]
     marketing: Option<bool>,
+}
+
+/// A member that is there and `null` is not one that was left out.
+fn removable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    let text = Option::<String>::deserialize(deserializer)?;
+    Ok(Some(text.unwrap_or_default()))
 }
 
 async fn change(
@@ -163,6 +185,10 @@ async fn request_verification(
     ctx: Ctx,
     _: OnlyUsers,
 ) -> Result<(StatusCode, Json<Said>), Problem> {
+    let account = auth.me(&ctx, Me {}).await.map_err(|error| problem(&error))?;
+    if account.email_verified {
+        return Ok((OK, said("Your e-mail address is verified already")));
+    }
     let request = RequestEmailVerification {};
     auth.request_email_verification(&ctx, request).await.map_err(|error| problem(&error))?;
     Ok((StatusCode::ACCEPTED, said("Please look into your mailbox")))
@@ -275,6 +301,12 @@ impl From<Account> for Shown {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_document_asks_for_agreements() {
+        let schema = schemars::schema_for!(NewAccount).to_value();
+        assert_eq!(schema["required"], serde_json::json!(["email", "password", "name", "agreements"]));
+    }
 
     #[test]
     fn mails_are_in_the_language_the_browser_asks_for_first() {

@@ -175,12 +175,26 @@ async fn start(
     State(Api(auth)): State<Api>,
     ctx: Ctx,
     Path(provider): Path<String>,
+    headers: HeaderMap,
     Query(Start { return_to }): Query<Start>,
 ) -> Result<Response, Problem> {
-    let request = BeginTrip { provider: named(&provider)?, return_to };
-    let trip = auth.begin_trip(&ctx, request).await.map_err(|error| problem(&error))?;
+    let provider = named(&provider)?;
+    let trip = match auth.begin_trip(&ctx, BeginTrip { provider, return_to }).await {
+        Ok(trip) => trip,
+        // Whoever pressed a button is shown a page that says what went wrong.
+        Err(error) if wants_page(&headers) => {
+            let page = page_of_error(provider, &problem(&error));
+            return Ok((StatusCode::FOUND, AppendHeaders([go_to(&page)])).into_response());
+        }
+        Err(error) => return Err(problem(&error)),
+    };
     let location = go_to(&trip.location);
     Ok((StatusCode::FOUND, AppendHeaders([pack(&auth, &trip), location])).into_response())
+}
+
+/// The page that says why somebody could not sign in.
+fn page_of_error(provider: Provider, refused: &Problem) -> String {
+    format!("{LOGIN_PAGE}?error={}&provider={}", refused.code, provider.name())
 }
 
 /// The cookie for a trip.
@@ -223,7 +237,7 @@ async fn callback(
             if !wants_page(&headers) {
                 return Ok((AppendHeaders([unpack]), refused).into_response());
             }
-            let page = format!("{LOGIN_PAGE}?error={}&provider={}", refused.code, provider.name());
+            let page = page_of_error(provider, &refused);
             return Ok((StatusCode::SEE_OTHER, AppendHeaders([unpack, go_to(&page)])).into_response());
         }
     };

@@ -164,6 +164,14 @@ async fn a_day_with_an_account() {
     assert_eq!(changed["user"]["name"], "Minji");
     assert_eq!((&changed["user"]["phone"], &changed["user"]["marketing"]), (&Value::Null, &json!(true)));
 
+    let change = async |body: Value| {
+        let (_, changed) = ask(&world, Method::PATCH, "/api/auth/me").by(&user).json(&body).answer().await;
+        changed["user"]["phone"].clone()
+    };
+    assert_eq!(change(json!({ "phone": "010-1234-5678" })).await, "+821012345678");
+    assert_eq!(change(json!({})).await, "+821012345678", "what is left out stays");
+    assert_eq!(change(json!({ "phone": null })).await, Value::Null, "what is null goes");
+
     let (_, body) = ask(&world, Method::GET, "/api/auth/sessions").by(&user).answer().await;
     let sessions = body["sessions"].as_array().unwrap();
     assert_eq!(sessions.len(), 3);
@@ -301,8 +309,14 @@ async fn passwords_and_links_over_http() {
     assert_eq!(post("/api/auth/email/verify", &proved).answer().await.0, StatusCode::OK);
     let (status, body) = post("/api/auth/email/verify", &follow).by(&user).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.link_invalid")));
-    let (status, _) = ask(&world, Method::POST, "/api/auth/email/verification").by(&user).answer().await;
-    assert_eq!(status, StatusCode::ACCEPTED);
+    let another = || ask(&world, Method::POST, "/api/auth/email/verification");
+    let (status, body) = another().by(&user).answer().await;
+    assert_eq!(
+        (status, &body["message"]),
+        (StatusCode::OK, &json!("Your e-mail address is verified already"))
+    );
+    let unproved = world.register("jisoo@example.com").await;
+    assert_eq!(another().by(&unproved).answer().await.0, StatusCode::ACCEPTED);
 
     let change = json!({ "currentPassword": PASSWORD, "newPassword": "an even longer sentence" });
     let response = post("/api/auth/password", &change).by(&user).send().await;
@@ -354,6 +368,7 @@ async fn a_wait_is_told_in_a_header() {
     );
     let body = json_of(response).await;
     assert_eq!((&body["code"], &body["wait_secs"]), (&json!("auth.too_many_attempts"), &json!(1)));
+    assert_eq!(body["message"], "Too many attempts; please wait 1 second and try again");
 }
 
 #[tokio::test]

@@ -268,6 +268,14 @@ async fn what_is_off_is_404_with_a_code() {
         let (status, body) = asked.answer().await;
         assert_eq!((status, &body["code"]), (StatusCode::NOT_FOUND, &json!("auth.provider_off")));
     }
+    let pressed =
+        ask(&world, Method::GET, "/api/auth/google/start").header(header::ACCEPT, "text/html,*/*;q=0.8");
+    let response = pressed.send().await;
+    assert_eq!(
+        (response.status(), response.headers()[header::LOCATION].to_str().unwrap()),
+        (StatusCode::FOUND, "/login?error=auth.provider_off&provider=google"),
+        "a browser is shown a page"
+    );
 }
 
 async fn providers_of(world: &World, user: &SignedIn) -> Value {

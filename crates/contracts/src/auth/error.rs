@@ -50,7 +50,7 @@ pub enum Error {
     #[error("There is no second factor to use or to confirm")]
     SecondFactorOff,
     /// Too many wrong passwords. The wait grows.
-    #[error("Too many attempts; please wait {wait_secs} seconds and try again")]
+    #[error("Too many attempts; please wait {wait_secs} second{} and try again", if *wait_secs == 1 { "" } else { "s" })]
     TooManyAttempts {
         /// How long to wait.
         wait_secs: u64,
@@ -103,6 +103,7 @@ pub enum Error {
     #[error("This person already has an account")]
     IdentityTaken {
         /// When a closed account stops counting. `None`: the other account is open.
+        #[serde(rename = "freeFrom")]
         free_from: Option<Timestamp>,
     },
     /// The account belongs to somebody else.
