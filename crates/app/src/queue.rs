@@ -63,9 +63,15 @@ pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<Verd
             "silence   {gone} of {waiting} were sent away within a second at {at}: were they silent, or could nobody hear them?"
         );
     }
+    if report.unproven > 0 {
+        say!(
+            "unproven  {} places are known from tickets alone: Redis lost the steps that gave them",
+            report.unproven
+        );
+    }
     if report.is_fair() {
         say!(
-            "fair      nobody overtook, nobody was let in above the threshold, nobody had two places or used one twice"
+            "fair      nobody overtook, nobody was let in above the threshold, nobody had two places, used one twice or got one that was not theirs"
         );
         return Ok(Verdict::Fair);
     }

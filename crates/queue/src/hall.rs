@@ -9,7 +9,7 @@ use urr_kernel::{OrderKey, Timestamp, UserId};
 use uuid::Uuid;
 
 use crate::{
-    journal::{Step, Why},
+    journal::{Source, Step, Why},
     line::Line,
     pace::Pace,
     presence::Presence,
@@ -46,6 +46,13 @@ pub struct Promise {
     pub epoch: Option<u64>,
 }
 
+impl Promise {
+    /// Which token tells of it.
+    fn source(&self) -> Source {
+        if self.epoch.is_some() { Source::Ticket } else { Source::Pass }
+    }
+}
+
 /// How somebody stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
@@ -80,7 +87,7 @@ pub(crate) struct Hall {
     threshold: u32,
     paused: bool,
     epoch: u64,
-    /// The last place that was given to somebody new.
+    /// The last place that was given.
     last: OrderKey,
     pace: Pace,
     presence: Presence,
@@ -146,13 +153,16 @@ impl Hall {
         let kept = promise
             .filter(|promise| promise.epoch.is_none_or(|epoch| epoch == self.epoch))
             .filter(|promise| !self.spent.covers(user, promise.order));
-        let order = kept.map_or_else(|| self.last.next().max(OrderKey::at(now)), |promise| promise.order);
+        let (order, source) = match kept {
+            Some(promise) => (promise.order, Some(promise.source())),
+            None => (self.last.next().max(OrderKey::at(now)), Some(Source::New)),
+        };
         if let Some(slot) = slot.filter(|_| self.line.is_empty() && self.has_room()) {
-            self.take(Step::Admitted { user, order, slot }, now, steps);
+            self.take(Step::Admitted { user, order, slot, source }, now, steps);
         } else if self.line.len() >= limits.max_waiting {
             return Standing::Full;
         } else {
-            self.take(Step::Joined { user, order }, now, steps);
+            self.take(Step::Joined { user, order, source }, now, steps);
         }
         self.standing(user, limits)
     }
@@ -228,7 +238,7 @@ impl Hall {
         let mut admitted = 0;
         while admitted < batch && self.has_room() {
             let Some((order, user)) = self.line.first() else { break };
-            self.take(Step::Admitted { user, order, slot: slot() }, now, steps);
+            self.take(Step::Admitted { user, order, slot: slot(), source: None }, now, steps);
             admitted += 1;
         }
         admitted
@@ -257,18 +267,17 @@ impl Hall {
     pub(crate) fn apply(&mut self, step: Step, now: Timestamp) {
         let here = self.presence.here(now);
         match step {
-            Step::Joined { user, order } => {
+            Step::Joined { user, order, source } => {
                 self.line.join(user, order, here);
                 self.arrived += 1;
-                // A place from a ticket may be older than the newest one, never newer than what is given next.
-                self.last = self.last.max(order.min(OrderKey::at(now)));
+                self.note_place(order, source, now);
             }
-            Step::Admitted { user, order, slot } => {
+            Step::Admitted { user, order, slot, source } => {
                 // Whoever was not in line has only just come.
                 self.arrived += u64::from(self.line.leave(user).is_none());
                 self.admitted += 1;
                 self.active.insert(user, Slot { id: slot, order, since: here, seen: here });
-                self.last = self.last.max(order.min(OrderKey::at(now)));
+                self.note_place(order, source, now);
                 self.pace.note(now);
             }
             Step::Returned { user, order } => {
@@ -318,6 +327,12 @@ impl Hall {
             arrived: self.arrived,
             admitted: self.admitted,
         }
+    }
+
+    /// Whoever is new comes behind this place. One that a token tells of counts as far as it is not in the future by our clock.
+    fn note_place(&mut self, order: OrderKey, source: Option<Source>, now: Timestamp) {
+        let newest = if source == Some(Source::New) { order } else { order.min(OrderKey::at(now)) };
+        self.last = self.last.max(newest);
     }
 
     fn has_room(&self) -> bool {

@@ -35,7 +35,7 @@ pub use settings::Limits;
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain {
     name: "queue",
-    migrations: migrations!["0001_rooms", "0002_service", "0003_people", "0004_configured"],
+    migrations: migrations!["0001_rooms", "0002_service", "0003_people", "0004_configured", "0005_sources"],
 };
 
 /// Every statement the domain can run; a test prepares them on both engines.

@@ -175,6 +175,16 @@ fn a_place_is_good_for_one_slot() {
 }
 
 #[test]
+fn a_clock_that_goes_back_puts_nobody_in_front_of_anybody() {
+    let mut room = Room::new(Limits { threshold: 0, ..limits() });
+    room.check(1, later(3_600));
+    for number in [3, 2] {
+        room.check(number, start());
+    }
+    assert_eq!([1, 3, 2].map(|number| room.ahead(number)), [Some(0), Some(1), Some(2)]);
+}
+
+#[test]
 fn the_line_takes_only_so_many_and_says_so() {
     let mut room = Room::new(limits());
     for number in 1..=7 {
@@ -210,7 +220,7 @@ proptest! {
                     room.check(number, now);
                 }
                 4 => {
-                    let place = Some(promised(OrderKey::counted(start(), number.into())));
+                    let place = Some(Promise { order: OrderKey::counted(start(), number.into()), epoch: None });
                     room.hall.check(who, place, Some(Uuid::nil()), now, &room.limits, &mut room.steps);
                 }
                 5 => {

@@ -2,6 +2,7 @@
 //!
 //! In memory the journal is also what the room is rebuilt from: a step is on disk before anybody hears of it.
 
+mod rows;
 pub(crate) mod setting;
 pub(crate) mod store;
 pub mod verify;
@@ -73,6 +74,8 @@ pub enum Step {
         user: UserId,
         /// Where.
         order: OrderKey,
+        /// Where that is from. Nothing: it was not noted yet.
+        source: Option<Source>,
     },
     /// Somebody got a slot, from the line or without waiting.
     Admitted {
@@ -82,6 +85,8 @@ pub enum Step {
         order: OrderKey,
         /// The slot's id, which their entry tokens carry.
         slot: Uuid,
+        /// Where the place is from, if they did not wait. Nothing: they did, or it was not noted yet.
+        source: Option<Source>,
     },
     /// A slot could not be recorded, so its owner stands in line again where they stood.
     Returned {
@@ -111,6 +116,17 @@ pub enum Step {
         /// Tickets of this epoch are good from now on.
         epoch: u64,
     },
+}
+
+/// Where the place of somebody who came is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// They are new here: it is behind everybody who came before.
+    New,
+    /// A queue ticket tells of it.
+    Ticket,
+    /// A Tier 1 pass tells of it.
+    Pass,
 }
 
 /// Why somebody is gone.

@@ -4,20 +4,23 @@ use std::time::Duration;
 
 use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, OrderKey, Scalar, Timestamp, UserId};
-use uuid::Uuid;
 
-use super::{Entry, Step, Why, setting};
+use super::{
+    Entry, Step,
+    rows::{Columns, Kind, columns, entry, number},
+    setting,
+};
 
 statements! {
     /// Writes one line. One that is there already is the same line.
     APPEND = "
-        insert into journal (event_id, generation, seq, at, kind, user_id, order_key, slot_id, number, why)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+        insert into journal (event_id, generation, seq, at, kind, user_id, order_key, slot_id, number, why, source)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
         on conflict (event_id, generation, seq) do nothing";
 
     /// The lines after a given one, in order. Compared as a pair, so that the key finds the first of them.
     AFTER = "
-        select generation, seq, at, kind, user_id, order_key, slot_id, number, why
+        select generation, seq, at, kind, user_id, order_key, slot_id, number, why, source
           from journal
          where event_id = $1 and (generation, seq) > ($2, $3)
          order by generation, seq limit $4";
@@ -97,74 +100,12 @@ statements! {
            and not exists (select 1 from journal where journal.event_id = $1)";
 }
 
-/// The words of the column `kind`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Joined,
-    Admitted,
-    Returned,
-    Gone,
-    Threshold,
-    Paused,
-    Resumed,
-    Cleared,
-}
-
-urr_db::text_enum! {
-    Kind {
-        Joined = "joined",
-        Admitted = "admitted",
-        Returned = "returned",
-        Gone = "gone",
-        Threshold = "threshold",
-        Paused = "paused",
-        Resumed = "resumed",
-        Cleared = "cleared",
-    }
-}
-urr_db::text_enum! { Why { Left = "left", Idle = "idle", Expired = "expired", Bought = "bought" } }
-
-/// The columns of a step.
-#[derive(Debug, Default)]
-struct Columns {
-    user: Option<UserId>,
-    order: Option<OrderKey>,
-    slot: Option<Uuid>,
-    number: Option<i64>,
-    why: Option<Why>,
-}
-
-fn columns(step: &Step) -> (Kind, Columns) {
-    let none = Columns::default();
-    match *step {
-        Step::Joined { user, order } => {
-            (Kind::Joined, Columns { user: Some(user), order: Some(order), ..none })
-        }
-        Step::Admitted { user, order, slot } => {
-            (Kind::Admitted, Columns { user: Some(user), order: Some(order), slot: Some(slot), ..none })
-        }
-        Step::Returned { user, order } => {
-            (Kind::Returned, Columns { user: Some(user), order: Some(order), ..none })
-        }
-        Step::Gone { user, why } => (Kind::Gone, Columns { user: Some(user), why: Some(why), ..none }),
-        Step::Threshold { threshold } => {
-            (Kind::Threshold, Columns { number: Some(threshold.into()), ..none })
-        }
-        Step::Paused => (Kind::Paused, none),
-        Step::Resumed => (Kind::Resumed, none),
-        Step::Cleared { epoch } => {
-            let number = i64::try_from(epoch).expect("epochs are counted by hand");
-            (Kind::Cleared, Columns { number: Some(number), ..none })
-        }
-    }
-}
-
 /// Writes one entry of an event's journal. `false`: another one has its number, so somebody else writes this journal too.
 pub(crate) async fn append(tx: &mut Tx<'_>, event: EventId, entry: &Entry) -> Result<bool, Error> {
-    let (kind, Columns { user, order, slot, number, why }) = columns(&entry.step);
+    let (kind, Columns { user, order, slot, number, why, source }) = columns(&entry.step);
     let (generation, seq) = (counted(entry.generation), counted(entry.seq));
-    let params: [&dyn Scalar; 10] =
-        [&event, &generation, &seq, &entry.at, &kind, &user, &order, &slot, &number, &why];
+    let params: [&dyn Scalar; 11] =
+        [&event, &generation, &seq, &entry.at, &kind, &user, &order, &slot, &number, &why, &source];
     if tx.execute(&APPEND, &params).await? == 1 {
         if kind == Kind::Threshold {
             setting::decide(tx, event).await?;
@@ -185,20 +126,6 @@ pub(crate) async fn after(
     limit: i64,
 ) -> Result<Vec<Entry>, Error> {
     tx.all(&AFTER, &[&event, &counted(generation), &counted(seq), &limit], entry).await
-}
-
-fn entry(row: &Row<'_>) -> Result<Entry, Error> {
-    let step = match row.get(3)? {
-        Kind::Joined => Step::Joined { user: row.get(4)?, order: row.get(5)? },
-        Kind::Admitted => Step::Admitted { user: row.get(4)?, order: row.get(5)?, slot: row.get(6)? },
-        Kind::Returned => Step::Returned { user: row.get(4)?, order: row.get(5)? },
-        Kind::Gone => Step::Gone { user: row.get(4)?, why: row.get(8)? },
-        Kind::Threshold => Step::Threshold { threshold: row.get(7)? },
-        Kind::Paused => Step::Paused,
-        Kind::Resumed => Step::Resumed,
-        Kind::Cleared => Step::Cleared { epoch: row.get::<u32>(7)?.into() },
-    };
-    Ok(Entry { generation: number(row, 0)?, seq: number(row, 1)?, at: row.get(2)?, step })
 }
 
 /// A room's present life.
@@ -389,8 +316,4 @@ fn count(entries: &[Entry]) -> u64 {
 
 fn counted(number: u64) -> i64 {
     i64::try_from(number).expect("counted one by one")
-}
-
-fn number(row: &Row<'_>, column: usize) -> Result<u64, Error> {
-    row.get::<i64>(column).map(|number| u64::try_from(number).unwrap_or(0))
 }

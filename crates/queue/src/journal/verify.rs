@@ -1,147 +1,30 @@
 //! Whether a room was fair: reads its journal from the beginning and finds every step that should not have happened.
 //!
 //! It shares no code with the room. It knows only what fairness means: nobody is let in past somebody who came earlier and still
-//! waits, there are never more people in than the threshold allows at the moment one is let in, nobody has two places, and nobody
-//! uses one place twice.
+//! waits, there are never more people in than the threshold allows at the moment one is let in, nobody has two places, nobody uses
+//! one place twice, whoever is new comes behind everybody who came before, and a ticket brings back only what its owner was given.
+//! What a Tier 1 pass tells is believed: that tier has its own order.
+
+mod report;
 
 use std::{
-    collections::{BTreeSet, HashMap},
-    fmt, mem,
+    collections::{BTreeSet, HashMap, HashSet},
+    mem,
+    time::Duration,
 };
 
 use urr_kernel::{OrderKey, Timestamp, UserId};
 use uuid::Uuid;
 
-use super::{Entry, Step, Why};
+pub use self::report::{Fault, Finding, Report, Silence};
+use super::{Entry, Source, Step, Why};
 
 /// Findings kept in full. A room that was unfair a hundred times is unfair enough; the rest are counted.
 const MAX_FINDINGS: usize = 100;
 
-/// Fewer than this may all have gone home.
-const MANY: usize = 10;
-
-/// Something that should not have happened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
-    /// In which life of the room.
-    pub generation: u64,
-    /// The step that did it.
-    pub seq: u64,
-    /// When.
-    pub at: Timestamp,
-    /// What.
-    pub fault: Fault,
-}
-
-/// What can go wrong in a room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// Somebody was let in before somebody who came earlier.
-    Overtook {
-        /// Who was let in.
-        user: UserId,
-        /// Who should have been.
-        first: UserId,
-    },
-    /// Somebody was let in although the room was full.
-    OverThreshold {
-        /// How many were in then.
-        active: usize,
-        /// How many might.
-        threshold: u32,
-    },
-    /// Somebody was let in although the room was paused.
-    WhilePaused,
-    /// Somebody got a second place, or a place and a slot.
-    TwoPlaces {
-        /// Who.
-        user: UserId,
-    },
-    /// Somebody got a place that they had used already, or one before it.
-    Reused {
-        /// Who.
-        user: UserId,
-    },
-    /// Somebody was let in, returned or gone who was not where the step says.
-    NotThere {
-        /// Who.
-        user: UserId,
-    },
-    /// Steps are missing before this one.
-    Gap {
-        /// Which number should have come.
-        expected: u64,
-    },
-    /// The clock went back by more than a second.
-    Backwards,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Overtook { user, first } => write!(f, "{user} was let in before {first}, who came earlier"),
-            Self::OverThreshold { active, threshold } => {
-                write!(f, "somebody was let in: {active} are in, {threshold} may be")
-            }
-            Self::WhilePaused => write!(f, "somebody was let in while the room was paused"),
-            Self::TwoPlaces { user } => write!(f, "{user} has two places"),
-            Self::Reused { user } => write!(f, "{user} used one place twice"),
-            Self::NotThere { user } => write!(f, "{user} was neither waiting nor in"),
-            Self::Gap { expected } => write!(f, "steps from number {expected} on are missing"),
-            Self::Backwards => write!(f, "the clock went back"),
-        }
-    }
-}
-
-/// People who were sent away together because nobody had heard of them: perhaps they could not be heard. No fault of the room's, but
-/// somebody should know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Silence {
-    /// When the first of them went.
-    pub at: Timestamp,
-    /// How many waited then.
-    pub waiting: usize,
-    /// How many of them went within a second.
-    pub gone: usize,
-}
-
-impl Silence {
-    fn is_remarkable(&self) -> bool {
-        self.gone >= MANY && self.gone * 2 >= self.waiting
-    }
-}
-
-/// What a journal shows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Report {
-    /// Steps read.
-    pub steps: u64,
-    /// Places given.
-    pub joined: u64,
-    /// Slots given.
-    pub admitted: u64,
-    /// People who left, were idle too long, whose time was over, or who bought.
-    pub gone: u64,
-    /// What operators did.
-    pub operator: u64,
-    /// How many waited at most.
-    pub most_waiting: usize,
-    /// How many were in at most.
-    pub most_active: usize,
-    /// What should not have happened, the first hundred.
-    pub findings: Vec<Finding>,
-    /// And how many of those there are.
-    pub faults: u64,
-    /// When the most people fell silent at once, if half of the line ever did.
-    pub silence: Option<Silence>,
-}
-
-impl Report {
-    /// Whether nothing was found.
-    pub fn is_fair(&self) -> bool {
-        self.faults == 0
-    }
-}
+/// A clock that goes back by less is put right, and two stores' clocks differ by less. Within one life of a room keys need no such
+/// patience: the room compares them with the last one it gave, whatever its clock says.
+const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 
 /// Whose turn it was, with which place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,6 +46,12 @@ pub struct Verifier {
     carried: HashMap<UserId, Slot>,
     /// The last place that each of those who were in has used.
     used: HashMap<UserId, OrderKey>,
+    /// Every place that somebody was given, as long as tickets for it are good.
+    given: HashSet<(UserId, OrderKey)>,
+    /// Whoever is new comes behind this.
+    newest: OrderKey,
+    /// Tickets of this epoch are good.
+    epoch: u64,
     threshold: u32,
     paused: bool,
     silence: Option<Silence>,
@@ -181,6 +70,9 @@ impl Verifier {
             active: HashMap::new(),
             carried: HashMap::new(),
             used: HashMap::new(),
+            given: HashSet::new(),
+            newest: OrderKey::at(Timestamp::from_micros(0)),
+            epoch: 1,
             threshold,
             paused: false,
             silence: None,
@@ -193,15 +85,15 @@ impl Verifier {
         self.number(entry);
         self.report.steps += 1;
         match entry.step {
-            Step::Joined { user, order } => self.joined(entry, user, order),
-            Step::Admitted { user, order, slot } => {
+            Step::Joined { user, order, source } => self.joined(entry, (user, order), source),
+            Step::Admitted { user, order, slot, source } => {
                 let slot = Slot { id: slot, order };
                 // The store lost its data, and the slot was given before that: it goes on.
                 if self.carried.remove(&user) == Some(slot) {
                     self.active.insert(user, slot);
                 } else {
                     self.on_time(entry);
-                    self.admitted(entry, user, slot);
+                    self.admitted(entry, user, slot, source);
                 }
             }
             Step::Returned { user, order } => self.returned(entry, user, order),
@@ -219,9 +111,14 @@ impl Verifier {
                 self.report.operator += 1;
                 self.paused = entry.step == Step::Paused;
             }
-            Step::Cleared { .. } => {
+            Step::Cleared { epoch } => {
                 self.report.operator += 1;
                 self.empty();
+                // The next life of a room begins by saying the epoch that it has.
+                if epoch != self.epoch {
+                    self.epoch = epoch;
+                    self.given.clear();
+                }
             }
         }
         self.report.most_waiting = self.report.most_waiting.max(self.waiting.len());
@@ -242,6 +139,8 @@ impl Verifier {
             self.used.extend(inside.iter().map(|(user, slot)| (*user, slot.order)));
             self.carried = inside;
             self.empty();
+            // Its clock may be another one.
+            self.newest = earlier(self.newest, CLOCKS_DIFFER);
         }
         if entry.seq != self.next {
             self.find(entry, Fault::Gap { expected: self.next });
@@ -254,24 +153,24 @@ impl Verifier {
     }
 
     fn on_time(&mut self, entry: &Entry) {
-        if self.latest.is_some_and(|latest| latest.since(entry.at).as_secs() > 1) {
+        if self.latest.is_some_and(|latest| latest.since(entry.at) >= CLOCKS_DIFFER) {
             self.find(entry, Fault::Backwards);
         }
         self.latest = self.latest.max(Some(entry.at));
     }
 
-    fn joined(&mut self, entry: &Entry, user: UserId, order: OrderKey) {
+    fn joined(&mut self, entry: &Entry, (user, order): (UserId, OrderKey), source: Option<Source>) {
         self.report.joined += 1;
         if self.active.contains_key(&user) || self.places.contains_key(&user) {
             self.find(entry, Fault::TwoPlaces { user });
             return;
         }
-        self.new_place(entry, user, order);
+        self.new_place(entry, (user, order), source);
         self.places.insert(user, order);
         self.waiting.insert((order, user));
     }
 
-    fn admitted(&mut self, entry: &Entry, user: UserId, slot: Slot) {
+    fn admitted(&mut self, entry: &Entry, user: UserId, slot: Slot, source: Option<Source>) {
         let order = slot.order;
         self.report.admitted += 1;
         if self.active.contains_key(&user) {
@@ -284,7 +183,7 @@ impl Verifier {
                 self.find(entry, Fault::NotThere { user });
             }
         } else {
-            self.new_place(entry, user, order);
+            self.new_place(entry, (user, order), source);
         }
         let first = self.waiting.first().copied().filter(|first| *first < (order, user));
         // Whoever comes with an early place while nobody waits longer may go straight in; anybody who waits goes first.
@@ -302,7 +201,7 @@ impl Verifier {
     }
 
     fn returned(&mut self, entry: &Entry, user: UserId, order: OrderKey) {
-        if self.active.remove(&user).is_none() {
+        if self.active.remove(&user).is_none_or(|slot| slot.order != order) {
             self.find(entry, Fault::NotThere { user });
         }
         self.places.insert(user, order);
@@ -335,11 +234,23 @@ impl Verifier {
         self.silence = Some(silence);
     }
 
-    /// A place that somebody did not have a step ago is one that they have not used.
-    fn new_place(&mut self, entry: &Entry, user: UserId, order: OrderKey) {
+    /// A place that somebody did not have a step ago is one that they have not used, and one that they may have.
+    fn new_place(&mut self, entry: &Entry, (user, order): (UserId, OrderKey), source: Option<Source>) {
         if self.used.get(&user).is_some_and(|used| order <= *used) {
             self.find(entry, Fault::Reused { user });
         }
+        let is_known = self.given.contains(&(user, order));
+        match source {
+            Some(Source::New) if order <= self.newest => self.find(entry, Fault::TooEarly { user }),
+            // What a store lost before it was written may have been told. In a room's first life nobody noticed a loss.
+            Some(Source::Ticket) if !is_known && entry.generation > 1 => self.report.unproven += 1,
+            Some(Source::Ticket) if !is_known => self.find(entry, Fault::NeverGiven { user }),
+            _ => {}
+        }
+        self.given.insert((user, order));
+        // By the clock of Tier 1 a place may be in the future.
+        let by_now = if source == Some(Source::New) { order } else { order.min(OrderKey::at(entry.at)) };
+        self.newest = self.newest.max(by_now);
     }
 
     fn empty(&mut self) {
@@ -355,6 +266,11 @@ impl Verifier {
             self.report.findings.push(Finding { generation, seq, at, fault });
         }
     }
+}
+
+fn earlier(key: OrderKey, by: Duration) -> OrderKey {
+    let micros = u64::try_from(by.as_micros()).unwrap_or(u64::MAX);
+    OrderKey::new(key.as_u64().saturating_sub(micros)).unwrap_or(key)
 }
 
 #[cfg(test)]

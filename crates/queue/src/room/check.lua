@@ -8,7 +8,7 @@ local user, idle, total = ARGV[1], tonumber(ARGV[5]), tonumber(ARGV[6])
 if see(user, idle, total) then
   return standing(user)
 end
-local order = tonumber(ARGV[2])
+local order, source = tonumber(ARGV[2]), ARGV[3] == '' and 'pass' or 'ticket'
 if order and ARGV[3] ~= '' and tonumber(ARGV[3]) ~= room.epoch then
   order = nil
 end
@@ -19,20 +19,21 @@ if order and room.lost == 1 and ARGV[8] ~= '1' then
   return { UNSURE }
 end
 if not order then
-  order = math.max(room.last + 1, now)
+  order, source = math.max(room.last + 1, now), 'new'
 end
 local straight_in = ARGV[9] == '1' and waiting_count() == 0 and has_room()
 if not straight_in and waiting_count() >= tonumber(ARGV[7]) then
   return answer(FULL)
 end
-room.last = math.max(room.last, math.min(order, now))
+-- As `Hall::note_place`.
+room.last = math.max(room.last, source == 'new' and order or math.min(order, now))
 room.arrived = (room.arrived or 0) + 1
 redis.call('HSET', ROOM, 'last', text(room.last), 'arrived', room.arrived)
 if straight_in then
-  admit(user, order, ARGV[4], math.min(idle, total))
+  admit(user, order, ARGV[4], math.min(idle, total), source)
 else
   redis.call('ZADD', QUEUE, text(order), user)
   redis.call('ZADD', SEEN, text(here), user)
-  note('kind', 'joined', 'user', user, 'order', text(order))
+  note('kind', 'joined', 'user', user, 'order', text(order), 'source', source)
 end
 return standing(user)

@@ -227,7 +227,7 @@ impl Memory {
         self.decide(event, |numbered| {
             self.decided(event, numbered, |hall, now, steps| {
                 let order = urr_kernel::OrderKey::at(now);
-                hall.take(Step::Admitted { user, order, slot: Uuid::nil() }, now, steps);
+                hall.take(Step::Admitted { user, order, slot: Uuid::nil(), source: None }, now, steps);
                 Standing::Absent
             })
         })

@@ -128,12 +128,13 @@ local function count_admission()
     'admitted', room.admitted)
 end
 
-local function admit(user, order, id, idle)
+-- `source`: where the place of somebody who did not wait is from.
+local function admit(user, order, id, idle, source)
   redis.call('ZREM', QUEUE, user)
   redis.call('ZREM', SEEN, user)
   redis.call('ZADD', ACTIVE, text(here + idle), user)
   keep_slot(user, { id = id, order = order, since = here, known = 0 })
-  note('kind', 'admitted', 'user', user, 'order', text(order), 'slot', id)
+  note('kind', 'admitted', 'user', user, 'order', text(order), 'slot', id, 'source', source or '')
   count_admission()
 end
 

@@ -1,6 +1,7 @@
 //! What every room must do, in memory, in Redis and in a Redis Cluster.
 
 mod losses;
+mod proofs;
 mod trial;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
@@ -18,6 +19,7 @@ use self::{
         rooms_in_memory_are_one_processes, slots_outlive_the_store,
         what_a_room_begins_with_is_written_when_it_begins,
     },
+    proofs::a_journal_says_where_places_are_from,
     trial::Trial,
 };
 use super::{Answer, Closed, Order, Room};
@@ -107,6 +109,7 @@ on_every_room! {
     slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
     a_room_that_was_lost_is_not_closed_before_its_time: Limits { threshold: 1, ..Limits::default() };
     a_store_that_went_back_in_time_is_not_believed: Limits { threshold: 1, ..Limits::default() };
+    a_journal_says_where_places_are_from: Limits { threshold: 1, ..Limits::default() };
     a_worker_that_slept_past_its_turn_lets_nobody_in: Limits { threshold: 1, ..Limits::default() };
     a_slot_that_another_process_recorded_is_not_taken_back: Limits { threshold: 1, ..Limits::default() };
     rooms_in_memory_are_one_processes: Limits { threshold: 1, ..Limits::default() };

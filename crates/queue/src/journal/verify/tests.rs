@@ -8,13 +8,18 @@ fn user(number: u128) -> UserId {
     UserId::from_uuid(Uuid::from_u128(number))
 }
 
+fn came(number: u64, order: u64, source: impl Into<Option<Source>>) -> Step {
+    let (user, order) = (user(number.into()), OrderKey::new(order).unwrap());
+    Step::Joined { user, order, source: source.into() }
+}
+
 fn joined(number: u64) -> Step {
-    Step::Joined { user: user(number.into()), order: OrderKey::new(number).unwrap() }
+    came(number, number, None)
 }
 
 fn admitted(number: u64) -> Step {
     let order = OrderKey::new(number).unwrap();
-    Step::Admitted { user: user(number.into()), order, slot: Uuid::nil() }
+    Step::Admitted { user: user(number.into()), order, slot: Uuid::nil(), source: None }
 }
 
 fn gone(number: u64) -> Step {
@@ -63,10 +68,74 @@ fn every_kind_of_unfairness_is_found() {
         assert_eq!(faults(&[admitted(1), gone(1), again]), std::slice::from_ref(&reused));
         assert_eq!(faults(&[admitted(1), Step::Cleared { epoch: 2 }, again]), std::slice::from_ref(&reused));
     }
-    let later = Step::Joined { user: user(1), order: OrderKey::new(2).unwrap() };
-    assert_eq!(faults(&[admitted(1), gone(1), later]), []);
+    assert_eq!(faults(&[admitted(1), gone(1), came(1, 2, None)]), []);
     let returned = Step::Returned { user: user(1), order: OrderKey::new(1).unwrap() };
     assert_eq!(faults(&[admitted(1), returned, gone(1), joined(1), admitted(1)]), [], "never used");
+    let elsewhere = Step::Returned { user: user(1), order: OrderKey::new(7).unwrap() };
+    assert_eq!(faults(&[admitted(1), elsewhere]), [Fault::NotThere { user: user(1) }]);
+}
+
+#[test]
+fn whoever_is_new_comes_behind_everybody_who_came_before() {
+    let too_early = |number: u128| [Fault::TooEarly { user: user(number) }];
+    assert_eq!(faults(&[came(1, 10, Source::New), came(2, 11, Source::New)]), []);
+    assert_eq!(faults(&[came(1, 10, Source::New), came(2, 9, Source::New)]), too_early(2));
+    assert_eq!(faults(&[came(1, 10, Source::New), came(2, 10, Source::New)]), too_early(2));
+    assert_eq!(faults(&[came(1, 10, Source::New), came(2, 9, Source::Pass)]), [], "Tier 1 has its own order");
+    assert_eq!(faults(&[came(1, 10, Source::Pass), came(2, 9, Source::New)]), too_early(2));
+    assert_eq!(faults(&[came(1, 10, None), came(2, 9, None)]), [], "nobody noted where these are from");
+    let straight_in = |source| {
+        let order = OrderKey::new(9).unwrap();
+        Step::Admitted { user: user(2), order, slot: Uuid::nil(), source: Some(source) }
+    };
+    assert_eq!(faults(&[came(1, 10, Source::New), gone(1), straight_in(Source::New)]), too_early(2));
+    assert_eq!(faults(&[came(1, 10, Source::New), gone(1), straight_in(Source::Pass)]), []);
+    // The clock of Tier 1 is ahead of ours by an hour: nobody waits for it.
+    assert_eq!(faults(&[came(1, 3_600_000_000, Source::Pass), came(2, 2_000_000, Source::New)]), []);
+    // Whoever waited keeps their place when they are let in.
+    assert_eq!(faults(&[came(1, 10, Source::New), came(2, 11, Source::New), admitted_at(1, 10)]), []);
+}
+
+fn admitted_at(number: u64, order: u64) -> Step {
+    let order = OrderKey::new(order).unwrap();
+    Step::Admitted { user: user(number.into()), order, slot: Uuid::nil(), source: None }
+}
+
+#[test]
+fn a_ticket_brings_back_what_its_owner_was_given_and_nothing_else() {
+    let (new, ticket) = (Source::New, Source::Ticket);
+    let twice = [came(1, 10, new), gone(1), came(1, 20, new), gone(1), came(1, 10, ticket)];
+    assert_eq!(faults(&twice), []);
+    assert_eq!(faults(&[came(1, 10, Source::Pass), gone(1), came(1, 10, ticket)]), []);
+    assert_eq!(faults(&[came(1, 10, None), gone(1), came(1, 10, ticket)]), []);
+    let never = [Fault::NeverGiven { user: user(1) }];
+    assert_eq!(faults(&[came(1, 10, new), gone(1), came(1, 9, ticket)]), never);
+    assert_eq!(faults(&[came(2, 10, new), gone(2), came(1, 10, ticket)]), never, "it was another's");
+    let cleared = Step::Cleared { epoch: 2 };
+    assert_eq!(faults(&[came(1, 10, new), cleared, came(1, 10, ticket)]), never, "its ticket was void");
+}
+
+#[test]
+fn a_store_that_lost_its_data_may_have_told_what_nobody_noted_and_may_have_another_clock() {
+    let second = 1_000_000;
+    let read = |lives: &[&[Step]]| {
+        let mut verifier = Verifier::new(0);
+        for (generation, steps) in (1..).zip(lives) {
+            for (seq, step) in (1..).zip(*steps) {
+                let at = Timestamp::from_micros(60_000_000);
+                verifier.read(&Entry { generation, seq, at, step: *step });
+            }
+        }
+        let report = verifier.finish();
+        (report.unproven, report.findings.into_iter().map(|finding| finding.fault).collect::<Vec<_>>())
+    };
+    let (new, ticket, cleared) = (Source::New, Source::Ticket, Step::Cleared { epoch: 2 });
+    let before: &[Step] = &[cleared, came(1, 10 * second, new)];
+    assert_eq!(read(&[before, &[cleared, came(1, 10 * second, ticket)]]), (0, vec![]), "the same epoch");
+    assert_eq!(read(&[before, &[came(2, 11 * second, ticket)]]), (1, vec![]));
+    assert_eq!(read(&[before, &[came(2, 9 * second, new)]]), (0, vec![]), "its clock is a second behind");
+    let too_early = vec![Fault::TooEarly { user: user(2) }];
+    assert_eq!(read(&[before, &[came(2, 8 * second, new)]]), (0, too_early));
 }
 
 #[test]

@@ -150,7 +150,7 @@ impl Redis {
 
 /// A slot that goes on, in the words of `carry.lua`.
 fn slot(entry: &Entry) -> Option<[String; 4]> {
-    let Step::Admitted { user, order, slot } = entry.step else { return None };
+    let Step::Admitted { user, order, slot, .. } = entry.step else { return None };
     let user: UserId = user;
     Some([user.to_string(), slot.to_string(), order.to_string(), entry.at.as_micros().to_string()])
 }

@@ -8,7 +8,7 @@ use urr_kv::{Error, Reply};
 use super::super::{Answer, Turn};
 use crate::{
     hall::{Slot, Standing, Totals},
-    journal::{Entry, Step, Why},
+    journal::{Entry, Source, Step, Why},
     pace::Pace,
 };
 
@@ -142,9 +142,14 @@ fn entry(reply: &Reply) -> Result<Entry, Error> {
     };
     let user = || parse::<UserId>(find("user")?);
     let order = || order_key(parse(find("order")?)?);
+    // Empty for whoever waited, and left out by an older version beside this one.
+    let source = || find("source").ok().map(text).transpose().map(Option::unwrap_or_default).and_then(source);
     let step = match text(find("kind")?)? {
-        "joined" => Step::Joined { user: user()?, order: order()? },
-        "admitted" => Step::Admitted { user: user()?, order: order()?, slot: parse(find("slot")?)? },
+        "joined" => Step::Joined { user: user()?, order: order()?, source: source()? },
+        "admitted" => {
+            let slot = parse(find("slot")?)?;
+            Step::Admitted { user: user()?, order: order()?, slot, source: source()? }
+        }
         "returned" => Step::Returned { user: user()?, order: order()? },
         "gone" => Step::Gone { user: user()?, why: why(text(find("why")?)?)? },
         "threshold" => Step::Threshold { threshold: parse(find("number")?)? },
@@ -156,6 +161,15 @@ fn entry(reply: &Reply) -> Result<Entry, Error> {
     let whole = |text: &str| text.parse().map_err(|_| strange("the number of a step"));
     let at = Timestamp::from_micros(parse(find("at")?)?);
     Ok(Entry { generation: whole(generation)?, seq: whole(seq)?, at, step })
+}
+
+fn source(word: &str) -> Result<Option<Source>, Error> {
+    if word.is_empty() {
+        return Ok(None);
+    }
+    let all = [Source::New, Source::Ticket, Source::Pass];
+    let found = all.into_iter().find(|source| source.as_str() == word);
+    found.map(Some).ok_or_else(|| strange("where a place is from"))
 }
 
 fn why(word: &str) -> Result<Why, Error> {

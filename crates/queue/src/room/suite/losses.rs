@@ -264,12 +264,7 @@ pub(super) async fn a_slot_that_cannot_be_recorded_is_the_same_place_again(trial
     assert_eq!(trial.ahead(second).await, Some(0));
     trial.assert_fair().await;
     if trial.kv.is_some() {
-        let event = trial.event;
-        let entries: Result<Vec<_>, urr_db::Error> = trial
-            .db
-            .read("test.journal", async |tx: &mut Tx<'_>| store::after(tx, event, 0, 0, 100).await)
-            .await;
         let returned = Step::Returned { user: first, order: place };
-        assert!(entries.unwrap().iter().any(|entry| entry.step == returned), "and the journal says so");
+        assert!(trial.entries().await.iter().any(|entry| entry.step == returned), "and the journal says so");
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     DOMAIN,
     hall::{Promise, Slot, Standing},
     journal::{
-        store,
+        Entry, store,
         verify::{Report, Verifier},
     },
     room::{CannotOpen, Room},
@@ -105,16 +105,21 @@ impl Trial {
         }
     }
 
-    /// What the journal shows, from the beginning.
-    pub(super) async fn report(&self) -> Report {
+    /// The journal, from the beginning.
+    pub(super) async fn entries(&self) -> Vec<Entry> {
         self.room.settle(self.event).await.unwrap();
         let event = self.event;
         let entries = self
             .db
             .read("test.journal", async |tx: &mut Tx<'_>| store::after(tx, event, 0, 0, 100_000).await);
         let entries: Result<Vec<_>, urr_db::Error> = entries.await;
+        entries.unwrap()
+    }
+
+    /// What the journal shows.
+    pub(super) async fn report(&self) -> Report {
         let mut verifier = Verifier::new(self.limits.threshold);
-        for entry in entries.unwrap() {
+        for entry in self.entries().await {
             verifier.read(&entry);
         }
         verifier.finish()

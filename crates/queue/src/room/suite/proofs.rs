@@ -1,0 +1,54 @@
+//! What a journal proves.
+
+use urr_kernel::OrderKey;
+
+use super::trial::Trial;
+use crate::journal::{
+    Source, Step, Why,
+    verify::{Fault, Verifier},
+};
+
+/// So that somebody new with the place of somebody early is found out.
+pub(super) async fn a_journal_says_where_places_are_from(trial: Trial) {
+    let [inside, stays, back, passed, late] = trial.people(5)[..] else { panic!() };
+    let early = OrderKey::new(7).unwrap();
+    trial.arrive(&[inside, stays, back]).await;
+    let place = trial.place(back).await;
+    trial.room.leave(trial.event, back, Why::Left).await.unwrap();
+    trial.come_with(back, place, Some(1)).await;
+    trial.come_with(passed, early, None).await;
+    trial.come_with(late, early, Some(9)).await;
+    trial.room.leave(trial.event, inside, Why::Left).await.unwrap();
+    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
+    let report = trial.assert_fair().await;
+    assert_eq!(report.unproven, 0);
+
+    let mut entries = trial.entries().await;
+    let came = entries.iter().filter_map(|entry| match entry.step {
+        Step::Joined { user, source, .. } | Step::Admitted { user, source, .. } => Some((user, source)),
+        _ => None,
+    });
+    let expected = [
+        (inside, Some(Source::New)),
+        (stays, Some(Source::New)),
+        (back, Some(Source::New)),
+        (back, Some(Source::Ticket)),
+        (passed, Some(Source::Pass)),
+        // A ticket from another epoch tells of nothing.
+        (late, Some(Source::New)),
+        (passed, None),
+    ];
+    assert_eq!(came.collect::<Vec<_>>(), expected);
+
+    let mut verifier = Verifier::new(trial.limits.threshold);
+    for entry in &mut entries {
+        if let Step::Joined { user, order, .. } = &mut entry.step
+            && *user == late
+        {
+            *order = early.next();
+        }
+        verifier.read(entry);
+    }
+    let faults: Vec<Fault> = verifier.finish().findings.into_iter().map(|finding| finding.fault).collect();
+    assert_eq!(faults, [Fault::TooEarly { user: late }]);
+}
