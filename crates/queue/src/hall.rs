@@ -244,13 +244,13 @@ impl Hall {
         admitted
     }
 
-    /// Sends away those of the next `batch` in line who showed no sign of life for too long.
+    /// Sends away those of the next `batch` in line who showed no sign of life for longer than one may where they stand.
     pub(crate) fn sweep(&mut self, batch: usize, now: Timestamp, limits: &Limits, steps: &mut Vec<Step>) {
         if self.swept >= self.line.len() {
             self.swept = 0;
         }
-        let deadline = self.presence.here(now).before(limits.waiting_idle);
-        let idle = self.line.idle(self.swept, batch, deadline);
+        let here = self.presence.here(now);
+        let idle = self.line.idle(self.swept, batch, |ahead| here.before(limits.silence(ahead)));
         self.swept += batch - idle.len();
         for user in idle {
             self.take(Step::Gone { user, why: Why::Idle }, now, steps);

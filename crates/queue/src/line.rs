@@ -74,10 +74,16 @@ impl Line {
         self.places.first().map(Place::key)
     }
 
-    /// Those of the `limit` people from the `from`th place on who showed no sign of life since `deadline`.
-    pub(crate) fn idle(&self, from: usize, limit: usize, deadline: Timestamp) -> Vec<UserId> {
-        let some = self.places.from(from).take(limit);
-        some.filter(|place| place.seen <= deadline).map(|place| place.user).collect()
+    /// Those of the `limit` people from the `from`th place on who showed no sign of life since their `deadline`, which depends on how
+    /// many are ahead of them.
+    pub(crate) fn idle(
+        &self,
+        from: usize,
+        limit: usize,
+        deadline: impl Fn(usize) -> Timestamp,
+    ) -> Vec<UserId> {
+        let some = (from..).zip(self.places.from(from).take(limit));
+        some.filter(|(ahead, place)| place.seen <= deadline(*ahead)).map(|(_, place)| place.user).collect()
     }
 
     /// Sends everybody away, in order.
@@ -127,9 +133,11 @@ mod tests {
             line.join(user(number), OrderKey::new(u64::from(number)).unwrap(), at(i64::from(number)));
         }
         line.see(user(1), at(100));
-        assert_eq!(line.idle(0, 4, at(5)), [user(0), user(2), user(3)]);
-        assert_eq!(line.idle(4, 100, at(5)), [user(4), user(5)]);
-        assert_eq!(line.idle(100, 4, at(5)), []);
+        assert_eq!(line.idle(0, 4, |_| at(5)), [user(0), user(2), user(3)]);
+        assert_eq!(line.idle(4, 100, |_| at(5)), [user(4), user(5)]);
+        assert_eq!(line.idle(100, 4, |_| at(5)), []);
+        let stricter_behind = |ahead: usize| at(if ahead < 8 { 0 } else { 9 });
+        assert_eq!(line.idle(2, 100, stricter_behind), [user(8), user(9)]);
     }
 
     proptest! {

@@ -11,7 +11,8 @@ pub struct Limits {
     pub slot_idle: Duration,
     /// A slot ends this long after it was given, whatever its owner does.
     pub slot_total: Duration,
-    /// A place in line ends this long after the last sign of life; the ticket brings it back.
+    /// A place at the front of the line ends this long after the last sign of life, and one further back later: [`Limits::silence`]. The
+    /// ticket brings it back.
     pub waiting_idle: Duration,
     /// How many may wait for one event.
     pub max_waiting: usize,
@@ -21,6 +22,23 @@ pub struct Limits {
     pub batch: usize,
     /// How long the journal of a closed room is kept.
     pub journal_kept: Duration,
+}
+
+impl Limits {
+    /// How long somebody with so many ahead of them may show no sign of life.
+    ///
+    /// Whoever's turn may come soon must have been heard of lately, or the slot would be given to nobody. Whoever is far costs nothing,
+    /// and is told to stay away for up to two thirds of the time in which the line could get to them at full speed (`places::rules`).
+    /// With three times what is left of that, and [`Self::waiting_idle`], nobody who does so falls silent, be they a tenth late.
+    pub(crate) fn silence(&self, ahead: usize) -> Duration {
+        let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
+        self.waiting_idle.saturating_add(self.silence_per_person().saturating_mul(ahead))
+    }
+
+    /// How much longer for each who is ahead.
+    pub(crate) fn silence_per_person(&self) -> Duration {
+        Duration::from_secs(3) / u32::try_from(self.batch).unwrap_or(u32::MAX).max(1)
+    }
 }
 
 impl Default for Limits {

@@ -269,7 +269,7 @@ settings! {
     QUEUE_SLOT_IDLE_SECS("queue.slot_idle_secs"): Int<5, 86_400> = "600";
     /// Seconds somebody may be in at most.
     QUEUE_SLOT_SECS("queue.slot_secs"): Int<5, 86_400> = "1200";
-    /// Seconds without a sign of life after which somebody who waits loses the place; their ticket brings it back for a day.
+    /// Seconds without a sign of life after which somebody at the front of the line loses the place; their ticket brings it back for a day. Whoever is further back may be silent for longer: three times as long again as the line needs to get to them at full speed (`queue.batch`).
     QUEUE_WAITING_IDLE_SECS("queue.waiting_idle_secs"): Int<5, 86_400> = "600";
     /// How many may wait for one event; more get 503 with Retry-After.
     QUEUE_MAX_WAITING("queue.max_waiting"): Int<1, 10_000_000> = "50000";

@@ -37,6 +37,9 @@ const AIM: f64 = 15.0;
 /// Requests a second that two cores answer beside everything else they do here; the speed is chosen by it.
 const ANSWERED_PER_SECOND: u32 = 10_000;
 
+/// How often those ask who are far from their turn.
+const FAR_SECS: u32 = 3_600;
+
 /// Requests of a fan who is no longer far from their turn.
 const NEAR_REQUESTS: u32 = 10;
 
@@ -65,9 +68,6 @@ pub(crate) struct StampedeArgs {
     /// How many times as fast the server's clock runs; chosen by the number of fans when left out
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     speed: Option<u32>,
-    /// After how many seconds of silence a place is lost (`queue.waiting_idle_secs`): nobody is told to stay away longer than half of it
-    #[arg(long, default_value_t = 7_200, value_parser = clap::value_parser!(u32).range(60..=86_400))]
-    waiting_idle_secs: u32,
     /// Connections over which the fans ask
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     connections: u16,
@@ -82,10 +82,10 @@ impl StampedeArgs {
         Duration::from_mins(self.minutes.into())
     }
 
-    /// How fast the clock may run for everybody to be answered in time. Those who are far ask once in half the time after which they
-    /// would lose their place, and those who are near more and more often.
+    /// How fast the clock may run for everybody to be answered in time. Those who are far ask once an hour, and those who are near more
+    /// and more often.
     fn speed(&self) -> u32 {
-        let far = self.fans / (self.waiting_idle_secs / 2);
+        let far = self.fans / FAR_SECS;
         let near = self.pace() * NEAR_REQUESTS;
         self.speed.unwrap_or_else(|| (ANSWERED_PER_SECOND / (far + near)).clamp(1, MAX_SPEED))
     }
@@ -96,11 +96,10 @@ impl StampedeArgs {
     }
 
     fn command(&self) -> String {
-        let Self { fans, minutes, waiting_idle_secs, connections, .. } = self;
+        let Self { fans, minutes, connections, .. } = self;
         let speed = self.speed();
         format!(
-            "urr stampede queue --fans {fans} --minutes {minutes} --speed {speed} \
-             --waiting-idle-secs {waiting_idle_secs} --connections {connections}"
+            "urr stampede queue --fans {fans} --minutes {minutes} --speed {speed} --connections {connections}"
         )
     }
 }
@@ -157,7 +156,7 @@ fn serve(
     clock: &Clock,
 ) -> Result<Served, Failure> {
     let (speed, pace) = (args.speed().to_string(), args.pace().to_string());
-    let (fans, idle) = (args.fans.to_string(), args.waiting_idle_secs.to_string());
+    let fans = args.fans.to_string();
     let threshold = (args.pace() * SLOTS_SECS).min(1_000_000).to_string();
     let settings = [
         ("demo", "false"),
@@ -168,7 +167,6 @@ fn serve(
         ("queue.max_waiting", &fans),
         ("queue.batch", &pace),
         ("queue.threshold", &threshold),
-        ("queue.waiting_idle_secs", &idle),
     ];
     Served::start(data_dir, &settings, &[("URR_SECURITY_SECRET", secret)], clock)
 }

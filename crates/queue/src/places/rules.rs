@@ -58,6 +58,10 @@ const MIN_POLL_SECS: u64 = 1;
 /// people are let in, and more than that many who came before them are back by then.
 const SURE_POLL_SECS: u64 = 3;
 
+/// However far somebody is, they are not told to stay away for longer than this: people ahead of them who give up make the line shorter
+/// than letting in does, and nobody knows how many will.
+const MAX_POLL_SECS: u64 = 3_600;
+
 /// A wait that begins in `shut_secs`, when the sale does.
 pub(crate) fn after(shut_secs: u64, wait: Wait) -> Wait {
     let [secs, from_secs, to_secs] =
@@ -66,12 +70,17 @@ pub(crate) fn after(shut_secs: u64, wait: Wait) -> Wait {
 }
 
 /// When whoever stands at `position`, counted from one, should ask again: after two thirds of their wait, so that the near ask often
-/// and the far cost little. At least twice in the time after which the silent are sent away. `shut_secs`: nobody is let in for so long.
+/// and the far cost little, and early enough not to be taken for gone ([`Limits::silence`]). `shut_secs`: nobody is let in for so long.
 pub(crate) fn next_poll_secs(position: u64, wait: &Wait, shut_secs: u64, limits: &Limits) -> u32 {
     let soonest = position.saturating_sub(1) / u64::try_from(limits.batch).unwrap_or(u64::MAX).max(1);
-    let most = soonest.saturating_add(shut_secs).max(SURE_POLL_SECS).min(limits.waiting_idle.as_secs() / 2);
-    let most_of_it = wait.secs.saturating_add(shut_secs).saturating_mul(2) / 3;
-    u32::try_from(most_of_it.min(most).max(MIN_POLL_SECS)).unwrap_or(u32::MAX)
+    let sure = soonest.saturating_add(shut_secs).max(SURE_POLL_SECS);
+    let heard_of = (limits.waiting_idle.as_secs() / 2).max(two_thirds(soonest)).min(MAX_POLL_SECS);
+    let most_of_it = two_thirds(wait.secs.saturating_add(shut_secs));
+    u32::try_from(most_of_it.min(sure).min(heard_of).max(MIN_POLL_SECS)).unwrap_or(u32::MAX)
+}
+
+fn two_thirds(secs: u64) -> u64 {
+    secs.saturating_mul(2) / 3
 }
 
 #[cfg(test)]
@@ -105,12 +114,13 @@ mod tests {
 
     #[test]
     fn the_near_ask_often_and_the_far_seldom() {
-        assert_eq!([1, 500, 5_000, 20_000, 1_000_000].map(|at| poll(at, None)), [3, 4, 49, 199, 300]);
-        assert_eq!(poll(1_000_000, Some(50.0)), 300, "half of the time after which the silent are sent away");
-        let patient = Limits { waiting_idle: Duration::from_hours(1), ..Limits::default() };
-        assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, Some(50.0)), 0, &patient), 1_800);
+        assert_eq!([1, 500, 5_000, 20_000].map(|at| poll(at, None)), [3, 4, 49, 199]);
+        assert_eq!(poll(40_000, Some(50.0)), 300, "half of the time after which the silent are sent away");
+        assert_eq!(poll(100_001, Some(50.0)), 666, "nobody is sent away there so soon");
+        assert_eq!(poll(1_000_000, Some(50.0)), 3_600);
         let strict = Limits { waiting_idle: Duration::from_secs(5), ..Limits::default() };
-        assert_eq!(next_poll_secs(1_000_000, &wait(1_000_000, None), 0, &strict), 2);
+        let strict = |at| next_poll_secs(at, &wait(at, None), 0, &strict);
+        assert_eq!([1, 301, 100_001].map(strict), [2, 2, 666]);
     }
 
     #[test]
@@ -128,27 +138,33 @@ mod tests {
         assert_eq!(polls, [300, 43, 10, 3, 3], "never long after it begins");
     }
 
+    /// How often whoever comes in at `position` asks, at the pace of a million in five hours.
+    fn questions(position: u32, limits: &Limits) -> u32 {
+        let (pace, mut elapsed, mut questions) = (1_000_000.0 / 18_000.0, 0_u32, 0);
+        loop {
+            let left = (f64::from(position) - pace * f64::from(elapsed)).ceil();
+            if left < 1.0 {
+                return questions;
+            }
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "between 1 and a million"
+            )]
+            let left = left as u64;
+            elapsed += next_poll_secs(left, &wait(left, Some(pace)), 0, limits);
+            questions += 1;
+        }
+    }
+
     #[test]
     fn a_five_hour_line_costs_few_questions() {
-        let patient = |hours| Limits { waiting_idle: Duration::from_hours(hours), ..Limits::default() };
-        for (limits, most) in [(Limits::default(), 66), (patient(1), 19), (patient(2), 14)] {
-            // The last of a million, at the pace of a million in five hours.
-            let (pace, mut elapsed, mut questions) = (1_000_000.0 / 18_000.0, 0_u32, 0);
-            loop {
-                let position = (1_000_000.0 - pace * f64::from(elapsed)).ceil();
-                if position < 1.0 {
-                    break;
-                }
-                #[expect(
-                    clippy::cast_possible_truncation,
-                    clippy::cast_sign_loss,
-                    reason = "between 1 and a million"
-                )]
-                let position = position as u64;
-                elapsed += next_poll_secs(position, &wait(position, Some(pace)), 0, &limits);
-                questions += 1;
-            }
-            assert!(questions <= most, "{questions} questions");
+        // At full speed, and at half of it.
+        for (batch, last, on_average) in [(56, 12, 10), (100, 17, 14)] {
+            let limits = Limits { batch, ..Limits::default() };
+            assert!(questions(1_000_000, &limits) <= last, "{}", questions(1_000_000, &limits));
+            let all: Vec<u32> = (1..=1_000).map(|part| questions(part * 1_000, &limits)).collect();
+            assert!(all.iter().sum::<u32>() <= on_average * 1_000, "{}", all.iter().sum::<u32>());
         }
     }
 
@@ -158,6 +174,20 @@ mod tests {
             let (near, far) = (a.min(b), a.max(b));
             prop_assert!(wait_secs(near, Some(pace)) <= wait_secs(far, Some(pace)));
             prop_assert!(poll(near.max(1), Some(pace)) <= poll(far.max(1), Some(pace)));
+        }
+
+        /// A page asks up to a tenth later than it was told, and the line goes at full speed meanwhile.
+        #[test]
+        fn nobody_who_asks_when_they_are_told_is_taken_for_gone(
+            ahead in 0_usize..2_000_000, batch in 1_usize..2_000, idle in 5_u64..7_200, pace in 0.1_f64..1_000.0, shut in 0_u64..90_000,
+        ) {
+            let limits = Limits { batch, waiting_idle: Duration::from_secs(idle), ..Limits::default() };
+            let position = u64::try_from(ahead).unwrap() + 1;
+            let told = next_poll_secs(position, &wait(position, Some(pace)), shut, &limits);
+            let silent = Duration::from_secs(told.into()).mul_f64(1.1);
+            let let_in = batch.saturating_mul(usize::try_from(silent.as_secs()).unwrap() + 1);
+            let at_the_end = limits.silence(ahead.saturating_sub(let_in));
+            prop_assert!(silent < at_the_end, "told {told} s, may be silent for {at_the_end:?}");
         }
     }
 }

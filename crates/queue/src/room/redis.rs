@@ -45,7 +45,8 @@ const LOCK: Duration = Duration::from_secs(4);
 /// sooner, and so has their place back before anybody could overtake them.
 pub const GRACE: Duration = Duration::from_secs(65);
 
-/// Expired slots and idle people that one run ends.
+/// Expired slots that one run ends, and people in line whose last sign of life it looks at: some half a millisecond of Redis each
+/// second. A line of 50,000 is looked through in 50 seconds.
 const ENDED: i64 = 1_000;
 
 /// Steps taken over into the database at a time.
@@ -178,6 +179,7 @@ impl Redis {
             Arg::from(epoch.as_str()),
             Arg::from(self.terms().0),
             Arg::from(micros(self.limits.waiting_idle)),
+            Arg::from(micros(self.limits.silence_per_person())),
             Arg::from(ENDED),
         ];
         args.extend(slots.iter().map(|slot| Arg::from(slot.as_str())));

@@ -96,6 +96,12 @@ on_every_room! {
         waiting_idle: std::time::Duration::from_secs(2),
         ..Limits::default()
     };
+    whoever_is_far_from_the_front_may_be_silent_for_longer: Limits {
+        threshold: 1,
+        batch: 1,
+        waiting_idle: std::time::Duration::from_secs(2),
+        ..Limits::default()
+    };
     while_nobody_could_show_a_sign_of_life_nobody_falls_silent: Limits {
         threshold: 1,
         slot_idle: std::time::Duration::from_secs(6),
@@ -295,6 +301,38 @@ async fn silence_ends_slots_and_places(trial: Trial) {
     .await;
     let report = trial.assert_fair().await;
     assert_eq!((report.admitted, report.gone), (2, 2));
+}
+
+async fn whoever_is_far_from_the_front_may_be_silent_for_longer(trial: Trial) {
+    let people = trial.people(15);
+    let [_inside, near, between @ .., far] = &people[..] else { panic!() };
+    trial.arrive(&people).await;
+    let place = trial.place(*far).await;
+    let waiting = async || {
+        trial.room.admit(trial.event).await.unwrap();
+        trial.room.order(trial.event, Order::Look).await.unwrap().waiting
+    };
+    until(LIMIT, async || {
+        for user in between {
+            trial.standing(*user).await;
+        }
+        waiting().await < 14
+    })
+    .await;
+    assert_eq!(waiting().await, 13, "who is far is silent for as long, and stays");
+    assert_eq!(
+        trial.standing(*near).await,
+        Standing::Absent,
+        "who may be next must have been heard of lately"
+    );
+    for user in between {
+        trial.room.leave(trial.event, *user, Why::Left).await.unwrap();
+    }
+    until(LIMIT, async || waiting().await == 0).await;
+    assert!(
+        matches!(trial.come_with(*far, place, Some(1)).await, Standing::Waiting { order, .. } if order == place)
+    );
+    trial.assert_fair().await;
 }
 
 /// Every process stood still, or was away, for longer than one may be silent.
