@@ -83,6 +83,7 @@ impl Domains {
                 clock: clock.clone(),
                 ids: ids.clone(),
                 hold_for: config.sale.hold,
+                tasks: tasks.clone(),
             })
         });
 

@@ -23,6 +23,7 @@ async fn domains() -> Vec<(Service, Routes)> {
         clock: clock.clone(),
         ids: ids.clone(),
         hold_for: HOLD,
+        tasks: urr_jobs::Tasks::new(),
     });
     let (_files, db) = urr_testkit::fresh_sqlite(&urr_queue::DOMAIN).await;
     let queue = urr_queue::build(urr_queue::Parts {

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use urr_kernel::{MessageId, Timestamp, limits::MAX_MESSAGE_BYTES};
 
 use crate::{EngineKind, Error, Row, Tx, statements};
@@ -93,6 +94,14 @@ statements! {
     /// Puts a message in.
     APPEND = "insert into outbox (id, topic, key, kind, payload, created_at, due_at)
               values ($1, $2, $3, $4, $5, $6, $6)";
+
+    /// Puts many in, in one round trip to the server. The list is a JSON array.
+    APPEND_ALL = postgres "
+        insert into outbox (id, topic, key, kind, payload, created_at, due_at)
+        select id, topic, key, kind, payload, at, at
+          from rows from (jsonb_to_recordset($1::jsonb) as (id uuid, topic text, key text, kind text, payload text, at timestamptz))
+               with ordinality as new (id, topic, key, kind, payload, at, place)
+         order by place";
 
     /// The next rows of the log. SQLite commits in the order of `seq`.
     READ_SQLITE = sqlite "
@@ -199,17 +208,47 @@ statements! {
 /// Puts a message in the outbox of the transaction's own domain. A payload that brokers would refuse is refused here,
 /// where the change can still be refused with it.
 pub async fn append(tx: &mut Tx<'_>, message: &Message) -> Result<(), Error> {
-    let size = message.payload.len();
-    if size > MAX_MESSAGE_BYTES {
-        return Err(Error::bug(format!(
-            "a {} message of {size} bytes is larger than {MAX_MESSAGE_BYTES}",
-            message.kind
-        )));
-    }
+    message.check()?;
     let Message { id, topic, key, kind, payload, at } = message;
     tx.execute(&APPEND, &[id, topic, key, kind, payload, at]).await?;
     tx.appended = true;
     Ok(())
+}
+
+/// Puts messages in, in this order, as [`append`] does.
+pub async fn append_all<'m>(
+    tx: &mut Tx<'_>,
+    messages: impl Iterator<Item = &'m Message>,
+) -> Result<(), Error> {
+    if tx.engine_kind() == EngineKind::Sqlite {
+        for message in messages {
+            append(tx, message).await?;
+        }
+        return Ok(());
+    }
+    let mut rows = Vec::new();
+    for message in messages {
+        message.check()?;
+        let Message { id, topic, key, kind, payload, at } = message;
+        rows.push(
+            json!({ "id": id, "topic": topic, "key": key, "kind": kind, "payload": payload, "at": at }),
+        );
+    }
+    if !rows.is_empty() {
+        tx.execute(&APPEND_ALL, &[&serde_json::Value::from(rows).to_string()]).await?;
+        tx.appended = true;
+    }
+    Ok(())
+}
+
+impl Message {
+    fn check(&self) -> Result<(), Error> {
+        let size = self.payload.len();
+        if size <= MAX_MESSAGE_BYTES {
+            return Ok(());
+        }
+        Err(Error::bug(format!("a {} message of {size} bytes is larger than {MAX_MESSAGE_BYTES}", self.kind)))
+    }
 }
 
 /// The next messages of the log after a position, with the position to go on from.

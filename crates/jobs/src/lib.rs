@@ -9,6 +9,7 @@ mod nudge;
 mod reconciler;
 mod schedule;
 mod tasks;
+mod together;
 
 pub use backoff::Backoff;
 pub use lease::{Lease, LeaseConfig};
@@ -16,6 +17,7 @@ pub use nudge::{Nudge, Woken, pause};
 pub use reconciler::{Outcome, Reconciler, run};
 pub use schedule::{BadSchedule, Schedule};
 pub use tasks::{Tasks, Unfinished, panic_text};
+pub use together::{NotDone, Together, Work};
 
 /// Whatever went wrong, with its sources.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -35,7 +35,7 @@ pub fn statements() -> Vec<&'static Sql> {
 
 /// Makes the service.
 pub fn build(parts: Parts) -> Arc<Service> {
-    Arc::new(Service::new(parts))
+    Arc::new(Service::new(parts, holds::claims::Way::Conditional))
 }
 
 /// The public routes.

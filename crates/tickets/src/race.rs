@@ -7,8 +7,9 @@ use std::{collections::HashMap, sync::Arc};
 
 use urr_contracts::tickets::{Error, Reservation};
 use urr_db::{Tx, statements};
-use urr_kernel::{EventId, ReservationId, SeatId, Timestamp};
+use urr_kernel::{EventId, SeatId};
 
+use crate::holds::store::Wanted;
 use crate::suite::{DbKind, GateKind, Transport, World, hold_request};
 
 const BUYERS: usize = 200;
@@ -31,15 +32,13 @@ statements! {
 pub(crate) async fn check_then_act(
     tx: &mut Tx<'_>,
     event: EventId,
-    seats: &[SeatId],
-    reservation: ReservationId,
-    (_, expires_at): (Timestamp, Timestamp),
+    wanted: &[Wanted],
 ) -> Result<Vec<(SeatId, i64)>, urr_db::Error> {
     let mut claimed = Vec::new();
-    for seat in seats {
+    for Wanted { seat, reservation, expires_at } in wanted {
         let taken: Option<i64> = tx.optional(&LOOK, &[&event, seat], |row| row.get(0)).await?;
         if taken.is_none() {
-            let fence = tx.one(&TAKE, &[&event, seat, &reservation, &expires_at], |row| row.get(0)).await?;
+            let fence = tx.one(&TAKE, &[&event, seat, reservation, expires_at], |row| row.get(0)).await?;
             claimed.push((*seat, fence));
         }
     }

@@ -10,15 +10,21 @@ use urr_contracts::{
         SeatMapOf, Tickets,
     },
 };
-use urr_db::{Db, Tx};
-use urr_kernel::{Clock, EventId, Ids, ReservationId, SeatId, Timestamp};
+use urr_db::Db;
+use urr_jobs::{Tasks, Together};
+use urr_kernel::{Clock, Ids, SeatId};
 use urr_rpc::Ctx;
 
 use crate::{
     gate::SeatGate,
-    holds::{self, store},
+    holds::{
+        self,
+        claims::{Claim, Claiming, Way},
+        store,
+    },
     map::{self, Maps},
     sales::Sales,
+    trouble::Trouble,
 };
 
 /// What tickets is built from.
@@ -35,24 +41,30 @@ pub struct Parts {
     pub ids: Ids,
     /// How long an unpaid reservation keeps its seats.
     pub hold_for: Duration,
+    /// Where holds are made together.
+    pub tasks: Tasks,
 }
+
+/// How long a hold may take to get its turn and be kept: as long as a database may take to say that it cannot. A repeat with the same key
+/// finds out what became of it.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Tickets, in this process.
 pub struct Service {
     pub(crate) db: Db,
+    claims: Together<Claiming>,
     pub(crate) gate: SeatGate,
     pub(crate) sales: Sales,
     pub(crate) maps: Maps,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) hold_for: Duration,
-    #[cfg(test)]
-    pub(crate) check_then_act: bool,
 }
 
 impl Service {
-    pub(crate) fn new(parts: Parts) -> Self {
+    pub(crate) fn new(parts: Parts, way: Way) -> Self {
         Self {
+            claims: Together::new(Claiming { db: parts.db.clone(), way }, parts.tasks),
             sales: Sales::new(parts.catalog, parts.clock.clone()),
             maps: map::maps(parts.clock.clone()),
             db: parts.db,
@@ -60,25 +72,17 @@ impl Service {
             clock: parts.clock,
             ids: parts.ids,
             hold_for: parts.hold_for,
-            #[cfg(test)]
-            check_then_act: false,
         }
     }
 
-    /// Claims seats in the database. Answers with the fences of those that were free.
-    pub(crate) async fn claim_seats(
-        &self,
-        tx: &mut Tx<'_>,
-        event: EventId,
-        seats: &[SeatId],
-        reservation: ReservationId,
-        times: (Timestamp, Timestamp),
-    ) -> Result<Vec<(SeatId, i64)>, urr_db::Error> {
-        #[cfg(test)]
-        if self.check_then_act {
-            return crate::race::check_then_act(tx, event, seats, reservation, times).await;
+    /// Claims seats, together with everybody who does so at the same time.
+    pub(crate) async fn claim(&self, claim: &Arc<Claim>) -> Result<Reservation, Trouble> {
+        let asked = self.claims.ask(claim.reservation.event, Arc::clone(claim));
+        match tokio::time::timeout(PATIENCE, asked).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(not_done)) => Err(Trouble::Claims(not_done)),
+            Err(_elapsed) => Err(Trouble::Late),
         }
-        store::claim(tx, event, seats, reservation, times).await
     }
 
     /// Removes a former holder's marks from the gate, so that the next buyer need not wait for them to fade.

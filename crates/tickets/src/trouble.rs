@@ -1,7 +1,10 @@
 //! What can go wrong inside, and how it becomes an answer: logged once, with its causes, then told without them.
 
+use std::sync::Arc;
+
 use urr_contracts::{catalog, tickets::Error};
 use urr_db::Kind;
+use urr_jobs::NotDone;
 use urr_rpc::Ctx;
 
 /// A refusal we mean, or trouble below us.
@@ -12,10 +15,22 @@ pub(crate) enum Trouble {
     Refused(#[from] Error),
     /// The database could not do it.
     #[error("the database failed")]
-    Db(#[from] urr_db::Error),
+    Db(#[source] Arc<urr_db::Error>),
+    /// A claim got no answer.
+    #[error("a claim was not made")]
+    Claims(#[source] NotDone),
+    /// A claim took too long.
+    #[error("a claim was not made in time")]
+    Late,
     /// The catalog could not be asked.
     #[error("the catalog failed")]
     Catalog(#[source] catalog::Error),
+}
+
+impl From<urr_db::Error> for Trouble {
+    fn from(error: urr_db::Error) -> Self {
+        Self::Db(Arc::new(error))
+    }
 }
 
 impl From<catalog::Error> for Trouble {
@@ -36,7 +51,7 @@ impl Trouble {
             Self::Db(error) if error.is_unavailable() || error.kind() == Kind::UnknownCommit => {
                 Error::Unavailable
             }
-            Self::Catalog(catalog::Error::Unavailable) => Error::Unavailable,
+            Self::Catalog(catalog::Error::Unavailable) | Self::Claims(_) | Self::Late => Error::Unavailable,
             Self::Db(_) | Self::Catalog(_) => Error::Internal,
         };
         let error = urr_telemetry::chain(&self);

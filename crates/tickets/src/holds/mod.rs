@@ -3,11 +3,14 @@
 //! Rows that two transactions may want are locked in one order everywhere: the buyer, an existing reservation, seats by event and
 //! id, and last the buyer's key, which a new reservation brings along.
 
+pub(crate) mod claims;
 pub(crate) mod give_back;
 pub(crate) mod routes;
 pub(crate) mod rules;
 pub(crate) mod store;
 pub(crate) mod sweep;
+
+use std::sync::Arc;
 
 use urr_contracts::{
     messages::Envelope,
@@ -26,7 +29,7 @@ use crate::{
     service::Service,
     trouble::Trouble,
 };
-use rules::Plan;
+use claims::Claim;
 use store::Json;
 
 /// Holds every named seat for the calling user, or none of them.
@@ -38,7 +41,7 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
     rules::check_request(request)?;
     let mut marks = None;
     let held = match plan(service, ctx, user, request).await {
-        Ok(mut claim) => claim.enter(service, &mut marks).await,
+        Ok(claim) => enter(service, Arc::new(claim), &mut marks).await,
         Err(trouble) => Err(trouble),
     };
     let answer = match held {
@@ -57,12 +60,7 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
 }
 
 /// What the request would claim, if the rules of the sale allow it.
-async fn plan<'r>(
-    service: &Service,
-    ctx: &Ctx,
-    user: UserId,
-    request: &'r HoldSeats,
-) -> Result<Claim<'r>, Trouble> {
+async fn plan(service: &Service, ctx: &Ctx, user: UserId, request: &HoldSeats) -> Result<Claim, Trouble> {
     let sale = service.sales.rules(ctx, request.event).await?;
     let now = service.clock.now();
     rules::check_open(&sale, now)?;
@@ -74,7 +72,7 @@ async fn plan<'r>(
         }
         plan => plan?,
     };
-    let (id, key) = (service.ids.next(), request.idempotency_key.as_deref());
+    let (id, key) = (service.ids.next(), request.idempotency_key.clone());
     let reservation = Reservation {
         id,
         number: rules::number(id, now),
@@ -87,83 +85,35 @@ async fn plan<'r>(
         created_at: now,
         seats: Vec::new(),
     };
-    let owner = rules::gate_owner(user, key, id);
+    let owner = rules::gate_owner(user, key.as_deref(), id);
     let max_seats_per_user = sale.max_seats_per_user;
     let news = message(service, created(&reservation, plan.seat_count()), now);
     Ok(Claim { card: Json::of(&reservation.card), reservation, plan, owner, max_seats_per_user, key, news })
 }
 
-/// One attempt to claim, with everything it needs: what can be prepared is, for one transaction at a time writes on SQLite.
-struct Claim<'c> {
-    reservation: Reservation,
-    card: Json,
-    plan: Plan,
-    owner: Owner,
-    max_seats_per_user: u32,
-    key: Option<&'c str>,
-    /// What the world is told.
-    news: outbox::Message,
-}
-
-impl Claim<'_> {
-    /// Passes the gate and commits. The marks that it leaves in the gate are told, whatever comes of it.
-    async fn enter(
-        &mut self,
-        service: &Service,
-        marks: &mut Option<(Vec<SeatId>, Owner)>,
-    ) -> Result<Reservation, Trouble> {
-        let (event, user, seats) = (self.reservation.event, self.reservation.user, self.plan.seat_ids());
-        if let Entry::Busy(seats) = service.gate.acquire(event, &seats, self.owner).await {
-            return Err(Error::SeatsTaken { seats }.into());
-        }
-        *marks = Some((seats, self.owner));
-        let mut held = self.commit(service).await;
-        if matches!(&held, Err(Trouble::Db(error)) if error.is_unique_violation()) {
-            // Of the thousands that a rush brings within a millisecond two may have the same eight letters.
-            self.reservation.number = rules::number(service.ids.next(), self.reservation.created_at);
-            held = self.commit(service).await;
-        }
-        if !matches!(held, Err(Trouble::Refused(Error::UserLimit { .. }))) {
-            return held;
-        }
-        // The buyer's own holds may have run out without the sweep having come by yet.
-        if service.expire_lapsed_of(event, user).await? == 0 { held } else { self.commit(service).await }
+/// Passes the gate and claims. The marks that this leaves in the gate are told, whatever comes of it.
+async fn enter(
+    service: &Service,
+    mut claim: Arc<Claim>,
+    marks: &mut Option<(Vec<SeatId>, Owner)>,
+) -> Result<Reservation, Trouble> {
+    let (event, user, seats) = (claim.reservation.event, claim.reservation.user, claim.plan.seat_ids());
+    if let Entry::Busy(seats) = service.gate.acquire(event, &seats, claim.owner).await {
+        return Err(Error::SeatsTaken { seats }.into());
     }
-
-    async fn commit(&self, service: &Service) -> Result<Reservation, Trouble> {
-        transaction!(service.db, "tickets.hold", async |tx: &mut Tx<'_>| self.run(service, tx).await)
+    *marks = Some((seats, claim.owner));
+    let mut held = service.claim(&claim).await;
+    if matches!(&held, Err(Trouble::Db(error)) if error.is_unique_violation()) {
+        // Of the thousands that a rush brings within a millisecond two may have the same eight letters.
+        let number = rules::number(service.ids.next(), claim.reservation.created_at);
+        Arc::make_mut(&mut claim).reservation.number = number;
+        held = service.claim(&claim).await;
     }
-
-    async fn run(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Reservation, Trouble> {
-        self.count_in(tx).await?;
-        let mut new = self.reservation.clone();
-        let (seats, times) = (self.plan.seat_ids(), (new.created_at, new.expires_at));
-        let claimed = service.claim_seats(tx, new.event, &seats, new.id, times).await?;
-        for seat in &self.plan.seats {
-            if let Some((_, fence)) = claimed.iter().find(|(id, _)| *id == seat.id) {
-                new.seats.push(rules::reserved(seat, *fence));
-            }
-        }
-        if claimed.len() < seats.len() {
-            let taken = seats.into_iter().filter(|seat| new.seats.iter().all(|own| own.id != *seat));
-            return Err(Error::SeatsTaken { seats: taken.collect() }.into());
-        }
-        if !store::insert(tx, &new, &self.card, self.owner, self.key).await? {
-            // The replay answers instead. Should the reservation be gone by then, a second try finds the key free.
-            return Err(Error::Unavailable.into());
-        }
-        outbox::append(tx, &self.news).await?;
-        Ok(new)
+    if !matches!(held, Err(Trouble::Refused(Error::UserLimit { .. }))) {
+        return held;
     }
-
-    async fn count_in(&self, tx: &mut Tx<'_>) -> Result<(), Trouble> {
-        let new = &self.reservation;
-        if store::count_in(tx, new.event, new.user, self.plan.seat_count(), self.max_seats_per_user).await? {
-            return Ok(());
-        }
-        let held = store::lock_buyer(tx, new.event, new.user).await?;
-        Err(Error::UserLimit { max: self.max_seats_per_user, held }.into())
-    }
+    // The buyer's own holds may have run out without the sweep having come by yet.
+    if service.expire_lapsed_of(event, user).await? == 0 { held } else { service.claim(&claim).await }
 }
 
 /// A hold that would have gotten this number.
@@ -176,7 +126,7 @@ pub(crate) async fn hold_numbered(
 ) -> Result<Reservation, Trouble> {
     let mut claim = plan(service, ctx, signed_in(ctx)?, request).await?;
     claim.reservation.number = number;
-    claim.enter(service, &mut None).await
+    enter(service, Arc::new(claim), &mut None).await
 }
 
 /// Gives a pending reservation's seats back. Asking twice is as good as asking once.

@@ -20,6 +20,7 @@ use urr_contracts::{
 };
 use urr_db::{Tx, outbox, statements};
 use urr_http::{Client, ClientLimits};
+use urr_jobs::Tasks;
 use urr_kernel::{
     Actor, Clock, EventId, Ids, Krw, Role, SeatId, Timestamp,
     limits::{HOLD, MAX_SEATS_PER_RESERVATION, MAX_SEATS_PER_USER},
@@ -28,7 +29,11 @@ use urr_kv::{Kv, KvConfig};
 use urr_rpc::{Ctx, Remote, internal_guard};
 use urr_testkit::services;
 
-use crate::{Parts, Service, gate::SeatGate, holds::store};
+use crate::{
+    Parts, Service,
+    gate::SeatGate,
+    holds::{claims::Way, store},
+};
 
 #[derive(Clone, Copy)]
 pub(crate) enum DbKind {
@@ -81,15 +86,15 @@ statements! {
 impl World {
     /// `None` when a service that the parts need cannot be had (said loudly by testkit).
     pub(crate) async fn new(db: DbKind, gate: GateKind, transport: Transport) -> Option<Self> {
-        Self::build(db, gate, transport, false).await
+        Self::build(db, gate, transport, Way::Conditional).await
     }
 
     /// A world whose claim is check-then-act: the negative control.
     pub(crate) async fn careless(db: DbKind, gate: GateKind) -> Option<Self> {
-        Self::build(db, gate, Transport::Local, true).await
+        Self::build(db, gate, Transport::Local, Way::CheckThenAct).await
     }
 
-    async fn build(db: DbKind, gate: GateKind, transport: Transport, check_then_act: bool) -> Option<Self> {
+    async fn build(db: DbKind, gate: GateKind, transport: Transport, way: Way) -> Option<Self> {
         let (clock, ids) = urr_testkit::fixed();
         let (dir, db) = match db {
             DbKind::Sqlite => {
@@ -107,10 +112,9 @@ impl World {
             clock: clock.clone(),
             ids: ids.clone(),
             hold_for: HOLD,
+            tasks: Tasks::new(),
         };
-        let mut service = Service::new(parts);
-        service.check_then_act = check_then_act;
-        let service = Arc::new(service);
+        let service = Arc::new(Service::new(parts, way));
         let tickets: Arc<dyn Tickets> = match transport {
             Transport::Local => Arc::clone(&service) as Arc<dyn Tickets>,
             Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),

@@ -1,0 +1,261 @@
+//! Jobs that come at the same time and are done together: one transaction, one call, one sync for all of them. While one batch is
+//! under way the next one gathers, so the busier it is, the cheaper each job becomes, and when it is quiet nobody waits for company.
+
+use std::{
+    collections::HashMap,
+    hash::Hash,
+    mem,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::oneshot;
+
+use crate::Tasks;
+
+/// What is done together.
+pub trait Work: Send + Sync + 'static {
+    /// Jobs of one key wait in one line; lines do not wait for each other.
+    type Key: Copy + Eq + Hash + Send + Sync + 'static;
+    /// What one caller wants.
+    type Job: Send + 'static;
+    /// What that caller is told.
+    type Answer: Send + 'static;
+
+    /// As the task and the metric are called.
+    const NAME: &'static str;
+    /// Callers who may wait in one line. Beyond, they are refused at once.
+    const MAX_WAITING: usize;
+    /// Batches of one line that may be under way at once.
+    const LANES: usize;
+
+    /// Chooses the next batch from a line that is not empty; the first job in line must be in it. What it leaves keeps its place.
+    fn choose<T>(waiting: &mut Vec<(Self::Job, T)>) -> Vec<(Self::Job, T)> {
+        mem::take(waiting)
+    }
+
+    /// Does a batch, and answers in the order of the jobs.
+    fn run(&self, key: Self::Key, jobs: Vec<Self::Job>) -> impl Future<Output = Vec<Self::Answer>> + Send;
+}
+
+/// Why a job has no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotDone {
+    /// Nothing was done.
+    #[error("too many wait already")]
+    Full,
+    /// Whether it was done is not known.
+    #[error("the work broke off")]
+    BrokenOff,
+}
+
+/// Does work together.
+pub struct Together<W: Work>(Arc<Shared<W>>);
+
+struct Shared<W: Work> {
+    work: W,
+    tasks: Tasks,
+    /// A line is in it while it has a lane.
+    lines: Mutex<HashMap<W::Key, Line<W>>>,
+}
+
+struct Line<W: Work> {
+    waiting: Vec<(W::Job, oneshot::Sender<W::Answer>)>,
+    lanes: usize,
+}
+
+impl<W: Work> Together<W> {
+    /// Nothing waits yet. Batches run on tasks of their own: whoever came first may go away again, and the others still want theirs.
+    pub fn new(work: W, tasks: Tasks) -> Self {
+        Self(Arc::new(Shared { work, tasks, lines: Mutex::default() }))
+    }
+
+    /// Has a job done. Whoever stops waiting before its batch begins has changed nothing.
+    pub async fn ask(&self, key: W::Key, job: W::Job) -> Result<W::Answer, NotDone> {
+        let (answer, told) = oneshot::channel();
+        if let Some(lane) = self.0.join(key, (job, answer))? {
+            let shared = Arc::clone(&self.0);
+            self.0.tasks.spawn(W::NAME, async move { lane.run(&shared.work).await });
+        }
+        told.await.map_err(|_| NotDone::BrokenOff)
+    }
+}
+
+impl<W: Work> Shared<W> {
+    /// Stands in line. Answers with a lane to run if one more may be under way.
+    fn join(
+        self: &Arc<Self>,
+        key: W::Key,
+        asked: (W::Job, oneshot::Sender<W::Answer>),
+    ) -> Result<Option<Lane<W>>, NotDone> {
+        let mut lines = self.lines();
+        let line = lines.entry(key).or_insert_with(|| Line { waiting: Vec::new(), lanes: 0 });
+        if line.waiting.len() >= W::MAX_WAITING {
+            return Err(NotDone::Full);
+        }
+        line.waiting.push(asked);
+        if line.lanes >= W::LANES {
+            return Ok(None);
+        }
+        line.lanes += 1;
+        Ok(Some(Lane { shared: Arc::clone(self), key, open: true }))
+    }
+
+    fn lines(&self) -> MutexGuard<'_, HashMap<W::Key, Line<W>>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One batch after another.
+struct Lane<W: Work> {
+    shared: Arc<Shared<W>>,
+    key: W::Key,
+    open: bool,
+}
+
+impl<W: Work> Lane<W> {
+    /// Until nobody waits any more. Each turn takes whoever there is, so it ends when arrivals do.
+    async fn run(mut self, work: &W) {
+        while let Some(batch) = self.take() {
+            let (jobs, callers): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
+            metrics::histogram!("urr_done_together", "work" => W::NAME).record(count(jobs.len()));
+            for (answer, caller) in work.run(self.key, jobs).await.into_iter().zip(callers) {
+                // Whoever has gone away meanwhile is told nothing; it was done all the same.
+                let _ = caller.send(answer);
+            }
+        }
+    }
+
+    /// The next batch. Nothing, and the lane is closed, if nobody waits.
+    fn take(&mut self) -> Option<Vec<(W::Job, oneshot::Sender<W::Answer>)>> {
+        let shared = Arc::clone(&self.shared);
+        let mut lines = shared.lines();
+        let line = lines.get_mut(&self.key)?;
+        line.waiting.retain(|(_, caller)| !caller.is_closed());
+        if !line.waiting.is_empty() {
+            return Some(W::choose(&mut line.waiting));
+        }
+        self.close(&mut lines);
+        None
+    }
+
+    fn close(&mut self, lines: &mut HashMap<W::Key, Line<W>>) {
+        self.open = false;
+        let Some(line) = lines.get_mut(&self.key) else { return };
+        line.lanes -= 1;
+        if line.lanes == 0 {
+            // If it broke off, those who wait are told; the next one begins anew.
+            lines.remove(&self.key);
+        }
+    }
+}
+
+impl<W: Work> Drop for Lane<W> {
+    fn drop(&mut self) {
+        if self.open {
+            let shared = Arc::clone(&self.shared);
+            self.close(&mut shared.lines());
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a batch is far smaller than 2^52")]
+fn count(jobs: usize) -> f64 {
+    jobs as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    /// Doubles numbers when it is let, two at a time at most; panics at 13.
+    struct Doubling {
+        may: Arc<Semaphore>,
+        batches: Arc<AtomicUsize>,
+    }
+
+    impl Work for Doubling {
+        type Key = ();
+        type Job = u32;
+        type Answer = (u32, usize);
+
+        const NAME: &'static str = "test.doubling";
+        const MAX_WAITING: usize = 3;
+        const LANES: usize = 1;
+
+        fn choose<T>(waiting: &mut Vec<(u32, T)>) -> Vec<(u32, T)> {
+            waiting.drain(..waiting.len().min(2)).collect()
+        }
+
+        async fn run(&self, (): (), jobs: Vec<u32>) -> Vec<(u32, usize)> {
+            self.may.acquire().await.unwrap().forget();
+            assert!(!jobs.contains(&13), "an unlucky number");
+            self.batches.fetch_add(1, Ordering::SeqCst);
+            jobs.iter().map(|job| (job * 2, jobs.len())).collect()
+        }
+    }
+
+    fn doubling() -> (Arc<Together<Doubling>>, Arc<Semaphore>, Arc<AtomicUsize>) {
+        let (may, batches) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
+        let work = Doubling { may: Arc::clone(&may), batches: Arc::clone(&batches) };
+        (Arc::new(Together::new(work, Tasks::new())), may, batches)
+    }
+
+    /// Asks, and is in line when this returns.
+    async fn ask(
+        together: &Arc<Together<Doubling>>,
+        job: u32,
+    ) -> tokio::task::JoinHandle<Result<(u32, usize), NotDone>> {
+        let asking = Arc::clone(together);
+        #[expect(clippy::disallowed_methods, reason = "the callers of a test")]
+        let asked = tokio::spawn(async move { asking.ask((), job).await });
+        // One thread runs them all: it gets to everybody else's turn before it comes back here.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        asked
+    }
+
+    #[tokio::test]
+    async fn whoever_comes_while_a_batch_is_under_way_is_done_together_and_told_their_own_answer() {
+        let (together, may, batches) = doubling();
+        let first = ask(&together, 1).await;
+        let (second, third, fourth) =
+            (ask(&together, 2).await, ask(&together, 3).await, ask(&together, 4).await);
+        may.add_permits(3);
+        assert_eq!(first.await.unwrap(), Ok((2, 1)));
+        assert_eq!(second.await.unwrap(), Ok((4, 2)));
+        assert_eq!(third.await.unwrap(), Ok((6, 2)));
+        assert_eq!(fourth.await.unwrap(), Ok((8, 1)));
+        assert_eq!(batches.load(Ordering::SeqCst), 3);
+    }
+
+    #[tokio::test]
+    async fn a_full_line_refuses_and_whoever_leaves_it_is_not_served() {
+        let (together, may, batches) = doubling();
+        let first = ask(&together, 1).await;
+        let waiting = [ask(&together, 2).await, ask(&together, 3).await, ask(&together, 4).await];
+        assert_eq!(ask(&together, 5).await.await.unwrap(), Err(NotDone::Full));
+        for gone in waiting {
+            gone.abort();
+            assert!(gone.await.unwrap_err().is_cancelled());
+        }
+        may.add_permits(2);
+        assert_eq!(first.await.unwrap(), Ok((2, 1)));
+        assert_eq!(together.ask((), 6).await, Ok((12, 1)));
+        assert_eq!(batches.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn work_that_breaks_off_tells_everybody_and_the_next_begins_anew() {
+        let (together, may, _) = doubling();
+        let (unlucky, behind) = (ask(&together, 13).await, ask(&together, 2).await);
+        may.add_permits(2);
+        assert_eq!(unlucky.await.unwrap(), Err(NotDone::BrokenOff));
+        assert_eq!(behind.await.unwrap(), Err(NotDone::BrokenOff));
+        assert_eq!(together.ask((), 3).await, Ok((6, 1)));
+    }
+}
