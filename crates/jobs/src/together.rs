@@ -58,8 +58,11 @@ struct Shared<W: Work> {
     lines: Mutex<HashMap<W::Key, Line<W>>>,
 }
 
+/// A job, and where its answer goes.
+type Asked<W> = (<W as Work>::Job, oneshot::Sender<<W as Work>::Answer>);
+
 struct Line<W: Work> {
-    waiting: Vec<(W::Job, oneshot::Sender<W::Answer>)>,
+    waiting: Vec<Asked<W>>,
     lanes: usize,
 }
 
@@ -82,11 +85,7 @@ impl<W: Work> Together<W> {
 
 impl<W: Work> Shared<W> {
     /// Stands in line. Answers with a lane to run if one more may be under way.
-    fn join(
-        self: &Arc<Self>,
-        key: W::Key,
-        asked: (W::Job, oneshot::Sender<W::Answer>),
-    ) -> Result<Option<Lane<W>>, NotDone> {
+    fn join(self: &Arc<Self>, key: W::Key, asked: Asked<W>) -> Result<Option<Lane<W>>, NotDone> {
         let mut lines = self.lines();
         let line = lines.entry(key).or_insert_with(|| Line { waiting: Vec::new(), lanes: 0 });
         if line.waiting.len() >= W::MAX_WAITING {
@@ -126,7 +125,7 @@ impl<W: Work> Lane<W> {
     }
 
     /// The next batch. Nothing, and the lane is closed, if nobody waits.
-    fn take(&mut self) -> Option<Vec<(W::Job, oneshot::Sender<W::Answer>)>> {
+    fn take(&mut self) -> Option<Vec<Asked<W>>> {
         let shared = Arc::clone(&self.shared);
         let mut lines = shared.lines();
         let line = lines.get_mut(&self.key)?;

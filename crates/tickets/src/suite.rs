@@ -2,6 +2,7 @@
 
 mod http;
 mod stories;
+mod together;
 mod world;
 
 pub(crate) use world::{DbKind, GateKind, Transport, World, hold_request};

@@ -8,7 +8,7 @@ use urr_passes::{
 };
 use uuid::Uuid;
 
-use crate::{rules, service::Service, trouble::Trouble};
+use crate::{combine, rules, service::Service, trouble::Trouble};
 
 /// A place for a browser: the one it has, or the next.
 pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigned, Trouble> {
@@ -23,7 +23,7 @@ pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigne
     let (ticket, room) = if let Some(ticket) = held {
         (ticket, room)
     } else {
-        let counted = service.combiner.next(request.event).await?;
+        let counted = combine::next(&service.combiner, request.event).await?;
         let ticket = Ticket {
             event: request.event,
             visitor: request.visitor,

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::{
     Counters,
     board::{Board, REFRESH},
-    combine::Combiner,
+    combine::{Combiner, Counting},
     line,
     live::Watched,
     recent::Recent,
@@ -76,7 +76,7 @@ impl Service {
         let counters = Arc::new(parts.counters);
         Self {
             db: parts.db,
-            combiner: Combiner::new(Arc::clone(&counters), parts.tasks),
+            combiner: Combiner::new(Counting(Arc::clone(&counters)), parts.tasks),
             counters,
             board: Board::new(parts.clock.clone()),
             recent: Recent::default(),

@@ -79,8 +79,10 @@ impl Work for Claiming {
                 return false;
             }
             let stranger = users.insert(claim.user());
-            let free = claim.plan.seats.iter().fold(true, |free, seat| seats.insert(seat.id) && free);
-            let fits = stranger && free && Some(claim.max_seats_per_user) == max;
+            // All of its seats count as wanted, also when the first one is already.
+            let new_seats = claim.plan.seats.iter().filter(|seat| seats.insert(seat.id)).count();
+            let alone = new_seats == claim.plan.seats.len();
+            let fits = stranger && alone && Some(claim.max_seats_per_user) == max;
             chosen += usize::from(fits);
             fits
         });

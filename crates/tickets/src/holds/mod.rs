@@ -116,6 +116,12 @@ async fn enter(
     if service.expire_lapsed_of(event, user).await? == 0 { held } else { service.claim(&claim).await }
 }
 
+/// What a request would claim.
+#[cfg(test)]
+pub(crate) async fn planned(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Claim, Trouble> {
+    plan(service, ctx, signed_in(ctx)?, request).await
+}
+
 /// A hold that would have gotten this number.
 #[cfg(test)]
 pub(crate) async fn hold_numbered(
@@ -124,7 +130,7 @@ pub(crate) async fn hold_numbered(
     request: &HoldSeats,
     number: String,
 ) -> Result<Reservation, Trouble> {
-    let mut claim = plan(service, ctx, signed_in(ctx)?, request).await?;
+    let mut claim = planned(service, ctx, request).await?;
     claim.reservation.number = number;
     enter(service, Arc::new(claim), &mut None).await
 }

@@ -11,7 +11,7 @@ use urr_contracts::{
 };
 use urr_kernel::{EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
 
-use super::{World, hold_request};
+use super::{World, hold_request, together};
 use crate::{holds, race};
 
 /// Every story, one after the other, each with events and buyers of its own.
@@ -34,6 +34,9 @@ pub(super) async fn all(world: &World) {
     reservations_are_listed_newest_first_by_page(world).await;
     every_change_is_told_once_in_order(world).await;
     race::exactly_one_buyer_wins_each_seat(world).await;
+    together::neighbours_get_their_seats_and_whoever_is_refused_leaves_nothing(world).await;
+    together::a_batch_has_no_two_who_want_the_same(world).await;
+    together::a_crowd_is_served_in_batches(world).await;
     world.check_invariants().await;
 }
 
@@ -321,11 +324,11 @@ async fn every_change_is_told_once_in_order(world: &World) {
     assert_eq!(created_at, held.created_at);
 }
 
-fn ids(reservation: &Reservation) -> Vec<SeatId> {
+pub(super) fn ids(reservation: &Reservation) -> Vec<SeatId> {
     reservation.seats.iter().map(|seat| seat.id).collect()
 }
 
-fn sorted(seats: &[SeatId]) -> Vec<SeatId> {
+pub(super) fn sorted(seats: &[SeatId]) -> Vec<SeatId> {
     let mut seats = seats.to_vec();
     seats.sort_unstable();
     seats

@@ -64,6 +64,8 @@ pub(crate) struct World {
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) service: Arc<Service>,
+    /// Other processes on the same database.
+    pub(crate) elsewhere: Vec<Arc<Service>>,
     held: Mutex<Vec<Reservation>>,
     _dir: Option<tempfile::TempDir>,
 }
@@ -103,23 +105,25 @@ impl World {
             }
             DbKind::Postgres => (None, urr_testkit::fresh_postgres(&crate::DOMAIN).await?),
         };
-        let gate = gate_of(gate, &clock)?;
         let catalog = Arc::new(HandMade::default());
-        let parts = Parts {
-            db,
-            gate,
-            catalog: Arc::clone(&catalog) as Arc<dyn Catalog>,
-            clock: clock.clone(),
-            ids: ids.clone(),
-            hold_for: HOLD,
-            tasks: Tasks::new(),
+        let process = || {
+            let parts = Parts {
+                db: db.clone(),
+                gate: gate_of(gate, &clock)?,
+                catalog: Arc::clone(&catalog) as Arc<dyn Catalog>,
+                clock: clock.clone(),
+                ids: ids.clone(),
+                hold_for: HOLD,
+                tasks: Tasks::new(),
+            };
+            Some(Arc::new(Service::new(parts, way)))
         };
-        let service = Arc::new(Service::new(parts, way));
+        let (service, elsewhere) = (process()?, vec![process()?, process()?, process()?]);
         let tickets: Arc<dyn Tickets> = match transport {
             Transport::Local => Arc::clone(&service) as Arc<dyn Tickets>,
             Transport::Remote => Arc::new(remote(Arc::clone(&service), &clock, &ids).await),
         };
-        Some(Self { tickets, catalog, clock, ids, service, held: Mutex::default(), _dir: dir })
+        Some(Self { tickets, catalog, clock, ids, service, elsewhere, held: Mutex::default(), _dir: dir })
     }
 
     /// A buyer nobody has met before.

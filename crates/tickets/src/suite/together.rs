@@ -1,0 +1,117 @@
+//! Claims that are made together: each whole or not at all, whatever becomes of its neighbours.
+
+use std::{sync::Arc, time::Duration};
+
+use urr_contracts::tickets::{Error, HoldSeats, Reservation};
+use urr_jobs::Work as _;
+use urr_kernel::{EventId, SeatId};
+use urr_rpc::Ctx;
+
+use super::{
+    World, hold_request,
+    stories::{ids, sorted},
+};
+use crate::{
+    holds::{
+        self,
+        claims::{Claim, Claiming, Way},
+    },
+    trouble::Trouble,
+};
+
+async fn claim(world: &World, buyer: &Ctx, request: &HoldSeats) -> Arc<Claim> {
+    Arc::new(holds::planned(&world.service, buyer, request).await.unwrap())
+}
+
+async fn make(world: &World, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Error>> {
+    let claiming = Claiming { db: world.service.db.clone(), way: Way::Conditional };
+    let refused = |trouble| match trouble {
+        Trouble::Refused(error) => error,
+        trouble => panic!("{trouble:?}"),
+    };
+    let made = claiming.run(event, claims).await;
+    made.into_iter().map(|answer| answer.map_err(refused)).collect()
+}
+
+/// Of those who are refused nothing stays behind: neither a seat nor a count nor a message.
+pub(super) async fn neighbours_get_their_seats_and_whoever_is_refused_leaves_nothing(world: &World) {
+    let (event, seats) = world.event(12);
+    let (full, repeater) = (world.buyer(), world.buyer());
+    world.hold(&full, event, &seats[..4]).await.unwrap();
+    let keyed =
+        |seats: &[SeatId]| HoldSeats { idempotency_key: Some("again".into()), ..hold_request(event, seats) };
+    world.tickets.hold(&repeater, keyed(&seats[4..5])).await.unwrap();
+
+    let claims = vec![
+        claim(world, &world.buyer(), &hold_request(event, &seats[5..7])).await,
+        claim(world, &world.buyer(), &hold_request(event, &[seats[7], seats[0], seats[8]])).await,
+        claim(world, &full, &hold_request(event, &seats[9..10])).await,
+        claim(world, &repeater, &keyed(&seats[10..11])).await,
+        claim(world, &world.buyer(), &hold_request(event, &seats[11..])).await,
+    ];
+    let answers = make(world, event, claims).await;
+    assert_eq!(answers[0].as_ref().map(ids), Ok(sorted(&seats[5..7])));
+    assert_eq!(answers[1], Err(Error::SeatsTaken { seats: vec![seats[0]] }));
+    assert_eq!(answers[2], Err(Error::UserLimit { max: 4, held: 4 }));
+    assert_eq!(answers[3], Err(Error::Unavailable), "the key is known: the replay answers");
+    assert_eq!(answers[4].as_ref().map(ids), Ok(sorted(&seats[11..])));
+    // PostgreSQL shows messages only once no older transaction of the whole server is open, and those of one transaction together.
+    let mut told = 0;
+    urr_testkit::until(Duration::from_secs(30), async || {
+        told = world.facts_of(event).await.len();
+        told >= 4
+    })
+    .await;
+    assert_eq!(told, 4);
+    world.check_invariants().await;
+
+    let rest =
+        claim(world, &world.buyer(), &hold_request(event, &[seats[7], seats[8], seats[9], seats[10]])).await;
+    assert!(make(world, event, vec![rest]).await[0].is_ok(), "what was refused is free");
+}
+
+/// In a batch nobody meets themselves or a rival, and who has to wait for the next keeps others from overtaking.
+pub(super) async fn a_batch_has_no_two_who_want_the_same(world: &World) {
+    let (event, seats) = world.event(4);
+    let twice = world.buyer();
+    let wanted: [(&Ctx, &[SeatId]); 5] = [
+        (&twice, &seats[..1]),
+        (&twice, &seats[1..2]),
+        (&world.buyer(), &seats[1..3]),
+        (&world.buyer(), &seats[2..3]),
+        (&world.buyer(), &seats[3..]),
+    ];
+    let mut waiting = Vec::new();
+    for (at, (buyer, seats)) in wanted.into_iter().enumerate() {
+        waiting.push((claim(world, buyer, &hold_request(event, seats)).await, at));
+    }
+    let mut batches = Vec::new();
+    while !waiting.is_empty() {
+        batches.push(Claiming::choose(&mut waiting).into_iter().map(|(_, at)| at).collect::<Vec<_>>());
+    }
+    assert_eq!(batches, [vec![0, 4], vec![1], vec![2], vec![3]]);
+}
+
+/// Everybody at once: those who find their seats free have them, and the sums are right.
+pub(super) async fn a_crowd_is_served_in_batches(world: &World) {
+    let (event, seats) = world.event(120);
+    let mut crowd = tokio::task::JoinSet::new();
+    for pair in seats.chunks(2).chain(seats.chunks(3)) {
+        let (tickets, buyer, request) =
+            (Arc::clone(&world.tickets), world.buyer(), hold_request(event, pair));
+        crowd.spawn(async move { tickets.hold(&buyer, request).await });
+    }
+    let mut held: Vec<SeatId> = Vec::new();
+    while let Some(answer) = crowd.join_next().await {
+        match answer.unwrap() {
+            Ok(reservation) => held.extend(ids(&reservation)),
+            Err(error) => assert!(matches!(error, Error::SeatsTaken { .. }), "{error:?}"),
+        }
+    }
+    let count = held.len();
+    held.sort_unstable();
+    held.dedup();
+    assert_eq!(held.len(), count, "a seat was given twice");
+    assert!(count > 0);
+    world.check_invariants().await;
+}
