@@ -63,7 +63,6 @@ impl Domains {
         let kv = stores::redis(config, clock)?;
         let remote = RemoteRole::all(config, clock)?;
         let memory = gateway::Memory::new(config, kv.as_ref(), clock);
-
         let catalog = config.roles.has(Role::Catalog).then(|| {
             urr_catalog::build(urr_catalog::Parts {
                 db: databases.of(Role::Catalog),
