@@ -5,7 +5,7 @@
 //! deadline; while a node keeps failing, its breaker answers for it at once. What callers get in that case is an
 //! [`Error`] that says so, and they go on without Redis: nothing kept here is the truth about anything.
 //!
-//! Redis 6 or newer; tests run on 7. Why this client and why routing is ours: docs/adr/0002-redis-client.md.
+//! Redis 6.2 or newer; tests run on 7. Why this client and why routing is ours: docs/adr/0002-redis-client.md.
 
 mod client;
 mod config;

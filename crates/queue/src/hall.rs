@@ -17,7 +17,7 @@ use crate::{
     spent::Spent,
 };
 
-/// Somebody who may buy. Its times are those of the room, as [`Presence`] has them.
+/// Somebody who may buy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Its id, which entry tokens carry.
@@ -26,14 +26,21 @@ pub struct Slot {
     pub order: OrderKey,
     /// When it was given.
     pub since: Timestamp,
-    /// The last sign of life.
-    pub seen: Timestamp,
 }
 
-impl Slot {
+/// A slot and the times by which it ends, which are those of the room, as [`Presence`] has them.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    slot: Slot,
+    began: Timestamp,
+    /// The last sign of life.
+    seen: Timestamp,
+}
+
+impl Held {
     /// When it ends if nobody shows a sign of life again.
-    pub(crate) fn ends(&self, limits: &Limits) -> Timestamp {
-        self.seen.after(limits.slot_idle).min(self.since.after(limits.slot_total))
+    fn ends(&self, limits: &Limits) -> Timestamp {
+        self.seen.after(limits.slot_idle).min(self.began.after(limits.slot_total))
     }
 }
 
@@ -82,7 +89,7 @@ pub enum Standing {
 #[derive(Debug)]
 pub(crate) struct Hall {
     line: Line,
-    active: HashMap<UserId, Slot>,
+    active: HashMap<UserId, Held>,
     spent: Spent,
     threshold: u32,
     paused: bool,
@@ -176,12 +183,12 @@ impl Hall {
         steps: &mut Vec<Step>,
     ) -> Standing {
         let here = self.presence.here(now);
-        if let Some(slot) = self.active.get_mut(&user) {
-            if slot.ends(limits) <= here {
+        if let Some(held) = self.active.get_mut(&user) {
+            if held.ends(limits) <= here {
                 self.take(Step::Gone { user, why: Why::Expired }, now, steps);
                 return Standing::Absent;
             }
-            slot.seen = slot.seen.max(here);
+            held.seen = held.seen.max(here);
         } else {
             self.line.see(user, here);
         }
@@ -191,7 +198,7 @@ impl Hall {
     /// Whether somebody waits or is in.
     pub(crate) fn has(&self, user: UserId, now: Timestamp, limits: &Limits) -> bool {
         let here = self.presence.here(now);
-        let inside = self.active.get(&user).is_some_and(|slot| slot.ends(limits) > here);
+        let inside = self.active.get(&user).is_some_and(|held| held.ends(limits) > here);
         inside || self.line.order_of(user).is_some()
     }
 
@@ -202,8 +209,8 @@ impl Hall {
 
     /// How somebody stands. Changes nothing.
     pub(crate) fn standing(&self, user: UserId, limits: &Limits) -> Standing {
-        if let Some(slot) = self.active.get(&user) {
-            return Standing::Active { slot: *slot, ends: self.presence.outside(slot.ends(limits)) };
+        if let Some(held) = self.active.get(&user) {
+            return Standing::Active { slot: held.slot, ends: self.presence.outside(held.ends(limits)) };
         }
         match self.line.place_of(user) {
             Some((order, ahead)) => Standing::Waiting { order, ahead },
@@ -220,6 +227,18 @@ impl Hall {
         here
     }
 
+    /// Somebody bought at a given time. The slot with which they did is over; one that was given later is not, nor is a place in line.
+    pub(crate) fn bought(
+        &mut self,
+        user: UserId,
+        at: Timestamp,
+        now: Timestamp,
+        steps: &mut Vec<Step>,
+    ) -> bool {
+        let over = self.active.get(&user).is_some_and(|held| held.slot.since <= at);
+        over && self.leave(user, Why::Bought, now, steps)
+    }
+
     /// Ends slots whose time is over, then lets in up to `batch` people from the front. `slot` names the slots.
     pub(crate) fn admit(
         &mut self,
@@ -230,7 +249,7 @@ impl Hall {
         steps: &mut Vec<Step>,
     ) -> usize {
         let here = self.presence.here(now);
-        let over = |(user, slot): (&UserId, &Slot)| (slot.ends(limits) <= here).then_some(*user);
+        let over = |(user, held): (&UserId, &Held)| (held.ends(limits) <= here).then_some(*user);
         let ended: Vec<UserId> = self.active.iter().filter_map(over).collect();
         for user in ended {
             self.take(Step::Gone { user, why: Why::Expired }, now, steps);
@@ -276,7 +295,8 @@ impl Hall {
                 // Whoever was not in line has only just come.
                 self.arrived += u64::from(self.line.leave(user).is_none());
                 self.admitted += 1;
-                self.active.insert(user, Slot { id: slot, order, since: here, seen: here });
+                let slot = Slot { id: slot, order, since: now };
+                self.active.insert(user, Held { slot, began: here, seen: here });
                 self.note_place(order, source, now);
                 self.pace.note(now);
             }
@@ -285,8 +305,8 @@ impl Hall {
                 self.line.join(user, order, here);
             }
             Step::Gone { user, .. } => {
-                if let Some(slot) = self.active.remove(&user) {
-                    self.spent.note(user, slot.order, now);
+                if let Some(held) = self.active.remove(&user) {
+                    self.spent.note(user, held.slot.order, now);
                 }
                 self.line.leave(user);
             }
@@ -295,8 +315,8 @@ impl Hall {
             Step::Resumed => self.paused = false,
             Step::Cleared { epoch } => {
                 self.line.clear();
-                for (user, slot) in self.active.drain() {
-                    self.spent.note(user, slot.order, now);
+                for (user, held) in self.active.drain() {
+                    self.spent.note(user, held.slot.order, now);
                 }
                 self.epoch = epoch;
             }
@@ -311,8 +331,8 @@ impl Hall {
     /// Gives everybody a full term again: while the process was away nobody could show a sign of life.
     pub(crate) fn wake(&mut self, now: Timestamp) {
         self.line.see_all(now);
-        for slot in self.active.values_mut() {
-            slot.seen = now;
+        for held in self.active.values_mut() {
+            held.seen = now;
         }
     }
 

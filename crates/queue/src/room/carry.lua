@@ -13,6 +13,6 @@ local idle, total = tonumber(ARGV[1]), tonumber(ARGV[2])
 for place = 3, #ARGV, 4 do
   local user, id, order, since = ARGV[place], ARGV[place + 1], ARGV[place + 2], ARGV[place + 3]
   redis.call('ZADD', KEYS[2], string.format('%.0f', math.min(now + idle, tonumber(since) + total)), user)
-  redis.call('HSET', KEYS[3], user, id .. ' ' .. order .. ' ' .. since .. ' 1')
+  redis.call('HSET', KEYS[3], user, id .. ' ' .. order .. ' ' .. since .. ' 1 ' .. since)
 end
 return { 1 }

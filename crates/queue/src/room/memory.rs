@@ -173,18 +173,29 @@ impl Memory {
     }
 
     pub(super) async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
-        if self.hall(event).is_none() {
-            return Ok(false);
-        }
-        let mut left = false;
-        self.decide(event, |numbered| {
-            self.decided(event, numbered, |hall, now, steps| {
-                left = hall.leave(user, why, now, steps);
-                Standing::Absent
+        self.go(event, |hall, now, steps| hall.leave(user, why, now, steps)).await
+    }
+
+    pub(super) async fn bought(&self, event: EventId, user: UserId, at: Timestamp) -> Result<bool, Closed> {
+        self.go(event, |hall, now, steps| hall.bought(user, at, now, steps)).await
+    }
+
+    async fn go(
+        &self,
+        event: EventId,
+        going: impl Fn(&mut Hall, Timestamp, &mut Vec<Step>) -> bool,
+    ) -> Result<bool, Closed> {
+        let mut gone = false;
+        if self.hall(event).is_some() {
+            self.decide(event, |numbered| {
+                self.decided(event, numbered, |hall, now, steps| {
+                    gone = going(hall, now, steps);
+                    Standing::Absent
+                })
             })
-        })
-        .await?;
-        Ok(left)
+            .await?;
+        }
+        Ok(gone)
     }
 
     /// Ends what is over and lets in whoever's turn it is. Answers with how many.
@@ -224,12 +235,10 @@ impl Memory {
     /// Lets somebody in whatever the room says, for the negative control.
     #[cfg(test)]
     pub(super) async fn let_in(&self, event: EventId, user: UserId) -> Result<(), Closed> {
-        self.decide(event, |numbered| {
-            self.decided(event, numbered, |hall, now, steps| {
-                let order = urr_kernel::OrderKey::at(now);
-                hall.take(Step::Admitted { user, order, slot: Uuid::nil(), source: None }, now, steps);
-                Standing::Absent
-            })
+        self.go(event, |hall, now, steps| {
+            let order = urr_kernel::OrderKey::at(now);
+            hall.take(Step::Admitted { user, order, slot: Uuid::nil(), source: None }, now, steps);
+            true
         })
         .await
         .map(drop)
@@ -248,8 +257,7 @@ impl Memory {
 
     fn nobody(&self) -> Answer {
         let now = self.clock.now();
-        let totals = Hall::new(self.limits.threshold).totals(now);
-        Answer { standing: Standing::Absent, totals, now }
+        Answer { standing: Standing::Absent, totals: Hall::new(self.limits.threshold).totals(now), now }
     }
 
     fn hall(&self, event: EventId) -> Option<Arc<Mutex<Numbered>>> {

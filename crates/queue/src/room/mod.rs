@@ -188,6 +188,14 @@ impl Room {
         }
     }
 
+    /// Somebody bought at a given time, which ends the slot with which they did. `false`: they have none that was given before that.
+    pub(crate) async fn bought(&self, event: EventId, user: UserId, at: Timestamp) -> Result<bool, Closed> {
+        match self {
+            Self::Memory(room) => room.bought(event, user, at).await,
+            Self::Redis(room) => room.bought(event, user, at).await,
+        }
+    }
+
     /// A check in Redis without anything around its script; in memory nothing is. For benchmarks to compare with.
     pub async fn bare_check(&self, event: EventId, user: UserId) -> Result<(), Closed> {
         match self {

@@ -11,7 +11,7 @@ mod replies;
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use urr_db::{Db, Tx, transaction};
-use urr_kernel::{Clock, EventId, Ids, OrderKey, UserId};
+use urr_kernel::{Clock, EventId, Ids, OrderKey, Timestamp, UserId};
 use urr_kv::{Arg, Error, Kv, Reply, Script};
 use uuid::Uuid;
 
@@ -153,10 +153,23 @@ impl Redis {
     }
 
     pub(super) async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
-        let text = user.to_string();
-        let reply = self.in_room(event, &LEAVE, &[Arg::from(text.as_str()), Arg::from(why.as_str())]).await?;
+        let was_here = self.go(event, user, why, "").await?;
         self.gone(event, user, Duration::ZERO).await?;
-        Ok(reply == Reply::List(vec![Reply::Int(1)]))
+        Ok(was_here)
+    }
+
+    pub(super) async fn bought(&self, event: EventId, user: UserId, at: Timestamp) -> Result<bool, Closed> {
+        let is_over = self.go(event, user, Why::Bought, &at.as_micros().to_string()).await?;
+        if is_over {
+            self.gone(event, user, Duration::ZERO).await?;
+        }
+        Ok(is_over)
+    }
+
+    async fn go(&self, event: EventId, user: UserId, why: Why, since: &str) -> Result<bool, Closed> {
+        let user = user.to_string();
+        let args = [Arg::from(user.as_str()), Arg::from(why.as_str()), Arg::from(since)];
+        Ok(self.in_room(event, &LEAVE, &args).await? == Reply::List(vec![Reply::Int(1)]))
     }
 
     /// Takes the lock of the workers, or keeps it for another while.

@@ -2,7 +2,7 @@
 -- KEYS  1: {<event>}:queue    who waits, by order key
 --       2: {<event>}:active   who is in, by the microsecond of the room's own time in which the slot ends
 --       3: {<event>}:seen     who waits, by the last sign of life in the room's own time
---       4: {<event>}:slots    per user in: slot, order key, since, 1 once the database knows
+--       4: {<event>}:slots    per user in: slot, order key, since in the room's own time, 1 once the database knows, when it was given
 --       5: {<event>}:room     threshold, pause, epoch, numbering, pace, how many came and were let in, how long nobody could
 --       6: {<event>}:journal  steps that are on their way to the database
 --       8: {<event>}:spent    per user who was in: the last place they used; 9: {<event>}:spent-before, the same of a day before
@@ -66,12 +66,13 @@ local function slot_of(user)
   if not kept then
     return nil
   end
-  local id, order, since, known = string.match(kept, '^([^ ]+) (%d+) (%d+) (%d)$')
-  return { id = id, order = tonumber(order), since = tonumber(since), known = tonumber(known) }
+  local id, order, since, known, given = string.match(kept, '^([^ ]+) (%d+) (%d+) (%d) (%d+)$')
+  return { id = id, order = tonumber(order), since = tonumber(since), known = tonumber(known), given = tonumber(given) }
 end
 
 local function keep_slot(user, slot)
-  redis.call('HSET', SLOTS, user, slot.id .. ' ' .. text(slot.order) .. ' ' .. text(slot.since) .. ' ' .. slot.known)
+  local times = text(slot.since) .. ' ' .. slot.known .. ' ' .. text(slot.given)
+  redis.call('HSET', SLOTS, user, slot.id .. ' ' .. text(slot.order) .. ' ' .. times)
 end
 
 local function forget(user)
@@ -133,16 +134,16 @@ local function admit(user, order, id, idle, source)
   redis.call('ZREM', QUEUE, user)
   redis.call('ZREM', SEEN, user)
   redis.call('ZADD', ACTIVE, text(here + idle), user)
-  keep_slot(user, { id = id, order = order, since = here, known = 0 })
+  keep_slot(user, { id = id, order = order, since = here, known = 0, given = now })
   note('kind', 'admitted', 'user', user, 'order', text(order), 'slot', id, 'source', source or '')
   count_admission()
 end
 
 -- The answer: how somebody stands, then the room.
 local function answer(standing, order, ahead, slot, ends)
-  slot = slot or { id = '', since = 0, known = 0 }
+  slot = slot or { id = '', given = 0, known = 0 }
   return {
-    standing, order or 0, ahead or 0, slot.id, slot.since, ends and ends + away or 0, slot.known,
+    standing, order or 0, ahead or 0, slot.id, slot.given, ends and ends + away or 0, slot.known,
     waiting_count(), active_count(), room.threshold, room.paused, room.epoch,
     room.first, room.minute, room.current, room.before, room.arrived or 0, room.admitted or 0,
     now, room.generation, room.seq,

@@ -4,7 +4,7 @@ mod losses;
 mod proofs;
 mod trial;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{sync::Barrier, task::JoinSet};
 use urr_kernel::{OrderKey, UserId};
@@ -352,12 +352,22 @@ async fn while_nobody_could_show_a_sign_of_life_nobody_falls_silent(trial: Trial
     assert_eq!((report.admitted, report.gone), (1, 0));
 
     // From then on time counts again: the first is silent, those who wait are not.
+    let waits = Cell::new(None);
     until(LIMIT, async || {
+        waits.set(Some(trial.room.status(trial.event, people[1]).await.unwrap().now));
         trial.room.admit(trial.event).await.unwrap();
         trial.ahead(people[2]).await == Some(0)
     })
     .await;
+    let bought = async |at| trial.room.bought(trial.event, people[1], at).await;
+    assert_eq!(
+        bought(waits.get().unwrap()).await,
+        Ok(false),
+        "not with this slot, whatever the room's own time says"
+    );
     assert!(trial.is_in(people[1]).await);
+    assert_eq!(bought(trial.slot(people[1]).await.since).await, Ok(true));
+    assert_eq!(trial.standing(people[1]).await, Standing::Absent);
     trial.assert_fair().await;
 }
 

@@ -13,13 +13,7 @@ use urr_contracts::tickets::RESERVATION_EVENTS;
 use urr_db::{Db, Error, Row, Tx, statements, transaction};
 use urr_kernel::{EventId, Timestamp, UserId};
 
-use crate::{
-    hall::Standing,
-    journal::Why,
-    room::{Closed, Room},
-    service::Service,
-    trouble::Trouble,
-};
+use crate::{service::Service, trouble::Trouble};
 
 /// The type of the message that tells of a purchase.
 const CONFIRMED: &str = "RESERVATION_CONFIRMED";
@@ -99,7 +93,7 @@ pub(crate) async fn free(service: &Service) -> Result<usize, Trouble> {
         return Ok(0);
     }
     for (event, user, at) in &noted {
-        free_slot(service.rooms()?, *event, *user, *at).await?;
+        service.rooms()?.bought(*event, *user, at.after(CLOCKS_DIFFER)).await?;
     }
     transaction!(service.db, "queue.freed", async |tx: &mut Tx<'_>| {
         for (event, user, at) in &noted {
@@ -108,14 +102,4 @@ pub(crate) async fn free(service: &Service) -> Result<usize, Trouble> {
         Ok::<_, Trouble>(())
     })?;
     Ok(noted.len())
-}
-
-/// Frees the slot with which somebody bought.
-async fn free_slot(room: &Room, event: EventId, user: UserId, bought: Timestamp) -> Result<(), Closed> {
-    if let Standing::Active { slot, .. } = room.status(event, user).await?.standing
-        && slot.since <= bought.after(CLOCKS_DIFFER)
-    {
-        room.leave(event, user, Why::Bought).await?;
-    }
-    Ok(())
 }

@@ -82,10 +82,7 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
         WAITING => Standing::Waiting { order: order_key(number(order)?)?, ahead: number(ahead)? },
         INSIDE => {
             let (id, order) = (parse(slot)?, order_key(number(order)?)?);
-            Standing::Active {
-                slot: Slot { id, order, since: instant(since)?, seen: now },
-                ends: instant(ends)?,
-            }
+            Standing::Active { slot: Slot { id, order, since: instant(since)? }, ends: instant(ends)? }
         }
         FULL => Standing::Full,
         _ => return Err(strange("a standing")),
