@@ -55,6 +55,9 @@ pub struct CheckIn {
     pub ticket: Option<Sensitive>,
     /// The Tier 1 pass, if the caller has one. Its place carries over.
     pub pass: Option<Sensitive>,
+    /// Since when Tier 1's line in front of the event is open, if it is. A pass of an earlier opening is worth nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line_since: Option<Timestamp>,
 }
 
 /// Asks how the caller stands.
@@ -115,7 +118,7 @@ pub enum TokenRefusal {
     /// The Tier 1 pass is not ours, was changed, or is something else.
     #[serde(rename = "queue.pass_invalid")]
     PassInvalid,
-    /// The Tier 1 pass has expired.
+    /// The Tier 1 pass has expired, or is of an earlier opening of its room.
     #[serde(rename = "queue.pass_expired")]
     PassExpired,
     /// The Tier 1 pass is for another event, or another user has used it and the caller has a place without it.

@@ -17,9 +17,9 @@ use axum::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use urr_http::{Doorkeeper, Problem, bad_path};
+use urr_http::{Doorkeeper, LineSince, Problem, bad_path};
 use urr_kernel::{Clock, EventId, Timestamp};
-use urr_passes::vwr_pass::{LIFETIME, Passes, Verified};
+use urr_passes::vwr_pass::{LIFETIME, Pass, Passes, Verified};
 use urr_telemetry::Check;
 
 use crate::{
@@ -48,6 +48,13 @@ pub struct OpenRoom {
     pub fail_open: bool,
     /// Since when people wait in it.
     pub opened_at: Timestamp,
+}
+
+impl OpenRoom {
+    /// Whether a pass was given to somebody who has waited in it since it was opened.
+    fn takes(&self, pass: &Pass) -> bool {
+        pass.event == self.event && pass.is_of_line(self.opened_at)
+    }
 }
 
 /// Whoever knows which rooms are open.
@@ -133,6 +140,7 @@ impl Rooms {
         // What cannot be read here is not handed on: whoever answers might read an event in it.
         let event = route.event(request.uri().path());
         let event = event.ok_or_else(|| bad_path("The path names no event.").into_response())?;
+        request.extensions_mut().insert(LineSince(self.opened_at(event)));
         match self.check(event, pass.as_ref()) {
             Err(problem) if route.line == Line::Page && problem.status == StatusCode::FORBIDDEN => {
                 let page = format!("/vwr/{event}?to={}", request.uri().path());
@@ -150,8 +158,7 @@ impl Rooms {
 
     /// The cookie for whoever uses a pass that grows old: people who are inside and busy are not sent out to wait again.
     pub(crate) fn renewal(&self, held: &Verified) -> Option<HeaderValue> {
-        let opened =
-            self.known.read().unwrap_or_else(PoisonError::into_inner).rooms.get(&held.pass.event)?.opened_at;
+        let opened = self.opened_at(held.pass.event)?;
         let token = self.passes.renew(held, opened, self.clock.now())?;
         let secure = if self.secure { "; Secure" } else { "" };
         let age = LIFETIME.as_secs();
@@ -161,11 +168,14 @@ impl Rooms {
         Some(value)
     }
 
+    /// Since when people wait in front of an event, if they do.
+    fn opened_at(&self, event: EventId) -> Option<Timestamp> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.rooms.get(&event).map(|room| room.opened_at)
+    }
+
     /// Whether whoever has this pass may go on to an event.
     fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<(), Problem> {
-        if pass.is_some_and(|verified| verified.pass.event == event) {
-            return Ok(());
-        }
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some(heard) = known.heard else {
             return Err(Problem::of(codes::UNAVAILABLE, Service::Vwr.is_away())
@@ -175,6 +185,7 @@ impl Rooms {
         let is_stale = || self.clock.ticks().saturating_sub(heard) > STALE;
         match known.rooms.get(&event) {
             None => Ok(()),
+            Some(room) if pass.is_some_and(|held| room.takes(&held.pass)) => Ok(()),
             Some(room) if room.fail_open && is_stale() => Ok(()),
             Some(_) => Err(Problem::of(codes::PASS_REQUIRED, "Please wait in line first.")
                 .field("redirectTo", format!("/vwr/{event}"))),
@@ -269,9 +280,18 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, format!("x=1; urr-vwr-token={token}").parse().unwrap());
         let held = rooms.pass(&headers).unwrap();
-        for (number, pass, refused) in
-            [(1, None, true), (1, Some(&held), false), (2, Some(&held), true), (3, None, false)]
-        {
+        // Of a rehearsal that ended a microsecond before the line was opened, and as good as new.
+        let before = OrderKey::at(clock.now().before(Duration::from_micros(1)));
+        let rehearsed = Verified { pass: vwr_pass::Pass { order: before, ..pass }, ..held };
+        let cases = [
+            (1, None, true),
+            (1, Some(&held), false),
+            (1, Some(&rehearsed), true),
+            (2, Some(&held), true),
+            (3, None, false),
+            (3, Some(&rehearsed), false),
+        ];
+        for (number, pass, refused) in cases {
             let outcome = code(rooms.check(event(number), pass));
             assert_eq!(outcome.as_deref(), refused.then_some("vwr.pass_required"), "{number}");
         }

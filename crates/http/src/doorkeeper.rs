@@ -5,7 +5,7 @@ use std::{convert::Infallible, fmt, sync::Arc};
 
 use axum::extract::FromRequestParts;
 use http::{Extensions, request::Parts};
-use urr_kernel::EventId;
+use urr_kernel::{EventId, Timestamp};
 
 use crate::Problem;
 
@@ -44,6 +44,19 @@ impl<S: Send + Sync> FromRequestParts<S> for Doorkeeper {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(parts.extensions.get().cloned().unwrap_or_default())
+    }
+}
+
+/// Since when people wait in line in front of the event that a request names, if a guard knows of such a line. Handlers take it like
+/// any other part of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LineSince(pub Option<Timestamp>);
+
+impl<S: Send + Sync> FromRequestParts<S> for LineSince {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or_default())
     }
 }
 

@@ -23,7 +23,7 @@ pub use about::{About, Shape};
 pub use address::ClientAddress;
 pub use client::{Answer, BadTarget, Call, CallError, Client, ClientLimits, Pipe, PipeError, Target};
 pub use codes::{CODES, Code};
-pub use doorkeeper::Doorkeeper;
+pub use doorkeeper::{Doorkeeper, LineSince};
 pub use edge::{AccessLog, Edge, EdgeParts, allow_time, edge, name_route, named, request_id};
 pub use entrance::{Entrance, entry_required};
 pub use extract::{Caller, Json, Path, Query, bad_path};

@@ -36,6 +36,14 @@ pub struct Pass {
     pub position: u64,
 }
 
+impl Pass {
+    /// Whether it was given for the line that was `opened` then: places are counted from that instant, so those of an earlier opening
+    /// lie before it.
+    pub fn is_of_line(&self, opened: Timestamp) -> bool {
+        self.order >= OrderKey::at(opened)
+    }
+}
+
 /// A pass that was verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
@@ -89,12 +97,10 @@ impl Passes {
     }
 
     /// The same pass for another while, if half its time is over: whoever is inside and busy is not sent out to wait again. Not for one
-    /// that was given before its room was `opened` last, which was for another line.
+    /// of an earlier opening than the room's last, which was for another line.
     pub fn renew(&self, held: &Verified, opened: Timestamp, now: Timestamp) -> Option<String> {
-        // Passes count whole seconds.
-        let is_of_this_line = held.issued.after(Duration::from_secs(1)) > opened;
         let is_half_over = now.after(LIFETIME / 2) > held.expires;
-        (is_of_this_line && is_half_over).then(|| self.sign(&held.pass, held.id, now))
+        (held.pass.is_of_line(opened) && is_half_over).then(|| self.sign(&held.pass, held.id, now))
     }
 
     /// What the pass says, if it is one of ours and good at `now`.

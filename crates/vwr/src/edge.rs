@@ -96,18 +96,15 @@ enum Verdict {
 
 fn judge(vwr: &Service, event: EventId, headers: &HeaderMap) -> Result<Verdict, Error> {
     let now = vwr.clock.now();
-    let room = vwr.board.room(event).map(|(room, _)| room);
+    let room = match vwr.board.room(event) {
+        // Before the store has said anything, nobody knows, nor whether a pass is of this opening.
+        None if !vwr.board.is_loaded() => return Err(Error::Unavailable),
+        room => room.map(|(room, _)| room),
+    };
+    let Some(open) = room.filter(|room| room.active) else { return Ok(Verdict::Pass(None)) };
     let held = cookies::pass(headers).and_then(|token| vwr.passes.verify(token, now).ok());
-    if let Some(held) = held.filter(|held| held.pass.event == event) {
-        let open = room.filter(|room| room.active);
-        let renewed = open.and_then(|room| vwr.passes.renew(&held, room.opened_at, now));
-        let line = renewed.map(|token| cookies::set_pass(vwr, &token, now.after(vwr_pass::LIFETIME)));
-        return Ok(Verdict::Pass(line));
-    }
-    match room {
-        Some(room) if room.active => Ok(Verdict::Wait),
-        // Before the store has said anything, nobody knows.
-        None if !vwr.board.is_loaded() => Err(Error::Unavailable),
-        _ => Ok(Verdict::Pass(None)),
-    }
+    let held = held.filter(|held| held.pass.event == event && held.pass.is_of_line(open.opened_at));
+    let Some(held) = held else { return Ok(Verdict::Wait) };
+    let renewed = vwr.passes.renew(&held, open.opened_at, now);
+    Ok(Verdict::Pass(renewed.map(|token| cookies::set_pass(vwr, &token, now.after(vwr_pass::LIFETIME)))))
 }

@@ -57,6 +57,16 @@ pub(crate) fn check(order: Order) -> Result<(), Error> {
     }
 }
 
+/// When a room is opened again: now, or behind every place of the opening before if the clock went back meanwhile. By that instant
+/// passes of this opening are told from earlier ones.
+pub(crate) fn opens_at(last: &Room, now: Timestamp) -> Timestamp {
+    let behind = last.opened_at.after(Duration::from_micros(last.tail));
+    if now > behind { now } else { last.opened_at.after(WHOLE_LINE) }
+}
+
+/// A microsecond each for a billion places, which no line has.
+const WHOLE_LINE: Duration = Duration::from_secs(1_000);
+
 /// The room after a decision. A room that is opened again counts from one, under a new epoch.
 pub(crate) fn decide(room: &Room, order: Order, now: Timestamp) -> Room {
     match order {

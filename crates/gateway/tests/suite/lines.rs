@@ -1,6 +1,6 @@
 //! The line in front of everything: who is sent to wait, and who is not.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -8,8 +8,8 @@ use urr_gateway::{
     rooms::{OpenRoom, RoomSource, Rooms},
     table::Service,
 };
-use urr_http::{Doorkeeper, Json, Path, Problem, Routes};
-use urr_kernel::{EventId, OrderKey, Role, VisitorId};
+use urr_http::{Doorkeeper, Json, LineSince, Path, Problem, Routes};
+use urr_kernel::{EventId, OrderKey, Role, Timestamp, VisitorId};
 use urr_passes::{
     Secret,
     vwr_pass::{Pass, Verified, key},
@@ -49,7 +49,8 @@ pub(crate) async fn world() -> World {
         });
     let check = async |Path(event): Path<EventId>, request: axum::extract::Request| {
         let pass = request.extensions().get::<Verified>().map(|verified| verified.pass.position);
-        Ok::<_, Problem>(Json(json!({"event": event, "position": pass})))
+        let since = request.extensions().get::<LineSince>().and_then(|since| since.0);
+        Ok::<_, Problem>(Json(json!({"event": event, "position": pass, "since": since})))
     };
     let check = Routes::new().post("/api/queue/check/{id}", check);
     let reserve = reserve.get("/api/seats/events/{id}", async || Json(json!({})));
@@ -57,18 +58,20 @@ pub(crate) async fn world() -> World {
     World::with(Wishes { clock, rooms: Some(rooms), local, ..Wishes::default() })
 }
 
-fn pass(event: EventId) -> Pass {
-    Pass {
-        event,
-        visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
-        order: OrderKey::new(99).unwrap(),
-        position: 42,
-    }
+/// The pass of somebody who stood in the line that was opened then.
+fn pass(event: EventId, opened: Timestamp) -> Pass {
+    let visitor = VisitorId::from_uuid(Uuid::from_u128(7));
+    Pass { event, visitor, order: OrderKey::counted(opened, 42), position: 42 }
 }
 
 impl World {
     pub(crate) fn pass_cookie(&self, event: EventId) -> String {
-        let token = Self::passes().sign(&pass(event), Uuid::from_u128(5), self.clock.now());
+        self.pass_cookie_of(event, self.clock.now())
+    }
+
+    /// A pass that is as good as new, of a line that was opened then.
+    fn pass_cookie_of(&self, event: EventId, opened: Timestamp) -> String {
+        let token = Self::passes().sign(&pass(event, opened), Uuid::from_u128(5), self.clock.now());
         format!("urr-vwr-token={token}")
     }
 
@@ -143,7 +146,7 @@ async fn tokens_of_other_kinds_and_keys_are_no_passes() {
     let bearer = world.bearer(Role::User);
     let foreign = Secret::new("another secret, which is nobody's key here").unwrap();
     let foreign = urr_passes::vwr_pass::Passes::new([key(&foreign)]).sign(
-        &pass(event(1)),
+        &pass(event(1), world.clock.now()),
         Uuid::from_u128(5),
         world.clock.now(),
     );
@@ -158,12 +161,14 @@ async fn tokens_of_other_kinds_and_keys_are_no_passes() {
     });
     let good = world.pass_cookie(event(1));
     let expired = good.clone();
+    let rehearsal = world.clock.now().before(Duration::from_secs(1));
     let path = format!("/api/queue/check/{}", event(1));
     let cases = [
         ("an access token", format!("urr-vwr-token={}", world.token(Role::User))),
         ("a pass of another key", format!("urr-vwr-token={foreign}")),
         ("a ticket", format!("urr-vwr-token={ticket}")),
         ("two that differ", format!("{good}; urr-vwr-token=x")),
+        ("a pass of an earlier opening", world.pass_cookie_of(event(1), rehearsal)),
     ];
     for (what, cookie) in &cases {
         let answer =
@@ -175,4 +180,22 @@ async fn tokens_of_other_kinds_and_keys_are_no_passes() {
     let answer =
         world.ask("POST", &path, &[("authorization", &bearer), ("cookie", &expired), SAME_SITE]).await;
     assert_eq!(answer.0, 403, "an expired pass");
+}
+
+#[tokio::test]
+async fn a_pass_of_an_earlier_opening_opens_nothing() {
+    let world = world().await;
+    let one = event(1);
+    let rehearsed = world.pass_cookie_of(one, world.clock.now().before(Duration::from_hours(1)));
+    assert_eq!(world.reserve(one, &rehearsed).await.0, 403);
+    assert_eq!(world.get(&format!("/api/seats/events/{one}"), &[("cookie", &rehearsed)]).await.0, 403);
+    assert_eq!(world.get(&format!("/queue/{one}"), &[("cookie", &rehearsed)]).await.0, 302);
+    // The line behind is told since when this one is open, so that it takes no place over from before.
+    let bearer = world.bearer(Role::User);
+    let own = world.pass_cookie(one);
+    let headers = [("authorization", bearer.as_str()), ("cookie", &own), SAME_SITE];
+    for (event, since) in [(one, Some(world.clock.now())), (event(2), None)] {
+        let (_, body) = world.ask("POST", &format!("/api/queue/check/{event}"), &headers).await;
+        assert_eq!(body["since"], json!(since));
+    }
 }

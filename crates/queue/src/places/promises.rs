@@ -62,6 +62,9 @@ fn pass(service: &Service, request: &CheckIn) -> Option<Result<(VisitorId, Promi
         Err(Refusal::Expired) => Err(TokenRefusal::PassExpired),
         Err(Refusal::Invalid) => Err(TokenRefusal::PassInvalid),
         Ok(verified) if verified.pass.event != request.event => Err(TokenRefusal::PassForeign),
+        Ok(verified) if request.line_since.is_some_and(|opened| !verified.pass.is_of_line(opened)) => {
+            Err(TokenRefusal::PassExpired)
+        }
         Ok(verified) => {
             let pass = verified.pass;
             Ok((pass.visitor, Promise { order: pass.order, epoch: None }))

@@ -11,7 +11,7 @@ use urr_contracts::{
     auth::Sensitive,
     queue::{CheckIn, Error, EventInfo, LeaveLine, Place, Queue, Standing, StatusOf, TokenRefusal},
 };
-use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{About, Json, LineSince, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{EventId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
@@ -50,10 +50,12 @@ async fn check(
     State(api): State<Api>,
     ctx: Ctx,
     headers: HeaderMap,
+    LineSince(line_since): LineSince,
     Path(event): Path<EventId>,
     Query(_): Query<Arrival>,
 ) -> Result<Response, Problem> {
-    let request = CheckIn { event, ticket: cookie(&headers, TICKET), pass: cookie(&headers, PASS) };
+    let (ticket, pass) = (cookie(&headers, TICKET), cookie(&headers, PASS));
+    let request = CheckIn { event, ticket, pass, line_since };
     let place = match api.0.check(&ctx, request).await {
         Ok(place) => place,
         Err(error @ Error::PassTaken) => {

@@ -7,7 +7,9 @@ use axum::{
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
-use urr_kernel::{Actor, Role};
+use urr_http::LineSince;
+use urr_kernel::{Actor, OrderKey, Role};
+use urr_passes::vwr_pass::{self, Pass, Passes};
 
 use super::{RoomKind, Transport, World};
 use crate::settings::Limits;
@@ -38,6 +40,7 @@ async fn send(world: &World, actor: Actor, method: Method, path: &str, cookie: &
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::COOKIE, cookie)
         .extension(actor)
+        .extension(LineSince(Some(world.opened)))
         .body(Body::from(body.to_owned()))
         .unwrap();
     let response = axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap();
@@ -123,6 +126,19 @@ async fn a_place_has_the_names_that_clients_know() {
     let stolen = send(&world, user(&world), Method::POST, &path("check"), &kept, "").await;
     assert_eq!(stolen.body["refused"], json!(["queue.ticket_foreign"]));
     assert_eq!(stolen.body["position"], json!(3));
+}
+
+#[tokio::test]
+async fn a_pass_of_an_earlier_opening_takes_no_place_over() {
+    let world = world(0).await;
+    let path = format!("/api/queue/check/{}", world.event);
+    send(&world, user(&world), Method::POST, &path, "", "").await;
+    let order = OrderKey::at(world.opened.before(std::time::Duration::from_micros(1)));
+    let rehearsed = Pass { event: world.event, visitor: world.ids.next(), order, position: 1 };
+    let passes = Passes::new([vwr_pass::key(&world.secret)]);
+    let cookie = format!("urr-vwr-token={}", passes.sign(&rehearsed, world.ids.next(), world.clock.now()));
+    let late = send(&world, user(&world), Method::POST, &path, &cookie, "").await;
+    assert_eq!((&late.body["position"], &late.body["refused"]), (&json!(2), &json!(["queue.pass_expired"])));
 }
 
 #[tokio::test]

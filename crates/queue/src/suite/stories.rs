@@ -218,7 +218,9 @@ pub(crate) async fn one_user_arriving_everywhere_at_once_stands_in_three_lines(w
     let mut arriving = JoinSet::new();
     for _ in 0..12 {
         let (queue, ctx, event) = (world.queue.clone(), world.ctx(user), world.another_event());
-        arriving.spawn(async move { queue.check(&ctx, CheckIn { event, ticket: None, pass: None }).await });
+        arriving.spawn(async move {
+            queue.check(&ctx, CheckIn { event, ticket: None, pass: None, line_since: None }).await
+        });
     }
     let answers = arriving.join_all().await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 3, "{answers:#?}");

@@ -65,6 +65,7 @@ pub(crate) async fn table(world: &World) {
 fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
     let now = world.clock.now();
     let early = OrderKey::at(Timestamp::from_micros(1));
+    let before = OrderKey::counted(world.opened.before(MINUTE), 1);
     let other_event = world.another_event();
     let strange = Secret::new("somebody else's secret of enough bytes").unwrap();
     let good = Ticket { event: world.event, user: cheat, order: early, epoch: 1, issued: now };
@@ -101,6 +102,11 @@ fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
             "a pass for another event",
             sign_pass(&world.secret, &Pass { event: other_event, ..good_pass }, now),
             PassForeign,
+        ),
+        pass(
+            "a pass of an earlier opening",
+            sign_pass(&world.secret, &Pass { order: before, ..good_pass }, now),
+            PassExpired,
         ),
         pass("an entry token instead of a pass", entry, PassInvalid),
         pass("a ticket instead of a pass", signed, PassInvalid),

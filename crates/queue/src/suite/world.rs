@@ -50,7 +50,7 @@ pub(crate) struct World {
     pub(crate) secret: Secret,
     pub(crate) event: EventId,
     /// When Tier 1 opened.
-    opened: Timestamp,
+    pub(crate) opened: Timestamp,
     /// What others were told.
     pub(crate) heard: Arc<Heard>,
     parts: (Db, Option<Kv>, Limits),
@@ -184,7 +184,8 @@ impl World {
         ticket: Option<&str>,
         pass: Option<&str>,
     ) -> Result<Place, Error> {
-        let request = CheckIn { event, ticket: ticket.map(Sensitive::new), pass: pass.map(Sensitive::new) };
+        let (ticket, pass) = (ticket.map(Sensitive::new), pass.map(Sensitive::new));
+        let request = CheckIn { event, ticket, pass, line_since: Some(self.opened) };
         self.queue.check(&self.ctx(user), request).await
     }
 

@@ -197,7 +197,7 @@ async fn decide(
             None => return Err(urr_contracts::vwr::Error::RoomNotFound.into()),
         };
         let known = Room { tail: tail(&before.room), ..before.room };
-        let after = rules::decide(&known, order, by.at);
+        let after = rules::decide(&known, order, rules::opens_at(&before.room, by.at));
         // What is set aside stays set aside, unless the count begins anew.
         let reserved = if after.epoch == known.epoch { before.room.tail } else { 0 };
         let after = Room { tail: reserved, ..after };

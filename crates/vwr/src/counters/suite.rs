@@ -14,14 +14,18 @@ use std::{
 use tokio::task::JoinSet;
 use urr_contracts::vwr::{Action, Error, Order};
 use urr_db::Tx;
-use urr_kernel::{EventId, UserId};
+use urr_kernel::{EventId, OrderKey, UserId};
 use urr_kv::{Arg, Script};
 use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 use uuid::Uuid;
 
 use self::trial::{Store, Trial};
 use super::Turn;
-use crate::{DOMAIN, store, trouble::Trouble};
+use crate::{
+    DOMAIN,
+    store::{self, By},
+    trouble::Trouble,
+};
 
 /// Far more than any story takes.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -303,6 +307,11 @@ async fn opening_again_counts_anew_and_closing_gives_no_places(trial: Trial) {
     assert_eq!((again.epoch, again.tail, again.serving, again.rate, again.fail_open), (2, 0, 0, 50, true));
     assert!(again.opened_at > first.opened_at);
     assert_eq!(trial.add(1).await, 1);
+    // Whose clock is behind opens a line behind all the same.
+    trial.order(Order::Deactivate).await;
+    let by = By { id: trial.ids.next(), actor: None, at: first.opened_at.before(Duration::from_mins(10)) };
+    let late = trial.counters.order(trial.event, NOBODY, by).await.unwrap().room;
+    assert!(OrderKey::at(late.opened_at) > OrderKey::counted(again.opened_at, 1));
 }
 
 async fn every_decision_is_written_down_and_reaches_other_processes(trial: Trial) {

@@ -1,7 +1,7 @@
 //! What the rules promise.
 
 use proptest::prelude::*;
-use urr_kernel::EventId;
+use urr_kernel::{EventId, OrderKey};
 use uuid::Uuid;
 
 use super::*;
@@ -114,6 +114,17 @@ fn opening_again_begins_a_new_count_and_opening_twice_does_not() {
     let reopened = decide(&closed, again, at(9));
     assert_eq!((reopened.epoch, reopened.tail, reopened.serving, reopened.opened_at), (2, 0, 0, at(9)));
     assert_eq!(reopened.rate, 50, "the rate stays");
+}
+
+#[test]
+fn every_opening_begins_behind_the_places_of_the_one_before() {
+    let last = Room { opened_at: at(1_000), ..room(40, 70, 50) };
+    let [before, amid, later] = [at(400), at(1_070), at(1_071)];
+    assert_eq!(opens_at(&last, later), later);
+    for now in [before, amid] {
+        let opened = opens_at(&last, now);
+        assert!(OrderKey::counted(last.opened_at, 5_000_000) < OrderKey::at(opened), "the clock went back");
+    }
 }
 
 #[test]
