@@ -7,7 +7,7 @@ use std::{
 };
 
 use arc_swap::ArcSwap;
-use urr_contracts::vwr::Room;
+use urr_contracts::vwr::{Error, Room};
 use urr_kernel::{Clock, EventId};
 
 use crate::rules::{Pace, as_float};
@@ -54,11 +54,15 @@ impl Board {
         Self { clock, shown: ArcSwap::default(), seen: Mutex::default() }
     }
 
-    /// The room of an event, if it ever had one, and its pace. One that stands open because its store is away is not active.
-    pub(crate) fn room(&self, event: EventId) -> Option<(Room, Option<Pace>)> {
+    /// The room of an event, if it ever had one, and its pace. One that stands open because its store is away is not active. Before
+    /// the store has said anything, nobody knows that there is none.
+    pub(crate) fn room(&self, event: EventId) -> Result<Option<(Room, Option<Pace>)>, Error> {
         let shown = self.shown.load();
-        let (room, pace) = shown.rooms.get(&event)?;
-        Some((self.as_it_stands(&shown, room), *pace))
+        match shown.rooms.get(&event) {
+            Some((room, pace)) => Ok(Some((self.as_it_stands(&shown, room), *pace))),
+            None if shown.at.is_none() => Err(Error::Unavailable),
+            None => Ok(None),
+        }
     }
 
     /// Every room.
@@ -179,7 +183,7 @@ mod tests {
     }
 
     fn shown(board: &Board) -> (Room, Option<Pace>) {
-        board.room(EventId::from_uuid(Uuid::nil())).unwrap()
+        board.room(EventId::from_uuid(Uuid::nil())).unwrap().unwrap()
     }
 
     #[test]
@@ -214,12 +218,14 @@ mod tests {
     fn only_a_room_that_fails_open_stands_open_without_its_store() {
         let (clock, board) = board();
         assert!(!board.is_fresh(), "nobody has told us anything");
+        assert_eq!(board.room(room(0).event), Err(Error::Unavailable));
         let open = Room { event: EventId::from_uuid(Uuid::max()), fail_open: true, ..room(0) };
         board.replace(vec![room(0), open]);
         assert!(board.rooms().iter().all(|room| room.active) && board.is_fresh());
         clock.advance(STALE);
         assert!(!board.is_fresh());
-        let active = |event| board.room(event).unwrap().0.active;
+        let active = |event| board.room(event).unwrap().unwrap().0.active;
         assert!(active(room(0).event) && !active(open.event));
+        assert_eq!(board.room(EventId::from_uuid(Uuid::from_u128(7))), Ok(None));
     }
 }

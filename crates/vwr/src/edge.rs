@@ -96,12 +96,8 @@ enum Verdict {
 
 fn judge(vwr: &Service, event: EventId, headers: &HeaderMap) -> Result<Verdict, Error> {
     let now = vwr.clock.now();
-    let room = match vwr.board.room(event) {
-        // Before the store has said anything, nobody knows, nor whether a pass is of this opening.
-        None if !vwr.board.is_loaded() => return Err(Error::Unavailable),
-        room => room.map(|(room, _)| room),
-    };
-    let Some(open) = room.filter(|room| room.active) else { return Ok(Verdict::Pass(None)) };
+    let open = vwr.board.room(event)?.map(|(room, _)| room).filter(|room| room.active);
+    let Some(open) = open else { return Ok(Verdict::Pass(None)) };
     let held = cookies::pass(headers).and_then(|token| vwr.passes.verify(token, now).ok());
     let held = held.filter(|held| held.pass.event == event && held.pass.is_of_line(open.opened_at));
     let Some(held) = held else { return Ok(Verdict::Wait) };

@@ -12,7 +12,7 @@ use crate::{combine, rules, service::Service, trouble::Trouble};
 
 /// A place for a browser: the one it has, or the next.
 pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigned, Trouble> {
-    let (room, speed) = service.board.room(request.event).ok_or(Error::NotActive)?;
+    let (room, speed) = service.board.room(request.event)?.ok_or(Error::NotActive)?;
     if !room.active {
         return Err(Error::NotActive.into());
     }
@@ -43,7 +43,7 @@ pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigne
 pub(crate) fn check(service: &Service, request: &CheckTicket) -> Result<Checked, Error> {
     let now = service.clock.now();
     let ticket = service.tickets.verify(&request.ticket, now).map_err(|_| Error::PositionNotFound)?;
-    let (room, speed) = service.board.room(request.event).ok_or(Error::PositionNotFound)?;
+    let (room, speed) = service.board.room(request.event)?.ok_or(Error::PositionNotFound)?;
     if !is_of(&ticket, &room) {
         return Err(Error::PositionNotFound);
     }

@@ -93,7 +93,7 @@ impl Reconciler for Sampling {
 impl Sampling {
     fn sample(&self, event: EventId) {
         let (vwr, at) = (&self.0, self.0.clock.now());
-        let known = vwr.board.room(event);
+        let known = vwr.board.room(event).ok().flatten();
         let counts = known.map(|(room, _)| Counts { arrived: room.tail, admitted: room.serving });
         let sample = Sample {
             at,

@@ -229,7 +229,8 @@ struct Line {
 const A_SECOND: HeaderValue = HeaderValue::from_static("public, max-age=1");
 
 async fn serving(State(Api(vwr)): State<Api>, Path(event): Path<EventId>) -> Result<Response, Problem> {
-    let (room, pace) = vwr.board.room(event).ok_or_else(|| problem(&Error::RoomNotFound))?;
+    let known = vwr.board.room(event).and_then(|room| room.ok_or(Error::RoomNotFound));
+    let (room, pace) = known.map_err(|error| problem(&error))?;
     Ok(([(header::CACHE_CONTROL, A_SECOND)], Json(Line::new(&room, pace))).into_response())
 }
 

@@ -162,7 +162,7 @@ impl Vwr for Service {
     }
 
     async fn room(&self, _: &Ctx, request: RoomOf) -> Result<Room, Error> {
-        self.board.room(request.event).map(|(room, _)| room).ok_or(Error::RoomNotFound)
+        self.board.room(request.event)?.map(|(room, _)| room).ok_or(Error::RoomNotFound)
     }
 
     async fn rooms(&self, _: &Ctx, _: ListRooms) -> Result<Rooms, Error> {

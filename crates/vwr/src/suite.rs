@@ -67,9 +67,12 @@ impl World {
         };
         // The stories ask whether the answers are right, not whether a shared machine is quick.
         let patient = |config| KvConfig { deadline: Duration::from_secs(10), ..config };
-        Self::on(kv.map(patient), transport).await
+        let world = Self::on(kv.map(patient), transport).await?;
+        world.service.refresh().await.unwrap();
+        Some(world)
     }
 
+    /// A process that has not looked at any room yet.
     async fn on(kv: Option<KvConfig>, transport: Transport) -> Option<Self> {
         let clock = Clock::system();
         let ids = Ids::random(clock.clone());
@@ -175,6 +178,7 @@ async fn stories(world: &World) {
     whoever_waits_comes_in_when_the_room_is_closed(world).await;
     tickets_that_are_not_ones_are_refused(world).await;
     only_operators_decide(world).await;
+    a_process_that_has_not_seen_the_rooms_sends_nobody_away(world).await;
     decisions::people_are_let_on_without_anybody_asking(world).await;
     decisions::every_process_goes_by_a_decision_within_a_second(world).await;
 }
@@ -304,6 +308,28 @@ async fn tickets_that_are_not_ones_are_refused(world: &World) {
     assert_eq!(world.vwr.check(&world.anybody(), unnamed).await, not_theirs);
 }
 
+async fn a_process_that_has_not_seen_the_rooms_sends_nobody_away(world: &World) {
+    let event = world.open().await;
+    let (visitor, assigned) = world.assign(event).await;
+    let other = world.another(secrets());
+    let stand = async || {
+        let request = Assign { event, visitor, ticket: Some(assigned.ticket.clone()) };
+        other.assign(&world.anybody(), request).await.map(|stood| stood.place.position)
+    };
+    let look = async || {
+        let ticket = assigned.ticket.clone();
+        let request = CheckTicket { event, ticket, visitor: Some(visitor), pass: None };
+        let checked = other.check(&world.anybody(), request).await;
+        checked.map(|checked| matches!(checked, Checked::Waiting { .. }))
+    };
+    assert_eq!(stand().await, Err(Error::Unavailable));
+    assert_eq!(look().await, Err(Error::Unavailable));
+    let room = other.room(&world.anybody(), RoomOf { event }).await;
+    assert_eq!(room, Err(Error::Unavailable));
+    other.refresh().await.unwrap();
+    assert_eq!((stand().await, look().await), (Ok(assigned.place.position), Ok(true)), "the place is kept");
+}
+
 async fn only_operators_decide(world: &World) {
     let event = world.open().await;
     let user = world.ctx(Actor::User { id: world.ids.next(), role: Role::User });
@@ -380,6 +406,14 @@ async fn while_the_store_is_away_waiting_people_wait_and_a_room_that_fails_open_
     for (event, (visitor, assigned)) in &places {
         let checked = world.check(*event, *visitor, &assigned.ticket).await.unwrap();
         assert_eq!(matches!(checked, Checked::Admitted { .. }), *event == open);
+    }
+    let started = world.another(secrets());
+    assert!(started.refresh().await.is_err());
+    for (event, (visitor, assigned)) in &places {
+        let (event, ticket) = (*event, assigned.ticket.clone());
+        let request = CheckTicket { event, ticket, visitor: Some(*visitor), pass: None };
+        let checked = started.check(&world.anybody(), request).await;
+        assert_eq!(checked, Err(Error::Unavailable), "a process that starts now knows nothing of any room");
     }
     assert_eq!(world.try_assign(closed, world.ids.next()).await, Err(Error::Unavailable));
     assert_eq!(world.try_assign(open, world.ids.next()).await, Err(Error::NotActive), "nobody has to wait");

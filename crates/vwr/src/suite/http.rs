@@ -11,8 +11,8 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use urr_jobs::Reconciler as _;
-use urr_kernel::{Actor, EventId};
-use urr_passes::{Secret, vwr_pass::LIFETIME};
+use urr_kernel::{Actor, EventId, OrderKey, VisitorId};
+use urr_passes::{Secret, vwr_pass::LIFETIME, vwr_ticket::Ticket};
 
 use super::{Store, Transport, World};
 
@@ -293,6 +293,36 @@ async fn the_page_waits_without_scripts_too() {
     assert!(nobody_waits.headers()[header::LOCATION].to_str().unwrap().starts_with("/events/"));
 }
 
+#[tokio::test]
+async fn before_anybody_has_looked_nobody_is_told_that_nobody_has_to_wait() {
+    let world = World::on(None, Transport::Local).await.unwrap();
+    let (event, visitor) = (world.ids.next::<EventId>(), world.ids.next::<VisitorId>());
+    let (position, issued) = (7, world.clock.now());
+    let order = OrderKey::counted(issued, position);
+    let ticket = Ticket { event, visitor, position, order, epoch: 1, issued };
+    let ticket = world.service.tickets.sign(&ticket);
+    let mut browser = Browser::default();
+    browser.0.insert("urr-visitor".to_owned(), world.service.marks.sign(visitor));
+    browser.0.insert(format!("urr-vwr-{}", event.as_uuid().simple()), ticket.clone());
+    let before = browser.0.clone();
+    for (method, path) in [
+        (Method::POST, format!("/vwr/assign/{event}")),
+        (Method::GET, format!("/vwr/check/{event}/{ticket}")),
+        (Method::GET, format!("/vwr/serving/{event}")),
+        (Method::GET, format!("/vwr/status/{event}")),
+        (Method::GET, format!("/edge/check?event={event}")),
+    ] {
+        let answer = browser.send(&world, method, &path).await;
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
+        assert!(answer.headers().contains_key(header::RETRY_AFTER), "{path}");
+    }
+    let plain = browser.send(&world, Method::GET, &format!("/vwr/{event}?plain=1")).await;
+    assert_eq!(plain.status(), StatusCode::OK);
+    let text = text_of(plain).await;
+    assert!(text.contains("http-equiv=\"refresh\"") && text.contains("class=\"warn\""), "{text}");
+    assert_eq!(browser.0, before, "it keeps its ticket");
+}
+
 async fn text_of(response: Response) -> String {
     let body = to_bytes(response.into_body(), 1_000_000).await.unwrap();
     String::from_utf8(body.to_vec()).unwrap()
@@ -305,9 +335,6 @@ async fn a_proxy_is_told_who_may_go_on() {
     let nobody: EventId = world.ids.next();
     let mut browser = Browser::default();
     let edge = |event: EventId, rest: &str| format!("/edge/check?event={event}{rest}");
-    let unknown = browser.send(&world, Method::GET, &edge(nobody, "")).await;
-    assert_eq!(unknown.status(), StatusCode::SERVICE_UNAVAILABLE, "before anybody looked, nobody knows");
-    world.service.refresh().await.unwrap();
     assert_eq!(browser.send(&world, Method::GET, &edge(nobody, "")).await.status(), StatusCode::OK);
 
     let way = format!("/vwr/{event}?to=/shop%3Fx%3D1");
