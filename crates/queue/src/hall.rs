@@ -166,7 +166,8 @@ impl Hall {
         };
         if let Some(slot) = slot.filter(|_| self.line.is_empty() && self.has_room()) {
             self.take(Step::Admitted { user, order, slot, source }, now, steps);
-        } else if self.line.len() >= limits.max_waiting {
+        } else if self.line.len() >= limits.max_waiting && source != Some(Source::Ticket) {
+            // A ticket is a place that was given; there are no more of them than places.
             return Standing::Full;
         } else {
             self.take(Step::Joined { user, order, source }, now, steps);

@@ -22,7 +22,8 @@ if not order then
   order, source = math.max(room.last + 1, now), 'new'
 end
 local straight_in = ARGV[9] == '1' and waiting_count() == 0 and has_room()
-if not straight_in and waiting_count() >= tonumber(ARGV[7]) then
+-- A ticket is a place that was given; there are no more of them than places.
+if not straight_in and source ~= 'ticket' and waiting_count() >= tonumber(ARGV[7]) then
   return answer(FULL)
 end
 -- As `Hall::note_place`.

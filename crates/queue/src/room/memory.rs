@@ -4,6 +4,7 @@
 //! the journal has them. At start the journal is read back.
 
 mod keeper;
+mod reading;
 
 use std::{
     collections::HashMap,
@@ -29,8 +30,6 @@ use crate::{
     settings::Limits,
 };
 
-/// Entries read at a time when a journal is read back.
-const PAGE: i64 = 20_000;
 /// People in line whose last sign of life is looked at per event and second: a million in under two minutes, for some 2 ms each.
 const SWEEP: usize = 10_000;
 
@@ -96,11 +95,12 @@ impl Memory {
         let mut halls = HashMap::new();
         let mut last = EventId::from_uuid(Uuid::nil());
         loop {
-            let lives: Result<Vec<store::Life>, urr_db::Error> =
-                db.read("queue.rooms", async |tx: &mut Tx<'_>| store::lives(tx, last, PAGE).await).await;
+            let lives: Result<Vec<store::Life>, urr_db::Error> = db
+                .read("queue.rooms", async |tx: &mut Tx<'_>| store::lives(tx, last, reading::PAGE).await)
+                .await;
             let lives = lives?;
             for life in &lives {
-                let numbered = read_back(&db, life, now).await?;
+                let numbered = reading::read_back(&db, life, now).await?;
                 halls.insert(life.event, Arc::new(Mutex::new(numbered)));
             }
             match lives.last() {
@@ -346,8 +346,10 @@ impl Memory {
         Ok(hall)
     }
 
-    /// Closes a room that has been empty for `idle`. `false`: it goes on.
+    /// Closes a room that has been empty for `idle`. `false`: it goes on, as it does when that cannot be written.
     pub(super) async fn close(&self, event: EventId, idle: Duration) -> Result<bool, Closed> {
+        // Whoever comes meanwhile waits here too, and finds the room that goes on, or its next life.
+        let _one_at_a_time = self.opening.lock().await;
         let Some(hall) = self.hall(event) else { return Ok(false) };
         let now = self.clock.now();
         let (generation, mark) = {
@@ -360,6 +362,21 @@ impl Memory {
             halls.remove(&event);
             (numbered.generation, self.writer.latest())
         };
+        let closed = self.write_end(event, generation, mark, now).await;
+        if closed.is_err() {
+            lock(&hall).closed = false;
+            self.halls.write().unwrap_or_else(PoisonError::into_inner).insert(event, hall);
+        }
+        closed
+    }
+
+    async fn write_end(
+        &self,
+        event: EventId,
+        generation: u64,
+        mark: Mark,
+        now: Timestamp,
+    ) -> Result<bool, Closed> {
         self.writer.written(mark).await.map_err(|_| Closed)?;
         let closed: Result<bool, Unwritten> =
             transaction!(self.db, "queue.close", async |tx: &mut Tx<'_>| {
@@ -377,24 +394,4 @@ impl Memory {
 
 fn lock(hall: &Mutex<Numbered>) -> MutexGuard<'_, Numbered> {
     hall.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-async fn read_back(db: &Db, life: &store::Life, now: Timestamp) -> Result<Numbered, urr_db::Error> {
-    let mut numbered = Numbered::new(life.threshold, life.generation, now);
-    loop {
-        let after = numbered.seq;
-        let page = db
-            .read("queue.read_back", async |tx: &mut Tx<'_>| {
-                store::after(tx, life.event, life.generation, after, PAGE).await
-            })
-            .await?;
-        for entry in &page {
-            numbered.hall.apply(entry.step, entry.at);
-            numbered.seq = entry.seq;
-        }
-        if page.is_empty() {
-            numbered.hall.wake(now);
-            return Ok(numbered);
-        }
-    }
 }

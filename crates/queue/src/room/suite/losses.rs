@@ -268,3 +268,38 @@ pub(super) async fn a_slot_that_cannot_be_recorded_is_the_same_place_again(trial
         assert!(trial.entries().await.iter().any(|entry| entry.step == returned), "and the journal says so");
     }
 }
+
+/// Whoever was told a place has it, however many others came meanwhile.
+pub(super) async fn a_full_line_takes_nobodys_place(trial: Trial) {
+    let people = trial.people(5);
+    trial.arrive(&people[..3]).await;
+    let place = trial.place(people[1]).await;
+    trial.room.leave(trial.event, people[1], Why::Idle).await.unwrap();
+    trial.arrive(&people[3..4]).await;
+    assert_eq!(trial.check(people[4]).await, Standing::Full);
+    let back = trial.come_with(people[1], place, Some(1)).await;
+    assert_eq!(back, Standing::Waiting { order: place, ahead: 0 });
+    assert_eq!(trial.check(people[4]).await, Standing::Full, "it is no fuller for it");
+    trial.assert_fair().await;
+}
+
+/// An empty room whose end cannot be written goes on.
+pub(super) async fn a_room_that_cannot_be_closed_goes_on(trial: Trial) {
+    urr_db::statements! {
+        HIDE = "alter table rooms rename to rooms_away";
+        SHOW = "alter table rooms_away rename to rooms";
+    }
+    let [user] = trial.people(1)[..] else { panic!() };
+    trial.room.order(trial.event, Order::Threshold(3)).await.unwrap();
+    trial.room.settle(trial.event).await.unwrap();
+    let rename = async |statement: &'static urr_db::Sql| {
+        let renamed: Result<u64, urr_db::Error> =
+            trial.db.write("test.rename", async |tx: &mut Tx<'_>| tx.execute(statement, &[]).await).await;
+        renamed.unwrap();
+    };
+    rename(&HIDE).await;
+    assert_eq!(trial.room.close(trial.event, 1, Duration::ZERO).await, Err(Closed));
+    rename(&SHOW).await;
+    assert!(matches!(trial.check(user).await, Standing::Active { .. }));
+    trial.assert_fair().await;
+}
