@@ -63,6 +63,12 @@ pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<Verd
             "silence   {gone} of {waiting} were sent away within a second at {at}: were they silent, or could nobody hear them?"
         );
     }
+    if report.clock_back > 0 {
+        say!(
+            "clock     it was put back {} times: times in the journal are not in order, the line is",
+            report.clock_back
+        );
+    }
     if report.unproven > 0 {
         say!(
             "unproven  {} places are known from tickets alone: Redis lost the steps that gave them",

@@ -1,7 +1,8 @@
 //! A room's own time: that in which people could show signs of life.
 //!
 //! A process that stood still, an outage of all of them or a clock that was put forward looks as if everybody had fallen silent at once.
-//! They have not, so that time does not count: nobody loses a place or a slot in it.
+//! They have not, so that time does not count: nobody loses a place or a slot in it. A clock that was put back would keep everybody for
+//! as long again, so that time counts twice: a room's own time never goes back.
 
 use std::time::Duration;
 
@@ -23,8 +24,8 @@ pub(crate) fn longest_gap(clock: &Clock) -> Duration {
 pub(crate) struct Presence {
     /// When it was last there.
     noticed: Option<Timestamp>,
-    /// How much time does not count.
-    away: Duration,
+    /// How much time does not count, in microseconds; less than nothing where a clock was put back.
+    away: i64,
     longest_gap: Duration,
 }
 
@@ -33,21 +34,25 @@ impl Presence {
     pub(crate) fn notice(&mut self, now: Timestamp, longest_gap: Duration) {
         self.longest_gap = longest_gap;
         self.away += self.missed(now);
-        self.noticed = self.noticed.max(Some(now));
+        self.noticed = Some(now);
     }
 
     /// What time it is for the room.
     pub(crate) fn here(&self, now: Timestamp) -> Timestamp {
-        now.before(self.away + self.missed(now))
+        Timestamp::from_micros(now.as_micros() - self.away - self.missed(now))
     }
 
     /// What time it is outside when it is `here` in the room.
     pub(crate) fn outside(&self, here: Timestamp) -> Timestamp {
-        here.after(self.away)
+        Timestamp::from_micros(here.as_micros() + self.away)
     }
 
-    fn missed(&self, now: Timestamp) -> Duration {
-        self.noticed.map_or(Duration::ZERO, |noticed| now.since(noticed).saturating_sub(self.longest_gap))
+    /// How much of the time since it was last there does not count.
+    fn missed(&self, now: Timestamp) -> i64 {
+        let Some(noticed) = self.noticed else { return 0 };
+        let silent = now.as_micros() - noticed.as_micros();
+        let longest_gap = i64::try_from(self.longest_gap.as_micros()).unwrap_or(i64::MAX);
+        if silent < 0 { silent } else { (silent - longest_gap).max(0) }
     }
 }
 
@@ -79,6 +84,21 @@ mod tests {
             late.notice(at(second), gap);
         }
         assert_eq!(late.here(at(100)), at(60));
+    }
+
+    #[test]
+    fn a_clock_that_is_put_back_stops_nobodys_time() {
+        let gap = longest_gap(&Clock::system());
+        let mut presence = Presence::default();
+        presence.notice(at(1_000), gap);
+        assert_eq!(presence.here(at(400)), at(1_000), "it never goes back");
+        presence.notice(at(400), gap);
+        presence.notice(at(402), gap);
+        assert_eq!(presence.here(at(402)), at(1_002), "and goes on at once");
+        assert_eq!(presence.outside(at(1_002)), at(402));
+        // Put right again, it is as if nothing had happened.
+        presence.notice(at(1_005), gap);
+        assert_eq!(presence.here(at(1_005)), at(1_005));
     }
 
     #[test]

@@ -29,13 +29,14 @@ do
   end
 end
 
--- The room's own time, as `presence.rs` has it: while no script ran, nobody could show a sign of life. It does not count beyond this.
+-- The room's own time, as `presence.rs` has it: while no script ran, nobody could show a sign of life. It does not count beyond this. Where
+-- Redis's clock was put back, that time counts twice.
 local LONGEST_GAP = 3000000
 local away = room.away or 0
 if room.generation then
   local silent = now - (room.noticed or now)
-  if silent > LONGEST_GAP then
-    away = away + silent - LONGEST_GAP
+  if silent > LONGEST_GAP or silent < 0 then
+    away = away + (silent < 0 and silent or silent - LONGEST_GAP)
     redis.call('HSET', ROOM, 'away', text(away), 'noticed', text(now))
   elseif silent >= 1000000 or not room.noticed then
     redis.call('HSET', ROOM, 'noticed', text(now))

@@ -12,7 +12,8 @@ use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 
 use self::{
     losses::{
-        a_full_line_takes_nobodys_place, a_place_is_good_for_one_slot, a_room_that_cannot_be_closed_goes_on,
+        a_clock_that_is_put_back_keeps_nobody_in, a_full_line_takes_nobodys_place,
+        a_place_is_good_for_one_slot, a_room_that_cannot_be_closed_goes_on,
         a_room_that_was_lost_is_not_closed_before_its_time,
         a_slot_that_another_process_recorded_is_not_taken_back,
         a_slot_that_cannot_be_recorded_is_the_same_place_again,
@@ -124,6 +125,7 @@ on_every_room! {
     a_slot_that_cannot_be_recorded_is_the_same_place_again: Limits { threshold: 1, ..Limits::default() };
     a_full_line_takes_nobodys_place: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
     a_room_that_cannot_be_closed_goes_on: Limits { threshold: 1, ..Limits::default() };
+    a_clock_that_is_put_back_keeps_nobody_in: Limits { threshold: 1, slot_idle: std::time::Duration::from_secs(2), ..Limits::default() };
 }
 
 async fn the_first_go_in_and_a_free_slot_goes_to_the_one_in_front(trial: Trial) {

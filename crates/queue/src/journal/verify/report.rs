@@ -69,8 +69,6 @@ pub enum Fault {
         /// Which number should have come.
         expected: u64,
     },
-    /// The clock went back by two seconds or more.
-    Backwards,
 }
 
 impl fmt::Display for Fault {
@@ -87,7 +85,6 @@ impl fmt::Display for Fault {
             Self::NeverGiven { user } => write!(f, "{user} came back to a place that no step gave them"),
             Self::NotThere { user } => write!(f, "{user} was neither waiting nor in"),
             Self::Gap { expected } => write!(f, "steps from number {expected} on are missing"),
-            Self::Backwards => write!(f, "the clock went back"),
         }
     }
 }
@@ -133,6 +130,8 @@ pub struct Report {
     pub faults: u64,
     /// Places that tickets brought back and no step tells of: whoever they were given to came just before a store lost its data.
     pub unproven: u64,
+    /// How often the clock went back by two seconds or more. No fault of the room's, whose order does not go by it.
+    pub clock_back: u64,
     /// When the most people fell silent at once, if half of the line ever did.
     pub silence: Option<Silence>,
 }

@@ -303,3 +303,23 @@ pub(super) async fn a_room_that_cannot_be_closed_goes_on(trial: Trial) {
     assert!(matches!(trial.check(user).await, Standing::Active { .. }));
     trial.assert_fair().await;
 }
+
+/// Redis's clock is put back by ten minutes: a slot ends when its time is over and not ten minutes later.
+pub(super) async fn a_clock_that_is_put_back_keeps_nobody_in(trial: Trial) {
+    static PUT_BACK: Script = Script::new(
+        "test.put_back",
+        "redis.call('HINCRBY', KEYS[1], 'noticed', ARGV[1]) return redis.call('ZINCRBY', KEYS[2], ARGV[1], ARGV[2])",
+    );
+    let Some(kv) = &trial.kv else { return };
+    let people = trial.people(2);
+    trial.arrive(&people).await;
+    let keys = ["room", "active"].map(|name| format!("{{{}}}:{name}", trial.event));
+    let (by, inside) = ("600000000", people[0].to_string());
+    kv.run(&PUT_BACK, &keys, &[Arg::from(by), Arg::from(inside.as_str())]).await.unwrap();
+    urr_testkit::until(super::LIMIT, async || {
+        trial.room.admit(trial.event).await.unwrap();
+        trial.is_in(people[1]).await
+    })
+    .await;
+    trial.assert_fair().await;
+}
