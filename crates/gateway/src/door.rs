@@ -1,21 +1,15 @@
 //! The front door itself: what happens to a request between the edge and the service that answers it.
 
-use std::{
-    collections::{HashMap, HashSet},
-    net::IpAddr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::HashSet, net::IpAddr, sync::Arc, time::Duration};
 
 use axum::{
-    Router,
     body::Body,
     extract::Request,
     response::{IntoResponse as _, Response},
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use serde_json::Value;
-use urr_http::{Caller, ClientAddress, Entrance, Problem, Respond, RouteName, Routes};
+use urr_http::{AtPath, Caller, ClientAddress, Entrance, Problem, Respond, RouteName, Routes};
 use urr_kernel::{Actor, Clock};
 use urr_passes::{
     Refusal,
@@ -37,7 +31,7 @@ use crate::{
     rooms::{Rooms, with_pass},
     slots::Slots,
     streams::Watch,
-    table::{self, Access, Found, Route, Service},
+    table::{self, Access, Found, PathNumber, Route, Service},
     token, version,
 };
 
@@ -76,7 +70,7 @@ pub struct Gateway {
     places: Vec<Place>,
     /// What answers here at each path of the table. A request is given to the path whose guards it has passed, and each of these
     /// answers at no other: a guard and the route it guards cannot be two.
-    here: HashMap<&'static str, Router>,
+    here: Vec<AtPath>,
     /// The routes that are served here, for the API document.
     names: Vec<RouteName>,
     /// What is known of routes that are served elsewhere.
@@ -100,7 +94,7 @@ impl Gateway {
         Self {
             guards,
             places,
-            here: HashMap::new(),
+            here: vec![AtPath::default(); PathNumber::count()],
             names: Vec::new(),
             described: Vec::new(),
             warned: Rarely::default(),
@@ -119,9 +113,9 @@ impl Gateway {
             service.name(),
         );
         self.names.extend_from_slice(routes.names());
-        for (path, router) in routes.by_path() {
-            let known = self.here.remove(path).unwrap_or_default();
-            self.here.insert(path, known.merge(router));
+        for (path, answers) in routes.by_path() {
+            let number = PathNumber::of(path).expect("every route of it is in the table");
+            self.here[number.index()].merge(answers);
         }
         self.places[service as usize] = Place::Here;
         self
@@ -164,7 +158,7 @@ impl Gateway {
         document.finish()
     }
 
-    async fn answer(&self, route: &'static Route, mut request: Request) -> Response {
+    async fn answer(&self, route: &'static Route, path: PathNumber, mut request: Request) -> Response {
         match &self.places[route.service as usize] {
             Place::Here => {
                 urr_http::allow_time(request.extensions(), route.service.time_limit());
@@ -176,11 +170,8 @@ impl Gateway {
                         Err(problem) => return problem.into_response(),
                     }
                 }
-                match self.here.get(route.path) {
-                    Some(router) => router.respond(request).await,
-                    // The service is here, but this route of it is in the table alone.
-                    None => StatusCode::NOT_FOUND.into_response(),
-                }
+                // Of a path that is in the table alone, nothing answers, and it is not found.
+                self.here[path.index()].respond(request).await
             }
             Place::There(upstream) => {
                 urr_http::allow_time(request.extensions(), upstream.time_limit() + EDGE_PATIENCE);
@@ -215,7 +206,8 @@ impl Respond for Gateway {
             request.extensions_mut().insert(ClientAddress(client));
         }
 
-        let found = table::find(request.method(), request.uri().path());
+        let path = table::find_path(request.uri().path());
+        let found = path.map_or(Found::Nothing, |path| path.find(request.method()));
         let route = if let Found::Route(route) = found { Some(route) } else { None };
         if let Some(route) = route {
             urr_http::name_route(request.extensions(), route.path);
@@ -244,19 +236,19 @@ impl Respond for Gateway {
             (Some(rooms), Some(pass)) if hop.is_none() => rooms.renewal(pass),
             _ => None,
         };
-        match found {
-            Found::Route(route) => {
+        match (found, path) {
+            (Found::Route(route), Some(path)) => {
                 // In a box, so that requests whose answers end are not moved with room for it.
                 let watch = route.streams.then(|| Box::new(Watch::new(&self.guards, verified.clone())));
                 if let Some(verified) = verified.filter(|_| route.service.knows_sessions()) {
                     request.extensions_mut().insert(verified);
                 }
-                let answer = with_pass(self.answer(route, request).await, renewal);
+                let answer = with_pass(self.answer(route, path, request).await, renewal);
                 if let Some(watch) = watch { watch.over(answer) } else { answer }
             }
-            Found::OtherMethods(routes) => other_methods(routes),
+            (Found::OtherMethods(routes), _) => other_methods(routes),
             // The edge turns the bare status into the body every error has.
-            Found::Nothing => StatusCode::NOT_FOUND.into_response(),
+            _ => StatusCode::NOT_FOUND.into_response(),
         }
     }
 }

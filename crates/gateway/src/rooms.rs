@@ -195,11 +195,12 @@ impl Rooms {
 
 /// Gives a browser its renewed pass, unless others may get to see the same answer.
 pub(crate) fn with_pass(mut answer: Response, renewal: Option<HeaderValue>) -> Response {
+    let Some(renewal) = renewal else { return answer };
     let is_shared = answer
         .headers()
         .get(header::CACHE_CONTROL)
         .is_some_and(|said| said.to_str().is_ok_and(|said| said.contains("public")));
-    if let Some(renewal) = renewal.filter(|_| !is_shared) {
+    if !is_shared {
         answer.headers_mut().append(header::SET_COOKIE, renewal);
     }
     answer

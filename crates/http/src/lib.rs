@@ -6,6 +6,7 @@ mod client;
 mod codes;
 mod doorkeeper;
 mod edge;
+mod endpoint;
 mod entrance;
 mod extract;
 mod limits;
@@ -25,6 +26,7 @@ pub use client::{Answer, BadTarget, Call, CallError, Client, ClientLimits, Pipe,
 pub use codes::{CODES, Code};
 pub use doorkeeper::{Doorkeeper, LineSince};
 pub use edge::{AccessLog, Edge, EdgeParts, allow_time, edge, name_route, named, request_id};
+pub use endpoint::AtPath;
 pub use entrance::{Entrance, entry_required};
 pub use extract::{Caller, Json, Path, Query, bad_path};
 pub use http::StatusCode;

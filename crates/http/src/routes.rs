@@ -7,7 +7,7 @@ use axum::{
 };
 use http::Method;
 
-use crate::About;
+use crate::{About, AtPath, endpoint::Endpoint};
 
 /// One route: a method, a path with its parameters in braces, and what the API document says about it.
 #[derive(Clone, Debug)]
@@ -24,9 +24,17 @@ pub struct RouteName {
 /// refuse to start with a route that nobody classified.
 #[derive(Clone, Debug)]
 pub struct Routes<S = ()> {
-    /// What answers at each path.
-    paths: Vec<(&'static str, MethodRouter<S>)>,
+    paths: Vec<Served<S>>,
     names: Vec<RouteName>,
+}
+
+/// What answers at one path.
+#[derive(Clone, Debug)]
+struct Served<S> {
+    path: &'static str,
+    methods: MethodRouter<S>,
+    /// The same handlers, if the path has no parameters, which only a router can hand over.
+    endpoints: Vec<Endpoint<S>>,
 }
 
 impl<S: Clone + Send + Sync + 'static> Default for Routes<S> {
@@ -43,7 +51,7 @@ macro_rules! methods {
             H: Handler<T, S>,
             T: 'static,
         {
-            self.with(Method::$method, path, routing::$name(handler))
+            self.with(Method::$method, path, routing::$name(handler.clone()), handler)
         }
     )*};
 }
@@ -67,16 +75,25 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         delete = DELETE;
     }
 
-    fn with(mut self, method: Method, path: &'static str, route: MethodRouter<S>) -> Self {
-        self.names.push(RouteName { method, path, about: About::default() });
-        self.at(path, route);
+    fn with<H, T>(mut self, method: Method, path: &'static str, methods: MethodRouter<S>, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: 'static,
+    {
+        self.names.push(RouteName { method: method.clone(), path, about: About::default() });
+        let has_parameters = path.contains('{');
+        let endpoints = if has_parameters { Vec::new() } else { vec![Endpoint::new(method, handler)] };
+        self.serve(Served { path, methods, endpoints });
         self
     }
 
-    fn at(&mut self, path: &'static str, route: MethodRouter<S>) {
-        match self.paths.iter_mut().find(|(known, _)| *known == path) {
-            Some((_, methods)) => *methods = std::mem::take(methods).merge(route),
-            None => self.paths.push((path, route)),
+    fn serve(&mut self, more: Served<S>) {
+        match self.paths.iter_mut().find(|known| known.path == more.path) {
+            Some(known) => {
+                known.methods = std::mem::take(&mut known.methods).merge(more.methods);
+                known.endpoints.extend(more.endpoints);
+            }
+            None => self.paths.push(more),
         }
     }
 
@@ -92,21 +109,18 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// The routes of both.
     pub fn merge(mut self, other: Self) -> Self {
         self.names.extend(other.names);
-        for (path, route) in other.paths {
-            self.at(path, route);
-        }
+        other.paths.into_iter().for_each(|more| self.serve(more));
         self
     }
 
     /// Gives handlers what they work with.
     pub fn with_state<S2>(self, state: S) -> Routes<S2> {
-        let paths = self.paths.into_iter().map(|(path, route)| (path, route.with_state(state.clone())));
-        Routes { paths: paths.collect(), names: self.names }
-    }
-
-    /// A router for each path, which answers nothing else. Whoever has chosen the path need not have it chosen again.
-    pub fn by_path(self) -> impl Iterator<Item = (&'static str, Router<S>)> {
-        self.paths.into_iter().map(|(path, route)| (path, Router::new().route(path, route)))
+        let stated = |Served { path, methods, endpoints }: Served<S>| Served {
+            path,
+            methods: methods.with_state(state.clone()),
+            endpoints: endpoints.into_iter().map(|endpoint| endpoint.with_state(state.clone())).collect(),
+        };
+        Routes { paths: self.paths.into_iter().map(stated).collect(), names: self.names }
     }
 
     /// What is in it, in the order it was added.
@@ -115,9 +129,20 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 }
 
+impl Routes {
+    /// What answers at each path, and at no other. Whoever has chosen the path need not have it chosen again.
+    pub fn by_path(self) -> impl Iterator<Item = (&'static str, AtPath)> {
+        let alone = |Served { path, methods, endpoints }: Served<()>| {
+            (path, AtPath::new(Router::new().route(path, methods), endpoints))
+        };
+        self.paths.into_iter().map(alone)
+    }
+}
+
 impl<S: Clone + Send + Sync + 'static> From<Routes<S>> for Router<S> {
     fn from(routes: Routes<S>) -> Self {
-        routes.paths.into_iter().fold(Self::new(), |router, (path, route)| router.route(path, route))
+        let add = |router: Self, served: Served<S>| router.route(served.path, served.methods);
+        routes.paths.into_iter().fold(Self::new(), add)
     }
 }
 
@@ -137,9 +162,16 @@ mod tests {
         assert_eq!(names, [("GET", "/a/{id}"), ("PUT", "/a/{id}"), ("DELETE", "/b")]);
         let alone: Vec<_> = routes.clone().by_path().collect();
         assert_eq!(alone.iter().map(|(path, _)| *path).collect::<Vec<_>>(), ["/a/{id}", "/b"]);
-        let elsewhere = Request::get("/b").body(Body::empty()).unwrap();
-        let (_, first) = &alone[0];
-        assert_eq!(first.clone().oneshot(elsewhere).await.unwrap().status(), StatusCode::NOT_FOUND);
+        for (which, method, path, status) in [
+            (0, "PUT", "/a/1", StatusCode::OK),
+            (0, "DELETE", "/b", StatusCode::NOT_FOUND),
+            (1, "DELETE", "/b", StatusCode::OK),
+            (1, "GET", "/b", StatusCode::METHOD_NOT_ALLOWED),
+        ] {
+            let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
+            let (_, answers) = &alone[which];
+            assert_eq!(answers.respond(request).await.status(), status, "{method} {path}");
+        }
         let served = Router::from(routes);
         for (method, path, status) in [
             ("GET", "/a/1", StatusCode::OK),

@@ -263,16 +263,45 @@ pub fn all() -> impl Iterator<Item = &'static Route> {
 /// The route a request takes. The path is compared as it is spelled, by the matching that the routers behind do: whatever is
 /// spelled to look like another path is another path to both.
 pub fn find(method: &Method, path: &str) -> Found {
+    find_path(path).map_or(Found::Nothing, |place| place.find(method))
+}
+
+/// A path of the table, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PathNumber(usize);
+
+impl PathNumber {
+    /// How many there are.
+    pub(crate) fn count() -> usize {
+        TABLE.routes.len()
+    }
+
+    /// The number of a path as it is written in the table.
+    pub(crate) fn of(path: &str) -> Option<Self> {
+        TABLE.routes.iter().position(|routes| routes.iter().any(|route| route.path == path)).map(Self)
+    }
+
+    pub(crate) const fn index(self) -> usize {
+        self.0
+    }
+
+    /// The route that a request for this path takes.
+    pub(crate) fn find(self, method: &Method) -> Found {
+        let routes = TABLE.routes[self.0];
+        let asked = if method == Method::HEAD { "GET" } else { method.as_str() };
+        match routes.iter().find(|route| route.method == asked) {
+            Some(route) => Found::Route(route),
+            None => Found::OtherMethods(routes),
+        }
+    }
+}
+
+/// The path a request asks for.
+pub(crate) fn find_path(path: &str) -> Option<PathNumber> {
     if !is_plain(path) {
-        return Found::Nothing;
+        return None;
     }
-    let Ok(place) = TABLE.paths.at(path) else { return Found::Nothing };
-    let routes = TABLE.routes[*place.value];
-    let asked = if method == Method::HEAD { "GET" } else { method.as_str() };
-    match routes.iter().find(|route| route.method == asked) {
-        Some(route) => Found::Route(route),
-        None => Found::OtherMethods(routes),
-    }
+    TABLE.paths.at(path).ok().map(|found| PathNumber(*found.value))
 }
 
 /// Whether every reader of a path reads the same one. Some programs resolve `..`, take an encoded slash for a slash, or a backslash
