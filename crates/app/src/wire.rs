@@ -276,15 +276,15 @@ pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> im
     Front::before(dressed, config.door.origins.clone())
 }
 
-/// The internal router: the edge around the token around the services. `None` if nobody is to come in.
-pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> Option<Router> {
+/// The internal listener: the edge around the token around the services. `None` if nobody is to come in.
+pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> Option<impl Respond + use<>> {
     config.internal_listen?;
     let token = config.internal_token.as_ref().expect("a process with an internal listener has a token");
     let services =
         domains.internal_routes(&ground.clock, &ground.ids).merge(remote::roles_route(&config.roles));
     let services = services.merge(urr_http::ops_routes(ground.health.clone(), ground.metrics.clone()));
     let guarded = urr_rpc::internal_guard(urr_http::named(services), token.expose());
-    Some(urr_http::edge(guarded, edge_parts(config, ground)))
+    Some(Edge::around(guarded, edge_parts(config, ground)))
 }
 
 fn edge_parts(config: &Config, ground: &Ground) -> EdgeParts {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use axum::{extract::Request, response::Response};
 use http::{HeaderMap, HeaderValue, header};
-use urr_http::Respond;
+use urr_http::{Problem, Respond};
 
 use crate::{
     compress::{self, Compressor},
@@ -60,5 +60,11 @@ impl<R: Respond> Respond for Front<R> {
         let mut response = self.edge.respond(request).await;
         self.permit(origin, response.headers_mut());
         self.compressor.compress(takes_gzip, response).await
+    }
+
+    fn refuse(&self, problem: Problem) -> Response {
+        let mut response = self.edge.refuse(problem);
+        self.permit(None, response.headers_mut());
+        response
     }
 }

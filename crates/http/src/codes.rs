@@ -16,6 +16,7 @@ macro_rules! codes {
 
 codes! {
     BAD_REQUEST = "http.bad_request", BAD_REQUEST, "The request is understood but its content has the wrong shape.";
+    BAD_HEAD = "http.bad_head", BAD_REQUEST, "The request line or a header is not HTTP, or leaves open where the request ends.";
     HOST_REQUIRED = "http.host_required", BAD_REQUEST, "An HTTP/1.1 request names no host.";
     BAD_JSON = "http.bad_json", BAD_REQUEST, "The body is not JSON.";
     BAD_PATH = "http.bad_path", BAD_REQUEST, "A part of the path is not what the route expects, such as a UUID.";
@@ -29,7 +30,10 @@ codes! {
     METHOD_NOT_ALLOWED = "http.method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, but not with this method.";
     BODY_TOO_LARGE = "http.body_too_large", PAYLOAD_TOO_LARGE, "The body is larger than the route accepts.";
     SLOW_BODY = "http.slow_body", REQUEST_TIMEOUT, "The body of the request did not arrive in time.";
+    URI_TOO_LONG = "http.uri_too_long", URI_TOO_LONG, "The address in the request line is longer than any server takes.";
     UNSUPPORTED_MEDIA_TYPE = "http.unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body must be application/json.";
+    HEAD_TOO_LARGE = "http.head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE,
+        "The request line and the headers are larger, or the headers more, than the server accepts.";
     INTERNAL = "http.internal", INTERNAL_SERVER_ERROR, "The server failed in a way it did not expect.";
     OVERLOADED = "http.overloaded", SERVICE_UNAVAILABLE, "More requests are in progress than the server accepts.";
     TOO_MANY_LISTENERS = "http.too_many_listeners", SERVICE_UNAVAILABLE, "As many people watch a live stream as may.";

@@ -19,6 +19,7 @@ mod routes;
 mod server;
 mod stream;
 mod tally;
+mod unread;
 
 pub use about::{About, Shape};
 pub use address::ClientAddress;

@@ -16,17 +16,33 @@ use std::{
 use hyper::rt::{Sleep, Timer};
 use tokio::{sync::Semaphore, time};
 
-/// Counts what a connection has heard; the stream and the timer of a connection share it.
+/// What a connection has heard; its stream, its timer and its service share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Heard(Arc<AtomicU64>);
+pub(crate) struct Heard(Arc<Told>);
+
+#[derive(Debug, Default)]
+struct Told {
+    reads: AtomicU64,
+    awaits_head: AtomicBool,
+}
 
 impl Heard {
     pub(crate) fn add(&self) {
-        self.0.fetch_add(1, Ordering::Relaxed);
+        self.0.reads.fetch_add(1, Ordering::Relaxed);
     }
 
     fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+        self.0.reads.load(Ordering::Relaxed)
+    }
+
+    /// A whole head was heard, and somebody answers it.
+    pub(crate) fn head(&self) {
+        self.0.awaits_head.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether nobody has been asked since hyper began to wait for a head. What is said meanwhile, hyper says by itself.
+    pub(crate) fn awaits_head(&self) -> bool {
+        self.0.awaits_head.load(Ordering::Relaxed)
     }
 }
 
@@ -56,6 +72,7 @@ impl HeadTimer {
 
 impl Timer for HeadTimer {
     fn sleep(&self, _: Duration) -> Pin<Box<dyn Sleep>> {
+        self.heard.0.awaits_head.store(true, Ordering::Relaxed);
         Box::pin(Patience {
             sleep: time::sleep(self.quiet_time()),
             heard: self.heard.clone(),

@@ -25,6 +25,7 @@ use crate::{
     Limits, Respond,
     quiet::{HeadTimer, Heard},
     stream::Stream,
+    unread::Unread,
 };
 
 /// The pause after the system refused a connection for want of file descriptors or memory: time for some to be freed.
@@ -214,9 +215,13 @@ impl<R: Respond> Connection<R> {
             max_places: self.limits.max_connections,
             is_used: AtomicBool::new(false),
         };
-        let io = TokioIo::new(Stream::new(stream, self.limits.write_stall_time, heard));
         let (responder, peer) = (self.responder, self.peer);
+        let refuser = Arc::clone(&responder);
+        let unread = Unread::new(move |problem| refuser.refuse(problem));
+        let stream = Stream::new(stream, self.limits.write_stall_time, heard.clone()).saying(unread);
+        let io = TokioIo::new(stream);
         let service = service_fn(move |mut request: Request<Incoming>| {
+            heard.head();
             request.extensions_mut().insert(Peer(peer));
             if request.version() == Version::HTTP_11 && !request.headers().contains_key(header::HOST) {
                 request.extensions_mut().insert(Nameless);

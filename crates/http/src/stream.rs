@@ -1,4 +1,5 @@
-//! A TCP stream that neither waits for ever for a reader nor hangs up on somebody who is still speaking.
+//! A TCP stream that neither waits for ever for a reader nor hangs up on somebody who is still speaking, and says in our words what
+//! the parser of requests has to say.
 
 use std::{
     io::{self, IoSlice},
@@ -13,7 +14,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use crate::quiet::Heard;
+use crate::{quiet::Heard, unread::Unread};
 
 /// How long a closed connection is listened to. Closing with bytes unread resets the connection, and the client would lose
 /// the answer that says why, such as 413.
@@ -31,6 +32,9 @@ pub(crate) struct Stream {
     /// Runs while the other side takes nothing.
     stall: Option<Pin<Box<Sleep>>>,
     heard: Heard,
+    /// Whether there may be bytes of an answer that did not get out yet.
+    is_speaking: bool,
+    unread: Option<Unread>,
     linger: Linger,
 }
 
@@ -42,7 +46,37 @@ enum Linger {
 
 impl Stream {
     pub(crate) fn new(tcp: TcpStream, stall_time: Duration, heard: Heard) -> Self {
-        Self { tcp, stall_time, stall: None, heard, linger: Linger::No }
+        Self { tcp, stall_time, stall: None, heard, is_speaking: false, unread: None, linger: Linger::No }
+    }
+
+    /// Lets `unread` put what the parser says about a request that it cannot read.
+    pub(crate) fn saying(mut self, unread: Unread) -> Self {
+        self.unread = Some(unread);
+        self
+    }
+
+    /// Whether these are words of the parser: it waits for a request, and the last answer is out. Bytes of an answer that the other
+    /// side is slow to take are never mistaken for them.
+    fn is_parser(&self) -> bool {
+        self.unread.is_some() && self.heard.awaits_head() && !self.is_speaking
+    }
+
+    /// Says ours instead of what the parser says, all of which counts as said once ours is.
+    fn poll_say(&mut self, cx: &mut Context<'_>, said: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let length = said.iter().map(|slice| slice.len()).sum();
+        while let Some(left) =
+            self.unread.as_mut().map(|unread| unread.left(said)).filter(|left| !left.is_empty())
+        {
+            let progress = Pin::new(&mut self.tcp).poll_write(cx, left);
+            let written = ready!(self.watch(cx, progress))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            if let Some(unread) = &mut self.unread {
+                unread.advance(written);
+            }
+        }
+        Poll::Ready(Ok(length))
     }
 
     /// Passes progress on; without any for too long the write fails.
@@ -74,6 +108,10 @@ impl AsyncRead for Stream {
 
 impl AsyncWrite for Stream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if self.is_parser() {
+            return self.poll_say(cx, &[IoSlice::new(bytes)]);
+        }
+        self.is_speaking = true;
         let progress = Pin::new(&mut self.tcp).poll_write(cx, bytes);
         self.watch(cx, progress)
     }
@@ -83,6 +121,10 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.is_parser() {
+            return self.poll_say(cx, slices);
+        }
+        self.is_speaking = true;
         let progress = Pin::new(&mut self.tcp).poll_write_vectored(cx, slices);
         self.watch(cx, progress)
     }
@@ -91,7 +133,9 @@ impl AsyncWrite for Stream {
         self.tcp.is_write_vectored()
     }
 
+    /// Asked once hyper has handed over everything it had.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.is_speaking = false;
         Pin::new(&mut self.tcp).poll_flush(cx)
     }
 

@@ -18,7 +18,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
-use urr_http::{AccessLog, EdgeParts, Json, Limits, Peer, Server, edge};
+use urr_http::{AccessLog, Edge, EdgeParts, Json, Limits, Peer, Server, named};
 use urr_kernel::{Clock, Ids};
 use urr_telemetry::Health;
 
@@ -45,7 +45,7 @@ async fn serve(router: Router, limits: Limits) -> Running {
     let server = Server::bind("127.0.0.1:0").await.unwrap();
     let addr = server.local_addr().unwrap();
     let stop = CancellationToken::new();
-    let end = spawn(server.serve(edge(router, parts), limits, stop.clone()));
+    let end = spawn(server.serve(Edge::around(named(router), parts), limits, stop.clone()));
     Running { addr, stop, end: AbortOnDropHandle::new(end) }
 }
 

@@ -9,7 +9,7 @@ use axum::{
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use http_body_util::{BodyExt as _, Limited};
 use serde::Deserialize;
-use urr_http::{PROBLEM_JSON, Respond};
+use urr_http::{PROBLEM_JSON, Problem, Respond};
 
 use crate::{
     page::render,
@@ -52,6 +52,10 @@ impl<R: Respond> Respond for Dress<R> {
             Some(asked) if is_problem(&response) => Box::pin(as_page(asked, response)).await,
             _ => response,
         }
+    }
+
+    fn refuse(&self, problem: Problem) -> Response {
+        self.edge.refuse(problem)
     }
 }
 
@@ -138,10 +142,8 @@ fn said(words: &Words, status: StatusCode) -> (&'static str, &'static str) {
 
 #[cfg(test)]
 mod tests {
-    use axum::{Router, routing::get};
-    use urr_http::Problem;
-
     use super::*;
+    use axum::{Router, routing::get};
 
     async fn asked(path: &str, accept: &str) -> (StatusCode, HeaderMap, String) {
         let away = async || {

@@ -53,6 +53,9 @@ const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 /// Probes are answered even when everything else is refused: a busy process must not be killed for being busy.
 const PROBES: &str = "/health/";
 
+/// The method and the path of a request that nobody could read, in the log.
+const UNREAD: &str = "*";
+
 /// What the edge needs.
 #[derive(Clone, Debug)]
 pub struct EdgeParts {
@@ -131,6 +134,16 @@ impl<R: Respond> Respond for Edge<R> {
             span.record("http.response.status_code", response.status().as_u16());
         }
         response
+    }
+
+    fn refuse(&self, problem: Problem) -> Response {
+        let seen = Seen {
+            method: Method::from_bytes(UNREAD.as_bytes()).expect("a test asks for it"),
+            uri: Uri::from_static(UNREAD),
+            arrival: Arrival::new(self.ids.next(), 0),
+            started: self.clock.ticks(),
+        };
+        self.finish(&seen, problem.into_response())
     }
 }
 
