@@ -1,5 +1,7 @@
 //! Who may run the platform, and what other roles may know of users.
 
+use std::collections::HashMap;
+
 use urr_contracts::auth::{
     Account, AccountStatus, Admin, EnsureAdmin, Error, Language, MAX_USERS_PER_BATCH, Revocation, Sensitive,
     SetRole, User, Users, UsersOf,
@@ -30,16 +32,15 @@ pub(crate) async fn users(service: &Service, ctx: &Ctx, request: &UsersOf) -> Re
         return Err(rules::invalid("users", &reason).into());
     }
     let found = service.db.read("auth.users", async |tx: &mut Tx<'_>| {
-        let mut users = Vec::with_capacity(request.users.len());
-        for id in &request.users {
-            if let Some(stored) = store::get(&service.vault, tx, *id).await? {
-                let Account { id, email, name, role, .. } = stored.account;
-                users.push(User { id, email, name, role });
-            }
-        }
-        Ok::<_, Trouble>(users)
+        store::get_many(&service.vault, tx, &request.users).await
     });
-    Ok(Users { users: found.await? })
+    let named = |store::Stored { account, .. }| {
+        let Account { id, email, name, role, .. } = account;
+        (id, User { id, email, name, role })
+    };
+    let found: HashMap<UserId, User> = found.await?.into_iter().map(named).collect();
+    // In the order of the question, each as often as it was asked for.
+    Ok(Users { users: request.users.iter().filter_map(|id| found.get(id).cloned()).collect() })
 }
 
 /// Gives an account another role.

@@ -32,7 +32,18 @@ statements! {
                identity_verified_at, second_factor_at
           from accounts where id = $1 and erased_at is null";
 
-    /// The same, and nobody else changes it until the transaction ends. SQLite has one writer and no row locks.
+    /// Many of them. The list is a JSON array, for SQLite has no other; a UUID is sixteen bytes there.
+    GET_MANY =
+        sqlite "
+        select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
+               identity_verified_at, second_factor_at
+          from accounts where id in (select unhex(value) from json_each($1)) and erased_at is null"
+        postgres "
+        select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
+               identity_verified_at, second_factor_at
+          from accounts where id in (select value::uuid from jsonb_array_elements_text($1::jsonb)) and erased_at is null";
+
+    /// One of them, and nobody else changes it until the transaction ends. SQLite has one writer and no row locks.
     LOCK =
         sqlite "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
@@ -200,7 +211,15 @@ pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Op
     opened(vault, tx.optional(&GET, &[&id], sealed).await?)
 }
 
-/// The same, locked until the transaction ends.
+/// Those of many accounts that there are, in no order.
+pub(crate) async fn get_many(vault: &Vault, tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<Stored>, Trouble> {
+    let ids: Vec<String> = ids.iter().map(|id| id.as_uuid().simple().to_string()).collect();
+    let ids = serde_json::to_string(&ids).expect("a list of texts always serialises");
+    let found = tx.all(&GET_MANY, &[&ids], sealed).await?;
+    found.into_iter().filter_map(|sealed| opened(vault, Some(sealed)).transpose()).collect()
+}
+
+/// One account, locked until the transaction ends.
 pub(crate) async fn lock(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Option<Stored>, Trouble> {
     opened(vault, tx.optional(&LOCK, &[&id], sealed).await?)
 }

@@ -6,12 +6,16 @@ use std::{
 };
 
 use async_trait::async_trait;
+use lettre::message::header::{Date, Headers};
 use tokio::{fs, io::AsyncWriteExt as _};
 
 use urr_kernel::Timestamp;
 use uuid::Uuid;
 
-use super::{Mail, MailError, Mailer};
+use super::{Mail, MailError, Mailer, smtp::system_time};
+
+/// Who mails are from that no server ever sees.
+const FROM: &str = "URR <no-reply@localhost>";
 
 /// How the name of a mail's file ends.
 const ENDING: &str = "eml";
@@ -34,12 +38,14 @@ impl FileMailer {
     async fn write(&self, mail: &Mail) -> io::Result<PathBuf> {
         fs::create_dir_all(&self.folder).await?;
         let path = self.path(mail.id);
+        let Mail { id, to, subject, text, at } = mail;
+        let mut date = Headers::new();
+        date.set(Date::new(system_time(*at)));
+        // As it is and not encoded, as a server would want it: it is for people who read the file.
         let text = format!(
-            "To: {}\r\nSubject: {}\r\nDate: {}\r\nContent-Type: text/plain; charset=utf-8\r\n\r\n{}",
-            mail.to,
-            mail.subject,
-            mail.at,
-            mail.text.expose()
+            "From: {FROM}\r\nTo: {to}\r\nSubject: {subject}\r\n{date}Message-ID: <{id}@localhost>\r\n\
+             MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n{}",
+            text.expose()
         );
         // For the owner of the installation alone: whoever reads a link can set somebody's password.
         let mut file =
@@ -165,10 +171,17 @@ mod tests {
         let path = |number: u128| dir.path().join(format!("mail/{}.eml", Uuid::from_u128(number)));
         mailer.send(mail(1)).await.unwrap();
         let written = std::fs::read_to_string(path(1)).unwrap();
-        assert!(
-            written.contains("To: minji@example.com\r\n") && written.ends_with("\r\n\r\n본문"),
-            "{written}"
-        );
+        let (head, text) = written.split_once("\r\n\r\n").unwrap();
+        for line in [
+            "From: URR <no-reply@localhost>",
+            "To: minji@example.com",
+            "Subject: 제목",
+            "Date: Mon, 01 Jun 2026 03:00:00 +0000",
+            "Content-Type: text/plain; charset=utf-8",
+        ] {
+            assert!(head.split("\r\n").any(|known| known == line), "{line} is missing in {written}");
+        }
+        assert_eq!(text, "본문");
         for number in 2..=MAX_FILES as u128 {
             std::fs::write(path(number), "").unwrap();
         }

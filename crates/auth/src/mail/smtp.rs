@@ -118,7 +118,7 @@ impl SmtpMailer {
     }
 }
 
-fn system_time(at: Timestamp) -> std::time::SystemTime {
+pub(super) fn system_time(at: Timestamp) -> std::time::SystemTime {
     let since = u64::try_from(at.as_micros()).unwrap_or(0);
     std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(since)
 }

@@ -112,15 +112,14 @@ pub(crate) async fn users_are_named_for_admins_and_other_roles_alone(world: &Wor
     let (one, two) = (world.register("one@example.com").await, world.register("two@example.com").await);
     let stranger: UserId = world.ids.next();
     let request = UsersOf { users: vec![two.account.id, stranger, one.account.id] };
-    let mut found = world.auth.users(&world.system(), request.clone()).await.unwrap().users;
-    found.sort_by(|a, b| a.email.cmp(&b.email));
+    let found = world.auth.users(&world.system(), request.clone()).await.unwrap().users;
     let user = |account: &urr_contracts::auth::Account| User {
         id: account.id,
         email: account.email.clone(),
         name: "김민지".to_owned(),
         role: Role::User,
     };
-    assert_eq!(found, [user(&one.account), user(&two.account)]);
+    assert_eq!(found, [user(&two.account), user(&one.account)], "in the order of the question");
     let admin = world.with_role(stranger, Role::Admin);
     assert_eq!(world.auth.users(&admin, request.clone()).await.unwrap().users.len(), 2);
     assert_eq!(world.auth.users(&world.of(&one), request.clone()).await, Err(Error::AdminRequired));
