@@ -70,7 +70,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         }
         Command::Migrate => block_on(migrate::migrate(&load(&flags)?.1))??,
         Command::Doctor => block_on(doctor::doctor(&load(&flags)?.1))??,
-        Command::Token(args) => token::token(load(&flags)?, &args)?,
+        Command::Token(args) => token::token(&config::gather(&input(&flags))?, &args)?,
         Command::Admin(command) => block_on(admin::admin(load(&flags)?, command))??,
         Command::Bench(command) => bench::run(&command)?,
         Command::Stampede(StampedeCommand::Queue(args)) => stampede::run(&args, &flags)?,
@@ -85,15 +85,18 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The one place that reads the environment.
 fn load(flags: &Flags) -> Result<(Values, Config), Failure> {
-    let input = Input {
+    Ok(config::load(&input(flags))?)
+}
+
+/// The one place that reads the environment.
+fn input(flags: &Flags) -> Input {
+    Input {
         file: flags.config.clone(),
         working_dir: PathBuf::new(),
         env: std::env::vars_os().collect(),
         flags: flags.settings(),
-    };
-    Ok(config::load(&input)?)
+    }
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {

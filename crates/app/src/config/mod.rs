@@ -31,9 +31,7 @@ pub(crate) use door::Door;
 pub(crate) use kinds::choice;
 pub(crate) use kinds::{Choice, Kind, Property, Secret, SigningSecret, nearest};
 pub(crate) use load::{Flag, Input, Problem, Values};
-pub(crate) use secrets::{
-    path as secrets_path, read as read_secrets, read_or_create as read_or_create_secrets,
-};
+pub(crate) use secrets::{path as secrets_path, read_or_create as read_or_create_secrets};
 pub(crate) use show::effective;
 
 use urr_auth::{PiiKeys, PortOneConfig, SmtpConfig, SocialConfig};
@@ -281,6 +279,12 @@ pub(crate) struct FirstAdmin {
     pub email: String,
     /// Their password.
     pub password: Secret<12>,
+}
+
+/// Gathers what was set, without asking whether it fits together: for commands that need a setting or two.
+pub(crate) fn gather(input: &Input) -> Result<Values, Vec<Problem>> {
+    let (values, problems) = Values::load(input);
+    if problems.is_empty() { Ok(values) } else { Err(problems) }
 }
 
 /// Gathers and resolves. All problems at once, or a configuration that fits together.

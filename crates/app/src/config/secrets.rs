@@ -10,7 +10,10 @@ use std::{
 
 use urr_kernel::Ids;
 
-use super::settings::{AUTH_INDEX_KEY, INTERNAL_TOKEN, Info, SECURITY_SECRET};
+use super::{
+    Kind as _, Profile, SigningSecret, Values,
+    settings::{AUTH_INDEX_KEY, DATA_DIR, INTERNAL_TOKEN, Info, PROFILE, SECURITY_SECRET},
+};
 
 /// The file in the data directory.
 pub(crate) const FILE: &str = "secrets.toml";
@@ -54,6 +57,25 @@ pub(crate) fn read_or_create(data_dir: &Path, ids: &Ids) -> io::Result<Secrets> 
     fs::remove_file(&draft)?;
     written?;
     read(data_dir)?.ok_or_else(|| io::Error::other(format!("{} vanished", path.display())))
+}
+
+impl Values {
+    /// Where secrets are that nobody configured.
+    pub(crate) fn secrets_path(&self) -> PathBuf {
+        path(&self.get(&DATA_DIR))
+    }
+
+    /// What keys are made of: as it was configured, or as an earlier start has made it. Whether the rest of the configuration fits
+    /// together is not asked.
+    pub(crate) fn signing_secret(&self) -> io::Result<Option<SigningSecret>> {
+        let configured = self.get(&SECURITY_SECRET);
+        if configured.is_some() || self.get(&PROFILE) == Profile::Production {
+            return Ok(configured);
+        }
+        let made = read(&self.get(&DATA_DIR))?.unwrap_or_default();
+        let made = made.into_iter().find(|(info, _)| info.key == SECURITY_SECRET.info.key);
+        Ok(made.and_then(|(_, text)| SigningSecret::parse(&text).ok()))
+    }
 }
 
 /// Reads the secrets, if they were made.

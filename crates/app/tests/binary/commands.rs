@@ -86,6 +86,9 @@ fn a_token_needs_a_key() {
     let said = place.command(&["token", "--user", user]).env("URR_SECURITY_SECRET", SECRET).output().unwrap();
     assert_eq!(String::from_utf8(said.stdout).unwrap().trim().split('.').count(), 3);
     assert!(place.run(&["token", "--user", "me"]).err.contains("me"));
+    let elsewhere = ["token", "--user", user, "--roles", "gateway"];
+    let said = place.command(&elsewhere).env("URR_SECURITY_SECRET", SECRET).output().unwrap();
+    assert_eq!(String::from_utf8(said.stdout).unwrap().trim().split('.').count(), 3, "a key is a key");
 }
 
 #[test]
