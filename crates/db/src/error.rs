@@ -46,13 +46,14 @@ type Source = Box<dyn StdError + Send + Sync>;
 struct Inner {
     kind: Kind,
     unique: bool,
+    blocked: bool,
     what: Cow<'static, str>,
     source: Option<Source>,
 }
 
 impl Error {
     pub(crate) fn new(kind: Kind, what: impl Into<Cow<'static, str>>) -> Self {
-        Self(Box::new(Inner { kind, unique: false, what: what.into(), source: None }))
+        Self(Box::new(Inner { kind, unique: false, blocked: false, what: what.into(), source: None }))
     }
 
     pub(crate) fn bug(what: impl Into<Cow<'static, str>>) -> Self {
@@ -79,6 +80,7 @@ impl Error {
     pub(crate) fn postgres(what: impl Into<Cow<'static, str>>, source: tokio_postgres::Error) -> Self {
         let mut error = Self::new(postgres_kind(&source), what);
         error.0.unique = source.code() == Some(&SqlState::UNIQUE_VIOLATION);
+        error.0.blocked = source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE);
         error.because(source)
     }
 
@@ -96,6 +98,11 @@ impl Error {
     /// Whether the caller should answer 503 and invite another try: nothing was changed.
     pub fn is_unavailable(&self) -> bool {
         matches!(self.0.kind, Kind::Unavailable | Kind::Retry)
+    }
+
+    /// Whether somebody else had a row locked for longer than one may wait.
+    pub fn is_blocked(&self) -> bool {
+        self.0.blocked
     }
 
     /// Whether a unique index or primary key already held the value.

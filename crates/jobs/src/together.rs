@@ -5,10 +5,14 @@ use std::{
     collections::HashMap,
     hash::Hash,
     mem,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, time::timeout};
 
 use crate::Tasks;
 
@@ -27,6 +31,8 @@ pub trait Work: Send + Sync + 'static {
     const MAX_WAITING: usize;
     /// Batches of one line that may be under way at once.
     const LANES: usize;
+    /// How long a job may wait to be begun. Once it is, it is waited for: the work has limits of its own.
+    const PATIENCE: Duration;
 
     /// Chooses the next batch from a line that is not empty; the first job in line must be in it. What it leaves keeps its place.
     fn choose<T>(waiting: &mut Vec<(Self::Job, T)>) -> Vec<(Self::Job, T)> {
@@ -43,6 +49,9 @@ pub enum NotDone {
     /// Nothing was done.
     #[error("too many wait already")]
     Full,
+    /// Nothing was done.
+    #[error("it was not begun in time")]
+    Late,
     /// Whether it was done is not known.
     #[error("the work broke off")]
     BrokenOff,
@@ -56,10 +65,16 @@ struct Shared<W: Work> {
     tasks: Tasks,
     /// A line is in it while it has a lane.
     lines: Mutex<HashMap<W::Key, Line<W>>>,
+    next: AtomicU64,
 }
 
-/// A job, and where its answer goes.
-type Asked<W> = (<W as Work>::Job, oneshot::Sender<<W as Work>::Answer>);
+/// Where an answer goes.
+struct Caller<A> {
+    number: u64,
+    answer: oneshot::Sender<A>,
+}
+
+type Asked<W> = (<W as Work>::Job, Caller<<W as Work>::Answer>);
 
 struct Line<W: Work> {
     waiting: Vec<Asked<W>>,
@@ -69,17 +84,23 @@ struct Line<W: Work> {
 impl<W: Work> Together<W> {
     /// Nothing waits yet. Batches run on tasks of their own: whoever came first may go away again, and the others still want theirs.
     pub fn new(work: W, tasks: Tasks) -> Self {
-        Self(Arc::new(Shared { work, tasks, lines: Mutex::default() }))
+        Self(Arc::new(Shared { work, tasks, lines: Mutex::default(), next: AtomicU64::new(0) }))
     }
 
     /// Has a job done. Whoever stops waiting before its batch begins has changed nothing.
     pub async fn ask(&self, key: W::Key, job: W::Job) -> Result<W::Answer, NotDone> {
-        let (answer, told) = oneshot::channel();
-        if let Some(lane) = self.0.join(key, (job, answer))? {
+        let (answer, mut told) = oneshot::channel();
+        let number = self.0.next.fetch_add(1, Ordering::Relaxed);
+        if let Some(lane) = self.0.join(key, (job, Caller { number, answer }))? {
             let shared = Arc::clone(&self.0);
             self.0.tasks.spawn(W::NAME, async move { lane.run(&shared.work).await });
         }
-        told.await.map_err(|_| NotDone::BrokenOff)
+        let told = match timeout(W::PATIENCE, &mut told).await {
+            Ok(told) => told,
+            Err(_elapsed) if self.0.leave(key, number) => return Err(NotDone::Late),
+            Err(_elapsed) => told.await,
+        };
+        told.map_err(|_| NotDone::BrokenOff)
     }
 }
 
@@ -97,6 +118,14 @@ impl<W: Work> Shared<W> {
         }
         line.lanes += 1;
         Ok(Some(Lane { shared: Arc::clone(self), key, open: true }))
+    }
+
+    /// Leaves the line. `false`: the job has been begun.
+    fn leave(&self, key: W::Key, number: u64) -> bool {
+        let mut lines = self.lines();
+        let Some(line) = lines.get_mut(&key) else { return false };
+        let place = line.waiting.iter().position(|(_, caller)| caller.number == number);
+        place.map(|place| line.waiting.remove(place)).is_some()
     }
 
     fn lines(&self) -> MutexGuard<'_, HashMap<W::Key, Line<W>>> {
@@ -119,7 +148,7 @@ impl<W: Work> Lane<W> {
             metrics::histogram!("urr_done_together", "work" => W::NAME).record(count(jobs.len()));
             for (answer, caller) in work.run(self.key, jobs).await.into_iter().zip(callers) {
                 // Whoever has gone away meanwhile is told nothing; it was done all the same.
-                let _ = caller.send(answer);
+                let _ = caller.answer.send(answer);
             }
         }
     }
@@ -129,7 +158,7 @@ impl<W: Work> Lane<W> {
         let shared = Arc::clone(&self.shared);
         let mut lines = shared.lines();
         let line = lines.get_mut(&self.key)?;
-        line.waiting.retain(|(_, caller)| !caller.is_closed());
+        line.waiting.retain(|(_, caller)| !caller.answer.is_closed());
         if !line.waiting.is_empty() {
             return Some(W::choose(&mut line.waiting));
         }
@@ -164,7 +193,7 @@ fn count(jobs: usize) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::sync::atomic::AtomicUsize;
 
     use tokio::sync::Semaphore;
 
@@ -184,6 +213,7 @@ mod tests {
         const NAME: &'static str = "test.doubling";
         const MAX_WAITING: usize = 3;
         const LANES: usize = 1;
+        const PATIENCE: Duration = Duration::from_secs(2);
 
         fn choose<T>(waiting: &mut Vec<(u32, T)>) -> Vec<(u32, T)> {
             waiting.drain(..waiting.len().min(2)).collect()
@@ -246,6 +276,18 @@ mod tests {
         assert_eq!(first.await.unwrap(), Ok((2, 1)));
         assert_eq!(together.ask((), 6).await, Ok((12, 1)));
         assert_eq!(batches.load(Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn patience_ends_in_the_line_and_whatever_was_begun_is_waited_for() {
+        let (together, may, batches) = doubling();
+        let (begun, waiting) = (ask(&together, 1).await, ask(&together, 2).await);
+        assert_eq!(waiting.await.unwrap(), Err(NotDone::Late));
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        may.add_permits(2);
+        assert_eq!(begun.await.unwrap(), Ok((2, 1)));
+        assert_eq!(together.ask((), 3).await, Ok((6, 1)));
+        assert_eq!(batches.load(Ordering::SeqCst), 2, "whoever was told that nothing was done is right");
     }
 
     #[tokio::test]

@@ -30,7 +30,7 @@ pub static DOMAIN: Domain = Domain {
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {
-    [holds::store::STATEMENTS, map::store::STATEMENTS].concat()
+    [holds::claims::store::STATEMENTS, holds::store::STATEMENTS, map::store::STATEMENTS].concat()
 }
 
 /// Makes the service.

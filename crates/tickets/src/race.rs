@@ -9,7 +9,7 @@ use urr_contracts::tickets::{Error, Reservation, Tickets};
 use urr_db::{Tx, statements};
 use urr_kernel::{EventId, SeatId};
 
-use crate::holds::store::Wanted;
+use crate::holds::claims::store::Wanted;
 use crate::suite::{DbKind, GateKind, Transport, World, hold_request};
 
 const BUYERS: usize = 200;

@@ -45,10 +45,6 @@ pub struct Parts {
     pub tasks: Tasks,
 }
 
-/// How long a hold may take to get its turn and be kept: as long as a database may take to say that it cannot. A repeat with the same key
-/// finds out what became of it.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// Tickets, in this process.
 pub struct Service {
     pub(crate) db: Db,
@@ -77,12 +73,7 @@ impl Service {
 
     /// Claims seats, together with everybody who does so at the same time.
     pub(crate) async fn claim(&self, claim: &Arc<Claim>) -> Result<Reservation, Trouble> {
-        let asked = self.claims.ask(claim.reservation.event, Arc::clone(claim));
-        match tokio::time::timeout(PATIENCE, asked).await {
-            Ok(Ok(answer)) => answer,
-            Ok(Err(not_done)) => Err(Trouble::Claims(not_done)),
-            Err(_elapsed) => Err(Trouble::Late),
-        }
+        self.claims.ask(claim.reservation.event, Arc::clone(claim)).await.map_err(Trouble::Claims).flatten()
     }
 
     /// Removes a former holder's marks from the gate, so that the next buyer need not wait for them to fade.

@@ -19,9 +19,6 @@ pub(crate) enum Trouble {
     /// A claim got no answer.
     #[error("a claim was not made")]
     Claims(#[source] NotDone),
-    /// A claim took too long.
-    #[error("a claim was not made in time")]
-    Late,
     /// The catalog could not be asked.
     #[error("the catalog failed")]
     Catalog(#[source] catalog::Error),
@@ -47,11 +44,18 @@ impl Trouble {
     pub(crate) fn reveal(self, ctx: &Ctx, method: &'static str) -> Error {
         let answer = match &self {
             Self::Refused(error) => return error.clone(),
+            // A rush brings thousands of these in a second: they are counted.
+            Self::Claims(NotDone::Full | NotDone::Late) => {
+                metrics::counter!("urr_tickets_holds_shed_total").increment(1);
+                return Error::Unavailable;
+            }
             // Nobody knows whether the change is there; a repeat with the same key finds out.
             Self::Db(error) if error.is_unavailable() || error.kind() == Kind::UnknownCommit => {
                 Error::Unavailable
             }
-            Self::Catalog(catalog::Error::Unavailable) | Self::Claims(_) | Self::Late => Error::Unavailable,
+            Self::Catalog(catalog::Error::Unavailable) | Self::Claims(NotDone::BrokenOff) => {
+                Error::Unavailable
+            }
             Self::Db(_) | Self::Catalog(_) => Error::Internal,
         };
         let error = urr_telemetry::chain(&self);

@@ -1,7 +1,7 @@
 //! Everybody who arrives at the same moment is counted together: one call to the store for all who wait for their number, and while
 //! it is under way the next ones gather. Within a process the order is that of arrival, and the store keeps the order of calls.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use urr_contracts::vwr::{Error, Room};
 use urr_jobs::{NotDone, Together, Work};
@@ -32,6 +32,7 @@ impl Work for Counting {
     const MAX_WAITING: usize = 100_000;
     /// Two calls at once could be answered in either order.
     const LANES: usize = 1;
+    const PATIENCE: Duration = Duration::from_secs(5);
 
     async fn run(&self, event: EventId, arrivals: Vec<()>) -> Vec<Result<Counted, Error>> {
         let count = u64::try_from(arrivals.len()).unwrap_or(u64::MAX);
@@ -53,6 +54,7 @@ pub(crate) async fn next(combiner: &Combiner, event: EventId) -> Result<Counted,
     match combiner.ask(event, ()).await {
         Ok(counted) => Ok(counted?),
         Err(NotDone::Full) => Err(Trouble::Busy("too many wait for their number")),
+        Err(NotDone::Late) => Err(Trouble::Busy("counting takes too long")),
         Err(NotDone::BrokenOff) => Err(Trouble::Busy("counting broke off")),
     }
 }

@@ -1,18 +1,25 @@
 //! Claims of the same event that come at the same time are made together: one transaction, a handful of statements and one sync for
 //! all of them. Each is still made whole or not at all: what a claim got before it was refused is given back in the same transaction.
 
-use std::{collections::HashSet, sync::Arc};
+pub(crate) mod store;
+
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use urr_contracts::tickets::{Error, Reservation};
-use urr_db::{Db, Tx, outbox, transaction};
+use urr_db::{Db, Kind, Tx, outbox, transaction};
 use urr_jobs::Work;
-use urr_kernel::{EventId, ReservationId, SeatId, UserId};
+use urr_kernel::{EventId, ReservationId, SeatId, Timestamp, UserId};
 
 use super::{
     rules::{self, Plan},
-    store::{self, Json, Kept, Wanted},
+    store::{self as rows, Json},
 };
 use crate::{gate::Owner, trouble::Trouble};
+use store::{Kept, Wanted};
 
 /// Claims in one transaction: a few milliseconds of work, so that nobody's write waits long for it.
 const MAX_TOGETHER: usize = 64;
@@ -31,6 +38,10 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
+    fn id(&self) -> ReservationId {
+        self.reservation.id
+    }
+
     fn user(&self) -> UserId {
         self.reservation.user
     }
@@ -67,86 +78,139 @@ impl Work for Claiming {
     const MAX_WAITING: usize = 20_000;
     /// While one batch is synced to the disk the next one can begin.
     const LANES: usize = 2;
+    /// As long as a database may take to say that it cannot.
+    const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// In a batch nobody meets themselves or a rival, and one limit holds for all. Whoever does meet somebody waits for the next, and
-    /// nobody overtakes them meanwhile.
+    /// The first in line, as long as one limit holds for all of them.
     fn choose<T>(waiting: &mut Vec<(Arc<Claim>, T)>) -> Vec<(Arc<Claim>, T)> {
         let max = waiting.first().map(|(first, _)| first.max_seats_per_user);
-        let (mut users, mut seats) = (HashSet::new(), HashSet::new());
-        let mut chosen = 0;
-        let batch = waiting.extract_if(.., |(claim, _)| {
-            if chosen == MAX_TOGETHER {
-                return false;
-            }
-            let stranger = users.insert(claim.user());
-            // All of its seats count as wanted, also when the first one is already.
-            let new_seats = claim.plan.seats.iter().filter(|seat| seats.insert(seat.id)).count();
-            let alone = new_seats == claim.plan.seats.len();
-            let fits = stranger && alone && Some(claim.max_seats_per_user) == max;
-            chosen += usize::from(fits);
-            fits
-        });
-        batch.collect()
+        let alike =
+            waiting.iter().take(MAX_TOGETHER).take_while(|(claim, _)| Some(claim.max_seats_per_user) == max);
+        let count = alike.count();
+        waiting.drain(..count).collect()
     }
 
+    /// If one claim cannot be made, or waits for a row that somebody else has locked, the others are made without it.
     async fn run(&self, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Trouble>> {
-        let made = transaction!(self.db, "tickets.hold", async |tx: &mut Tx<'_>| {
-            Batch::new(self.way, event, &claims).make(tx).await
-        });
-        match made {
-            Ok(answers) => answers.into_iter().map(|answer| answer.map_err(Trouble::Refused)).collect(),
-            Err(error) => {
-                let error = Arc::new(error);
-                claims.iter().map(|_| Err(Trouble::Db(Arc::clone(&error)))).collect()
+        let error = match self.make(event, &claims).await {
+            Ok(answers) => {
+                return answers.into_iter().map(|answer| answer.map_err(Trouble::Refused)).collect();
             }
+            Err(error) => Arc::new(error),
+        };
+        let one_of_them = error.is_blocked() || matches!(error.kind(), Kind::Constraint | Kind::Bug);
+        let mut answers = Vec::with_capacity(claims.len());
+        for claim in &claims {
+            answers.push(if one_of_them && claims.len() > 1 {
+                let alone = self.make(event, std::slice::from_ref(claim)).await;
+                alone.map_err(Trouble::from).and_then(|mut answers| Ok(answers.remove(0)?))
+            } else {
+                Err(Trouble::Db(Arc::clone(&error)))
+            });
         }
+        answers
     }
 }
 
-/// Claims of one event, by buyers who all differ, for seats that all differ.
+impl Claiming {
+    async fn make(&self, event: EventId, claims: &[Arc<Claim>]) -> Result<Vec<Answer>, urr_db::Error> {
+        transaction!(self.db, "tickets.hold", async |tx: &mut Tx<'_>| {
+            Batch { way: self.way, event, claims }.make(tx).await
+        })
+    }
+}
+
+type Answer = Result<Reservation, Error>;
+
+/// Claims of one event.
 struct Batch<'c> {
     way: Way,
     event: EventId,
     claims: &'c [Arc<Claim>],
 }
 
-impl<'c> Batch<'c> {
-    fn new(way: Way, event: EventId, claims: &'c [Arc<Claim>]) -> Self {
-        Self { way, event, claims }
+impl Batch<'_> {
+    /// Round after round: whoever wants what is taken is refused before anything is written, and of the others those are made who do not
+    /// meet each other. What one of them got is taken in the next round, so there are hardly ever more than two.
+    async fn make(&self, tx: &mut Tx<'_>) -> Result<Vec<Answer>, urr_db::Error> {
+        let mut answers = HashMap::with_capacity(self.claims.len());
+        let mut waiting: Vec<&Claim> = self.claims.iter().map(AsRef::as_ref).collect();
+        // A hold has run out for all of them, or for none.
+        while let Some(now) = waiting.iter().map(|claim| claim.reservation.created_at).min() {
+            let taken = self.taken(tx, &waiting, now).await?;
+            let (free, beaten): (Vec<_>, Vec<_>) =
+                waiting.into_iter().partition(|claim| among(claim, &taken).is_empty());
+            let refused = beaten
+                .into_iter()
+                .map(|claim| (claim.id(), Err(Error::SeatsTaken { seats: among(claim, &taken) })));
+            answers.extend(refused);
+            let (round, later) = apart(free);
+            answers.extend(self.round(tx, &round, now).await?);
+            waiting = later;
+        }
+        let answer =
+            |claim: &Arc<Claim>| answers.remove(&claim.id()).expect("a round answers at least the first");
+        Ok(self.claims.iter().map(answer).collect())
     }
 
-    /// Rows are locked in the order that holds everywhere: buyers, then seats, then what is new.
-    async fn make(&self, tx: &mut Tx<'_>) -> Result<Vec<Result<Reservation, Error>>, urr_db::Error> {
-        let counted = self.count_in(tx).await?;
-        let claimed = self.claim(tx, &counted).await?;
-        let mut answers = Vec::with_capacity(self.claims.len());
-        for claim in self.claims {
-            answers.push(if counted.contains(&claim.user()) {
-                seated(claim, &claimed)
-            } else {
-                let held = store::lock_buyer(tx, self.event, claim.user()).await?;
-                Err(Error::UserLimit { max: claim.max_seats_per_user, held })
-            });
+    /// Makes claims of which no two want the same. Rows are locked in the order that holds everywhere: buyers, then seats, then what is
+    /// new.
+    async fn round(
+        &self,
+        tx: &mut Tx<'_>,
+        claims: &[&Claim],
+        now: Timestamp,
+    ) -> Result<Vec<(ReservationId, Answer)>, urr_db::Error> {
+        if claims.is_empty() {
+            return Ok(Vec::new());
+        }
+        let counted = self.count_in(tx, claims).await?;
+        let is_counted = |claim: &&Claim| counted.contains(&claim.user());
+        let (within, beyond): (Vec<&Claim>, Vec<&Claim>) = claims.iter().copied().partition(is_counted);
+        let beyond: Vec<UserId> = beyond.into_iter().map(Claim::user).collect();
+        let held = store::held_by(tx, self.event, &beyond).await?;
+        let claimed = self.claim(tx, &within, now).await?;
+        let mut answers: Vec<(&Claim, Answer)> = Vec::with_capacity(claims.len());
+        for claim in claims {
+            let answer = match held.get(&claim.user()) {
+                Some(held) => Err(Error::UserLimit { max: claim.max_seats_per_user, held: *held }),
+                None => seated(claim, &claimed),
+            };
+            answers.push((claim, answer));
         }
         let kept = self.keep(tx, &answers).await?;
-        for (claim, answer) in self.claims.iter().zip(&mut answers) {
+        for (claim, answer) in &mut answers {
             if answer.as_ref().is_ok_and(|new| !kept.contains(&new.id)) {
                 // The replay answers instead. Should the reservation be gone by then, a second try finds the key free.
                 *answer = Err(Error::Unavailable);
             }
-            if answer.is_err() && counted.contains(&claim.user()) {
+            if answer.is_err() && is_counted(claim) {
                 self.give_back(tx, claim, &claimed).await?;
             }
         }
-        Ok(answers)
+        Ok(answers.into_iter().map(|(claim, answer)| (claim.id(), answer)).collect())
+    }
+
+    /// Which of the wanted seats somebody has.
+    async fn taken(
+        &self,
+        tx: &mut Tx<'_>,
+        claims: &[&Claim],
+        now: Timestamp,
+    ) -> Result<HashSet<SeatId>, urr_db::Error> {
+        #[cfg(test)]
+        if self.way == Way::CheckThenAct {
+            return Ok(HashSet::new());
+        }
+        let seats: Vec<SeatId> = claims.iter().flat_map(|claim| claim.plan.seat_ids()).collect();
+        store::taken(tx, self.event, &seats, now).await
     }
 
     /// Who may have so many seats more.
-    async fn count_in(&self, tx: &mut Tx<'_>) -> Result<HashSet<UserId>, urr_db::Error> {
-        let mut buyers: Vec<_> =
-            self.claims.iter().map(|claim| (claim.user(), claim.plan.seat_count())).collect();
+    async fn count_in(&self, tx: &mut Tx<'_>, claims: &[&Claim]) -> Result<HashSet<UserId>, urr_db::Error> {
+        let max = claims.first().map_or(0, |claim| claim.max_seats_per_user);
+        let mut buyers: Vec<_> = claims.iter().map(|claim| (claim.user(), claim.plan.seat_count())).collect();
         buyers.sort_unstable();
-        let max = self.claims.first().map_or(0, |claim| claim.max_seats_per_user);
         store::count_in(tx, self.event, &buyers, max).await
     }
 
@@ -154,13 +218,14 @@ impl<'c> Batch<'c> {
     async fn claim(
         &self,
         tx: &mut Tx<'_>,
-        counted: &HashSet<UserId>,
+        claims: &[&Claim],
+        now: Timestamp,
     ) -> Result<Vec<(SeatId, i64)>, urr_db::Error> {
-        let claims = self.claims.iter().filter(|claim| counted.contains(&claim.user()));
-        let mut wanted: Vec<Wanted> = claims.clone().flat_map(|claim| claim.wanted()).collect();
+        let mut wanted: Vec<Wanted> = claims.iter().flat_map(|claim| claim.wanted()).collect();
+        if wanted.is_empty() {
+            return Ok(Vec::new());
+        }
         wanted.sort_unstable_by_key(|wanted| wanted.seat);
-        // A hold has run out for all of them, or for none.
-        let Some(now) = claims.map(|claim| claim.reservation.created_at).min() else { return Ok(Vec::new()) };
         let mut claimed = match self.way {
             Way::Conditional => store::claim(tx, self.event, &wanted, now).await?,
             #[cfg(test)]
@@ -174,15 +239,18 @@ impl<'c> Batch<'c> {
     async fn keep(
         &self,
         tx: &mut Tx<'_>,
-        answers: &[Result<Reservation, Error>],
+        answers: &[(&Claim, Answer)],
     ) -> Result<HashSet<ReservationId>, urr_db::Error> {
-        let new = self.claims.iter().zip(answers).filter_map(|(claim, answer)| {
+        let new = answers.iter().filter_map(|(claim, answer)| {
             let new = answer.as_ref().ok()?;
             Some(Kept { new, card: &claim.card, gate_owner: claim.owner, key: claim.key.as_deref() })
         });
         let kept = store::insert(tx, &new.collect::<Vec<_>>()).await?;
-        let told =
-            self.claims.iter().filter(|claim| kept.contains(&claim.reservation.id)).map(|claim| &claim.news);
+        let told = answers
+            .iter()
+            .map(|(claim, _)| claim)
+            .filter(|claim| kept.contains(&claim.id()))
+            .map(|claim| &claim.news);
         outbox::append_all(tx, told).await?;
         Ok(kept)
     }
@@ -195,11 +263,27 @@ impl<'c> Batch<'c> {
     ) -> Result<(), urr_db::Error> {
         for seat in &claim.plan.seats {
             if let Some(fence) = fence(claimed, seat.id) {
-                store::free(tx, self.event, seat.id, fence, claim.reservation.id).await?;
+                rows::free(tx, self.event, seat.id, fence, claim.reservation.id).await?;
             }
         }
-        store::count_out(tx, self.event, claim.user(), claim.plan.seat_count()).await
+        rows::count_out(tx, self.event, claim.user(), claim.plan.seat_count()).await
     }
+}
+
+/// Those who share neither a buyer nor a seat with anybody before them, and the rest. Whoever has to wait keeps others from overtaking.
+fn apart(claims: Vec<&Claim>) -> (Vec<&Claim>, Vec<&Claim>) {
+    let (mut users, mut seats) = (HashSet::new(), HashSet::new());
+    claims.into_iter().partition(|claim| {
+        let is_new = users.insert(claim.user());
+        // All of its seats count as wanted, also when the first one is already.
+        is_new
+            & (claim.plan.seats.iter().filter(|seat| seats.insert(seat.id)).count() == claim.plan.seats.len())
+    })
+}
+
+/// Its seats that are taken.
+fn among(claim: &Claim, taken: &HashSet<SeatId>) -> Vec<SeatId> {
+    claim.plan.seats.iter().map(|seat| seat.id).filter(|seat| taken.contains(seat)).collect()
 }
 
 /// The reservation with its seats, or which of them others have.

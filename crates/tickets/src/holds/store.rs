@@ -1,59 +1,17 @@
 //! Statements and rows of holds; nothing else.
 
-use std::collections::HashSet;
-
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::json;
 use urr_contracts::tickets::{Reservation, ReservationStatus};
-use urr_db::{EngineKind, Error, Row, Tx, statements};
-use urr_kernel::{EventId, Krw, ReservationId, Scalar, SeatId, Timestamp, UserId, Value, WrongValue};
+use urr_db::{Error, Row, Tx, statements};
+use urr_kernel::{EventId, ReservationId, Scalar, SeatId, Timestamp, UserId, Value, WrongValue};
 
 use crate::gate::Owner;
 
 statements! {
-    /// Claims one seat unless a live hold or a sale covers it.
-    CLAIM_ONE = sqlite "
-        insert into seats (event_id, seat_id, state, reservation_id, fence, expires_at)
-        values ($1, $2, 'held', $3, 1, $4)
-        on conflict (event_id, seat_id) do update
-           set state = 'held', reservation_id = excluded.reservation_id, fence = seats.fence + 1,
-               expires_at = excluded.expires_at
-         where seats.state = 'available' or (seats.state = 'held' and seats.expires_at <= $5)";
-
-    /// The fence of a claim just made.
-    FENCE = sqlite "select fence from seats where event_id = $1 and seat_id = $2";
-
-    /// The same for many seats, in id order and in one round trip to the server. The list is a JSON array.
-    CLAIM_ALL = postgres "
-        insert into seats (event_id, seat_id, state, reservation_id, fence, expires_at)
-        select $1, wanted.seat, 'held', wanted.reservation, 1, wanted.expires_at
-          from jsonb_to_recordset($2::jsonb) wanted (seat uuid, reservation uuid, expires_at timestamptz) order by wanted.seat
-        on conflict (event_id, seat_id) do update
-           set state = 'held', reservation_id = excluded.reservation_id, fence = seats.fence + 1,
-               expires_at = excluded.expires_at
-         where seats.state = 'available' or (seats.state = 'held' and seats.expires_at <= $3)
-        returning seat_id, fence";
-
     /// Frees one seat if it is still under the claim that the fence names.
     FREE = "
         update seats set state = 'available', reservation_id = null, expires_at = null
          where event_id = $1 and seat_id = $2 and fence = $3 and reservation_id = $4 and state = 'held'";
-
-    /// Adds seats to a buyer's count unless that would pass the limit.
-    COUNT_IN = sqlite "
-        insert into buyers (event_id, user_id, live_seats) values ($1, $2, $3)
-        on conflict (event_id, user_id) do update
-           set live_seats = buyers.live_seats + excluded.live_seats
-         where buyers.live_seats + excluded.live_seats <= $4";
-
-    /// The same for many buyers, in id order. All are locked, also those who would pass the limit.
-    COUNT_IN_ALL = postgres "
-        insert into buyers (event_id, user_id, live_seats)
-        select $1, (buyer->>0)::uuid, (buyer->>1)::bigint from jsonb_array_elements($2::jsonb) buyer order by (buyer->>0)::uuid
-        on conflict (event_id, user_id) do update
-           set live_seats = buyers.live_seats + excluded.live_seats
-         where buyers.live_seats + excluded.live_seats <= $3
-        returning user_id";
 
     /// Takes seats off a buyer's count.
     COUNT_OUT = "update buyers set live_seats = live_seats - $3 where event_id = $1 and user_id = $2";
@@ -63,26 +21,6 @@ statements! {
     LOCK_BUYER =
         sqlite "select live_seats from buyers where event_id = $1 and user_id = $2"
         postgres "select live_seats from buyers where event_id = $1 and user_id = $2 for update";
-
-    /// Keeps what was claimed, unless the buyer's key is known.
-    INSERT = sqlite "
-        insert into reservations (id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner,
-                                  expires_at, created_at, updated_at, idempotency_key)
-        values ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $9, $10, $10, $11)
-        on conflict (user_id, idempotency_key) do nothing";
-
-    /// The same for many, in the order of their buyers.
-    INSERT_ALL = postgres "
-        insert into reservations (id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner,
-                                  expires_at, created_at, updated_at, idempotency_key)
-        select id, number, user_id, event_id, event_card::jsonb, 'pending', total_krw, seats, gate_owner,
-               expires_at, created_at, created_at, idempotency_key
-          from jsonb_to_recordset($1::jsonb) new
-               (id uuid, number text, user_id uuid, event_id uuid, event_card text, total_krw bigint, seats jsonb, gate_owner uuid,
-                expires_at timestamptz, created_at timestamptz, idempotency_key text)
-         order by user_id
-        on conflict (user_id, idempotency_key) do nothing
-        returning id";
 
     /// Leaves `pending`, unless somebody was faster.
     LEAVE_PENDING = "update reservations set status = $2, updated_at = $3 where id = $1 and status = 'pending'";
@@ -141,42 +79,6 @@ fn stored(row: &Row<'_>) -> Result<Stored, Error> {
     Ok(Stored { reservation, gate_owner: Owner::from_uuid(row.get(8)?) })
 }
 
-/// A seat that somebody wants.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Wanted {
-    pub(crate) seat: SeatId,
-    pub(crate) reservation: ReservationId,
-    pub(crate) expires_at: Timestamp,
-}
-
-/// Claims seats, which come in id order. Answers with the fences of those that were free; the others are somebody else's.
-pub(crate) async fn claim(
-    tx: &mut Tx<'_>,
-    event: EventId,
-    wanted: &[Wanted],
-    now: Timestamp,
-) -> Result<Vec<(SeatId, i64)>, Error> {
-    debug_assert!(
-        wanted.is_sorted_by_key(|wanted| wanted.seat),
-        "claims in one order cannot wait for each other"
-    );
-    match tx.engine_kind() {
-        EngineKind::Postgres => {
-            let params: &[&dyn Scalar] = &[&event, &Json::of(wanted), &now];
-            tx.all(&CLAIM_ALL, params, |row| Ok((row.get(0)?, row.get(1)?))).await
-        }
-        EngineKind::Sqlite => {
-            let mut claimed = Vec::with_capacity(wanted.len());
-            for Wanted { seat, reservation, expires_at } in wanted {
-                if tx.execute(&CLAIM_ONE, &[&event, seat, reservation, expires_at, &now]).await? == 1 {
-                    claimed.push((*seat, tx.one(&FENCE, &[&event, seat], |row| row.get(0)).await?));
-                }
-            }
-            Ok(claimed)
-        }
-    }
-}
-
 /// Frees a seat. `false`: the fence is stale, and nothing changed.
 pub(crate) async fn free(
     tx: &mut Tx<'_>,
@@ -186,31 +88,6 @@ pub(crate) async fn free(
     of: ReservationId,
 ) -> Result<bool, Error> {
     Ok(tx.execute(&FREE, &[&event, &seat, &fence, &of]).await? == 1)
-}
-
-/// Adds to the counts of buyers, who come in id order. Answers with those for whom it does not pass the limit.
-pub(crate) async fn count_in(
-    tx: &mut Tx<'_>,
-    event: EventId,
-    buyers: &[(UserId, u32)],
-    max: u32,
-) -> Result<HashSet<UserId>, Error> {
-    debug_assert!(buyers.is_sorted(), "buyers in one order cannot wait for each other");
-    match tx.engine_kind() {
-        EngineKind::Postgres => {
-            let counted = tx.all(&COUNT_IN_ALL, &[&event, &Json::of(buyers), &max], |row| row.get(0)).await?;
-            Ok(counted.into_iter().collect())
-        }
-        EngineKind::Sqlite => {
-            let mut counted = HashSet::with_capacity(buyers.len());
-            for (user, seats) in buyers {
-                if tx.execute(&COUNT_IN, &[&event, user, seats, &max]).await? == 1 {
-                    counted.insert(*user);
-                }
-            }
-            Ok(counted)
-        }
-    }
 }
 
 /// Takes off a buyer's count. A count below zero is refused by the table and is a bug.
@@ -228,64 +105,6 @@ pub(crate) async fn count_out(
 pub(crate) async fn lock_buyer(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<u32, Error> {
     let held: Option<u32> = tx.optional(&LOCK_BUYER, &[&event, &user], |row| row.get(0)).await?;
     Ok(held.unwrap_or(0))
-}
-
-/// A new reservation, with what only its row says.
-pub(crate) struct Kept<'c> {
-    pub(crate) new: &'c Reservation,
-    pub(crate) card: &'c Json,
-    pub(crate) gate_owner: Owner,
-    pub(crate) key: Option<&'c str>,
-}
-
-/// Keeps new reservations. Those that are not among the answer were not kept, for their buyers have used the key before.
-pub(crate) async fn insert(tx: &mut Tx<'_>, rows: &[Kept<'_>]) -> Result<HashSet<ReservationId>, Error> {
-    debug_assert!(rows.iter().all(|Kept { new, .. }| {
-        Krw::sum(new.seats.iter().map(|seat| seat.price)).is_ok_and(|sum| sum == new.total)
-    }));
-    if rows.is_empty() {
-        return Ok(HashSet::new());
-    }
-    match tx.engine_kind() {
-        EngineKind::Postgres => {
-            let rows: Vec<_> = rows.iter().map(document).collect();
-            let kept = tx.all(&INSERT_ALL, &[&Json::of(&rows)], |row| row.get(0)).await?;
-            Ok(kept.into_iter().collect())
-        }
-        EngineKind::Sqlite => {
-            let mut kept = HashSet::with_capacity(rows.len());
-            for Kept { new, card, gate_owner, key } in rows {
-                let (seats, gate_owner) = (Json::of(&new.seats), gate_owner.as_uuid());
-                let (id, times) = (&new.id, (&new.expires_at, &new.created_at));
-                let params: &[&dyn Scalar] = &[
-                    id,
-                    &new.number,
-                    &new.user,
-                    &new.event,
-                    *card,
-                    &new.total,
-                    &seats,
-                    &gate_owner,
-                    times.0,
-                    times.1,
-                    key,
-                ];
-                if tx.execute(&INSERT, params).await? == 1 {
-                    kept.insert(new.id);
-                }
-            }
-            Ok(kept)
-        }
-    }
-}
-
-/// A row as a document, for a statement that takes many.
-fn document(Kept { new, card, gate_owner, key }: &Kept<'_>) -> serde_json::Value {
-    json!({
-        "id": new.id, "number": new.number, "user_id": new.user, "event_id": new.event, "event_card": card.0,
-        "total_krw": new.total, "seats": new.seats, "gate_owner": gate_owner.as_uuid(), "expires_at": new.expires_at,
-        "created_at": new.created_at, "idempotency_key": key,
-    })
 }
 
 /// Moves a reservation out of `pending`. `false`: it was not pending any more.
@@ -371,6 +190,10 @@ impl Json {
     pub(crate) fn of<T: Serialize + ?Sized>(document: &T) -> Self {
         let json = serde_json::to_string(document);
         Self(json.expect("what a reservation keeps is plain data and always serialises"))
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
     }
 }
 

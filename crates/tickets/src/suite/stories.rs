@@ -35,7 +35,8 @@ pub(super) async fn all(world: &World) {
     every_change_is_told_once_in_order(world).await;
     race::exactly_one_buyer_wins_each_seat(world).await;
     together::neighbours_get_their_seats_and_whoever_is_refused_leaves_nothing(world).await;
-    together::a_batch_has_no_two_who_want_the_same(world).await;
+    together::of_those_who_want_the_same_the_first_has_it(world).await;
+    together::one_that_cannot_be_made_costs_its_neighbours_nothing(world).await;
     together::a_crowd_is_served_in_batches(world).await;
     world.check_invariants().await;
 }

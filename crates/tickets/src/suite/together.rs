@@ -70,26 +70,48 @@ pub(super) async fn neighbours_get_their_seats_and_whoever_is_refused_leaves_not
     assert!(make(world, event, vec![rest]).await[0].is_ok(), "what was refused is free");
 }
 
-/// In a batch nobody meets themselves or a rival, and who has to wait for the next keeps others from overtaking.
-pub(super) async fn a_batch_has_no_two_who_want_the_same(world: &World) {
-    let (event, seats) = world.event(4);
+/// Rivals and repeats in one batch: whoever came first has it, and everybody is answered.
+pub(super) async fn of_those_who_want_the_same_the_first_has_it(world: &World) {
+    let (event, seats) = world.event(9);
     let twice = world.buyer();
-    let wanted: [(&Ctx, &[SeatId]); 5] = [
-        (&twice, &seats[..1]),
-        (&twice, &seats[1..2]),
-        (&world.buyer(), &seats[1..3]),
-        (&world.buyer(), &seats[2..3]),
-        (&world.buyer(), &seats[3..]),
+    let claims = vec![
+        claim(world, &world.buyer(), &hold_request(event, &seats[..2])).await,
+        claim(world, &world.buyer(), &hold_request(event, &seats[1..3])).await,
+        claim(world, &world.buyer(), &hold_request(event, &seats[1..2])).await,
+        claim(world, &world.buyer(), &hold_request(event, &seats[2..3])).await,
+        claim(world, &twice, &hold_request(event, &seats[3..6])).await,
+        claim(world, &twice, &hold_request(event, &seats[6..8])).await,
+        claim(world, &twice, &hold_request(event, &seats[8..])).await,
     ];
-    let mut waiting = Vec::new();
-    for (at, (buyer, seats)) in wanted.into_iter().enumerate() {
-        waiting.push((claim(world, buyer, &hold_request(event, seats)).await, at));
-    }
-    let mut batches = Vec::new();
-    while !waiting.is_empty() {
-        batches.push(Claiming::choose(&mut waiting).into_iter().map(|(_, at)| at).collect::<Vec<_>>());
-    }
-    assert_eq!(batches, [vec![0, 4], vec![1], vec![2], vec![3]]);
+    let answers = make(world, event, claims).await;
+    let taken = |seat: SeatId| Err(Error::SeatsTaken { seats: vec![seat] });
+    assert_eq!(answers[0].as_ref().map(ids), Ok(sorted(&seats[..2])));
+    assert_eq!((&answers[1], &answers[2]), (&taken(seats[1]), &taken(seats[1])));
+    assert_eq!(answers[3].as_ref().map(ids), Ok(seats[2..3].to_vec()), "nobody has it in the end");
+    assert_eq!(answers[4].as_ref().map(ids), Ok(sorted(&seats[3..6])));
+    assert_eq!(answers[5], Err(Error::UserLimit { max: 4, held: 3 }));
+    assert_eq!(answers[6].as_ref().map(ids), Ok(seats[8..].to_vec()));
+    world.check_invariants().await;
+}
+
+/// A number that is taken fails the whole statement: the neighbours are made without it.
+pub(super) async fn one_that_cannot_be_made_costs_its_neighbours_nothing(world: &World) {
+    let (event, seats) = world.event(3);
+    let first = world.hold(&world.buyer(), event, &seats[..1]).await.unwrap();
+    let (mut bad, good) = (
+        holds::planned(&world.service, &world.buyer(), &hold_request(event, &seats[1..2])).await.unwrap(),
+        claim(world, &world.buyer(), &hold_request(event, &seats[2..])).await,
+    );
+    bad.reservation.number = first.number;
+    let claiming = Claiming { db: world.service.db.clone(), way: Way::Conditional };
+    let answers = claiming.run(event, vec![Arc::new(bad), good]).await;
+    assert!(
+        matches!(&answers[0], Err(Trouble::Db(error)) if error.is_unique_violation()),
+        "{:?}",
+        answers[0]
+    );
+    assert_eq!(answers[1].as_ref().map(ids).unwrap(), seats[2..]);
+    world.check_invariants().await;
 }
 
 /// Everybody at once: those who find their seats free have them, and the sums are right.
