@@ -28,7 +28,7 @@ use crate::{
     preflight,
     proxy::Upstream,
     revoked::{Revoked, STALE},
-    rooms::{Rooms, with_pass},
+    rooms::Rooms,
     slots::Slots,
     streams::Watch,
     table::{self, Access, Found, PathNumber, Route, Service},
@@ -226,14 +226,12 @@ impl Respond for Gateway {
             Err(problem) => return problem.into_response(),
         };
         request.extensions_mut().insert(actor(verified.as_ref()));
-        if let (Some(route), Some(rooms)) = (route, &self.guards.rooms)
-            && let Err(refused) = rooms.wait_in_line(route, &mut request)
-        {
-            return refused;
-        }
-        let renewal = match (&self.guards.rooms, request.extensions().get()) {
-            // The gateway in front of us does it.
-            (Some(rooms), Some(pass)) if hop.is_none() => rooms.renewal(pass),
+        let turn = match (route, &self.guards.rooms) {
+            (Some(route), Some(rooms)) => match rooms.wait_in_line(route, &mut request) {
+                // The gateway in front of us renews the pass.
+                Ok(turn) => turn.filter(|_| hop.is_none()),
+                Err(refused) => return refused,
+            },
             _ => None,
         };
         match (found, path) {
@@ -243,7 +241,8 @@ impl Respond for Gateway {
                 if let Some(verified) = verified.filter(|_| route.service.knows_sessions()) {
                     request.extensions_mut().insert(verified);
                 }
-                let answer = with_pass(self.answer(route, path, request).await, renewal);
+                let answer = self.answer(route, path, request).await;
+                let answer = if let Some(turn) = turn { turn.renewed(answer) } else { answer };
                 if let Some(watch) = watch { watch.over(answer) } else { answer }
             }
             (Found::OtherMethods(routes), _) => other_methods(routes),

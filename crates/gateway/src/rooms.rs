@@ -5,7 +5,7 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, OnceLock, PoisonError, RwLock},
     time::Duration,
 };
 
@@ -17,9 +17,9 @@ use axum::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use urr_http::{Doorkeeper, LineSince, Problem, bad_path};
+use urr_http::{Doorkeeper, LineSince, Problem, bad_path, cookie};
 use urr_kernel::{Clock, EventId, Timestamp};
-use urr_passes::vwr_pass::{LIFETIME, Pass, Passes, Verified};
+use urr_passes::vwr_pass::{self, LIFETIME, Pass, Passes, Verified};
 use urr_telemetry::Check;
 
 use crate::{
@@ -35,9 +35,6 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Without news for longer than this, a room that fails open stands open.
 const STALE: Duration = Duration::from_secs(5);
-
-/// The cookie that carries the pass.
-const PASS: &str = "urr-vwr-token";
 
 /// A room in which people wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,52 +114,49 @@ impl Rooms {
         Arc::new(Loaded(Arc::clone(self)))
     }
 
-    /// Sends whoever has not waited to where one waits. A good pass goes on with the request, for the next line to take its place
-    /// over.
+    /// Sends whoever has not waited to where one waits.
     #[expect(clippy::result_large_err, reason = "an answer is made for a few and moved once")]
     pub(crate) fn wait_in_line(
         self: &Arc<Self>,
         route: &Route,
         request: &mut Request,
-    ) -> Result<(), Response> {
+    ) -> Result<Option<Turn>, Response> {
         if route.line == Line::No {
-            return Ok(());
+            return Ok(None);
         }
-        let pass = self.pass(request.headers());
-        if let Some(pass) = pass {
-            request.extensions_mut().insert(pass);
-        }
+        let turn = Turn { rooms: Arc::clone(self), used: Arc::default() };
         if route.line == Line::Body {
-            let rooms = Arc::clone(self);
-            Doorkeeper::add(request.extensions_mut(), move |event| rooms.check(event, pass.as_ref()));
-            return Ok(());
+            let (asked, headers) = (turn.clone(), cookies(request.headers()));
+            Doorkeeper::add(request.extensions_mut(), move |event| asked.take(event, &headers));
+            return Ok(Some(turn));
         }
         // What cannot be read here is not handed on: whoever answers might read an event in it.
         let event = route.event(request.uri().path());
         let event = event.ok_or_else(|| bad_path("The path names no event.").into_response())?;
         request.extensions_mut().insert(LineSince(self.opened_at(event)));
-        match self.check(event, pass.as_ref()) {
+        match turn.take(event, request.headers()) {
             Err(problem) if route.line == Line::Page && problem.status == StatusCode::FORBIDDEN => {
                 let page = format!("/vwr/{event}?to={}", request.uri().path());
                 let page = HeaderValue::try_from(page).map_err(|_| problem.into_response())?;
                 Err((StatusCode::FOUND, [(header::LOCATION, page)]).into_response())
             }
-            outcome => outcome.map_err(Problem::into_response),
+            outcome => outcome.map(|()| Some(turn)).map_err(Problem::into_response),
         }
     }
 
-    /// The pass of a request, if it has a good one.
-    fn pass(&self, headers: &HeaderMap) -> Option<Verified> {
-        self.passes.verify(cookie(headers)?, self.clock.now()).ok()
+    /// The pass of a request for an event, if it has a good one.
+    fn pass(&self, event: EventId, headers: &HeaderMap) -> Option<Verified> {
+        let token = cookie(headers, &vwr_pass::cookie(event)).or_else(|| cookie(headers, vwr_pass::COOKIE));
+        self.passes.verify(token?, self.clock.now()).ok()
     }
 
     /// The cookie for whoever uses a pass that grows old: people who are inside and busy are not sent out to wait again.
-    pub(crate) fn renewal(&self, held: &Verified) -> Option<HeaderValue> {
+    fn renewal(&self, held: &Verified) -> Option<HeaderValue> {
         let opened = self.opened_at(held.pass.event)?;
         let token = self.passes.renew(held, opened, self.clock.now())?;
         let secure = if self.secure { "; Secure" } else { "" };
-        let age = LIFETIME.as_secs();
-        let text = format!("{PASS}={token}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
+        let (name, age) = (vwr_pass::cookie(held.pass.event), LIFETIME.as_secs());
+        let text = format!("{name}={token}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
         let mut value = HeaderValue::try_from(text).expect("tokens are printable ASCII");
         value.set_sensitive(true);
         Some(value)
@@ -193,32 +187,41 @@ impl Rooms {
     }
 }
 
-/// Gives a browser its renewed pass, unless others may get to see the same answer.
-pub(crate) fn with_pass(mut answer: Response, renewal: Option<HeaderValue>) -> Response {
-    let Some(renewal) = renewal else { return answer };
-    let is_shared = answer
-        .headers()
-        .get(header::CACHE_CONTROL)
-        .is_some_and(|said| said.to_str().is_ok_and(|said| said.contains("public")));
-    if !is_shared {
-        answer.headers_mut().append(header::SET_COOKIE, renewal);
-    }
-    answer
+/// Somebody's way past a line: with the pass that they use, once it is known for which event.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    rooms: Arc<Rooms>,
+    used: Arc<OnceLock<Verified>>,
 }
 
-/// Two cookies of one name that differ are none: another site on the same domain can plant a second.
-fn cookie(headers: &HeaderMap) -> Option<&str> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let mut found = None;
-    for (_, value) in pairs.filter(|(name, _)| name.trim() == PASS) {
-        let value = value.trim();
-        if found.is_some_and(|found| found != value) {
-            return None;
+impl Turn {
+    /// Whether whoever has these cookies may go on to an event.
+    fn take(&self, event: EventId, headers: &HeaderMap) -> Result<(), Problem> {
+        let pass = self.rooms.pass(event, headers);
+        self.rooms.check(event, pass.as_ref())?;
+        if let Some(pass) = pass {
+            let _only_the_first = self.used.set(pass);
         }
-        found = Some(value);
+        Ok(())
     }
-    found.filter(|value| !value.is_empty())
+
+    /// Gives a browser its renewed pass, unless others may get to see the same answer.
+    pub(crate) fn renewed(&self, mut answer: Response) -> Response {
+        let Some(renewal) = self.used.get().and_then(|used| self.rooms.renewal(used)) else { return answer };
+        let is_shared = answer
+            .headers()
+            .get(header::CACHE_CONTROL)
+            .is_some_and(|said| said.to_str().is_ok_and(|said| said.contains("public")));
+        if !is_shared {
+            answer.headers_mut().append(header::SET_COOKIE, renewal);
+        }
+        answer
+    }
+}
+
+/// The cookies of a request alone.
+fn cookies(headers: &HeaderMap) -> HeaderMap {
+    headers.get_all(header::COOKIE).iter().map(|line| (header::COOKIE, line.clone())).collect()
 }
 
 struct Loaded(Arc<Rooms>);
@@ -234,7 +237,7 @@ impl Check for Loaded {
 #[cfg(test)]
 mod tests {
     use urr_kernel::{OrderKey, VisitorId};
-    use urr_passes::{Secret, vwr_pass};
+    use urr_passes::Secret;
     use uuid::Uuid;
 
     use super::*;
@@ -280,7 +283,7 @@ mod tests {
         let token = passes().sign(&pass, Uuid::from_u128(9), clock.now());
         let mut headers = HeaderMap::new();
         headers.insert(header::COOKIE, format!("x=1; urr-vwr-token={token}").parse().unwrap());
-        let held = rooms.pass(&headers).unwrap();
+        let held = rooms.pass(event(1), &headers).unwrap();
         // Of a rehearsal that ended a microsecond before the line was opened, and as good as new.
         let before = OrderKey::at(clock.now().before(Duration::from_micros(1)));
         let rehearsed = Verified { pass: vwr_pass::Pass { order: before, ..pass }, ..held };
@@ -297,7 +300,7 @@ mod tests {
             assert_eq!(outcome.as_deref(), refused.then_some("vwr.pass_required"), "{number}");
         }
         headers.append(header::COOKIE, "urr-vwr-token=another".parse().unwrap());
-        assert_eq!(rooms.pass(&headers), None, "two are none");
+        assert_eq!(rooms.pass(event(1), &headers), None, "two are none");
 
         assert!(rooms.load(&Told(Err("away".to_owned()))).await.is_err());
         clock.advance(STALE + PERIOD);
@@ -306,13 +309,13 @@ mod tests {
         clock.advance(vwr_pass::LIFETIME);
         headers.remove(header::COOKIE);
         headers.insert(header::COOKIE, format!("urr-vwr-token={token}").parse().unwrap());
-        assert_eq!(rooms.pass(&headers), None, "a pass that has expired is none");
+        assert_eq!(rooms.pass(event(1), &headers), None, "a pass that has expired is none");
     }
 
     #[tokio::test]
     async fn whoever_is_inside_and_busy_stays_inside() {
         let clock = urr_testkit::fixed_clock();
-        let rooms = Rooms::new(clock.clone(), passes(), true);
+        let rooms = Arc::new(Rooms::new(clock.clone(), passes(), true));
         let room = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
         rooms.load(&Told(Ok(vec![room]))).await.unwrap();
         let pass = vwr_pass::Pass {
@@ -340,7 +343,8 @@ mod tests {
                 .header(header::CACHE_CONTROL, cached)
                 .body(axum::body::Body::empty())
                 .unwrap();
-            with_pass(answer, rooms.renewal(&first)).headers().contains_key(header::SET_COOKIE)
+            let turn = Turn { rooms: Arc::clone(&rooms), used: Arc::new(OnceLock::from(first)) };
+            turn.renewed(answer).headers().contains_key(header::SET_COOKIE)
         };
         assert!(
             answer("no-cache") && !answer("public, max-age=1"),

@@ -1,4 +1,5 @@
-//! The Tier 1 pass: this browser has waited its turn. A JWT in the cookie `urr-vwr-token`.
+//! The Tier 1 pass: this browser has waited its turn. A JWT in the cookie `urr-vwr-token-<event>`, so that somebody may be inside at
+//! two events at once.
 
 use std::time::Duration;
 
@@ -17,6 +18,14 @@ pub const LIFETIME: Duration = Duration::from_mins(10);
 const PURPOSE: &str = "vwr-pass";
 const TYP: &str = "vwr";
 const TIER: u8 = 1;
+
+/// What the cookies of all passes begin with. One of this very name is read too: older clients send their pass in it.
+pub const COOKIE: &str = "urr-vwr-token";
+
+/// The cookie with the pass for an event.
+pub fn cookie(event: EventId) -> String {
+    format!("{COOKIE}-{}", event.as_uuid().simple())
+}
 
 /// The key for Tier 1 passes.
 pub fn key(secret: &Secret) -> Key {

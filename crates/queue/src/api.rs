@@ -6,6 +6,7 @@ use axum::extract::FromRef;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use urr_contracts::auth::Sensitive;
 use urr_kernel::{Clock, EventId, Ids, Timestamp};
+use urr_passes::vwr_pass;
 
 use crate::service::Service;
 
@@ -27,8 +28,6 @@ impl FromRef<Api> for Ids {
 
 /// The cookie with the place in line. Only the check of the same event gets to see it.
 pub(crate) const TICKET: &str = "urr-queue-ticket";
-/// The cookie of Tier 1.
-pub(crate) const PASS: &str = "urr-vwr-token";
 /// The cookie that says which browser this is, to Tier 1.
 const VISITOR: &str = "urr-visitor";
 /// The cookie that opens the sale.
@@ -40,13 +39,14 @@ const ENTRY_PATH: &str = "/api";
 /// One line of an answer.
 pub(crate) type Line = (HeaderName, HeaderValue);
 
-/// The cookie of this name. Other sites on the same domain can plant a second one; two that differ are none.
+/// The cookie of this name.
 pub(crate) fn cookie(headers: &HeaderMap, wanted: &str) -> Option<Sensitive> {
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let mut values = pairs.filter(|(name, _)| name.trim() == wanted).map(|(_, value)| value.trim());
-    let first = values.next().filter(|value| !value.is_empty())?;
-    values.all(|value| value == first).then(|| Sensitive::new(first))
+    urr_http::cookie(headers, wanted).map(Sensitive::new)
+}
+
+/// The Tier 1 pass of a browser for an event.
+pub(crate) fn pass(headers: &HeaderMap, event: EventId) -> Option<Sensitive> {
+    cookie(headers, &vwr_pass::cookie(event)).or_else(|| cookie(headers, vwr_pass::COOKIE))
 }
 
 impl Api {
@@ -74,9 +74,10 @@ impl Api {
 
     /// Forgets a turn in Tier 1 that somebody else has used, so that this browser can wait once more: its pass, its ticket, and who
     /// it was.
-    pub(crate) fn forget_turn(&self, event: EventId) -> [Line; 3] {
+    pub(crate) fn forget_turn(&self, event: EventId) -> [Line; 4] {
         let ticket = format!("urr-vwr-{}", event.as_uuid().simple());
-        [PASS, &ticket, VISITOR].map(|name| self.line(name, "/", "", Duration::ZERO))
+        let pass = vwr_pass::cookie(event);
+        [&pass, vwr_pass::COOKIE, &ticket, VISITOR].map(|name| self.line(name, "/", "", Duration::ZERO))
     }
 
     fn line(&self, name: &str, path: &str, value: &str, age: Duration) -> Line {
@@ -90,23 +91,4 @@ impl Api {
 
 fn ticket_paths(event: EventId) -> [String; 2] {
     ["/api", "/api/v1"].map(|api| format!("{api}/queue/check/{event}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_cookies_that_differ_are_none() {
-        let found = |line: &'static str| {
-            let mut headers = HeaderMap::new();
-            headers.insert(header::COOKIE, HeaderValue::from_static(line));
-            cookie(&headers, TICKET).map(|value| value.expose().to_owned())
-        };
-        assert_eq!(found("a=b; urr-queue-ticket=t; c=d").as_deref(), Some("t"));
-        assert_eq!(found("urr-queue-ticket=t; urr-queue-ticket=t").as_deref(), Some("t"));
-        assert_eq!(found("urr-queue-ticket=t; urr-queue-ticket=u"), None);
-        assert_eq!(found("urr-queue-ticket="), None);
-        assert_eq!(found("xurr-queue-ticket=t"), None);
-    }
 }

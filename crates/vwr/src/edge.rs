@@ -98,9 +98,10 @@ fn judge(vwr: &Service, event: EventId, headers: &HeaderMap) -> Result<Verdict, 
     let now = vwr.clock.now();
     let open = vwr.board.room(event)?.map(|(room, _)| room).filter(|room| room.active);
     let Some(open) = open else { return Ok(Verdict::Pass(None)) };
-    let held = cookies::pass(headers).and_then(|token| vwr.passes.verify(token, now).ok());
+    let held = cookies::pass(headers, event).and_then(|token| vwr.passes.verify(token, now).ok());
     let held = held.filter(|held| held.pass.event == event && held.pass.is_of_line(open.opened_at));
     let Some(held) = held else { return Ok(Verdict::Wait) };
     let renewed = vwr.passes.renew(&held, open.opened_at, now);
-    Ok(Verdict::Pass(renewed.map(|token| cookies::set_pass(vwr, &token, now.after(vwr_pass::LIFETIME)))))
+    let line = renewed.map(|token| cookies::set_pass(vwr, event, &token, now.after(vwr_pass::LIFETIME)));
+    Ok(Verdict::Pass(line))
 }

@@ -150,7 +150,7 @@ async fn plain(vwr: &Service, ctx: &Ctx, event: EventId, to: &str, headers: &Hea
     let held = cookies::ticket(headers, event).map(|ticket| show(vwr, event, ticket.to_owned(), headers));
     let (place, lines) = match held {
         Some(Ok(Checked::Admitted { token, expires_at, .. })) => {
-            return go(to, vec![cookies::set_pass(vwr, &token, expires_at)]);
+            return go(to, vec![cookies::set_pass(vwr, event, &token, expires_at)]);
         }
         Some(Ok(Checked::Waiting { place })) => (Some(place), Vec::new()),
         Some(Err(_)) | None => match stand(vwr, ctx, event, headers).await {

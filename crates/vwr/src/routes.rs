@@ -144,7 +144,7 @@ struct Turn {
     /// While waiting: whether nobody is let on at the moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<bool>,
-    /// The Tier 1 pass, also in the cookie `urr-vwr-token`.
+    /// The Tier 1 pass, also in the cookie `urr-vwr-token-<event>`.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
 }
@@ -186,7 +186,7 @@ async fn check(
     Ok(match checked {
         Checked::Waiting { place } => Json(Turn::waiting(&place)).into_response(),
         Checked::Admitted { place, token, expires_at } => {
-            let line = cookies::set_pass(&vwr, &token, expires_at);
+            let line = cookies::set_pass(&vwr, event, &token, expires_at);
             (AppendHeaders([line]), Json(Turn::admitted(&place, Some(token)))).into_response()
         }
     })
@@ -200,7 +200,7 @@ pub(crate) fn show(
     headers: &HeaderMap,
 ) -> Result<Checked, Error> {
     let visitor = cookies::visitor(vwr, headers);
-    let pass = cookies::pass(headers).map(str::to_owned);
+    let pass = cookies::pass(headers, event).map(str::to_owned);
     line::check(vwr, &CheckTicket { event, ticket, visitor, pass })
 }
 

@@ -12,7 +12,7 @@ use urr_http::{Doorkeeper, Json, LineSince, Path, Problem, Routes};
 use urr_kernel::{EventId, OrderKey, Role, Timestamp, VisitorId};
 use urr_passes::{
     Secret,
-    vwr_pass::{Pass, Verified, key},
+    vwr_pass::{self, LIFETIME, Pass, key},
     vwr_ticket,
 };
 use uuid::Uuid;
@@ -35,22 +35,18 @@ pub(crate) fn event(number: u128) -> EventId {
     EventId::from_uuid(Uuid::from_u128(number))
 }
 
-/// In front of event 1 people wait, in front of event 2 they do not.
+/// In front of events 1 and 3 people wait, in front of event 2 they do not.
 pub(crate) async fn world() -> World {
     let clock = urr_testkit::fixed_clock();
     let rooms = Arc::new(Rooms::new(clock.clone(), World::passes(), false));
-    rooms
-        .load(&Told(vec![OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() }]))
-        .await
-        .unwrap();
+    let open = |number| OpenRoom { event: event(number), fail_open: false, opened_at: clock.now() };
+    rooms.load(&Told(vec![open(1), open(3)])).await.unwrap();
     let reserve =
         Routes::new().post("/api/seats/reserve", async |keeper: Doorkeeper, Json(event): Json<EventId>| {
             keeper.check(event).map(|()| Json(json!({"reserved": event})))
         });
-    let check = async |Path(event): Path<EventId>, request: axum::extract::Request| {
-        let pass = request.extensions().get::<Verified>().map(|verified| verified.pass.position);
-        let since = request.extensions().get::<LineSince>().and_then(|since| since.0);
-        Ok::<_, Problem>(Json(json!({"event": event, "position": pass, "since": since})))
+    let check = async |Path(event): Path<EventId>, LineSince(since): LineSince| {
+        Ok::<_, Problem>(Json(json!({"event": event, "since": since})))
     };
     let check = Routes::new().post("/api/queue/check/{id}", check);
     let reserve = reserve.get("/api/seats/events/{id}", async || Json(json!({})));
@@ -76,6 +72,15 @@ impl World {
     }
 
     async fn reserve(&self, wanted: EventId, cookie: &str) -> (u16, serde_json::Value) {
+        let (status, _, body) = self.send(self.reservation(wanted, cookie)).await;
+        (status, serde_json::from_slice(&body).unwrap())
+    }
+
+    async fn reserving(&self, wanted: EventId, cookie: &str) -> http::HeaderMap {
+        self.send(self.reservation(wanted, cookie)).await.1
+    }
+
+    fn reservation(&self, wanted: EventId, cookie: &str) -> axum::extract::Request {
         let bearer = self.bearer(Role::User);
         let headers = [
             ("authorization", bearer.as_str()),
@@ -85,8 +90,7 @@ impl World {
         ];
         let mut request = request("POST", "/api/seats/reserve", &headers);
         *request.body_mut() = serde_json::to_string(&wanted).unwrap().into();
-        let (status, _, body) = self.send(request).await;
-        (status, serde_json::from_slice(&body).unwrap())
+        request
     }
 }
 
@@ -104,10 +108,10 @@ async fn whoever_has_not_waited_is_sent_to_wait() {
             assert_eq!(body["redirectTo"], format!("/vwr/{one}"));
         }
         let (status, body) = world.ask("POST", &path, &[signed_in, ("cookie", &own), SAME_SITE]).await;
-        assert_eq!((status, &body["position"]), (200, &json!(42)), "the pass goes on with the request");
+        assert_eq!((status, &body["event"]), (200, &json!(one)));
     }
-    let (status, body) = world.ask("POST", &format!("/api/queue/check/{}", event(2)), &[signed_in]).await;
-    assert_eq!((status, &body["position"]), (200, &json!(null)), "nobody waits in front of this one");
+    let (status, _) = world.ask("POST", &format!("/api/queue/check/{}", event(2)), &[signed_in]).await;
+    assert_eq!(status, 200, "nobody waits in front of this one");
 }
 
 #[tokio::test]
@@ -180,6 +184,33 @@ async fn tokens_of_other_kinds_and_keys_are_no_passes() {
     let answer =
         world.ask("POST", &path, &[("authorization", &bearer), ("cookie", &expired), SAME_SITE]).await;
     assert_eq!(answer.0, 403, "an expired pass");
+}
+
+/// Two dates of a tour in two tabs of one browser.
+#[tokio::test]
+async fn somebody_may_be_inside_at_two_events_at_once() {
+    let world = world().await;
+    let named = |of: EventId, named: EventId| {
+        let cookie = world.pass_cookie(of);
+        cookie.replacen("urr-vwr-token", &vwr_pass::cookie(named), 1)
+    };
+    let (one, three) = (event(1), event(3));
+    let both = format!("{}; {}", named(one, one), named(three, three));
+    for event in [one, three] {
+        assert_eq!(world.get(&format!("/api/seats/events/{event}"), &[("cookie", &both)]).await.0, 200);
+        assert_eq!(world.reserve(event, &both).await.0, 200);
+        assert_eq!(world.reserve(event, &named(one, three)).await.0, 403, "a name alone opens nothing");
+    }
+    // Whoever buys uses the pass of that event, and it is that one which goes on.
+    world.clock.advance(LIFETIME / 2 + Duration::from_secs(1));
+    for (event, other) in [(one, three), (three, one)] {
+        let cookies = world.reserving(event, &both).await;
+        let cookies: Vec<_> =
+            cookies.get_all("set-cookie").iter().map(|line| line.to_str().unwrap()).collect();
+        let [renewed] = cookies[..] else { panic!("{cookies:?}") };
+        assert!(renewed.starts_with(&vwr_pass::cookie(event)), "{renewed}");
+        assert!(!renewed.contains(&vwr_pass::cookie(other)), "{renewed}");
+    }
 }
 
 #[tokio::test]

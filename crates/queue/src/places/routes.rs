@@ -15,7 +15,7 @@ use urr_http::{About, Json, LineSince, Path, Problem, Query, Routes, StatusCode}
 use urr_kernel::{EventId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
-use crate::api::{Api, Line, PASS, TICKET, cookie};
+use crate::api::{Api, Line, TICKET, cookie, pass};
 
 const OK: StatusCode = StatusCode::OK;
 
@@ -54,7 +54,7 @@ async fn check(
     Path(event): Path<EventId>,
     Query(_): Query<Arrival>,
 ) -> Result<Response, Problem> {
-    let (ticket, pass) = (cookie(&headers, TICKET), cookie(&headers, PASS));
+    let (ticket, pass) = (cookie(&headers, TICKET), pass(&headers, event));
     let request = CheckIn { event, ticket, pass, line_since };
     let place = match api.0.check(&ctx, request).await {
         Ok(place) => place,

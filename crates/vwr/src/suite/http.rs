@@ -12,7 +12,11 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use urr_jobs::Reconciler as _;
 use urr_kernel::{Actor, EventId, OrderKey, VisitorId};
-use urr_passes::{Secret, vwr_pass::LIFETIME, vwr_ticket::Ticket};
+use urr_passes::{
+    Secret,
+    vwr_pass::{self, LIFETIME},
+    vwr_ticket::Ticket,
+};
 
 use super::{Store, Transport, World};
 
@@ -95,7 +99,7 @@ async fn a_browser_stands_in_line_once_and_comes_in_under_both_names() {
     assert_eq!(advanced, json!({"eventId": event, "servingCounter": 1, "advanced": 1, "status": "advanced"}));
     let admitted = json_of(browser.send(&world, Method::GET, &check).await).await;
     assert_eq!(admitted["admitted"], true);
-    assert_eq!(browser.0["urr-vwr-token"], admitted["token"].as_str().unwrap());
+    assert_eq!(browser.0[&vwr_pass::cookie(event)], admitted["token"].as_str().unwrap());
     let same = json_of(browser.send(&world, Method::GET, &check).await).await;
     assert_eq!(same["token"], admitted["token"]);
 
@@ -285,12 +289,36 @@ async fn the_page_waits_without_scripts_too() {
     let turn = browser.send(&world, Method::GET, &plain).await;
     assert_eq!(turn.status(), StatusCode::FOUND);
     assert_eq!(turn.headers()[header::LOCATION].to_str().unwrap(), format!("/queue/{event}"));
-    assert!(browser.0.contains_key("urr-vwr-token"));
+    assert!(browser.0.contains_key(&vwr_pass::cookie(event)));
 
     let elsewhere = format!("/vwr/{}?plain=1&to=//evil.example", world.ids.next::<EventId>());
     let nobody_waits = browser.send(&world, Method::GET, &elsewhere).await;
     assert_eq!(nobody_waits.status(), StatusCode::FOUND);
     assert!(nobody_waits.headers()[header::LOCATION].to_str().unwrap().starts_with("/events/"));
+}
+
+#[tokio::test]
+async fn one_browser_waits_in_two_lines_and_is_inside_at_both() {
+    let world = world().await;
+    let operator = world.operator().actor;
+    let events = [world.open().await, world.open().await];
+    let mut browser = Browser::default();
+    for event in events {
+        let plain = format!("/vwr/{event}?plain=1");
+        browser.send(&world, Method::GET, &plain).await;
+        operate(&world, operator, Method::POST, &format!("/api/admin/vwr/advance/{event}"), "").await;
+        assert_eq!(browser.send(&world, Method::GET, &plain).await.status(), StatusCode::FOUND);
+    }
+    let edge = |event: EventId| format!("/edge/check?event={event}");
+    for event in events {
+        assert_eq!(browser.send(&world, Method::GET, &edge(event)).await.status(), StatusCode::OK);
+    }
+    // A client that knows the older name of the cookie alone.
+    let token = browser.0[&vwr_pass::cookie(events[0])].clone();
+    let mut older = Browser(BTreeMap::from([("urr-vwr-token".to_owned(), token)]));
+    for (event, status) in events.into_iter().zip([StatusCode::OK, StatusCode::FOUND]) {
+        assert_eq!(older.send(&world, Method::GET, &edge(event)).await.status(), status);
+    }
 }
 
 #[tokio::test]
@@ -359,12 +387,13 @@ async fn a_proxy_is_told_who_may_go_on() {
     let fresh = browser.send(&world, Method::GET, &edge(event, "")).await;
     assert_eq!((fresh.status(), fresh.headers().get(header::SET_COOKIE)), (StatusCode::OK, None));
     // A pass that grows old is renewed by using it.
-    let held = world.service.passes.verify(&browser.0["urr-vwr-token"], world.clock.now()).unwrap();
+    let held = world.service.passes.verify(&browser.0[&vwr_pass::cookie(event)], world.clock.now()).unwrap();
     let minutes_ago = world.clock.now().before(LIFETIME / 2 + Duration::from_secs(2));
     let old = world.service.passes.sign(&held.pass, held.id, minutes_ago);
-    browser.0.insert("urr-vwr-token".to_owned(), old);
+    browser.0.insert(vwr_pass::cookie(event), old);
     assert_eq!(browser.send(&world, Method::POST, &edge(event, "")).await.status(), StatusCode::OK);
-    let renewed = world.service.passes.verify(&browser.0["urr-vwr-token"], world.clock.now()).unwrap();
+    let renewed =
+        world.service.passes.verify(&browser.0[&vwr_pass::cookie(event)], world.clock.now()).unwrap();
     assert_eq!((renewed.pass, renewed.id), (held.pass, held.id));
     assert!(renewed.expires > world.clock.now().after(LIFETIME / 2), "and good for another while");
     let stranger = Browser::default().send(&world, Method::GET, &edge(event, "")).await;
