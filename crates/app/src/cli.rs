@@ -242,8 +242,8 @@ pub(crate) enum VwrCommand {
         /// Where to; standard output when left out
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Where browsers reach the routes of the waiting room, as a path of the page's site or a URL
-        #[arg(long, value_name = "PATH or URL", default_value = "/vwr-api")]
+        /// Where browsers reach the routes of the waiting room: a path of the page's own site
+        #[arg(long, value_name = "PATH", default_value = "/vwr-api")]
         api: String,
     },
 }
