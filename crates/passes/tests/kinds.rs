@@ -191,15 +191,19 @@ fn no_kind_passes_for_another_even_under_one_key() {
 }
 
 #[test]
-fn a_token_ends_with_its_time_and_is_not_good_before_it() {
+fn a_token_ends_with_its_time_and_only_a_place_is_good_before_it() {
     for kind in &KINDS {
         let Some(lifetime) = kind.lifetime else { continue };
         let token = kind.good();
         let end = now().after(lifetime);
         assert_eq!(kind.reads(&token, end.before(Duration::from_secs(1))), Ok(()), "{}", kind.name);
         assert_eq!(kind.reads(&token, end), Err(Refusal::Expired), "{}", kind.name);
-        let early = now().before(Duration::from_secs(7));
-        assert_eq!(kind.reads(&token, early), Err(Refusal::Invalid), "{}", kind.name);
+        // Nobody loses a place because a clock went back, by a little or by much.
+        let is_place = ["vwr_ticket", "queue_ticket"].contains(&kind.name);
+        for early in [Duration::from_secs(7), Duration::from_hours(48)] {
+            let expected = if is_place { Ok(()) } else { Err(Refusal::Invalid) };
+            assert_eq!(kind.reads(&token, now().before(early)), expected, "{}", kind.name);
+        }
     }
 }
 

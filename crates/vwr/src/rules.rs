@@ -21,8 +21,10 @@ const MICROS: u64 = 1_000_000;
 
 /// How far people are let on at `now`, and up to when that counts. `moved_at`: up to when it counted before.
 ///
-/// The count is exact: what is left of a second is kept for the next time. Nothing is saved up while nobody waits or nobody may.
+/// The count is exact: what is left of a second is kept for the next time. Nothing is saved up while nobody waits or nobody may. After
+/// the clock went back, time counts from what it says now.
 pub(crate) fn advance(room: &Room, moved_at: Timestamp, now: Timestamp) -> (u64, Timestamp) {
+    let moved_at = moved_at.min(now);
     if !room.active || room.paused || room.rate == 0 || room.serving >= room.tail {
         return (room.serving, now);
     }

@@ -1,5 +1,6 @@
 //! The stories of standing in line, told on every store and both transports, and the routes.
 
+mod away;
 mod decisions;
 #[cfg(feature = "aws")]
 mod dynamo;
@@ -9,8 +10,8 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;
 use urr_contracts::vwr::{
-    self, Actions, ActionsOf, Assign, Assigned, CheckTicket, Checked, Error, GiveOrder, ListRooms, Order,
-    Ordered, RoomOf, Vwr,
+    self, Actions, ActionsOf, Assign, Assigned, CheckTicket, Checked, Error, GiveOrder, Order, Ordered,
+    RoomOf, Vwr,
 };
 use urr_db::Db;
 use urr_http::{Client, ClientLimits};
@@ -19,7 +20,7 @@ use urr_kernel::{Actor, Clock, EventId, Ids, OrderKey, Role, VisitorId};
 use urr_kv::{Kv, KvConfig};
 use urr_passes::{Secret, vwr_pass, vwr_ticket};
 use urr_rpc::{Ctx, Remote, internal_guard};
-use urr_testkit::{Proxy, fresh_postgres, fresh_sqlite, services, until};
+use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 
 use crate::{Counters, DOMAIN, Parts, Service, Settings};
 
@@ -178,7 +179,7 @@ async fn stories(world: &World) {
     whoever_waits_comes_in_when_the_room_is_closed(world).await;
     tickets_that_are_not_ones_are_refused(world).await;
     only_operators_decide(world).await;
-    a_process_that_has_not_seen_the_rooms_sends_nobody_away(world).await;
+    away::a_process_that_has_not_seen_the_rooms_sends_nobody_away(world).await;
     decisions::people_are_let_on_without_anybody_asking(world).await;
     decisions::every_process_goes_by_a_decision_within_a_second(world).await;
 }
@@ -308,28 +309,6 @@ async fn tickets_that_are_not_ones_are_refused(world: &World) {
     assert_eq!(world.vwr.check(&world.anybody(), unnamed).await, not_theirs);
 }
 
-async fn a_process_that_has_not_seen_the_rooms_sends_nobody_away(world: &World) {
-    let event = world.open().await;
-    let (visitor, assigned) = world.assign(event).await;
-    let other = world.another(secrets());
-    let stand = async || {
-        let request = Assign { event, visitor, ticket: Some(assigned.ticket.clone()) };
-        other.assign(&world.anybody(), request).await.map(|stood| stood.place.position)
-    };
-    let look = async || {
-        let ticket = assigned.ticket.clone();
-        let request = CheckTicket { event, ticket, visitor: Some(visitor), pass: None };
-        let checked = other.check(&world.anybody(), request).await;
-        checked.map(|checked| matches!(checked, Checked::Waiting { .. }))
-    };
-    assert_eq!(stand().await, Err(Error::Unavailable));
-    assert_eq!(look().await, Err(Error::Unavailable));
-    let room = other.room(&world.anybody(), RoomOf { event }).await;
-    assert_eq!(room, Err(Error::Unavailable));
-    other.refresh().await.unwrap();
-    assert_eq!((stand().await, look().await), (Ok(assigned.place.position), Ok(true)), "the place is kept");
-}
-
 async fn only_operators_decide(world: &World) {
     let event = world.open().await;
     let user = world.ctx(Actor::User { id: world.ids.next(), role: Role::User });
@@ -371,56 +350,4 @@ matrix! {
     dynamo_db_local: DynamoDb, Local;
     #[cfg(feature = "aws")]
     dynamo_db_remote: DynamoDb, Remote;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn before_the_store_has_answered_nobody_is_told_that_no_room_is_open() {
-    for transport in [Transport::Local, Transport::Remote] {
-        let world = World::on(None, transport).await.unwrap();
-        let rooms = async || world.vwr.rooms(&world.anybody(), ListRooms {}).await;
-        assert_eq!(rooms().await, Err(Error::Unavailable));
-        world.service.refresh().await.unwrap();
-        assert!(rooms().await.unwrap().rooms.is_empty());
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn while_the_store_is_away_waiting_people_wait_and_a_room_that_fails_open_stands_open() {
-    let Some(redis) = services::redis() else { return };
-    let mut proxy = Proxy::start(redis.trim_start_matches("redis://")).await;
-    let config = KvConfig::single(format!("redis://{}", proxy.address()));
-    let Some(world) = World::on(Some(config), Transport::Local).await else { return };
-    let (closed, open) = (world.open().await, world.ids.next());
-    world.order(open, Order::Activate { rate: Some(0), fail_open: Some(true) }).await;
-    world.service.refresh().await.unwrap();
-    let mut places = Vec::new();
-    for event in [closed, open] {
-        places.push((event, world.assign(event).await));
-    }
-    proxy.cut().await;
-    until(LIMIT, async || {
-        assert!(world.service.refresh().await.is_err(), "nobody is there to answer");
-        !world.service.is_fresh()
-    })
-    .await;
-    for (event, (visitor, assigned)) in &places {
-        let checked = world.check(*event, *visitor, &assigned.ticket).await.unwrap();
-        assert_eq!(matches!(checked, Checked::Admitted { .. }), *event == open);
-    }
-    let started = world.another(secrets());
-    assert!(started.refresh().await.is_err());
-    for (event, (visitor, assigned)) in &places {
-        let (event, ticket) = (*event, assigned.ticket.clone());
-        let request = CheckTicket { event, ticket, visitor: Some(*visitor), pass: None };
-        let checked = started.check(&world.anybody(), request).await;
-        assert_eq!(checked, Err(Error::Unavailable), "a process that starts now knows nothing of any room");
-    }
-    assert_eq!(world.try_assign(closed, world.ids.next()).await, Err(Error::Unavailable));
-    assert_eq!(world.try_assign(open, world.ids.next()).await, Err(Error::NotActive), "nobody has to wait");
-    proxy.restore().await;
-    until(LIMIT, async || world.service.refresh().await.is_ok()).await;
-    until(LIMIT, async || world.try_assign(closed, world.ids.next()).await.is_ok()).await;
-    let (event, (visitor, assigned)) = &places[1];
-    let checked = world.check(*event, *visitor, &assigned.ticket).await.unwrap();
-    assert!(matches!(checked, Checked::Waiting { .. }), "it heals by itself");
 }

@@ -16,7 +16,7 @@ use urr_db::{Db, Tx, transaction};
 use urr_kernel::{Clock, EventId, Ids, Timestamp};
 use uuid::Uuid;
 
-use super::{Given, LEASE, REMEMBERED, Turn, decide, rooms};
+use super::{Given, LEASE, REMEMBERED, Turn, decide, is_led, rooms};
 use crate::{
     rules,
     store::{self, By, Kept, Lead},
@@ -26,7 +26,7 @@ use crate::{
 /// The end of the table's name.
 const TABLE: &str = "vwr-counters";
 /// The table's key.
-const KEY: &str = "eventId";
+pub(super) const KEY: &str = "eventId";
 /// Until when an item is kept, in seconds since 1970.
 const EXPIRES: &str = "expiresAt";
 /// 31 December 9999.
@@ -120,7 +120,7 @@ impl DynamoDb {
             let kept = self.item(event).await?;
             let now = self.clock.now();
             let ours = kept.lead.leader == Some(worker) && term == Some(kept.lead.term);
-            if !ours && kept.lead.leader.is_some() && kept.lead.until > now {
+            if !ours && is_led(kept.lead, now) {
                 return Ok(Turn::Theirs);
             }
             let term = if ours { kept.lead.term } else { kept.lead.term + 1 };

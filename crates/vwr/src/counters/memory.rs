@@ -13,7 +13,7 @@ use urr_db::{Db, Tx, transaction};
 use urr_kernel::{Clock, EventId};
 use uuid::Uuid;
 
-use super::{Given, LEASE, Turn, decide, demand::Demand, reserve, rooms};
+use super::{Given, LEASE, Turn, decide, demand::Demand, is_led, reserve, rooms};
 use crate::{
     rules,
     store::{self, By, Kept, Lead},
@@ -138,7 +138,7 @@ impl Memory {
                 return Err(Trouble::from(Error::RoomNotFound));
             };
             let ours = kept.lead.leader == Some(worker) && term == Some(kept.lead.term);
-            if !ours && kept.lead.leader.is_some() && kept.lead.until > now {
+            if !ours && is_led(kept.lead, now) {
                 return Ok(None);
             }
             let term = if ours { kept.lead.term } else { kept.lead.term + 1 };

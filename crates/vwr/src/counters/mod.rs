@@ -19,12 +19,15 @@ use uuid::Uuid;
 use self::{memory::Memory, redis::Redis};
 use crate::{
     rules::{self, DEFAULT_RATE},
-    store::{self, By, Kept},
+    store::{self, By, Kept, Lead},
     trouble::Trouble,
 };
 
 /// Whoever lets people on and has not done so for this long has stopped. It is done every second.
 const LEASE: Duration = Duration::from_secs(4);
+
+/// By how much the clocks of two machines may differ. A term that ends later than that allows is from before a clock went back.
+const CLOCKS_DIFFER: Duration = Duration::from_mins(1);
 
 /// A room that was closed is remembered for as long as its tickets are, and an hour more.
 const REMEMBERED: Duration = Duration::from_hours(25);
@@ -143,6 +146,11 @@ impl Counters {
             Self::DynamoDb(counters) => counters.order(event, order, by).await,
         }
     }
+}
+
+/// Whether somebody lets people on at `now`.
+fn is_led(lead: Lead, now: Timestamp) -> bool {
+    lead.leader.is_some() && lead.until > now && lead.until <= now.after(LEASE + CLOCKS_DIFFER)
 }
 
 /// A room that nobody has opened yet.

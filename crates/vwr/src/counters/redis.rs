@@ -16,7 +16,7 @@ use urr_kernel::{Clock, EventId, Timestamp};
 use urr_kv::{Arg, Kv, Reply, Script};
 use uuid::Uuid;
 
-use super::{Given, LEASE, Turn, decide, demand::Demand, reserve, rooms};
+use super::{CLOCKS_DIFFER, Given, LEASE, Turn, decide, demand::Demand, reserve, rooms};
 use crate::{
     rules::MAX_CREDIT,
     store::{self, By, Kept},
@@ -145,6 +145,7 @@ impl Redis {
             Arg::from(term.map_or(0, signed)),
             Arg::from(micros(LEASE)),
             Arg::from(micros(MAX_CREDIT)),
+            Arg::from(micros(CLOCKS_DIFFER)),
         ];
         let told = self.run(event, &ADVANCE, &args).await?;
         if told.number == THEIRS {

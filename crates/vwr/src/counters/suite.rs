@@ -282,6 +282,21 @@ async fn one_worker_lets_on_and_a_frozen_one_is_refused_when_it_wakes(trial: Tri
     assert_eq!(trial.turn(frozen, Some(term)).await, Turn::Theirs);
 }
 
+async fn a_clock_that_went_back_holds_nobody_up(trial: Trial) {
+    trial.open(1_000).await;
+    trial.add(100).await;
+    trial.clock_went_back(Duration::from_mins(10)).await;
+    let (worker, mut term) = (trial.ids.next(), None);
+    until(LIMIT, async || match trial.turn(worker, term).await {
+        Turn::Ours { term: ours, room } => {
+            term = Some(ours);
+            room.serving > 0
+        }
+        Turn::Theirs => panic!("whoever led before the clock went back leads no more"),
+    })
+    .await;
+}
+
 async fn opening_again_counts_anew_and_closing_gives_no_places(trial: Trial) {
     let first = trial.open(50).await;
     assert_eq!(
@@ -376,6 +391,7 @@ on_every_store! {
     people_are_let_on_up_to_the_tail_and_never_back,
     the_rate_is_kept,
     one_worker_lets_on_and_a_frozen_one_is_refused_when_it_wakes,
+    a_clock_that_went_back_holds_nobody_up,
     opening_again_counts_anew_and_closing_gives_no_places,
     every_decision_is_written_down_and_reaches_other_processes,
 }

@@ -54,8 +54,10 @@ fn nothing_is_saved_up_while_nobody_may_or_nobody_waits() {
 }
 
 #[test]
-fn a_clock_that_steps_back_lets_nobody_on() {
-    assert_eq!(advance(&room(7, 100, 50), at(5_000_000), at(1_000_000)), (7, at(5_000_000)));
+fn a_clock_that_steps_back_lets_nobody_on_at_once_and_stops_nobody() {
+    let hour_back = advance(&room(7, 100, 50), at(3_601_000_000), at(1_000_000));
+    assert_eq!(hour_back, (7, at(1_000_000)));
+    assert_eq!(advance(&room(7, 100, 50), hour_back.1, at(2_000_000)), (57, at(2_000_000)));
 }
 
 proptest! {

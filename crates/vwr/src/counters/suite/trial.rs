@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use urr_contracts::vwr::{Order, Ordered, Room};
-use urr_db::Db;
+use urr_db::{Db, Tx, transaction};
 use urr_kernel::{Clock, EventId, Ids, UserId};
 use urr_kv::{Arg, Kv, KvConfig, Script};
 use urr_testkit::{fresh_postgres, fresh_sqlite, services};
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::{
     DOMAIN,
     counters::{Counters, Turn},
-    store::By,
+    store::{self, By, Lead},
     trouble::Trouble,
 };
 
@@ -124,6 +124,48 @@ impl Trial {
             kv.run(&FLUSH, &[key], &[] as &[Arg<'_>]).await.unwrap();
         } else {
             self.counters = self.another();
+        }
+    }
+}
+
+impl Trial {
+    /// What the room remembers of time is from before the clock went back by this much, and so is whoever let people on.
+    pub(super) async fn clock_went_back(&self, step: Duration) {
+        static AHEAD: Script = Script::new(
+            "test.ahead",
+            "return redis.call('HSET', KEYS[1], 'moved', ARGV[1], 'until', ARGV[1], 'leader', 'another')",
+        );
+        let (event, ahead) = (self.event, self.clock.now().after(step));
+        match &self.store {
+            Store::Memory => {
+                let lead = Lead { leader: Some(self.ids.next()), term: 1, until: ahead };
+                let noted: Result<(), Trouble> =
+                    transaction!(self.db, "test.ahead", async |tx: &mut Tx<'_>| {
+                        let room = store::room(tx, event).await?.unwrap().room;
+                        Ok(store::advance(tx, event, (room.serving, ahead), room.tail, lead).await?)
+                    });
+                noted.unwrap();
+            }
+            Store::Redis(kv) => {
+                let args = [Arg::from(ahead.as_micros())];
+                kv.run(&AHEAD, &[format!("{{{event}}}:vwr")], &args).await.unwrap();
+            }
+            #[cfg(feature = "aws")]
+            Store::DynamoDb(dynamo, prefix) => {
+                use urr_aws::{Change, Changed, Value};
+                let values = vec![
+                    (":ahead", Value::Number(ahead.as_micros())),
+                    (":another", Value::Text(self.ids.next::<Uuid>().to_string())),
+                ];
+                let change = Change {
+                    table: &crate::counters::dynamo::table(prefix),
+                    key: (crate::counters::dynamo::KEY, event.to_string()),
+                    expression: "SET movedAt = :ahead, ledUntil = :ahead, ledBy = :another",
+                    condition: "attribute_exists(epoch)",
+                    values,
+                };
+                assert!(matches!(dynamo.change(change).await, Ok(Changed::Yes(_))));
+            }
         }
     }
 }
