@@ -265,6 +265,14 @@ mod tests {
     }
 
     #[test]
+    fn only_whoever_has_a_place_is_told_that_they_keep_it() {
+        assert!(
+            PAGE.contains("state==='lost'?(place?w.lost:w.none)") && PAGE.matches(",none:'").count() == 2
+        );
+        assert!(PAGE.contains("state==='cookies'||!place?'':w.note"));
+    }
+
+    #[test]
     fn an_export_asks_its_own_site_and_claims_nothing_it_cannot_do() {
         let own = export("/line/api").unwrap();
         assert!(own.contains("connect-src 'self'") && !own.contains(HEAD));

@@ -98,6 +98,7 @@ fn rate_limits(values: &Values) -> RateLimits {
         auth: values.get(&s::LIMITS_AUTH).count(),
         login: values.get(&s::LIMITS_LOGIN).count(),
         queue: values.get(&s::LIMITS_QUEUE).count(),
+        arrivals: values.get(&s::LIMITS_ARRIVALS).count(),
         booking: values.get(&s::LIMITS_BOOKING).count(),
         payments: values.get(&s::LIMITS_PAYMENTS).count(),
         general: values.get(&s::LIMITS_GENERAL).count(),

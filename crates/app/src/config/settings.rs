@@ -238,6 +238,8 @@ settings! {
     LIMITS_LOGIN("limits.login"): Int<1, 1_000_000> = "10";
     /// The waiting room.
     LIMITS_QUEUE("limits.queue"): Int<1, 1_000_000> = "120";
+    /// Coming to the line in front of everything: its page, and taking a number.
+    LIMITS_ARRIVALS("limits.arrivals"): Int<1, 1_000_000> = "30000";
     /// Taking and giving back seats.
     LIMITS_BOOKING("limits.booking"): Int<1, 1_000_000> = "30";
     /// Paying.

@@ -28,6 +28,8 @@ pub enum Class {
     Login,
     /// The waiting room.
     Queue,
+    /// Coming to the line in front of everything: its page, and taking a place. Many share an address when a sale opens.
+    Arrivals,
     /// Taking and giving back seats and tickets.
     Booking,
     /// Paying.
@@ -38,8 +40,8 @@ pub enum Class {
 
 impl Class {
     /// Every class.
-    pub const ALL: [Self; 6] =
-        [Self::Auth, Self::Login, Self::Queue, Self::Booking, Self::Payments, Self::General];
+    pub const ALL: [Self; 7] =
+        [Self::Auth, Self::Login, Self::Queue, Self::Arrivals, Self::Booking, Self::Payments, Self::General];
 
     /// The name in keys, metrics and answers.
     pub const fn name(self) -> &'static str {
@@ -47,6 +49,7 @@ impl Class {
             Self::Auth => "auth",
             Self::Login => "login",
             Self::Queue => "queue",
+            Self::Arrivals => "arrivals",
             Self::Booking => "booking",
             Self::Payments => "payments",
             Self::General => "general",
@@ -65,6 +68,8 @@ pub struct RateLimits {
     pub login: u32,
     /// See [`Class::Queue`]. The quickest poll is one a second.
     pub queue: u32,
+    /// See [`Class::Arrivals`]. A carrier's address may stand for ten thousand phones, with a page and a place each.
+    pub arrivals: u32,
     /// See [`Class::Booking`].
     pub booking: u32,
     /// See [`Class::Payments`].
@@ -80,6 +85,7 @@ impl Default for RateLimits {
             auth: 60,
             login: 10,
             queue: 120,
+            arrivals: 30_000,
             booking: 30,
             payments: 20,
             general: 3_000,
@@ -94,6 +100,7 @@ impl RateLimits {
             Class::Auth => self.auth,
             Class::Login => self.login,
             Class::Queue => self.queue,
+            Class::Arrivals => self.arrivals,
             Class::Booking => self.booking,
             Class::Payments => self.payments,
             Class::General => self.general,

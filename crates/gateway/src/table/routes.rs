@@ -128,17 +128,17 @@ const QUEUE: &[Route] = of!(Queue {
 
 /// The waiting room in front of everything, under both of its names, its page, and the answer for other people's proxies. What a
 /// crowd asks again and again is not counted: answering costs less than counting, and a thousand phones share one address. Taking a
-/// place is.
+/// place is, and so is the page, which gives one to browsers without scripts.
 const VWR: &[Route] = of!(Vwr {
-    POST "/vwr/assign/{id}"                 Public;
+    POST "/vwr/assign/{id}"                 Public counted_as(Arrivals);
     GET  "/vwr/check/{id}/{ticket}"         Public uncounted;
     GET  "/vwr/serving/{id}"                Public uncounted;
     GET  "/vwr/status/{id}"                 Public uncounted;
-    POST "/vwr-api/vwr/assign/{id}"         Public;
+    POST "/vwr-api/vwr/assign/{id}"         Public counted_as(Arrivals);
     GET  "/vwr-api/vwr/check/{id}/{ticket}" Public uncounted;
     GET  "/vwr-api/vwr/serving/{id}"        Public uncounted;
     GET  "/vwr-api/vwr/status/{id}"         Public uncounted;
-    GET  "/vwr/{id}"                        Public;
+    GET  "/vwr/{id}"                        Public counted_as(Arrivals);
     GET  "/edge/check"                      Public uncounted;
     POST "/edge/check"                      Public uncounted;
     PUT  "/edge/check"                      Public uncounted;

@@ -123,6 +123,9 @@ fn classes_are_as_designed() {
     for (method, path, expected) in [
         (Method::POST, "/api/auth/login", Class::Auth),
         (Method::GET, "/api/queue/status/1", Class::Queue),
+        (Method::GET, "/vwr/1", Class::Arrivals),
+        (Method::POST, "/vwr/assign/1", Class::Arrivals),
+        (Method::POST, "/vwr-api/vwr/assign/1", Class::Arrivals),
         (Method::POST, "/api/seats/reserve", Class::Booking),
         (Method::POST, "/api/reservations", Class::Booking),
         (Method::POST, "/api/reservations/1/cancel", Class::Booking),

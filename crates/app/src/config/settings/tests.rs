@@ -53,6 +53,7 @@ fn the_default_limits_are_those_that_were_designed() {
         (&LIMITS_AUTH.info, designed.auth),
         (&LIMITS_LOGIN.info, designed.login),
         (&LIMITS_QUEUE.info, designed.queue),
+        (&LIMITS_ARRIVALS.info, designed.arrivals),
         (&LIMITS_BOOKING.info, designed.booking),
         (&LIMITS_PAYMENTS.info, designed.payments),
         (&LIMITS_GENERAL.info, designed.general),
