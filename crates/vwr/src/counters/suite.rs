@@ -1,5 +1,6 @@
 //! What all counters must do: in memory on either engine, in Redis, in a Redis Cluster and in DynamoDB.
 
+mod clocks;
 mod trial;
 
 use std::{
@@ -19,7 +20,10 @@ use urr_kv::{Arg, Script};
 use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 use uuid::Uuid;
 
-use self::trial::{Store, Trial};
+use self::{
+    clocks::a_clock_that_went_back_holds_nobody_up,
+    trial::{Store, Trial},
+};
 use super::Turn;
 use crate::{
     DOMAIN,
@@ -280,21 +284,6 @@ async fn one_worker_lets_on_and_a_frozen_one_is_refused_when_it_wakes(trial: Tri
     .await;
     assert_eq!(next, Some(term + 1));
     assert_eq!(trial.turn(frozen, Some(term)).await, Turn::Theirs);
-}
-
-async fn a_clock_that_went_back_holds_nobody_up(trial: Trial) {
-    trial.open(1_000).await;
-    trial.add(100).await;
-    trial.clock_went_back(Duration::from_mins(10)).await;
-    let (worker, mut term) = (trial.ids.next(), None);
-    until(LIMIT, async || match trial.turn(worker, term).await {
-        Turn::Ours { term: ours, room } => {
-            term = Some(ours);
-            room.serving > 0
-        }
-        Turn::Theirs => panic!("whoever led before the clock went back leads no more"),
-    })
-    .await;
 }
 
 async fn opening_again_counts_anew_and_closing_gives_no_places(trial: Trial) {

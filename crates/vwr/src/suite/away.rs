@@ -1,10 +1,17 @@
 //! While the store does not answer, or has not answered yet: nobody is sent away and nobody comes in.
 
+use axum::http::{Method, StatusCode, header};
 use urr_contracts::vwr::{Assign, CheckTicket, Checked, Error, ListRooms, Order, RoomOf, Vwr as _};
+use urr_kernel::{EventId, OrderKey, VisitorId};
 use urr_kv::KvConfig;
+use urr_passes::vwr_ticket::Ticket;
 use urr_testkit::{Proxy, services, until};
 
-use super::{LIMIT, Transport, World, secrets};
+use super::{
+    LIMIT, Transport, World,
+    http::{Browser, text_of},
+    secrets,
+};
 
 pub(super) async fn a_process_that_has_not_seen_the_rooms_sends_nobody_away(world: &World) {
     let event = world.open().await;
@@ -78,4 +85,34 @@ async fn while_the_store_is_away_waiting_people_wait_and_a_room_that_fails_open_
     let (event, (visitor, assigned)) = &places[1];
     let checked = world.check(*event, *visitor, &assigned.ticket).await.unwrap();
     assert!(matches!(checked, Checked::Waiting { .. }), "it heals by itself");
+}
+
+#[tokio::test]
+async fn before_anybody_has_looked_nobody_is_told_that_nobody_has_to_wait() {
+    let world = World::on(None, Transport::Local).await.unwrap();
+    let (event, visitor) = (world.ids.next::<EventId>(), world.ids.next::<VisitorId>());
+    let (position, issued) = (7, world.clock.now());
+    let order = OrderKey::counted(issued, position);
+    let ticket = Ticket { event, visitor, position, order, epoch: 1, issued };
+    let ticket = world.service.tickets.sign(&ticket);
+    let mut browser = Browser::default();
+    browser.0.insert("urr-visitor".to_owned(), world.service.marks.sign(visitor));
+    browser.0.insert(format!("urr-vwr-{}", event.as_uuid().simple()), ticket.clone());
+    let before = browser.0.clone();
+    for (method, path) in [
+        (Method::POST, format!("/vwr/assign/{event}")),
+        (Method::GET, format!("/vwr/check/{event}/{ticket}")),
+        (Method::GET, format!("/vwr/serving/{event}")),
+        (Method::GET, format!("/vwr/status/{event}")),
+        (Method::GET, format!("/edge/check?event={event}")),
+    ] {
+        let answer = browser.send(&world, method, &path).await;
+        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
+        assert!(answer.headers().contains_key(header::RETRY_AFTER), "{path}");
+    }
+    let plain = browser.send(&world, Method::GET, &format!("/vwr/{event}?plain=1")).await;
+    assert_eq!(plain.status(), StatusCode::OK);
+    let text = text_of(plain).await;
+    assert!(text.contains("http-equiv=\"refresh\"") && text.contains("class=\"warn\""), "{text}");
+    assert_eq!(browser.0, before, "it keeps its ticket");
 }

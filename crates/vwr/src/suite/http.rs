@@ -11,11 +11,10 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use urr_jobs::Reconciler as _;
-use urr_kernel::{Actor, EventId, OrderKey, VisitorId};
+use urr_kernel::{Actor, EventId};
 use urr_passes::{
     Secret,
     vwr_pass::{self, LIFETIME},
-    vwr_ticket::Ticket,
 };
 
 use super::{Store, Transport, World};
@@ -26,7 +25,7 @@ async fn world() -> World {
 
 /// A browser: it keeps the cookies it is given.
 #[derive(Default)]
-pub(super) struct Browser(BTreeMap<String, String>);
+pub(super) struct Browser(pub(super) BTreeMap<String, String>);
 
 impl Browser {
     pub(super) async fn send(&mut self, world: &World, method: Method, path: &str) -> Response {
@@ -321,37 +320,7 @@ async fn one_browser_waits_in_two_lines_and_is_inside_at_both() {
     }
 }
 
-#[tokio::test]
-async fn before_anybody_has_looked_nobody_is_told_that_nobody_has_to_wait() {
-    let world = World::on(None, Transport::Local).await.unwrap();
-    let (event, visitor) = (world.ids.next::<EventId>(), world.ids.next::<VisitorId>());
-    let (position, issued) = (7, world.clock.now());
-    let order = OrderKey::counted(issued, position);
-    let ticket = Ticket { event, visitor, position, order, epoch: 1, issued };
-    let ticket = world.service.tickets.sign(&ticket);
-    let mut browser = Browser::default();
-    browser.0.insert("urr-visitor".to_owned(), world.service.marks.sign(visitor));
-    browser.0.insert(format!("urr-vwr-{}", event.as_uuid().simple()), ticket.clone());
-    let before = browser.0.clone();
-    for (method, path) in [
-        (Method::POST, format!("/vwr/assign/{event}")),
-        (Method::GET, format!("/vwr/check/{event}/{ticket}")),
-        (Method::GET, format!("/vwr/serving/{event}")),
-        (Method::GET, format!("/vwr/status/{event}")),
-        (Method::GET, format!("/edge/check?event={event}")),
-    ] {
-        let answer = browser.send(&world, method, &path).await;
-        assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
-        assert!(answer.headers().contains_key(header::RETRY_AFTER), "{path}");
-    }
-    let plain = browser.send(&world, Method::GET, &format!("/vwr/{event}?plain=1")).await;
-    assert_eq!(plain.status(), StatusCode::OK);
-    let text = text_of(plain).await;
-    assert!(text.contains("http-equiv=\"refresh\"") && text.contains("class=\"warn\""), "{text}");
-    assert_eq!(browser.0, before, "it keeps its ticket");
-}
-
-async fn text_of(response: Response) -> String {
+pub(super) async fn text_of(response: Response) -> String {
     let body = to_bytes(response.into_body(), 1_000_000).await.unwrap();
     String::from_utf8(body.to_vec()).unwrap()
 }

@@ -1,0 +1,23 @@
+//! Clocks that are set back.
+
+use std::time::Duration;
+
+use urr_testkit::until;
+
+use super::{LIMIT, Trial};
+use crate::counters::Turn;
+
+pub(super) async fn a_clock_that_went_back_holds_nobody_up(trial: Trial) {
+    trial.open(1_000).await;
+    trial.add(100).await;
+    trial.clock_went_back(Duration::from_mins(10)).await;
+    let (worker, mut term) = (trial.ids.next(), None);
+    until(LIMIT, async || match trial.turn(worker, term).await {
+        Turn::Ours { term: ours, room } => {
+            term = Some(ours);
+            room.serving > 0
+        }
+        Turn::Theirs => panic!("whoever led before the clock went back leads no more"),
+    })
+    .await;
+}
