@@ -43,7 +43,7 @@ impl FileMailer {
         date.set(Date::new(system_time(*at)));
         // As it is and not encoded, as a server would want it: it is for people who read the file.
         let text = format!(
-            "From: {FROM}\r\nTo: {to}\r\nSubject: {subject}\r\n{date}Message-ID: <{id}@localhost>\r\n\
+            "To: {to}\r\nFrom: {FROM}\r\nSubject: {subject}\r\n{date}Message-ID: <{id}@localhost>\r\n\
              MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n{}",
             text.expose()
         );
