@@ -24,6 +24,8 @@ impl World {
         let counters = move || {
             Counters::dynamo_db(dynamo.clone(), &prefix, Some(store.clone()), time.clone(), names.clone())
         };
-        Some(Self::of(counters, db, transport, (clock, ids), None).await)
+        let world = Self::of(counters, db, transport, (clock, ids), None).await;
+        world.service.refresh().await.unwrap();
+        Some(world)
     }
 }
