@@ -233,19 +233,14 @@ pub(super) async fn a_slot_that_cannot_be_recorded_is_the_same_place_again(trial
     let [first, second] = trial.people(2)[..] else { panic!() };
     trial.room.order(trial.event, Order::Look).await.unwrap();
     trial.room.settle(trial.event).await.unwrap();
-    let rename = async |statement: &'static urr_db::Sql| {
-        let renamed: Result<u64, urr_db::Error> =
-            trial.db.write("test.rename", async |tx: &mut Tx<'_>| tx.execute(statement, &[]).await).await;
-        renamed.unwrap();
-    };
-    rename(&HIDE).await;
+    trial.rename(&HIDE).await;
     let began = trial.clock.ticks();
     assert_eq!(trial.room.check(trial.event, first, None).await, Err(Closed), "there is room, and no record");
     let second_told = trial.room.check(trial.event, second, None).await;
     assert!(!matches!(second_told, Ok(Answer { standing: Standing::Active { .. }, .. })), "{second_told:?}");
     let took = trial.clock.ticks().saturating_sub(began);
     assert!(took < Duration::from_secs(20), "an answer has its time: {took:?}");
-    rename(&SHOW).await;
+    trial.rename(&SHOW).await;
 
     urr_testkit::until(super::LIMIT, async || trial.room.status(trial.event, first).await.is_ok()).await;
     let place = match trial.standing(first).await {
@@ -292,14 +287,9 @@ pub(super) async fn a_room_that_cannot_be_closed_goes_on(trial: Trial) {
     let [user] = trial.people(1)[..] else { panic!() };
     trial.room.order(trial.event, Order::Threshold(3)).await.unwrap();
     trial.room.settle(trial.event).await.unwrap();
-    let rename = async |statement: &'static urr_db::Sql| {
-        let renamed: Result<u64, urr_db::Error> =
-            trial.db.write("test.rename", async |tx: &mut Tx<'_>| tx.execute(statement, &[]).await).await;
-        renamed.unwrap();
-    };
-    rename(&HIDE).await;
+    trial.rename(&HIDE).await;
     assert_eq!(trial.room.close(trial.event, 1, Duration::ZERO).await, Err(Closed));
-    rename(&SHOW).await;
+    trial.rename(&SHOW).await;
     assert!(matches!(trial.check(user).await, Standing::Active { .. }));
     trial.assert_fair().await;
 }

@@ -105,6 +105,13 @@ impl Trial {
         }
     }
 
+    /// Takes a table away, or brings it back.
+    pub(super) async fn rename(&self, statement: &'static urr_db::Sql) {
+        let renamed: Result<u64, urr_db::Error> =
+            self.db.write("test.rename", async |tx: &mut Tx<'_>| tx.execute(statement, &[]).await).await;
+        renamed.unwrap();
+    }
+
     /// The journal, from the beginning.
     pub(super) async fn entries(&self) -> Vec<Entry> {
         self.room.settle(self.event).await.unwrap();
