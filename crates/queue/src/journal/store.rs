@@ -82,6 +82,13 @@ statements! {
         select coalesce((select max(at) from journal where journal.event_id = $1 and journal.generation = $2), opened_at)
           from rooms where event_id = $1 and generation = $2";
 
+    /// A room's present life, whether it has ended, and its last step.
+    NEWEST = "
+        select generation, closed_at is not null,
+               coalesce((select max(seq) from journal
+                          where journal.event_id = rooms.event_id and journal.generation = rooms.generation), 0)
+          from rooms where event_id = $1";
+
     /// Ends a room's life, unless it has begun another.
     CLOSE = "update rooms set closed_at = $3 where event_id = $1 and generation = $2 and closed_at is null";
 
@@ -192,6 +199,29 @@ pub(crate) async fn last_used(
     generation: u64,
 ) -> Result<Option<Timestamp>, Error> {
     tx.optional(&LAST_USED, &[&event, &counted(generation)], |row| row.get(0)).await
+}
+
+/// How far the journal of a room has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Newest {
+    generation: u64,
+    is_closed: bool,
+    seq: u64,
+}
+
+impl Newest {
+    /// Whether it knows more than a store does that has got to `seq` of `generation`. One that goes on knows at least as much.
+    pub(crate) fn is_ahead_of(&self, generation: u64, seq: u64) -> bool {
+        self.generation > generation || self.generation == generation && (self.is_closed || self.seq > seq)
+    }
+}
+
+/// How far the journal of a room has got, if it has one.
+pub(crate) async fn newest(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Newest>, Error> {
+    let newest = |row: &Row<'_>| {
+        Ok(Newest { generation: number(row, 0)?, is_closed: row.get(1)?, seq: number(row, 2)? })
+    };
+    tx.optional(&NEWEST, &[&event], newest).await
 }
 
 /// Turns of one user that are looked back at: more than anybody has while a token is good.

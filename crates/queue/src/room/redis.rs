@@ -174,8 +174,10 @@ impl Redis {
 
     /// Takes the lock of the workers, or keeps it for another while.
     pub(super) async fn turn(&self, event: EventId) -> Result<Turn, Closed> {
-        // If the database does not take steps, nobody is let in. That may take longer than the lock lasts.
+        // If the database does not take steps, or knows of more than Redis does, nobody is let in. That may take longer than the
+        // lock lasts.
         self.take_over(event).await?;
+        self.compare(event).await?;
         let args = [Arg::from(self.worker.as_str()), Arg::from(millis(LOCK))];
         turn(&self.in_room(event, &TURN, &args).await?).map_err(closed)
     }

@@ -1,10 +1,12 @@
 //! What every room must do, in memory, in Redis and in a Redis Cluster.
 
 mod losses;
+mod old_data;
 mod proofs;
+mod silence;
 mod trial;
 
-use std::{cell::Cell, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use tokio::{sync::Barrier, task::JoinSet};
 use urr_kernel::{OrderKey, UserId};
@@ -17,11 +19,19 @@ use self::{
         a_room_that_was_lost_is_not_closed_before_its_time,
         a_slot_that_another_process_recorded_is_not_taken_back,
         a_slot_that_cannot_be_recorded_is_the_same_place_again,
-        a_store_that_went_back_in_time_is_not_believed, a_worker_that_slept_past_its_turn_lets_nobody_in,
-        rooms_in_memory_are_one_processes, slots_outlive_the_store,
-        what_a_room_begins_with_is_written_when_it_begins,
+        a_worker_that_slept_past_its_turn_lets_nobody_in, rooms_in_memory_are_one_processes,
+        slots_outlive_the_store, what_a_room_begins_with_is_written_when_it_begins,
+    },
+    old_data::{
+        a_store_that_is_back_with_old_data_is_found_out_while_nothing_happens,
+        a_store_that_went_back_in_time_is_not_believed, rooms_that_went_on_without_their_store_go_on,
+        steps_that_are_on_their_way_are_no_reason_for_doubt,
     },
     proofs::a_journal_says_where_places_are_from,
+    silence::{
+        silence_ends_slots_and_places, while_nobody_could_show_a_sign_of_life_nobody_falls_silent,
+        whoever_is_far_from_the_front_may_be_silent_for_longer,
+    },
     trial::Trial,
 };
 use super::{Answer, Closed, Order, Room};
@@ -117,6 +127,9 @@ on_every_room! {
     slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
     a_room_that_was_lost_is_not_closed_before_its_time: Limits { threshold: 1, ..Limits::default() };
     a_store_that_went_back_in_time_is_not_believed: Limits { threshold: 1, ..Limits::default() };
+    a_store_that_is_back_with_old_data_is_found_out_while_nothing_happens: Limits { threshold: 1, ..Limits::default() };
+    rooms_that_went_on_without_their_store_go_on: Limits { threshold: 1, ..Limits::default() };
+    steps_that_are_on_their_way_are_no_reason_for_doubt: Limits { threshold: 20, ..Limits::default() };
     a_journal_says_where_places_are_from: Limits { threshold: 1, ..Limits::default() };
     a_worker_that_slept_past_its_turn_lets_nobody_in: Limits { threshold: 1, ..Limits::default() };
     a_slot_that_another_process_recorded_is_not_taken_back: Limits { threshold: 1, ..Limits::default() };
@@ -290,89 +303,6 @@ async fn places_outlive_the_store(mut trial: Trial) {
         places.extend(trial.ahead(*user).await);
     }
     assert!(places.is_sorted(), "{places:?}");
-    trial.assert_fair().await;
-}
-
-async fn silence_ends_slots_and_places(trial: Trial) {
-    let people = trial.people(3);
-    trial.arrive(&people).await;
-    until(LIMIT, async || {
-        // The second shows signs of life, the others do not.
-        let inside = trial.is_in(people[1]).await;
-        trial.room.admit(trial.event).await.unwrap();
-        let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
-        inside && (totals.active, totals.waiting) == (1, 0)
-    })
-    .await;
-    let report = trial.assert_fair().await;
-    assert_eq!((report.admitted, report.gone), (2, 2));
-}
-
-async fn whoever_is_far_from_the_front_may_be_silent_for_longer(trial: Trial) {
-    let people = trial.people(15);
-    let [_inside, near, between @ .., far] = &people[..] else { panic!() };
-    trial.arrive(&people).await;
-    let place = trial.place(*far).await;
-    let waiting = async || {
-        trial.room.admit(trial.event).await.unwrap();
-        trial.room.order(trial.event, Order::Look).await.unwrap().waiting
-    };
-    until(LIMIT, async || {
-        for user in between {
-            trial.standing(*user).await;
-        }
-        waiting().await < 14
-    })
-    .await;
-    assert_eq!(waiting().await, 13, "who is far is silent for as long, and stays");
-    assert_eq!(
-        trial.standing(*near).await,
-        Standing::Absent,
-        "who may be next must have been heard of lately"
-    );
-    for user in between {
-        trial.room.leave(trial.event, *user, Why::Left).await.unwrap();
-    }
-    until(LIMIT, async || waiting().await == 0).await;
-    assert!(
-        matches!(trial.come_with(*far, place, Some(1)).await, Standing::Waiting { order, .. } if order == place)
-    );
-    trial.assert_fair().await;
-}
-
-/// Every process stood still, or was away, for longer than one may be silent.
-async fn while_nobody_could_show_a_sign_of_life_nobody_falls_silent(trial: Trial) {
-    let people = trial.people(12);
-    trial.arrive(&people).await;
-    let slot = trial.slot(people[0]).await;
-    tokio::time::sleep(Duration::from_secs(8)).await;
-    // Whoever was last asks first.
-    assert_eq!(trial.ahead(people[11]).await, Some(10));
-    assert_eq!(trial.room.admit(trial.event).await, Ok(0));
-    assert_eq!(trial.slot(people[0]).await.id, slot.id, "nor does a slot end");
-    for (ahead, user) in people[1..].iter().enumerate() {
-        assert_eq!(trial.ahead(*user).await, Some(ahead));
-    }
-    let report = trial.assert_fair().await;
-    assert_eq!((report.admitted, report.gone), (1, 0));
-
-    // From then on time counts again: the first is silent, those who wait are not.
-    let waits = Cell::new(None);
-    until(LIMIT, async || {
-        waits.set(Some(trial.room.status(trial.event, people[1]).await.unwrap().now));
-        trial.room.admit(trial.event).await.unwrap();
-        trial.ahead(people[2]).await == Some(0)
-    })
-    .await;
-    let bought = async |at| trial.room.bought(trial.event, people[1], at).await;
-    assert_eq!(
-        bought(waits.get().unwrap()).await,
-        Ok(false),
-        "not with this slot, whatever the room's own time says"
-    );
-    assert!(trial.is_in(people[1]).await);
-    assert_eq!(bought(trial.slot(people[1]).await.since).await, Ok(true));
-    assert_eq!(trial.standing(people[1]).await, Standing::Absent);
     trial.assert_fair().await;
 }
 

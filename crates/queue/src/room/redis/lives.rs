@@ -9,7 +9,11 @@ use urr_db::{Tx, transaction};
 use urr_kernel::{EventId, Timestamp, UserId};
 use urr_kv::{Arg, Reply, Script};
 
-use super::{Redis, closed, key, micros, millis, replies::is_unknown, room_keys};
+use super::{
+    Redis, closed, key, micros, millis,
+    replies::{is_unknown, numbered},
+    room_keys,
+};
 use crate::{
     journal::{Entry, Step, store},
     room::Closed,
@@ -21,6 +25,8 @@ static LOSE: Script =
     Script::new("queue.lose", concat!(include_str!("../room.lua"), include_str!("../lose.lua")));
 static OPEN: Script = Script::new("queue.open", include_str!("../open.lua"));
 static CARRY: Script = Script::new("queue.carry", include_str!("../carry.lua"));
+static NUMBER: Script =
+    Script::new("queue.number", "return redis.call('HMGET', KEYS[1], 'generation', 'seq')");
 static ONE_OPENS: Script = Script::new(
     "queue.one_opens",
     "if redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[1]) then return 1 end return 0",
@@ -109,8 +115,30 @@ impl Redis {
         Ok(())
     }
 
-    /// Gives a life of a room up whose journal goes on otherwise: a replica that was behind has taken over, and what it does not
-    /// know has happened. The next life begins as after any other loss.
+    /// Gives a room up of which the database knows more than Redis does, also where nothing happens that would show it.
+    ///
+    /// A step is in Redis before it is in the database, and the database is asked first: however much is on its way, a Redis that
+    /// knows everything is never taken for one that does not.
+    pub(super) async fn compare(&self, event: EventId) -> Result<(), Closed> {
+        let newest: Result<Option<store::Newest>, urr_db::Error> =
+            self.db.read("queue.newest", async |tx: &mut Tx<'_>| store::newest(tx, event).await).await;
+        let newest = newest.map_err(|error| {
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "nobody knows whether Redis has the whole room");
+            Closed
+        })?;
+        let reply = self.kv.run(&NUMBER, &[key(event, "room")], &[]).await.map_err(closed)?;
+        let (Some(newest), Some((generation, seq))) = (newest, numbered(&reply).map_err(closed)?) else {
+            return Ok(());
+        };
+        if !newest.is_ahead_of(generation, seq) {
+            return Ok(());
+        }
+        self.lose(event, generation).await?;
+        Err(Closed)
+    }
+
+    /// Gives a life of a room up whose journal goes on otherwise: a replica that was behind has taken over, or Redis is back with
+    /// what it was, and what it does not know has happened. The next life begins as after any other loss.
     pub(super) async fn lose(&self, event: EventId, generation: u64) -> Result<(), Closed> {
         tracing::error!(%event, generation, "Redis has gone back to an earlier time; the room begins anew with slots from the database and places from tickets");
         let number = i64::try_from(generation).unwrap_or(i64::MAX);
@@ -125,6 +153,7 @@ impl Redis {
         idle: Duration,
     ) -> Result<bool, Closed> {
         self.take_over(event).await?;
+        self.compare(event).await?;
         let (now, number) = (self.clock.now(), i64::try_from(generation).unwrap_or(i64::MAX));
         let args = [Arg::from(micros(idle)), Arg::from(number)];
         let reply = self.kv.run(&CLOSE, &room_keys(event), &args).await.map_err(closed)?;

@@ -101,6 +101,15 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
     Ok((Answer { standing, totals, now }, known.int()? == 1))
 }
 
+/// Which life of a room this is and how many steps it has had. Nothing: Redis does not know the room.
+pub(super) fn numbered(reply: &Reply) -> Result<Option<(u64, u64)>, Error> {
+    match reply.list()? {
+        [Reply::Nil, _] => Ok(None),
+        [generation, seq] => Ok(Some((parse(generation)?, parse(seq)?))),
+        _ => Err(strange("the number of a step")),
+    }
+}
+
 /// Whether the lock of the workers is ours, and in which epoch.
 pub(super) fn turn(reply: &Reply) -> Result<Turn, Error> {
     match reply.list()? {

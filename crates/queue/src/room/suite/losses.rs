@@ -99,38 +99,6 @@ pub(super) async fn a_room_that_was_lost_is_not_closed_before_its_time(mut trial
     assert_eq!(close(Duration::ZERO).await, Ok(true));
 }
 
-/// A replica that was behind takes over: what it does not know has happened all the same.
-pub(super) async fn a_store_that_went_back_in_time_is_not_believed(trial: Trial) {
-    static GO_BACK: Script = Script::new(
-        "test.go_back",
-        "redis.call('HINCRBY', KEYS[1], 'seq', -2) redis.call('DEL', KEYS[2]) return redis.call('ZREM', KEYS[3], ARGV[1], ARGV[2])",
-    );
-    let Some(kv) = &trial.kv else { return };
-    let people = trial.people(6);
-    trial.arrive(&people[..5]).await;
-    let (inside, mut places) = (trial.slot(people[0]).await, Vec::new());
-    for user in &people[1..5] {
-        places.push(trial.place(*user).await);
-    }
-    trial.room.settle(trial.event).await.unwrap();
-    let keys = ["room", "journal", "queue"].map(|name| format!("{{{}}}:{name}", trial.event));
-    let forgotten = [people[3].to_string(), people[4].to_string()];
-    kv.run(&GO_BACK, &keys, &forgotten.each_ref().map(|user| Arg::from(user.as_str()))).await.unwrap();
-
-    trial.check(people[5]).await;
-    assert_eq!(trial.room.settle(trial.event).await, Err(Closed), "the journal says otherwise");
-    trial.room.settle(trial.event).await.unwrap();
-    assert_eq!(trial.slot(people[0]).await.id, inside.id);
-    for (user, order) in people[1..5].iter().zip(&places).rev() {
-        trial.come_with(*user, *order, Some(1)).await;
-    }
-    trial.check(people[5]).await;
-    for (ahead, user) in people[1..].iter().enumerate() {
-        assert_eq!(trial.ahead(*user).await, Some(ahead));
-    }
-    trial.assert_fair().await;
-}
-
 /// A worker that was frozen after it had looked around, and for longer than its lock lasts, must not act on what it saw then.
 pub(super) async fn a_worker_that_slept_past_its_turn_lets_nobody_in(trial: Trial) {
     static LAPSE: Script = Script::new("test.lapse", "return redis.call('DEL', KEYS[1])");

@@ -19,6 +19,9 @@ use crate::{
     settings::Limits,
 };
 
+/// What Redis knows of a room, by the names of its keys.
+const STORE: [&str; 8] = ["queue", "active", "seen", "slots", "room", "journal", "spent", "spent-before"];
+
 /// Rooms with what is needed to try them out.
 pub(super) struct Trial {
     pub(super) room: Arc<Room>,
@@ -138,13 +141,27 @@ impl Trial {
         report
     }
 
+    /// Copies what Redis knows of the room to other keys, or back.
+    pub(super) async fn copy_store(&self, from: &str, to: &str) {
+        static COPY: Script = Script::new(
+            "test.copy",
+            "for place = 1, #KEYS, 2 do
+               redis.call('DEL', KEYS[place + 1])
+               if redis.call('EXISTS', KEYS[place]) == 1 then redis.call('COPY', KEYS[place], KEYS[place + 1]) end
+             end
+             return 1",
+        );
+        let key = |name: &str, end: &str| format!("{{{}}}:{name}{end}", self.event);
+        let keys: Vec<String> = STORE.iter().flat_map(|name| [key(name, from), key(name, to)]).collect();
+        self.kv.as_ref().unwrap().run(&COPY, &keys, &[] as &[Arg<'_>]).await.unwrap();
+    }
+
     /// What happens when Redis loses its data; memory loses it with the process.
     pub(super) async fn lose_everything(&mut self) {
         static FLUSH: Script =
             Script::new("test.flush", "for _, key in ipairs(KEYS) do redis.call('DEL', key) end return {1}");
         if let Some(kv) = &self.kv {
-            let names = ["queue", "active", "seen", "slots", "room", "journal", "spent", "spent-before"];
-            let keys = names.map(|name| format!("{{{}}}:{name}", self.event));
+            let keys = STORE.map(|name| format!("{{{}}}:{name}", self.event));
             kv.run(&FLUSH, &keys, &[] as &[Arg<'_>]).await.unwrap();
         }
         self.restart().await;

@@ -1,0 +1,91 @@
+//! Who is silent goes, and who could not be heard stays.
+
+use std::{cell::Cell, time::Duration};
+
+use urr_testkit::until;
+
+use super::{LIMIT, trial::Trial};
+use crate::{hall::Standing, journal::Why, room::Order};
+
+pub(super) async fn silence_ends_slots_and_places(trial: Trial) {
+    let people = trial.people(3);
+    trial.arrive(&people).await;
+    until(LIMIT, async || {
+        // The second shows signs of life, the others do not.
+        let inside = trial.is_in(people[1]).await;
+        trial.room.admit(trial.event).await.unwrap();
+        let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
+        inside && (totals.active, totals.waiting) == (1, 0)
+    })
+    .await;
+    let report = trial.assert_fair().await;
+    assert_eq!((report.admitted, report.gone), (2, 2));
+}
+
+pub(super) async fn whoever_is_far_from_the_front_may_be_silent_for_longer(trial: Trial) {
+    let people = trial.people(15);
+    let [_inside, near, between @ .., far] = &people[..] else { panic!() };
+    trial.arrive(&people).await;
+    let place = trial.place(*far).await;
+    let waiting = async || {
+        trial.room.admit(trial.event).await.unwrap();
+        trial.room.order(trial.event, Order::Look).await.unwrap().waiting
+    };
+    until(LIMIT, async || {
+        for user in between {
+            trial.standing(*user).await;
+        }
+        waiting().await < 14
+    })
+    .await;
+    assert_eq!(waiting().await, 13, "who is far is silent for as long, and stays");
+    assert_eq!(
+        trial.standing(*near).await,
+        Standing::Absent,
+        "who may be next must have been heard of lately"
+    );
+    for user in between {
+        trial.room.leave(trial.event, *user, Why::Left).await.unwrap();
+    }
+    until(LIMIT, async || waiting().await == 0).await;
+    assert!(
+        matches!(trial.come_with(*far, place, Some(1)).await, Standing::Waiting { order, .. } if order == place)
+    );
+    trial.assert_fair().await;
+}
+
+/// Every process stood still, or was away, for longer than one may be silent.
+pub(super) async fn while_nobody_could_show_a_sign_of_life_nobody_falls_silent(trial: Trial) {
+    let people = trial.people(12);
+    trial.arrive(&people).await;
+    let slot = trial.slot(people[0]).await;
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    // Whoever was last asks first.
+    assert_eq!(trial.ahead(people[11]).await, Some(10));
+    assert_eq!(trial.room.admit(trial.event).await, Ok(0));
+    assert_eq!(trial.slot(people[0]).await.id, slot.id, "nor does a slot end");
+    for (ahead, user) in people[1..].iter().enumerate() {
+        assert_eq!(trial.ahead(*user).await, Some(ahead));
+    }
+    let report = trial.assert_fair().await;
+    assert_eq!((report.admitted, report.gone), (1, 0));
+
+    // From then on time counts again: the first is silent, those who wait are not.
+    let waits = Cell::new(None);
+    until(LIMIT, async || {
+        waits.set(Some(trial.room.status(trial.event, people[1]).await.unwrap().now));
+        trial.room.admit(trial.event).await.unwrap();
+        trial.ahead(people[2]).await == Some(0)
+    })
+    .await;
+    let bought = async |at| trial.room.bought(trial.event, people[1], at).await;
+    assert_eq!(
+        bought(waits.get().unwrap()).await,
+        Ok(false),
+        "not with this slot, whatever the room's own time says"
+    );
+    assert!(trial.is_in(people[1]).await);
+    assert_eq!(bought(trial.slot(people[1]).await.since).await, Ok(true));
+    assert_eq!(trial.standing(people[1]).await, Standing::Absent);
+    trial.assert_fair().await;
+}
