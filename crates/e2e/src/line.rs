@@ -1,6 +1,12 @@
 //! The waiting room of an event as a crowd uses it.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
@@ -64,10 +70,21 @@ pub async fn ask(connection: &mut Connection, fan: &Fan, event: EventId, what: A
 
 /// Everybody asks, over a few connections at a time. Whoever gets no answer, or one other than 200, is left out.
 pub async fn ask_all(address: SocketAddr, fans: &[Fan], event: EventId, what: Ask) -> Vec<(Fan, Value)> {
+    ask_all_counted(address, fans, event, what, &Arc::default()).await
+}
+
+/// The same, for somebody who wants to know meanwhile how many have their answer.
+pub async fn ask_all_counted(
+    address: SocketAddr,
+    fans: &[Fan],
+    event: EventId,
+    what: Ask,
+    answered: &Arc<AtomicUsize>,
+) -> Vec<(Fan, Value)> {
     let size = fans.len().div_ceil(CONNECTIONS).max(1);
     let mut asking = JoinSet::new();
     for part in fans.chunks(size) {
-        let part = part.to_vec();
+        let (part, answered) = (part.to_vec(), Arc::clone(answered));
         asking.spawn(async move {
             let mut connection = Connection::to(address);
             let mut answers = Vec::with_capacity(part.len());
@@ -78,6 +95,7 @@ pub async fn ask_all(address: SocketAddr, fans: &[Fan], event: EventId, what: As
                     // The server is gone, and so is everybody else's answer.
                     Err(_) => break,
                 }
+                answered.fetch_add(1, Ordering::Relaxed);
             }
             answers
         });

@@ -1,4 +1,4 @@
-//! Servers on PostgreSQL and Redis, straight or through a proxy that fails on purpose.
+//! Servers on every set of stores: files, PostgreSQL, Redis; straight or through a proxy that fails on purpose.
 
 use std::path::Path;
 
@@ -6,19 +6,54 @@ use urr_testkit::{Proxy, fresh_database, services};
 
 use crate::program::{Launch, Program};
 
+/// The sets of stores on which both tiers of the waiting room run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    /// Memory and SQLite.
+    Embedded,
+    /// Memory and PostgreSQL.
+    Postgres,
+    /// One Redis and PostgreSQL.
+    Redis,
+    /// A Redis Cluster and PostgreSQL.
+    Cluster,
+}
+
+impl Backend {
+    /// A server with its tables made, on fresh stores; `None`, told loudly, when one of them is not there.
+    pub async fn launch(self, dir: &Path) -> anyhow::Result<Option<Launch>> {
+        if self == Self::Embedded {
+            return Launch::new(&Program::find()?, &dir.join("data")).map(Some);
+        }
+        match Stores::of(self).await {
+            Some(stores) => stores.launch(dir).await.map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
 /// Where the stores of one test are. The database is its own, so nothing is shared with other tests.
 #[derive(Clone, Debug)]
 pub struct Stores {
     /// A PostgreSQL database.
     pub postgres: String,
-    /// A Redis server.
+    /// A Redis server, or the nodes of a cluster separated by commas; empty if there is none.
     pub redis: String,
 }
 
 impl Stores {
     /// A fresh database and the shared Redis; `None`, told loudly, when one of them is not there.
     pub async fn fresh() -> Option<Self> {
-        let redis = services::redis()?;
+        Self::of(Backend::Redis).await
+    }
+
+    /// A fresh database and what this backend has besides; `None`, told loudly, when one of them is not there.
+    pub async fn of(backend: Backend) -> Option<Self> {
+        let redis = match backend {
+            Backend::Embedded | Backend::Postgres => String::new(),
+            Backend::Redis => services::redis()?,
+            Backend::Cluster => services::redis_cluster()?,
+        };
         let postgres = fresh_database(&[]).await?.url;
         Some(Self { postgres, redis })
     }
@@ -36,6 +71,7 @@ impl Stores {
             .set("storage.kind", "postgres")
             .set("storage.url", &self.postgres)
             .set("redis.urls", &self.redis)
+            .set("redis.cluster", self.redis.contains(',').to_string())
     }
 }
 

@@ -2,6 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
+/// Tells a story on each of these backends.
+macro_rules! on_backends {
+    ($story:ident: $($name:ident $backend:ident),+) => {
+        mod $story {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $name() -> anyhow::Result<()> {
+                    super::$story(urr_e2e::stores::Backend::$backend).await
+                }
+            )+
+        }
+    };
+}
+
 mod flushed;
 mod frozen;
 mod kill;
