@@ -17,6 +17,7 @@ macro_rules! on_backends {
 }
 
 mod flushed;
+mod front;
 mod frozen;
 mod kill;
 mod outage;
