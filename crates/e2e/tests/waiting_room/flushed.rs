@@ -1,73 +1,165 @@
-//! Redis is emptied in mid-queue: who is in stays in, and everybody who waits and asks again stands where they stood.
+//! Redis is emptied in mid-queue, with the line as long as it may be: who is in stays in, and everybody who waits and asks again stands
+//! where they stood, before whoever came first afterwards.
 
 use std::time::Duration;
 
+use anyhow::ensure;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::TcpStream,
 };
 use urr_e2e::{
-    http::{Connection, Request},
+    http::{Answer, Connection, Request},
     line::{self, Ask, Fan, ask, crowd},
     stage::Stage,
-    stores::Stores,
+    stores::{Backend, Stores},
 };
 use urr_kernel::EventId;
 use urr_testkit::{until, within};
 
 const PEOPLE: usize = 60;
 const THRESHOLD: usize = 5;
+/// As many as do: the line is full.
+const MAX_WAITING: usize = PEOPLE - THRESHOLD;
+/// Strangers who come before anybody has their place back.
+const STRANGERS: usize = 10;
 /// Long enough for everybody to ask once on a busy machine.
-const GRACE: Duration = Duration::from_secs(20);
+const GRACE: Duration = Duration::from_secs(15);
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// A database of the shared Redis that this test has for itself, so that it may empty all of it.
-struct Emptied {
-    server: String,
-    number: u32,
+/// Lets a node of a cluster forget an event and people. Others' tests use the same cluster, so it is not emptied.
+const FORGET: &str = "local count = 0
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  if key == 'queue:active-events' then
+    redis.call('SREM', key, ARGV[1])
+  end
+  for _, word in ipairs(ARGV) do
+    if string.find(key, word, 1, true) then
+      count = count + redis.call('DEL', key)
+    end
+  end
+end
+return count";
+
+/// What can be emptied.
+enum Emptied {
+    /// A database of the shared Redis that this test has for itself.
+    Database { server: String, number: u32 },
+    /// The nodes of the shared cluster.
+    Nodes(Vec<String>),
 }
 
 impl Emptied {
     fn of(stores: &mut Stores) -> Self {
-        let server = stores.redis.trim_start_matches("redis://").trim_end_matches('/').to_owned();
-        let number = std::process::id() % 15 + 1;
+        let mut servers: Vec<String> = stores
+            .redis
+            .split(',')
+            .map(|url| url.trim_start_matches("redis://").trim_end_matches('/').to_owned())
+            .collect();
+        if servers.len() > 1 {
+            return Self::Nodes(servers);
+        }
+        let (server, number) = (servers.remove(0), std::process::id() % 15 + 1);
         stores.redis = format!("redis://{server}/{number}");
-        Self { server, number }
+        Self::Database { server, number }
     }
 
-    async fn flush(&self) -> anyhow::Result<()> {
-        let mut connection = TcpStream::connect(&self.server).await?;
-        connection.write_all(format!("SELECT {}\r\nFLUSHDB\r\n", self.number).as_bytes()).await?;
-        let mut answer = [0; 10];
-        within(LIMIT, connection.read_exact(&mut answer)).await?;
-        assert_eq!(&answer, b"+OK\r\n+OK\r\n");
+    async fn flush(&self, event: EventId, people: &[Fan]) -> anyhow::Result<()> {
+        match self {
+            Self::Database { server, number } => {
+                let answers = say(server, &[&["SELECT", &number.to_string()], &["FLUSHDB"]]).await?;
+                assert_eq!(answers, ["+OK", "+OK"]);
+            }
+            Self::Nodes(servers) => {
+                let mut words = vec!["EVAL".to_owned(), FORGET.to_owned(), "0".to_owned(), event.to_string()];
+                words.extend(people.iter().map(|fan| fan.user.to_string()));
+                let words: Vec<&str> = words.iter().map(String::as_str).collect();
+                let mut forgotten = 0;
+                for server in servers {
+                    let answer = say(server, &[&words]).await?.remove(0);
+                    // Replicas are told by their masters.
+                    if !answer.starts_with("-READONLY") {
+                        forgotten += answer.trim_start_matches(':').parse::<usize>()?;
+                    }
+                }
+                ensure!(
+                    forgotten > PEOPLE,
+                    "a line for each of them and the room, and only {forgotten} keys"
+                );
+            }
+        }
         Ok(())
     }
 }
 
-/// Joins with the ticket that a browser would have kept. Answers with the place and the ticket.
+/// Says commands to a Redis. Answers with the first line of each answer.
+async fn say(server: &str, commands: &[&[&str]]) -> anyhow::Result<Vec<String>> {
+    let mut connection = BufReader::new(TcpStream::connect(server).await?);
+    let mut answers = Vec::new();
+    for words in commands {
+        let parts = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
+        let text = format!("*{}\r\n{}", words.len(), parts.collect::<String>());
+        connection.write_all(text.as_bytes()).await?;
+        let mut answer = String::new();
+        within(LIMIT, connection.read_line(&mut answer)).await?;
+        answers.push(answer.trim_end().to_owned());
+    }
+    Ok(answers)
+}
+
+/// Joins with the ticket that a browser would have kept.
+async fn knock(
+    connection: &mut Connection,
+    fan: &Fan,
+    event: EventId,
+    ticket: &str,
+) -> anyhow::Result<Answer> {
+    let path = format!("/api/queue/check/{event}");
+    let headers = [("cookie", ticket), ("sec-fetch-site", "same-origin")];
+    let request = Request { method: "POST", path: &path, headers: &headers, ..Request::default() };
+    Ok(connection.send(&request.by(&fan.token)).await?)
+}
+
+/// Joins. Answers with the place, which whoever is in has not, and the ticket.
 async fn join(
     connection: &mut Connection,
     fan: &Fan,
     event: EventId,
     ticket: &str,
 ) -> anyhow::Result<(Option<u64>, String)> {
-    let path = format!("/api/queue/check/{event}");
-    let headers = [("cookie", ticket), ("sec-fetch-site", "same-origin")];
-    let request = Request { method: "POST", path: &path, headers: &headers, ..Request::default() };
-    let answer = connection.send(&request.by(&fan.token)).await?;
+    let answer = knock(connection, fan, event, ticket).await?;
     assert_eq!(answer.status, 200, "{}", answer.show());
     let kept = answer.header("set-cookie").and_then(|line| line.split(';').next()).unwrap_or_default();
     Ok((answer.json()["position"].as_u64(), kept.to_owned()))
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn everybody_gets_their_place_back_after_redis_lost_everything() -> anyhow::Result<()> {
-    let Some(mut stores) = Stores::fresh().await else { return Ok(()) };
+/// Whoever never stood in the line finds it full.
+async fn is_full(connection: &mut Connection, event: EventId) -> anyhow::Result<()> {
+    let answer = knock(connection, &crowd(1)[0], event, "").await?;
+    let code = answer.code();
+    assert_eq!((answer.status, code.as_str()), (503, "queue.line_full"), "{}", answer.show());
+    assert!(answer.header("retry-after").is_some(), "{:?}", answer.headers);
+    Ok(())
+}
+
+async fn stands_at(
+    connection: &mut Connection,
+    fan: &Fan,
+    event: EventId,
+    place: Option<u64>,
+) -> anyhow::Result<()> {
+    let status = ask(connection, fan, event, Ask::Status).await?.json();
+    assert_eq!(status["position"].as_u64(), place, "{status}");
+    Ok(())
+}
+
+async fn everybody_gets_their_place_back_after_redis_lost_everything(backend: Backend) -> anyhow::Result<()> {
+    let Some(mut stores) = Stores::of(backend).await else { return Ok(()) };
     let emptied = Emptied::of(&mut stores);
     let dir = tempfile::tempdir()?;
     let launch = line::with_crowd(stores.launch(dir.path()).await?)
         .set("queue.threshold", THRESHOLD.to_string())
+        .set("queue.max_waiting", MAX_WAITING.to_string())
         .set("queue.grace_secs", GRACE.as_secs().to_string())
         .set("redis.deadline_ms", "5000");
     let stage = Stage::up(launch).await?;
@@ -79,33 +171,43 @@ async fn everybody_gets_their_place_back_after_redis_lost_everything() -> anyhow
     }
     let (inside, waiting) = people.split_at(THRESHOLD);
     assert!(places[..THRESHOLD].iter().all(|(place, _)| place.is_none()), "{places:?}");
+    is_full(&mut connection, event).await?;
     // What is in Redis alone is moved to the database within a second; a place is as good without it.
-    emptied.flush().await?;
+    emptied.flush(event, &people).await?;
 
+    // There is a slot, and nobody in line yet: strangers get neither it nor a place before those who waited.
+    ask(&mut connection, &inside[0], event, Ask::Leave).await?;
+    let strangers = crowd(STRANGERS);
+    for stranger in &strangers {
+        assert!(join(&mut connection, stranger, event, "").await?.0.is_some(), "a stranger was let in");
+    }
     for (fan, (place, ticket)) in waiting.iter().zip(&places[THRESHOLD..]).rev() {
         let status = ask(&mut connection, fan, event, Ask::Status).await?.json();
         assert_eq!(status["status"], "not_in_queue", "{status}");
         assert!(join(&mut connection, fan, event, ticket).await?.0 <= *place, "nobody is further back");
     }
-    for fan in inside {
+    is_full(&mut connection, event).await?;
+    for fan in &inside[1..] {
         let status = ask(&mut connection, fan, event, Ask::Status).await?.json();
         assert_eq!(status["status"], "active", "{status}");
     }
     for (fan, (place, _)) in waiting.iter().zip(&places[THRESHOLD..]) {
-        let status = ask(&mut connection, fan, event, Ask::Status).await?.json();
-        assert_eq!(status["position"].as_u64(), *place, "{status}");
+        stands_at(&mut connection, fan, event, *place).await?;
+    }
+    for (stranger, behind) in strangers.iter().zip(1..) {
+        stands_at(&mut connection, stranger, event, Some(MAX_WAITING as u64 + behind)).await?;
     }
 
-    // A slot that becomes free goes to whoever was first, once everybody had time to come back.
-    ask(&mut connection, &inside[0], event, Ask::Leave).await?;
+    // The slot goes to whoever was first, once everybody had time to come back.
     until(LIMIT, async || {
         let status = ask(&mut stage.connect(), &waiting[0], event, Ask::Status).await.unwrap().json();
         status["status"] == "active"
     })
     .await;
-    let second = ask(&mut stage.connect(), &waiting[1], event, Ask::Status).await?.json();
-    assert_eq!(second["position"], 1, "{second}");
+    stands_at(&mut connection, &waiting[1], event, Some(1)).await?;
     let report = line::verify(&stage.launch, event).await?;
     assert!(report.contains("fair ") && report.contains(&format!("{THRESHOLD} in")), "{report}");
     Ok(())
 }
+
+on_backends! { everybody_gets_their_place_back_after_redis_lost_everything: redis Redis, cluster Cluster }

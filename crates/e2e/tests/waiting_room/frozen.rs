@@ -1,4 +1,4 @@
-//! Two processes let people in, on PostgreSQL and Redis; one of them is frozen in the middle and comes back much later.
+//! Two processes let people in, on PostgreSQL and on one Redis or a cluster; one of them is frozen in the middle and comes back much later.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use urr_e2e::{
     line::{self, Ask, crowd},
     program::free_address,
     stage::Stage,
-    stores::Stores,
+    stores::Backend,
 };
 use urr_testkit::until;
 
@@ -16,11 +16,12 @@ const THRESHOLD: u32 = 40;
 /// How many are let in while the first process sleeps.
 const MEANWHILE: usize = 80;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many() -> anyhow::Result<()> {
-    let Some(stores) = Stores::fresh().await else { return Ok(()) };
+async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many(
+    backend: Backend,
+) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let launch = line::with_crowd(stores.launch(dir.path()).await?)
+    let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
+    let launch = line::with_crowd(launch)
         .set("queue.threshold", THRESHOLD.to_string())
         .set("queue.batch", "7")
         .set("redis.deadline_ms", "2000")
@@ -69,3 +70,5 @@ async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many
     ensure!(first.running.terminate().await?.success() && second.running.terminate().await?.success());
     Ok(())
 }
+
+on_backends! { a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many: redis Redis, cluster Cluster }
