@@ -148,7 +148,8 @@ impl Gateway {
     /// What the table and the services say about every route that leads somewhere.
     fn document(&self, own: &[RouteName]) -> Value {
         let mut document = Document::new();
-        let named = own.iter().chain(&self.names).chain(&self.described);
+        let probes = urr_http::ops_names();
+        let named = own.iter().chain(&probes).chain(&self.names).chain(&self.described);
         let described: HashSet<_> = named.map(|name| document.add_named(name)).collect();
         let is_unknown = |route: &&Route| {
             matches!(self.places[route.service as usize], Place::There(_))

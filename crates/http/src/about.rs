@@ -50,6 +50,10 @@ pub struct About {
     pub answers: Vec<(StatusCode, Option<Shape>)>,
     /// The JSON in each event of an answer that does not end.
     pub events: Option<Shape>,
+    /// Refusals beside those that the guards make, and those of anything with such a body, query or path.
+    pub refusals: Vec<StatusCode>,
+    /// Cookies that may say what the body does not: a name and what it holds.
+    pub cookies: Vec<(&'static str, &'static str)>,
 }
 
 impl About {
@@ -90,6 +94,18 @@ impl About {
     /// An answer of server-sent events, each with JSON in it.
     pub fn events<T: JsonSchema>(mut self) -> Self {
         self.events = Some(Shape::of::<T>());
+        self
+    }
+
+    /// Statuses with which it refuses, beside those that follow from its row in the table and from what it takes.
+    pub fn refuses<const N: usize>(mut self, statuses: [StatusCode; N]) -> Self {
+        self.refusals.extend(statuses);
+        self
+    }
+
+    /// A cookie that it reads.
+    pub fn cookie(mut self, name: &'static str, holds: &'static str) -> Self {
+        self.cookies.push((name, holds));
         self
     }
 

@@ -8,11 +8,12 @@ use axum::{
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use http::header;
+use http::{Method, header};
+use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 use urr_telemetry::{Health, Metrics};
 
-use crate::{Json, Problem, Respond, codes, named};
+use crate::{About, Json, Problem, Respond, RouteName, StatusCode, codes, named};
 
 const LIVE: &str = "/health/live";
 const READY: &str = "/health/ready";
@@ -29,6 +30,29 @@ pub fn ops_routes(health: Health, metrics: Metrics) -> Router {
         .route(READY, get(ready))
         .with_state(health)
         .route(METRICS, get(numbers))
+}
+
+/// What the API document says about them.
+pub fn ops_names() -> [RouteName; 3] {
+    let name = |path, about| RouteName { method: Method::GET, path, about };
+    let ready = About::new("Whether the process can serve").answer::<Condition>(StatusCode::OK);
+    let numbers = About::new("Numbers for Prometheus, for operators").bare(StatusCode::OK);
+    [
+        name(LIVE, About::new("Whether the process runs").answer::<Condition>(StatusCode::OK)),
+        name(READY, ready),
+        name(METRICS, numbers.refuses([StatusCode::NOT_FOUND])),
+    ]
+}
+
+/// How a process is.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its shape is used")]
+struct Condition {
+    /// `live` or `ready`.
+    status: String,
+    /// What it consists of, for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<Vec<String>>,
 }
 
 /// What anybody may know: whether the process runs and can serve, and not why.

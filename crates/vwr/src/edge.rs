@@ -31,6 +31,7 @@ pub(crate) fn routes() -> Routes<Api> {
             .query::<Asked>()
             .bare(StatusCode::OK)
             .bare(StatusCode::FOUND)
+            .refuses([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN])
     };
     // Envoy asks with the method of the request it asks about.
     Routes::new()

@@ -43,7 +43,12 @@ macro_rules! named {
             .post(concat!($prefix, "/assign/{id}"), assign)
             .about(About::new("A place in line for this browser").path::<EventId>("id").answer::<Stood>(OK))
             .get(concat!($prefix, "/check/{id}/{ticket}"), check)
-            .about(About::new("Whether it is a ticket's turn").path::<EventId>("id").answer::<Turn>(OK))
+            .about(
+                About::new("Whether it is a ticket's turn")
+                    .path::<EventId>("id")
+                    .answer::<Turn>(OK)
+                    .refuses([StatusCode::FORBIDDEN]),
+            )
             .get(concat!($prefix, "/serving/{id}"), serving)
             .about(
                 About::new("How far the line is, the same for everybody and good for a second")

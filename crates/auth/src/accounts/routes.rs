@@ -33,7 +33,12 @@ pub(crate) fn routes() -> Routes<Api> {
         .patch("/api/auth/me", change)
         .about(About::new("Changes the caller's account").body::<Changes>().answer::<One>(OK))
         .delete("/api/auth/me", close)
-        .about(About::new("Closes the caller's account").body::<Confirmed>().answer::<Said>(OK))
+        .about(
+            About::new("Closes the caller's account")
+                .body::<Confirmed>()
+                .answer::<Said>(OK)
+                .refuses([StatusCode::CONFLICT]),
+        )
         .post("/api/auth/email/verification", request_verification)
         .about(
             About::new("Mails a link that proves the caller's address, unless it is proved")
@@ -47,7 +52,8 @@ pub(crate) fn routes() -> Routes<Api> {
             About::new("Gives an account another role and ends its sessions")
                 .path::<UserId>("id")
                 .body::<NewRole>()
-                .answer::<One>(OK),
+                .answer::<One>(OK)
+                .refuses([StatusCode::CONFLICT]),
         )
 }
 

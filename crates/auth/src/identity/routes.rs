@@ -14,12 +14,17 @@ use crate::api::{Api, OnlyUsers};
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
         .post("/api/auth/identity/start", start)
-        .about(About::new("Begins to verify who the caller is").answer::<Started>(StatusCode::CREATED))
+        .about(
+            About::new("Begins to verify who the caller is")
+                .answer::<Started>(StatusCode::CREATED)
+                .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT]),
+        )
         .post("/api/auth/identity/complete", complete)
         .about(
             About::new("Asks the provider who the caller is, and keeps it")
                 .body::<Complete>()
-                .answer::<Completed>(StatusCode::OK),
+                .answer::<Completed>(StatusCode::OK)
+                .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT]),
         )
 }
 

@@ -18,20 +18,37 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(
             About::new("Signs in with a code, after the password")
                 .body::<Passing>()
-                .answer::<Tokens>(StatusCode::OK),
+                .answer::<Tokens>(StatusCode::OK)
+                .refuses([StatusCode::UNAUTHORIZED, StatusCode::CONFLICT]),
         )
         .post("/api/auth/second-factor", enrol)
         .about(
             About::new("Makes a secret for an authenticator app")
                 .body::<Enrolling>()
-                .answer::<Secret>(StatusCode::CREATED),
+                .answer::<Secret>(StatusCode::CREATED)
+                .refuses([StatusCode::CONFLICT]),
         )
         .delete("/api/auth/second-factor", disable)
-        .about(About::new("Turns the second factor off").body::<Disabling>().answer::<Tokens>(StatusCode::OK))
+        .about(
+            About::new("Turns the second factor off")
+                .body::<Disabling>()
+                .answer::<Tokens>(StatusCode::OK)
+                .refuses([StatusCode::CONFLICT]),
+        )
         .post("/api/auth/second-factor/confirm", confirm)
-        .about(About::new("Turns the second factor on").body::<Coded>().answer::<Tokens>(StatusCode::OK))
+        .about(
+            About::new("Turns the second factor on")
+                .body::<Coded>()
+                .answer::<Tokens>(StatusCode::OK)
+                .refuses([StatusCode::CONFLICT]),
+        )
         .post("/api/auth/second-factor/recovery-codes", renew)
-        .about(About::new("Replaces the recovery codes").body::<Coded>().answer::<Codes>(StatusCode::OK))
+        .about(
+            About::new("Replaces the recovery codes")
+                .body::<Coded>()
+                .answer::<Codes>(StatusCode::OK)
+                .refuses([StatusCode::CONFLICT]),
+        )
 }
 
 /// Body of `POST /api/auth/login/second-factor`.

@@ -24,7 +24,9 @@ use crate::api::{
 const OK: StatusCode = StatusCode::OK;
 
 pub(crate) fn routes() -> Routes<Api> {
-    let refreshes = About::new("Exchanges the refresh token, from the cookie or the body, for a new pair");
+    let with_cookie =
+        |what| About::new(what).cookie("refresh_token", "The refresh token, unless the body has one.");
+    let refreshes = with_cookie("Exchanges the refresh token, from the cookie or the body, for a new pair");
     Routes::new()
         .post("/api/auth/login", login)
         .about(
@@ -34,11 +36,18 @@ pub(crate) fn routes() -> Routes<Api> {
                 .answer::<api::Challenged>(StatusCode::ACCEPTED),
         )
         .post("/api/auth/refresh", refresh)
-        .about(refreshes.optional_body::<Tokens>().answer::<api::Tokens>(OK))
+        .about(
+            refreshes.optional_body::<Tokens>().answer::<api::Tokens>(OK).refuses([StatusCode::UNAUTHORIZED]),
+        )
         .post("/api/auth/logout", logout)
-        .about(About::new("Signs out, here or everywhere").optional_body::<Leave>().answer::<Said>(OK))
+        .about(with_cookie("Signs out, here or everywhere").optional_body::<Leave>().answer::<Said>(OK))
         .post("/api/auth/verify-token", verify_token)
-        .about(About::new("Whom an access token speaks for").body::<Token>().answer::<Valid>(OK))
+        .about(
+            About::new("Whom an access token speaks for")
+                .body::<Token>()
+                .answer::<Valid>(OK)
+                .refuses([StatusCode::UNAUTHORIZED]),
+        )
         .get("/api/auth/sessions", sessions)
         .about(About::new("Where the caller is signed in, the last used first").answer::<Many>(OK))
         .delete("/api/auth/sessions/{id}", end_session)

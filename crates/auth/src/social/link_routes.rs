@@ -29,14 +29,16 @@ pub(crate) fn routes() -> Routes<Api> {
             About::new("Links an account elsewhere to the caller's")
                 .path::<Provider>("id")
                 .body::<Link>()
-                .answer::<Linked>(OK),
+                .answer::<Linked>(OK)
+                .refuses([StatusCode::CONFLICT]),
         )
         .delete("/api/auth/link/{id}", unlink)
         .about(
             About::new("Unlinks an account elsewhere from the caller's")
                 .path::<Provider>("id")
                 .body::<Confirmed>()
-                .answer::<Said>(OK),
+                .answer::<Said>(OK)
+                .refuses([StatusCode::CONFLICT]),
         )
 }
 

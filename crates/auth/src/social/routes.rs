@@ -50,7 +50,8 @@ pub(crate) fn routes() -> Routes<Api> {
             About::new("Signs in with an ID token of Google")
                 .body::<WithCredential>()
                 .answer::<Tokens>(OK)
-                .answer::<Challenged>(StatusCode::ACCEPTED),
+                .answer::<Challenged>(StatusCode::ACCEPTED)
+                .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT]),
         )
         .get("/api/auth/{id}/start", start)
         .about(
@@ -64,15 +65,21 @@ pub(crate) fn routes() -> Routes<Api> {
             About::new("Takes a browser back from a provider")
                 .path::<Provider>("id")
                 .query::<Return>()
-                .bare(StatusCode::SEE_OTHER),
+                .bare(StatusCode::SEE_OTHER)
+                .refuses([StatusCode::FORBIDDEN]),
         )
         .get("/api/auth/sign-up", offered)
-        .about(About::new("The account that is offered to this browser").answer::<SignUpShown>(OK))
+        .about(
+            About::new("The account that is offered to this browser")
+                .answer::<SignUpShown>(OK)
+                .refuses([StatusCode::FORBIDDEN]),
+        )
         .post("/api/auth/sign-up", complete)
         .about(
             About::new("Makes the account that is offered")
                 .body::<Complete>()
-                .answer::<Tokens>(StatusCode::CREATED),
+                .answer::<Tokens>(StatusCode::CREATED)
+                .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT]),
         )
 }
 

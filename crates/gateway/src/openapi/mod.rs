@@ -2,13 +2,15 @@
 
 mod page;
 
+use std::collections::BTreeMap;
+
 use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use urr_http::{About, PROBLEM_JSON, RouteName, Shape};
 
 pub(crate) use self::page::routes;
-use crate::table::{self, Access, Route, Service};
+use crate::table::{self, Access, Line, Route, Service};
 
 /// Where shapes that have a name stand in the document.
 const SCHEMAS: &str = "/components/schemas";
@@ -70,8 +72,7 @@ impl Document {
     /// Adds a route of a service that runs elsewhere and that nobody described: only the table knows something of it, and the
     /// document says so.
     pub(crate) fn add_remote(&mut self, route: &'static Route) {
-        // Pages and probes are no API.
-        if !is_api(route.path) {
+        if is_page(route) {
             return;
         }
         let mut operation = self.operation(route, &About::default());
@@ -84,12 +85,14 @@ impl Document {
             responses.remove(StatusCode::OK.as_str());
             let description = format!("See the document of `{service}`");
             responses.insert("2XX".to_owned(), json!({ "description": description }));
+            // What it refuses, this process cannot know.
+            responses.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Problem" }));
         }
         self.insert(route, operation);
     }
 
     fn add(&mut self, route: &'static Route, about: &About) {
-        if !is_api(route.path) {
+        if is_page(route) {
             return;
         }
         let operation = self.operation(route, about);
@@ -133,6 +136,8 @@ impl Document {
         if let Some(query) = about.query {
             parameters.extend(self.query(query));
         }
+        let cookie = |(name, holds): &(&str, &str)| json!({ "name": name, "in": "cookie", "required": false, "description": holds, "schema": { "type": "string" } });
+        parameters.extend(about.cookies.iter().map(cookie));
         parameters
     }
 
@@ -190,25 +195,10 @@ impl Document {
         } else if about.answers.is_empty() {
             responses.insert(StatusCode::OK.as_u16().to_string(), json!({ "description": "Done" }));
         }
-        let mut refusals = Vec::new();
-        if route.access != Access::Public {
-            refusals
-                .push((StatusCode::UNAUTHORIZED, "Nobody is signed in, or the token is not good any more"));
+        for (status, description) in refusals(route, about) {
+            let refusal = json!({ "description": description, "content": problem() });
+            responses.entry(status.as_u16().to_string()).or_insert(refusal);
         }
-        if route.access == Access::Admin {
-            refusals.push((StatusCode::FORBIDDEN, "Only for operators"));
-        }
-        if route.limit.is_some() {
-            refusals.push((
-                StatusCode::TOO_MANY_REQUESTS,
-                "Too many requests; `Retry-After` says when to come back",
-            ));
-        }
-        for (status, description) in refusals {
-            let status = status.as_u16().to_string();
-            responses.insert(status, json!({ "description": description, "content": problem() }));
-        }
-        responses.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Problem" }));
         Value::Object(responses)
     }
 
@@ -245,6 +235,42 @@ impl Document {
     }
 }
 
+/// With which statuses a route refuses: what its row in the table makes the guards do, what comes of what it takes, and what it says of
+/// itself. There is no other, so a status that is not here is a mistake.
+fn refusals(route: &Route, about: &About) -> BTreeMap<StatusCode, &'static str> {
+    let (has_body, changes) = (about.body.is_some(), route.method != "GET");
+    let has_parameters = parameter_names(route.path).next().is_some();
+    let guarded = route.access == Access::Admin || route.line != Line::No || route.needs_slot;
+    let known = [
+        (StatusCode::BAD_REQUEST, true, "The request makes no sense as it is"),
+        (
+            StatusCode::UNAUTHORIZED,
+            route.refuses_bad_tokens(true),
+            "Nobody is signed in, or the token is not good any more",
+        ),
+        (
+            StatusCode::FORBIDDEN,
+            guarded || changes,
+            "The caller may not do that, has to wait in line first, or is a page of another site",
+        ),
+        (StatusCode::NOT_FOUND, has_parameters, "There is no such thing"),
+        (StatusCode::REQUEST_TIMEOUT, has_body, "The body did not arrive in time"),
+        (StatusCode::PAYLOAD_TOO_LARGE, changes, "The body is too large"),
+        (StatusCode::UNSUPPORTED_MEDIA_TYPE, has_body, "The body is not JSON"),
+        (
+            StatusCode::TOO_MANY_REQUESTS,
+            route.limit.is_some(),
+            "Too many requests; `Retry-After` says when to come back",
+        ),
+        (StatusCode::INTERNAL_SERVER_ERROR, true, "The server failed"),
+        (StatusCode::SERVICE_UNAVAILABLE, true, "A part of the server is away or has too much to do"),
+        (StatusCode::GATEWAY_TIMEOUT, true, "It took too long"),
+    ];
+    let follows = known.into_iter().filter(|(_, applies, _)| *applies);
+    let own = about.refusals.iter().map(|status| (*status, status.canonical_reason().unwrap_or("Refused")));
+    own.chain(follows.map(|(status, _, description)| (status, description))).collect()
+}
+
 /// A parameter is there or it is not; nobody can write `null` into a query string.
 fn without_null(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
@@ -261,8 +287,9 @@ fn problem() -> Value {
     json!({ PROBLEM_JSON: { "schema": { "$ref": "#/components/schemas/Problem" } } })
 }
 
-fn is_api(path: &str) -> bool {
-    path.starts_with("/api/") || path.starts_with("/vwr/") && path != "/vwr/{id}"
+/// What browsers show is no API.
+fn is_page(route: &Route) -> bool {
+    route.service == Service::Site || route.path == "/vwr/{id}"
 }
 
 fn operation_id(route: &Route) -> String {

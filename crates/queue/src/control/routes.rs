@@ -33,7 +33,10 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(about("Lets people in again").answer::<Shown>(OK))
         .post("/api/queue/admin/clear/{id}", clear)
         .about(
-            about("Sends everybody away; their tickets are void").body::<Confirmed>().answer::<Cleared>(OK),
+            about("Sends everybody away; their tickets are void")
+                .body::<Confirmed>()
+                .answer::<Cleared>(OK)
+                .refuses([StatusCode::CONFLICT]),
         )
         .get("/api/queue/admin/audit/{id}", audit)
         .about(about("What operators did in a room, newest first").answer::<Actions>(OK))

@@ -26,7 +26,8 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(
             about("Joins the line of an event, or finds out where one stands")
                 .query::<Arrival>()
-                .answer::<Shown>(OK),
+                .answer::<Shown>(OK)
+                .refuses([StatusCode::CONFLICT]),
         )
         .get("/api/queue/status/{id}", status)
         .about(about("Where the caller stands, which keeps their place").answer::<Shown>(OK))

@@ -39,13 +39,24 @@ const OK: StatusCode = StatusCode::OK;
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
         .post("/api/seats/reserve", reserve)
-        .about(About::new("Holds seats for the caller").body::<Reserve>().answer::<Answer<Made>>(OK))
+        .about(
+            About::new("Holds seats for the caller").body::<Reserve>().answer::<Answer<Made>>(OK).refuses([
+                StatusCode::NOT_FOUND,
+                StatusCode::CONFLICT,
+                StatusCode::UNPROCESSABLE_ENTITY,
+            ]),
+        )
         .get("/api/reservations/my", my_reservations)
         .about(About::new("The caller's reservations, newest first").query::<Page>().answer::<Many>(OK))
         .get("/api/reservations/{id}", reservation)
         .about(About::new("One reservation of the caller").path::<ReservationId>("id").answer::<One>(OK))
         .post("/api/reservations/{id}/cancel", cancel)
-        .about(About::new("Gives seats back").path::<ReservationId>("id").answer::<Answer<Shown>>(OK))
+        .about(
+            About::new("Gives seats back")
+                .path::<ReservationId>("id")
+                .answer::<Answer<Shown>>(OK)
+                .refuses([StatusCode::CONFLICT]),
+        )
         .get("/api/time", time)
         .about(About::new("The server's clock, for countdowns").answer::<Time>(OK))
 }
