@@ -25,7 +25,7 @@ const shape = (api, schema, indent = "", depth = DEPTH) => {
   const types = [schema.type ?? "anything"].flat();
   const texts = types.map((type) => {
     if (type === "array") return `[ ${shape(api, schema.items, indent, depth)} ]`;
-    if (type !== "object") return schema.format ?? type;
+    if (type !== "object") return type === "null" ? type : (schema.format ?? type);
     const inner = `${indent}  `;
     const required = new Set(schema.required ?? []);
     const lines = Object.entries(schema.properties ?? {}).map(
@@ -36,6 +36,9 @@ const shape = (api, schema, indent = "", depth = DEPTH) => {
   return texts.join(" | ");
 };
 
+// Written for readers of Markdown; here its signs would only be seen.
+const plain = (text) => text.replace(/[*`]/g, "");
+
 const block = (title, text) => [make("h4", {}, title), make("pre", { tabindex: "0" }, text)];
 
 const parameters = (api, list) => {
@@ -44,7 +47,7 @@ const parameters = (api, list) => {
       make("td", {}, make("code", {}, one.name)),
       make("td", {}, one.in + (one.required ? "" : ", optional")),
       make("td", {}, shape(api, one.schema)),
-      make("td", {}, one.description ?? "")));
+      make("td", {}, plain(one.description ?? ""))));
   const heads = ["Name", "Where", "What", "Why"].map((head) => make("th", { scope: "col" }, head));
   return make("table", {}, make("thead", {}, make("tr", {}, ...heads)), make("tbody", {}, ...rows));
 };
@@ -55,14 +58,17 @@ const operation = (api, path, method, about) => {
   if (about.parameters?.length) body.append(make("h4", {}, "Parameters"), parameters(api, about.parameters));
   const request = about.requestBody?.content?.["application/json"]?.schema;
   if (request) body.append(...block("Body", shape(api, request)));
+  const refusals = make("ul");
   for (const [status, answer] of Object.entries(about.responses)) {
-    if (status === "default") continue;
+    const text = `${status} ${answer.description}`;
     const schema = answer.content?.["application/json"]?.schema;
-    body.append(...(schema
-      ? block(`${status} ${answer.description}`, shape(api, schema))
-      : [make("p", {}, `${status} ${answer.description}`)]));
+    if (status >= 400) refusals.append(make("li", {}, plain(text)));
+    else if (schema) body.append(...block(text, shape(api, schema)));
+    else if (status !== "default") body.append(make("p", {}, text));
   }
-  const who = about.security.length === 0 ? "anybody" : about.responses["403"] ? "operators" : "signed in";
+  if (refusals.children.length) body.append(make("h4", {}, "Refusals"), refusals);
+  const [takes] = about.security;
+  const who = !takes ? "anybody" : takes.bearer.includes("admin") ? "operators" : "signed in";
   const details = make("details", { id: about.operationId },
     make("summary", {},
       make("span", { class: "method" }, method.toUpperCase()), " ", make("code", {}, path), " ",
@@ -81,6 +87,8 @@ const show = (api) => {
       sections.get(tag).append(operation(api, path, method, about));
     }
   }
+  const said = (api.info.description ?? "").split("\n\n").map((text) => make("p", {}, plain(text)));
+  document.getElementById("about").after(...said);
   const main = document.getElementById("operations");
   main.replaceChildren(...sections.values());
   const all = [...main.querySelectorAll("details")];

@@ -134,7 +134,12 @@ impl Gateway {
             "routes of {} that are not in the table: {unclassified:?}",
             service.name()
         );
-        self.described.extend_from_slice(described);
+        // The way there can fail, too.
+        let passed_on = |name: &RouteName| RouteName {
+            about: name.about.clone().refuses([StatusCode::BAD_GATEWAY, StatusCode::LOOP_DETECTED]),
+            ..name.clone()
+        };
+        self.described.extend(described.iter().map(passed_on));
         self.places[service as usize] = Place::There(Box::new(upstream));
         self
     }

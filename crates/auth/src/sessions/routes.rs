@@ -194,7 +194,10 @@ async fn end_session(
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "HistoryPage")]
 struct Page {
+    /// The last one of the page before; nothing for the first page.
     before: Option<Uuid>,
+    /// How many at most; as many as may be if nothing is said.
+    #[schemars(range(min = 1, max = MAX_HISTORY_PER_PAGE))]
     limit: Option<u32>,
 }
 

@@ -66,7 +66,7 @@ pub(crate) fn routes() -> Routes<Api> {
                 .path::<Provider>("id")
                 .query::<Return>()
                 .bare(StatusCode::SEE_OTHER)
-                .refuses([StatusCode::FORBIDDEN]),
+                .refuses([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::CONFLICT]),
         )
         .get("/api/auth/sign-up", offered)
         .about(
@@ -218,8 +218,11 @@ fn go_to(location: &str) -> (HeaderName, HeaderValue) {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "TripReturn")]
 struct Return {
+    /// What the provider gave the browser for us.
     code: Option<Sensitive>,
+    /// What we gave it for the way, as it comes back.
     state: Option<Sensitive>,
+    /// Why the provider gave nothing, in its own word.
     error: Option<String>,
 }
 

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de::IntoDeserializer as _};
 use urr_contracts::catalog::{
     CancelEvent, Catalog, CreateEvent, EventDetail, EventOf, EventStatus, EventSummary, EventsPage,
-    ListEvents, TicketType,
+    ListEvents, MAX_EVENTS_PER_PAGE, TicketType,
 };
 use urr_http::{About, Caller, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{EventId, Krw, LayoutId, TicketTypeId, Timestamp};
@@ -24,19 +24,30 @@ pub(crate) fn routes() -> Routes<Api> {
         .get("/api/events/{id}", detail)
         .about(About::new("One event").path::<EventId>("id").answer::<DetailBody>(OK))
         .post("/api/admin/events", create)
-        .about(About::new("Makes an event").body::<CreateEvent>().answer::<ChangedBody>(StatusCode::CREATED))
+        .about(
+            About::new("Makes an event")
+                .body::<CreateEvent>()
+                .answer::<ChangedBody>(StatusCode::CREATED)
+                .refuses([StatusCode::NOT_FOUND]),
+        )
         .post("/api/admin/events/{id}/cancel", cancel)
         .about(About::new("Calls an event off").path::<EventId>("id").answer::<ChangedBody>(OK))
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct ListQuery {
+    /// Only events that are at this point; nothing, or an empty text, for all.
     #[serde(default, deserialize_with = "empty_is_none")]
     status: Option<EventStatus>,
+    /// A part of a title, an artist, a venue or an address.
     q: Option<String>,
+    /// Which page, from 1.
     #[serde(default = "first_page")]
+    #[schemars(range(min = 1))]
     page: u32,
+    /// How many events a page has.
     #[serde(default = "ten")]
+    #[schemars(range(min = 1, max = MAX_EVENTS_PER_PAGE))]
     limit: u32,
 }
 

@@ -5,12 +5,20 @@ mod page;
 use std::collections::BTreeMap;
 
 use http::StatusCode;
-use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
 use urr_http::{About, PROBLEM_JSON, RouteName, Shape};
 
 pub(crate) use self::page::routes;
 use crate::table::{self, Access, Line, Route, Service};
+
+/// What is true of every operation.
+const DESCRIPTION: &str = "\
+    Every path below `/api` works below `/api/v1` as well.\n\n\
+    **Who asks.** `POST /api/auth/login` answers an access token. Programs send it as `Authorization: Bearer …`. Browsers keep it in a cookie \
+    and need not care; with cookies, a request that changes something must come from a page of this site, which browsers say in `Origin`.\n\n\
+    **Refusals.** Each has a `Problem` as its body, and its `code` says which it is. With 429 and 503, `Retry-After` says when to come back. A \
+    request that is none of these operations gets 404 or 405, and one whose head is too large 414 or 431.";
 
 /// Where shapes that have a name stand in the document.
 const SCHEMAS: &str = "/components/schemas";
@@ -22,6 +30,8 @@ pub(crate) struct Document {
     requests: SchemaGenerator,
     /// Shapes as clients get to read them.
     answers: SchemaGenerator,
+    /// Shapes of query strings, whole: their members become parameters, and the shape itself is nowhere to refer to.
+    queries: SchemaGenerator,
 }
 
 /// The body of every error. `code` tells which it is; each code has further members of its own.
@@ -57,6 +67,11 @@ impl Document {
             paths: Map::new(),
             requests: generator(SchemaSettings::draft2020_12().for_deserialize()),
             answers: generator(SchemaSettings::draft2020_12().for_serialize()),
+            queries: generator(
+                SchemaSettings::draft2020_12()
+                    .for_deserialize()
+                    .with(|settings| settings.inline_subschemas = true),
+            ),
         }
     }
 
@@ -143,8 +158,7 @@ impl Document {
 
     /// A query string is an object whose members are parameters.
     fn query(&mut self, shape: Shape) -> Vec<Value> {
-        let schema = shape.schema(&mut self.requests);
-        let schema = self.resolve(schema);
+        let schema = shape.schema(&mut self.queries).to_value();
         let required: Vec<_> = schema["required"].as_array().cloned().unwrap_or_default();
         let members = schema["properties"].as_object().cloned().unwrap_or_default();
         let member = |(name, mut schema): (String, Value)| {
@@ -159,16 +173,6 @@ impl Document {
             parameter
         };
         members.into_iter().map(member).collect()
-    }
-
-    /// The schema itself, if it was a reference. Nobody else refers to the shape of a query, so it need not stay among the named.
-    fn resolve(&mut self, schema: Schema) -> Value {
-        let schema = schema.to_value();
-        let name = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()).map(str::to_owned);
-        match name {
-            Some(name) => self.requests.definitions_mut().remove(&name).unwrap_or_default(),
-            None => schema,
-        }
     }
 
     fn responses(&mut self, route: &Route, about: &About) -> Value {
@@ -219,6 +223,7 @@ impl Document {
                 "title": "URR",
                 "version": env!("CARGO_PKG_VERSION"),
                 "summary": "Concert tickets, when a million people come at once.",
+                "description": DESCRIPTION,
                 "license": { "name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0" },
             },
             "servers": [{ "url": "/" }],
@@ -274,11 +279,22 @@ fn refusals(route: &Route, about: &About) -> BTreeMap<StatusCode, &'static str> 
 /// A parameter is there or it is not; nobody can write `null` into a query string.
 fn without_null(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
-    if let Some(Value::Array(types)) = schema.get_mut("type") {
-        types.retain(|name| name != "null");
+    let is_null = |one: &Value| one.is_null() || one == "null" || one["type"] == "null";
+    for name in ["type", "enum", "anyOf"] {
+        if let Some(Value::Array(either)) = schema.get_mut(name) {
+            either.retain(|one| !is_null(one));
+        }
     }
-    if let Some(Value::Array(either)) = schema.get_mut("anyOf") {
-        either.retain(|one| one["type"] != "null");
+    if let Some([name]) = schema.get("type").and_then(Value::as_array).map(Vec::as_slice) {
+        let name = name.clone();
+        schema.insert("type".to_owned(), name);
+    }
+    if let Some([Value::Object(one)]) = schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
+        // What is said of the parameter comes before what is said of its type.
+        let mut one = one.clone();
+        schema.remove("anyOf");
+        one.append(schema);
+        *schema = one;
     }
     schema.retain(|name, value| name != "default" || !value.is_null());
 }
@@ -308,7 +324,9 @@ fn parameter_names(path: &str) -> impl Iterator<Item = &str> {
 fn security(access: Access) -> Value {
     match access {
         Access::Public => json!([]),
-        Access::User | Access::Admin => json!([{ "bearer": [] }, { "cookie": [] }]),
+        Access::User => json!([{ "bearer": [] }, { "cookie": [] }]),
+        // The role that it takes.
+        Access::Admin => json!([{ "bearer": ["admin"] }, { "cookie": ["admin"] }]),
     }
 }
 

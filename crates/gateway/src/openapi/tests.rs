@@ -26,6 +26,14 @@ struct Query {
     /// Where to begin.
     page: u32,
     status: Option<String>,
+    /// Which kind.
+    kind: Option<Kind>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+enum Kind {
+    Odd,
+    Even,
 }
 
 fn document() -> Value {
@@ -43,7 +51,11 @@ fn document() -> Value {
         .get("/api/events/{id}", async || "")
         .about(About::new("One").path::<uuid::Uuid>("id").answer::<Thing>(StatusCode::OK))
         .get("/api/queue/admin/live/{id}", async || "")
-        .about(About::new("Things as they come").events::<Thing>());
+        .about(About::new("Things as they come").events::<Thing>())
+        .put("/api/queue/admin/threshold/{id}", async || "")
+        .about(About::new("How many").body::<Inner>())
+        .post("/api/queue/admin/threshold/{id}", async || "")
+        .about(About::new("How many, in another way").query::<Inner>());
     let mut document = Document::new();
     for name in routes.names() {
         document.add_named(name);
@@ -124,11 +136,14 @@ fn shapes_parameters_and_refusals_are_in_the_document() {
     check(&api);
     let list = &api["paths"]["/api/events"]["get"];
     let names: Vec<_> = list["parameters"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
-    assert_eq!(names, ["page", "status"]);
-    assert_eq!(list["parameters"][0]["description"], "Where to begin.");
-    assert_eq!(list["parameters"][1]["schema"], json!({ "type": ["string"] }), "no null in a query string");
+    assert_eq!(names, ["kind", "page", "status"]);
+    assert_eq!(list["parameters"][1]["description"], "Where to begin.");
+    assert_eq!(list["parameters"][2]["schema"], json!({ "type": "string" }), "no null in a query string");
+    let kind = &list["parameters"][0];
+    assert_eq!(kind["schema"], json!({ "type": "string", "enum": ["Odd", "Even"] }));
+    assert_eq!(kind["description"], "Which kind.");
     assert_eq!(
-        (&list["parameters"][0]["required"], &list["parameters"][1]["required"]),
+        (&list["parameters"][1]["required"], &list["parameters"][2]["required"]),
         (&json!(true), &json!(false))
     );
     assert_eq!(list["security"], json!([]));
@@ -147,6 +162,7 @@ fn shapes_parameters_and_refusals_are_in_the_document() {
         "and no other, so that one that nobody expects is noticed"
     );
     assert_eq!(create["parameters"][0]["in"], "cookie");
+    assert_eq!(create["security"], json!([{ "bearer": ["admin"] }, { "cookie": ["admin"] }]));
     assert_eq!(api["components"]["schemas"]["Thing"]["properties"]["eventId"]["format"], "uuid");
     assert!(api["components"]["schemas"].get("Query").is_none(), "parameters are no shape of their own");
 

@@ -62,6 +62,7 @@ async fn what_is_known_of_a_service_elsewhere_is_described_like_one_that_runs_he
         (schema(&confirm["requestBody"]), schema(&confirm["responses"]["201"])),
         ("array".into(), "string".into())
     );
+    assert!(confirm["responses"]["502"].is_object(), "the way there can fail: {confirm}");
 }
 
 #[tokio::test]

@@ -30,9 +30,13 @@ pub(crate) fn routes() -> Routes<Api> {
                 .refuses([StatusCode::CONFLICT]),
         )
         .get("/api/queue/status/{id}", status)
-        .about(about("Where the caller stands, which keeps their place").answer::<Shown>(OK))
+        .about(
+            about("Where the caller stands, which keeps their place")
+                .answer::<Shown>(OK)
+                .refuses([StatusCode::CONFLICT]),
+        )
         .post("/api/queue/heartbeat/{id}", heartbeat)
-        .about(about("Keeps the caller's place").answer::<Beat>(OK))
+        .about(about("Keeps the caller's place").answer::<Beat>(OK).refuses([StatusCode::CONFLICT]))
         .post("/api/queue/leave/{id}", leave)
         .about(about("Gives the caller's place or slot up").answer::<Message>(OK))
 }

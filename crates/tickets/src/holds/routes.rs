@@ -119,7 +119,10 @@ async fn reservation(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "ReservationsPage")]
 struct Page {
+    /// The last one of the page before; nothing for the first page.
     before: Option<ReservationId>,
+    /// How many at most; as many as may be if nothing is said.
+    #[schemars(range(min = 1, max = MAX_RESERVATIONS_PER_PAGE))]
     limit: Option<u32>,
 }
 
