@@ -1,29 +1,54 @@
-//! Two processes let people in, on PostgreSQL and on one Redis or a cluster; one of them is frozen in the middle and comes back much later.
+//! Two processes let people in, on PostgreSQL and on one Redis or a cluster. In turn each of them is frozen at any moment of its work, and
+//! comes back much later to a room that others have emptied and filled again.
 
 use std::time::Duration;
 
 use anyhow::ensure;
 use urr_e2e::{
-    line::{self, Ask, crowd},
+    dice::Dice,
+    line::{self, Ask, Fan, crowd},
     program::free_address,
     stage::Stage,
     stores::Backend,
 };
+use urr_kernel::EventId;
 use urr_testkit::until;
 
 const PEOPLE: usize = 300;
 const THRESHOLD: u32 = 40;
-/// How many are let in while the first process sleeps.
-const MEANWHILE: usize = 80;
+/// A room is filled in two runs of a worker, one of which may be the last before it sleeps.
+const BATCH: u32 = THRESHOLD / 2;
+/// How often somebody sleeps. Each time everybody who is in goes, and as many come.
+const SLEEPS: usize = 4;
+/// Workers run once in so many milliseconds.
+const RUN_MS: u64 = 1_000;
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Whether the room is full, as this process sees it. It is never more than that. Whoever has just woken up answers nobody until it has
+/// heard whose sessions have ended meanwhile.
+async fn is_full(stage: &Stage, event: EventId) -> bool {
+    let Ok(room) = line::room(&mut stage.connect(), &stage.admin.token, event).await else { return false };
+    assert!(room["currentUsers"].as_u64().unwrap() <= u64::from(THRESHOLD), "{room}");
+    room["currentUsers"] == THRESHOLD
+}
+
+/// Everybody who is in goes. Answers with how many.
+async fn empty(stage: &Stage, event: EventId, people: &[Fan]) -> usize {
+    let answers = line::ask_all(stage.running.address, people, event, Ask::Status).await;
+    let inside = answers.into_iter().filter(|(_, answer)| answer["status"] == "active");
+    let inside: Vec<Fan> = inside.map(|(fan, _)| fan).collect();
+    line::ask_all(stage.running.address, &inside, event, Ask::Leave).await.len()
+}
 
 async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many(
     backend: Backend,
 ) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
+    let mut dice = Dice::of_this_run("frozen");
     let launch = line::with_crowd(launch)
-        .set("queue.threshold", THRESHOLD.to_string())
-        .set("queue.batch", "7")
+        .set("queue.threshold", "0")
+        .set("queue.batch", BATCH.to_string())
         .set("redis.deadline_ms", "2000")
         .set("internal.token", "0123456789abcdef0123456789abcdef")
         .set("auth.index_key", "0123456789abcdef0123456789abcdef");
@@ -38,33 +63,20 @@ async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many
         let joined = line::ask_all(stage.running.address, part, event, Ask::Check).await;
         ensure!(joined.len() == part.len(), "{} of {} joined", joined.len(), part.len());
     }
-    let full = async |stage: &Stage| {
-        let room = line::room(&mut stage.connect(), &stage.admin.token, event).await.unwrap();
-        assert!(room["currentUsers"].as_u64().unwrap() <= u64::from(THRESHOLD), "{room}");
-        room["currentUsers"] == THRESHOLD
-    };
-    until(Duration::from_secs(30), async || full(&second).await).await;
-
-    first.running.signal("STOP").await?;
-    let mut gone = 0;
-    while gone < MEANWHILE {
-        // Whoever is in goes, and the next come in, let in by the process that is awake.
-        let answers = line::ask_all(second.running.address, &people, event, Ask::Status).await;
-        let inside: Vec<_> = answers
-            .into_iter()
-            .filter(|(_, answer)| answer["status"] == "active")
-            .map(|(fan, _)| fan)
-            .collect();
-        gone += line::ask_all(second.running.address, &inside, event, Ask::Leave).await.len();
-        until(Duration::from_secs(30), async || full(&second).await).await;
+    line::set_threshold(&mut first.connect(), &first.admin.token, event, THRESHOLD).await?;
+    until(LIMIT, async || is_full(&second, event).await).await;
+    for (asleep, awake) in [(&first, &second), (&second, &first)].into_iter().cycle().take(SLEEPS) {
+        // There is something to do for both, and one falls asleep over it.
+        ensure!(empty(awake, event, &people).await == THRESHOLD as usize, "the room was not full");
+        tokio::time::sleep(Duration::from_millis(dice.below(RUN_MS))).await;
+        asleep.running.signal("STOP").await?;
+        until(LIMIT, async || is_full(awake, event).await).await;
+        asleep.running.signal("CONT").await?;
+        until(LIMIT, async || is_full(asleep, event).await && is_full(awake, event).await).await;
     }
-    first.running.signal("CONT").await?;
-    let answers = line::ask_all(second.running.address, &people, event, Ask::Status).await;
-    let inside: Vec<_> =
-        answers.into_iter().filter(|(_, answer)| answer["status"] == "active").map(|(fan, _)| fan).collect();
-    assert_eq!(inside.len(), THRESHOLD as usize);
-    line::ask_all(first.running.address, &inside, event, Ask::Leave).await;
-    until(Duration::from_secs(30), async || full(&first).await && full(&second).await).await;
+    // Whoever woke last has had a run to itself, and did no harm.
+    tokio::time::sleep(Duration::from_millis(RUN_MS)).await;
+    until(LIMIT, async || is_full(&first, event).await && is_full(&second, event).await).await;
     let report = line::verify(&launch, event).await?;
     assert!(report.contains("fair ") && report.contains(&format!("{THRESHOLD} in")), "{report}");
     ensure!(first.running.terminate().await?.success() && second.running.terminate().await?.success());
