@@ -13,6 +13,7 @@ import { accounts } from "./pages/accounts.mjs";
 import { Browser, VIEWS } from "./pages/browser.mjs";
 import { control } from "./pages/control.mjs";
 import { front } from "./pages/front.mjs";
+import { hitches } from "./pages/hitches.mjs";
 import { sale } from "./pages/sale.mjs";
 import { Server } from "./pages/server.mjs";
 
@@ -22,7 +23,7 @@ const PACKAGES = ["playwright-core@1.65.0", "axe-core@4.14.0", "jsqr@1.4.0"];
 // Chromium as Debian builds it, and letters for Korean.
 const DEBIAN = ["chromium", "fonts-nanum"];
 
-const JOURNEYS = { accounts, sale, front, control };
+const JOURNEYS = { accounts, sale, front, hitches, control };
 
 function chromium() {
   const places = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];

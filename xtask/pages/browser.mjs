@@ -55,6 +55,17 @@ export class Browser {
 class Person {
   constructor(browser, view, context, page) {
     Object.assign(this, { browser, view, context, page, troubles: [], expected: [] });
+    this.watch(page);
+  }
+
+  /** Another tab of the same browser. */
+  async tab() {
+    const page = await this.context.newPage();
+    this.watch(page);
+    return page;
+  }
+
+  watch(page) {
     page.on("pageerror", (error) => this.troubles.push(`a script failed: ${error.message}`));
     page.on("console", (message) => {
       // Chromium reports every 4xx as an error; those that a journey is about are named by it.

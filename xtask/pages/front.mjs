@@ -15,7 +15,7 @@ export async function stranger(server, event) {
 }
 
 /** Whether visitors of an event have to wait, as the guard of the pages sees it. */
-async function guarded(server, event) {
+export async function guarded(server, event) {
   const answer = await fetch(`${server.url}/queue/${event}`, { redirect: "manual" });
   return answer.headers.get("location")?.startsWith("/vwr/") ?? false;
 }

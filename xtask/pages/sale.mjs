@@ -4,9 +4,10 @@ import { ADMIN, PASSWORD, until } from "./server.mjs";
 
 const isSeated = (event) => event.seat_layout_id ?? event.seatLayoutId;
 
-async function seatedEvent(server) {
+/** What is on sale and has seats. */
+export async function seatedEvents(server) {
   const { events } = await server.ask("/api/events?status=on_sale&limit=10");
-  return events.find(isSeated);
+  return events.filter(isSeated);
 }
 
 async function operator(server) {
@@ -124,7 +125,7 @@ export async function sale(browser, server, view) {
   const person = await browser.person(server, view);
   // What is asked while offline, and what this installation may lack.
   person.expected.push("net::ERR_INTERNET_DISCONNECTED", "status of 404");
-  const event = await seatedEvent(server);
+  const [event] = await seatedEvents(server);
   const operate = await operator(server);
   await looking(server, person);
   await signUp(person, `fan.${view.name}@example.com`, "/");

@@ -60,6 +60,10 @@ export class Server {
     return readFileSync(join(this.folder, "log"), "utf8");
   }
 
+  get binary() {
+    return this.child.spawnfile;
+  }
+
   /** The newest mail to somebody that has a link to this page. */
   async link(to, page) {
     const mailbox = join(this.folder, "data", "mail");
@@ -87,10 +91,9 @@ export class Server {
 
   /** Tokens of people who signed in somewhere, without the time that passwords take. */
   async fans(count) {
-    const { spawnfile } = this.child;
     const one = async () => {
       const args = ["token", "--user", randomUUID(), "--role", "user", "--data-dir", join(this.folder, "data")];
-      const { stdout } = await run(spawnfile, args, { env: this.env });
+      const { stdout } = await run(this.binary, args, { env: this.env });
       return stdout.trim();
     };
     return Promise.all(Array.from({ length: count }, one));
