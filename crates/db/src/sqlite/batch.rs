@@ -45,17 +45,18 @@ impl Batch {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Opens the batch if need be, and a savepoint in it.
-    pub(super) fn begin(&mut self) -> Result<Savepoint<'_>, Error> {
-        if !self.open {
+    /// Opens the batch, or a savepoint in one that is open.
+    pub(super) fn begin(&mut self) -> Result<Part<'_>, Error> {
+        let is_first = !self.open;
+        debug_assert_eq!(is_first, self.waiting.is_empty(), "an open batch has somebody's work in it");
+        if is_first {
             run(&self.conn, "begin immediate").map_err(|e| Error::sqlite("beginning a write failed", e))?;
             self.open = true;
-        }
-        if let Err(error) = run(&self.conn, "savepoint s") {
+        } else if let Err(error) = run(&self.conn, "savepoint s") {
             self.abandon();
             return Err(Error::sqlite("beginning a write failed", error));
         }
-        Ok(Savepoint { batch: self, kept: false })
+        Ok(Part { batch: self, is_first, kept: false })
     }
 
     pub(super) fn join(&mut self) -> oneshot::Receiver<Result<(), Lost>> {
@@ -98,12 +99,15 @@ impl Batch {
 }
 
 /// One body's part of the batch. Unless it is kept, dropping it takes the part back and leaves the neighbours' alone.
-pub(super) struct Savepoint<'b> {
+///
+/// The first part has no savepoint, for which SQLite would copy every page before it is changed: taking it back is taking everything back.
+pub(super) struct Part<'b> {
     batch: &'b mut Batch,
+    is_first: bool,
     kept: bool,
 }
 
-impl Savepoint<'_> {
+impl Part<'_> {
     pub(super) async fn run<T, E: From<Error>>(
         mut self,
         name: &'static str,
@@ -124,24 +128,24 @@ impl Savepoint<'_> {
     }
 
     fn keep(&mut self, appended: bool) -> Result<(), Error> {
-        run(&self.batch.conn, "release s").map_err(|e| Error::sqlite("ending a write failed", e))?;
+        if !self.is_first {
+            run(&self.batch.conn, "release s").map_err(|e| Error::sqlite("ending a write failed", e))?;
+        }
         self.kept = true;
         self.batch.appended |= appended;
         Ok(())
     }
 }
 
-impl Drop for Savepoint<'_> {
+impl Drop for Part<'_> {
     fn drop(&mut self) {
         if self.kept {
             return;
         }
         let batch = &mut *self.batch;
-        // A full disk or an I/O error makes SQLite roll the whole transaction back by itself, neighbours and all; and a
-        // batch without neighbours need not stay open.
-        let alone = batch.waiting.is_empty();
-        let undone = !batch.conn.is_autocommit()
-            && !alone
+        // A full disk or an I/O error makes SQLite roll the whole transaction back by itself, neighbours and all.
+        let undone = !self.is_first
+            && !batch.conn.is_autocommit()
             && run(&batch.conn, "rollback to s").and_then(|()| run(&batch.conn, "release s")).is_ok();
         if !undone {
             batch.abandon();

@@ -1,12 +1,12 @@
 //! The one write connection, and group commit.
 //!
-//! Whoever has the turn runs its body in a savepoint of the open batch. Everybody in a batch shares one COMMIT and one fsync.
+//! Whoever has the turn runs its body in the open batch, behind a savepoint. Everybody in a batch shares one COMMIT and one fsync.
 //!
 //! What a body saw may be its neighbours' unsaved work, so *every* answer, a refusal too, waits for the commit of the
 //! batch it was made in. If the batch is lost nobody in it is told anything but that.
 //!
 //! A write's future may be dropped at any await. While it waits for its turn nothing has happened. While its body runs,
-//! [`Savepoint`](super::batch::Savepoint) rolls back in its drop. While it waits for the commit, the work is in the batch and commits
+//! [`Part`](super::batch::Part) rolls back in its drop. While it waits for the commit, the work is in the batch and commits
 //! without a listener, just as it would when a client hangs up on a PostgreSQL server. The committer is a thread and no
 //! task, so nothing that happens to a future or a runtime can keep a batch from being committed.
 
@@ -69,7 +69,7 @@ impl Writer {
         };
         let mut batch = self.shared.desk.turn().await;
         let ended = match batch.begin() {
-            Ok(savepoint) => savepoint.run(name, body).await,
+            Ok(part) => part.run(name, body).await,
             Err(error) => Ended::failed(error),
         };
         if !batch.is_open() {
