@@ -136,10 +136,8 @@ pub enum Standing {
         position: u64,
         /// How long it will take at the present pace.
         wait: Wait,
-        /// Brings the place back if the store loses it.
-        ticket: Sensitive,
-        /// Until when it does.
-        ticket_expires_at: Timestamp,
+        /// Brings the place back if the store loses it. A check gives one, a status does not.
+        ticket: Option<PlaceTicket>,
     },
     /// In.
     Active {
@@ -150,6 +148,15 @@ pub enum Standing {
     },
     /// Neither.
     Absent,
+}
+
+/// Brings a place in line back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceTicket {
+    /// The token.
+    pub token: Sensitive,
+    /// Until when it does.
+    pub expires_at: Timestamp,
 }
 
 /// How long somebody will wait, in seconds.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use axum::extract::FromRef;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
-use urr_contracts::auth::Sensitive;
+use urr_contracts::{auth::Sensitive, queue::PlaceTicket};
 use urr_kernel::{Clock, EventId, Ids, Timestamp};
 use urr_passes::vwr_pass;
 
@@ -51,9 +51,9 @@ pub(crate) fn pass(headers: &HeaderMap, event: EventId) -> Option<Sensitive> {
 
 impl Api {
     /// Keeps a place for the checks of its event, under both names of the route.
-    pub(crate) fn keep_ticket(&self, event: EventId, ticket: &Sensitive, until: Timestamp) -> [Line; 2] {
-        let age = until.since(self.0.clock.now());
-        ticket_paths(event).map(|path| self.line(TICKET, &path, ticket.expose(), age))
+    pub(crate) fn keep_ticket(&self, event: EventId, ticket: &PlaceTicket) -> [Line; 2] {
+        let age = ticket.expires_at.since(self.0.clock.now());
+        ticket_paths(event).map(|path| self.line(TICKET, &path, ticket.token.expose(), age))
     }
 
     /// Keeps the right to buy.

@@ -85,6 +85,12 @@ pub enum Standing {
     Elsewhere,
 }
 
+impl Standing {
+    fn in_line(place: Option<(OrderKey, usize)>) -> Self {
+        place.map_or(Self::Absent, |(order, ahead)| Self::Waiting { order, ahead })
+    }
+}
+
 /// The whole of one event's room.
 #[derive(Debug)]
 pub(crate) struct Hall {
@@ -190,10 +196,9 @@ impl Hall {
                 return Standing::Absent;
             }
             held.seen = held.seen.max(here);
-        } else {
-            self.line.see(user, here);
+            return self.standing(user, limits);
         }
-        self.standing(user, limits)
+        Standing::in_line(self.line.see(user, here))
     }
 
     /// Whether somebody waits or is in.
@@ -213,10 +218,7 @@ impl Hall {
         if let Some(held) = self.active.get(&user) {
             return Standing::Active { slot: held.slot, ends: self.presence.outside(held.ends(limits)) };
         }
-        match self.line.place_of(user) {
-            Some((order, ahead)) => Standing::Waiting { order, ahead },
-            None => Standing::Absent,
-        }
+        Standing::in_line(self.line.place_of(user))
     }
 
     /// Somebody goes. `false`: they were not here.

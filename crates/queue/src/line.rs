@@ -46,12 +46,12 @@ impl Line {
         Some((order, self.places.rank((order, user))))
     }
 
-    /// Notes a sign of life. `false`: not in line.
-    pub(crate) fn see(&mut self, user: UserId, now: Timestamp) -> bool {
-        let Some(order) = self.order_of(user) else { return false };
-        let place = self.places.get_mut((order, user)).expect("everybody has one place");
+    /// Notes a sign of life of somebody in line. Answers with their order key, and how many are ahead of them.
+    pub(crate) fn see(&mut self, user: UserId, now: Timestamp) -> Option<(OrderKey, usize)> {
+        let order = self.order_of(user)?;
+        let (place, ahead) = self.places.get_mut((order, user)).expect("everybody has one place");
         place.seen = place.seen.max(now);
-        true
+        Some((order, ahead))
     }
 
     /// Takes everybody as seen: after a restart nobody could show a sign of life.

@@ -2,7 +2,8 @@
 //!
 //! Pieces of up to [`MOST`] places, one behind the other. Whoever comes goes to the end of the last piece, so pieces are full, and a
 //! place costs little more than it holds; whoever comes back goes between two others, and a full piece is halved for them. A million
-//! places are a thousand pieces, whose lengths are added up in less than a microsecond.
+//! places are a thousand pieces, whose lengths are added up in less than a microsecond. Where a piece begins is kept beside it: a look
+//! for somebody reads that list and one piece, and not a thousand pieces that no cache holds.
 
 use urr_kernel::{OrderKey, Timestamp, UserId};
 
@@ -27,10 +28,24 @@ impl Place {
     }
 }
 
-/// Everybody's place. No piece is empty.
+/// Places that stand one behind the other. Never empty.
+#[derive(Debug)]
+struct Piece {
+    /// Of the first of them.
+    begins: Key,
+    places: Vec<Place>,
+}
+
+impl Piece {
+    fn of(places: Vec<Place>) -> Self {
+        Self { begins: places[0].key(), places }
+    }
+}
+
+/// Everybody's place.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    pieces: Vec<Vec<Place>>,
+    pieces: Vec<Piece>,
     len: usize,
 }
 
@@ -40,69 +55,88 @@ impl Places {
     }
 
     pub(super) fn first(&self) -> Option<&Place> {
-        self.pieces.first()?.first()
+        self.pieces.first()?.places.first()
     }
 
     /// The piece that a place is in, or belongs in, and where in it.
     fn find(&self, key: Key) -> (usize, Result<usize, usize>) {
-        let behind = self.pieces.partition_point(|piece| piece[0].key() <= key);
+        let behind = self.pieces.partition_point(|piece| piece.begins <= key);
         let piece = behind.saturating_sub(1);
-        let at = self.pieces.get(piece).map_or(Err(0), |piece| piece.binary_search_by_key(&key, Place::key));
-        (piece, at)
+        let within = |piece: &Piece| piece.places.binary_search_by_key(&key, Place::key);
+        (piece, self.pieces.get(piece).map_or(Err(0), within))
     }
 
     /// Puts somebody where they belong. `false`: there they are.
     pub(super) fn insert(&mut self, place: Place) -> bool {
         let (mut piece, Err(mut at)) = self.find(place.key()) else { return false };
-        if self.pieces.is_empty() {
-            self.pieces.push(Vec::new());
-        } else if self.pieces[piece].len() == MOST {
+        self.len += 1;
+        let Some(found) = self.pieces.get_mut(piece) else {
+            self.pieces.push(Piece::of(vec![place]));
+            return true;
+        };
+        if found.places.len() == MOST {
             // Behind everybody in it a new piece begins, and this one stays full.
-            let kept = if at == MOST { MOST } else { MOST / 2 };
-            let rest = self.pieces[piece].split_off(kept);
-            self.pieces.insert(piece + 1, rest);
-            if at >= kept {
-                (piece, at) = (piece + 1, at - kept);
+            if at == MOST {
+                self.pieces.insert(piece + 1, Piece::of(vec![place]));
+                return true;
+            }
+            let rest = found.places.split_off(MOST / 2);
+            self.pieces.insert(piece + 1, Piece::of(rest));
+            if at >= MOST / 2 {
+                (piece, at) = (piece + 1, at - MOST / 2);
             }
         }
-        self.pieces[piece].insert(at, place);
-        self.len += 1;
+        let piece = &mut self.pieces[piece];
+        piece.places.insert(at, place);
+        piece.begins = piece.begins.min(place.key());
         true
     }
 
     /// Takes somebody out. `false`: they were not there.
     pub(super) fn remove(&mut self, key: Key) -> bool {
         let (piece, Ok(at)) = self.find(key) else { return false };
-        self.pieces[piece].remove(at);
-        if self.pieces[piece].is_empty() {
-            self.pieces.remove(piece);
-        }
         self.len -= 1;
+        let found = &mut self.pieces[piece];
+        found.places.remove(at);
+        match found.places.first() {
+            Some(first) => found.begins = first.key(),
+            None => drop(self.pieces.remove(piece)),
+        }
         true
     }
 
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<&mut Place> {
+    /// Somebody's place, and how many are ahead of it.
+    pub(super) fn get_mut(&mut self, key: Key) -> Option<(&mut Place, usize)> {
         let (piece, Ok(at)) = self.find(key) else { return None };
-        Some(&mut self.pieces[piece][at])
+        let ahead = self.before(piece) + at;
+        Some((&mut self.pieces[piece].places[at], ahead))
     }
 
     /// How many are ahead of somebody, or would be.
     pub(super) fn rank(&self, key: Key) -> usize {
         let (piece, Ok(at) | Err(at)) = self.find(key);
-        self.pieces.iter().take(piece).map(Vec::len).sum::<usize>() + at
+        self.before(piece) + at
+    }
+
+    /// How many stand before a piece, counted from the end that is nearer.
+    fn before(&self, piece: usize) -> usize {
+        let sum = |pieces: &[Piece]| pieces.iter().map(|piece| piece.places.len()).sum::<usize>();
+        let (before, behind) = self.pieces.split_at(piece);
+        if before.len() <= behind.len() { sum(before) } else { self.len - sum(behind) }
     }
 
     /// Everybody from the `from`th place on, in order.
     pub(super) fn from(&self, from: usize) -> impl Iterator<Item = &Place> {
         let (mut piece, mut ahead) = (0, 0);
-        while let Some(passed) = self.pieces.get(piece).map(Vec::len).filter(|len| ahead + len <= from) {
+        let long = |piece: usize| self.pieces.get(piece).map(|piece| piece.places.len());
+        while let Some(passed) = long(piece).filter(|len| ahead + len <= from) {
             (piece, ahead) = (piece + 1, ahead + passed);
         }
-        self.pieces.iter().skip(piece).flatten().skip(from - ahead)
+        self.pieces.iter().skip(piece).flat_map(|piece| &piece.places).skip(from - ahead)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Place> {
-        self.pieces.iter_mut().flatten()
+        self.pieces.iter_mut().flat_map(|piece| &mut piece.places)
     }
 }
 
@@ -128,7 +162,7 @@ mod tests {
         let mut places = Places::default();
         assert!((0..10_000).all(|number| places.insert(place(number))));
         assert!(!places.insert(place(5_000)), "one place each");
-        let room: usize = places.pieces.iter().map(Vec::capacity).sum();
+        let room: usize = places.pieces.iter().map(|piece| piece.places.capacity()).sum();
         assert_eq!((places.len(), places.pieces.len(), room), (10_000, 10, 10 * MOST));
     }
 
@@ -145,11 +179,16 @@ mod tests {
             }
         }
         assert_eq!(places.len(), model.len());
-        assert!(
-            places.pieces.len() > 10 && places.pieces.iter().all(|piece| (1..=MOST).contains(&piece.len()))
-        );
+        assert!(places.pieces.len() > 10);
+        for piece in &places.pieces {
+            assert!((1..=MOST).contains(&piece.places.len()) && piece.begins == piece.places[0].key());
+        }
         for (ahead, number) in model.iter().enumerate() {
             assert_eq!(places.rank(key(*number)), ahead);
+            assert_eq!(
+                places.get_mut(key(*number)).map(|(place, ahead)| (place.key(), ahead)),
+                Some((key(*number), ahead))
+            );
         }
         for from in [0, 1, MOST, 10_000, model.len() - 1, model.len(), model.len() + 1] {
             let rest = places.from(from).map(|place| place.order.as_u64());
@@ -157,7 +196,10 @@ mod tests {
         }
         for number in &model {
             assert_eq!(places.first(), Some(&place(*number)));
-            assert!(places.get_mut(key(*number)).is_some() && places.remove(key(*number)));
+            assert!(
+                places.get_mut(key(*number)).is_some_and(|(_, ahead)| ahead == 0)
+                    && places.remove(key(*number))
+            );
         }
         assert_eq!((places.len(), places.pieces.len(), places.first()), (0, 0, None));
     }

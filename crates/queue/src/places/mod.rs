@@ -6,7 +6,7 @@ pub(crate) mod rules;
 pub(crate) mod store;
 
 use urr_contracts::queue::{
-    CheckIn, Error, LeaveLine, Left, Place, SlotOf, SlotState, Standing, StatusOf, TokenRefusal,
+    CheckIn, Error, LeaveLine, Left, Place, PlaceTicket, SlotOf, SlotState, Standing, StatusOf, TokenRefusal,
 };
 use urr_kernel::{Actor, EventId, UserId};
 use urr_passes::{entry, entry::Entry, queue_ticket, queue_ticket::Ticket};
@@ -42,7 +42,7 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
         hall::Standing::Elsewhere => {
             Err(Error::TooManyLines { max: most(service.limits.max_events_per_user) }.into())
         }
-        _ => Ok(place(service, user, (event, Some(&known)), refused, &answer)),
+        _ => Ok(place_given(service, user, (event, Some(&known)), refused, &answer)),
     }
 }
 
@@ -57,7 +57,7 @@ async fn resume_only(
     let answer = service.rooms()?.status(event, user).await?;
     match answer.standing {
         hall::Standing::Waiting { .. } | hall::Standing::Active { .. } => {
-            Ok(place(service, user, (event, known), refused, &answer))
+            Ok(place_given(service, user, (event, known), refused, &answer))
         }
         _ => Err(otherwise.into()),
     }
@@ -109,21 +109,12 @@ fn place(
     let opens_at = known.and_then(Known::opens_at);
     let shut_secs = opens_at.map_or(0, |opens| opens.since(answer.now).as_secs());
     let (standing, next_poll_secs) = match answer.standing {
-        hall::Standing::Waiting { order, ahead } => {
+        hall::Standing::Waiting { ahead, .. } => {
             let position = count(ahead).saturating_add(1);
-            // A ticket is good for a day from now. When its owner came is what the place tells.
-            let issued = answer.now;
-            let ticket = Ticket { event, user, order, epoch: totals.epoch, issued };
             let wait = rules::wait(position, totals.per_second);
             let next_poll = rules::next_poll_secs(position, &wait, shut_secs, &service.limits);
             let wait = rules::after(shut_secs, wait);
-            let waiting = Standing::Waiting {
-                position,
-                wait,
-                ticket: service.sign_ticket(&ticket),
-                ticket_expires_at: issued.after(queue_ticket::LIFETIME),
-            };
-            (waiting, next_poll)
+            (Standing::Waiting { position, wait, ticket: None }, next_poll)
         }
         hall::Standing::Active { slot, ends } => {
             service.teller.tell(Admitted { event, user, slot: slot.id, at: answer.now });
@@ -147,6 +138,26 @@ fn place(
         next_poll_secs,
         refused,
     }
+}
+
+/// How somebody stands who came, with what brings their place back.
+fn place_given(
+    service: &Service,
+    user: UserId,
+    (event, known): (EventId, Option<&Known>),
+    refused: Vec<TokenRefusal>,
+    answer: &Answer,
+) -> Place {
+    let mut place = place(service, user, (event, known), refused, answer);
+    if let (Standing::Waiting { ticket, .. }, hall::Standing::Waiting { order, .. }) =
+        (&mut place.standing, answer.standing)
+    {
+        // It is good for a day from now. When its owner came is what the place tells.
+        let (epoch, issued) = (answer.totals.epoch, answer.now);
+        let token = service.sign_ticket(&Ticket { event, user, order, epoch, issued });
+        *ticket = Some(PlaceTicket { token, expires_at: issued.after(queue_ticket::LIFETIME) });
+    }
+    place
 }
 
 pub(crate) fn count(number: usize) -> u64 {

@@ -71,8 +71,8 @@ async fn check(
     };
     let mut cookies: Vec<Line> = Vec::new();
     match &place.standing {
-        Standing::Waiting { ticket, ticket_expires_at, .. } => {
-            cookies.extend(api.keep_ticket(event, ticket, *ticket_expires_at));
+        Standing::Waiting { ticket, .. } => {
+            cookies.extend(ticket.iter().flat_map(|ticket| api.keep_ticket(event, ticket)));
         }
         Standing::Active { entry_token, token_expires_at } => {
             cookies.push(api.keep_entry(entry_token, *token_expires_at));

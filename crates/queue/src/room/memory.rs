@@ -163,13 +163,12 @@ impl Memory {
     }
 
     pub(super) async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
-        if self.hall(event).is_none() {
-            return Ok(self.nobody());
-        }
-        self.decide(event, |numbered| {
-            self.decided(event, numbered, |hall, now, steps| hall.status(user, now, &self.limits, steps))
-        })
-        .await
+        let answer = self
+            .decide_if_open(event, |numbered| {
+                self.decided(event, numbered, |hall, now, steps| hall.status(user, now, &self.limits, steps))
+            })
+            .await?;
+        Ok(answer.unwrap_or_else(|| self.nobody()))
     }
 
     pub(super) async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
@@ -186,26 +185,21 @@ impl Memory {
         going: impl Fn(&mut Hall, Timestamp, &mut Vec<Step>) -> bool,
     ) -> Result<bool, Closed> {
         let mut gone = false;
-        if self.hall(event).is_some() {
-            self.decide(event, |numbered| {
-                self.decided(event, numbered, |hall, now, steps| {
-                    gone = going(hall, now, steps);
-                    Standing::Absent
-                })
+        self.decide_if_open(event, |numbered| {
+            self.decided(event, numbered, |hall, now, steps| {
+                gone = going(hall, now, steps);
+                Standing::Absent
             })
-            .await?;
-        }
+        })
+        .await?;
         Ok(gone)
     }
 
     /// Ends what is over and lets in whoever's turn it is. Answers with how many.
     pub(super) async fn admit(&self, event: EventId, door: Door) -> Result<usize, Closed> {
-        if self.hall(event).is_none() {
-            return Ok(0);
-        }
         let batch = if door == Door::Open { self.limits.batch } else { 0 };
         let mut admitted = 0;
-        self.decide(event, |numbered| {
+        self.decide_if_open(event, |numbered| {
             self.decided(event, numbered, |hall, now, steps| {
                 hall.sweep(SWEEP, now, &self.limits, steps);
                 let slot = || Uuid::from_bytes(self.ids.bytes());
@@ -265,8 +259,6 @@ impl Memory {
     }
 
     /// Makes a decision in a room, which is opened first if it is not, and waits until it is written down.
-    ///
-    /// Whoever asks is told only what is on disk, also what others changed a moment ago.
     async fn decide(
         &self,
         event: EventId,
@@ -274,17 +266,27 @@ impl Memory {
     ) -> Result<Answer, Closed> {
         // A room that closes under our hands is opened again; that it does so twice would be a wonder.
         for _ in 0..2 {
-            self.writer.ready().map_err(|_| Closed)?;
-            let hall = match self.hall(event) {
-                Some(hall) => hall,
-                None => self.open(event).await?,
-            };
-            if let Decided::At(mark, answer) = decision(&hall) {
-                self.writer.written(mark).await.map_err(|_| Closed)?;
+            if let Some(answer) = self.decide_if_open(event, &mut decision).await? {
                 return Ok(answer);
             }
+            self.open(event).await?;
         }
-        Err(Closed)
+        self.decide_if_open(event, decision).await?.ok_or(Closed)
+    }
+
+    /// Makes a decision in a room, if there is one, and waits until it is written down.
+    ///
+    /// Whoever asks is told only what is on disk, also what others changed a moment ago.
+    async fn decide_if_open(
+        &self,
+        event: EventId,
+        decision: impl FnOnce(&Mutex<Numbered>) -> Decided,
+    ) -> Result<Option<Answer>, Closed> {
+        self.writer.ready().map_err(|_| Closed)?;
+        let Some(hall) = self.hall(event) else { return Ok(None) };
+        let Decided::At(mark, answer) = decision(&hall) else { return Ok(None) };
+        self.writer.written(mark).await.map_err(|_| Closed)?;
+        Ok(Some(answer))
     }
 
     /// Makes a decision in one piece.

@@ -24,7 +24,7 @@ use crate::{journal, room::Order, work::tidy};
 
 fn ticket_of(place: &Place) -> String {
     match &place.standing {
-        Standing::Waiting { ticket, .. } => ticket.expose().to_owned(),
+        Standing::Waiting { ticket: Some(ticket), .. } => ticket.token.expose().to_owned(),
         other => panic!("{other:?}"),
     }
 }
@@ -143,9 +143,11 @@ pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
     let ticket = ticket_of(&world.check_with(early, world.event, None, Some(&first)).await.unwrap());
     world.queue.leave(&world.ctx(early), LeaveLine { event: world.event }).await.unwrap();
     let back = world.check_with(early, world.event, Some(&ticket), None).await.unwrap();
-    let Standing::Waiting { position: 1, ticket_expires_at, .. } = back.standing else { panic!("{back:?}") };
+    let Standing::Waiting { position: 1, ticket: Some(ticket), .. } = back.standing else {
+        panic!("{back:?}")
+    };
     assert_eq!(back.refused, []);
-    assert!(ticket_expires_at > world.clock.now().after(Duration::from_hours(23)), "{ticket_expires_at}");
+    assert!(ticket.expires_at > world.clock.now().after(Duration::from_hours(23)), "{ticket:?}");
 
     // Whoever uses a pass first has it. A copy is worth nothing to anybody else, and still good for its owner.
     let copycat = world.somebody();
