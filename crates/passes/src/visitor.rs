@@ -1,7 +1,7 @@
 //! The visitor mark: which browser this is, before anybody signs in. A signed cookie, so that nobody makes up a thousand browsers'
 //! names to look at their places, and asking twice from one browser gives one place.
 
-use urr_kernel::VisitorId;
+use urr_kernel::{EventId, VisitorId};
 
 use crate::{
     Key, Refusal, Secret,
@@ -11,6 +11,15 @@ use crate::{
 const PURPOSE: &str = "visitor";
 const KIND: u8 = b'V';
 const LENGTH: usize = 16;
+
+/// What the cookies of all marks begin with. One of this very name is read too: it was given before each event had its own.
+pub const COOKIE: &str = "urr-visitor";
+
+/// The cookie with the mark for an event. Each has its own: of two tabs that first come to two events at once, neither takes away from
+/// the other who it is.
+pub fn cookie(event: EventId) -> String {
+    format!("{COOKIE}-{}", event.as_uuid().simple())
+}
 
 /// The key for visitor marks.
 pub fn key(secret: &Secret) -> Key {

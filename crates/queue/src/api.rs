@@ -6,7 +6,7 @@ use axum::extract::FromRef;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use urr_contracts::{auth::Sensitive, queue::PlaceTicket};
 use urr_kernel::{Clock, EventId, Ids, Timestamp};
-use urr_passes::vwr_pass;
+use urr_passes::{visitor, vwr_pass};
 
 use crate::service::Service;
 
@@ -28,8 +28,6 @@ impl FromRef<Api> for Ids {
 
 /// The cookie with the place in line. Only the check of the same event gets to see it.
 pub(crate) const TICKET: &str = "urr-queue-ticket";
-/// The cookie that says which browser this is, to Tier 1.
-const VISITOR: &str = "urr-visitor";
 /// The cookie that opens the sale.
 pub(crate) const ENTRY: &str = "urr-entry-token";
 
@@ -74,10 +72,11 @@ impl Api {
 
     /// Forgets a turn in Tier 1 that somebody else has used, so that this browser can wait once more: its pass, its ticket, and who
     /// it was.
-    pub(crate) fn forget_turn(&self, event: EventId) -> [Line; 4] {
+    pub(crate) fn forget_turn(&self, event: EventId) -> [Line; 5] {
         let ticket = format!("urr-vwr-{}", event.as_uuid().simple());
-        let pass = vwr_pass::cookie(event);
-        [&pass, vwr_pass::COOKIE, &ticket, VISITOR].map(|name| self.line(name, "/", "", Duration::ZERO))
+        let (pass, mark) = (vwr_pass::cookie(event), visitor::cookie(event));
+        [&pass, vwr_pass::COOKIE, &ticket, &mark, visitor::COOKIE]
+            .map(|name| self.line(name, "/", "", Duration::ZERO))
     }
 
     fn line(&self, name: &str, path: &str, value: &str, age: Duration) -> Line {

@@ -5,21 +5,17 @@ use std::time::Duration;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use urr_http::cookie;
 use urr_kernel::{EventId, Timestamp, VisitorId};
-use urr_passes::{vwr_pass, vwr_ticket};
+use urr_passes::{visitor, vwr_pass, vwr_ticket};
 
 use crate::service::Service;
-
-/// Which browser this is.
-const VISITOR: &str = "urr-visitor";
-/// A browser is known for this long.
-const KNOWN: Duration = Duration::from_hours(24 * 30);
 
 /// A line of an answer.
 pub(crate) type Line = (HeaderName, HeaderValue);
 
-/// Which browser this is, if we have met it.
-pub(crate) fn visitor(service: &Service, headers: &HeaderMap) -> Option<VisitorId> {
-    service.marks.verify(cookie(headers, VISITOR)?).ok()
+/// Which browser this is to an event, if we have met it there.
+pub(crate) fn visitor(service: &Service, headers: &HeaderMap, event: EventId) -> Option<VisitorId> {
+    let mark = cookie(headers, &visitor::cookie(event)).or_else(|| cookie(headers, visitor::COOKIE));
+    service.marks.verify(mark?).ok()
 }
 
 /// The pass that a browser has for an event.
@@ -36,9 +32,9 @@ fn ticket_name(event: EventId) -> String {
     format!("urr-vwr-{}", event.as_uuid().simple())
 }
 
-/// Makes a browser known.
-pub(crate) fn set_visitor(service: &Service, visitor: VisitorId) -> Line {
-    set(service, VISITOR, &service.marks.sign(visitor), KNOWN)
+/// Makes a browser known to an event, for as long as its ticket is good.
+pub(crate) fn set_visitor(service: &Service, event: EventId, visitor: VisitorId) -> Line {
+    set(service, &visitor::cookie(event), &service.marks.sign(visitor), vwr_ticket::LIFETIME)
 }
 
 /// Gives a browser its ticket to keep.

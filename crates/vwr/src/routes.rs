@@ -118,12 +118,13 @@ pub(crate) async fn stand(
     event: EventId,
     headers: &HeaderMap,
 ) -> Result<(Assigned, Vec<cookies::Line>), Problem> {
-    let visitor = cookies::visitor(vwr, headers).unwrap_or_else(|| vwr.ids.next());
+    let visitor = cookies::visitor(vwr, headers, event).unwrap_or_else(|| vwr.ids.next());
     let ticket = cookies::ticket(headers, event).map(str::to_owned);
     let assigned =
         vwr.assign(ctx, Assign { event, visitor, ticket }).await.map_err(|error| problem(&error))?;
     // Both are signed anew each time, so that a place outlives the secret under which it was given.
-    let lines = vec![cookies::set_ticket(vwr, event, &assigned.ticket), cookies::set_visitor(vwr, visitor)];
+    let lines =
+        vec![cookies::set_ticket(vwr, event, &assigned.ticket), cookies::set_visitor(vwr, event, visitor)];
     Ok((assigned, lines))
 }
 
@@ -204,7 +205,7 @@ pub(crate) fn show(
     ticket: String,
     headers: &HeaderMap,
 ) -> Result<Checked, Error> {
-    let visitor = cookies::visitor(vwr, headers);
+    let visitor = cookies::visitor(vwr, headers, event);
     let pass = cookies::pass(headers, event).map(str::to_owned);
     line::check(vwr, &CheckTicket { event, ticket, visitor, pass })
 }

@@ -169,9 +169,9 @@ async fn fill(
     let mut places = std::mem::take(&mut *places.lock().unwrap_or_else(PoisonError::into_inner));
     goods::shuffle(&mut places, &ground.ids);
     let check = |(visitor, ticket): (VisitorId, String)| {
-        let mark = marks.sign(visitor);
+        let (name, mark) = (visitor::cookie(event), marks.sign(visitor));
         format!(
-            "GET /vwr/check/{event}/{ticket} HTTP/1.1\r\nhost: 127.0.0.1\r\ncookie: urr-visitor={mark}\r\n\r\n"
+            "GET /vwr/check/{event}/{ticket} HTTP/1.1\r\nhost: 127.0.0.1\r\ncookie: {name}={mark}\r\n\r\n"
         )
         .into_bytes()
     };

@@ -93,7 +93,7 @@ impl<'i> Rooms<'i> {
         let assign = Request { method: "POST", path: &assign, ..Request::default() };
         let place = connection.send(&assign).await?;
         let ticket = place.json()["requestId"].as_str().with_context(|| place.show())?.to_owned();
-        let visitor = cookie(&place, "urr-visitor")?;
+        let visitor = cookie(&place, &urr_passes::visitor::cookie(line))?;
         Ok(Self { installation, event, seat, line, buyer, waiting, visitor, ticket })
     }
 
@@ -144,7 +144,7 @@ impl<'i> Rooms<'i> {
     }
 
     async fn present(&self, place: Place, token: &str) -> anyhow::Result<Answer> {
-        let pass = format!("urr-vwr-token={token}");
+        let (pass, mark) = (format!("urr-vwr-token={token}"), urr_passes::visitor::cookie(self.line));
         match place {
             Place::EntryHeader => self.buy("x-queue-entry-token", token).await,
             Place::EntryCookie => self.buy("cookie", &format!("urr-entry-token={token}")).await,
@@ -154,11 +154,11 @@ impl<'i> Rooms<'i> {
             }
             Place::Ticket => {
                 let path = format!("/vwr/check/{}/{token}", self.line);
-                self.get(&path, format!("urr-visitor={}", self.visitor)).await
+                self.get(&path, format!("{mark}={}", self.visitor)).await
             }
             Place::Visitor => {
                 let path = format!("/vwr/check/{}/{}", self.line, self.ticket);
-                self.get(&path, format!("urr-visitor={token}")).await
+                self.get(&path, format!("{mark}={token}")).await
             }
         }
     }

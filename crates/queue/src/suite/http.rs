@@ -9,7 +9,10 @@ use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use urr_http::LineSince;
 use urr_kernel::{Actor, OrderKey, Role};
-use urr_passes::vwr_pass::{self, Pass, Passes};
+use urr_passes::{
+    visitor,
+    vwr_pass::{self, Pass, Passes},
+};
 
 use super::{RoomKind, Transport, World};
 use crate::settings::Limits;
@@ -156,11 +159,11 @@ async fn a_pass_of_another_account_is_refused_and_its_browser_may_wait_once_more
     assert_eq!(refused.body["redirectTo"], format!("/vwr/{}", world.event));
     let ticket = format!("urr-vwr-{}=;", world.event.as_uuid().simple());
     let forgotten = refused.cookies();
-    let pass = format!("{name}=;");
-    for (cookie, name) in forgotten.iter().zip([&pass, "urr-vwr-token=;", &ticket, "urr-visitor=;"]) {
+    let (pass, mark) = (format!("{name}=;"), format!("{}=;", visitor::cookie(world.event)));
+    for (cookie, name) in forgotten.iter().zip([&pass, "urr-vwr-token=;", &ticket, &mark, "urr-visitor=;"]) {
         assert!(cookie.starts_with(name) && cookie.contains("; Path=/; Max-Age=0;"), "{cookie}");
     }
-    assert_eq!(forgotten.len(), 4);
+    assert_eq!(forgotten.len(), 5);
 }
 
 #[tokio::test]

@@ -107,6 +107,25 @@ async fn a_browser_stands_in_line_once_and_comes_in_under_both_names() {
     assert_eq!(json_of(stolen).await["code"], "vwr.not_your_place");
 }
 
+#[tokio::test]
+async fn two_tabs_that_come_to_two_events_at_once_keep_both_places() {
+    let world = world().await;
+    let (mut browser, mut tabs) = (Browser::default(), Vec::new());
+    for _ in 0..2 {
+        // Neither has heard what the other was told.
+        let (event, mut tab) = (world.open().await, Browser::default());
+        let place = json_of(tab.send(&world, Method::POST, &format!("/vwr/assign/{event}")).await).await;
+        tabs.push((event, place));
+        browser.0.append(&mut tab.0);
+    }
+    for (event, place) in tabs {
+        let check = format!("/vwr/check/{event}/{}", place["requestId"].as_str().unwrap());
+        assert_eq!(browser.send(&world, Method::GET, &check).await.status(), StatusCode::OK);
+        let again = json_of(browser.send(&world, Method::POST, &format!("/vwr/assign/{event}")).await).await;
+        assert_eq!((&again["position"], &again["requestId"]), (&json!(1), &place["requestId"]));
+    }
+}
+
 /// As operations.md says: the new secret first, the old one behind it, and after a day the new one alone.
 #[tokio::test]
 async fn a_place_outlives_the_secret_under_which_it_was_given() {
