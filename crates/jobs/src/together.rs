@@ -200,19 +200,19 @@ mod tests {
     use super::*;
 
     /// Doubles numbers when it is let, two at a time at most; panics at 13.
-    struct Doubling {
+    struct Doubling<const LANES: usize> {
         may: Arc<Semaphore>,
         batches: Arc<AtomicUsize>,
     }
 
-    impl Work for Doubling {
+    impl<const LANES: usize> Work for Doubling<LANES> {
         type Key = ();
         type Job = u32;
         type Answer = (u32, usize);
 
         const NAME: &'static str = "test.doubling";
         const MAX_WAITING: usize = 3;
-        const LANES: usize = 1;
+        const LANES: usize = LANES;
         const PATIENCE: Duration = Duration::from_secs(2);
 
         fn choose<T>(waiting: &mut Vec<(u32, T)>) -> Vec<(u32, T)> {
@@ -227,15 +227,15 @@ mod tests {
         }
     }
 
-    fn doubling() -> (Arc<Together<Doubling>>, Arc<Semaphore>, Arc<AtomicUsize>) {
+    fn doubling<const LANES: usize>() -> (Arc<Together<Doubling<LANES>>>, Arc<Semaphore>, Arc<AtomicUsize>) {
         let (may, batches) = (Arc::new(Semaphore::new(0)), Arc::new(AtomicUsize::new(0)));
         let work = Doubling { may: Arc::clone(&may), batches: Arc::clone(&batches) };
         (Arc::new(Together::new(work, Tasks::new())), may, batches)
     }
 
     /// Asks, and is in line when this returns.
-    async fn ask(
-        together: &Arc<Together<Doubling>>,
+    async fn ask<const LANES: usize>(
+        together: &Arc<Together<Doubling<LANES>>>,
         job: u32,
     ) -> tokio::task::JoinHandle<Result<(u32, usize), NotDone>> {
         let asking = Arc::clone(together);
@@ -250,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn whoever_comes_while_a_batch_is_under_way_is_done_together_and_told_their_own_answer() {
-        let (together, may, batches) = doubling();
+        let (together, may, batches) = doubling::<1>();
         let first = ask(&together, 1).await;
         let (second, third, fourth) =
             (ask(&together, 2).await, ask(&together, 3).await, ask(&together, 4).await);
@@ -264,7 +264,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_line_refuses_and_whoever_leaves_it_is_not_served() {
-        let (together, may, batches) = doubling();
+        let (together, may, batches) = doubling::<1>();
         let first = ask(&together, 1).await;
         let waiting = [ask(&together, 2).await, ask(&together, 3).await, ask(&together, 4).await];
         assert_eq!(ask(&together, 5).await.await.unwrap(), Err(NotDone::Full));
@@ -280,7 +280,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn patience_ends_in_the_line_and_whatever_was_begun_is_waited_for() {
-        let (together, may, batches) = doubling();
+        let (together, may, batches) = doubling::<1>();
         let (begun, waiting) = (ask(&together, 1).await, ask(&together, 2).await);
         assert_eq!(waiting.await.unwrap(), Err(NotDone::Late));
         tokio::time::sleep(Duration::from_mins(1)).await;
@@ -292,11 +292,26 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_breaks_off_tells_everybody_and_the_next_begins_anew() {
-        let (together, may, _) = doubling();
+        let (together, may, _) = doubling::<1>();
         let (unlucky, behind) = (ask(&together, 13).await, ask(&together, 2).await);
         may.add_permits(2);
         assert_eq!(unlucky.await.unwrap(), Err(NotDone::BrokenOff));
         assert_eq!(behind.await.unwrap(), Err(NotDone::BrokenOff));
         assert_eq!(together.ask((), 3).await, Ok((6, 1)));
+    }
+
+    #[tokio::test]
+    async fn a_lane_that_breaks_off_leaves_the_line_to_the_other() {
+        let (together, may, batches) = doubling::<2>();
+        let (unlucky, beside) = (ask(&together, 13).await, ask(&together, 1).await);
+        let (behind, last) = (ask(&together, 2).await, ask(&together, 3).await);
+        may.add_permits(1);
+        assert_eq!(unlucky.await.unwrap(), Err(NotDone::BrokenOff));
+        may.add_permits(2);
+        assert_eq!(beside.await.unwrap(), Ok((2, 1)));
+        assert_eq!(behind.await.unwrap(), Ok((4, 2)));
+        assert_eq!(last.await.unwrap(), Ok((6, 2)));
+        assert_eq!(batches.load(Ordering::SeqCst), 2);
+        assert!(together.0.lines().is_empty(), "both lanes are closed");
     }
 }
