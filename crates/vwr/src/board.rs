@@ -2,7 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -32,8 +32,20 @@ pub(crate) struct Board {
     clock: Clock,
     shown: ArcSwap<Shown>,
     /// Held while the copy is changed, so that a look and a decision do not undo each other.
-    seen: Mutex<HashMap<EventId, Seen>>,
+    notes: Mutex<Notes>,
 }
+
+#[derive(Default)]
+struct Notes {
+    seen: HashMap<EventId, Seen>,
+    /// How often something became of a room in this process, and of which room when last.
+    puts: u64,
+    put: HashMap<EventId, u64>,
+}
+
+/// When a look at the store began.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Began(u64);
 
 #[derive(Default)]
 struct Shown {
@@ -51,7 +63,7 @@ struct Seen {
 
 impl Board {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, shown: ArcSwap::default(), seen: Mutex::default() }
+        Self { clock, shown: ArcSwap::default(), notes: Mutex::default() }
     }
 
     /// The room of an event, if it ever had one, and its pace. One that stands open because its store is away is not active. Before
@@ -99,28 +111,44 @@ impl Board {
         Room { active: room.active && !open, ..*room }
     }
 
-    /// Takes over what the store says.
-    pub(crate) fn replace(&self, rooms: Vec<Room>) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+    /// To be called before the store is asked.
+    pub(crate) fn begin(&self) -> Began {
+        Began(self.notes().puts)
+    }
+
+    /// Takes over what the store says, but for rooms of which more became in this process meanwhile: the store may have answered before.
+    pub(crate) fn replace(&self, rooms: Vec<Room>, began: Began) {
+        let mut notes = self.notes();
+        let Notes { seen, put, .. } = &mut *notes;
+        put.retain(|_, at| *at > began.0);
         seen.retain(|event, _| rooms.iter().any(|room| room.event == *event));
         let before = self.shown.load();
         let now = self.clock.ticks();
-        let rooms = rooms.into_iter().map(|room| {
+        let looked_at = rooms.into_iter().filter(|room| !put.contains_key(&room.event)).map(|room| {
             let room = not_back(before.rooms.get(&room.event).map(|(room, _)| room), room);
             (room.event, (room, seen.entry(room.event).or_default().note(&room, now)))
         });
-        self.shown.store(Arc::new(Shown { rooms: rooms.collect(), at: Some(now) }));
+        let newer = before.rooms.iter().filter(|(event, _)| put.contains_key(event));
+        let rooms = looked_at.chain(newer.map(|(event, shown)| (*event, *shown))).collect();
+        self.shown.store(Arc::new(Shown { rooms, at: Some(now) }));
     }
 
     /// Takes over what became of one room in this process.
     pub(crate) fn put(&self, room: Room) {
-        let _one_at_a_time = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = self.notes();
+        notes.puts += 1;
+        let at = notes.puts;
+        notes.put.insert(room.event, at);
         let before = self.shown.load();
         let known = before.rooms.get(&room.event);
         let room = not_back(known.map(|(room, _)| room), room);
         let mut rooms = before.rooms.clone();
         rooms.insert(room.event, (room, known.and_then(|(_, pace)| *pace)));
         self.shown.store(Arc::new(Shown { rooms, at: before.at }));
+    }
+
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -190,7 +218,7 @@ mod tests {
     fn the_pace_is_what_was_seen_once_there_was_enough_to_see() {
         let (clock, board) = board();
         for second in 0..40 {
-            board.replace(vec![room(second * 30)]);
+            board.replace(vec![room(second * 30)], board.begin());
             let pace = shown(&board).1;
             assert_eq!(pace.is_some(), second >= 10, "after {second} s");
             if let Some(Pace { slow, quick }) = pace {
@@ -198,20 +226,35 @@ mod tests {
             }
             clock.advance(Duration::from_secs(1));
         }
-        board.replace(vec![Room { rate: 80, ..room(1_200) }]);
+        board.replace(vec![Room { rate: 80, ..room(1_200) }], board.begin());
         assert_eq!(shown(&board).1, None, "another rate is measured anew");
     }
 
     #[test]
     fn a_count_that_was_told_never_goes_back() {
         let (_, board) = board();
-        board.replace(vec![room(500)]);
-        board.replace(vec![room(400)]);
+        board.replace(vec![room(500)], board.begin());
+        board.replace(vec![room(400)], board.begin());
         assert_eq!(shown(&board).0.serving, 500);
         board.put(room(450));
         assert_eq!(shown(&board).0.serving, 500);
-        board.replace(vec![Room { epoch: 2, ..room(0) }]);
+        board.replace(vec![Room { epoch: 2, ..room(0) }], board.begin());
         assert_eq!(shown(&board).0.serving, 0, "another opening counts anew");
+    }
+
+    #[test]
+    fn a_look_that_began_before_a_decision_does_not_undo_it() {
+        let (_, board) = board();
+        let began = board.begin();
+        board.put(room(0));
+        board.replace(vec![], began);
+        assert!(shown(&board).0.active, "a room that was just opened is there");
+        let began = board.begin();
+        board.put(Room { paused: true, ..room(0) });
+        board.replace(vec![room(0)], began);
+        assert!(shown(&board).0.paused);
+        board.replace(vec![room(0)], board.begin());
+        assert!(!shown(&board).0.paused, "the next look knows better");
     }
 
     #[test]
@@ -220,7 +263,7 @@ mod tests {
         assert!(!board.is_fresh(), "nobody has told us anything");
         assert_eq!(board.room(room(0).event), Err(Error::Unavailable));
         let open = Room { event: EventId::from_uuid(Uuid::max()), fail_open: true, ..room(0) };
-        board.replace(vec![room(0), open]);
+        board.replace(vec![room(0), open], board.begin());
         assert!(board.rooms().iter().all(|room| room.active) && board.is_fresh());
         clock.advance(STALE);
         assert!(!board.is_fresh());

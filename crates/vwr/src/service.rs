@@ -93,8 +93,9 @@ impl Service {
 
     /// Looks at every room anew. Those who start a process do it once before they let anybody in.
     pub async fn refresh(&self) -> Result<(), String> {
+        let began = self.board.begin();
         let rooms = self.counters.look().await.map_err(|trouble| urr_telemetry::chain(&trouble))?;
-        self.board.replace(rooms);
+        self.board.replace(rooms, began);
         Ok(())
     }
 
