@@ -331,11 +331,17 @@ impl Hall {
         self.presence.notice(now, longest_gap);
     }
 
+    /// For so long nobody could ask, before a restart.
+    pub(crate) fn was_away(&mut self, time: Duration, longest_gap: Duration) {
+        self.presence.skip(time, longest_gap);
+    }
+
     /// Gives everybody a full term again: while the process was away nobody could show a sign of life.
     pub(crate) fn wake(&mut self, now: Timestamp) {
-        self.line.see_all(now);
+        let here = self.presence.here(now);
+        self.line.see_all(here);
         for held in self.active.values_mut() {
-            held.seen = now;
+            held.seen = here;
         }
     }
 

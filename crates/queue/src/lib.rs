@@ -35,7 +35,14 @@ pub use settings::Limits;
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain {
     name: "queue",
-    migrations: migrations!["0001_rooms", "0002_service", "0003_people", "0004_configured", "0005_sources"],
+    migrations: migrations![
+        "0001_rooms",
+        "0002_service",
+        "0003_people",
+        "0004_configured",
+        "0005_sources",
+        "0006_runs"
+    ],
 };
 
 /// Every statement the domain can run; a test prepares them on both engines.
@@ -45,7 +52,7 @@ pub fn statements() -> Vec<&'static Sql> {
         journal::setting::STATEMENTS,
         journal::store::STATEMENTS,
         places::store::STATEMENTS,
-        room::memory::STATEMENTS,
+        &room::memory::statements(),
         work::purchases::STATEMENTS,
     ]
     .concat()

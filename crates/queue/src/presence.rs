@@ -37,6 +37,12 @@ impl Presence {
         self.noticed = Some(now);
     }
 
+    /// The room was not there for so long, as whoever reads it back knows.
+    pub(crate) fn skip(&mut self, time: Duration, longest_gap: Duration) {
+        let missed = time.saturating_sub(longest_gap).as_micros();
+        self.away = self.away.saturating_add(i64::try_from(missed).unwrap_or(i64::MAX));
+    }
+
     /// What time it is for the room.
     pub(crate) fn here(&self, now: Timestamp) -> Timestamp {
         Timestamp::from_micros(now.as_micros() - self.away - self.missed(now))

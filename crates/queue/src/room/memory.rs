@@ -4,7 +4,9 @@
 //! the journal has them. At start the journal is read back.
 
 mod keeper;
+mod lives;
 mod reading;
+mod runs;
 
 use std::{
     collections::HashMap,
@@ -13,17 +15,18 @@ use std::{
     time::Duration,
 };
 
-use urr_db::{Db, Tx, transaction};
+use urr_db::{Db, Sql, Tx};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, EventId, Ids, Timestamp, UserId};
 use uuid::Uuid;
 
-pub(crate) use self::keeper::{Keeper, STATEMENTS};
+pub(crate) use self::keeper::Keeper;
+use self::runs::Runs;
 use super::{Answer, CannotOpen, Closed, Door, Order};
 use crate::{
     hall::{Hall, Promise, Standing, Totals},
     journal::{
-        Entry, Step, Unwritten, Why, store,
+        Entry, Step, Why, store,
         writer::{Mark, Writer},
     },
     presence::longest_gap,
@@ -39,6 +42,11 @@ const LEFT_ALONE: Duration = Duration::from_secs(10);
 /// Two arrivals of one user at the same moment take turns, so that they cannot both be in their last line. Users share these.
 const TURNS: usize = 256;
 
+/// Every statement of rooms in memory.
+pub(crate) fn statements() -> Vec<&'static Sql> {
+    [keeper::STATEMENTS, runs::STATEMENTS].concat()
+}
+
 /// Rooms by event.
 pub struct Memory {
     halls: RwLock<HashMap<EventId, Arc<Mutex<Numbered>>>>,
@@ -48,6 +56,7 @@ pub struct Memory {
     hasher: RandomState,
     writer: Writer,
     keeper: Keeper,
+    runs: Runs,
     db: Db,
     clock: Clock,
     ids: Ids,
@@ -91,7 +100,9 @@ impl Memory {
         tasks: &Tasks,
     ) -> Result<Self, CannotOpen> {
         let keeper = Keeper::take(&db, &clock, &ids).await?;
-        let now = clock.now();
+        let (now, longest_gap) = (clock.now(), longest_gap(&clock));
+        let runs = Runs::begin(longest_gap, now);
+        let absences = runs.absences(&db).await?;
         let mut halls = HashMap::new();
         let mut last = EventId::from_uuid(Uuid::nil());
         loop {
@@ -100,7 +111,7 @@ impl Memory {
                 .await;
             let lives = lives?;
             for life in &lives {
-                let numbered = reading::read_back(&db, life, now).await?;
+                let numbered = reading::read_back(&db, life, &absences, longest_gap, now).await?;
                 halls.insert(life.event, Arc::new(Mutex::new(numbered)));
             }
             match lives.last() {
@@ -117,8 +128,9 @@ impl Memory {
             hasher: RandomState::new(),
             writer,
             keeper,
+            runs,
             db,
-            longest_gap: longest_gap(&clock),
+            longest_gap,
             clock,
             ids,
             limits,
@@ -197,6 +209,7 @@ impl Memory {
 
     /// Ends what is over and lets in whoever's turn it is. Answers with how many.
     pub(super) async fn admit(&self, event: EventId, door: Door) -> Result<usize, Closed> {
+        self.runs.here(&self.db, &self.keeper, self.clock.now()).await;
         let batch = if door == Door::Open { self.limits.batch } else { 0 };
         let mut admitted = 0;
         self.decide_if_open(event, |numbered| {
@@ -318,79 +331,6 @@ impl Memory {
         numbered.changed = now;
         let entry = |(seq, step)| Entry { generation, seq, at: now, step };
         self.writer.hand_over(event, (first..).zip(steps).map(entry))
-    }
-
-    /// The room of an event that has none. Its row is on disk before its first step can be.
-    async fn open(&self, event: EventId) -> Result<Arc<Mutex<Numbered>>, Closed> {
-        let _one_at_a_time = self.opening.lock().await;
-        if let Some(hall) = self.hall(event) {
-            return Ok(hall);
-        }
-        let (threshold, total, now) = (self.limits.threshold, self.limits.slot_total, self.clock.now());
-        let opened: Result<store::Kept, Unwritten> =
-            transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
-                let kept = store::begin(tx, event, threshold, total, now).await?;
-                // Every room that was open when we started is here, so one that is open elsewhere is another process's.
-                if kept.lost || !self.keeper.is_ours(tx).await? { Err(Unwritten::Foreign) } else { Ok(kept) }
-            });
-        let kept = opened.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
-            Closed
-        })?;
-        let mut numbered = Numbered::new(kept.began_with, kept.generation, now);
-        for entry in &kept.entries {
-            numbered.hall.apply(entry.step, entry.at);
-            numbered.seq = entry.seq;
-        }
-        let hall = Arc::new(Mutex::new(numbered));
-        let mut halls = self.halls.write().unwrap_or_else(PoisonError::into_inner);
-        halls.insert(event, Arc::clone(&hall));
-        Ok(hall)
-    }
-
-    /// Closes a room that has been empty for `idle`. `false`: it goes on, as it does when that cannot be written.
-    pub(super) async fn close(&self, event: EventId, idle: Duration) -> Result<bool, Closed> {
-        // Whoever comes meanwhile waits here too, and finds the room that goes on, or its next life.
-        let _one_at_a_time = self.opening.lock().await;
-        let Some(hall) = self.hall(event) else { return Ok(false) };
-        let now = self.clock.now();
-        let (generation, mark) = {
-            let mut halls = self.halls.write().unwrap_or_else(PoisonError::into_inner);
-            let mut numbered = lock(&hall);
-            if numbered.closed || !numbered.hall.is_empty() || numbered.changed.after(idle) > now {
-                return Ok(false);
-            }
-            numbered.closed = true;
-            halls.remove(&event);
-            (numbered.generation, self.writer.latest())
-        };
-        let closed = self.write_end(event, generation, mark, now).await;
-        if closed.is_err() {
-            lock(&hall).closed = false;
-            self.halls.write().unwrap_or_else(PoisonError::into_inner).insert(event, hall);
-        }
-        closed
-    }
-
-    async fn write_end(
-        &self,
-        event: EventId,
-        generation: u64,
-        mark: Mark,
-        now: Timestamp,
-    ) -> Result<bool, Closed> {
-        self.writer.written(mark).await.map_err(|_| Closed)?;
-        let closed: Result<bool, Unwritten> =
-            transaction!(self.db, "queue.close", async |tx: &mut Tx<'_>| {
-                if !self.keeper.is_ours(tx).await? {
-                    return Err(Unwritten::Foreign);
-                }
-                Ok(store::close(tx, event, generation, now).await?)
-            });
-        closed.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be closed");
-            Closed
-        })
     }
 }
 

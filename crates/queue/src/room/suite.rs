@@ -29,7 +29,8 @@ use self::{
     },
     proofs::a_journal_says_where_places_are_from,
     silence::{
-        silence_ends_slots_and_places, while_nobody_could_show_a_sign_of_life_nobody_falls_silent,
+        silence_ends_slots_and_places, while_no_process_was_there_no_slot_ends,
+        while_nobody_could_show_a_sign_of_life_nobody_falls_silent,
         whoever_is_far_from_the_front_may_be_silent_for_longer,
     },
     trial::Trial,
@@ -119,6 +120,11 @@ on_every_room! {
         slot_idle: std::time::Duration::from_secs(6),
         slot_total: std::time::Duration::from_secs(6),
         waiting_idle: std::time::Duration::from_secs(6),
+        ..Limits::default()
+    };
+    while_no_process_was_there_no_slot_ends: Limits {
+        threshold: 1,
+        slot_total: std::time::Duration::from_secs(10),
         ..Limits::default()
     };
     what_operators_decided_outlives_the_store: Limits { threshold: 2, ..Limits::default() };

@@ -1,21 +1,27 @@
 //! Reading a journal back at start.
 
+use std::time::Duration;
+
 use urr_db::{Db, Tx};
 use urr_kernel::Timestamp;
 
-use super::Numbered;
+use super::{Numbered, runs::Absence};
 use crate::journal::store;
 
 /// Rows read at a time.
 pub(super) const PAGE: i64 = 20_000;
 
-/// The room as its journal left it.
+/// The room as its journal left it. Time in which nobody could show a sign of life does not count, as it would not have where a
+/// process stood still.
 pub(super) async fn read_back(
     db: &Db,
     life: &store::Life,
+    absences: &[Absence],
+    longest_gap: Duration,
     now: Timestamp,
 ) -> Result<Numbered, urr_db::Error> {
     let mut numbered = Numbered::new(life.threshold, life.generation, now);
+    let (mut absences, mut last) = (absences.iter().peekable(), None);
     loop {
         let after = numbered.seq;
         let page = db
@@ -24,10 +30,17 @@ pub(super) async fn read_back(
             })
             .await?;
         for entry in &page {
+            while let Some(absence) = absences.next_if(|absence| absence.until <= entry.at) {
+                numbered.hall.was_away(absence.after(last), longest_gap);
+            }
             numbered.hall.apply(entry.step, entry.at);
             numbered.seq = entry.seq;
+            last = Some(entry.at);
         }
         if page.is_empty() {
+            for absence in absences {
+                numbered.hall.was_away(absence.after(last), longest_gap);
+            }
             numbered.hall.wake(now);
             return Ok(numbered);
         }

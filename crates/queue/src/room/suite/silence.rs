@@ -89,3 +89,26 @@ pub(super) async fn while_nobody_could_show_a_sign_of_life_nobody_falls_silent(t
     assert_eq!(trial.standing(people[1]).await, Standing::Absent);
     trial.assert_fair().await;
 }
+
+/// The same where processes ended, one after the other: a slot has all of its time, whatever was in between.
+pub(super) async fn while_no_process_was_there_no_slot_ends(mut trial: Trial) {
+    let people = trial.people(2);
+    trial.arrive(&people).await;
+    let slot = trial.slot(people[0]).await;
+    for _ in 0..2 {
+        assert_eq!(trial.room.admit(trial.event).await, Ok(0));
+        trial.tasks.shutdown(Duration::from_secs(10)).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(8)).await;
+        trial.restart().await;
+    }
+    assert_eq!(trial.room.admit(trial.event).await, Ok(0));
+    assert_eq!(trial.slot(people[0]).await.id, slot.id, "ten seconds are not over");
+    until(LIMIT, async || {
+        trial.standing(people[0]).await;
+        trial.room.admit(trial.event).await.unwrap();
+        trial.is_in(people[1]).await
+    })
+    .await;
+    let report = trial.assert_fair().await;
+    assert_eq!((report.admitted, report.gone), (2, 1));
+}

@@ -1,0 +1,90 @@
+//! The lives of a room: it begins when somebody comes and ends when nobody has for long.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use urr_db::{Tx, transaction};
+use urr_kernel::{EventId, Timestamp};
+
+use super::{Memory, Numbered, lock};
+use crate::{
+    journal::{Unwritten, store, writer::Mark},
+    room::Closed,
+};
+
+impl Memory {
+    /// The room of an event that has none. Its row is on disk before its first step can be.
+    pub(super) async fn open(&self, event: EventId) -> Result<Arc<Mutex<Numbered>>, Closed> {
+        let _one_at_a_time = self.opening.lock().await;
+        if let Some(hall) = self.hall(event) {
+            return Ok(hall);
+        }
+        let (threshold, total, now) = (self.limits.threshold, self.limits.slot_total, self.clock.now());
+        let opened: Result<store::Kept, Unwritten> =
+            transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
+                let kept = store::begin(tx, event, threshold, total, now).await?;
+                // Every room that was open when we started is here, so one that is open elsewhere is another process's.
+                if kept.lost || !self.keeper.is_ours(tx).await? { Err(Unwritten::Foreign) } else { Ok(kept) }
+            });
+        let kept = opened.map_err(|error| {
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
+            Closed
+        })?;
+        let mut numbered = Numbered::new(kept.began_with, kept.generation, now);
+        for entry in &kept.entries {
+            numbered.hall.apply(entry.step, entry.at);
+            numbered.seq = entry.seq;
+        }
+        let hall = Arc::new(Mutex::new(numbered));
+        let mut halls = self.halls.write().unwrap_or_else(PoisonError::into_inner);
+        halls.insert(event, Arc::clone(&hall));
+        Ok(hall)
+    }
+
+    /// Closes a room that has been empty for `idle`. `false`: it goes on, as it does when that cannot be written.
+    pub(in crate::room) async fn close(&self, event: EventId, idle: Duration) -> Result<bool, Closed> {
+        // Whoever comes meanwhile waits here too, and finds the room that goes on, or its next life.
+        let _one_at_a_time = self.opening.lock().await;
+        let Some(hall) = self.hall(event) else { return Ok(false) };
+        let now = self.clock.now();
+        let (generation, mark) = {
+            let mut halls = self.halls.write().unwrap_or_else(PoisonError::into_inner);
+            let mut numbered = lock(&hall);
+            if numbered.closed || !numbered.hall.is_empty() || numbered.changed.after(idle) > now {
+                return Ok(false);
+            }
+            numbered.closed = true;
+            halls.remove(&event);
+            (numbered.generation, self.writer.latest())
+        };
+        let closed = self.write_end(event, generation, mark, now).await;
+        if closed.is_err() {
+            lock(&hall).closed = false;
+            self.halls.write().unwrap_or_else(PoisonError::into_inner).insert(event, hall);
+        }
+        closed
+    }
+
+    async fn write_end(
+        &self,
+        event: EventId,
+        generation: u64,
+        mark: Mark,
+        now: Timestamp,
+    ) -> Result<bool, Closed> {
+        self.writer.written(mark).await.map_err(|_| Closed)?;
+        let closed: Result<bool, Unwritten> =
+            transaction!(self.db, "queue.close", async |tx: &mut Tx<'_>| {
+                if !self.keeper.is_ours(tx).await? {
+                    return Err(Unwritten::Foreign);
+                }
+                Ok(store::close(tx, event, generation, now).await?)
+            });
+        closed.map_err(|error| {
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be closed");
+            Closed
+        })
+    }
+}
