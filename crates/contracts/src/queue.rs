@@ -134,8 +134,9 @@ pub enum Standing {
     Waiting {
         /// The place, from one.
         position: u64,
-        /// How long it will take at the present pace.
-        wait: Wait,
+        /// How long it will take at the present pace. Nothing while nobody is let in, paused or with a threshold of 0: nobody knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait: Option<Wait>,
         /// Brings the place back if the store loses it. A check gives one, a status does not.
         ticket: Option<PlaceTicket>,
     },

@@ -113,7 +113,8 @@ fn place(
             let position = count(ahead).saturating_add(1);
             let wait = rules::wait(position, totals.per_second);
             let next_poll = rules::next_poll_secs(position, &wait, shut_secs, &service.limits);
-            let wait = rules::after(shut_secs, wait);
+            let is_stopped = totals.paused || totals.threshold == 0;
+            let wait = (!is_stopped).then(|| rules::after(shut_secs, wait));
             (Standing::Waiting { position, wait, ticket: None }, next_poll)
         }
         hall::Standing::Active { slot, ends } => {

@@ -182,9 +182,12 @@ struct Waiting {
     position: u64,
     people_ahead: u64,
     people_behind: u64,
-    /// Seconds.
-    estimated_wait: u64,
-    estimated_wait_range: Range,
+    /// Seconds. Left out while nobody is let in, paused or with a threshold of 0: nobody knows how long that will be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_wait: Option<u64>,
+    /// Left out when `estimatedWait` is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    estimated_wait_range: Option<Range>,
 }
 
 /// Seconds from and to.
@@ -215,8 +218,8 @@ impl From<Place> for Shown {
                     position,
                     people_ahead: position.saturating_sub(1),
                     people_behind: size.saturating_sub(position),
-                    estimated_wait: wait.secs,
-                    estimated_wait_range: Range { from: wait.from_secs, to: wait.to_secs },
+                    estimated_wait: wait.map(|wait| wait.secs),
+                    estimated_wait_range: wait.map(|wait| Range { from: wait.from_secs, to: wait.to_secs }),
                 });
             }
             Standing::Active { entry_token, token_expires_at } => {

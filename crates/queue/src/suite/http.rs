@@ -132,6 +132,33 @@ async fn a_place_has_the_names_that_clients_know() {
 }
 
 #[tokio::test]
+async fn nobody_is_told_how_long_they_wait_while_nobody_is_let_in() {
+    let world = world(1).await;
+    let (admin, event) = (world.admin().actor, world.event);
+    let order = async |path: String| {
+        let done = send(&world, admin, Method::POST, &format!("/api/queue/admin/{path}"), "", "").await;
+        assert_eq!(done.status, StatusCode::OK);
+    };
+    send(&world, user(&world), Method::POST, &format!("/api/queue/check/{event}"), "", "").await;
+    let waits = user(&world);
+    let told = async |method, what: &str| {
+        let body = send(&world, waits, method, &format!("/api/queue/{what}/{event}"), "", "").await.body;
+        assert_eq!((&body["status"], &body["position"]), (&json!("queued"), &json!(1)));
+        assert!(body["nextPoll"].is_u64());
+        let [about, range] = ["estimatedWait", "estimatedWaitRange"].map(|name| body.get(name).is_some());
+        assert_eq!(about, range);
+        about
+    };
+    assert!(told(Method::POST, "check").await);
+    order(format!("pause/{event}")).await;
+    assert!(!told(Method::POST, "check").await && !told(Method::GET, "status").await, "while paused");
+    order(format!("resume/{event}")).await;
+    assert!(told(Method::GET, "status").await);
+    order(format!("threshold/{event}?threshold=0")).await;
+    assert!(!told(Method::POST, "check").await && !told(Method::GET, "status").await, "nobody may be in");
+}
+
+#[tokio::test]
 async fn a_pass_of_an_earlier_opening_takes_no_place_over() {
     let world = world(0).await;
     let path = format!("/api/queue/check/{}", world.event);
