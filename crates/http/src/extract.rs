@@ -3,7 +3,7 @@
 use std::{borrow::Cow, error::Error as StdError};
 
 use axum::{
-    extract::{FromRequest, FromRequestParts, Request, rejection},
+    extract::{FromRequest, FromRequestParts, OptionalFromRequest, Request, rejection},
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A JSON body. Refusals: 415 for another media type, 413 for a large body, 400 for anything that is not the JSON
-/// the handler wants. As an answer it is `application/json`.
+/// the handler wants. As an `Option` it may be left out. As an answer it is `application/json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -27,14 +27,32 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
 
     async fn from_request(request: Request, _: &S) -> Result<Self, Problem> {
         if !is_json(request.headers()) {
-            return Err(Problem::of(
-                codes::UNSUPPORTED_MEDIA_TYPE,
-                "The body must be JSON: set Content-Type to application/json.",
-            ));
+            return Err(not_json());
         }
         let limit = body_bytes(&request);
         parse(&read(request, limit).await?).map(Self)
     }
+}
+
+/// A body that may be left out. One that is there has to say that it is JSON.
+impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Json<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _: &S) -> Result<Option<Self>, Problem> {
+        let (is_json, limit) = (is_json(request.headers()), body_bytes(&request));
+        let body = read(request, limit).await?;
+        if body.is_empty() {
+            return Ok(None);
+        }
+        if !is_json {
+            return Err(not_json());
+        }
+        parse(&body).map(|body| Some(Self(body)))
+    }
+}
+
+fn not_json() -> Problem {
+    Problem::of(codes::UNSUPPORTED_MEDIA_TYPE, "The body must be JSON: set Content-Type to application/json.")
 }
 
 impl<T: Serialize> IntoResponse for Json<T> {

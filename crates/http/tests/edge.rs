@@ -106,22 +106,30 @@ async fn bad_bodies_are_refused_with_their_own_codes() {
 
 #[tokio::test]
 async fn only_json_is_taken_for_json() {
-    let app = app(wishes());
-    let typed = |kind: Option<&str>| {
-        let mut request = post_json("/wish", "{\"count\":1}");
+    async fn may_wish(_: Option<Json<Wish>>) {}
+    let app = app(wishes().route("/may", post(may_wish)));
+    let typed = |kind: Option<&str>, path: &str, body: &'static str| {
+        let mut request = post_json(path, body);
         request.headers_mut().remove(header::CONTENT_TYPE);
         if let Some(kind) = kind {
             request.headers_mut().insert(header::CONTENT_TYPE, kind.parse().unwrap());
         }
         request
     };
+    let one = "{\"count\":1}";
     for kind in
         [None, Some("text/plain"), Some("application/x-www-form-urlencoded"), Some("text/json"), Some("json")]
     {
-        assert_eq!(code(&app, typed(kind)).await, is(415, "http.unsupported_media_type"), "{kind:?}");
+        let refused = is(415, "http.unsupported_media_type");
+        assert_eq!(code(&app, typed(kind, "/wish", one)).await, refused, "{kind:?}");
+        assert_eq!(code(&app, typed(kind, "/may", one)).await, refused, "{kind:?}");
+        // Nothing is nothing, whatever it is called.
+        assert_eq!(send(&app, typed(kind, "/may", "")).await.0, StatusCode::OK, "{kind:?}");
     }
     for kind in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.urr+json"] {
-        assert_eq!(send(&app, typed(Some(kind))).await.0, StatusCode::OK, "{kind}");
+        assert_eq!(send(&app, typed(Some(kind), "/wish", one)).await.0, StatusCode::OK, "{kind}");
+        assert_eq!(send(&app, typed(Some(kind), "/may", "")).await.0, StatusCode::OK, "{kind}");
+        assert_eq!(code(&app, typed(Some(kind), "/may", "{")).await, is(400, "http.bad_json"), "{kind}");
     }
 }
 

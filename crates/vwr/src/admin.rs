@@ -1,11 +1,8 @@
 //! What operators ask for over HTTP. Who may is checked by the gateway and again by the service.
 
-use axum::{
-    extract::{Request, State},
-    http::{StatusCode, header},
-};
+use axum::{extract::State, http::StatusCode};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use urr_contracts::vwr::{Action, ActionsOf, Error, GiveOrder, ListRooms, Order, Ordered, Room, RoomOf, Vwr};
 use urr_http::{About, Caller, Json, Path, Problem, Routes};
 use urr_kernel::{EventId, Timestamp};
@@ -121,9 +118,9 @@ async fn activate(
     ctx: Ctx,
     caller: Caller,
     Path(event): Path<EventId>,
-    request: Request,
+    body: Option<Json<Opening>>,
 ) -> Result<Json<Done>, Problem> {
-    let Opening { rate, fail_open } = body_or_default(request).await?;
+    let Opening { rate, fail_open } = body.map(|Json(opening)| opening).unwrap_or_default();
     let done = ("activated", "From now on people wait in line");
     give(&api, &ctx, caller, event, Order::Activate { rate, fail_open }, done).await
 }
@@ -207,9 +204,9 @@ async fn advance(
     ctx: Ctx,
     caller: Caller,
     Path(event): Path<EventId>,
-    request: Request,
+    body: Option<Json<Batch>>,
 ) -> Result<Json<LetOn>, Problem> {
-    let Batch { batch_size } = body_or_default(request).await?;
+    let Batch { batch_size } = body.map(|Json(batch)| batch).unwrap_or_default();
     let order = Order::Advance { batch: batch_size.unwrap_or(BATCH) };
     let Ordered { room, advanced } = decide(&api, &ctx, caller, event, order).await?;
     let status = if advanced == 0 { "caught_up" } else { "advanced" };
@@ -267,16 +264,4 @@ async fn rooms(State(Api(vwr)): State<Api>, ctx: Ctx, caller: Caller) -> Result<
     let listed =
         |room: Room| ListedRoom { event_id: room.event, opened_at: room.opened_at, room: room.into() };
     Ok(Json(Listed { rooms: rooms.into_iter().map(listed).collect() }))
-}
-
-/// A JSON body, or what is meant if there is none.
-async fn body_or_default<T: DeserializeOwned + Default>(request: Request) -> Result<T, Problem> {
-    use axum::extract::FromRequest as _;
-
-    let headers = request.headers();
-    let is_empty = headers.get(header::CONTENT_LENGTH).is_none_or(|length| length == "0");
-    if is_empty && !headers.contains_key(header::TRANSFER_ENCODING) {
-        return Ok(T::default());
-    }
-    Json::from_request(request, &()).await.map(|Json(body)| body)
 }

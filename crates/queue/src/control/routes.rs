@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Routes<Api> {
         .post("/api/queue/admin/clear/{id}", clear)
         .about(
             about("Sends everybody away; their tickets are void")
-                .body::<Confirmed>()
+                .optional_body::<Confirmed>()
                 .answer::<Cleared>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
@@ -90,7 +90,7 @@ async fn resume(State(api): State<Api>, ctx: Ctx, caller: Caller, Path(event): P
     shown(api.0.pause(&ctx, PauseRoom { event, paused: false }).await)
 }
 
-/// Whoever clears a line says twice which.
+/// Whoever clears a line says twice which. Without it nothing happens, and the answer says how many it is about.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "ClearQueue")]
 struct Confirmed {
@@ -103,10 +103,11 @@ async fn clear(
     ctx: Ctx,
     caller: Caller,
     Path(event): Path<EventId>,
-    Json(Confirmed { confirm }): Json<Confirmed>,
+    body: Option<Json<Confirmed>>,
 ) -> Answer<Cleared> {
     caller.admin()?;
-    let cleared = api.0.clear(&ctx, ClearRoom { event, confirmed: confirm }).await;
+    let confirmed = body.and_then(|Json(Confirmed { confirm })| confirm);
+    let cleared = api.0.clear(&ctx, ClearRoom { event, confirmed }).await;
     let room = cleared.map_err(|error| problem(&error))?.into();
     Ok(Json(Cleared { message: "Queue cleared", room }))
 }

@@ -220,11 +220,14 @@ async fn operators_have_the_names_that_clients_know() {
     }
     assert_eq!(ask(Method::POST, &format!("pause/{event}"), "").await.1["paused"], json!(true));
     assert_eq!(ask(Method::POST, &format!("resume/{event}"), "").await.1["paused"], json!(false));
-    let (status, refused) = ask(Method::POST, &format!("clear/{event}"), "{}").await;
-    assert_eq!(
-        (status, &refused["code"], &refused["waiting"]),
-        (409, &json!("queue.not_confirmed"), &json!(1))
-    );
+    for unconfirmed in ["", "{}", r#"{"confirm": null}"#] {
+        let (status, refused) = ask(Method::POST, &format!("clear/{event}"), unconfirmed).await;
+        assert_eq!(
+            (status, &refused["code"], &refused["waiting"]),
+            (409, &json!("queue.not_confirmed"), &json!(1)),
+            "{unconfirmed:?}"
+        );
+    }
     let confirmed = json!({"confirm": event}).to_string();
     let (status, cleared) = ask(Method::POST, &format!("clear/{event}"), &confirmed).await;
     assert_eq!(
