@@ -115,6 +115,9 @@ pub enum TokenRefusal {
     /// The queue ticket is of another user or for another event.
     #[serde(rename = "queue.ticket_foreign")]
     TicketForeign,
+    /// The queue ticket is from before an operator sent everybody away.
+    #[serde(rename = "queue.ticket_void")]
+    TicketVoid,
     /// The Tier 1 pass is not ours, was changed, or is something else.
     #[serde(rename = "queue.pass_invalid")]
     PassInvalid,

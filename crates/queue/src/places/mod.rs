@@ -27,7 +27,7 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
     if let Some(over) = known.is_over() {
         return Err(over.into());
     }
-    let promises::Promised { promise, refused, is_taken } = promises::of(service, user, request).await?;
+    let promises::Promised { promise, mut refused, is_taken } = promises::of(service, user, request).await?;
     if is_taken {
         return resume_only(service, user, (event, Some(&known)), refused, Error::PassTaken).await;
     }
@@ -36,6 +36,10 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
         Some(_) => service.rooms()?.wait(event, user, promise).await?,
         None => service.rooms()?.check(event, user, promise).await?,
     };
+    // Only the room knows whether the line was cleared since.
+    if promise.and_then(|promise| promise.epoch).is_some_and(|epoch| epoch != answer.totals.epoch) {
+        refused.push(TokenRefusal::TicketVoid);
+    }
     let most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     match answer.standing {
         hall::Standing::Full => Err(Error::LineFull { max: most(service.limits.max_waiting) }.into()),

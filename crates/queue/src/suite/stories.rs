@@ -124,7 +124,8 @@ pub(crate) async fn tickets_bring_places_back(world: World) {
     let clear = ClearRoom { event: world.event, confirmed: Some(world.event) };
     world.queue.clear(&world.admin(), clear).await.unwrap();
     world.check(people[2]).await.unwrap();
-    world.check_with(people[1], world.event, Some(&tickets[1]), None).await.unwrap();
+    let late = world.check_with(people[1], world.event, Some(&tickets[1]), None).await.unwrap();
+    assert_eq!(late.refused, [TokenRefusal::TicketVoid]);
     assert_eq!(world.position(people[1]).await, Some(2), "a ticket from before the line was cleared is void");
     assert_fair(&world).await;
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_contracts::queue::{
     Place, Standing,
     TokenRefusal::{
-        self, PassExpired, PassForeign, PassInvalid, TicketExpired, TicketForeign, TicketInvalid,
+        self, PassExpired, PassForeign, PassInvalid, TicketExpired, TicketForeign, TicketInvalid, TicketVoid,
     },
 };
 use urr_kernel::{OrderKey, Timestamp, UserId, VisitorId};
@@ -89,6 +89,7 @@ fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
         ticket("of another user", world.ticket(&Ticket { user: here, ..good }), TicketForeign),
         ticket("for another event", world.ticket(&Ticket { event: other_event, ..good }), TicketForeign),
         ticket("of last week", world.ticket(&Ticket { issued: now.before(8 * DAY), ..good }), TicketExpired),
+        ticket("of a line that was cleared", world.ticket(&Ticket { epoch: 0, ..good }), TicketVoid),
         ticket("an entry token", entry.clone(), TicketInvalid),
         ticket("a pass in its place", sign_pass(&world.secret, &good_pass, now), TicketInvalid),
         pass("no pass at all", "hello", PassInvalid),
