@@ -26,6 +26,7 @@ pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health
     }
     if let Some(queue) = &domains.queue {
         health.register("places in line", Arc::new(ReadBack(queue.clone())));
+        health.register("queue journal", Arc::new(Written(queue.clone())));
     }
     if let Some(rooms) = &domains.memory.rooms {
         health.register("open waiting rooms", rooms.loaded());
@@ -45,6 +46,17 @@ struct ReadBack(Arc<urr_queue::Service>);
 impl Check for ReadBack {
     async fn check(&self) -> Result<(), String> {
         if self.0.is_open() { Ok(()) } else { Err("they are being read back".to_owned()) }
+    }
+}
+
+/// What happens in line is written down.
+struct Written(Arc<urr_queue::Service>);
+
+#[async_trait]
+impl Check for Written {
+    async fn check(&self) -> Result<(), String> {
+        let outage = self.0.journal_outage();
+        outage.map_or(Ok(()), |outage| Err(format!("it cannot be written since {} s", outage.as_secs())))
     }
 }
 

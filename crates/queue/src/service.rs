@@ -43,6 +43,9 @@ use crate::{
 const PAGE: i64 = 1_000;
 const MAX_ROUNDS: usize = 1_000;
 
+/// A write that takes no longer than this is slow, and no outage.
+const SLOW_WRITE: Duration = Duration::from_secs(5);
+
 /// What the line is built from.
 pub struct Parts {
     /// The domain's own database.
@@ -149,6 +152,12 @@ impl Service {
     /// Whether [`Self::open`] is done.
     pub fn is_open(&self) -> bool {
         self.room.get().is_some()
+    }
+
+    /// For how long what happens in rooms could not be written down, once that is longer than a slow write takes. Nobody is let in
+    /// meanwhile.
+    pub fn journal_outage(&self) -> Option<Duration> {
+        self.room.get()?.outage().filter(|outage| *outage > SLOW_WRITE)
     }
 
     /// The rooms, once they are open. Until then nothing is wrong that would have to be logged.

@@ -8,7 +8,7 @@ use std::{
     mem,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -18,7 +18,7 @@ use urr_db::{Db, Tx, transaction};
 use urr_jobs::{Backoff, Nudge, Tasks, pause};
 use urr_kernel::{Clock, EventId};
 
-use super::{Entry, Unwritten, store};
+use super::{Entry, Unwritten, outage::Outage, store};
 use crate::room::memory::Keeper;
 
 /// Steps that may wait to be written, those of the open batch included: a second's worth at full speed. A room that finds more waiting decides nothing new.
@@ -46,7 +46,8 @@ struct Shared {
     wake: Nudge,
     /// How many of them are on disk.
     written: watch::Sender<u64>,
-    healthy: AtomicBool,
+    outage: Outage,
+    clock: Clock,
 }
 
 /// How far the journal has to be written for an answer to be safe.
@@ -66,9 +67,10 @@ impl Writer {
             handed: AtomicU64::new(0),
             wake: Nudge::new(),
             written: watch::Sender::new(0),
-            healthy: AtomicBool::new(true),
+            outage: Outage::default(),
+            clock,
         });
-        let work = Work { db, clock, keeper, shared: Arc::clone(&shared), tasks: tasks.clone() };
+        let work = Work { db, keeper, shared: Arc::clone(&shared), tasks: tasks.clone() };
         tasks.spawn_essential("queue.journal", async move {
             work.run().await;
             work.keeper.release().await;
@@ -79,7 +81,12 @@ impl Writer {
     /// Whether a room may decide anything new.
     pub(crate) fn ready(&self) -> Result<(), Busy> {
         let waiting = self.latest().0.saturating_sub(*self.0.written.borrow());
-        if self.0.healthy.load(Ordering::Relaxed) && waiting < MAX_WAITING { Ok(()) } else { Err(Busy) }
+        if !self.0.outage.goes_on() && waiting < MAX_WAITING { Ok(()) } else { Err(Busy) }
+    }
+
+    /// For how long nothing could be written, if nothing can be.
+    pub(crate) fn outage(&self) -> Option<Duration> {
+        self.0.outage.lasts(self.0.clock.ticks())
     }
 
     /// Hands steps over. The caller still holds the room's lock.
@@ -118,13 +125,15 @@ impl Writer {
 
     /// Nothing new is decided until something is written again.
     fn give_up(&self, mark: Mark) -> Result<(), Busy> {
-        let was_healthy = self.0.healthy.swap(false, Ordering::Relaxed);
+        let is_new = self.0.outage.begin(self.0.clock.ticks());
         // What is written is said before that it works again, so either it is seen here, or that is said after this.
         if *self.0.written.borrow() >= mark.0 {
-            self.0.healthy.store(was_healthy, Ordering::Relaxed);
+            if is_new {
+                self.0.outage.end();
+            }
             return Ok(());
         }
-        if was_healthy {
+        if is_new {
             tracing::error!("the waiting room's journal is not written in time: nobody is let in meanwhile");
         }
         Err(Busy)
@@ -149,7 +158,6 @@ impl Shared {
 
 struct Work {
     db: Db,
-    clock: Clock,
     keeper: Keeper,
     shared: Arc<Shared>,
     tasks: Tasks,
@@ -178,7 +186,7 @@ impl Work {
         loop {
             let written = self.write(batch).await;
             if matches!(written, Err(Unwritten::Foreign)) {
-                self.shared.healthy.store(false, Ordering::Relaxed);
+                self.shared.outage.begin(self.shared.clock.ticks());
                 tracing::error!(
                     "rooms in memory are for one process, and another one writes the same journal: this one stops"
                 );
@@ -187,12 +195,12 @@ impl Work {
             let Err(error) = written else {
                 let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
                 self.shared.written.send_modify(|written| *written += count);
-                self.shared.healthy.store(true, Ordering::Relaxed);
+                self.shared.outage.end();
                 metrics::histogram!("urr_queue_journal_batch")
                     .record(f64::from(u32::try_from(batch.len()).unwrap_or(u32::MAX)));
                 return true;
             };
-            if self.shared.healthy.swap(false, Ordering::Relaxed) {
+            if self.shared.outage.begin(self.shared.clock.ticks()) {
                 let error = urr_telemetry::chain(&error);
                 tracing::error!(
                     error,
@@ -206,7 +214,7 @@ impl Work {
                 }
             }
             failures += 1;
-            tokio::time::sleep(PAUSES.delay(failures, self.clock.ticks())).await;
+            tokio::time::sleep(PAUSES.delay(failures, self.shared.clock.ticks())).await;
         }
     }
 

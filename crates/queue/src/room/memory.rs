@@ -262,6 +262,11 @@ impl Memory {
         halls.iter().filter(|(_, hall)| is_used(hall)).map(|(event, _)| *event).collect()
     }
 
+    /// For how long the journal could not be written, if it cannot.
+    pub(super) fn outage(&self) -> Option<Duration> {
+        self.writer.outage()
+    }
+
     fn nobody(&self) -> Answer {
         let now = self.clock.now();
         Answer { standing: Standing::Absent, totals: Hall::new(self.limits.threshold).totals(now), now }

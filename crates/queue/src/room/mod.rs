@@ -263,6 +263,14 @@ impl Room {
         }
     }
 
+    /// For how long the journal could not be written, if something waits to be and it cannot.
+    pub(crate) fn outage(&self) -> Option<Duration> {
+        match self {
+            Self::Memory(room) => room.outage(),
+            Self::Redis(room) => room.outage(),
+        }
+    }
+
     /// The events that have a room in which somebody may be.
     pub async fn events(&self) -> Result<Vec<EventId>, Closed> {
         match self {

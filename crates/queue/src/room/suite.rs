@@ -15,8 +15,8 @@ use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 use self::{
     losses::{
         a_clock_that_is_put_back_keeps_nobody_in, a_full_line_takes_nobodys_place,
-        a_place_is_good_for_one_slot, a_room_that_cannot_be_closed_goes_on,
-        a_room_that_was_lost_is_not_closed_before_its_time,
+        a_journal_that_cannot_be_written_is_an_outage, a_place_is_good_for_one_slot,
+        a_room_that_cannot_be_closed_goes_on, a_room_that_was_lost_is_not_closed_before_its_time,
         a_slot_that_another_process_recorded_is_not_taken_back,
         a_slot_that_cannot_be_recorded_is_the_same_place_again,
         a_worker_that_slept_past_its_turn_lets_nobody_in, rooms_in_memory_are_one_processes,
@@ -142,6 +142,7 @@ on_every_room! {
     rooms_in_memory_are_one_processes: Limits { threshold: 1, ..Limits::default() };
     what_a_room_begins_with_is_written_when_it_begins: Limits { threshold: 1, ..Limits::default() };
     a_slot_that_cannot_be_recorded_is_the_same_place_again: Limits { threshold: 1, ..Limits::default() };
+    a_journal_that_cannot_be_written_is_an_outage: Limits { threshold: 1, ..Limits::default() };
     a_full_line_takes_nobodys_place: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
     a_room_that_cannot_be_closed_goes_on: Limits { threshold: 1, ..Limits::default() };
     a_clock_that_is_put_back_keeps_nobody_in: Limits { threshold: 1, slot_idle: std::time::Duration::from_secs(2), ..Limits::default() };

@@ -232,6 +232,32 @@ pub(super) async fn a_slot_that_cannot_be_recorded_is_the_same_place_again(trial
     }
 }
 
+/// Whoever watches the process is told, for as long as it lasts.
+pub(super) async fn a_journal_that_cannot_be_written_is_an_outage(trial: Trial) {
+    urr_db::statements! {
+        HIDE = "alter table journal rename to journal_away";
+        SHOW = "alter table journal_away rename to journal";
+    }
+    let [first, second] = trial.people(2)[..] else { panic!() };
+    trial.check(first).await;
+    assert_eq!(trial.room.outage(), None);
+    trial.rename(&HIDE).await;
+    let left = trial.room.leave(trial.event, first, Why::Left).await;
+    assert_eq!(left.is_err(), trial.kv.is_none(), "in Redis it is written down a moment later");
+    assert_eq!(trial.room.admit(trial.event).await, Err(Closed));
+    let began = trial.room.outage().unwrap();
+    urr_testkit::until(super::LIMIT, async || {
+        assert_eq!(trial.room.admit(trial.event).await, Err(Closed));
+        trial.room.outage().unwrap() > began + Duration::from_secs(1)
+    })
+    .await;
+    trial.rename(&SHOW).await;
+    urr_testkit::until(super::LIMIT, async || trial.room.admit(trial.event).await.is_ok()).await;
+    assert_eq!(trial.room.outage(), None);
+    assert!(matches!(trial.check(second).await, Standing::Active { .. }));
+    trial.assert_fair().await;
+}
+
 /// Whoever was told a place has it, however many others came meanwhile.
 pub(super) async fn a_full_line_takes_nobodys_place(trial: Trial) {
     let people = trial.people(5);
