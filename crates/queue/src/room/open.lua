@@ -1,9 +1,12 @@
--- Begins a life of a room, unless one goes on.
+-- Begins a life of a room, unless one goes on or another is about to begin one.
 -- KEYS  1: {<event>}:room   2: {<event>}:opening, which whoever opens it holds
 -- ARGV  1: generation   2: threshold   3: paused   4: epoch   5: for how long nobody is let in, in microseconds
---       6: how many steps the journal begins with   7: 1 when a life was lost
+--       6: how many steps the journal begins with   7: 1 when a life was lost   8: who opens it
 -- reply 1 when it began, else 0
 -- cost  O(1)
+if redis.call('GET', KEYS[2]) ~= ARGV[8] then
+  return { 0 }
+end
 redis.call('DEL', KEYS[2])
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return { 0 }

@@ -16,7 +16,8 @@ use self::{
     losses::{
         a_clock_that_is_put_back_keeps_nobody_in, a_full_line_takes_nobodys_place,
         a_journal_that_cannot_be_written_is_an_outage, a_place_is_good_for_one_slot,
-        a_room_that_cannot_be_closed_goes_on, a_room_that_was_lost_is_not_closed_before_its_time,
+        a_room_that_cannot_be_closed_goes_on, a_room_that_was_lost_begins_anew_once,
+        a_room_that_was_lost_is_not_closed_before_its_time,
         a_slot_that_another_process_recorded_is_not_taken_back,
         a_slot_that_cannot_be_recorded_is_the_same_place_again,
         a_worker_that_slept_past_its_turn_lets_nobody_in, rooms_in_memory_are_one_processes,
@@ -131,6 +132,7 @@ on_every_room! {
     events_do_not_meet: Limits { threshold: 1, ..Limits::default() };
     a_place_is_good_for_one_slot: Limits { threshold: 1, ..Limits::default() };
     slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
+    a_room_that_was_lost_begins_anew_once: Limits { threshold: 1, ..Limits::default() };
     a_room_that_was_lost_is_not_closed_before_its_time: Limits { threshold: 1, ..Limits::default() };
     a_store_that_went_back_in_time_is_not_believed: Limits { threshold: 1, ..Limits::default() };
     a_store_that_is_back_with_old_data_is_found_out_while_nothing_happens: Limits { threshold: 1, ..Limits::default() };

@@ -8,6 +8,7 @@ use std::time::Duration;
 use urr_db::{Tx, transaction};
 use urr_kernel::{EventId, Timestamp, UserId};
 use urr_kv::{Arg, Reply, Script};
+use uuid::Uuid;
 
 use super::{
     Redis, closed, key, micros, millis,
@@ -27,10 +28,7 @@ static OPEN: Script = Script::new("queue.open", include_str!("../open.lua"));
 static CARRY: Script = Script::new("queue.carry", include_str!("../carry.lua"));
 static NUMBER: Script =
     Script::new("queue.number", "return redis.call('HMGET', KEYS[1], 'generation', 'seq')");
-static ONE_OPENS: Script = Script::new(
-    "queue.one_opens",
-    "if redis.call('SET', KEYS[1], '1', 'NX', 'PX', ARGV[1]) then return 1 end return 0",
-);
+static ONE_OPENS: Script = Script::new("queue.one_opens", include_str!("../one_opens.lua"));
 
 /// Whoever opens a room and has not within this time has died.
 const OPENING: Duration = Duration::from_secs(5);
@@ -63,13 +61,16 @@ impl Redis {
     }
 
     /// Begins a life of a room that Redis does not know: its first, or the next after Redis lost it. `false`: somebody else is
-    /// about to. Lives are numbered in the database, and two that begin at once would be one too many.
+    /// about to; `true`: it is open, whoever did it. Lives are numbered in the database, and two that begin at once would be one too many.
     async fn open(&self, event: EventId) -> Result<bool, Closed> {
-        let keys = [key(event, "opening")];
-        if self.kv.run(&ONE_OPENS, &keys, &[Arg::from(millis(OPENING))]).await.map_err(closed)?
-            != Reply::Int(1)
-        {
-            return Ok(false);
+        let keys = ["room", "opening"].map(|name| key(event, name));
+        let by = Uuid::from_bytes(self.ids.bytes()).to_string();
+        let args = [Arg::from(by.as_str()), Arg::from(millis(OPENING))];
+        match self.kv.run(&ONE_OPENS, &keys, &args).await.map_err(closed)? {
+            Reply::Int(1) => {}
+            // It was opened since somebody looked, by another.
+            Reply::Int(2) => return Ok(true),
+            _ => return Ok(false),
         }
         let (threshold, total, now) = (self.limits.threshold, self.limits.slot_total, self.clock.now());
         let opened: Result<store::Kept, urr_db::Error> =
@@ -92,8 +93,9 @@ impl Redis {
             Arg::from(micros(grace)),
             Arg::from(i64::try_from(kept.entries.len()).unwrap_or(i64::MAX)),
             Arg::from(i64::from(kept.lost)),
+            Arg::from(by.as_str()),
         ];
-        self.kv.run(&OPEN, &[key(event, "room"), key(event, "opening")], &args).await.map_err(closed)?;
+        self.kv.run(&OPEN, &keys, &args).await.map_err(closed)?;
         if kept.lost {
             // Their time runs out also if nobody else comes.
             self.remember(event).await?;

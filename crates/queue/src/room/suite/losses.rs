@@ -88,6 +88,36 @@ pub(super) async fn slots_outlive_the_store(mut trial: Trial) {
     trial.assert_fair().await;
 }
 
+/// However many find out at once that it is lost: a second life would be lost like the first.
+pub(super) async fn a_room_that_was_lost_begins_anew_once(mut trial: Trial) {
+    if trial.kv.is_none() {
+        return;
+    }
+    let user = trial.people(1)[0];
+    trial.check(user).await;
+    for generation in 2..40 {
+        trial.lose_everything().await;
+        let (rooms, event) =
+            ([trial.another().await.unwrap(), std::sync::Arc::clone(&trial.room)], trial.event);
+        let mut looking = tokio::task::JoinSet::new();
+        for room in rooms.iter().cycle().take(40) {
+            let room = std::sync::Arc::clone(room);
+            looking.spawn(async move {
+                for _ in 0..3 {
+                    room.order(event, Order::Look).await.unwrap();
+                }
+            });
+        }
+        looking.join_all().await;
+        let life = trial.db.read("test.life", async |tx: &mut Tx<'_>| store::life(tx, event).await);
+        let life: Result<Option<store::Life>, urr_db::Error> = life.await;
+        assert_eq!(life.unwrap().map(|life| life.generation), Some(generation));
+    }
+    assert_eq!(trial.room.admit(trial.event).await, Ok(0));
+    assert!(trial.is_in(user).await);
+    trial.assert_fair().await;
+}
+
 /// Only then is there a grace in which people get their places back.
 pub(super) async fn a_room_that_was_lost_is_not_closed_before_its_time(mut trial: Trial) {
     let (Room::Redis(_), people) = (&*trial.room, trial.people(2)) else { return };
