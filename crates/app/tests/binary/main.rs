@@ -9,6 +9,8 @@ mod commands;
 #[cfg(test)]
 mod process;
 #[cfg(test)]
+mod rooms;
+#[cfg(test)]
 mod serving;
 #[cfg(test)]
 mod social;
