@@ -148,7 +148,7 @@ impl Connection {
             Some(stream) => stream,
             None => self.connect().await.map_err(Lost::NotSent)?,
         };
-        let exchange = exchange(&mut stream, request.bytes(self.address));
+        let exchange = exchange(&mut stream, request, self.address);
         let answer = match timeout(self.patience, exchange).await {
             Ok(answer) => answer.map_err(Lost::Unknown)?,
             Err(_) => return Err(Lost::Unknown(io::ErrorKind::TimedOut.into())),
@@ -166,16 +166,20 @@ impl Connection {
     }
 }
 
-async fn exchange(stream: &mut BufReader<TcpStream>, bytes: Vec<u8>) -> io::Result<Answer> {
+async fn exchange(
+    stream: &mut BufReader<TcpStream>,
+    request: &Request<'_>,
+    address: SocketAddr,
+) -> io::Result<Answer> {
     // A server that refuses a body early stops reading it. What it said is still to be read.
-    let sent = stream.get_mut().write_all(&bytes).await;
-    match (read_answer(stream).await, sent) {
+    let sent = stream.get_mut().write_all(&request.bytes(address)).await;
+    match (read_answer(stream, request.method).await, sent) {
         (Ok(answer), _) => Ok(answer),
         (Err(_), Err(error)) | (Err(error), Ok(())) => Err(error),
     }
 }
 
-async fn read_answer(stream: &mut BufReader<TcpStream>) -> io::Result<Answer> {
+async fn read_answer(stream: &mut BufReader<TcpStream>, method: &str) -> io::Result<Answer> {
     let status_line = line(stream).await?;
     let status = status_line.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(bad)?;
     let mut headers = Vec::new();
@@ -191,6 +195,9 @@ async fn read_answer(stream: &mut BufReader<TcpStream>) -> io::Result<Answer> {
         }
     }
     let mut answer = Answer { status, headers, body: Vec::new() };
+    if method == "HEAD" {
+        return Ok(answer);
+    }
     if let Some(length) = answer.header("content-length") {
         let length: usize = length.parse().map_err(|_| bad())?;
         answer.body = exactly(stream, length).await?;

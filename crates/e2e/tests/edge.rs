@@ -4,17 +4,24 @@
 
 use std::{collections::BTreeMap, net::SocketAddr, path::Path, time::Duration};
 
+use anyhow::anyhow;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     process::{Child, Command},
     task::JoinSet,
 };
 use urr_e2e::{
     http::{Answer, Connection, Request},
-    program::free_address,
+    line::{SECRET, with_crowd},
+    program::{Launch, Program, free_address},
     stage::Stage,
+};
+use urr_kernel::{Clock, Ids, OrderKey};
+use urr_passes::{
+    Secret,
+    vwr_pass::{self, LIFETIME, Pass, Passes},
 };
 use urr_testkit::{services, until};
 
@@ -25,6 +32,9 @@ const PAGE: &str = include_str!("../../../docs/edge/nginx.md");
 const EVENT: &str = "0197b3c2-0000-7000-8000-0000000000aa";
 
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What a form sends.
+const FORM: &[u8] = br#"{"seat":"A1"}"#;
 
 /// A browser in front of nginx.
 struct Browser {
@@ -38,14 +48,21 @@ impl Browser {
     }
 
     async fn ask(&mut self, method: &str, path: &str) -> Answer {
+        let origin = format!("http://{}", self.nginx);
+        self.ask_from(&origin, method, path).await
+    }
+
+    /// From a page of any site.
+    async fn ask_from(&mut self, origin: &str, method: &str, path: &str) -> Answer {
         let cookies: Vec<String> =
             self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        let (cookies, origin) = (cookies.join("; "), format!("http://{}", self.nginx));
+        let cookies = cookies.join("; ");
         let mut headers = vec![("cookie", cookies.as_str())];
-        if method == "POST" {
-            headers.push(("origin", &origin));
+        let sends = ["POST", "PUT"].contains(&method);
+        if sends || method == "OPTIONS" {
+            headers.push(("origin", origin));
         }
-        let body = (method == "POST").then(Vec::new);
+        let body = sends.then(|| FORM.to_vec());
         let request = Request { method, path, body, headers: &headers, ..Request::default() };
         let answer = Connection::to(self.nginx).send(&request).await.unwrap();
         for (_, line) in answer.headers.iter().filter(|(name, _)| name == "set-cookie") {
@@ -56,26 +73,57 @@ impl Browser {
     }
 }
 
-/// A site that knows nothing of waiting rooms.
+/// A site that knows nothing of waiting rooms. It answers with what it was asked.
 async fn shop(tasks: &mut JoinSet<()>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tasks.spawn(async move {
         loop {
             let (mut visitor, _) = listener.accept().await.unwrap();
-            let mut request = [0; 4096];
-            let _read = visitor.read(&mut request).await;
-            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 8\r\nconnection: close\r\n\r\nthe shop";
-            let _written = visitor.write_all(answer).await;
+            let Some(asked) = asked(&mut visitor).await else { continue };
+            let head =
+                format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", asked.len());
+            let body = if asked.starts_with("HEAD ") { "" } else { &asked };
+            let _written = visitor.write_all(format!("{head}{body}").as_bytes()).await;
         }
     });
     address
 }
 
-fn nginx(program: &str, dir: &Path, urr: SocketAddr, shop: SocketAddr) -> (SocketAddr, Child) {
+/// Method, target and body of a request.
+async fn asked(visitor: &mut TcpStream) -> Option<String> {
+    let mut text = String::new();
+    loop {
+        let mut more = [0; 4096];
+        let count = visitor.read(&mut more).await.ok().filter(|count| *count > 0)?;
+        text += std::str::from_utf8(&more[..count]).unwrap();
+        let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+        let lines = head.lines().map(|line| line.split_once(": ").unwrap_or((line, "")));
+        let length = lines.filter(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+        let length: usize = length.map(|(_, length)| length.parse::<usize>().unwrap()).sum();
+        if body.len() >= length {
+            let (asked, _version) = head.lines().next()?.rsplit_once(' ')?;
+            return Some(format!("{asked} {body}"));
+        }
+    }
+}
+
+/// The page's configurations, in their order.
+fn blocks() -> impl Iterator<Item = &'static str> {
+    PAGE.split("```nginx").skip(1).map(|block| block.split("```").next().unwrap())
+}
+
+/// nginx as the page says. `more`: a line that it says to add to the location that asks.
+fn nginx(
+    program: &str,
+    dir: &Path,
+    (urr, shop): (SocketAddr, SocketAddr),
+    more: &str,
+) -> (SocketAddr, Child) {
     let address = free_address();
-    let servers = PAGE.split("```nginx").nth(1).unwrap().split("```").next().unwrap();
+    let servers = blocks().next().unwrap();
     let servers = servers
+        .replace("internal;", &format!("internal;\n{more}"))
         .replace("127.0.0.1:3001", &urr.to_string())
         .replace("127.0.0.1:8000", &shop.to_string())
         .replace("listen 80;", &format!("listen {address};"));
@@ -99,6 +147,10 @@ async fn steer(stage: &Stage, verb: &str, body: Value) -> Answer {
     stage.connect().send(&Request::post(&path, &body).by(&stage.admin.token)).await.unwrap()
 }
 
+fn text(answer: &Answer) -> String {
+    String::from_utf8(answer.body.clone()).unwrap()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nginx_lets_on_who_has_waited_and_sends_the_others_to_wait() -> anyhow::Result<()> {
     let Some(program) = services::nginx() else { return Ok(()) };
@@ -106,11 +158,11 @@ async fn nginx_lets_on_who_has_waited_and_sends_the_others_to_wait() -> anyhow::
     let mut stage = Stage::embedded(dir.path()).await?;
     let mut tasks = JoinSet::new();
     let shop = shop(&mut tasks).await;
-    let (front, _nginx) = nginx(&program, dir.path(), stage.running.address, shop);
+    let (front, _nginx) = nginx(&program, dir.path(), (stage.running.address, shop), "");
     let mut early = Browser::new(front);
     until(PATIENCE, async || tokio::net::TcpStream::connect(front).await.is_ok()).await;
     let free = early.ask("GET", "/tickets?day=1").await;
-    assert_eq!((free.status, &free.body[..]), (200, &b"the shop"[..]), "nobody has to wait yet");
+    assert_eq!((free.status, text(&free)), (200, "GET /tickets?day=1 ".to_owned()), "nobody has to wait yet");
 
     let opened = steer(&stage, "activate", json!({"rate": 0})).await;
     assert_eq!(opened.status, 200, "{}", opened.show());
@@ -129,7 +181,7 @@ async fn nginx_lets_on_who_has_waited_and_sends_the_others_to_wait() -> anyhow::
     assert_eq!(early.ask("GET", &check).await.json()["admitted"], true);
     for method in ["GET", "POST"] {
         let inside = early.ask(method, "/tickets").await;
-        assert_eq!((inside.status, &inside.body[..]), (200, &b"the shop"[..]), "{method}");
+        assert!(inside.status == 200 && text(&inside).starts_with(method), "{}", inside.show());
     }
     let mut late = Browser::new(front);
     assert_eq!(late.ask("GET", "/tickets").await.status, 302, "another browser waits");
@@ -138,5 +190,74 @@ async fn nginx_lets_on_who_has_waited_and_sends_the_others_to_wait() -> anyhow::
     stage.running.kill().await?;
     let closed = early.ask("GET", "/tickets").await;
     assert!(closed.status >= 500, "without anybody to ask, nobody comes in: {}", closed.show());
+    Ok(())
+}
+
+/// Requests with every method, from any site, with parameters whose names are ours.
+#[tokio::test(flavor = "multi_thread")]
+async fn nginx_asks_about_every_request_in_the_same_way() -> anyhow::Result<()> {
+    let Some(program) = services::nginx() else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let launch = with_crowd(Launch::new(&Program::find()?, &dir.path().join("data"))?);
+    let stage = Stage::up(launch).await?;
+    let mut tasks = JoinSet::new();
+    let shop = shop(&mut tasks).await;
+    let (front, _nginx) = nginx(&program, dir.path(), (stage.running.address, shop), "");
+    until(PATIENCE, async || TcpStream::connect(front).await.is_ok()).await;
+    assert_eq!(steer(&stage, "activate", json!({"rate": 0})).await.status, 200);
+
+    let target = "/search?from=a&to=b&event=1&deny=403&q=%26";
+    let page = format!("/vwr/{EVENT}?to=/search%3Ffrom%3Da%26to%3Db%26event%3D1%26deny%3D403%26q%3D%2526");
+    let bank = "https://bank.example";
+    let methods = ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PROPFIND"];
+    let mut browser = Browser::new(front);
+    for method in methods {
+        let sent = browser.ask_from(bank, method, target).await;
+        assert_eq!((sent.status, sent.header("location")), (302, Some(page.as_str())), "{method}");
+    }
+    let now = Clock::system().now();
+    let passes = Passes::new([vwr_pass::key(&Secret::new(SECRET)?)]);
+    let ids = Ids::random(Clock::system());
+    let pass = Pass { event: EVENT.parse()?, visitor: ids.next(), order: OrderKey::at(now), position: 1 };
+    let name = vwr_pass::cookie(pass.event);
+    browser.cookies.insert(name.clone(), passes.sign(&pass, ids.next(), now));
+    for method in methods {
+        let inside = browser.ask_from(bank, method, target).await;
+        let body = if ["POST", "PUT"].contains(&method) { str::from_utf8(FORM)? } else { "" };
+        let expected = if method == "HEAD" { String::new() } else { format!("{method} {target} {body}") };
+        assert_eq!((inside.status, text(&inside)), (200, expected), "{method}");
+        assert_eq!(inside.header("set-cookie"), None, "{method}: it is fresh");
+    }
+    // A pass that grows old is renewed by using it, on the answer of the shop.
+    let minutes_ago = now.before(LIFETIME / 2 + Duration::from_secs(2));
+    let old = passes.sign(&pass, ids.next(), minutes_ago);
+    for method in methods {
+        browser.cookies.insert(name.clone(), old.clone());
+        let inside = browser.ask_from(bank, method, target).await;
+        assert_eq!(inside.status, 200, "{method}");
+        let renewed = passes.verify(&browser.cookies[&name], now).map_err(|_| anyhow!("it is ours"))?;
+        assert!(renewed.expires > now.after(LIFETIME / 2 + Duration::from_secs(2)), "{method}");
+    }
+    Ok(())
+}
+
+/// What the page says to add for sites that pages of other origins use.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shop_may_decide_about_preflights_itself() -> anyhow::Result<()> {
+    let Some(program) = services::nginx() else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let stage = Stage::embedded(dir.path()).await?;
+    let mut tasks = JoinSet::new();
+    let shop = shop(&mut tasks).await;
+    let line = blocks().nth(1).expect("the page says what to add");
+    let (front, _nginx) = nginx(&program, dir.path(), (stage.running.address, shop), line);
+    until(PATIENCE, async || TcpStream::connect(front).await.is_ok()).await;
+    assert_eq!(steer(&stage, "activate", json!({"rate": 0})).await.status, 200);
+    let mut browser = Browser::new(front);
+    let asked = browser.ask("OPTIONS", "/x?a=1&b=2").await;
+    assert_eq!((asked.status, text(&asked)), (200, "OPTIONS /x?a=1&b=2 ".to_owned()));
+    for method in ["GET", "POST", "PROPFIND"] {
+        assert_eq!(browser.ask(method, "/x").await.status, 302, "{method}");
+    }
     Ok(())
 }

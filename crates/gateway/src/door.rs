@@ -31,7 +31,7 @@ use crate::{
     rooms::Rooms,
     slots::Slots,
     streams::Watch,
-    table::{self, Access, Found, PathNumber, Route, Service},
+    table::{self, Access, Found, Methods, PathNumber, Route, Service},
     token, version,
 };
 
@@ -193,10 +193,14 @@ impl Gateway {
 
 impl Respond for Gateway {
     async fn respond(&self, mut request: Request) -> Response {
-        if let Some(permission) = preflight::answer(&request, &self.guards.origins) {
+        version::remove(request.uri_mut());
+        let path = table::find_path(request.uri().path());
+        let found = path.map_or(Found::Nothing, |path| path.find(request.method()));
+        let route = if let Found::Route(route) = found { Some(route) } else { None };
+        let is_about_others = route.is_some_and(|route| route.methods == Methods::Any);
+        if !is_about_others && let Some(permission) = preflight::answer(&request, &self.guards.origins) {
             return permission;
         }
-        version::remove(request.uri_mut());
         let Guards { hops, clock, .. } = &self.guards;
         let hop = match inbound::hop(request.headers(), hops, clock, &self.warned) {
             Ok(hop) => hop,
@@ -212,16 +216,16 @@ impl Respond for Gateway {
             request.extensions_mut().insert(ClientAddress(client));
         }
 
-        let path = table::find_path(request.uri().path());
-        let found = path.map_or(Found::Nothing, |path| path.find(request.method()));
-        let route = if let Found::Route(route) = found { Some(route) } else { None };
         if let Some(route) = route {
             urr_http::name_route(request.extensions(), route.path);
         }
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
         // What a gateway of ours has passed on, it has asked: it alone has to know which sites may.
         let asked = |origins| origin::check(method, uri, headers, origins);
-        if let (None, Err(problem)) = (hop, asked(&self.guards.origins)) {
+        if hop.is_none()
+            && !is_about_others
+            && let Err(problem) = asked(&self.guards.origins)
+        {
             return problem.into_response();
         }
         let identity = self.guards.identity(headers);

@@ -7,7 +7,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, header, request::Parts};
+use http::{HeaderMap, HeaderValue, Uri, header, request::Parts};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use serde::{Serialize, de::DeserializeOwned};
 use urr_kernel::{Actor, Role, UserId};
@@ -160,13 +160,16 @@ pub struct Query<T>(pub T);
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
-        axum::extract::Query::from_request_parts(parts, state)
-            .await
-            .map(|axum::extract::Query(query)| Self(query))
-            .map_err(|rejection: rejection::QueryRejection| {
-                Problem::of(codes::BAD_QUERY, rejection.body_text())
-            })
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        Self::read(&parts.uri)
+    }
+}
+
+impl<T: DeserializeOwned> Query<T> {
+    /// What the query of an address says.
+    pub fn read(uri: &Uri) -> Result<Self, Problem> {
+        let bad = |rejection: rejection::QueryRejection| Problem::of(codes::BAD_QUERY, rejection.body_text());
+        axum::extract::Query::try_from_uri(uri).map(|axum::extract::Query(query)| Self(query)).map_err(bad)
     }
 }
 

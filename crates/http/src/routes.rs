@@ -75,6 +75,15 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         delete = DELETE;
     }
 
+    /// Adds a route that answers every method in the same way. It is listed as GET.
+    pub fn any<H, T>(self, path: &'static str, handler: H) -> Self
+    where
+        H: Handler<T, S>,
+        T: 'static,
+    {
+        self.with(Method::GET, path, routing::any(handler.clone()), handler)
+    }
+
     fn with<H, T>(mut self, method: Method, path: &'static str, methods: MethodRouter<S>, handler: H) -> Self
     where
         H: Handler<T, S>,
@@ -157,16 +166,21 @@ mod tests {
     #[tokio::test]
     async fn what_is_listed_is_what_is_served() {
         let one = Routes::new().get("/a/{id}", async || "get").put("/a/{id}", async || "put");
-        let routes = one.merge(Routes::new().delete("/b", async || "delete")).with_state::<()>(());
+        let other = Routes::new().delete("/b", async || "delete").any("/c", async || "any");
+        let routes = one.merge(other).with_state::<()>(());
         let names: Vec<_> = routes.names().iter().map(|name| (name.method.as_str(), name.path)).collect();
-        assert_eq!(names, [("GET", "/a/{id}"), ("PUT", "/a/{id}"), ("DELETE", "/b")]);
+        assert_eq!(names, [("GET", "/a/{id}"), ("PUT", "/a/{id}"), ("DELETE", "/b"), ("GET", "/c")]);
         let alone: Vec<_> = routes.clone().by_path().collect();
-        assert_eq!(alone.iter().map(|(path, _)| *path).collect::<Vec<_>>(), ["/a/{id}", "/b"]);
+        assert_eq!(alone.iter().map(|(path, _)| *path).collect::<Vec<_>>(), ["/a/{id}", "/b", "/c"]);
         for (which, method, path, status) in [
             (0, "PUT", "/a/1", StatusCode::OK),
             (0, "DELETE", "/b", StatusCode::NOT_FOUND),
             (1, "DELETE", "/b", StatusCode::OK),
             (1, "GET", "/b", StatusCode::METHOD_NOT_ALLOWED),
+            (2, "GET", "/c", StatusCode::OK),
+            (2, "HEAD", "/c", StatusCode::OK),
+            (2, "OPTIONS", "/c", StatusCode::OK),
+            (2, "PROPFIND", "/c", StatusCode::OK),
         ] {
             let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
             let (_, answers) = &alone[which];

@@ -1,9 +1,10 @@
 //! The answer for proxies of other people's sites: may this request go on? nginx asks it as `auth_request`, Traefik as `forwardAuth`,
-//! Envoy as `ext_authz`. Like a check it reads no store.
+//! Envoy as `ext_authz`. Like a check it reads no store, and it changes nothing, so every method is answered in the same way: some proxies
+//! ask with the method of the request they ask about.
 
 use axum::{
     extract::State,
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
     response::{AppendHeaders, IntoResponse as _, Response},
 };
 use schemars::JsonSchema;
@@ -21,30 +22,23 @@ use crate::{
     service::Service,
 };
 
-/// In which proxies say what was asked of them: nginx by custom, Traefik by itself.
+/// In which proxies say what was asked of them: nginx by custom, Traefik by itself. Envoy puts it behind a `path_prefix`, which is to end with
+/// `to=`.
 const ASKED: [HeaderName; 2] =
     [HeaderName::from_static("x-original-uri"), HeaderName::from_static("x-forwarded-uri")];
 
+/// What comes before a visitor's target: alone, and behind other parameters.
+const TO: &str = "to=";
+const AND_TO: &str = "&to=";
+
 pub(crate) fn routes() -> Routes<Api> {
-    let about = || {
-        About::new("Whether a request to somebody's site may go on, for its proxy")
+    let about =
+        About::new("Whether a request to somebody's site may go on, for its proxy, whatever the method")
             .query::<Asked>()
             .bare(StatusCode::OK)
             .bare(StatusCode::FOUND)
-            .refuses([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN])
-    };
-    // Envoy asks with the method of the request it asks about.
-    Routes::new()
-        .get("/edge/check", check)
-        .about(about())
-        .post("/edge/check", check)
-        .about(about())
-        .put("/edge/check", check)
-        .about(about())
-        .patch("/edge/check", check)
-        .about(about())
-        .delete("/edge/check", check)
-        .about(about())
+            .refuses([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN]);
+    Routes::new().any("/edge/check", check).about(about)
 }
 
 /// Query of `/edge/check`.
@@ -53,7 +47,9 @@ pub(crate) fn routes() -> Routes<Api> {
 struct Asked {
     /// Whose line it is: the id of an event, or any UUID that names a site.
     event: EventId,
-    /// Where the visitor wanted to go, if no header says so.
+    /// Where the visitor wanted to go. What begins with `/` is taken as it is, up to the end of the query: a proxy that puts a request's
+    /// target here does not encode it, and its parameters are not ours. So this comes last. Without it, `X-Original-URI` or
+    /// `X-Forwarded-Uri` says where.
     to: Option<String>,
     /// The status that turns somebody away: `401` for nginx, which takes no redirect from whom it asks; else a redirect.
     deny: Option<Deny>,
@@ -68,17 +64,25 @@ enum Deny {
     Forbidden,
 }
 
-async fn check(
-    State(Api(vwr)): State<Api>,
-    Query(asked): Query<Asked>,
-    headers: HeaderMap,
-) -> Result<Response, Problem> {
+impl Asked {
+    fn read(uri: &Uri) -> Result<Self, Problem> {
+        let query = uri.query().unwrap_or_default();
+        let to = query.strip_prefix(TO).or_else(|| Some(query.split_once(AND_TO)?.1));
+        let Some(target) = to.filter(|to| to.starts_with('/')) else { return Ok(Query::read(uri)?.0) };
+        let ours = format!("/?{}", query.strip_suffix(target).unwrap_or_default());
+        let ours = Uri::try_from(ours).expect("a part of a query is a query");
+        Ok(Self { to: Some(target.to_owned()), ..Query::read(&ours)?.0 })
+    }
+}
+
+async fn check(State(Api(vwr)): State<Api>, uri: Uri, headers: HeaderMap) -> Result<Response, Problem> {
+    let asked = Asked::read(&uri)?;
     if let Verdict::Pass(renewed) = judge(&vwr, asked.event, &headers).map_err(|error| problem(&error))? {
         return Ok((AppendHeaders(renewed), StatusCode::OK).into_response());
     }
-    let named = ASKED.iter().find_map(|name| headers.get(name)?.to_str().ok());
-    let to = named.map(str::to_owned).or(asked.to).filter(|to| is_way_back(to)).unwrap_or("/".to_owned());
-    let page = format!("/vwr/{}?to={}", asked.event, encoded(&to));
+    let named = || ASKED.iter().find_map(|name| headers.get(name)?.to_str().ok());
+    let to = asked.to.as_deref().or_else(named).filter(|to| is_way_back(to)).unwrap_or("/");
+    let page = format!("/vwr/{}?to={}", asked.event, encoded(to));
     let page = HeaderValue::try_from(page).expect("a path that was encoded is printable");
     let lines = [(header::LOCATION, page), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     let denied = |status| Problem::new(status, "vwr.pass_required", "Please wait in line first.");

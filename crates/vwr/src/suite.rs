@@ -4,6 +4,7 @@ mod away;
 mod decisions;
 #[cfg(feature = "aws")]
 mod dynamo;
+mod edge;
 mod http;
 
 use std::{sync::Arc, time::Duration};

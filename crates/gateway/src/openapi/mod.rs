@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use urr_http::{About, PROBLEM_JSON, RouteName, Shape};
 
 pub(crate) use self::page::routes;
-use crate::table::{self, Access, Line, Route, Service};
+use crate::table::{self, Access, Line, Methods, Route, Service};
 
 /// What is true of every operation.
 const DESCRIPTION: &str = "\
@@ -243,7 +243,7 @@ impl Document {
 /// With which statuses a route refuses: what its row in the table makes the guards do, what comes of what it takes, and what it says of
 /// itself. There is no other, so a status that is not here is a mistake.
 fn refusals(route: &Route, about: &About) -> BTreeMap<StatusCode, &'static str> {
-    let (has_body, changes) = (about.body.is_some(), route.method != "GET");
+    let (has_body, changes) = (about.body.is_some(), route.method != "GET" || route.methods == Methods::Any);
     let has_parameters = parameter_names(route.path).next().is_some();
     let guarded = route.access == Access::Admin || route.line != Line::No || route.needs_slot;
     let known = [

@@ -127,6 +127,16 @@ pub enum Line {
     Body,
 }
 
+/// Which methods a route answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Methods {
+    /// Its own. GET also stands for HEAD.
+    Own,
+    /// Every one, as it answers GET. A proxy asks such a route about somebody's request to another site, with the method of that request.
+    /// It changes nothing, so a preflight is nothing else here, nor is what a page of another site sends.
+    Any,
+}
+
 /// One route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
@@ -148,13 +158,16 @@ pub struct Route {
     pub needs_slot: bool,
     /// Whether its answer does not end by itself.
     pub streams: bool,
+    /// Which methods it answers.
+    pub methods: Methods,
 }
 
 impl Route {
     const fn new(method: &'static str, path: &'static str, service: Service, access: Access) -> Self {
         let critical = matches!(access, Access::Admin);
         let (limit, line) = (Some(Class::General), Line::No);
-        Self { method, path, service, access, limit, critical, line, needs_slot: false, streams: false }
+        let (needs_slot, streams, methods) = (false, false, Methods::Own);
+        Self { method, path, service, access, limit, critical, line, needs_slot, streams, methods }
     }
 
     const fn counted_as(self, class: Class) -> Self {
@@ -171,6 +184,10 @@ impl Route {
 
     const fn streaming(self) -> Self {
         Self { streams: true, ..self }
+    }
+
+    const fn any_method(self) -> Self {
+        Self { methods: Methods::Any, ..self }
     }
 
     const fn critical(self) -> Self {
@@ -289,7 +306,7 @@ impl PathNumber {
     pub(crate) fn find(self, method: &Method) -> Found {
         let routes = TABLE.routes[self.0];
         let asked = if method == Method::HEAD { "GET" } else { method.as_str() };
-        match routes.iter().find(|route| route.method == asked) {
+        match routes.iter().find(|route| route.methods == Methods::Any || route.method == asked) {
             Some(route) => Found::Route(route),
             None => Found::OtherMethods(routes),
         }

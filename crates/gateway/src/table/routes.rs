@@ -139,11 +139,7 @@ const VWR: &[Route] = of!(Vwr {
     GET  "/vwr-api/vwr/serving/{id}"        Public uncounted;
     GET  "/vwr-api/vwr/status/{id}"         Public uncounted;
     GET  "/vwr/{id}"                        Public counted_as(Arrivals);
-    GET  "/edge/check"                      Public uncounted;
-    POST "/edge/check"                      Public uncounted;
-    PUT  "/edge/check"                      Public uncounted;
-    PATCH "/edge/check"                     Public uncounted;
-    DELETE "/edge/check"                    Public uncounted;
+    GET  "/edge/check"                      Public uncounted any_method;
     POST "/api/admin/vwr/activate/{id}"     Admin;
     POST "/api/admin/vwr/deactivate/{id}"   Admin;
     GET  "/api/admin/vwr/status/{id}"       Admin;

@@ -97,6 +97,16 @@ fn a_pass_is_asked_for_as_designed() {
 }
 
 #[test]
+fn proxies_ask_with_every_method_and_nobody_else_does() {
+    let any: Vec<_> = all().filter(|route| route.methods == Methods::Any).map(|route| route.path).collect();
+    assert_eq!(any, ["/edge/check"]);
+    for method in ["GET", "HEAD", "POST", "OPTIONS", "TRACE", "PROPFIND"] {
+        let found = find(&Method::from_bytes(method.as_bytes()).unwrap(), "/edge/check");
+        assert!(matches!(found, Found::Route(_)), "{method}: {found:?}");
+    }
+}
+
+#[test]
 fn the_id_of_a_path_is_where_the_table_says() {
     let Found::Route(route) = find(&Method::GET, "/events/7/seats") else { panic!("it is a route") };
     let event = "0190a1f0-0000-7000-8000-000000000001";

@@ -117,6 +117,35 @@ async fn a_browser_that_asks_first_is_told_what_it_may_send() {
     assert_eq!(headers[header::ACCESS_CONTROL_MAX_AGE], "3600");
 }
 
+/// What a proxy asks is about somebody's request to another site: whatever its method and wherever it came from.
+#[tokio::test]
+async fn a_proxy_asks_about_requests_that_would_be_refused_here() {
+    let world =
+        world(Wishes { rates: RateLimits { general: 0, ..RateLimits::default() }, ..Wishes::default() });
+    let cookie = ("cookie", "access_token=not-one-of-ours; session=theirs");
+    for (method, lines) in [
+        ("GET", vec![]),
+        ("HEAD", vec![]),
+        ("POST", vec![("origin", "https://bank.example")]),
+        ("POST", vec![("authorization", "Bearer of-their-own"), ("sec-fetch-site", "cross-site")]),
+        ("DELETE", vec![]),
+        ("OPTIONS", vec![("origin", PARTNER), ("access-control-request-method", "POST")]),
+        ("OPTIONS", vec![("origin", "https://else.example"), ("access-control-request-method", "POST")]),
+        ("TRACE", vec![]),
+        ("PROPFIND", vec![("origin", "https://else.example")]),
+    ] {
+        let lines: Vec<_> = lines.into_iter().chain([cookie]).collect();
+        let (status, headers, body) = world.send(request(method, "/edge/check?event=1&to=/x", &lines)).await;
+        assert_eq!(status, 200, "{method} {lines:?}");
+        assert!(!headers.contains_key(header::ACCESS_CONTROL_ALLOW_METHODS), "{method} {lines:?}");
+        let asked: serde_json::Value = serde_json::from_slice(&body).unwrap_or_default();
+        assert!(method == "HEAD" || asked["method"] == method, "{method} {lines:?}: {asked}");
+    }
+    let elsewhere = [cookie, ("origin", "https://bank.example")];
+    let (status, ..) = world.send(request("POST", "/vwr/assign/1", &elsewhere)).await;
+    assert_eq!(status, 403, "everywhere else it is asked where a request comes from");
+}
+
 /// A page that is large, tagged, and knows its tag.
 fn map() -> Routes {
     Routes::new().get("/api/time", async |headers: HeaderMap| {

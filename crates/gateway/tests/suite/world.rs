@@ -16,7 +16,7 @@ use urr_gateway::{
     revoked::Revoked,
     rooms::Rooms,
     slots::Slots,
-    table::{self, Service},
+    table::{self, Methods, Service},
 };
 use urr_http::{
     AccessLog, Caller, Client, ClientAddress, ClientLimits, Edge, EdgeParts, Json, Limits, Peer, RouteName,
@@ -117,6 +117,7 @@ async fn echo(
 pub(crate) fn echoes(service: Service) -> Routes {
     let routes = table::all().filter(|route| route.service == service);
     routes.fold(Routes::new(), |routes, route| match route.method {
+        _ if route.methods == Methods::Any => routes.any(route.path, echo),
         "GET" => routes.get(route.path, echo),
         "POST" => routes.post(route.path, echo),
         "PUT" => routes.put(route.path, echo),

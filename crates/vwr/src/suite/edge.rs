@@ -1,0 +1,158 @@
+//! What proxies ask about requests to other people's sites, in their own words.
+
+use std::collections::BTreeMap;
+
+use axum::{
+    body::Body,
+    http::{Request, StatusCode, header},
+    response::Response,
+};
+use tower::ServiceExt as _;
+use urr_http::Query;
+use urr_kernel::{EventId, OrderKey};
+use urr_passes::vwr_pass::{self, Pass};
+
+use super::{Store, Transport, World};
+
+/// Some ask with the visitor's method.
+const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"];
+
+/// Targets of visitors whose parameters have the names of ours.
+const TARGETS: [&str; 9] = [
+    "/",
+    "/x?a=1&b=2",
+    "/search?from=a&to=b",
+    "/search?from=/a&to=/b&to=",
+    "/x?event=0197b3c2-0000-7000-8000-0000000000bb",
+    "/x?deny=403&event=nonsense&deny=nonsense",
+    "/a&to=/b",
+    "/x?q=%26to%3D%2F+%20%ed%95%9c&r=a|b",
+    "/?",
+];
+
+#[derive(Clone, Copy, Debug)]
+enum Proxy {
+    /// With `proxy_method GET` and `proxy_set_header X-Original-URI $request_uri`, as docs/edge/nginx.md has it.
+    Nginx,
+    /// Passes on what the visitor said, and says by itself what was asked.
+    Traefik,
+    /// Puts the target behind `path_prefix` as it is.
+    Envoy,
+}
+
+impl Proxy {
+    const ALL: [Self; 3] = [Self::Nginx, Self::Traefik, Self::Envoy];
+
+    /// The question about a visitor's request.
+    fn question(self, event: EventId, method: &str, target: &str, cookie: &str) -> Request<Body> {
+        let (path, lines) = match self {
+            Self::Nginx => (format!("/edge/check?event={event}&deny=401"), vec![("x-original-uri", target)]),
+            Self::Traefik => (
+                format!("/edge/check?event={event}"),
+                vec![
+                    ("x-forwarded-method", method),
+                    ("x-forwarded-proto", "https"),
+                    ("x-forwarded-host", "shop.example"),
+                    ("x-forwarded-uri", target),
+                    ("x-forwarded-for", "198.51.100.7"),
+                ],
+            ),
+            Self::Envoy => (
+                format!("/edge/check?event={event}&to={target}"),
+                vec![
+                    ("content-length", "0"),
+                    ("x-envoy-internal", "true"),
+                    ("x-envoy-expected-rq-timeout-ms", "1000"),
+                ],
+            ),
+        };
+        let method = if let Self::Nginx = self { "GET" } else { method };
+        let mut request = Request::builder().method(method).uri(path).header(header::COOKIE, cookie);
+        for (name, value) in lines {
+            request = request.header(name, value);
+        }
+        request.body(Body::empty()).unwrap()
+    }
+
+    /// What it understands as "to the waiting room".
+    fn refusal(self) -> StatusCode {
+        match self {
+            Self::Nginx => StatusCode::UNAUTHORIZED,
+            Self::Traefik | Self::Envoy => StatusCode::FOUND,
+        }
+    }
+}
+
+async fn world() -> World {
+    World::new(Store::Memory, Transport::Local).await.expect("embedded parts are always there")
+}
+
+async fn ask(world: &World, question: Request<Body>) -> Response {
+    axum::Router::from(crate::routes(&world.service)).oneshot(question).await.unwrap()
+}
+
+/// Every question that a proxy may ask.
+fn questions() -> impl Iterator<Item = (Proxy, &'static str, &'static str)> {
+    Proxy::ALL.into_iter().flat_map(|proxy| {
+        METHODS.into_iter().flat_map(move |method| TARGETS.into_iter().map(move |to| (proxy, method, to)))
+    })
+}
+
+#[tokio::test]
+async fn whoever_has_to_wait_comes_back_to_where_they_wanted_to_go() {
+    let world = world().await;
+    let event = world.open().await;
+    for (proxy, method, target) in questions() {
+        let answer = ask(&world, proxy.question(event, method, target, "theirs=1")).await;
+        let what = format!("{proxy:?} {method} {target}");
+        assert_eq!(answer.status(), proxy.refusal(), "{what}");
+        let page = answer.headers()[header::LOCATION].to_str().unwrap();
+        let way = page.strip_prefix(&format!("/vwr/{event}?to=")).unwrap_or_else(|| panic!("{what}: {page}"));
+        assert!(!way.contains(['&', '?', '+', '#']), "{what}: it is one parameter: {way}");
+        let decoded = format!("http://shop.example/?to={way}").parse().unwrap();
+        let query = Query::<BTreeMap<String, String>>::read(&decoded).unwrap().0;
+        assert_eq!(query["to"], target, "{what}");
+        assert_eq!(answer.headers()[header::CACHE_CONTROL], "no-store", "{what}");
+    }
+}
+
+#[tokio::test]
+async fn whoever_has_waited_goes_on_whatever_they_ask_for() {
+    let world = world().await;
+    let event = world.open().await;
+    let now = world.clock.now();
+    let pass = Pass { event, visitor: world.ids.next(), order: OrderKey::at(now), position: 1 };
+    let token = world.service.passes.sign(&pass, world.ids.next(), now);
+    let cookie = format!("theirs=1; {}={token}", vwr_pass::cookie(event));
+    let nobody: EventId = world.ids.next();
+    for (proxy, method, target) in questions() {
+        let answer = ask(&world, proxy.question(event, method, target, &cookie)).await;
+        assert_eq!(answer.status(), StatusCode::OK, "{proxy:?} {method} {target}");
+        let answer = ask(&world, proxy.question(nobody, method, target, "theirs=1")).await;
+        assert_eq!(answer.status(), StatusCode::OK, "nobody waits there: {proxy:?} {method} {target}");
+    }
+}
+
+#[tokio::test]
+async fn a_target_may_also_be_encoded_and_never_leads_to_another_site() {
+    let world = world().await;
+    let event = world.open().await;
+    for (query, way) in [
+        ("&to=%2Fx%3Fa%3D1%26b%3D2", "/x%3Fa%3D1%26b%3D2"),
+        ("&to=//evil.example/x", "/"),
+        ("&to=%2F%2Fevil.example", "/"),
+        ("&to=/%5Cevil.example", "/%255Cevil.example"),
+        ("&to=*", "/"),
+        ("&to=", "/"),
+        ("", "/"),
+    ] {
+        let question = Request::builder().method("OPTIONS").uri(format!("/edge/check?event={event}{query}"));
+        let answer = ask(&world, question.body(Body::empty()).unwrap()).await;
+        let page = format!("/vwr/{event}?to={way}");
+        assert_eq!(answer.headers()[header::LOCATION].to_str().unwrap(), page, "{query}");
+    }
+    for query in ["to=/x", "to=/x&event=0197b3c2-0000-7000-8000-0000000000bb", "event=x&to=/x", ""] {
+        let question = Request::builder().uri(format!("/edge/check?{query}")).body(Body::empty()).unwrap();
+        assert_eq!(ask(&world, question).await.status(), StatusCode::BAD_REQUEST, "whose line? {query}");
+    }
+}
