@@ -43,8 +43,7 @@ const CHECKPOINT_PAGES: i64 = 8_000;
 /// How the embedded engine runs.
 #[derive(Clone, Copy, Debug)]
 pub struct SqliteOptions {
-    /// Whether concurrent writes share one fsync. Off is slower by a factor of five and more; it exists so that the
-    /// benchmark can show that.
+    /// Whether concurrent writes share one fsync. Off is there for the benchmark, which shows what sharing gains.
     pub group_commit: bool,
     /// How many reads may run at once. A read keeps its thread busy, so more than there are threads gains nothing.
     pub readers: usize,
@@ -110,11 +109,12 @@ fn open_for_writing(file: &Path) -> Result<Connection, Error> {
     let what = || format!("opening {} for writing failed", file.display());
     create_private(file).map_err(|e| Error::unavailable(what()).because(e))?;
     let conn = Connection::open(file).map_err(|e| Error::sqlite(what(), e))?;
-    // FULL: an acknowledged write is on disk. mmap would turn I/O errors into signals. What a savepoint needs to undo its changes stays
-    // in memory: it serves nobody after a crash, and a full or missing temporary directory must not stop a sale.
+    // FULL: an acknowledged write is on disk. What is deleted or sealed is overwritten, for personal data must not stay in the file. mmap
+    // would turn I/O errors into signals. What a savepoint needs to undo its changes stays in memory: it serves nobody after a crash, and a
+    // full or missing temporary directory must not stop a sale.
     let settings = format!(
         "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma mmap_size = 0;
-         pragma temp_store = memory; pragma cache_size = -{WRITE_CACHE_KIB};
+         pragma secure_delete = on; pragma temp_store = memory; pragma cache_size = -{WRITE_CACHE_KIB};
          pragma wal_autocheckpoint = {CHECKPOINT_PAGES}; pragma journal_size_limit = {WAL_BYTES_KEPT};"
     );
     conn.execute_batch(&settings).map_err(|e| Error::sqlite(what(), e))?;
@@ -253,6 +253,26 @@ mod tests {
         modes.sort();
         let private = |name: &str| (name.to_owned(), 0o600);
         assert_eq!(modes, [private("x.db"), private("x.db-shm"), private("x.db-wal")]);
+    }
+
+    /// What somebody was called is in no page of the file once it was overwritten or deleted, however the pages were used meanwhile.
+    #[test]
+    fn what_is_gone_is_gone_from_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("x.db");
+        let conn = open_for_writing(&file).unwrap();
+        let arrive = "with recursive n (i) as (select 1 union all select i + 1 from n where i < 2000)
+                    insert into people select i, 'somebody' || i, hex(randomblob(40)) from n;";
+        let forget = "update people set name = hex(randomblob(60)) where id % 3 = 0; delete from people where id % 3 > 0;";
+        conn.execute_batch("create table people (id integer primary key, name text, x text); create index names on people (name);")
+            .unwrap();
+        conn.execute_batch(arrive).unwrap();
+        conn.execute_batch("pragma wal_checkpoint(truncate);").unwrap();
+        let is_there = || std::fs::read(&file).unwrap().windows(8).any(|bytes| bytes == b"somebody");
+        assert!(is_there());
+        conn.execute_batch(forget).unwrap();
+        drop(conn);
+        assert!(!is_there());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The one write connection, and group commit.
 //!
-//! Whoever has the turn runs its body in the open batch, behind a savepoint. Everybody in a batch shares one COMMIT and one fsync.
+//! Whoever has the turn runs its body in the open batch, in a savepoint unless it opens it. Everybody in a batch shares one COMMIT and one fsync.
 //!
 //! What a body saw may be its neighbours' unsaved work, so *every* answer, a refusal too, waits for the commit of the
 //! batch it was made in. If the batch is lost nobody in it is told anything but that.
@@ -68,13 +68,14 @@ impl Writer {
             return Ended::failed(Error::unavailable(format!("{MAX_WAITING} writes are waiting already")));
         };
         let mut batch = self.shared.desk.turn().await;
+        let was_open = batch.is_open();
         let ended = match batch.begin() {
             Ok(part) => part.run(name, body).await,
             Err(error) => Ended::failed(error),
         };
         if !batch.is_open() {
-            // Refused, and nobody else's work was in the batch: there is nothing to wait for.
-            return ended;
+            // Refused, and nobody else's work was in the batch: there is nothing to wait for. What was seen of lost work is worth nothing.
+            return if was_open { Ended::failed(lost()) } else { ended };
         }
         if !self.group_commit {
             return match batch.commit() {
