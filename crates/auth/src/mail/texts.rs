@@ -24,14 +24,17 @@ pub(super) fn write(
         || format!("{site_url}{page}"),
         |carried| format!("{site_url}{page}#token={}", carried.expose()),
     );
-    let name = &account.name;
+    // Whoever signs up with somebody else's address must not have us mail them words of theirs.
+    let name = Some(&account.name).filter(|_| account.email_verified);
     let (subject, body) = match account.language {
         Language::Ko => korean(kind),
         Language::En => english(kind),
     };
     let (greeting, farewell) = match account.language {
-        Language::Ko => (format!("{name}님, 안녕하세요."), "우르르 드림"),
-        Language::En => (format!("Hello {name},"), "URR"),
+        Language::Ko => {
+            (name.map_or("안녕하세요.".into(), |name| format!("{name}님, 안녕하세요.")), "우르르 드림")
+        }
+        Language::En => (name.map_or("Hello,".into(), |name| format!("Hello {name},")), "URR"),
     };
     let text = format!("{greeting}\n\n{}\n\n{farewell}\n", body.replace("{link}", &link));
     (subject.to_owned(), Sensitive::new(text))
@@ -136,12 +139,15 @@ mod tests {
     ];
 
     #[test]
-    fn every_mail_says_its_link_and_the_name_in_both_languages() {
-        for language in [Language::Ko, Language::En] {
+    fn every_mail_says_its_link_and_whoever_proved_the_address_is_called_by_name_in_both_languages() {
+        for (language, email_verified) in [Language::Ko, Language::En]
+            .into_iter()
+            .flat_map(|language| [(language, true), (language, false)])
+        {
             let account = Account {
                 id: UserId::from_uuid(Uuid::nil()),
                 email: "minji@example.com".to_owned(),
-                email_verified: false,
+                email_verified,
                 name: "김민지".to_owned(),
                 phone: None,
                 role: Role::User,
@@ -156,7 +162,8 @@ mod tests {
                 let carried = kind.purpose().map(|_| Sensitive::new("abc"));
                 let (subject, text) = write(kind, &account, "https://urr.example", carried.as_ref());
                 let text = text.expose();
-                assert!(text.contains("https://urr.example/") && text.contains("김민지"), "{text}");
+                assert!(text.contains("https://urr.example/"), "{text}");
+                assert_eq!(text.contains("김민지"), email_verified, "{text}");
                 assert!(!text.contains("{link}") && !subject.contains('\n'));
                 assert_eq!(text.contains("#token=abc"), carried.is_some(), "{text}");
             }

@@ -79,6 +79,7 @@ pub(crate) fn routes() -> Routes<Api> {
             About::new("Makes the account that is offered")
                 .body::<Complete>()
                 .answer::<Tokens>(StatusCode::CREATED)
+                .answer::<Challenged>(StatusCode::ACCEPTED)
                 .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT]),
         )
 }
