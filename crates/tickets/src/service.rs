@@ -60,7 +60,10 @@ pub struct Service {
 impl Service {
     pub(crate) fn new(parts: Parts, way: Way) -> Self {
         Self {
-            claims: Together::new(Claiming { db: parts.db.clone(), way }, parts.tasks),
+            claims: Together::new(
+                Claiming { db: parts.db.clone(), clock: parts.clock.clone(), way },
+                parts.tasks,
+            ),
             sales: Sales::new(parts.catalog, parts.clock.clone()),
             maps: map::maps(parts.clock.clone()),
             db: parts.db,

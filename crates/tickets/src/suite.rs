@@ -45,11 +45,21 @@ async fn one_bad_row_does_not_stop_the_sweep() {
     }
 }
 
+/// On SQLite nobody else has a row locked.
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_that_others_have_locked() {
+    if let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await {
+        together::a_row_that_somebody_keeps_locked_costs_its_neighbours_nothing(&world).await;
+        together::whoever_asks_twice_waits_with_nothing_locked(&world).await;
+    }
+}
+
 #[tokio::test]
 async fn every_statement_prepares_alike_on_both_engines() {
     let (_dir, sqlite) = urr_testkit::fresh_sqlite(&crate::DOMAIN).await;
     if let Some(postgres) = urr_testkit::fresh_postgres(&crate::DOMAIN).await {
-        let statements = [crate::statements(), crate::race::STATEMENTS.to_vec()].concat();
+        let statements =
+            [crate::statements(), crate::race::STATEMENTS.to_vec(), together::STATEMENTS.to_vec()].concat();
         urr_db::check_statements(&[&sqlite, &postgres], &statements).await.unwrap();
     }
 }

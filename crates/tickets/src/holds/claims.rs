@@ -12,7 +12,7 @@ use std::{
 use urr_contracts::tickets::{Error, Reservation};
 use urr_db::{Db, Kind, Tx, outbox, transaction};
 use urr_jobs::Work;
-use urr_kernel::{EventId, ReservationId, SeatId, Timestamp, UserId};
+use urr_kernel::{Clock, EventId, ReservationId, SeatId, Timestamp, UserId};
 
 use super::{
     rules::{self, Plan},
@@ -65,6 +65,7 @@ pub(crate) enum Way {
 /// Makes claims in the database.
 pub(crate) struct Claiming {
     pub(crate) db: Db,
+    pub(crate) clock: Clock,
     pub(crate) way: Way,
 }
 
@@ -90,73 +91,99 @@ impl Work for Claiming {
         waiting.drain(..count).collect()
     }
 
-    /// If one claim cannot be made, or waits for a row that somebody else has locked, the others are made without it.
+    /// Round after round, each in a transaction of its own: of those who meet each other one is made at a time, and what it got is taken
+    /// for the others. There are hardly ever more than two.
     async fn run(&self, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Trouble>> {
-        let error = match self.make(event, &claims).await {
-            Ok(answers) => {
-                return answers.into_iter().map(|answer| answer.map_err(Trouble::Refused)).collect();
+        let began = self.clock.ticks();
+        let mut answers = HashMap::with_capacity(claims.len());
+        let mut waiting: Vec<&Claim> = claims.iter().map(AsRef::as_ref).collect();
+        while !waiting.is_empty() {
+            match self.round(event, &waiting).await {
+                Ok(Round { answered, later }) => {
+                    let told = |(id, answer): (_, Answer)| (id, answer.map_err(Trouble::Refused));
+                    answers.extend(answered.into_iter().map(told));
+                    waiting = later;
+                }
+                Err(error) => {
+                    answers.extend(self.one_by_one(event, &waiting, error, began).await);
+                    break;
+                }
             }
-            Err(error) => Arc::new(error),
-        };
+        }
+        let answer =
+            |claim: &Arc<Claim>| answers.remove(&claim.id()).expect("a round answers at least the first");
+        claims.iter().map(answer).collect()
+    }
+}
+
+impl Claiming {
+    async fn round<'c>(&self, event: EventId, claims: &[&'c Claim]) -> Result<Round<'c>, urr_db::Error> {
+        transaction!(self.db, "tickets.hold", async |tx: &mut Tx<'_>| {
+            Batch { way: self.way, event }.round(tx, claims).await
+        })
+    }
+
+    /// After a round that failed. If one claim is the reason, or waits for a row that somebody else has locked, the others are made
+    /// without it, for as long as somebody may be expected to wait for that.
+    async fn one_by_one(
+        &self,
+        event: EventId,
+        claims: &[&Claim],
+        error: urr_db::Error,
+        began: Duration,
+    ) -> Vec<(ReservationId, Result<Reservation, Trouble>)> {
+        let error = Arc::new(error);
         let one_of_them = error.is_blocked() || matches!(error.kind(), Kind::Constraint | Kind::Bug);
         let mut answers = Vec::with_capacity(claims.len());
-        for claim in &claims {
-            answers.push(if one_of_them && claims.len() > 1 {
-                let alone = self.make(event, std::slice::from_ref(claim)).await;
-                alone.map_err(Trouble::from).and_then(|mut answers| Ok(answers.remove(0)?))
+        for claim in claims {
+            let in_time = self.clock.ticks().saturating_sub(began) < Self::PATIENCE;
+            let answer = if one_of_them && claims.len() > 1 && in_time {
+                let alone = self.round(event, &[claim]).await.map_err(Trouble::from);
+                alone.and_then(|mut alone| Ok(alone.answered.remove(0).1?))
             } else {
                 Err(Trouble::Db(Arc::clone(&error)))
-            });
+            };
+            answers.push((claim.id(), answer));
         }
         answers
     }
 }
 
-impl Claiming {
-    async fn make(&self, event: EventId, claims: &[Arc<Claim>]) -> Result<Vec<Answer>, urr_db::Error> {
-        transaction!(self.db, "tickets.hold", async |tx: &mut Tx<'_>| {
-            Batch { way: self.way, event, claims }.make(tx).await
-        })
-    }
-}
-
 type Answer = Result<Reservation, Error>;
 
-/// Claims of one event.
-struct Batch<'c> {
-    way: Way,
-    event: EventId,
-    claims: &'c [Arc<Claim>],
+/// What became of claims, and who has to wait for them.
+struct Round<'c> {
+    answered: Vec<(ReservationId, Answer)>,
+    later: Vec<&'c Claim>,
 }
 
-impl Batch<'_> {
-    /// Round after round: whoever wants what is taken is refused before anything is written, and of the others those are made who do not
-    /// meet each other. What one of them got is taken in the next round, so there are hardly ever more than two.
-    async fn make(&self, tx: &mut Tx<'_>) -> Result<Vec<Answer>, urr_db::Error> {
-        let mut answers = HashMap::with_capacity(self.claims.len());
-        let mut waiting: Vec<&Claim> = self.claims.iter().map(AsRef::as_ref).collect();
+/// Claims of one event.
+#[derive(Clone, Copy)]
+struct Batch {
+    way: Way,
+    event: EventId,
+}
+
+impl Batch {
+    /// Whoever wants what is taken is refused before anything is written, and of the others those are made who do not meet each other.
+    async fn round<'c>(self, tx: &mut Tx<'_>, claims: &[&'c Claim]) -> Result<Round<'c>, urr_db::Error> {
         // A hold has run out for all of them, or for none.
-        while let Some(now) = waiting.iter().map(|claim| claim.reservation.created_at).min() {
-            let taken = self.taken(tx, &waiting, now).await?;
-            let (free, beaten): (Vec<_>, Vec<_>) =
-                waiting.into_iter().partition(|claim| among(claim, &taken).is_empty());
-            let refused = beaten
-                .into_iter()
-                .map(|claim| (claim.id(), Err(Error::SeatsTaken { seats: among(claim, &taken) })));
-            answers.extend(refused);
-            let (round, later) = apart(free);
-            answers.extend(self.round(tx, &round, now).await?);
-            waiting = later;
-        }
-        let answer =
-            |claim: &Arc<Claim>| answers.remove(&claim.id()).expect("a round answers at least the first");
-        Ok(self.claims.iter().map(answer).collect())
+        let now = claims.iter().map(|claim| claim.reservation.created_at).min();
+        let Some(now) = now else { return Ok(Round { answered: Vec::new(), later: Vec::new() }) };
+        let taken = self.taken(tx, claims, now).await?;
+        let (free, beaten): (Vec<_>, Vec<_>) =
+            claims.iter().partition(|claim| among(claim, &taken).is_empty());
+        let refused = |claim: &Claim| (claim.id(), Err(Error::SeatsTaken { seats: among(claim, &taken) }));
+        let mut answered: Vec<_> = beaten.into_iter().map(refused).collect();
+        let (apart, later) = apart(free);
+        answered.extend(self.make(tx, &apart, now).await?);
+        Ok(Round { answered, later })
     }
 
     /// Makes claims of which no two want the same. Rows are locked in the order that holds everywhere: buyers, then seats, then what is
-    /// new.
-    async fn round(
-        &self,
+    /// new; a second round in the same transaction would lock its buyers after the seats of the first.
+    async fn make(
+        self,
         tx: &mut Tx<'_>,
         claims: &[&Claim],
         now: Timestamp,
@@ -193,7 +220,7 @@ impl Batch<'_> {
 
     /// Which of the wanted seats somebody has.
     async fn taken(
-        &self,
+        self,
         tx: &mut Tx<'_>,
         claims: &[&Claim],
         now: Timestamp,
@@ -207,7 +234,7 @@ impl Batch<'_> {
     }
 
     /// Who may have so many seats more.
-    async fn count_in(&self, tx: &mut Tx<'_>, claims: &[&Claim]) -> Result<HashSet<UserId>, urr_db::Error> {
+    async fn count_in(self, tx: &mut Tx<'_>, claims: &[&Claim]) -> Result<HashSet<UserId>, urr_db::Error> {
         let max = claims.first().map_or(0, |claim| claim.max_seats_per_user);
         let mut buyers: Vec<_> = claims.iter().map(|claim| (claim.user(), claim.plan.seat_count())).collect();
         buyers.sort_unstable();
@@ -216,7 +243,7 @@ impl Batch<'_> {
 
     /// The seats that were free, with their fences.
     async fn claim(
-        &self,
+        self,
         tx: &mut Tx<'_>,
         claims: &[&Claim],
         now: Timestamp,
@@ -237,7 +264,7 @@ impl Batch<'_> {
 
     /// Writes down and tells what was claimed whole. What is not among the answer was refused: the buyer has used the key before.
     async fn keep(
-        &self,
+        self,
         tx: &mut Tx<'_>,
         answers: &[(&Claim, Answer)],
     ) -> Result<HashSet<ReservationId>, urr_db::Error> {
@@ -256,7 +283,7 @@ impl Batch<'_> {
     }
 
     async fn give_back(
-        &self,
+        self,
         tx: &mut Tx<'_>,
         claim: &Claim,
         claimed: &[(SeatId, i64)],

@@ -3,8 +3,9 @@
 use std::{sync::Arc, time::Duration};
 
 use urr_contracts::tickets::{Error, HoldSeats, Reservation};
+use urr_db::{Tx, statements};
 use urr_jobs::Work as _;
-use urr_kernel::{EventId, SeatId};
+use urr_kernel::{Clock, EventId, ReservationId, SeatId};
 use urr_rpc::Ctx;
 
 use super::{
@@ -14,17 +15,30 @@ use super::{
 use crate::{
     holds::{
         self,
-        claims::{Claim, Claiming, Way},
+        claims::{
+            Claim, Claiming, Way,
+            store::{Wanted, claim as claim_seats},
+        },
     },
     trouble::Trouble,
 };
+
+statements! {
+    /// How many wait for a row that this transaction has locked.
+    WAIT_FOR_US = postgres "
+        select count(*) from pg_locks where not granted and transactionid = pg_current_xact_id()::xid";
+}
 
 async fn claim(world: &World, buyer: &Ctx, request: &HoldSeats) -> Arc<Claim> {
     Arc::new(holds::planned(&world.service, buyer, request).await.unwrap())
 }
 
+fn claiming(world: &World) -> Claiming {
+    Claiming { db: world.service.db.clone(), clock: world.clock.clone(), way: Way::Conditional }
+}
+
 async fn make(world: &World, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Error>> {
-    let claiming = Claiming { db: world.service.db.clone(), way: Way::Conditional };
+    let claiming = claiming(world);
     let refused = |trouble| match trouble {
         Trouble::Refused(error) => error,
         trouble => panic!("{trouble:?}"),
@@ -103,7 +117,7 @@ pub(super) async fn one_that_cannot_be_made_costs_its_neighbours_nothing(world: 
         claim(world, &world.buyer(), &hold_request(event, &seats[2..])).await,
     );
     bad.reservation.number = first.number;
-    let claiming = Claiming { db: world.service.db.clone(), way: Way::Conditional };
+    let claiming = claiming(world);
     let answers = claiming.run(event, vec![Arc::new(bad), good]).await;
     assert!(
         matches!(&answers[0], Err(Trouble::Db(error)) if error.is_unique_violation()),
@@ -135,5 +149,75 @@ pub(super) async fn a_crowd_is_served_in_batches(world: &World) {
     held.dedup();
     assert_eq!(held.len(), count, "a seat was given twice");
     assert!(count > 0);
+    world.check_invariants().await;
+}
+
+/// A transaction of somebody else that is given up in the end, and what it did.
+async fn meanwhile<T>(world: &World, body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, Trouble>) -> T {
+    let mut done = None;
+    let given_up: Result<(), Trouble> = world
+        .service
+        .db
+        .write("test.meanwhile", async |tx: &mut Tx<'_>| {
+            done = Some(body(tx).await?);
+            Err(Trouble::Refused(Error::Unavailable))
+        })
+        .await;
+    assert!(matches!(given_up, Err(Trouble::Refused(_))), "{given_up:?}");
+    done.unwrap()
+}
+
+/// Takes a seat as another process would.
+async fn take(world: &World, tx: &mut Tx<'_>, event: EventId, seat: SeatId) -> Result<usize, urr_db::Error> {
+    let (reservation, now) = (world.ids.next::<ReservationId>(), world.clock.now());
+    let wanted = Wanted { seat, reservation, expires_at: now.after(Duration::from_mins(5)) };
+    Ok(claim_seats(tx, event, &[wanted], now).await?.len())
+}
+
+/// Neighbours are made without it, as long as they can be expected to wait for that.
+pub(super) async fn a_row_that_somebody_keeps_locked_costs_its_neighbours_nothing(world: &World) {
+    for (clock, in_time) in [(world.clock.clone(), true), (Clock::system(), false)] {
+        let (event, seats) = world.event(2);
+        let mut claims = Vec::new();
+        for seat in seats.chunks(1) {
+            claims.push(claim(world, &world.buyer(), &hold_request(event, seat)).await);
+        }
+        let answers = meanwhile(world, async |tx: &mut Tx<'_>| {
+            assert_eq!(take(world, tx, event, seats[0]).await?, 1);
+            Ok(Claiming { clock, ..claiming(world) }.run(event, claims).await)
+        })
+        .await;
+        assert!(matches!(&answers[0], Err(Trouble::Db(error)) if error.is_blocked()), "{:?}", answers[0]);
+        // The round and the first one alone have waited for the lock by then, which takes longer than a buyer may wait.
+        assert_eq!(answers[1].is_ok(), in_time, "{:?}", answers[1]);
+        world.check_invariants().await;
+    }
+}
+
+/// A buyer who asks twice keeps nothing locked while the second wish waits, or two processes could wait for each other.
+pub(super) async fn whoever_asks_twice_waits_with_nothing_locked(world: &World) {
+    let (event, mut seats) = world.event(2);
+    seats.sort_unstable();
+    let [low, high] = seats[..] else { unreachable!("two seats") };
+    let twice = world.buyer();
+    let claims = vec![
+        claim(world, &twice, &hold_request(event, &[high])).await,
+        claim(world, &twice, &hold_request(event, &[low])).await,
+    ];
+    let making = claiming(world);
+    let mut run = Box::pin(making.run(event, claims));
+    let got = meanwhile(world, async |tx: &mut Tx<'_>| {
+        assert_eq!(take(world, tx, event, low).await?, 1);
+        loop {
+            tokio::select! {
+                answers = &mut run => panic!("not without the seat: {answers:?}"),
+                waiting = tx.one(&WAIT_FOR_US, &[], |row| row.get::<i64>(0)) => if waiting? > 0 { break },
+            }
+        }
+        Ok(take(world, tx, event, high).await?)
+    })
+    .await;
+    assert_eq!(got, 0, "it is the buyer's already");
+    assert!(run.await.iter().all(Result::is_ok), "and the second wish comes true once the other gives up");
     world.check_invariants().await;
 }
