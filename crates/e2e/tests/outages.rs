@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use urr_e2e::{
     http::{Answer, Connection, Request},
-    shop::{self, Reservation},
+    shop::{self, Buyer, Reservation},
     stage::Stage,
     stores::{Stores, through_proxy},
 };
@@ -15,6 +16,10 @@ use urr_testkit::{Proxy, until};
 /// other tests.
 const PROMISED: Duration = Duration::from_secs(2);
 const SLACK: Duration = Duration::from_millis(500);
+
+/// How many ask at once, and how long it may take this machine to send and read so much.
+const CROWD: usize = 300;
+const CROWD_SLACK: Duration = Duration::from_secs(1);
 
 /// How long it may take until everything works again once the store is back: two pauses of a breaker.
 const COMES_BACK: Duration = Duration::from_secs(20);
@@ -45,6 +50,27 @@ impl Story {
     async fn ready(&mut self) -> anyhow::Result<Answer> {
         Ok(self.connection.send(&Request::get("/health/ready")).await?)
     }
+}
+
+/// Many at once for seats of one event, more than are claimed together: whoever stands in line behind those who find out that the
+/// database is away does not wait as long again.
+async fn refuses_a_crowd_in_time(story: &Story, crowd: &[Buyer]) -> anyhow::Result<()> {
+    let clock = Clock::system();
+    let mut asking = JoinSet::new();
+    for (at, seat) in story.seats.iter().enumerate().take(CROWD) {
+        let (mut connection, event, seats) = (story.stage.connect(), story.event, [*seat]);
+        let (buyer, clock, key) = (crowd[at % crowd.len()].clone(), clock.clone(), format!("crowd-{at}"));
+        asking.spawn(async move {
+            let answer = shop::hold(&mut connection, &buyer.token, event, &seats, &key).await?;
+            anyhow::Ok((answer, clock.ticks()))
+        });
+    }
+    while let Some(asked) = asking.join_next().await {
+        let (answer, took) = asked??;
+        assert_eq!(answer.status, 503, "{}", answer.show());
+        assert!(took < PROMISED + CROWD_SLACK, "the answer took {took:?}");
+    }
+    Ok(())
 }
 
 async fn refuses_in_time(story: &mut Story) -> anyhow::Result<()> {
@@ -98,11 +124,13 @@ async fn postgres_down_is_503_with_retry_after_and_recovers_by_itself() -> anyho
     let seats = story.seats[story.seats.len() - 2..].to_vec();
     let held = shop::hold(&mut story.connection, &buyer.token, story.event, &seats, "before").await?;
     let held = Reservation::from_answer(&held)?;
+    let crowd = story.stage.buyers(CROWD / 10).await?;
 
     for how in ["cut", "stall"] {
         let wrong =
             async |proxy: &mut Proxy| if how == "cut" { proxy.cut().await } else { proxy.stall().await };
         wrong(&mut proxy).await;
+        refuses_a_crowd_in_time(&story, &crowd).await?;
         refuses_in_time(&mut story).await?;
         proxy.restore().await;
         comes_back(&mut story).await?;

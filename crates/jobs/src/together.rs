@@ -4,7 +4,7 @@
 use std::{
     collections::HashMap,
     hash::Hash,
-    mem,
+    iter, mem,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -37,6 +37,12 @@ pub trait Work: Send + Sync + 'static {
     /// Chooses the next batch from a line that is not empty; the first job in line must be in it. What it leaves keeps its place.
     fn choose<T>(waiting: &mut Vec<(Self::Job, T)>) -> Vec<(Self::Job, T)> {
         mem::take(waiting)
+    }
+
+    /// What those are told who still wait behind a batch with these answers, if it shows that theirs would fail as well: they have waited
+    /// as long as the batch took to find out, and would wait as long again.
+    fn give_up(_answers: &[Self::Answer]) -> Option<Self::Answer> {
+        None
     }
 
     /// Does a batch, and answers in the order of the jobs.
@@ -146,11 +152,25 @@ impl<W: Work> Lane<W> {
         while let Some(batch) = self.take() {
             let (jobs, callers): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
             metrics::histogram!("urr_done_together", "work" => W::NAME).record(count(jobs.len()));
-            for (answer, caller) in work.run(self.key, jobs).await.into_iter().zip(callers) {
+            let answers = work.run(self.key, jobs).await;
+            if W::give_up(&answers).is_some() {
+                for (caller, answer) in
+                    self.rest().into_iter().zip(iter::repeat_with(|| W::give_up(&answers)).flatten())
+                {
+                    let _ = caller.answer.send(answer);
+                }
+            }
+            for (answer, caller) in answers.into_iter().zip(callers) {
                 // Whoever has gone away meanwhile is told nothing; it was done all the same.
                 let _ = caller.answer.send(answer);
             }
         }
+    }
+
+    /// Everybody who waits, without a turn.
+    fn rest(&self) -> Vec<Caller<W::Answer>> {
+        let waiting = self.shared.lines().get_mut(&self.key).map(|line| mem::take(&mut line.waiting));
+        waiting.unwrap_or_default().into_iter().map(|(_, caller)| caller).collect()
     }
 
     /// The next batch. Nothing, and the lane is closed, if nobody waits.
@@ -199,6 +219,9 @@ mod tests {
 
     use super::*;
 
+    /// After it nobody need try.
+    const HOPELESS: u32 = 404;
+
     /// Doubles numbers when it is let, two at a time at most; panics at 13.
     struct Doubling<const LANES: usize> {
         may: Arc<Semaphore>,
@@ -217,6 +240,10 @@ mod tests {
 
         fn choose<T>(waiting: &mut Vec<(u32, T)>) -> Vec<(u32, T)> {
             waiting.drain(..waiting.len().min(2)).collect()
+        }
+
+        fn give_up(answers: &[(u32, usize)]) -> Option<(u32, usize)> {
+            answers.iter().any(|(doubled, _)| *doubled == HOPELESS * 2).then_some((0, 0))
         }
 
         async fn run(&self, (): (), jobs: Vec<u32>) -> Vec<(u32, usize)> {
@@ -288,6 +315,20 @@ mod tests {
         assert_eq!(begun.await.unwrap(), Ok((2, 1)));
         assert_eq!(together.ask((), 3).await, Ok((6, 1)));
         assert_eq!(batches.load(Ordering::SeqCst), 2, "whoever was told that nothing was done is right");
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_behind_work_that_cannot_be_done_is_told_at_once() {
+        let (together, may, batches) = doubling::<1>();
+        let (hopeless, behind, last) =
+            (ask(&together, HOPELESS).await, ask(&together, 2).await, ask(&together, 3).await);
+        may.add_permits(1);
+        assert_eq!(hopeless.await.unwrap(), Ok((HOPELESS * 2, 1)));
+        assert_eq!(behind.await.unwrap(), Ok((0, 0)), "without a turn");
+        assert_eq!(last.await.unwrap(), Ok((0, 0)), "without a turn");
+        may.add_permits(1);
+        assert_eq!(together.ask((), 4).await, Ok((8, 1)), "the next one tries again");
+        assert_eq!(batches.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test]

@@ -207,9 +207,10 @@ impl<'t> PostgresTx<'t> {
         match done {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
+                let is_an_answer = error.code().is_some();
                 let refused = Error::postgres("COMMIT was refused", error);
                 // A server that goes away mid-commit (57P01 and friends) has decided, but not told.
-                if refused.kind() == Kind::Unavailable {
+                if !is_an_answer || refused.kind() == Kind::Unavailable {
                     Err(unknown().because(refused))
                 } else {
                     Err(refused)

@@ -130,6 +130,9 @@ impl Part<'_> {
     fn keep(&mut self, appended: bool) -> Result<(), Error> {
         if !self.is_first {
             run(&self.batch.conn, "release s").map_err(|e| Error::sqlite("ending a write failed", e))?;
+        } else if self.batch.conn.is_autocommit() {
+            // Without a transaction around it the next part would be committed by itself.
+            return Err(Error::unavailable("SQLite has ended the transaction of a write"));
         }
         self.kept = true;
         self.batch.appended |= appended;

@@ -11,7 +11,7 @@ use std::{
 
 use urr_contracts::tickets::{Error, Reservation};
 use urr_db::{Db, Kind, Tx, outbox, transaction};
-use urr_jobs::Work;
+use urr_jobs::{NotDone, Work};
 use urr_kernel::{Clock, EventId, ReservationId, SeatId, Timestamp, UserId};
 
 use super::{
@@ -82,17 +82,32 @@ impl Work for Claiming {
     /// As long as a database may take to say that it cannot.
     const PATIENCE: Duration = Duration::from_secs(2);
 
-    /// The first in line, as long as one limit holds for all of them.
+    /// The first in line, as long as one limit holds for all of them and nobody comes twice: each further wish of a buyer would be a
+    /// round of its own, and their neighbours would wait for it.
     fn choose<T>(waiting: &mut Vec<(Arc<Claim>, T)>) -> Vec<(Arc<Claim>, T)> {
         let max = waiting.first().map(|(first, _)| first.max_seats_per_user);
-        let alike =
-            waiting.iter().take(MAX_TOGETHER).take_while(|(claim, _)| Some(claim.max_seats_per_user) == max);
+        let mut buyers = HashSet::with_capacity(MAX_TOGETHER);
+        let alike = waiting
+            .iter()
+            .take(MAX_TOGETHER)
+            .take_while(|(claim, _)| Some(claim.max_seats_per_user) == max && buyers.insert(claim.user()));
         let count = alike.count();
         waiting.drain(..count).collect()
     }
 
+    /// Whoever waits behind a database that is away has waited as long as it may take to find that out.
+    fn give_up(answers: &[Result<Reservation, Trouble>]) -> Option<Result<Reservation, Trouble>> {
+        let is_away = |answer: &Result<_, Trouble>| match answer {
+            Err(Trouble::Db(error)) => {
+                matches!(error.kind(), Kind::Unavailable | Kind::UnknownCommit) && !error.is_blocked()
+            }
+            _ => false,
+        };
+        answers.iter().any(is_away).then(|| Err(late()))
+    }
+
     /// Round after round, each in a transaction of its own: of those who meet each other one is made at a time, and what it got is taken
-    /// for the others. There are hardly ever more than two.
+    /// for the others. There are hardly ever more than two, and no more than somebody may be expected to wait for.
     async fn run(&self, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Trouble>> {
         let began = self.clock.ticks();
         let mut answers = HashMap::with_capacity(claims.len());
@@ -103,6 +118,10 @@ impl Work for Claiming {
                     let told = |(id, answer): (_, Answer)| (id, answer.map_err(Trouble::Refused));
                     answers.extend(answered.into_iter().map(told));
                     waiting = later;
+                    if !self.is_in_time(began) {
+                        answers.extend(waiting.iter().map(|claim| (claim.id(), Err(late()))));
+                        break;
+                    }
                 }
                 Err(error) => {
                     answers.extend(self.one_by_one(event, &waiting, error, began).await);
@@ -136,17 +155,27 @@ impl Claiming {
         let one_of_them = error.is_blocked() || matches!(error.kind(), Kind::Constraint | Kind::Bug);
         let mut answers = Vec::with_capacity(claims.len());
         for claim in claims {
-            let in_time = self.clock.ticks().saturating_sub(began) < Self::PATIENCE;
-            let answer = if one_of_them && claims.len() > 1 && in_time {
+            let answer = if !one_of_them || claims.len() == 1 {
+                Err(Trouble::Db(Arc::clone(&error)))
+            } else if self.is_in_time(began) {
                 let alone = self.round(event, &[claim]).await.map_err(Trouble::from);
                 alone.and_then(|mut alone| Ok(alone.answered.remove(0).1?))
             } else {
-                Err(Trouble::Db(Arc::clone(&error)))
+                // It was not tried: what went wrong need not be its own fault.
+                Err(late())
             };
             answers.push((claim.id(), answer));
         }
         answers
     }
+
+    fn is_in_time(&self, began: Duration) -> bool {
+        self.clock.ticks().saturating_sub(began) < Self::PATIENCE
+    }
+}
+
+fn late() -> Trouble {
+    Trouble::Claims(NotDone::Late)
 }
 
 type Answer = Result<Reservation, Error>;

@@ -112,8 +112,9 @@ async fn enter(
     if !matches!(held, Err(Trouble::Refused(Error::UserLimit { .. }))) {
         return held;
     }
-    // The buyer's own holds may have run out without the sweep having come by yet.
-    if service.expire_lapsed_of(event, user).await? == 0 { held } else { service.claim(&claim).await }
+    // The buyer's own holds may have run out: without the sweep having come by yet, or it came by just now.
+    service.expire_lapsed_of(event, user).await?;
+    service.claim(&claim).await
 }
 
 /// What a request would claim.
