@@ -54,6 +54,8 @@ pub struct About {
     pub refusals: Vec<StatusCode>,
     /// Cookies that may say what the body does not: a name and what it holds.
     pub cookies: Vec<(&'static str, &'static str)>,
+    /// Headers that may say what the body does not: a name, what it holds, and its shape.
+    pub headers: Vec<(&'static str, &'static str, Shape)>,
 }
 
 impl About {
@@ -106,6 +108,12 @@ impl About {
     /// A cookie that it reads.
     pub fn cookie(mut self, name: &'static str, holds: &'static str) -> Self {
         self.cookies.push((name, holds));
+        self
+    }
+
+    /// A header that it reads and that may be left out.
+    pub fn header<T: JsonSchema>(mut self, name: &'static str, holds: &'static str) -> Self {
+        self.headers.push((name, holds, Shape::of::<T>()));
         self
     }
 

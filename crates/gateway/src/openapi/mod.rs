@@ -30,7 +30,7 @@ pub(crate) struct Document {
     requests: SchemaGenerator,
     /// Shapes as clients get to read them.
     answers: SchemaGenerator,
-    /// Shapes of query strings, whole: their members become parameters, and the shape itself is nowhere to refer to.
+    /// Shapes of query strings and headers, whole: they become parameters, and the shape itself is nowhere to refer to.
     queries: SchemaGenerator,
 }
 
@@ -153,6 +153,15 @@ impl Document {
         }
         let cookie = |(name, holds): &(&str, &str)| json!({ "name": name, "in": "cookie", "required": false, "description": holds, "schema": { "type": "string" } });
         parameters.extend(about.cookies.iter().map(cookie));
+        for (name, holds, shape) in &about.headers {
+            parameters.push(json!({
+                "name": name,
+                "in": "header",
+                "required": false,
+                "description": holds,
+                "schema": shape.schema(&mut self.queries),
+            }));
+        }
         parameters
     }
 

@@ -45,6 +45,7 @@ fn document() -> Value {
             About::new("Makes one")
                 .body::<Thing>()
                 .cookie("thing", "Which one.")
+                .header::<Kind>("Thing-Kind", "Which kind, unless the body says so.")
                 .answer::<Thing>(StatusCode::CREATED)
                 .refuses([StatusCode::CONFLICT]),
         )
@@ -107,7 +108,7 @@ fn check_parameters(path: &str, operation: &Value, what: &str) {
         of.map(|parameter| parameter["name"].as_str().unwrap()).collect()
     };
     assert_eq!(of("path"), parameter_names(path).collect::<Vec<_>>(), "{what}");
-    let places = [of("path").len(), of("query").len(), of("cookie").len()];
+    let places = [of("path").len(), of("query").len(), of("cookie").len(), of("header").len()];
     assert_eq!(places.iter().sum::<usize>(), parameters.len(), "{what}");
     for parameter in parameters {
         assert!(parameter["schema"].is_object(), "{what}: {parameter}");
@@ -162,6 +163,14 @@ fn shapes_parameters_and_refusals_are_in_the_document() {
         "and no other, so that one that nobody expects is noticed"
     );
     assert_eq!(create["parameters"][0]["in"], "cookie");
+    let header = json!({
+        "name": "Thing-Kind",
+        "in": "header",
+        "required": false,
+        "description": "Which kind, unless the body says so.",
+        "schema": { "type": "string", "enum": ["Odd", "Even"] },
+    });
+    assert_eq!(create["parameters"][1], header, "with its shape, which stands nowhere else");
     assert_eq!(create["security"], json!([{ "bearer": ["admin"] }, { "cookie": ["admin"] }]));
     assert_eq!(api["components"]["schemas"]["Thing"]["properties"]["eventId"]["format"], "uuid");
     assert!(api["components"]["schemas"].get("Query").is_none(), "parameters are no shape of their own");

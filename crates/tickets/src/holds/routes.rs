@@ -13,7 +13,9 @@ use urr_contracts::tickets::{
     ReservationStatus, ReservedSeat, Tickets,
 };
 use urr_http::{About, Doorkeeper, Entrance, Json, Path, Problem, Query, Routes, StatusCode};
-use urr_kernel::{Clock, EventId, Ids, Krw, ReservationId, SeatId, Timestamp};
+use urr_kernel::{
+    Clock, EventId, Ids, Krw, ReservationId, SeatId, Timestamp, limits::MAX_IDEMPOTENCY_KEY_LEN,
+};
 use urr_rpc::{Ctx, problem};
 
 use crate::service::Service;
@@ -36,15 +38,21 @@ impl FromRef<Api> for Ids {
 
 const OK: StatusCode = StatusCode::OK;
 
+/// Where programs put a key that repeat requests without knowing their bodies.
+const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
+
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
         .post("/api/seats/reserve", reserve)
         .about(
-            About::new("Holds seats for the caller").body::<Reserve>().answer::<Answer<Made>>(OK).refuses([
-                StatusCode::NOT_FOUND,
-                StatusCode::CONFLICT,
-                StatusCode::UNPROCESSABLE_ENTITY,
-            ]),
+            About::new("Holds seats for the caller")
+                .body::<Reserve>()
+                .header::<IdempotencyKey>(
+                    IDEMPOTENCY_KEY,
+                    "What `idempotencyKey` of the body is as well. Of both, this one counts.",
+                )
+                .answer::<Answer<Made>>(OK)
+                .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY]),
         )
         .get("/api/reservations/my", my_reservations)
         .about(About::new("The caller's reservations, newest first").query::<Page>().answer::<Many>(OK))
@@ -69,8 +77,16 @@ struct Reserve {
     event_id: EventId,
     seat_ids: Vec<SeatId>,
     #[serde(default)]
-    idempotency_key: Option<String>,
+    idempotency_key: Option<IdempotencyKey>,
 }
+
+/// A request with a key that was used before gets the answer of that time.
+// What it looks like stands here for the API document; the rules decide.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[schemars(inline)]
+struct IdempotencyKey(
+    #[schemars(length(min = 1, max = MAX_IDEMPOTENCY_KEY_LEN), regex(pattern = "^[!-~]+$"))] String,
+);
 
 async fn reserve(
     State(Api(tickets)): State<Api>,
@@ -82,9 +98,9 @@ async fn reserve(
 ) -> Result<Json<Answer<Made>>, Problem> {
     doorkeeper.check(body.event_id)?;
     entrance.allows(body.event_id)?;
-    let idempotency_key = match headers.get("idempotency-key") {
+    let idempotency_key = match headers.get(IDEMPOTENCY_KEY) {
         Some(key) => Some(key.to_str().map_err(|_| problem(&Error::BadIdempotencyKey))?.to_owned()),
-        None => body.idempotency_key,
+        None => body.idempotency_key.map(|IdempotencyKey(key)| key),
     };
     let request = HoldSeats { event: body.event_id, seats: body.seat_ids, idempotency_key };
     let held = tickets.hold(&ctx, request).await.map_err(|error| problem(&error))?;

@@ -2,13 +2,13 @@
 
 use axum::{
     body::{Body, to_bytes},
-    http::{Method, Request, StatusCode, header},
+    http::{HeaderValue, Method, Request, StatusCode, header},
     response::Response,
 };
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 use urr_http::Entrance;
-use urr_kernel::{Actor, ReservationId};
+use urr_kernel::{Actor, ReservationId, SeatId, limits::MAX_IDEMPOTENCY_KEY_LEN};
 
 use super::{DbKind, GateKind, Transport, World};
 
@@ -20,15 +20,32 @@ async fn world() -> World {
 
 /// One request through the routes, as the edge would pass it on.
 async fn send(world: &World, actor: Actor, method: Method, path: &str, body: &str) -> Response {
-    let request = Request::builder()
+    pass_on(world, request(actor, method, path, body)).await
+}
+
+async fn pass_on(world: &World, request: Request<Body>) -> Response {
+    axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap()
+}
+
+fn request(actor: Actor, method: Method, path: &str, body: &str) -> Request<Body> {
+    Request::builder()
         .method(method)
         .uri(path)
         .header(header::CONTENT_TYPE, "application/json")
         .extension(actor)
         .extension(Entrance::Open)
         .body(Body::from(body.to_owned()))
-        .unwrap();
-    axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap()
+        .unwrap()
+}
+
+/// Asks for seats, with a key in the header if there is one.
+async fn reserve(world: &World, buyer: Actor, key: Option<&str>, body: &Value) -> (StatusCode, Value) {
+    let mut request = request(buyer, Method::POST, "/api/seats/reserve", &body.to_string());
+    if let Some(key) = key {
+        request.headers_mut().insert("idempotency-key", HeaderValue::from_bytes(key.as_bytes()).unwrap());
+    }
+    let response = pass_on(world, request).await;
+    (response.status(), json_of(response).await)
 }
 
 async fn json_of(response: Response) -> Value {
@@ -74,6 +91,83 @@ async fn a_reservation_has_the_names_that_clients_know() {
     assert_eq!((&item["seatId"], &item["subtotal"]), (&json!(seats[0]), &json!(100_000)));
     let cancelled = json_of(send(&world, buyer, Method::POST, &format!("{path}/cancel"), "").await).await;
     assert_eq!(cancelled["reservation"]["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_key_in_the_header_is_as_good_as_one_in_the_body() {
+    let world = world().await;
+    let (event, seats) = world.event(2);
+    let buyer = world.buyer().actor;
+    let wish = |seats: &[SeatId]| json!({"eventId": event, "seatIds": seats});
+    let (status, first) = reserve(&world, buyer, Some("k-1"), &wish(&seats[..1])).await;
+    assert_eq!(status, StatusCode::OK, "{first}");
+    let again = reserve(&world, buyer, Some("k-1"), &wish(&seats[..1])).await;
+    assert_eq!(again, (StatusCode::OK, first.clone()));
+    let in_the_body = json!({"eventId": event, "seatIds": seats[..1], "idempotencyKey": "k-1"});
+    assert_eq!(reserve(&world, buyer, None, &in_the_body).await, (StatusCode::OK, first));
+
+    let (status, refused) = reserve(&world, buyer, Some("k-1"), &wish(&seats[1..])).await;
+    assert_eq!(
+        (status, refused["code"].as_str()),
+        (StatusCode::UNPROCESSABLE_ENTITY, Some("tickets.idempotency_key_reused"))
+    );
+    assert!(world.hold(&world.buyer(), event, &seats[1..]).await.is_ok(), "the refused one claimed nothing");
+}
+
+#[tokio::test]
+async fn of_two_keys_the_one_in_the_header_counts() {
+    let world = world().await;
+    let (event, seats) = world.event(2);
+    let buyer = world.buyer().actor;
+    let wish =
+        |seats: &[SeatId], key: &str| json!({"eventId": event, "seatIds": seats, "idempotencyKey": key});
+    let (status, first) = reserve(&world, buyer, Some("header"), &wish(&seats[..1], "body")).await;
+    assert_eq!(status, StatusCode::OK, "{first}");
+    for unread in ["body", "another", "", "열쇠"] {
+        let again = reserve(&world, buyer, Some("header"), &wish(&seats[..1], unread)).await;
+        assert_eq!(again, (StatusCode::OK, first.clone()), "{unread:?}");
+    }
+    let (status, second) = reserve(&world, buyer, None, &wish(&seats[1..], "body")).await;
+    assert_eq!(status, StatusCode::OK, "nobody has used that key: {second}");
+    assert_ne!(second["reservation"]["id"], first["reservation"]["id"]);
+}
+
+#[tokio::test]
+async fn a_bad_key_in_the_header_is_refused_and_nothing_changes() {
+    let world = world().await;
+    let (event, seats) = world.event(1);
+    let buyer = world.buyer().actor;
+    let (longest, too_long) = ("k".repeat(MAX_IDEMPOTENCY_KEY_LEN), "k".repeat(MAX_IDEMPOTENCY_KEY_LEN + 1));
+    let wish = json!({"eventId": event, "seatIds": seats, "idempotencyKey": "good"});
+    let before = world.map(event).await;
+    for bad in ["열쇠", "schlüssel", "", "two words", "a\ttab", &too_long] {
+        let (status, refused) = reserve(&world, buyer, Some(bad), &wish).await;
+        let expected = (StatusCode::BAD_REQUEST, Some("tickets.bad_idempotency_key"));
+        assert_eq!((status, refused["code"].as_str()), expected, "{bad:?}");
+    }
+    assert_eq!(world.map(event).await, before);
+    assert!(world.facts_of(event).await.is_empty());
+    let mine = json_of(send(&world, buyer, Method::GET, "/api/reservations/my", "").await).await;
+    assert_eq!(mine["reservations"], json!([]));
+    let (status, held) = reserve(&world, buyer, Some(&longest), &wish).await;
+    assert_eq!(status, StatusCode::OK, "{held}");
+}
+
+#[test]
+fn the_document_says_which_keys_the_header_may_have() {
+    let routes = crate::described();
+    let reserve = routes.iter().find(|route| route.path == "/api/seats/reserve").unwrap();
+    let [(name, _, shape)] = reserve.about.headers[..] else { panic!("one header: {:?}", reserve.about) };
+    let schema = shape.schema(&mut schemars::SchemaGenerator::default()).to_value();
+    assert_eq!((name, &schema["type"]), ("Idempotency-Key", &json!("string")));
+    assert_eq!(
+        (&schema["minLength"], &schema["maxLength"]),
+        (&json!(1), &json!(MAX_IDEMPOTENCY_KEY_LEN)),
+        "{schema}"
+    );
+    // What the rules call printable is what the pattern allows.
+    assert_eq!(schema["pattern"], "^[!-~]+$");
+    assert!((u8::MIN..=u8::MAX).all(|byte| byte.is_ascii_graphic() == (b'!'..=b'~').contains(&byte)));
 }
 
 #[tokio::test]
