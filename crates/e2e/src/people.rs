@@ -46,20 +46,40 @@ impl Person {
 
 /// Makes an account and signs its owner in.
 pub async fn register(connection: &mut Connection, email: &str) -> anyhow::Result<Person> {
+    register_with(connection, email, &[]).await
+}
+
+/// The same with further headers.
+pub async fn register_with(
+    connection: &mut Connection,
+    email: &str,
+    headers: &[(&str, &str)],
+) -> anyhow::Result<Person> {
     let agreed = |kind: &str| json!({ "type": kind, "agreed": true });
     let body = json!({
         "email": email, "password": PASSWORD, "name": "Minji", "language": "en",
         "agreements": [agreed("SERVICE"), agreed("PRIVACY")],
     });
-    let answer = connection.send(&Request::post("/api/auth/register", &body)).await?;
+    let request = Request { headers, ..Request::post("/api/auth/register", &body) };
+    let answer = connection.send(&request).await?;
     ensure!(answer.status == 201, "register: {}", answer.show());
     Person::from_answer(&answer)
 }
 
 /// Tries to sign in.
 pub async fn login(connection: &mut Connection, email: &str, password: &str) -> Result<Answer, Lost> {
+    login_with(connection, email, password, &[]).await
+}
+
+/// The same with further headers.
+pub async fn login_with(
+    connection: &mut Connection,
+    email: &str,
+    password: &str,
+    headers: &[(&str, &str)],
+) -> Result<Answer, Lost> {
     let body = json!({ "email": email, "password": password });
-    connection.send(&Request::post("/api/auth/login", &body)).await
+    connection.send(&Request { headers, ..Request::post("/api/auth/login", &body) }).await
 }
 
 /// Signs in.

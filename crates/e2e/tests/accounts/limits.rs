@@ -1,18 +1,45 @@
 //! Who comes too often waits, and is counted once however many processes a request passes.
 
 use urr_e2e::{
-    http::{Connection, Request},
+    http::{Answer, Connection, Request},
     installation::Installation,
     people::{self, PASSWORD},
-    program::Launch,
+    program::{Launch, free_address},
 };
+use urr_kernel::{Clock, Ids, UserId};
 
-/// Counted as by default. The front believes the test about where it comes from; those behind believe the front alone.
+/// Counted as by default. The front believes the test about where it comes from; those behind believe the front alone. A Redis that is slow
+/// to answer on a busy machine is waited for: without it each process would count by itself.
 fn counted(name: &str, launch: Launch) -> Launch {
-    let launch = launch.set("limits.enabled", "true");
+    let launch = launch.set("limits.enabled", "true").set("redis.deadline_ms", "5000");
     match name {
         "gateway" | "whole" => launch.set("http.trusted_proxies", "127.0.0.1"),
         _ => launch,
+    }
+}
+
+/// Whoever comes, each time from a network and with an account of its own: other runs count in the same Redis.
+struct Clients {
+    network: [u8; 2],
+    email: String,
+}
+
+impl Clients {
+    fn new() -> Self {
+        let ids = Ids::random(Clock::system());
+        Self { network: ids.bytes(), email: format!("limits-{}@example.com", ids.next::<UserId>()) }
+    }
+
+    fn address(&self, host: u8) -> String {
+        let [high, low] = self.network;
+        format!("10.{high}.{low}.{host}")
+    }
+
+    /// The owner of the account signs in, always from the same place: another one would be counted apart.
+    async fn sign_in(&self, front: &mut Connection) -> anyhow::Result<Answer> {
+        let address = self.address(8);
+        let from = [("x-forwarded-for", address.as_str())];
+        Ok(people::login_with(front, &self.email, PASSWORD, &from).await?)
     }
 }
 
@@ -33,17 +60,21 @@ async fn passes(connection: &mut Connection, from: &str, at_most: usize) -> anyh
     Ok(at_most)
 }
 
-async fn clients_are_told_apart_and_counted_once(installation: &Installation) -> anyhow::Result<()> {
+async fn clients_are_told_apart_and_counted_once(
+    installation: &Installation,
+    clients: &Clients,
+) -> anyhow::Result<()> {
     let mut front = installation.connect();
-    assert_eq!(passes(&mut front, "203.0.113.7", 100).await?, 60, "an address may sign in and out so often");
-    assert_eq!(passes(&mut front, "203.0.113.8", 10).await?, 10, "another is another client");
-    assert_eq!(passes(&mut front, "203.0.113.9, 203.0.113.7", 1).await?, 0, "the last hop is the client");
+    let [one, other, third] = [7, 8, 9].map(|host| clients.address(host));
+    assert_eq!(passes(&mut front, &one, 100).await?, 60, "an address may sign in and out so often");
+    assert_eq!(passes(&mut front, &other, 10).await?, 10, "another is another client");
+    let hops = format!("{third}, {one}");
+    assert_eq!(passes(&mut front, &hops, 1).await?, 0, "the last hop is the client");
 
-    let email = "limits@example.com";
-    people::register(&mut front, email).await?;
+    people::register_with(&mut front, &clients.email, &[("x-forwarded-for", other.as_str())]).await?;
     let mut statuses = Vec::new();
     for _ in 0..11 {
-        statuses.push(people::login(&mut front, email, PASSWORD).await?.status);
+        statuses.push(clients.sign_in(&mut front).await?.status);
     }
     assert_eq!(statuses, [vec![200; 10], vec![429]].concat(), "an account may be tried so often");
     Ok(())
@@ -52,8 +83,42 @@ async fn clients_are_told_apart_and_counted_once(installation: &Installation) ->
 #[tokio::test(flavor = "multi_thread")]
 async fn in_one_process_and_in_three() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    clients_are_told_apart_and_counted_once(&Installation::whole(dir.path(), counted).await?).await?;
-    clients_are_told_apart_and_counted_once(&Installation::apart(dir.path(), counted).await?).await
+    let whole = Installation::whole(dir.path(), counted).await?;
+    clients_are_told_apart_and_counted_once(&whole, &Clients::new()).await?;
+    drop(whole);
+    let apart = Installation::apart(dir.path(), counted).await?;
+    clients_are_told_apart_and_counted_once(&apart, &Clients::new()).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn on_servers_all_count_together() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let Some(mut installation) = Installation::on_servers(dir.path(), counted).await? else { return Ok(()) };
+    let clients = Clients::new();
+    clients_are_told_apart_and_counted_once(&installation, &clients).await?;
+    counts_are_shared_and_outlive_who_made_them(&mut installation, &clients).await
+}
+
+/// What would not be so if each process counted in its memory: a second front knows what the first has let through, and accounts that
+/// have started again know how often one of them was tried. All within the minute that is counted.
+async fn counts_are_shared_and_outlive_who_made_them(
+    installation: &mut Installation,
+    clients: &Clients,
+) -> anyhow::Result<()> {
+    let both = clients.address(10);
+    assert_eq!(passes(&mut installation.connect(), &both, 30).await?, 30);
+    installation.auth_running.kill().await?;
+    installation.auth_running = installation.auth.up().await?;
+    // Started last, it has no connection to those accounts that are gone.
+    let mut second = installation.gateway.clone();
+    second.listen = free_address();
+    let running = second.up().await?;
+    let mut front = Connection::to(running.address);
+    assert_eq!(passes(&mut front, &both, 100).await?, 30, "as many as the first front has left");
+    let refused = clients.sign_in(&mut front).await?;
+    let expected = (429, "auth.too_many_attempts");
+    assert_eq!((refused.status, refused.code().as_str()), expected, "{}", refused.show());
+    Ok(())
 }
 
 /// The sign-in history shows where people came from, although a gateway stands in between, and nobody can write it.
