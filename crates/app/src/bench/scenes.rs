@@ -50,7 +50,7 @@ pub(super) const STOP: Duration = Duration::from_secs(5);
 pub(super) enum Scene {
     /// The same edge, token check, parser and printer, and a handler that does nothing.
     Noop,
-    /// Files, over HTTP.
+    /// Files, over HTTP. Holds of one moment are one write, so that without group commit they have a sync per batch.
     Embedded {
         /// Whether concurrent writes share one fsync.
         group_commit: bool,
@@ -61,8 +61,11 @@ pub(super) enum Scene {
     InProcess,
     /// A server, over HTTP.
     Postgres(String),
-    /// Claims and a message and nothing else, without HTTP, in files.
-    Bare,
+    /// Claims and a message and nothing else, without HTTP, in files. Each is a transaction of its own, so that sharing a sync shows here.
+    Bare {
+        /// Whether concurrent writes share one fsync.
+        group_commit: bool,
+    },
     /// The same on a server.
     BarePostgres(String),
 }
@@ -76,7 +79,8 @@ impl Scene {
             Self::Scattered,
             Self::Embedded { group_commit: false },
             Self::InProcess,
-            Self::Bare,
+            Self::Bare { group_commit: true },
+            Self::Bare { group_commit: false },
         ];
         scenes.extend(postgres.map(|url| Self::Postgres(url.to_owned())));
         scenes.extend(postgres.map(|url| Self::BarePostgres(url.to_owned())));
@@ -89,10 +93,11 @@ impl Scene {
             Self::Noop => "no-op handler, HTTP",
             Self::Embedded { group_commit: true } => "holds, SQLite, group commit, HTTP",
             Self::Scattered => "holds, SQLite, group commit, HTTP, scattered",
-            Self::Embedded { group_commit: false } => "holds, SQLite, one sync each, HTTP",
+            Self::Embedded { group_commit: false } => "holds, SQLite, one sync per batch, HTTP",
             Self::InProcess => "holds, SQLite, group commit, in process",
             Self::Postgres(_) => "holds, PostgreSQL, HTTP",
-            Self::Bare => "bare claims, SQLite, group commit, in process",
+            Self::Bare { group_commit: true } => "bare claims, SQLite, group commit, in process",
+            Self::Bare { group_commit: false } => "bare claims, SQLite, one sync each, in process",
             Self::BarePostgres(_) => "bare claims, PostgreSQL, in process",
         }
     }
@@ -116,8 +121,7 @@ impl Scene {
             Self::Embedded { group_commit } => {
                 let value = group_commit.to_string();
                 let made = setup(&format!("sqlite-{value}"), &[("storage.group_commit", &value)])?;
-                let holds = seconds * if *group_commit { FAST } else { SLOW };
-                http_row(runtimes, made, &ground, (holds, Order::OfTheHall), pace, done)
+                http_row(runtimes, made, &ground, (seconds * FAST, Order::OfTheHall), pace, done)
             }
             Self::Scattered => {
                 let made = setup("scattered", &[])?;
@@ -132,8 +136,9 @@ impl Scene {
                 runtimes.server.block_on(migrate::migrate(&made.1))?;
                 http_row(runtimes, made, &ground, (seconds * SLOW, Order::OfTheHall), pace, done)
             }
-            Self::Bare => {
-                let (_, config) = setup("bare", &[])?;
+            Self::Bare { group_commit } => {
+                let value = group_commit.to_string();
+                let (_, config) = setup(&format!("bare-{value}"), &[("storage.group_commit", &value)])?;
                 let _lock = stores::lock(&config)?;
                 bare_row(runtimes, &config, &ground, pace, done)
             }
