@@ -46,20 +46,27 @@ pub fn nginx() -> Option<String> {
     address("nginx", "URR_TEST_NGINX")
 }
 
+/// Tells that a program which a test starts for itself is not there. That is no better than a store that is not there: with `CI=true`
+/// it is a failure.
+pub fn not_installed(program: &'static str) {
+    found(program, None, "it is not installed");
+}
+
 fn address(service: &'static str, variable: &str) -> Option<String> {
-    let outcome = decide(
-        environment::variable(variable),
-        environment::is_on("URR_TEST_NONE"),
-        environment::is_on("CI"),
-    );
-    match outcome {
+    let why = format!("{variable} is not set; `cargo xtask services run -- COMMAND` sets it");
+    found(service, environment::variable(variable), &why)
+}
+
+/// The address, if there is one; `why` says why there is none.
+fn found(service: &'static str, address: Option<String>, why: &str) -> Option<String> {
+    match decide(address, environment::is_on("URR_TEST_NONE"), environment::is_on("CI")) {
         Outcome::Use(address) => Some(address),
         Outcome::LeaveOut => None,
         Outcome::Skip => {
-            tell_once(service, variable);
+            tell_once(service, why);
             None
         }
-        Outcome::Fail => panic!("{service}: {variable} is not set, and with CI=true nothing is skipped"),
+        Outcome::Fail => panic!("{service}: {why}. With CI=true nothing is skipped"),
     }
 }
 
@@ -83,14 +90,11 @@ fn decide(address: Option<String>, none_wanted: bool, in_ci: bool) -> Outcome {
 
 /// Once per service and test binary, past the test runner, which would swallow what `eprintln!` prints in a test that
 /// passes.
-fn tell_once(service: &'static str, variable: &str) {
+fn tell_once(service: &'static str, why: &str) {
     static TOLD: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(service) {
         // With nowhere to write there is nobody to tell.
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED: {service}: {variable} is not set; `cargo xtask services run -- COMMAND` sets it"
-        );
+        let _ = writeln!(std::io::stderr(), "SKIPPED: {service}: {why}");
     }
 }
 

@@ -35,7 +35,7 @@ impl Server {
         let settings: Vec<String> = settings.iter().map(|word| (*word).to_owned()).collect();
         let child = match spawn(port, &dir, &settings) {
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                eprintln!("SKIPPED: a redis-server of the test's own: redis-server is not installed");
+                services::not_installed("redis-server");
                 return None;
             }
             child => child.unwrap(),
