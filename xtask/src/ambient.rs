@@ -1,6 +1,7 @@
 //! The few places where a chore reads the environment and the clock.
 
 use std::{
+    ffi::OsString,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -12,6 +13,12 @@ use std::{
 )]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// The names of all environment variables.
+#[expect(clippy::disallowed_methods, reason = "what cargo sets for us must not reach a cargo below us")]
+pub(crate) fn variables() -> impl Iterator<Item = OsString> {
+    std::env::vars_os().map(|(name, _)| name)
 }
 
 /// Whether a skipped service is a failure.

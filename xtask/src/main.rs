@@ -19,9 +19,10 @@ Usage: cargo xtask <command>
   tidy                                                 check the rules that the compiler does not know
   fuzz [--seconds N]                                   run every fuzz target for N seconds, 30 unless told
 
-LIST is a comma list of postgres, redis, redis-cluster, kafka. --durable makes PostgreSQL wait for the disk, for
-benchmarks. A service that URR_TEST_POSTGRES, URR_TEST_REDIS, URR_TEST_REDIS_CLUSTER or URR_TEST_KAFKA names already is
-used as it is.
+LIST is a comma list of postgres, redis, redis-cluster, kafka, dynamodb, sqs, nginx; without --only it is all of them.
+Others stand in for DynamoDB and SQS. nginx is installed and not started, which tests do themselves. --durable makes
+PostgreSQL wait for the disk, for benchmarks. A service that URR_TEST_POSTGRES, URR_TEST_REDIS, URR_TEST_REDIS_CLUSTER,
+URR_TEST_KAFKA, URR_TEST_DYNAMODB, URR_TEST_SQS or URR_TEST_NGINX names already is used as it is.
 ";
 
 fn main() -> ExitCode {

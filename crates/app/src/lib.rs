@@ -90,6 +90,7 @@ fn load(flags: &Flags) -> Result<(Values, Config), Failure> {
 }
 
 /// The one place that reads the environment.
+#[expect(clippy::disallowed_methods, reason = "configuration begins here")]
 fn input(flags: &Flags) -> Input {
     Input {
         file: flags.config.clone(),

@@ -141,6 +141,8 @@ impl Kept {
     }
 }
 
+/// On a thread where nobody else waits meanwhile.
+#[expect(clippy::disallowed_methods, reason = "it is waited for right here, and takes milliseconds")]
 async fn elsewhere(original: Bytes) -> Option<Bytes> {
     tokio::task::spawn_blocking(move || gzip(&original)).await.ok()
 }

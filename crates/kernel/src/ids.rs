@@ -95,6 +95,7 @@ pub struct Ids {
 
 impl Ids {
     /// Unpredictable ids for production.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where chance comes from")]
     pub fn random(clock: Clock) -> Self {
         Self { clock, random: Arc::new(Mutex::new(StdRng::from_rng(&mut rand::rng()))) }
     }

@@ -30,6 +30,7 @@ enum Message {
 
 impl Lines {
     /// Starts the thread that writes to `sink`.
+    #[expect(clippy::disallowed_methods, reason = "lines are written while no runtime is there, too")]
     pub(crate) fn start(sink: impl Write + Send + 'static) -> io::Result<Self> {
         let (queue, waiting) = sync_channel(MAX_WAITING);
         thread::Builder::new().name("urr-log".to_owned()).spawn(move || write_all(&waiting, sink))?;

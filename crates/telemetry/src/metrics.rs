@@ -45,6 +45,7 @@ fn start() -> PrometheusHandle {
         tracing::warn!("another metrics recorder was installed first; /metrics will be empty");
     }
     let upkeep = handle.clone();
+    #[expect(clippy::disallowed_methods, reason = "it lives as long as the process, which no runtime does")]
     let started = thread::Builder::new().name("urr-metrics".to_owned()).spawn(move || {
         loop {
             thread::sleep(UPKEEP);

@@ -204,7 +204,7 @@ fn run_with(set: &Set, program: &str, arguments: &[&str]) -> Result<ExitStatus> 
     let mut child = Command::new(program);
     child.args(arguments);
     // `cargo run` describes xtask in these; a cargo below us must not take them for its own.
-    for (name, _) in std::env::vars_os() {
+    for name in ambient::variables() {
         if name
             .to_str()
             .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST"))
@@ -317,9 +317,14 @@ mod tests {
     }
 
     #[test]
-    fn every_service_is_found_by_its_name() {
+    fn every_service_is_found_by_its_name_and_told_in_the_usage() {
+        let words: Vec<&str> =
+            crate::USAGE.split(|letter: char| !letter.is_alphanumeric() && !"-_".contains(letter)).collect();
         for service in Service::ALL {
             assert_eq!(Service::named(service.name()).unwrap(), service);
+            for word in [service.name(), service.variable()] {
+                assert!(words.contains(&word), "{word} is not in the usage");
+            }
         }
     }
 }

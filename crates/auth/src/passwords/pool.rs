@@ -94,7 +94,10 @@ impl Pool {
         for number in 0..workers {
             let (jobs, cost) = (Arc::clone(&jobs), hashing.cost);
             let memory = Memory::new(Arc::clone(&work));
-            // A thread of its own and not one of the runtime's: those would let hundreds of hashes run side by side.
+            #[expect(
+                clippy::disallowed_methods,
+                reason = "the threads of the runtime would let hundreds of hashes run side by side"
+            )]
             thread::Builder::new()
                 .name(format!("hash-{number}"))
                 .spawn(move || run_all(&jobs, cost, memory))

@@ -127,6 +127,7 @@ impl Member<'_> {
         self.working.close();
         self.working.wait().await;
         // Leaving talks to the broker and blocks until it has answered or the socket timed out.
+        #[expect(clippy::disallowed_methods, reason = "it is waited for right here")]
         let left = tokio::task::spawn_blocking(move || drop(self.client)).await;
         if left.is_err() {
             tracing::warn!("leaving a consumer group panicked");

@@ -29,6 +29,7 @@ impl urr_telemetry::Check for KafkaHealth {
     async fn check(&self) -> Result<(), String> {
         let asking = Arc::clone(&self.asking).lock_owned().await;
         let producer = self.cluster.producer.current();
+        #[expect(clippy::disallowed_methods, reason = "librdkafka blocks, for at most ANSWER")]
         let asked = tokio::task::spawn_blocking(move || {
             let _asking = asking;
             producer.client().fetch_metadata(None, ANSWER)

@@ -88,6 +88,7 @@ impl Topics {
         let admin = Arc::clone(&self.admin);
         // Asking for all topics and not for this one, because asking for one by name can make it with the broker's
         // default number of partitions.
+        #[expect(clippy::disallowed_methods, reason = "librdkafka blocks, for at most ADMIN")]
         let asked = tokio::task::spawn_blocking(move || admin.inner().fetch_metadata(None, ADMIN)).await;
         let metadata = asked
             .unwrap_or(Err(KafkaError::Canceled))

@@ -379,15 +379,15 @@ impl Letter {
 }
 
 /// Reads `count` records of the dead-letter topic.
+#[expect(clippy::disallowed_methods, reason = "the test waits for it")]
 async fn dead_letter(rig: &Rig, count: usize) -> Vec<Letter> {
     let (config, topic) = (client(rig).set("group.id", "test-reader").clone(), format!("{}.dlq", rig.topic));
     let reading = tokio::task::spawn_blocking(move || {
-        let reader: BaseConsumer = config.create().unwrap();
-        let mut partitions = TopicPartitionList::new();
+        let (reader, mut places): (BaseConsumer, _) = (config.create().unwrap(), TopicPartitionList::new());
         for partition in 0..3 {
-            partitions.add_partition_offset(&topic, partition, Offset::Beginning).unwrap();
+            places.add_partition_offset(&topic, partition, Offset::Beginning).unwrap();
         }
-        reader.assign(&partitions).unwrap();
+        reader.assign(&places).unwrap();
         let mut letters = Vec::new();
         while letters.len() < count {
             let record = reader.poll(LIMIT).expect("a dead letter comes in time").unwrap();

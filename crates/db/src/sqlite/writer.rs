@@ -52,6 +52,7 @@ impl Writer {
         let desk = Desk::new(Batch::new(conn));
         let shared = Arc::new(Shared { desk, waiting: AtomicUsize::new(0), nudge });
         let for_committer = Arc::clone(&shared);
+        #[expect(clippy::disallowed_methods, reason = "it waits for the disk; drop waits for its end")]
         let committer = thread::Builder::new()
             .name("urr-db-commit".to_owned())
             .spawn(move || commit_batches(&for_committer))

@@ -207,6 +207,7 @@ mod tests {
     const DEADLINE: Duration = Duration::from_secs(30);
 
     /// A collector that tells what it was sent: the request line, and the body.
+    #[expect(clippy::disallowed_methods, reason = "a collector of a test needs no clean stop")]
     fn collector() -> (String, mpsc::Receiver<(String, Vec<u8>)>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
