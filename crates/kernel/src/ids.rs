@@ -86,23 +86,29 @@ id! {
     RequestId,
 }
 
-/// Where new ids come from: UUIDv7 of the clock's time, so rows sort by creation. Clones share the generator.
+/// Where new ids come from: UUIDv7 of the clock's time, so rows sort by creation. Clones of a seeded one share the generator.
 #[derive(Clone, Debug)]
 pub struct Ids {
     clock: Clock,
-    random: Arc<Mutex<StdRng>>,
+    chance: Chance,
+}
+
+#[derive(Clone, Debug)]
+enum Chance {
+    /// Each thread has a generator of its own, seeded by the system: every request needs an id, and nobody waits for another's.
+    System,
+    Seeded(Arc<Mutex<StdRng>>),
 }
 
 impl Ids {
     /// Unpredictable ids for production.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place where chance comes from")]
     pub fn random(clock: Clock) -> Self {
-        Self { clock, random: Arc::new(Mutex::new(StdRng::from_rng(&mut rand::rng()))) }
+        Self { clock, chance: Chance::System }
     }
 
     /// The same ids for the same seed and clock: for tests.
     pub fn seeded(clock: Clock, seed: u64) -> Self {
-        Self { clock, random: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))) }
+        Self { clock, chance: Chance::Seeded(Arc::new(Mutex::new(StdRng::seed_from_u64(seed)))) }
     }
 
     /// A new id of any kind.
@@ -114,10 +120,15 @@ impl Ids {
     }
 
     /// Random bytes, for keys, nonces and jitter.
+    #[expect(clippy::disallowed_methods, reason = "this is the one place where chance comes from")]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
-        let mut random = self.random.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = [0_u8; N];
-        random.fill(&mut bytes[..]);
+        match &self.chance {
+            Chance::System => rand::rng().fill(&mut bytes[..]),
+            Chance::Seeded(random) => {
+                random.lock().unwrap_or_else(PoisonError::into_inner).fill(&mut bytes[..]);
+            }
+        }
         bytes
     }
 }
