@@ -118,6 +118,9 @@ pub enum TokenRefusal {
     /// The queue ticket is from before an operator sent everybody away.
     #[serde(rename = "queue.ticket_void")]
     TicketVoid,
+    /// The place that the queue ticket tells of was good for a slot, which has ended.
+    #[serde(rename = "queue.ticket_used")]
+    TicketUsed,
     /// The Tier 1 pass is not ours, was changed, or is something else.
     #[serde(rename = "queue.pass_invalid")]
     PassInvalid,
@@ -127,6 +130,9 @@ pub enum TokenRefusal {
     /// The Tier 1 pass is for another event, or another user has used it and the caller has a place without it.
     #[serde(rename = "queue.pass_foreign")]
     PassForeign,
+    /// The place that the Tier 1 pass tells of was good for a slot, which has ended.
+    #[serde(rename = "queue.pass_used")]
+    PassUsed,
 }
 
 /// Where somebody stands.

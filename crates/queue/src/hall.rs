@@ -13,6 +13,7 @@ use crate::{
     line::Line,
     pace::Pace,
     presence::Presence,
+    promise::{Claim, Flaw, Flaws, Promise},
     settings::Limits,
     spent::Spent,
 };
@@ -41,22 +42,6 @@ impl Held {
     /// When it ends if nobody shows a sign of life again.
     fn ends(&self, limits: &Limits) -> Timestamp {
         self.seen.after(limits.slot_idle).min(self.began.after(limits.slot_total))
-    }
-}
-
-/// A place that a verified token promises.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Promise {
-    /// The place.
-    pub order: OrderKey,
-    /// A queue ticket is void once the line was cleared. A Tier 1 pass knows nothing of that.
-    pub epoch: Option<u64>,
-}
-
-impl Promise {
-    /// Which token tells of it.
-    fn source(&self) -> Source {
-        if self.epoch.is_some() { Source::Ticket } else { Source::Pass }
     }
 }
 
@@ -149,36 +134,46 @@ impl Hall {
         }
     }
 
-    /// Joins, resumes or finds out, whichever is due. `slot` names the slot if one is given; without a name, none is.
+    /// Joins, resumes or finds out, whichever is due, and says which promises do not hold. `slot` names the slot if one is given;
+    /// without a name, none is.
     pub(crate) fn check(
         &mut self,
         user: UserId,
-        promise: Option<Promise>,
+        claim: &Claim<'_>,
         slot: Option<Uuid>,
         now: Timestamp,
         limits: &Limits,
         steps: &mut Vec<Step>,
-    ) -> Standing {
+    ) -> (Standing, Flaws) {
         let standing = self.status(user, now, limits, steps);
+        let (kept, flaws) = claim.kept(|promise| self.flaw(user, promise));
         if standing != Standing::Absent {
-            return standing;
+            return (standing, flaws);
         }
-        let kept = promise
-            .filter(|promise| promise.epoch.is_none_or(|epoch| epoch == self.epoch))
-            .filter(|promise| !self.spent.covers(user, promise.order));
         let (order, source) = match kept {
             Some(promise) => (promise.order, Some(promise.source())),
-            None => (self.last.next().max(OrderKey::at(now)), Some(Source::New)),
+            None if claim.may_be_new => (self.last.next().max(OrderKey::at(now)), Some(Source::New)),
+            None => return (Standing::Absent, flaws),
         };
         if let Some(slot) = slot.filter(|_| self.line.is_empty() && self.has_room()) {
             self.take(Step::Admitted { user, order, slot, source }, now, steps);
         } else if self.line.len() >= limits.max_waiting && source != Some(Source::Ticket) {
-            // A ticket is a place that was given; there are no more of them than places.
-            return Standing::Full;
+            // A ticket is a place that was given, and is good although others have come since: the line may be longer than it
+            // should by as many as come back.
+            return (Standing::Full, flaws);
         } else {
             self.take(Step::Joined { user, order, source }, now, steps);
         }
-        self.standing(user, limits)
+        (self.standing(user, limits), flaws)
+    }
+
+    /// Why a promise does not hold, if it does not.
+    fn flaw(&self, user: UserId, promise: &Promise) -> Option<Flaw> {
+        if promise.epoch.is_some_and(|epoch| epoch != self.epoch) {
+            Some(Flaw::Void)
+        } else {
+            self.spent.covers(user, promise.order).then_some(Flaw::Used)
+        }
     }
 
     /// Finds out how somebody stands, which is a sign of life.

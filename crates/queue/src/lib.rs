@@ -10,6 +10,7 @@ mod notices;
 mod pace;
 mod places;
 mod presence;
+mod promise;
 mod room;
 mod service;
 mod settings;
@@ -26,8 +27,9 @@ use urr_db::{Domain, Sql, migrations};
 use urr_http::{RouteName, Routes};
 use urr_jobs::Reconciler;
 
-pub use hall::{Promise, Slot, Standing, Totals};
+pub use hall::{Slot, Standing, Totals};
 pub use notices::{Admitted, Notices};
+pub use promise::{Flaw, Flaws, Promise};
 pub use room::{Answer, CannotOpen, Closed, GRACE, Order, Room};
 pub use service::{Parts, Service};
 pub use settings::Limits;

@@ -39,7 +39,12 @@ impl Room {
     }
 
     fn check(&mut self, number: u8, now: Timestamp) -> Standing {
-        self.hall.check(user(number), None, Some(Uuid::nil()), now, &self.limits, &mut self.steps)
+        self.come(number, &[], now).0
+    }
+
+    fn come(&mut self, number: u8, promises: &[Promise], now: Timestamp) -> (Standing, Flaws) {
+        let claim = Claim { promises, may_be_new: true };
+        self.hall.check(user(number), &claim, Some(Uuid::nil()), now, &self.limits, &mut self.steps)
     }
 
     fn ahead(&self, number: u8) -> Option<usize> {
@@ -126,14 +131,8 @@ fn the_silent_lose_their_place_and_a_ticket_brings_it_back() {
     room.hall.sweep(100, later(601), &room.limits, &mut room.steps);
     assert_eq!([3, 4, 5].map(|number| room.ahead(number)), [None, Some(0), None]);
     room.check(6, later(601));
-    let standing = room.hall.check(
-        user(3),
-        Some(promised(order)),
-        Some(Uuid::nil()),
-        later(602),
-        &room.limits,
-        &mut room.steps,
-    );
+    let (standing, flaws) = room.come(3, &[promised(order)], later(602));
+    assert_eq!(flaws, Flaws::default());
     assert!(matches!(standing, Standing::Waiting { ahead: 0, .. }), "{standing:?}");
     assert_eq!(room.ahead(6), Some(2));
 }
@@ -145,8 +144,8 @@ fn a_ticket_from_before_the_line_was_cleared_is_void() {
     for number in 1..=3 {
         room.check(number, later(1));
     }
-    let old = Some(promised(OrderKey::at(start())));
-    room.hall.check(user(4), old, Some(Uuid::nil()), later(2), &room.limits, &mut room.steps);
+    let (_, flaws) = room.come(4, &[promised(OrderKey::at(start()))], later(2));
+    assert_eq!(flaws, Flaws { ticket: Some(Flaw::Void), pass: None });
     assert_eq!([3, 4].map(|number| room.ahead(number)), [Some(0), Some(1)]);
 }
 
@@ -154,24 +153,42 @@ fn a_ticket_from_before_the_line_was_cleared_is_void() {
 fn a_place_is_good_for_one_slot() {
     let mut room = Room::new(Limits { threshold: 1, ..limits() });
     let place = OrderKey::at(start());
-    let pass = Some(Promise { order: place, epoch: None });
-    let check = |room: &mut Room, promise, now| {
-        room.hall.check(user(1), promise, Some(Uuid::nil()), now, &room.limits, &mut room.steps)
-    };
-    check(&mut room, pass, start());
+    let pass = Promise { order: place, epoch: None };
+    room.come(1, &[pass], start());
     assert!(room.is_in(1));
     room.hall.leave(user(1), Why::Bought, later(1), &mut room.steps);
     room.check(2, later(1));
     room.check(3, later(2));
-    for promise in [pass, Some(promised(place)), Some(promised(OrderKey::new(1).unwrap()))] {
-        check(&mut room, promise, later(3));
+    for promise in [pass, promised(place), promised(OrderKey::new(1).unwrap())] {
+        let (_, flaws) = room.come(1, &[promise], later(3));
+        assert_eq!(flaws.ticket.or(flaws.pass), Some(Flaw::Used), "{promise:?}");
         assert_eq!(room.ahead(1), Some(1), "behind whoever came meanwhile: {promise:?}");
         room.hall.leave(user(1), Why::Left, later(3), &mut room.steps);
     }
     // Another wait is another place.
-    let second = Some(Promise { order: place.next(), epoch: None });
-    check(&mut room, second, later(4));
+    let second = Promise { order: place.next(), epoch: None };
+    room.come(1, &[second], later(4));
     assert_eq!(room.ahead(1), Some(0));
+}
+
+#[test]
+fn the_first_promise_that_holds_counts_and_one_that_does_not_hides_no_other() {
+    let mut room = Room::new(Limits { threshold: 0, ..limits() });
+    room.check(1, later(10));
+    let [early, late] = [1, 2].map(|second| OrderKey::at(later(second)));
+    let pass = |order| Promise { order, epoch: None };
+    let void = Promise { order: early, epoch: Some(9) };
+    for (number, promises, order, ticket) in
+        [(2, [void, pass(late)], late, Some(Flaw::Void)), (3, [promised(late), pass(early)], late, None)]
+    {
+        let (standing, flaws) = room.come(number, &promises, later(11));
+        assert!(matches!(standing, Standing::Waiting { order: found, .. } if found == order), "{standing:?}");
+        assert_eq!(flaws, Flaws { ticket, pass: None });
+    }
+    let claim = Claim { promises: &[void], may_be_new: false };
+    let came = room.hall.check(user(4), &claim, Some(Uuid::nil()), later(11), &room.limits, &mut room.steps);
+    assert_eq!(came, (Standing::Absent, Flaws { ticket: Some(Flaw::Void), pass: None }));
+    assert_eq!(room.ahead(4), None);
 }
 
 #[test]
@@ -220,8 +237,8 @@ proptest! {
                     room.check(number, now);
                 }
                 4 => {
-                    let place = Some(Promise { order: OrderKey::counted(start(), number.into()), epoch: None });
-                    room.hall.check(who, place, Some(Uuid::nil()), now, &room.limits, &mut room.steps);
+                    let place = Promise { order: OrderKey::counted(start(), number.into()), epoch: None };
+                    room.come(number, &[place], now);
                 }
                 5 => {
                     room.hall.leave(who, Why::Left, now, &mut room.steps);

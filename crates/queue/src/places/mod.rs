@@ -13,7 +13,14 @@ use urr_passes::{entry, entry::Entry, queue_ticket, queue_ticket::Ticket};
 use urr_rpc::Ctx;
 
 use crate::{
-    events::Known, hall, journal::Why, notices::Admitted, room::Answer, service::Service, trouble::Trouble,
+    events::Known,
+    hall,
+    journal::Why,
+    notices::Admitted,
+    promise::Claim,
+    room::{Answer, Door},
+    service::Service,
+    trouble::Trouble,
 };
 
 /// Puts the calling user in line, or in.
@@ -27,22 +34,19 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
     if let Some(over) = known.is_over() {
         return Err(over.into());
     }
-    let promises::Promised { promise, mut refused, is_taken } = promises::of(service, user, request).await?;
-    if is_taken {
+    let promises::Promised { promises, mut refused, is_taken } = promises::of(service, user, request).await?;
+    if is_taken && promises.is_empty() {
         return resume_only(service, user, (event, Some(&known)), refused, Error::PassTaken).await;
     }
     // Whoever comes early stands in line in the order in which they came, and nobody is let in before the sale begins.
-    let answer = match known.opens_at() {
-        Some(_) => service.rooms()?.wait(event, user, promise).await?,
-        None => service.rooms()?.check(event, user, promise).await?,
-    };
-    // Only the room knows whether the line was cleared since.
-    if promise.and_then(|promise| promise.epoch).is_some_and(|epoch| epoch != answer.totals.epoch) {
-        refused.push(TokenRefusal::TicketVoid);
-    }
+    let door = if known.opens_at().is_some() { Door::Shut } else { Door::Open };
+    let claim = Claim { promises: &promises, may_be_new: !is_taken };
+    let answer = service.rooms()?.come(event, user, &claim, door).await?;
+    refused.extend(promises::broken(answer.flaws));
     let most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     match answer.standing {
         hall::Standing::Full => Err(Error::LineFull { max: most(service.limits.max_waiting) }.into()),
+        hall::Standing::Absent => Err(Error::PassTaken.into()),
         hall::Standing::Elsewhere => {
             Err(Error::TooManyLines { max: most(service.limits.max_events_per_user) }.into())
         }

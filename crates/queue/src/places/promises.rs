@@ -10,29 +10,35 @@ use urr_kernel::{UserId, VisitorId};
 use urr_passes::Refusal;
 
 use super::store;
-use crate::{hall::Promise, service::Service, trouble::Trouble};
+use crate::{
+    promise::{Flaw, Flaws, Promise},
+    service::Service,
+    trouble::Trouble,
+};
 
 /// What came of the caller's tokens.
 #[derive(Default)]
 pub(super) struct Promised {
-    pub(super) promise: Option<Promise>,
+    /// The room knows which of them holds. The first that does counts.
+    pub(super) promises: Vec<Promise>,
     pub(super) refused: Vec<TokenRefusal>,
     /// Whether the pass was used by another account.
     pub(super) is_taken: bool,
 }
 
-/// The place that the caller's tokens promise: that of the ticket, which is theirs alone, or else that of the pass.
+/// The places that the caller's tokens promise: that of the ticket, which is theirs alone, and then that of the pass. The pass is
+/// looked at, and theirs from now on, also where there is a ticket: that may turn out to be worth nothing.
 pub(super) async fn of(service: &Service, user: UserId, request: &CheckIn) -> Result<Promised, Trouble> {
     let mut promised = Promised::default();
     match ticket(service, user, request) {
-        Some(Ok(promise)) => return Ok(Promised { promise: Some(promise), ..promised }),
+        Some(Ok(promise)) => promised.promises.push(promise),
         Some(Err(refusal)) => promised.refused.push(refusal),
         None => {}
     }
     match pass(service, request) {
         Some(Ok((visitor, promise))) => {
             if use_pass(service, user, request, visitor).await? {
-                promised.promise = Some(promise);
+                promised.promises.push(promise);
             } else {
                 promised.refused.push(TokenRefusal::PassForeign);
                 promised.is_taken = true;
@@ -70,6 +76,16 @@ fn pass(service: &Service, request: &CheckIn) -> Option<Result<(VisitorId, Promi
             Ok((pass.visitor, Promise { order: pass.order, epoch: None }))
         }
     })
+}
+
+/// Those of the promises that the room did not find to hold.
+pub(super) fn broken(flaws: Flaws) -> impl Iterator<Item = TokenRefusal> {
+    let ticket = flaws.ticket.map(|flaw| match flaw {
+        Flaw::Void => TokenRefusal::TicketVoid,
+        Flaw::Used => TokenRefusal::TicketUsed,
+    });
+    // Clearing a line voids tickets alone.
+    ticket.into_iter().chain(flaws.pass.map(|_| TokenRefusal::PassUsed))
 }
 
 /// A pass belongs to whoever uses it first. `false`: that was somebody else.

@@ -24,12 +24,13 @@ pub(crate) use self::keeper::Keeper;
 use self::runs::Runs;
 use super::{Answer, CannotOpen, Closed, Door, Order};
 use crate::{
-    hall::{Hall, Promise, Standing, Totals},
+    hall::{Hall, Standing, Totals},
     journal::{
         Entry, Step, Why, store,
         writer::{Mark, Writer},
     },
     presence::longest_gap,
+    promise::{Claim, Flaws},
     settings::Limits,
 };
 
@@ -141,20 +142,25 @@ impl Memory {
         &self,
         event: EventId,
         user: UserId,
-        promise: Option<Promise>,
+        claim: &Claim<'_>,
         door: Door,
     ) -> Result<Answer, Closed> {
         let slot = (door == Door::Open).then(|| Uuid::from_bytes(self.ids.bytes()));
-        self.decide(event, |numbered| {
-            let _turn = self.turn(user);
-            if self.is_elsewhere(event, numbered, user) {
-                return self.decided(event, numbered, |_, _, _| Standing::Elsewhere);
-            }
-            self.decided(event, numbered, |hall, now, steps| {
-                hall.check(user, promise, slot, now, &self.limits, steps)
+        let mut flaws = Flaws::default();
+        let answer = self
+            .decide(event, |numbered| {
+                let _turn = self.turn(user);
+                if self.is_elsewhere(event, numbered, user) {
+                    return self.decided(event, numbered, |_, _, _| Standing::Elsewhere);
+                }
+                self.decided(event, numbered, |hall, now, steps| {
+                    let standing;
+                    (standing, flaws) = hall.check(user, claim, slot, now, &self.limits, steps);
+                    standing
+                })
             })
-        })
-        .await
+            .await?;
+        Ok(Answer { flaws, ..answer })
     }
 
     /// Whether somebody who is not here stands in as many other lines as one may.
@@ -269,7 +275,8 @@ impl Memory {
 
     fn nobody(&self) -> Answer {
         let now = self.clock.now();
-        Answer { standing: Standing::Absent, totals: Hall::new(self.limits.threshold).totals(now), now }
+        let totals = Hall::new(self.limits.threshold).totals(now);
+        Answer { standing: Standing::Absent, totals, flaws: Flaws::default(), now }
     }
 
     fn hall(&self, event: EventId) -> Option<Arc<Mutex<Numbered>>> {
@@ -322,7 +329,7 @@ impl Memory {
         numbered.hall.notice(now, self.longest_gap);
         let mut steps = Vec::new();
         let standing = decision(&mut numbered.hall, now, &mut steps);
-        let answer = Answer { standing, totals: numbered.hall.totals(now), now };
+        let answer = Answer { standing, totals: numbered.hall.totals(now), flaws: Flaws::default(), now };
         Decided::At(self.note(event, &mut numbered, steps, now), answer)
     }
 

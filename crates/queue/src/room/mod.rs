@@ -15,8 +15,9 @@ use urr_kv::Kv;
 pub use self::redis::GRACE;
 use self::{memory::Memory, redis::Redis};
 use crate::{
-    hall::{Promise, Standing, Totals},
+    hall::{Standing, Totals},
     journal::{Step, Why},
+    promise::{Claim, Flaws, Promise},
     settings::Limits,
 };
 
@@ -46,6 +47,8 @@ pub struct Answer {
     pub standing: Standing,
     /// The room.
     pub totals: Totals,
+    /// Which of the promises they came with do not hold.
+    pub flaws: Flaws,
     /// By the clock of the store that decided.
     pub now: Timestamp,
 }
@@ -131,29 +134,20 @@ impl Room {
         user: UserId,
         promise: Option<Promise>,
     ) -> Result<Answer, Closed> {
-        self.come(event, user, promise, Door::Open).await
+        self.come(event, user, &Claim::of(promise.as_ref()), Door::Open).await
     }
 
-    /// The same before a sale begins: whoever comes stands in line, however much room there is.
-    pub(crate) async fn wait(
+    /// The same with everything that somebody claims. Before a sale begins whoever comes stands in line, however much room there is.
+    pub(crate) async fn come(
         &self,
         event: EventId,
         user: UserId,
-        promise: Option<Promise>,
-    ) -> Result<Answer, Closed> {
-        self.come(event, user, promise, Door::Shut).await
-    }
-
-    async fn come(
-        &self,
-        event: EventId,
-        user: UserId,
-        promise: Option<Promise>,
+        claim: &Claim<'_>,
         door: Door,
     ) -> Result<Answer, Closed> {
         match self {
-            Self::Memory(room) => room.check(event, user, promise, door).await,
-            Self::Redis(room) => room.check(event, user, promise, door).await,
+            Self::Memory(room) => room.check(event, user, claim, door).await,
+            Self::Redis(room) => room.check(event, user, claim, door).await,
         }
     }
 
@@ -199,8 +193,8 @@ impl Room {
     /// A check in Redis without anything around its script; in memory nothing is. For benchmarks to compare with.
     pub async fn bare_check(&self, event: EventId, user: UserId) -> Result<(), Closed> {
         match self {
-            Self::Memory(room) => room.check(event, user, None, Door::Open).await.map(drop),
-            Self::Redis(room) => room.arrive(event, user, None, Door::Open, false).await.map(drop),
+            Self::Memory(room) => room.check(event, user, &Claim::of(None), Door::Open).await.map(drop),
+            Self::Redis(room) => room.arrive(event, user, &Claim::of(None), Door::Open, "").await.map(drop),
         }
     }
 

@@ -15,11 +15,12 @@ use urr_kernel::{Clock, EventId, Ids, OrderKey, Timestamp, UserId};
 use urr_kv::{Arg, Error, Kv, Reply, Script};
 use uuid::Uuid;
 
-use self::replies::{admitted, answer, is_unsure, steps, turn};
+use self::replies::{admitted, answer, arrival, is_unsure, steps, turn};
 use super::{Answer, Closed, Door, Order, Turn};
 use crate::{
-    hall::{Promise, Standing, Totals},
+    hall::{Standing, Totals},
     journal::{Unwritten, Why, outage::Outage, store},
+    promise::Claim,
     settings::Limits,
 };
 
@@ -89,7 +90,7 @@ impl Redis {
         &self,
         event: EventId,
         user: UserId,
-        promise: Option<Promise>,
+        claim: &Claim<'_>,
         door: Door,
     ) -> Result<Answer, Closed> {
         if !self.may_stand(event, user).await? {
@@ -97,42 +98,43 @@ impl Redis {
             let absent = found.standing == Standing::Absent;
             return Ok(if absent { Answer { standing: Standing::Elsewhere, ..found } } else { found });
         }
-        let mut reply = self.arrive(event, user, promise, door, false).await?;
+        let mut reply = self.arrive(event, user, claim, door, "").await?;
         if is_unsure(&reply) {
-            let last = self.used(event, user).await?;
-            let promise = promise.filter(|promise| last.is_none_or(|last| promise.order > last));
-            reply = self.arrive(event, user, promise, door, true).await?;
+            let last = self.used(event, user).await?.map_or(0, OrderKey::as_u64);
+            reply = self.arrive(event, user, claim, door, &last.to_string()).await?;
         }
-        self.told(event, user, &reply).await
+        let (answer, flaws) = arrival(&reply, claim.promises).map_err(closed)?;
+        let answer = self.told(event, user, answer).await?;
+        Ok(Answer { flaws, ..answer })
     }
 
-    /// Runs the script. `is_unused`: the database does not know that the promised place was used.
+    /// Runs the script. `last_used`: the last place that the database knows as used, 0 for none, or nothing when it was not asked.
     pub(super) async fn arrive(
         &self,
         event: EventId,
         user: UserId,
-        promise: Option<Promise>,
+        claim: &Claim<'_>,
         door: Door,
-        is_unused: bool,
+        last_used: &str,
     ) -> Result<Reply, Closed> {
         let user_text = user.to_string();
         let slot = Uuid::from_bytes(self.ids.bytes()).to_string();
-        let order = promise.map_or_else(String::new, |promise| promise.order.to_string());
-        let epoch =
-            promise.and_then(|promise| promise.epoch).map_or_else(String::new, |epoch| epoch.to_string());
+        let epoch = |epoch: Option<u64>| epoch.map_or_else(String::new, |epoch| epoch.to_string());
+        let promises: Vec<[String; 2]> =
+            claim.promises.iter().map(|promise| [promise.order.to_string(), epoch(promise.epoch)]).collect();
         let (idle, total) = self.terms();
         let max_waiting = i64::try_from(self.limits.max_waiting).unwrap_or(i64::MAX);
-        let args = [
+        let mut args = vec![
             Arg::from(user_text.as_str()),
-            Arg::from(order.as_str()),
-            Arg::from(epoch.as_str()),
             Arg::from(slot.as_str()),
             Arg::from(idle),
             Arg::from(total),
             Arg::from(max_waiting),
-            Arg::from(i64::from(is_unused)),
+            Arg::from(last_used),
             Arg::from(i64::from(door == Door::Open)),
+            Arg::from(i64::from(claim.may_be_new)),
         ];
+        args.extend(promises.iter().flatten().map(|word| Arg::from(word.as_str())));
         self.in_room(event, &CHECK, &args).await
     }
 

@@ -39,11 +39,12 @@ use self::{
 use super::{Answer, Closed, Order, Room};
 use crate::{
     DOMAIN,
-    hall::{Promise, Standing},
+    hall::Standing,
     journal::{
         Why,
         verify::{Fault, Finding},
     },
+    promise::Promise,
     settings::Limits,
 };
 

@@ -19,10 +19,11 @@ pub(crate) use super::sales::{
     a_purchase_frees_the_slot, a_room_follows_the_setting_until_an_operator_decides,
     a_sale_that_is_over_lets_nobody_in_and_says_so, before_a_sale_people_take_places_and_nobody_comes_in,
 };
+pub(crate) use super::tokens::a_ticket_that_promises_nothing_hides_no_pass;
 use super::{LIMIT, World};
 use crate::{journal, room::Order, work::tidy};
 
-fn ticket_of(place: &Place) -> String {
+pub(crate) fn ticket_of(place: &Place) -> String {
     match &place.standing {
         Standing::Waiting { ticket: Some(ticket), .. } => ticket.token.expose().to_owned(),
         other => panic!("{other:?}"),
@@ -161,7 +162,8 @@ pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
     let place = world.check_with(copycat, world.event, None, Some(&first)).await.unwrap();
     assert_eq!(place.refused, [TokenRefusal::PassForeign]);
     world.queue.leave(&world.ctx(copycat), LeaveLine { event: world.event }).await.unwrap();
-    world.check_with(copycat, world.event, Some(&ticket_of(&own)), Some(&first)).await.unwrap();
+    let place = world.check_with(copycat, world.event, Some(&ticket_of(&own)), Some(&first)).await.unwrap();
+    assert_eq!(place.refused, [TokenRefusal::PassForeign]);
     assert_eq!(world.position(copycat).await, Some(3));
 
     world.queue.leave(&world.ctx(early), LeaveLine { event: world.event }).await.unwrap();
@@ -184,8 +186,16 @@ pub(crate) async fn one_wait_is_one_turn(world: World) {
     .await;
     world.check(next).await.unwrap();
     world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
-    for (ticket, pass) in [(Some(&*ticket), None), (None, Some(&*pass)), (Some(&*ticket), Some(&*pass))] {
-        world.check_with(cheat, world.event, ticket, pass).await.unwrap();
+    let [used_ticket, used_pass] = [TokenRefusal::TicketUsed, TokenRefusal::PassUsed];
+    for (ticket, pass, refused) in [
+        (Some(&*ticket), None, vec![used_ticket]),
+        (None, Some(&*pass), vec![used_pass]),
+        (Some(&*ticket), Some(&*pass), vec![used_ticket, used_pass]),
+    ] {
+        let place = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
+        assert_eq!(place.refused, refused);
+        let again = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
+        assert_eq!(again.refused, refused, "also where they have a place meanwhile");
         assert_eq!(world.position(cheat).await, Some(2), "behind those who came meanwhile");
         world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
     }

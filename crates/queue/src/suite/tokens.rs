@@ -1,11 +1,12 @@
-//! Every way to come with a token that promises nothing: forged, expired, of another, for something else, from the wrong tier.
+//! Every way to come with a token that promises nothing: forged, expired, of another, for something else, from the wrong tier, or used.
 
 use std::time::Duration;
 
 use urr_contracts::queue::{
-    Place, Standing,
+    ClearRoom, Error, LeaveLine, Place, SetThreshold, Standing,
     TokenRefusal::{
-        self, PassExpired, PassForeign, PassInvalid, TicketExpired, TicketForeign, TicketInvalid, TicketVoid,
+        self, PassExpired, PassForeign, PassInvalid, PassUsed, TicketExpired, TicketForeign, TicketInvalid,
+        TicketUsed, TicketVoid,
     },
 };
 use urr_kernel::{OrderKey, Timestamp, UserId, VisitorId};
@@ -18,7 +19,10 @@ use urr_passes::{
     vwr_pass::{Pass, Passes},
 };
 
-use super::World;
+use super::{
+    World,
+    stories::{assert_fair, ticket_of},
+};
 
 /// What somebody sends along, and what is said about it.
 struct Case {
@@ -45,9 +49,9 @@ fn position(place: &Place) -> u64 {
 
 /// Nobody who comes with such a token is ahead of those who are here already, and each is told why.
 pub(crate) async fn table(world: &World) {
-    let here = world.somebody();
+    let [here, cheat] = [(); 2].map(|()| world.somebody());
+    use_a_place(world, cheat, None).await;
     world.check(here).await.unwrap();
-    let cheat = world.somebody();
     for (expected, case) in (2..).zip(cases(world, cheat, here)) {
         let place = world
             .check_with(cheat, world.event, case.ticket.as_deref(), case.pass.as_deref())
@@ -56,10 +60,61 @@ pub(crate) async fn table(world: &World) {
         assert_eq!(place.refused, case.refused, "{}", case.name);
         assert_eq!(position(&place), expected, "{}", case.name);
         // The next try is another user's, so that everybody stands behind whoever came before.
-        let request = urr_contracts::queue::LeaveLine { event: world.event };
-        world.queue.leave(&world.ctx(cheat), request).await.unwrap();
+        world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
         world.check(world.somebody()).await.unwrap();
     }
+}
+
+/// A ticket that is void or used leaves its owner where they would stand without it: with their pass, if they have one.
+pub(crate) async fn a_ticket_that_promises_nothing_hides_no_pass(world: World) {
+    let event = world.event;
+    let [fan, direct, again, copycat] = [(); 4].map(|()| world.somebody());
+    let passes = [1, 2, 3, 4].map(|nth| world.pass(event, nth));
+    let come =
+        async |user, ticket: &str, pass: &str| world.check_with(user, event, Some(ticket), Some(pass)).await;
+    let void = ticket_of(&world.check(fan).await.unwrap());
+    let clear = ClearRoom { event, confirmed: Some(event) };
+    world.queue.clear(&world.admin(), clear).await.unwrap();
+    world.check(direct).await.unwrap();
+    let place = come(fan, &void, &passes[2]).await.unwrap();
+    assert_eq!((&place.refused[..], position(&place)), (&[TicketVoid][..], 1), "Tier 1 knows when they came");
+
+    // A ticket that is good is the place; the pass is its owner's all the same, and whoever has neither stays outside.
+    let good = ticket_of(&place);
+    world.queue.leave(&world.ctx(fan), LeaveLine { event }).await.unwrap();
+    let place = come(fan, &good, &passes[3]).await.unwrap();
+    assert_eq!((&place.refused[..], position(&place)), (&[][..], 1));
+    let early = OrderKey::counted(world.opened, 1);
+    let ticket = Ticket { event, user: copycat, order: early, epoch: 1, issued: world.clock.now() };
+    for pass in &passes[2..] {
+        assert_eq!(world.check_with(copycat, event, None, Some(pass)).await, Err(Error::PassTaken));
+        assert_eq!(
+            come(copycat, &world.ticket(&ticket), pass).await,
+            Err(Error::PassTaken),
+            "nor does a void ticket help"
+        );
+    }
+    assert_eq!(world.status(copycat).await.standing, Standing::Absent);
+
+    // Whoever was in and waited in Tier 1 once more has that place, whatever ticket they still carry.
+    world.queue.leave(&world.ctx(fan), LeaveLine { event }).await.unwrap();
+    world.queue.leave(&world.ctx(direct), LeaveLine { event }).await.unwrap();
+    use_a_place(&world, again, Some(&passes[0])).await;
+    world.check(direct).await.unwrap();
+    let used = world.ticket(&Ticket { user: again, epoch: 2, ..ticket });
+    let place = come(again, &used, &passes[1]).await.unwrap();
+    assert_eq!((&place.refused[..], position(&place)), (&[TicketUsed][..], 1));
+    assert_fair(&world).await;
+}
+
+/// Lets somebody in and out again: every place up to this one is used.
+async fn use_a_place(world: &World, user: UserId, pass: Option<&str>) {
+    let (event, admin) = (world.event, world.admin());
+    world.queue.set_threshold(&admin, SetThreshold { event, threshold: 1 }).await.unwrap();
+    let place = world.check_with(user, event, None, pass).await.unwrap();
+    assert!(matches!(place.standing, Standing::Active { .. }), "{place:?}");
+    world.queue.leave(&world.ctx(user), LeaveLine { event }).await.unwrap();
+    world.queue.set_threshold(&admin, SetThreshold { event, threshold: 0 }).await.unwrap();
 }
 
 fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
@@ -72,6 +127,7 @@ fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
     let signed = world.ticket(&good);
     let (body, mark) = signed.split_at(signed.len() - 3);
     let visitor: VisitorId = world.ids.next();
+    let within = OrderKey::counted(world.opened, 1);
     let good_pass = Pass { event: world.event, visitor, order: early, position: 1 };
     let sign_pass = |secret: &Secret, pass: &Pass, at| {
         Passes::new([vwr_pass::key(secret)]).sign(pass, world.ids.next(), at)
@@ -90,6 +146,7 @@ fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
         ticket("for another event", world.ticket(&Ticket { event: other_event, ..good }), TicketForeign),
         ticket("of last week", world.ticket(&Ticket { issued: now.before(8 * DAY), ..good }), TicketExpired),
         ticket("of a line that was cleared", world.ticket(&Ticket { epoch: 0, ..good }), TicketVoid),
+        ticket("used", signed.clone(), TicketUsed),
         ticket("an entry token", entry.clone(), TicketInvalid),
         ticket("a pass in its place", sign_pass(&world.secret, &good_pass, now), TicketInvalid),
         pass("no pass at all", "hello", PassInvalid),
@@ -109,6 +166,7 @@ fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
             sign_pass(&world.secret, &Pass { order: before, ..good_pass }, now),
             PassExpired,
         ),
+        pass("a used pass", sign_pass(&world.secret, &Pass { order: within, ..good_pass }, now), PassUsed),
         pass("an entry token instead of a pass", entry, PassInvalid),
         pass("a ticket instead of a pass", signed, PassInvalid),
     ]

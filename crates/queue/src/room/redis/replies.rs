@@ -10,6 +10,7 @@ use crate::{
     hall::{Slot, Standing, Totals},
     journal::{Entry, Source, Step, Why},
     pace::Pace,
+    promise::{Flaw, Flaws, Promise},
 };
 
 const ABSENT: i64 = 0;
@@ -18,6 +19,10 @@ const INSIDE: i64 = 2;
 const FULL: i64 = 3;
 const UNKNOWN: i64 = 4;
 const UNSURE: i64 = 5;
+
+const HOLDS: i64 = 0;
+const VOID: i64 = 1;
+const USED: i64 = 2;
 
 pub(super) fn is_unknown(reply: &Reply) -> bool {
     matches!(reply.list(), Ok([Reply::Int(UNKNOWN)]))
@@ -45,6 +50,24 @@ fn number<T: TryFrom<i64>>(reply: &Reply) -> Result<T, Error> {
 
 fn order_key(number: u64) -> Result<OrderKey, Error> {
     OrderKey::new(number).ok_or_else(|| strange("a place"))
+}
+
+/// Reads the reply of check.lua: the answer, and what is wrong with each promise.
+pub(super) fn arrival<'a>(reply: &'a Reply, promises: &[Promise]) -> Result<(&'a Reply, Flaws), Error> {
+    let [answer, found @ ..] = reply.list()? else { return Err(strange("an arrival")) };
+    if found.len() != promises.len() {
+        return Err(strange("an arrival"));
+    }
+    let mut flaws = Flaws::default();
+    for (promise, found) in promises.iter().zip(found) {
+        match found.int()? {
+            HOLDS => {}
+            VOID => flaws.note(promise, Flaw::Void),
+            USED => flaws.note(promise, Flaw::Used),
+            _ => return Err(strange("a flaw")),
+        }
+    }
+    Ok((answer, flaws))
 }
 
 /// Reads `answer` of room.lua. The second part: whether the database knows of the slot.
@@ -98,7 +121,7 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
         arrived: number(arrived)?,
         admitted: number(admitted)?,
     };
-    Ok((Answer { standing, totals, now }, known.int()? == 1))
+    Ok((Answer { standing, totals, flaws: Flaws::default(), now }, known.int()? == 1))
 }
 
 /// Which life of a room this is and how many steps it has had. Nothing: Redis does not know the room.

@@ -10,11 +10,12 @@ use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 
 use crate::{
     DOMAIN,
-    hall::{Promise, Slot, Standing},
+    hall::{Slot, Standing},
     journal::{
         Entry, store,
         verify::{Report, Verifier},
     },
+    promise::Promise,
     room::{CannotOpen, Room},
     settings::Limits,
 };
