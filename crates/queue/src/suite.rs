@@ -5,6 +5,7 @@ mod http;
 mod sales;
 mod stories;
 mod tokens;
+mod troubles;
 mod world;
 
 use std::time::Duration;
@@ -75,6 +76,7 @@ matrix! {
     who_comes_and_who_is_let_in_is_counted: Limits { threshold: 1, ..Limits::default() };
     operators_decide_and_are_remembered: Limits { threshold: 0, ..Limits::default() };
     a_purchase_frees_the_slot: Limits { threshold: 1, ..Limits::default() };
+    one_room_that_fails_stops_no_other: Limits { threshold: 1, ..Limits::default() };
     guards_ask_for_slots: Limits { threshold: 1, ..Limits::default() };
     an_empty_room_is_closed_and_opened_again: Limits { threshold: 5, ..Limits::default() };
     without_the_catalog_nobody_loses_a_place: Limits { threshold: 0, ..Limits::default() };

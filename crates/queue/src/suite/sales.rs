@@ -7,7 +7,7 @@ use urr_contracts::{
     queue::{Error, LeaveLine, SetThreshold, Standing, StatusOf},
 };
 use urr_db::{Tx, outbox};
-use urr_kernel::{Timestamp, UserId};
+use urr_kernel::{EventId, Timestamp, UserId};
 use urr_testkit::until;
 use uuid::Uuid;
 
@@ -91,10 +91,13 @@ pub(crate) async fn a_sale_that_is_over_lets_nobody_in_and_says_so(world: World)
 }
 
 async fn hear(world: &World, kind: &str, buyer: UserId, at: Timestamp) {
+    hear_of(world, world.event, kind, buyer, at).await;
+}
+
+pub(super) async fn hear_of(world: &World, event: EventId, kind: &str, buyer: UserId, at: Timestamp) {
     let payload = format!(
-        r#"{{"type":"{kind}","reservationId":"{}","userId":"{buyer}","eventId":"{}","totalAmount":1}}"#,
+        r#"{{"type":"{kind}","reservationId":"{}","userId":"{buyer}","eventId":"{event}","totalAmount":1}}"#,
         Uuid::nil(),
-        world.event
     );
     let (id, topic) = (world.ids.next(), "reservation-events".into());
     let message = outbox::Message { id, topic, key: String::new(), kind: kind.into(), payload, at };

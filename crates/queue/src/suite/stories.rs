@@ -20,6 +20,7 @@ pub(crate) use super::sales::{
     a_sale_that_is_over_lets_nobody_in_and_says_so, before_a_sale_people_take_places_and_nobody_comes_in,
 };
 pub(crate) use super::tokens::a_ticket_that_promises_nothing_hides_no_pass;
+pub(crate) use super::troubles::one_room_that_fails_stops_no_other;
 use super::{LIMIT, World};
 use crate::{journal, room::Order, work::tidy};
 

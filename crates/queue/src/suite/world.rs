@@ -150,6 +150,10 @@ impl World {
         &self.parts.0
     }
 
+    pub(crate) fn kv(&self) -> Option<&Kv> {
+        self.parts.1.as_ref()
+    }
+
     pub(crate) fn another_event(&self) -> EventId {
         let event = self.ids.next();
         self.catalog.put(event, EventStatus::OnSale);

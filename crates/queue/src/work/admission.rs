@@ -36,7 +36,13 @@ impl Reconciler for Admission {
 
     async fn run(&self) -> Result<Outcome, BoxError> {
         let Ok(room) = self.0.rooms() else { return Ok(Outcome::done(0)) };
-        purchases::free(&self.0).await?;
+        // Where that fails, slots end when their time is over, which is no reason to let nobody in anywhere.
+        if let Err(error) = purchases::free(&self.0).await {
+            tracing::warn!(
+                error = urr_telemetry::chain(&error),
+                "slots of those who have bought are not freed"
+            );
+        }
         let events = room.events().await?;
         // Whatever is worked on can be watched.
         for event in &events {

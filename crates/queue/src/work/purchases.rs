@@ -4,22 +4,32 @@
 //! is no part of a transaction, and leaving one twice is as good as once. A message may be late: only a slot from before the purchase is
 //! freed, never a later one or a place in line.
 
-use std::time::Duration;
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
 use urr_bus::{Consumer, Failure, Message};
 use urr_contracts::tickets::RESERVATION_EVENTS;
 use urr_db::{Db, Error, Row, Tx, statements, transaction};
 use urr_kernel::{EventId, Timestamp, UserId};
+use uuid::Uuid;
 
-use crate::{service::Service, trouble::Trouble};
+use crate::{room::Room, service::Service, trouble::Trouble};
 
 /// The type of the message that tells of a purchase.
 const CONFIRMED: &str = "RESERVATION_CONFIRMED";
 
-/// Purchases handled by one run: far more than a sale completes in a second.
+/// Purchases looked at at a time: far more than a sale completes in a second.
 const BATCH: i64 = 1_000;
+/// Pages of one run, so that it ends. Beyond the first are those that wait behind the purchases of rooms that fail.
+const MAX_PAGES: usize = 20;
+
+/// Rooms that are told at the same time: one that fails takes its time to do so.
+const AT_ONCE: usize = 16;
 
 /// The clock of the sale and that of the room may differ by so much.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
@@ -30,8 +40,10 @@ statements! {
         insert into purchases (event_id, user_id, at) values ($1, $2, $3)
         on conflict (event_id, user_id) do update set at = excluded.at where purchases.at < excluded.at";
 
-    /// The oldest purchases.
-    OLDEST = "select event_id, user_id, at from purchases order by at limit $1";
+    /// Purchases after a given one, the oldest first.
+    OLDEST = "
+        select event_id, user_id, at from purchases where (at, event_id, user_id) > ($1, $2, $3)
+         order by at, event_id, user_id limit $4";
 
     /// Its slot is free. A later purchase of the same user has a later time and stays.
     FREED = "delete from purchases where event_id = $1 and user_id = $2 and at = $3";
@@ -79,27 +91,79 @@ impl Consumer for Purchases {
     }
 }
 
-/// Frees the slots of those who have bought. Answers with how many rows that were.
+/// A purchase whose slot is to be freed.
+type Noted = (EventId, UserId, Timestamp);
+
+/// Frees the slots of those who have bought. Answers with how many purchases that were.
+///
+/// A room that fails keeps its purchases for later and holds up no other.
 pub(crate) async fn free(service: &Service) -> Result<usize, Trouble> {
-    let purchase =
-        |row: &Row<'_>| Ok::<(EventId, UserId, Timestamp), Error>((row.get(0)?, row.get(1)?, row.get(2)?));
-    let noted = service
+    let room = service.rooms()?;
+    let mut last =
+        (EventId::from_uuid(Uuid::nil()), UserId::from_uuid(Uuid::nil()), Timestamp::from_micros(0));
+    let (mut freed, mut failing) = (0, HashSet::new());
+    for _ in 0..MAX_PAGES {
+        let noted = after(service, last).await?;
+        let Some(newest) = noted.last() else { break };
+        last = *newest;
+        let mut events: HashMap<EventId, Vec<Noted>> = HashMap::new();
+        for purchase in noted.into_iter().filter(|(event, ..)| !failing.contains(event)) {
+            events.entry(purchase.0).or_default().push(purchase);
+        }
+        let rooms =
+            stream::iter(events).map(|(event, noted)| async move { (event, free_in(room, noted).await) });
+        let rooms: Vec<_> = rooms.buffer_unordered(AT_ONCE).collect().await;
+        let mut done = Vec::new();
+        for (event, (some, is_whole)) in rooms {
+            done.extend(some);
+            if !is_whole {
+                failing.insert(event);
+            }
+        }
+        forget(service, &done).await?;
+        freed += done.len();
+    }
+    if !failing.is_empty() {
+        let rooms = failing.len();
+        tracing::warn!(
+            rooms,
+            "slots of those who have bought could not be freed in some rooms; they are later"
+        );
+    }
+    Ok(freed)
+}
+
+/// Frees slots in one room, up to the first failure. Answers with those that are free, and whether these are all.
+async fn free_in(room: &Room, mut noted: Vec<Noted>) -> (Vec<Noted>, bool) {
+    for (done, (event, user, at)) in noted.iter().enumerate() {
+        if room.bought(*event, *user, at.after(CLOCKS_DIFFER)).await.is_err() {
+            noted.truncate(done);
+            return (noted, false);
+        }
+    }
+    (noted, true)
+}
+
+/// A page of purchases after a given one.
+async fn after(service: &Service, (event, user, at): Noted) -> Result<Vec<Noted>, Trouble> {
+    let purchase = |row: &Row<'_>| Ok::<Noted, Error>((row.get(0)?, row.get(1)?, row.get(2)?));
+    service
         .db
         .read("queue.purchases", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(tx.all(&OLDEST, &[&BATCH], purchase).await?)
+            Ok::<_, Trouble>(tx.all(&OLDEST, &[&at, &event, &user, &BATCH], purchase).await?)
         })
-        .await?;
-    if noted.is_empty() {
-        return Ok(0);
-    }
-    for (event, user, at) in &noted {
-        service.rooms()?.bought(*event, *user, at.after(CLOCKS_DIFFER)).await?;
+        .await
+}
+
+/// These slots are free.
+async fn forget(service: &Service, freed: &[Noted]) -> Result<(), Trouble> {
+    if freed.is_empty() {
+        return Ok(());
     }
     transaction!(service.db, "queue.freed", async |tx: &mut Tx<'_>| {
-        for (event, user, at) in &noted {
+        for (event, user, at) in freed {
             tx.execute(&FREED, &[event, user, at]).await?;
         }
         Ok::<_, Trouble>(())
-    })?;
-    Ok(noted.len())
+    })
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::{
     journal::store::{self, Life},
     places,
+    room::Closed,
     service::Service,
     trouble::Trouble,
 };
@@ -59,10 +60,10 @@ impl Reconciler for Tidy {
     }
 }
 
-/// Closes rooms that have been empty for `idle`. Answers with how many.
+/// Closes rooms that have been empty for `idle`. Answers with how many. One that fails is tried again the next time.
 pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64, Trouble> {
     let Ok(room) = service.rooms() else { return Ok(0) };
-    let (mut last, mut closed) = (EventId::from_uuid(Uuid::nil()), 0);
+    let (mut last, mut closed, mut failed) = (EventId::from_uuid(Uuid::nil()), 0, 0_u64);
     for _ in 0..MAX_ROUNDS {
         let page: Vec<Life> = service
             .db
@@ -71,12 +72,18 @@ pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64,
             })
             .await?;
         for life in &page {
-            closed += u64::from(room.close(life.event, life.generation, idle).await?);
+            match room.close(life.event, life.generation, idle).await {
+                Ok(is_closed) => closed += u64::from(is_closed),
+                Err(Closed) => failed += 1,
+            }
         }
         match page.last() {
             Some(life) => last = life.event,
             None => break,
         }
+    }
+    if failed > 0 {
+        tracing::warn!(failed, "rooms could not be asked whether they are empty; they stay as they are");
     }
     Ok(closed)
 }

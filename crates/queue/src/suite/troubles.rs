@@ -1,0 +1,60 @@
+//! Trouble in one place stays there.
+
+use std::time::Duration;
+
+use urr_contracts::queue::{LeaveLine, Standing, StatusOf};
+use urr_kernel::{EventId, UserId};
+use urr_kv::{Arg, Script};
+use urr_testkit::until;
+
+use super::{LIMIT, World, sales::hear_of, stories::assert_fair};
+use crate::work::{purchases, tidy};
+
+static BREAK: Script = Script::new(
+    "test.break",
+    "redis.call('RENAME', KEYS[1], KEYS[2]) return redis.call('SET', KEYS[1], 'broken')",
+);
+static MEND: Script = Script::new("test.mend", "return redis.call('RENAME', KEYS[2], KEYS[1])");
+
+/// Makes one room fail, as if the part of a Redis Cluster that has it were down, or brings it back.
+async fn turn(world: &World, event: EventId, script: &'static Script) {
+    let keys = ["room", "room-away"].map(|name| format!("{{{event}}}:{name}"));
+    world.kv().unwrap().run(script, &keys, &[] as &[Arg<'_>]).await.unwrap();
+}
+
+async fn is_in(world: &World, event: EventId, user: UserId) -> bool {
+    let place = world.queue.status(&world.ctx(user), StatusOf { event }).await.unwrap();
+    matches!(place.standing, Standing::Active { .. })
+}
+
+/// Rooms in memory fail all at once or not at all: there is one journal.
+pub(crate) async fn one_room_that_fails_stops_no_other(world: World) {
+    if world.kv().is_none() {
+        return;
+    }
+    let [buyer, next, also, guest] = [(); 4].map(|()| world.somebody());
+    // The one that fails comes first in every list.
+    let [broken, empty, whole] = [world.event, world.another_event(), world.another_event()];
+    for (event, user) in [(broken, buyer), (broken, also), (empty, guest), (whole, buyer), (whole, next)] {
+        world.check_with(user, event, None, None).await.unwrap();
+    }
+    world.queue.leave(&world.ctx(guest), LeaveLine { event: empty }).await.unwrap();
+    world.service.rooms().unwrap().settle(broken).await.unwrap();
+    for event in [broken, whole] {
+        hear_of(&world, event, "RESERVATION_CONFIRMED", buyer, world.clock.now()).await;
+    }
+    turn(&world, broken, &BREAK).await;
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(&world, whole, next).await
+    })
+    .await;
+    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1, "the one that is empty");
+
+    // What could not be done is done when it can be.
+    turn(&world, broken, &MEND).await;
+    assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
+    assert!(!is_in(&world, broken, buyer).await);
+    assert_eq!(purchases::free(&world.service).await.unwrap(), 0);
+    assert_fair(&world).await;
+}
