@@ -1,9 +1,15 @@
 //! Since when the journal cannot be written.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
+    collections::{HashMap, HashSet},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
+
+use urr_kernel::EventId;
 
 /// A time in which the journal cannot be written, or none. Whoever only asks needs no lock.
 #[derive(Debug, Default)]
@@ -36,8 +42,47 @@ impl Outage {
     }
 }
 
+/// Outages of rooms whose journals are written one by one. That nothing waits in a quiet room says nothing about a busy one.
+#[derive(Debug, Default)]
+pub(crate) struct Outages(
+    /// When each began by a clock that only goes forward. No more than there are rooms in use: see [`Self::forget_others`].
+    Mutex<HashMap<EventId, Duration>>,
+);
+
+impl Outages {
+    /// A room's journal cannot be written.
+    pub(crate) fn begin(&self, event: EventId, now: Duration) {
+        self.rooms().entry(event).or_insert(now);
+    }
+
+    /// Everything of a room is written, by whomever.
+    pub(crate) fn end(&self, event: EventId) {
+        self.rooms().remove(&event);
+    }
+
+    /// Only these rooms are in use. What another process has written and closed is nobody's outage any more.
+    pub(crate) fn forget_others(&self, in_use: &[EventId]) {
+        let mut rooms = self.rooms();
+        if !rooms.is_empty() {
+            let in_use: HashSet<&EventId> = in_use.iter().collect();
+            rooms.retain(|event, _| in_use.contains(event));
+        }
+    }
+
+    /// For how long a journal could not be written, if one cannot; the longest of them.
+    pub(crate) fn lasts(&self, now: Duration) -> Option<Duration> {
+        self.rooms().values().min().map(|since| now.saturating_sub(*since))
+    }
+
+    fn rooms(&self) -> MutexGuard<'_, HashMap<EventId, Duration>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use uuid::Uuid;
+
     use super::*;
 
     #[test]
@@ -49,5 +94,24 @@ mod tests {
         assert_eq!((outage.goes_on(), outage.lasts(at(9))), (true, Some(at(9))));
         outage.end();
         assert_eq!((outage.goes_on(), outage.lasts(at(10))), (false, None));
+    }
+
+    #[test]
+    fn an_outage_of_one_room_is_not_over_because_another_has_nothing_to_write() {
+        let [busy, quiet] = [1, 2].map(|number| EventId::from_uuid(Uuid::from_u128(number)));
+        let (outages, at) = (Outages::default(), Duration::from_secs);
+        assert_eq!(outages.lasts(at(9)), None);
+        outages.begin(busy, at(1));
+        outages.begin(quiet, at(2));
+        outages.begin(busy, at(3));
+        outages.end(quiet);
+        assert_eq!(outages.lasts(at(9)), Some(at(8)));
+        outages.forget_others(&[quiet, busy]);
+        assert_eq!(outages.lasts(at(9)), Some(at(8)));
+        outages.end(busy);
+        assert_eq!(outages.lasts(at(9)), None);
+        outages.begin(busy, at(9));
+        outages.forget_others(&[quiet]);
+        assert_eq!(outages.lasts(at(9)), None);
     }
 }

@@ -19,7 +19,7 @@ use self::replies::{admitted, answer, arrival, is_unsure, steps, turn};
 use super::{Answer, Closed, Door, Order, Turn};
 use crate::{
     hall::{Standing, Totals},
-    journal::{Unwritten, Why, outage::Outage, store},
+    journal::{Unwritten, Why, outage::Outages, store},
     promise::Claim,
     settings::Limits,
 };
@@ -68,8 +68,8 @@ pub struct Redis {
     worker: String,
     /// One at a time moves steps: whoever waited finds that another has moved theirs along.
     moving: tokio::sync::Mutex<()>,
-    /// Whether steps wait that the database does not take.
-    outage: Outage,
+    /// Rooms in which steps wait that the database does not take.
+    outages: Outages,
     /// When this process last said that somebody is in a room.
     remembered: Mutex<HashMap<EventId, Duration>>,
 }
@@ -78,12 +78,12 @@ impl Redis {
     pub(super) fn new(kv: Kv, db: Db, clock: Clock, ids: Ids, limits: Limits, grace: Duration) -> Self {
         let worker = Uuid::from_bytes(ids.bytes()).to_string();
         let (moving, remembered) = (tokio::sync::Mutex::new(()), Mutex::default());
-        Self { kv, db, clock, ids, limits, grace, worker, moving, outage: Outage::default(), remembered }
+        Self { kv, db, clock, ids, limits, grace, worker, moving, outages: Outages::default(), remembered }
     }
 
     /// For how long the database did not take steps, if it does not.
     pub(super) fn outage(&self) -> Option<Duration> {
-        self.outage.lasts(self.clock.ticks())
+        self.outages.lasts(self.clock.ticks())
     }
 
     pub(super) async fn check(
@@ -272,14 +272,14 @@ impl Redis {
                     return Err(Closed);
                 }
                 Err(Unwritten::Db(error)) => {
-                    self.outage.begin(self.clock.ticks());
+                    self.outages.begin(event, self.clock.ticks());
                     tracing::error!(%event, error = urr_telemetry::chain(&error), "the waiting room's journal cannot be written");
                     return Err(Closed);
                 }
             }
         }
-        // Everything is there, or nothing waits any more.
-        self.outage.end();
+        // Everything of this room is there, or nothing of it waits any more. Of other rooms this says nothing.
+        self.outages.end(event);
         Ok(moved)
     }
 

@@ -96,6 +96,7 @@ impl Redis {
             last = life.event;
             ours.extend(page.iter().map(|life| life.event).filter(|event| events.remove(event)));
         }
+        self.outages.forget_others(&ours);
         Ok(ours)
     }
 }
