@@ -29,7 +29,9 @@ impl Limits {
     ///
     /// Whoever's turn may come soon must have been heard of lately, or the slot would be given to nobody. Whoever is far costs nothing,
     /// and is told to stay away for up to two thirds of the time in which the line could get to them at full speed (`places::rules`).
-    /// With three times what is left of that, and [`Self::waiting_idle`], nobody who does so falls silent, be they a tenth late.
+    /// With three times what is left of that, and [`Self::waiting_idle`], nobody who does so falls silent, be they a tenth late, as long
+    /// as the line gets shorter by letting people in. Where many ahead give up at once somebody may be sent away before they ask
+    /// again; their ticket brings their place back.
     pub(crate) fn silence(&self, ahead: usize) -> Duration {
         let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
         self.waiting_idle.saturating_add(self.silence_per_person().saturating_mul(ahead))
