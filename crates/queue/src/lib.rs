@@ -51,6 +51,7 @@ pub static DOMAIN: Domain = Domain {
 pub fn statements() -> Vec<&'static Sql> {
     [
         control::store::STATEMENTS,
+        journal::carrying::STATEMENTS,
         journal::setting::STATEMENTS,
         journal::store::STATEMENTS,
         places::store::STATEMENTS,

@@ -1,12 +1,11 @@
 //! Statements and rows of journals; nothing else.
 
-use std::time::Duration;
-
 use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, OrderKey, Scalar, Timestamp, UserId};
 
 use super::{
     Entry, Step,
+    carrying::Carrying,
     rows::{Columns, Kind, columns, entry, number},
     setting,
 };
@@ -56,20 +55,6 @@ statements! {
     REOPEN = "
         update rooms set generation = generation + 1, opened_at = $2, closed_at = null
          where event_id = $1 returning generation, threshold, configured";
-
-    /// Slots that were given since a given time and have not ended go on in the next life, numbered from a given step on; those
-    /// from before a line was cleared do not. What the index on users has is said as it says it, or SQLite would not use it.
-    CARRY = "
-        insert into journal (event_id, generation, seq, at, kind, user_id, order_key, slot_id)
-        select event_id, cast($2 as bigint), cast($3 as bigint) + row_number() over (order by generation, seq), at, kind, user_id, order_key, slot_id
-          from (select * from journal given
-                 where event_id = $1 and kind = 'admitted' and at > $4 and (generation, seq) > ($5, $6)
-                   and not exists (
-                       select 1 from journal later
-                        where later.event_id = given.event_id and later.user_id = given.user_id
-                          and later.kind <> 'joined'
-                          and (later.generation, later.seq) > (given.generation, given.seq))
-                 order by generation, seq limit $7) going_on";
 
     /// What was let in, and what was not after all, of one user; the latest first.
     TURNS = "
@@ -256,11 +241,19 @@ pub(crate) struct Kept {
     restates: bool,
     /// Whether a life ended before its time, with people in it.
     pub(crate) lost: bool,
+    /// The step with which the line was last cleared.
+    cleared: (i64, i64),
     /// What the journal of the new life begins with.
     pub(crate) entries: Vec<Entry>,
 }
 
 impl Kept {
+    /// The slots that were given since `since` and go on, if a life was lost.
+    pub(crate) fn carrying(&self, since: Timestamp) -> Option<Carrying> {
+        let seq = u64::try_from(self.entries.len()).unwrap_or(u64::MAX);
+        self.lost.then_some(Carrying { generation: self.generation, seq, since, last: self.cleared })
+    }
+
     /// What makes a room that has just begun the one it was.
     fn steps(&self) -> impl Iterator<Item = Step> + use<> {
         let differs = self.restates || self.threshold != self.began_with;
@@ -274,16 +267,12 @@ impl Kept {
 /// Operator decisions looked back at: more than anybody takes in one sale.
 const MAX_DECISIONS: i64 = 10_000;
 
-/// Slots that go on when a store has lost a room, ten times what a room has by default. Whoever had one of the rest waits again.
-pub(crate) const MAX_CARRIED: i64 = 10_000;
-
-/// Begins a room's next life, which may be its first. What it begins with is in its journal when this commits; after a loss that
-/// includes the slots that were given in the last `slot_total` and have not ended.
+/// Begins a room's next life, which may be its first. What operators decided is in its journal when this commits; slots that go on
+/// after a loss follow ([`Kept::carrying`]).
 pub(crate) async fn begin(
     tx: &mut Tx<'_>,
     event: EventId,
     threshold: u32,
-    slot_total: Duration,
     now: Timestamp,
 ) -> Result<Kept, Error> {
     let first = Kept {
@@ -294,6 +283,7 @@ pub(crate) async fn begin(
         epoch: 1,
         restates: false,
         lost: false,
+        cleared: (0, 0),
         entries: Vec::new(),
     };
     if tx.execute(&OPEN, &[&event, &threshold, &now]).await? == 1 {
@@ -319,6 +309,7 @@ pub(crate) async fn begin(
         paused: paused.is_some_and(|(kind, ..)| *kind == Kind::Paused),
         epoch: amount(Kind::Cleared).and_then(|number| u64::try_from(number).ok()).unwrap_or(1),
         lost: !was_closed,
+        cleared: last(Kind::Cleared).map_or((0, 0), |(.., at)| *at),
         ..first
     };
     for (seq, step) in (1..).zip(kept.steps()) {
@@ -328,22 +319,9 @@ pub(crate) async fn begin(
     if configured.is_some() {
         setting::follow(tx, event, threshold).await?;
     }
-    if kept.lost {
-        let cleared = last(Kind::Cleared).map_or((0, 0), |(.., at)| *at);
-        let (decisions, since) = (counted(count(&kept.entries)), now.before(slot_total));
-        let params: [&dyn Scalar; 7] =
-            [&event, &counted(generation), &decisions, &since, &cleared.0, &cleared.1, &MAX_CARRIED];
-        tx.execute(&CARRY, &params).await?;
-        let slots = after(tx, event, generation, count(&kept.entries), MAX_CARRIED).await?;
-        kept.entries.extend(slots);
-    }
     Ok(kept)
 }
 
-fn count(entries: &[Entry]) -> u64 {
-    u64::try_from(entries.len()).unwrap_or(u64::MAX)
-}
-
-fn counted(number: u64) -> i64 {
+pub(super) fn counted(number: u64) -> i64 {
     i64::try_from(number).expect("counted one by one")
 }

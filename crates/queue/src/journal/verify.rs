@@ -117,6 +117,7 @@ impl Verifier {
                 // The next life of a room begins by saying the epoch that it has.
                 if epoch != self.epoch {
                     self.epoch = epoch;
+                    self.carried.clear();
                     self.given.clear();
                 }
             }
@@ -137,7 +138,8 @@ impl Verifier {
             self.next = 1;
             let inside = mem::take(&mut self.active);
             self.used.extend(inside.iter().map(|(user, slot)| (*user, slot.order)));
-            self.carried = inside;
+            // A life that was lost while it began has told of some of them; the others may go on in the next.
+            self.carried.extend(inside);
             self.empty();
             // Its clock may be another one.
             self.newest = earlier(self.newest, CLOCKS_DIFFER);
@@ -210,6 +212,7 @@ impl Verifier {
 
     fn gone(&mut self, entry: &Entry, user: UserId) {
         self.report.gone += 1;
+        self.carried.remove(&user);
         let was_in = self.active.remove(&user);
         if let Some(slot) = was_in {
             self.used.insert(user, slot.order);

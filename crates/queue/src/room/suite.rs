@@ -1,5 +1,6 @@
 //! What every room must do, in memory, in Redis and in a Redis Cluster.
 
+mod carried;
 mod losses;
 mod old_data;
 mod proofs;
@@ -13,6 +14,7 @@ use urr_kernel::{OrderKey, UserId};
 use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 
 use self::{
+    carried::every_slot_outlives_the_store_however_many_there_are,
     losses::{
         a_clock_that_is_put_back_keeps_nobody_in, a_full_line_takes_nobodys_place,
         a_journal_that_cannot_be_written_is_an_outage, a_place_is_good_for_one_slot,
@@ -133,6 +135,7 @@ on_every_room! {
     events_do_not_meet: Limits { threshold: 1, ..Limits::default() };
     a_place_is_good_for_one_slot: Limits { threshold: 1, ..Limits::default() };
     slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
+    every_slot_outlives_the_store_however_many_there_are: Limits { threshold: 20_000, ..Limits::default() };
     a_room_that_was_lost_begins_anew_once: Limits { threshold: 1, ..Limits::default() };
     a_room_that_was_lost_is_not_closed_before_its_time: Limits { threshold: 1, ..Limits::default() };
     a_store_that_went_back_in_time_is_not_believed: Limits { threshold: 1, ..Limits::default() };

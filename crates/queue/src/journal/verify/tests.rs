@@ -141,7 +141,7 @@ fn a_store_that_lost_its_data_may_have_told_what_nobody_noted_and_may_have_anoth
 #[test]
 fn a_slot_goes_on_in_the_next_life_of_a_room_and_only_once() {
     let read = |lives: &[&[Step]]| {
-        let mut verifier = Verifier::new(1);
+        let mut verifier = Verifier::new(2);
         for (generation, steps) in (1..).zip(lives) {
             for (seq, step) in (1..).zip(*steps) {
                 // The slot keeps the time at which it was given.
@@ -158,6 +158,10 @@ fn a_slot_goes_on_in_the_next_life_of_a_room_and_only_once() {
     assert_eq!(found, [Fault::Reused { user: user(1) }]);
     let (_, found) = read(&[&[admitted(1), gone(1)], &[admitted(1)]]);
     assert!(found.contains(&Fault::Reused { user: user(1) }), "it was over: {found:?}");
+    let both: &[Step] = &[admitted(1), admitted(2)];
+    assert_eq!(read(&[both, &[admitted(1)], both]), (2, vec![]), "a life that was lost while it began");
+    let (_, found) = read(&[both, &[admitted(1), joined(2), gone(2)], both]);
+    assert!(found.contains(&Fault::Reused { user: user(2) }), "this one went: {found:?}");
 }
 
 #[test]

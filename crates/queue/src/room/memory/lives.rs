@@ -21,10 +21,10 @@ impl Memory {
         if let Some(hall) = self.hall(event) {
             return Ok(hall);
         }
-        let (threshold, total, now) = (self.limits.threshold, self.limits.slot_total, self.clock.now());
+        let (threshold, now) = (self.limits.threshold, self.clock.now());
         let opened: Result<store::Kept, Unwritten> =
             transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
-                let kept = store::begin(tx, event, threshold, total, now).await?;
+                let kept = store::begin(tx, event, threshold, now).await?;
                 // Every room that was open when we started is here, so one that is open elsewhere is another process's.
                 if kept.lost || !self.keeper.is_ours(tx).await? { Err(Unwritten::Foreign) } else { Ok(kept) }
             });

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use urr_contracts::queue::MAX_THRESHOLD;
 use urr_db::{Tx, transaction};
 use urr_kernel::{EventId, Timestamp, UserId};
 use urr_kv::{Arg, Reply, Script};
@@ -16,7 +17,7 @@ use super::{
     room_keys,
 };
 use crate::{
-    journal::{Entry, Step, store},
+    journal::{Entry, Step, Unwritten, carrying::Carrying, store},
     room::Closed,
 };
 
@@ -30,14 +31,16 @@ static NUMBER: Script =
     Script::new("queue.number", "return redis.call('HMGET', KEYS[1], 'generation', 'seq')");
 static ONE_OPENS: Script = Script::new("queue.one_opens", include_str!("../one_opens.lua"));
 
-/// Whoever opens a room and has not within this time has died.
+/// Whoever opens a room and has not within this time, or taken another page of slots over, has died.
 const OPENING: Duration = Duration::from_secs(5);
 /// How often the others look whether it is open, and the pause between two looks: six seconds in all.
 const OPEN_LOOKS: u32 = 120;
 const OPEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Slots that Redis is told of at a time.
-const CARRIED_AT_ONCE: usize = 1_000;
+/// Slots that go on, a page at a time: a transaction of some ten milliseconds, and a script of one or two.
+const CARRIED_AT_ONCE: u32 = 1_000;
+/// Pages for as many as may be in at once, and one that is not full.
+const MAX_PAGES: u32 = MAX_THRESHOLD / CARRIED_AT_ONCE + 1;
 
 impl Redis {
     /// Runs a script in a room, which is opened first if Redis does not know it.
@@ -66,23 +69,27 @@ impl Redis {
         let keys = ["room", "opening"].map(|name| key(event, name));
         let by = Uuid::from_bytes(self.ids.bytes()).to_string();
         let args = [Arg::from(by.as_str()), Arg::from(millis(OPENING))];
-        match self.kv.run(&ONE_OPENS, &keys, &args).await.map_err(closed)? {
+        let parts = ["room", "opening", "active", "slots"].map(|name| key(event, name));
+        match self.kv.run(&ONE_OPENS, &parts, &args).await.map_err(closed)? {
             Reply::Int(1) => {}
             // It was opened since somebody looked, by another.
             Reply::Int(2) => return Ok(true),
             _ => return Ok(false),
         }
-        let (threshold, total, now) = (self.limits.threshold, self.limits.slot_total, self.clock.now());
+        let (threshold, now) = (self.limits.threshold, self.clock.now());
         let opened: Result<store::Kept, urr_db::Error> =
             transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
-                store::begin(tx, event, threshold, total, now).await
+                store::begin(tx, event, threshold, now).await
             });
         let kept = opened.map_err(|error| {
             tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
             Closed
         })?;
-        let slots: Vec<_> = kept.entries.iter().filter_map(slot).collect();
-        self.carry(event, &slots).await?;
+        let mut slots = 0;
+        if let Some(carrying) = kept.carrying(now.before(self.limits.slot_total)) {
+            let Some(carried) = self.carry(event, &by, carrying).await? else { return Ok(false) };
+            slots = carried;
+        }
         let grace = if kept.lost { self.grace } else { Duration::ZERO };
         let generation = i64::try_from(kept.generation).unwrap_or(i64::MAX);
         let args = [
@@ -91,7 +98,7 @@ impl Redis {
             Arg::from(i64::from(kept.paused)),
             Arg::from(i64::try_from(kept.epoch).unwrap_or(i64::MAX)),
             Arg::from(micros(grace)),
-            Arg::from(i64::try_from(kept.entries.len()).unwrap_or(i64::MAX)),
+            Arg::from(i64::try_from(kept.entries.len() + slots).unwrap_or(i64::MAX)),
             Arg::from(i64::from(kept.lost)),
             Arg::from(by.as_str()),
         ];
@@ -99,22 +106,52 @@ impl Redis {
         if kept.lost {
             // Their time runs out also if nobody else comes.
             self.remember(event).await?;
-            let slots = slots.len();
             tracing::warn!(%event, generation, slots, "Redis had lost a room; slots go on, people get their places back, then it goes on");
         }
         Ok(true)
     }
 
-    /// Tells Redis of slots that go on.
-    async fn carry(&self, event: EventId, slots: &[[String; 4]]) -> Result<(), Closed> {
-        let keys = ["room", "active", "slots"].map(|name| key(event, name));
-        let (idle, total) = self.terms();
-        for some in slots.chunks(CARRIED_AT_ONCE) {
-            let mut args = vec![Arg::from(idle), Arg::from(total)];
-            args.extend(some.iter().flatten().map(|word| Arg::from(word.as_str())));
-            self.kv.run(&CARRY, &keys, &args).await.map_err(closed)?;
+    /// Takes slots that go on over into the new life, in the database and then in Redis, a page at a time. Answers with how many, or
+    /// with nothing when another has begun to open the room meanwhile.
+    async fn carry(&self, event: EventId, by: &str, mut carrying: Carrying) -> Result<Option<usize>, Closed> {
+        let mut carried = 0;
+        for _ in 0..MAX_PAGES {
+            let page: Result<(Vec<Entry>, Carrying), Unwritten> =
+                transaction!(self.db, "queue.carry", async |tx: &mut Tx<'_>| {
+                    if !store::goes_on(tx, event, carrying.generation).await? {
+                        return Err(Unwritten::Foreign);
+                    }
+                    Ok(carrying.page(tx, event, CARRIED_AT_ONCE.into()).await?)
+                });
+            let (slots, next) = match page {
+                Ok(page) => page,
+                Err(Unwritten::Foreign) => return Ok(None),
+                Err(Unwritten::Db(error)) => {
+                    tracing::error!(%event, error = urr_telemetry::chain(&error), "slots of a room that Redis had lost cannot be read");
+                    return Err(Closed);
+                }
+            };
+            if slots.is_empty() {
+                break;
+            }
+            if !self.tell(event, by, &slots).await? {
+                return Ok(None);
+            }
+            carried += slots.len();
+            carrying = next;
         }
-        Ok(())
+        Ok(Some(carried))
+    }
+
+    /// Tells Redis of slots that go on. `false`: another opens the room.
+    async fn tell(&self, event: EventId, by: &str, slots: &[Entry]) -> Result<bool, Closed> {
+        let keys = ["room", "active", "slots", "opening"].map(|name| key(event, name));
+        let (idle, total) = self.terms();
+        let mut args = vec![Arg::from(idle), Arg::from(total), Arg::from(by), Arg::from(millis(OPENING))];
+        let slots: Vec<[String; 4]> = slots.iter().filter_map(slot).collect();
+        args.extend(slots.iter().flatten().map(|word| Arg::from(word.as_str())));
+        let reply = self.kv.run(&CARRY, &keys, &args).await.map_err(closed)?;
+        Ok(reply == Reply::List(vec![Reply::Int(1)]))
     }
 
     /// Gives a room up of which the database knows more than Redis does, also where nothing happens that would show it.

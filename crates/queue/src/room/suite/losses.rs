@@ -212,7 +212,7 @@ pub(super) async fn what_a_room_begins_with_is_written_when_it_begins(trial: Tri
     let (event, now) = (trial.event, trial.clock.now());
     let begun: Result<store::Kept, urr_db::Error> =
         transaction!(trial.db, "test.begin", async |tx: &mut Tx<'_>| {
-            store::begin(tx, event, 1, Duration::ZERO, now).await
+            store::begin(tx, event, 1, now).await
         });
     let written =
         trial.db.read("test.begun", async |tx: &mut Tx<'_>| store::after(tx, event, 2, 0, 10).await);

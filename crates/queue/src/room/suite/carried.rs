@@ -1,0 +1,59 @@
+//! However many are in, they stay in.
+
+use urr_db::{EngineKind, Tx};
+use urr_kernel::{Timestamp, UserId};
+use uuid::Uuid;
+
+use super::trial::Trial;
+use crate::{
+    journal::{Entry, Step, Why},
+    room::Order,
+};
+
+/// More than a page has, and more than ten of them.
+const MANY: i64 = 10_100;
+
+fn slot_of(entry: &Entry) -> Option<(UserId, Uuid)> {
+    match entry.step {
+        Step::Admitted { user, slot, .. } => Some((user, slot)),
+        _ => None,
+    }
+}
+
+/// After a loss slots are taken over a page at a time, until there are no more.
+pub(super) async fn every_slot_outlives_the_store_however_many_there_are(mut trial: Trial) {
+    urr_db::statements! {
+        ADMIT = postgres "
+            insert into journal (event_id, generation, seq, at, kind, user_id, order_key, slot_id, source)
+            select $1, 1, number, $2, 'admitted', gen_random_uuid(), number, gen_random_uuid(), 'pass'
+              from generate_series(2, $3::bigint) number";
+    }
+    if trial.db.engine() == EngineKind::Sqlite {
+        // Nothing is taken over there: the journal is the room.
+        return;
+    }
+    let first = trial.people(1)[0];
+    trial.check(first).await;
+    let slot = trial.slot(first).await;
+    trial.room.settle(trial.event).await.unwrap();
+    let (event, now): (_, Timestamp) = (trial.event, trial.clock.now());
+    let given: Result<u64, urr_db::Error> = trial
+        .db
+        .write("test.admit", async |tx: &mut Tx<'_>| tx.execute(&ADMIT, &[&event, &now, &MANY]).await)
+        .await;
+    given.unwrap();
+    let inside = async |trial: &Trial| trial.room.order(event, Order::Look).await.unwrap().active;
+    let mut people: Vec<_> = trial.entries().await.iter().filter_map(slot_of).collect();
+    assert_eq!(people.first(), Some(&(first, slot.id)));
+    for life in 1..=2 {
+        trial.lose_everything().await;
+        assert_eq!(inside(&trial).await, people.len(), "after loss {life}");
+        let (user, slot) = people.pop().unwrap();
+        assert_eq!(trial.slot(user).await.id, slot, "also the last of them");
+        trial.room.leave(event, user, Why::Left).await.unwrap();
+        trial.room.settle(event).await.unwrap();
+    }
+    assert_eq!(trial.slot(first).await.id, slot.id);
+    let report = trial.assert_fair().await;
+    assert_eq!(report.admitted, u64::try_from(MANY).unwrap(), "a slot that goes on is counted once");
+}
