@@ -12,6 +12,7 @@ use urr_contracts::{
 use urr_gateway::{
     Gateway, Guards, Upstream,
     limit::{Blind, Class, Limiter, Verdict, Who},
+    places::Places,
     revoked::{Revocation, RevocationPage, RevocationSource, Revoked},
     rooms::{OpenRoom, RoomSource, Rooms},
     slots::{SlotSource, Slots},
@@ -23,7 +24,7 @@ use urr_kv::Kv;
 use urr_passes::{
     access::{self, Verifier},
     entry::{self, Entries, Entry},
-    hop,
+    hop, queue_ticket,
     vwr_pass::{self, Passes},
 };
 use urr_rpc::Ctx;
@@ -55,6 +56,9 @@ impl Memory {
     pub(crate) fn new(config: &Config, kv: Option<&Kv>, clock: &Clock) -> Self {
         let knows = config.roles.has(Role::Auth) || config.remote.auth.is_some();
         let passes = Passes::new(config.secrets().map(|secret| vwr_pass::key(&secret.0)));
+        let tickets = config.secrets().map(|secret| queue_ticket::key(&secret.0));
+        let places = Places::new(entries(config), queue_ticket::Tickets::new(tickets));
+        let rooms = || Arc::new(Rooms::new(clock.clone(), passes, places, config.auth.cookie_secure));
         let has_rooms = config.roles.has(Role::Vwr) || config.remote.vwr.is_some();
         let limiter = config.door.limits.map(|limits| match kv {
             Some(kv) => Limiter::redis(kv.clone(), limits, clock.clone()),
@@ -62,7 +66,7 @@ impl Memory {
         });
         Self {
             revoked: knows.then(|| Arc::new(Revoked::new(clock.clone(), LOOK_BACK))),
-            rooms: has_rooms.then(|| Arc::new(Rooms::new(clock.clone(), passes, config.auth.cookie_secure))),
+            rooms: has_rooms.then(rooms),
             limiter: limiter.map(Arc::new),
         }
     }
@@ -224,8 +228,12 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
 fn slots(config: &Config, domains: &Domains, ground: &Ground) -> Option<Arc<Slots>> {
     let queue = domains.waiting_room().filter(|_| config.queue.guard)?;
     let ask = AskQueue { queue, clock: ground.clock.clone(), ids: ground.ids.clone() };
-    let entries = Entries::new(config.secrets().map(|secret| entry::key(&secret.0)));
-    Some(Arc::new(Slots::new(entries, Arc::new(ask), ground.clock.clone())))
+    Some(Arc::new(Slots::new(entries(config), Arc::new(ask), ground.clock.clone())))
+}
+
+/// Reads entry tokens.
+fn entries(config: &Config) -> Entries {
+    Entries::new(config.secrets().map(|secret| entry::key(&secret.0)))
 }
 
 /// Asks the waiting room, wherever it is, whether a slot goes on.

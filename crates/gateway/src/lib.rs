@@ -13,6 +13,7 @@ mod inbound;
 pub mod limit;
 mod openapi;
 mod origin;
+pub mod places;
 mod preflight;
 mod proxy;
 pub mod revoked;

@@ -1,6 +1,7 @@
 //! Which events have a line in front of everything, and who has waited in it.
 //!
-//! Whoever wants to buy for such an event shows a Tier 1 pass. Every gateway knows the open rooms from a copy that it makes anew
+//! Whoever wants to buy for such an event shows a Tier 1 pass, or that they have a place behind the line ([`places`](crate::places)).
+//! Every gateway knows the open rooms from a copy that it makes anew
 //! several times a second, so no request reads a store.
 
 use std::{
@@ -14,16 +15,18 @@ use axum::{
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use urr_http::{Doorkeeper, LineSince, Problem, bad_path, cookie};
-use urr_kernel::{Clock, EventId, Timestamp};
+use urr_http::{Doorkeeper, LineSince, OnlyResume, Problem, bad_path, cookie};
+use urr_kernel::{Actor, Clock, EventId, Timestamp};
 use urr_passes::vwr_pass::{self, LIFETIME, Pass, Passes, Verified};
 use urr_telemetry::Check;
 
 use crate::{
     codes,
+    places::Places,
+    slots,
     table::{Line, Route, Service},
 };
 
@@ -66,6 +69,7 @@ pub trait RoomSource: Send + Sync {
 pub struct Rooms {
     clock: Clock,
     passes: Passes,
+    places: Places,
     /// Whether cookies go over HTTPS alone.
     secure: bool,
     known: RwLock<Known>,
@@ -80,8 +84,8 @@ struct Known {
 
 impl Rooms {
     /// Knows of none yet. `secure`: whether cookies go over HTTPS alone.
-    pub fn new(clock: Clock, passes: Passes, secure: bool) -> Self {
-        Self { clock, passes, secure, known: RwLock::default() }
+    pub fn new(clock: Clock, passes: Passes, places: Places, secure: bool) -> Self {
+        Self { clock, passes, places, secure, known: RwLock::default() }
     }
 
     /// Asks once.
@@ -125,23 +129,48 @@ impl Rooms {
             return Ok(None);
         }
         let turn = Turn { rooms: Arc::clone(self), used: Arc::default() };
+        let actor = request.extensions().get().copied().unwrap_or(Actor::Anonymous);
         if route.line == Line::Body {
-            let (asked, headers) = (turn.clone(), cookies(request.headers()));
-            Doorkeeper::add(request.extensions_mut(), move |event| asked.take(event, &headers));
+            let (asked, headers) = (turn.clone(), proofs(request.headers()));
+            Doorkeeper::add(request.extensions_mut(), move |event| {
+                asked.take(event, actor, &headers).map(drop)
+            });
             return Ok(Some(turn));
         }
         // What cannot be read here is not handed on: whoever answers might read an event in it.
         let event = route.event(request.uri().path());
         let event = event.ok_or_else(|| bad_path("The path names no event.").into_response())?;
         request.extensions_mut().insert(LineSince(self.opened_at(event)));
-        match turn.take(event, request.headers()) {
-            Err(problem) if route.line == Line::Page && problem.status == StatusCode::FORBIDDEN => {
-                let page = format!("/vwr/{event}?to={}", request.uri().path());
+        match turn.take(event, actor, request.headers()) {
+            Ok(by) => {
+                request.extensions_mut().insert(OnlyResume(by == By::Place));
+                Ok(Some(turn))
+            }
+            Err(problem) if route.line == Line::Page && is_refused(&problem) => {
+                let page = self.elsewhere(event, actor, request);
                 let page = HeaderValue::try_from(page).map_err(|_| problem.into_response())?;
                 Err((StatusCode::FOUND, [(header::LOCATION, page)]).into_response())
             }
-            outcome => outcome.map(|()| Some(turn)).map_err(Problem::into_response),
+            Err(problem) => Err(problem.into_response()),
         }
+    }
+
+    /// Where a page is to be had that somebody may not see yet. Access tokens are shorter than some waits: whoever has a place and does
+    /// not say who they are signs in, and is not sent to the end of another line.
+    fn elsewhere(&self, event: EventId, actor: Actor, request: &Request) -> String {
+        let path = request.uri().path();
+        let mut owners = self.places.owners(event, request.headers(), self.clock.now());
+        if actor.user().is_none() && owners.next().is_some() {
+            format!("/login?next={path}")
+        } else {
+            format!("/vwr/{event}?to={path}")
+        }
+    }
+
+    /// Whether whoever asks has a place behind the line.
+    fn has_place(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> bool {
+        let mut owners = self.places.owners(event, headers, self.clock.now());
+        actor.user().is_some_and(|user| owners.any(|owner| owner == user))
     }
 
     /// The pass of a request for an event, if it has a good one.
@@ -194,15 +223,31 @@ pub(crate) struct Turn {
     used: Arc<OnceLock<Verified>>,
 }
 
+/// What leads somebody past a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum By {
+    /// A pass; or there is no line.
+    Turn,
+    /// The place that they have behind it, and no pass.
+    Place,
+}
+
 impl Turn {
-    /// Whether whoever has these cookies may go on to an event.
-    fn take(&self, event: EventId, headers: &HeaderMap) -> Result<(), Problem> {
+    /// Whether whoever sends this may go on to an event. What stands in for a pass is looked at when there is none.
+    fn take(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> Result<By, Problem> {
         let pass = self.rooms.pass(event, headers);
-        self.rooms.check(event, pass.as_ref())?;
-        if let Some(pass) = pass {
-            let _only_the_first = self.used.set(pass);
+        match self.rooms.check(event, pass.as_ref()) {
+            Ok(()) => {
+                if let Some(pass) = pass {
+                    let _only_the_first = self.used.set(pass);
+                }
+                Ok(By::Turn)
+            }
+            Err(problem) if is_refused(&problem) && self.rooms.has_place(event, actor, headers) => {
+                Ok(By::Place)
+            }
+            Err(problem) => Err(problem),
         }
-        Ok(())
     }
 
     /// Gives a browser its renewed pass, unless others may get to see the same answer.
@@ -219,9 +264,17 @@ impl Turn {
     }
 }
 
-/// The cookies of a request alone.
-fn cookies(headers: &HeaderMap) -> HeaderMap {
-    headers.get_all(header::COOKIE).iter().map(|line| (header::COOKIE, line.clone())).collect()
+/// Whether somebody has to wait, and not just until it is known who has to.
+fn is_refused(problem: &Problem) -> bool {
+    problem.status == StatusCode::FORBIDDEN
+}
+
+/// What somebody shows to get past a line, alone.
+fn proofs(headers: &HeaderMap) -> HeaderMap {
+    let entry = HeaderName::from_static(slots::HEADER);
+    let named =
+        |name: HeaderName| headers.get_all(&name).iter().map(move |line| (name.clone(), line.clone()));
+    [header::COOKIE, entry].into_iter().flat_map(named).collect()
 }
 
 struct Loaded(Arc<Rooms>);
@@ -235,126 +288,4 @@ impl Check for Loaded {
 }
 
 #[cfg(test)]
-mod tests {
-    use urr_kernel::{OrderKey, VisitorId};
-    use urr_passes::Secret;
-    use uuid::Uuid;
-
-    use super::*;
-
-    struct Told(Result<Vec<OpenRoom>, String>);
-
-    #[async_trait]
-    impl RoomSource for Told {
-        async fn open(&self) -> Result<Vec<OpenRoom>, String> {
-            self.0.clone()
-        }
-    }
-
-    fn event(number: u128) -> EventId {
-        EventId::from_uuid(Uuid::from_u128(number))
-    }
-
-    fn passes() -> Passes {
-        Passes::new([vwr_pass::key(&Secret::new("a secret for tests, of more than 32 bytes").unwrap())])
-    }
-
-    fn code(outcome: Result<(), Problem>) -> Option<String> {
-        outcome.err().map(|problem| problem.code.into_owned())
-    }
-
-    #[tokio::test]
-    async fn an_open_room_wants_a_pass_of_its_own_event() {
-        let clock = urr_testkit::fixed_clock();
-        let rooms = Arc::new(Rooms::new(clock.clone(), passes(), true));
-        assert_eq!(code(rooms.check(event(1), None)).as_deref(), Some("gateway.unavailable"));
-        assert!(rooms.loaded().check().await.is_err());
-        let closed = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
-        let open = OpenRoom { event: event(2), fail_open: true, ..closed };
-        rooms.load(&Told(Ok(vec![closed, open]))).await.unwrap();
-        assert!(rooms.loaded().check().await.is_ok());
-
-        let pass = vwr_pass::Pass {
-            event: event(1),
-            visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
-            order: OrderKey::at(clock.now()),
-            position: 1,
-        };
-        let token = passes().sign(&pass, Uuid::from_u128(9), clock.now());
-        let mut headers = HeaderMap::new();
-        headers.insert(header::COOKIE, format!("x=1; urr-vwr-token={token}").parse().unwrap());
-        let held = rooms.pass(event(1), &headers).unwrap();
-        // Of a rehearsal that ended a microsecond before the line was opened, and as good as new.
-        let before = OrderKey::at(clock.now().before(Duration::from_micros(1)));
-        let rehearsed = Verified { pass: vwr_pass::Pass { order: before, ..pass }, ..held };
-        let cases = [
-            (1, None, true),
-            (1, Some(&held), false),
-            (1, Some(&rehearsed), true),
-            (2, Some(&held), true),
-            (3, None, false),
-            (3, Some(&rehearsed), false),
-        ];
-        for (number, pass, refused) in cases {
-            let outcome = code(rooms.check(event(number), pass));
-            assert_eq!(outcome.as_deref(), refused.then_some("vwr.pass_required"), "{number}");
-        }
-        headers.append(header::COOKIE, "urr-vwr-token=another".parse().unwrap());
-        assert_eq!(rooms.pass(event(1), &headers), None, "two are none");
-
-        assert!(rooms.load(&Told(Err("away".to_owned()))).await.is_err());
-        clock.advance(STALE + PERIOD);
-        assert!(rooms.check(event(1), None).is_err(), "what was known stays true");
-        assert!(rooms.check(event(2), None).is_ok(), "unless the room fails open");
-        clock.advance(vwr_pass::LIFETIME);
-        headers.remove(header::COOKIE);
-        headers.insert(header::COOKIE, format!("urr-vwr-token={token}").parse().unwrap());
-        assert_eq!(rooms.pass(event(1), &headers), None, "a pass that has expired is none");
-    }
-
-    #[tokio::test]
-    async fn whoever_is_inside_and_busy_stays_inside() {
-        let clock = urr_testkit::fixed_clock();
-        let rooms = Arc::new(Rooms::new(clock.clone(), passes(), true));
-        let room = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
-        rooms.load(&Told(Ok(vec![room]))).await.unwrap();
-        let pass = vwr_pass::Pass {
-            event: event(1),
-            visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
-            order: OrderKey::at(clock.now()),
-            position: 1,
-        };
-        let first =
-            passes().verify(&passes().sign(&pass, Uuid::from_u128(9), clock.now()), clock.now()).unwrap();
-        assert_eq!(rooms.renewal(&first), None, "it is as good as new");
-        clock.advance(LIFETIME / 2 + Duration::from_secs(1));
-        let line = rooms.renewal(&first).unwrap();
-        let line = line.to_str().unwrap();
-        assert!(line.ends_with("; Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure"), "{line}");
-        let token = line.split_once('=').unwrap().1.split_once(';').unwrap().0;
-        let renewed = passes().verify(token, clock.now()).unwrap();
-        assert_eq!(
-            (renewed.pass, renewed.id, renewed.expires),
-            (pass, first.id, clock.now().after(LIFETIME))
-        );
-
-        let answer = |cached: &'static str| {
-            let answer = Response::builder()
-                .header(header::CACHE_CONTROL, cached)
-                .body(axum::body::Body::empty())
-                .unwrap();
-            let turn = Turn { rooms: Arc::clone(&rooms), used: Arc::new(OnceLock::from(first)) };
-            turn.renewed(answer).headers().contains_key(header::SET_COOKIE)
-        };
-        assert!(
-            answer("no-cache") && !answer("public, max-age=1"),
-            "what others may see carries nobody's pass"
-        );
-
-        let reopened = OpenRoom { opened_at: clock.now(), ..room };
-        rooms.load(&Told(Ok(vec![reopened]))).await.unwrap();
-        assert_eq!(rooms.renewal(&first), None, "that was another line");
-        rooms.load(&Told(Ok(Vec::new()))).await.unwrap();
-        assert_eq!(rooms.renewal(&first), None, "nobody has to wait");
-    }
-}
+mod tests;

@@ -18,7 +18,7 @@ use urr_http::{Entrance, Problem, entry_required};
 use urr_kernel::{Actor, Clock};
 use urr_passes::{
     Refusal,
-    entry::{Entries, Entry},
+    entry::{self, Entries, Entry},
 };
 use uuid::Uuid;
 
@@ -26,8 +26,6 @@ use crate::{codes, table::Service};
 
 /// The header in which clients send the token.
 pub(crate) const HEADER: &str = "x-queue-entry-token";
-/// The cookie, for those who do not.
-const COOKIE: &str = "urr-entry-token";
 
 /// How long a yes is good.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
@@ -114,15 +112,24 @@ impl Slots {
     }
 }
 
+/// Every token that a request carries, those in the header first.
+pub(crate) fn carried(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    headers.get_all(HEADER).iter().filter_map(|value| value.to_str().ok()).chain(kept(headers))
+}
+
+/// The tokens in cookies, for those who send no header.
+fn kept(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
+    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
+    pairs.filter(|(name, _)| name.trim() == entry::COOKIE).map(|(_, value)| value.trim())
+}
+
 /// The token of a request: the header if there is one, else the cookie. Two that differ are none.
 fn find(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let invalid = || entry_required("invalid");
     let sent = headers.get_all(HEADER).iter().map(|value| value.to_str().map_err(|_| invalid()));
     let sent: Vec<&str> = sent.collect::<Result<_, _>>()?;
-    let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
-    let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
-    let kept = pairs.filter(|(name, _)| name.trim() == COOKIE).map(|(_, value)| value.trim());
-    let found: Vec<&str> = if sent.is_empty() { kept.collect() } else { sent };
+    let found: Vec<&str> = if sent.is_empty() { kept(headers).collect() } else { sent };
     match found.as_slice() {
         [first, rest @ ..] if rest.iter().all(|other| other == first) => {
             Ok(Some(*first).filter(|token| !token.is_empty()))

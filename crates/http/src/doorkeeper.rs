@@ -60,6 +60,19 @@ impl<S: Send + Sync> FromRequestParts<S> for LineSince {
     }
 }
 
+/// Whether a guard let somebody past a line for the place that they have behind it: they may take that up, and get no new one. Handlers
+/// take it like any other part of a request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OnlyResume(pub bool);
+
+impl<S: Send + Sync> FromRequestParts<S> for OnlyResume {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get().copied().unwrap_or_default())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use http::StatusCode;

@@ -27,7 +27,7 @@ pub use address::ClientAddress;
 pub use client::{Answer, BadTarget, Call, CallError, Client, ClientLimits, Pipe, PipeError, Target};
 pub use codes::{CODES, Code};
 pub use cookie::cookie;
-pub use doorkeeper::{Doorkeeper, LineSince};
+pub use doorkeeper::{Doorkeeper, LineSince, OnlyResume};
 pub use edge::{AccessLog, Edge, EdgeParts, allow_time, edge, name_route, named, request_id};
 pub use endpoint::AtPath;
 pub use entrance::{Entrance, entry_required};

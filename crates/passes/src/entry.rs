@@ -14,6 +14,9 @@ use crate::{
 /// The longest a token is good. It ends earlier when its slot does.
 pub const LIFETIME: Duration = Duration::from_mins(10);
 
+/// The cookie that opens the sale.
+pub const COOKIE: &str = "urr-entry-token";
+
 const PURPOSE: &str = "entry";
 const TYP: &str = "entry";
 

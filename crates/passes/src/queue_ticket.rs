@@ -13,6 +13,9 @@ use crate::{
 /// How long a place is kept for whoever does not come back.
 pub const LIFETIME: Duration = Duration::from_hours(24);
 
+/// The cookie with the place in line. Paths tell those of several events apart.
+pub const COOKIE: &str = "urr-queue-ticket";
+
 const PURPOSE: &str = "queue-ticket";
 const KIND: u8 = b'Q';
 const LENGTH: usize = 16 + 16 + 3 * 8;

@@ -37,7 +37,10 @@ impl World {
             tasks: Tasks::new(),
             settings: urr_vwr::Settings { secure_cookies: false },
         });
-        let rooms = Arc::new(Rooms::new(clock.clone(), Passes::new([vwr_pass::key(&secret)]), false));
+        let tickets = queue_ticket::Tickets::new([queue_ticket::key(&secret)]);
+        let places = Places::new(Entries::new([entry::key(&secret)]), tickets);
+        let passes = Passes::new([vwr_pass::key(&secret)]);
+        let rooms = Arc::new(Rooms::new(clock.clone(), passes, places, false));
         let guards = Guards {
             access: Verifier::new([access::key(&secret)]),
             clock: clock.clone(),

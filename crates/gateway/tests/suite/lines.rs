@@ -8,8 +8,8 @@ use urr_gateway::{
     rooms::{OpenRoom, RoomSource, Rooms},
     table::Service,
 };
-use urr_http::{Doorkeeper, Json, LineSince, Path, Problem, Routes};
-use urr_kernel::{EventId, OrderKey, Role, Timestamp, VisitorId};
+use urr_http::{Doorkeeper, Json, LineSince, OnlyResume, Path, Problem, Routes};
+use urr_kernel::{Clock, EventId, OrderKey, Role, Timestamp, VisitorId};
 use urr_passes::{
     Secret,
     vwr_pass::{self, LIFETIME, Pass, key},
@@ -36,22 +36,31 @@ pub(crate) fn event(number: u128) -> EventId {
 }
 
 /// In front of events 1 and 3 people wait, in front of event 2 they do not.
-pub(crate) async fn world() -> World {
-    let clock = urr_testkit::fixed_clock();
-    let rooms = Arc::new(Rooms::new(clock.clone(), World::passes(), false));
+pub(crate) async fn rooms(clock: &Clock) -> Arc<Rooms> {
+    let rooms = Arc::new(Rooms::new(clock.clone(), World::passes(), World::places(), false));
     let open = |number| OpenRoom { event: event(number), fail_open: false, opened_at: clock.now() };
     rooms.load(&Told(vec![open(1), open(3)])).await.unwrap();
+    rooms
+}
+
+pub(crate) async fn world() -> World {
+    let clock = urr_testkit::fixed_clock();
+    let rooms = Some(rooms(&clock).await);
+    World::with(Wishes { clock, rooms, local: behind(), ..Wishes::default() })
+}
+
+/// What stands behind the line.
+fn behind() -> Vec<(Service, Routes)> {
     let reserve =
         Routes::new().post("/api/seats/reserve", async |keeper: Doorkeeper, Json(event): Json<EventId>| {
             keeper.check(event).map(|()| Json(json!({"reserved": event})))
         });
-    let check = async |Path(event): Path<EventId>, LineSince(since): LineSince| {
-        Ok::<_, Problem>(Json(json!({"event": event, "since": since})))
+    let check = async |Path(event): Path<EventId>, since: LineSince, only: OnlyResume| {
+        Ok::<_, Problem>(Json(json!({"event": event, "since": since.0, "onlyResume": only.0})))
     };
     let check = Routes::new().post("/api/queue/check/{id}", check);
     let reserve = reserve.get("/api/seats/events/{id}", async || Json(json!({})));
-    let local = vec![(Service::Tickets, reserve), (Service::Queue, check)];
-    World::with(Wishes { clock, rooms: Some(rooms), local, ..Wishes::default() })
+    vec![(Service::Tickets, reserve), (Service::Queue, check)]
 }
 
 /// The pass of somebody who stood in the line that was opened then.

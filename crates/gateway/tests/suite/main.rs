@@ -9,6 +9,7 @@ mod hops;
 mod leaving;
 mod limits;
 mod lines;
+mod places;
 mod proxy;
 mod raw;
 mod sessions;

@@ -13,6 +13,7 @@ use urr_gateway::{
     Front, Gateway, Guards, Origins, Upstream,
     address::TrustedProxies,
     limit::{Limiter, RateLimits},
+    places::Places,
     revoked::Revoked,
     rooms::Rooms,
     slots::Slots,
@@ -26,7 +27,7 @@ use urr_kernel::{Clock, Ids, Role, UserId};
 use urr_passes::{
     Secret,
     access::{self, Access, LIFETIME, Signer, Verifier},
-    hop,
+    entry, hop, queue_ticket,
     vwr_pass::{self, Passes},
 };
 use urr_telemetry::Health;
@@ -193,6 +194,22 @@ impl World {
     /// The keys of Tier 1 passes.
     pub(crate) fn passes() -> Passes {
         Passes::new([vwr_pass::key(&Secret::new("correct horse battery staple, twice").unwrap())])
+    }
+
+    /// The keys of what is carried behind the line.
+    pub(crate) fn places() -> Places {
+        Places::new(Self::entries(), Self::tickets())
+    }
+
+    /// The keys of entry tokens.
+    pub(crate) fn entries() -> entry::Entries {
+        entry::Entries::new([entry::key(&Secret::new("correct horse battery staple, twice").unwrap())])
+    }
+
+    /// The keys of places in the line of the seats.
+    pub(crate) fn tickets() -> queue_ticket::Tickets {
+        let secret = Secret::new("correct horse battery staple, twice").unwrap();
+        queue_ticket::Tickets::new([queue_ticket::key(&secret)])
     }
 
     /// What a gateway of the same installation says about a client now.

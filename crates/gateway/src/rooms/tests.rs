@@ -1,0 +1,123 @@
+use urr_kernel::{OrderKey, VisitorId};
+use urr_passes::{Secret, entry, queue_ticket};
+use uuid::Uuid;
+
+use super::*;
+
+struct Told(Result<Vec<OpenRoom>, String>);
+
+#[async_trait]
+impl RoomSource for Told {
+    async fn open(&self) -> Result<Vec<OpenRoom>, String> {
+        self.0.clone()
+    }
+}
+
+fn event(number: u128) -> EventId {
+    EventId::from_uuid(Uuid::from_u128(number))
+}
+
+fn secret() -> Secret {
+    Secret::new("a secret for tests, of more than 32 bytes").unwrap()
+}
+
+fn passes() -> Passes {
+    Passes::new([vwr_pass::key(&secret())])
+}
+
+fn places() -> Places {
+    let entries = entry::Entries::new([entry::key(&secret())]);
+    Places::new(entries, queue_ticket::Tickets::new([queue_ticket::key(&secret())]))
+}
+
+fn code(outcome: Result<(), Problem>) -> Option<String> {
+    outcome.err().map(|problem| problem.code.into_owned())
+}
+
+#[tokio::test]
+async fn an_open_room_wants_a_pass_of_its_own_event() {
+    let clock = urr_testkit::fixed_clock();
+    let rooms = Arc::new(Rooms::new(clock.clone(), passes(), places(), true));
+    assert_eq!(code(rooms.check(event(1), None)).as_deref(), Some("gateway.unavailable"));
+    assert!(rooms.loaded().check().await.is_err());
+    let closed = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
+    let open = OpenRoom { event: event(2), fail_open: true, ..closed };
+    rooms.load(&Told(Ok(vec![closed, open]))).await.unwrap();
+    assert!(rooms.loaded().check().await.is_ok());
+
+    let pass = vwr_pass::Pass {
+        event: event(1),
+        visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
+        order: OrderKey::at(clock.now()),
+        position: 1,
+    };
+    let token = passes().sign(&pass, Uuid::from_u128(9), clock.now());
+    let mut headers = HeaderMap::new();
+    headers.insert(header::COOKIE, format!("x=1; urr-vwr-token={token}").parse().unwrap());
+    let held = rooms.pass(event(1), &headers).unwrap();
+    // Of a rehearsal that ended a microsecond before the line was opened, and as good as new.
+    let before = OrderKey::at(clock.now().before(Duration::from_micros(1)));
+    let rehearsed = Verified { pass: vwr_pass::Pass { order: before, ..pass }, ..held };
+    let cases = [
+        (1, None, true),
+        (1, Some(&held), false),
+        (1, Some(&rehearsed), true),
+        (2, Some(&held), true),
+        (3, None, false),
+        (3, Some(&rehearsed), false),
+    ];
+    for (number, pass, refused) in cases {
+        let outcome = code(rooms.check(event(number), pass));
+        assert_eq!(outcome.as_deref(), refused.then_some("vwr.pass_required"), "{number}");
+    }
+    headers.append(header::COOKIE, "urr-vwr-token=another".parse().unwrap());
+    assert_eq!(rooms.pass(event(1), &headers), None, "two are none");
+
+    assert!(rooms.load(&Told(Err("away".to_owned()))).await.is_err());
+    clock.advance(STALE + PERIOD);
+    assert!(rooms.check(event(1), None).is_err(), "what was known stays true");
+    assert!(rooms.check(event(2), None).is_ok(), "unless the room fails open");
+    clock.advance(vwr_pass::LIFETIME);
+    headers.remove(header::COOKIE);
+    headers.insert(header::COOKIE, format!("urr-vwr-token={token}").parse().unwrap());
+    assert_eq!(rooms.pass(event(1), &headers), None, "a pass that has expired is none");
+}
+
+#[tokio::test]
+async fn whoever_is_inside_and_busy_stays_inside() {
+    let clock = urr_testkit::fixed_clock();
+    let rooms = Arc::new(Rooms::new(clock.clone(), passes(), places(), true));
+    let room = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
+    rooms.load(&Told(Ok(vec![room]))).await.unwrap();
+    let pass = vwr_pass::Pass {
+        event: event(1),
+        visitor: VisitorId::from_uuid(Uuid::from_u128(7)),
+        order: OrderKey::at(clock.now()),
+        position: 1,
+    };
+    let first = passes().verify(&passes().sign(&pass, Uuid::from_u128(9), clock.now()), clock.now()).unwrap();
+    assert_eq!(rooms.renewal(&first), None, "it is as good as new");
+    clock.advance(LIFETIME / 2 + Duration::from_secs(1));
+    let line = rooms.renewal(&first).unwrap();
+    let line = line.to_str().unwrap();
+    assert!(line.ends_with("; Path=/; Max-Age=600; HttpOnly; SameSite=Lax; Secure"), "{line}");
+    let token = line.split_once('=').unwrap().1.split_once(';').unwrap().0;
+    let renewed = passes().verify(token, clock.now()).unwrap();
+    assert_eq!((renewed.pass, renewed.id, renewed.expires), (pass, first.id, clock.now().after(LIFETIME)));
+
+    let answer = |cached: &'static str| {
+        let answer = Response::builder()
+            .header(header::CACHE_CONTROL, cached)
+            .body(axum::body::Body::empty())
+            .unwrap();
+        let turn = Turn { rooms: Arc::clone(&rooms), used: Arc::new(OnceLock::from(first)) };
+        turn.renewed(answer).headers().contains_key(header::SET_COOKIE)
+    };
+    assert!(answer("no-cache") && !answer("public, max-age=1"), "what others may see carries nobody's pass");
+
+    let reopened = OpenRoom { opened_at: clock.now(), ..room };
+    rooms.load(&Told(Ok(vec![reopened]))).await.unwrap();
+    assert_eq!(rooms.renewal(&first), None, "that was another line");
+    rooms.load(&Told(Ok(Vec::new()))).await.unwrap();
+    assert_eq!(rooms.renewal(&first), None, "nobody has to wait");
+}
