@@ -58,6 +58,9 @@ pub struct CheckIn {
     /// Since when Tier 1's line in front of the event is open, if it is. A pass of an earlier opening is worth nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_since: Option<Timestamp>,
+    /// Whether the caller has no pass of that line and came past it for the sake of the place that they have: they get that or none.
+    #[serde(default)]
+    pub only_resume: bool,
 }
 
 /// Asks how the caller stands.
@@ -328,6 +331,9 @@ pub enum Error {
         "Another account has used this browser's turn. Sign in to that account again, or wait in line once more with this one"
     )]
     PassTaken,
+    /// The caller has no Tier 1 pass, and the place for the sake of which they need none is used or was cleared away.
+    #[error("Your place in this line is over. Please wait in line once more")]
+    PlaceOver,
     /// More than may ever be in at once.
     #[error("A threshold is at most {max}")]
     BadThreshold {
@@ -361,7 +367,7 @@ impl ServiceError for Error {
             | Self::TooManyLines { .. }
             | Self::NotConfirmed { .. } => Kind::Conflict,
             Self::SignInRequired => Kind::Unauthenticated,
-            Self::AdminRequired | Self::PassTaken => Kind::Forbidden,
+            Self::AdminRequired | Self::PassTaken | Self::PlaceOver => Kind::Forbidden,
             Self::BadThreshold { .. } => Kind::Invalid,
             Self::LineFull { .. } | Self::Unavailable => Kind::Unavailable,
             Self::Internal => Kind::Internal,

@@ -6,7 +6,7 @@ use axum::extract::FromRef;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use urr_contracts::{auth::Sensitive, queue::PlaceTicket};
 use urr_kernel::{Clock, EventId, Ids, Timestamp};
-use urr_passes::{visitor, vwr_pass};
+use urr_passes::{entry, queue_ticket, visitor, vwr_pass};
 
 use crate::service::Service;
 
@@ -26,14 +26,6 @@ impl FromRef<Api> for Ids {
     }
 }
 
-/// The cookie with the place in line. Only the check of the same event gets to see it.
-pub(crate) const TICKET: &str = "urr-queue-ticket";
-/// The cookie that opens the sale.
-pub(crate) const ENTRY: &str = "urr-entry-token";
-
-/// Where the sale is.
-const ENTRY_PATH: &str = "/api";
-
 /// One line of an answer.
 pub(crate) type Line = (HeaderName, HeaderValue);
 
@@ -48,26 +40,37 @@ pub(crate) fn pass(headers: &HeaderMap, event: EventId) -> Option<Sensitive> {
 }
 
 impl Api {
-    /// Keeps a place for the checks of its event, under both names of the route.
-    pub(crate) fn keep_ticket(&self, event: EventId, ticket: &PlaceTicket) -> [Line; 2] {
-        let age = ticket.expires_at.since(self.0.clock.now());
-        ticket_paths(event).map(|path| self.line(TICKET, &path, ticket.token.expose(), age))
+    /// Keeps a place for whatever is asked for the sake of it.
+    pub(crate) fn keep_ticket(&self, event: EventId, ticket: &PlaceTicket) -> [Line; TICKET_PATHS] {
+        self.tickets(event, ticket.token.expose(), ticket.expires_at.since(self.0.clock.now()))
     }
 
     /// Keeps the right to buy.
-    pub(crate) fn keep_entry(&self, token: &Sensitive, until: Timestamp) -> Line {
-        self.line(ENTRY, ENTRY_PATH, token.expose(), until.since(self.0.clock.now()))
+    pub(crate) fn keep_entry(
+        &self,
+        event: EventId,
+        token: &Sensitive,
+        until: Timestamp,
+    ) -> [Line; ENTRY_PATHS] {
+        self.entries(event, token.expose(), until.since(self.0.clock.now()))
     }
 
     /// Forgets a place, which has been used.
-    pub(crate) fn forget_ticket(&self, event: EventId) -> [Line; 2] {
-        ticket_paths(event).map(|path| self.line(TICKET, &path, "", Duration::ZERO))
+    pub(crate) fn forget_ticket(&self, event: EventId) -> [Line; TICKET_PATHS] {
+        self.tickets(event, "", Duration::ZERO)
     }
 
     /// Forgets a place and a slot.
-    pub(crate) fn forget(&self, event: EventId) -> [Line; 3] {
-        let [short, long] = self.forget_ticket(event);
-        [short, long, self.line(ENTRY, ENTRY_PATH, "", Duration::ZERO)]
+    pub(crate) fn forget(&self, event: EventId) -> Vec<Line> {
+        self.forget_ticket(event).into_iter().chain(self.entries(event, "", Duration::ZERO)).collect()
+    }
+
+    fn tickets(&self, event: EventId, token: &str, age: Duration) -> [Line; TICKET_PATHS] {
+        ticket_paths(event).map(|path| self.line(queue_ticket::COOKIE, &path, token, age))
+    }
+
+    fn entries(&self, event: EventId, token: &str, age: Duration) -> [Line; ENTRY_PATHS] {
+        entry_paths(event).map(|path| self.line(entry::COOKIE, &path, token, age))
     }
 
     /// Forgets a turn in Tier 1 that somebody else has used, so that this browser can wait once more: its pass, its ticket, and who
@@ -88,6 +91,23 @@ impl Api {
     }
 }
 
-fn ticket_paths(event: EventId) -> [String; 2] {
-    ["/api", "/api/v1"].map(|api| format!("{api}/queue/check/{event}"))
+const TICKET_PATHS: usize = 4;
+const ENTRY_PATHS: usize = 3;
+
+/// Who gets to see a place: the check of its event, under both names of the route, and the event's pages. A line in front of everything that
+/// was opened meanwhile lets its owner back to them.
+fn ticket_paths(event: EventId) -> [String; TICKET_PATHS] {
+    let [queue, pages] = pages(event);
+    [format!("/api/queue/check/{event}"), format!("/api/v1/queue/check/{event}"), queue, pages]
+}
+
+/// Who gets to see the right to buy: everything that sells, and the event's pages. None of these paths lies within another, so nobody is
+/// sent two tokens that differ.
+fn entry_paths(event: EventId) -> [String; ENTRY_PATHS] {
+    let [queue, pages] = pages(event);
+    ["/api".to_owned(), queue, pages]
+}
+
+fn pages(event: EventId) -> [String; 2] {
+    [format!("/queue/{event}"), format!("/events/{event}")]
 }

@@ -70,6 +70,7 @@ matrix! {
     passes_carry_the_order_of_tier_one_over: Limits { threshold: 0, ..Limits::default() };
     a_ticket_that_promises_nothing_hides_no_pass: Limits { threshold: 0, ..Limits::default() };
     one_wait_is_one_turn: Limits { threshold: 1, ..Limits::default() };
+    whoever_comes_past_tier_one_for_a_place_gets_that_or_none: Limits { threshold: 1, ..Limits::default() };
     tokens_of_others_are_worth_nothing: Limits { threshold: 0, ..Limits::default() };
     a_full_line_and_too_many_lines_say_so: Limits { threshold: 0, max_waiting: 2, ..Limits::default() };
     one_user_arriving_everywhere_at_once_stands_in_three_lines: Limits { threshold: 0, ..Limits::default() };

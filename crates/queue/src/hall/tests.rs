@@ -165,6 +165,13 @@ fn a_place_is_good_for_one_slot() {
         assert_eq!(room.ahead(1), Some(1), "behind whoever came meanwhile: {promise:?}");
         room.hall.leave(user(1), Why::Left, later(3), &mut room.steps);
     }
+    // Whoever has no pass gets that place or none.
+    let steps = room.steps.len();
+    let alone = Claim { promises: &[promised(place)], may_be_new: false };
+    let (standing, _) =
+        room.hall.check(user(1), &alone, Some(Uuid::nil()), later(3), &room.limits, &mut room.steps);
+    assert_eq!(standing, Standing::Absent);
+    assert_eq!(room.steps.len(), steps, "and nothing happens");
     // Another wait is another place.
     let second = Promise { order: place.next(), epoch: None };
     room.come(1, &[second], later(4));

@@ -38,18 +38,23 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
     if is_taken && promises.is_empty() {
         return resume_only(service, user, (event, Some(&known)), refused, Error::PassTaken).await;
     }
+    if request.only_resume && promises.is_empty() {
+        return resume_only(service, user, (event, Some(&known)), refused, Error::PlaceOver).await;
+    }
     // Whoever comes early stands in line in the order in which they came, and nobody is let in before the sale begins.
     let door = if known.opens_at().is_some() { Door::Shut } else { Door::Open };
-    let claim = Claim { promises: &promises, may_be_new: !is_taken };
+    let claim = Claim { promises: &promises, may_be_new: !is_taken && !request.only_resume };
     let answer = service.rooms()?.come(event, user, &claim, door).await?;
     refused.extend(promises::broken(answer.flaws));
     let most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     match answer.standing {
         hall::Standing::Full => Err(Error::LineFull { max: most(service.limits.max_waiting) }.into()),
-        hall::Standing::Absent => Err(Error::PassTaken.into()),
+        hall::Standing::Absent if is_taken => Err(Error::PassTaken.into()),
         hall::Standing::Elsewhere => {
             Err(Error::TooManyLines { max: most(service.limits.max_events_per_user) }.into())
         }
+        // They came for the sake of a place that was used or cleared away.
+        hall::Standing::Absent => Err(Error::PlaceOver.into()),
         _ => Ok(place_given(service, user, (event, Some(&known)), refused, &answer)),
     }
 }

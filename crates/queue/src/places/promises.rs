@@ -71,10 +71,7 @@ fn pass(service: &Service, request: &CheckIn) -> Option<Result<(VisitorId, Promi
         Ok(verified) if request.line_since.is_some_and(|opened| !verified.pass.is_of_line(opened)) => {
             Err(TokenRefusal::PassExpired)
         }
-        Ok(verified) => {
-            let pass = verified.pass;
-            Ok((pass.visitor, Promise { order: pass.order, epoch: None }))
-        }
+        Ok(verified) => Ok((verified.pass.visitor, Promise { order: verified.pass.order, epoch: None })),
     })
 }
 

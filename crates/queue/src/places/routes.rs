@@ -11,11 +11,12 @@ use urr_contracts::{
     auth::Sensitive,
     queue::{CheckIn, Error, EventInfo, LeaveLine, Place, Queue, Standing, StatusOf, TokenRefusal},
 };
-use urr_http::{About, Json, LineSince, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{About, Json, LineSince, OnlyResume, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{EventId, Timestamp};
+use urr_passes::queue_ticket;
 use urr_rpc::{Ctx, problem};
 
-use crate::api::{Api, Line, TICKET, cookie, pass};
+use crate::api::{Api, Line, cookie, pass};
 
 const OK: StatusCode = StatusCode::OK;
 
@@ -56,16 +57,22 @@ async fn check(
     ctx: Ctx,
     headers: HeaderMap,
     LineSince(line_since): LineSince,
+    OnlyResume(only_resume): OnlyResume,
     Path(event): Path<EventId>,
     Query(_): Query<Arrival>,
 ) -> Result<Response, Problem> {
-    let (ticket, pass) = (cookie(&headers, TICKET), pass(&headers, event));
-    let request = CheckIn { event, ticket, pass, line_since };
+    let (ticket, pass) = (cookie(&headers, queue_ticket::COOKIE), pass(&headers, event));
+    let request = CheckIn { event, ticket, pass, line_since, only_resume };
     let place = match api.0.check(&ctx, request).await {
         Ok(place) => place,
         Err(error @ Error::PassTaken) => {
             let taken = problem(&error).field("redirectTo", format!("/vwr/{event}"));
             return Ok((AppendHeaders(api.forget_turn(event)), taken).into_response());
+        }
+        Err(error @ Error::PlaceOver) => {
+            // What told of it would otherwise come along once more, with the pass that is to be had there.
+            let over = problem(&error).field("redirectTo", format!("/vwr/{event}"));
+            return Ok((AppendHeaders(api.forget(event)), over).into_response());
         }
         Err(error) => return Err(problem(&error)),
     };
@@ -75,7 +82,7 @@ async fn check(
             cookies.extend(ticket.iter().flat_map(|ticket| api.keep_ticket(event, ticket)));
         }
         Standing::Active { entry_token, token_expires_at } => {
-            cookies.push(api.keep_entry(entry_token, *token_expires_at));
+            cookies.extend(api.keep_entry(event, entry_token, *token_expires_at));
             cookies.extend(api.forget_ticket(event));
         }
         Standing::Absent => {}
@@ -87,7 +94,7 @@ async fn status(State(api): State<Api>, ctx: Ctx, Path(event): Path<EventId>) ->
     let place = api.0.status(&ctx, StatusOf { event }).await.map_err(|error| problem(&error))?;
     let mut cookies: Vec<Line> = Vec::new();
     if let Standing::Active { entry_token, token_expires_at } = &place.standing {
-        cookies.push(api.keep_entry(entry_token, *token_expires_at));
+        cookies.extend(api.keep_entry(event, entry_token, *token_expires_at));
         cookies.extend(api.forget_ticket(event));
     }
     Ok((AppendHeaders(cookies), Json(Shown::from(place))).into_response())

@@ -2,12 +2,12 @@
 
 use axum::{
     body::{Body, to_bytes},
-    http::{HeaderMap, Method, Request, StatusCode, header},
+    http::{HeaderMap, Method, Request, StatusCode, header, request::Builder},
 };
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
-use urr_http::LineSince;
+use urr_http::{LineSince, OnlyResume};
 use urr_kernel::{Actor, OrderKey, Role};
 use urr_passes::{
     visitor,
@@ -37,15 +37,21 @@ impl Answer {
 
 /// One request through the routes, as the gateway would pass it on.
 async fn send(world: &World, actor: Actor, method: Method, path: &str, cookie: &str, body: &str) -> Answer {
-    let request = Request::builder()
+    let request = request(world, actor, method, path, cookie).body(Body::from(body.to_owned()));
+    answer(world, request.unwrap()).await
+}
+
+fn request(world: &World, actor: Actor, method: Method, path: &str, cookie: &str) -> Builder {
+    Request::builder()
         .method(method)
         .uri(path)
         .header(header::CONTENT_TYPE, "application/json")
         .header(header::COOKIE, cookie)
         .extension(actor)
         .extension(LineSince(Some(world.opened)))
-        .body(Body::from(body.to_owned()))
-        .unwrap();
+}
+
+async fn answer(world: &World, request: Request<Body>) -> Answer {
     let response = axum::Router::from(crate::routes(&world.service)).oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
     let body = to_bytes(body, 1_000_000).await.unwrap();
@@ -72,14 +78,19 @@ async fn a_place_has_the_names_that_clients_know() {
     assert_eq!((&body["threshold"], &body["currentUsers"]), (&json!(1), &json!(1)));
     assert_eq!(body["eventInfo"], json!({"title": "A night in the crowd", "artist": "The Crowd"}));
     assert!(body["entryToken"].is_string() && body["position"].is_null() && body["refused"].is_null());
-    let [cookie, forgotten @ ..] = &admitted.cookies()[..] else { panic!("{:?}", admitted.cookies()) };
-    assert_eq!(forgotten.len(), 2);
+    let cookies = admitted.cookies();
+    let (entries, forgotten) = cookies.split_at(3);
+    assert_eq!(forgotten.len(), 4);
     let is_forgotten =
         |cookie: &&str| cookie.starts_with("urr-queue-ticket=;") && cookie.contains("Max-Age=0");
     assert!(forgotten.iter().all(is_forgotten), "a place that was used is forgotten: {forgotten:?}");
-    assert!(cookie.starts_with("urr-entry-token="), "{cookie}");
-    for part in ["; Path=/api;", "; HttpOnly", "; SameSite=Lax", "; Secure"] {
-        assert!(cookie.contains(part), "{cookie}");
+    // Where the sale is, and on the pages that a line in front of everything might keep its owner from.
+    let pages = [format!("/queue/{}", world.event), format!("/events/{}", world.event)];
+    for (cookie, path) in entries.iter().zip(["/api", &pages[0], &pages[1]]) {
+        assert!(cookie.starts_with("urr-entry-token="), "{cookie}");
+        for part in [&*format!("; Path={path};"), "; HttpOnly", "; SameSite=Lax", "; Secure"] {
+            assert!(cookie.contains(part), "{cookie}");
+        }
     }
 
     // A position that the client sends is accepted and ignored, whatever it is.
@@ -98,10 +109,11 @@ async fn a_place_has_the_names_that_clients_know() {
     assert_eq!(body["paused"], json!(false));
     assert!(body["estimatedWaitRange"]["from"].is_u64() && body["entryToken"].is_null());
     let tickets = queued.cookies();
-    assert_eq!(tickets.len(), 2, "{tickets:?}");
-    for (cookie, api) in tickets.iter().zip(["/api", "/api/v1"]) {
+    assert_eq!(tickets.len(), 4, "{tickets:?}");
+    let checks = ["/api", "/api/v1"].map(|api| format!("{api}/queue/check/{}", world.event));
+    for (cookie, path) in tickets.iter().zip(checks.iter().chain(&pages)) {
         assert!(cookie.starts_with("urr-queue-ticket="), "{cookie}");
-        assert!(cookie.contains(&format!("; Path={api}/queue/check/{};", world.event)), "{cookie}");
+        assert!(cookie.contains(&format!("; Path={path};")), "{cookie}");
         assert!(cookie.contains("; HttpOnly"), "{cookie}");
     }
     let kept = tickets[0].split(';').next().unwrap().to_owned();
@@ -113,7 +125,7 @@ async fn a_place_has_the_names_that_clients_know() {
     assert_eq!(beat.body, json!({"status": "queued", "queued": true}));
     let left = send(&world, second, Method::POST, &path("leave"), "", "").await;
     assert_eq!(left.body, json!({"message": "Left queue"}));
-    assert!(left.cookies().iter().all(|cookie| cookie.contains("Max-Age=0")) && left.cookies().len() == 3);
+    assert!(left.cookies().iter().all(|cookie| cookie.contains("Max-Age=0")) && left.cookies().len() == 7);
     let status = send(&world, second, Method::GET, &path("status"), "", "").await;
     assert_eq!(
         (&status.body["status"], &status.body["message"]),
@@ -191,6 +203,25 @@ async fn a_pass_of_another_account_is_refused_and_its_browser_may_wait_once_more
         assert!(cookie.starts_with(name) && cookie.contains("; Path=/; Max-Age=0;"), "{cookie}");
     }
     assert_eq!(forgotten.len(), 5);
+}
+
+#[tokio::test]
+async fn a_browser_forgets_a_place_that_leads_past_the_line_no_more() {
+    let world = world(1).await;
+    let (somebody, path) = (user(&world), format!("/api/queue/check/{}", world.event));
+    let come_back = async || {
+        let request = request(&world, somebody, Method::POST, &path, "").extension(OnlyResume(true));
+        answer(&world, request.body(Body::empty()).unwrap()).await
+    };
+    send(&world, somebody, Method::POST, &path, "", "").await;
+    assert_eq!(come_back().await.status, StatusCode::OK);
+    send(&world, somebody, Method::POST, &format!("/api/queue/leave/{}", world.event), "", "").await;
+    let over = come_back().await;
+    assert_eq!((over.status, &over.body["code"]), (StatusCode::FORBIDDEN, &json!("queue.place_over")));
+    assert_eq!(over.body["redirectTo"], format!("/vwr/{}", world.event));
+    let cookies = over.cookies();
+    assert!(cookies.len() == 7 && cookies.iter().all(|line| line.contains("=; Path=/")), "{cookies:?}");
+    assert!(cookies.iter().all(|line| line.contains("; Max-Age=0;")), "{cookies:?}");
 }
 
 #[tokio::test]

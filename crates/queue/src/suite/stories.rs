@@ -233,11 +233,50 @@ pub(crate) async fn one_user_arriving_everywhere_at_once_stands_in_three_lines(w
     for _ in 0..12 {
         let (queue, ctx, event) = (world.queue.clone(), world.ctx(user), world.another_event());
         arriving.spawn(async move {
-            queue.check(&ctx, CheckIn { event, ticket: None, pass: None, line_since: None }).await
+            queue
+                .check(
+                    &ctx,
+                    CheckIn { event, ticket: None, pass: None, line_since: None, only_resume: false },
+                )
+                .await
         });
     }
     let answers = arriving.join_all().await;
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 3, "{answers:#?}");
+}
+
+/// Tier 1 was opened in the middle of a sale: its guard lets people on who have a place here.
+pub(crate) async fn whoever_comes_past_tier_one_for_a_place_gets_that_or_none(world: World) {
+    let [inside, second, third] = [(); 3].map(|()| world.somebody());
+    assert!(is_in(&world.check(inside).await.unwrap()));
+    let tickets = [second, third].map(|user| (user, world.check(user)));
+    let mut kept = Vec::new();
+    for (user, place) in tickets {
+        kept.push((user, ticket_of(&place.await.unwrap())));
+    }
+    assert!(is_in(&world.come_back(inside, None).await.unwrap()), "an entry token is all they have");
+    let leave = async |user| {
+        world.queue.leave(&world.ctx(user), LeaveLine { event: world.event }).await.unwrap();
+    };
+    leave(second).await;
+    for ((user, ticket), position) in kept.iter().zip([1, 2]) {
+        world.come_back(*user, Some(ticket)).await.unwrap();
+        assert_eq!(world.position(*user).await, Some(position), "as they came");
+    }
+    assert_eq!(world.come_back(world.somebody(), None).await, Err(Error::PlaceOver));
+
+    leave(inside).await;
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(&world.status(second).await)
+    })
+    .await;
+    leave(second).await;
+    for ticket in [Some(&*kept[0].1), None] {
+        assert_eq!(world.come_back(second, ticket).await, Err(Error::PlaceOver), "it is good for one slot");
+    }
+    assert_eq!(world.come_back(inside, None).await, Err(Error::PlaceOver));
+    assert_fair(&world).await;
 }
 
 pub(crate) async fn operators_decide_and_are_remembered(world: World) {

@@ -33,6 +33,7 @@ pub(super) const ERRORS: &[Text] = texts! {
     "auth.session_not_found" = "이미 끝난 세션입니다.", "That session has ended already.";
     "queue.line_full" = "대기실이 가득 찼습니다.", "The waiting room is full.";
     "queue.pass_taken" = "다른 계정이 이 브라우저의 차례를 이미 사용했습니다. 그 계정으로 로그인하시거나, 잠시 후 이 계정으로 다시 줄을 서게 됩니다.", "Another account has used this browser's turn. Sign in to that account, or wait a moment: this one then waits in line once more.";
+    "queue.place_over" = "이 줄의 자리가 끝났습니다. 다시 줄을 서 주세요.", "Your place in this line is over. Please wait in line once more.";
     "queue.too_many_lines" = "이미 여러 공연의 줄에 서 있습니다. 한 곳에서 나온 뒤 다시 시도해 주세요.", "You stand in several lines already. Please leave one of them first.";
     "queue.sale_ended" = "예매가 끝났습니다.", "The sale is over.";
     "queue.event_cancelled" = "취소된 공연입니다.", "This event was called off.";

@@ -184,7 +184,8 @@ impl Client for Joiner {
         let Ground { ids, clock, .. } = &self.ground;
         let ctx =
             Ctx::new(ids.next(), Actor::User { id: user, role: Role::User }, clock.clone(), REQUEST_BUDGET);
-        let request = CheckIn { event: self.event, ticket: None, pass: None, line_since: None };
+        let request =
+            CheckIn { event: self.event, ticket: None, pass: None, line_since: None, only_resume: false };
         Some(self.queue.check(&ctx, request).await.map(drop).map_err(|error| error.to_string()))
     }
 }

@@ -30,9 +30,12 @@ pub(super) async fn a_place_is_good_for_one_slot(mut trial: Trial) {
         trial.room.leave(trial.event, cheat, Why::Left).await.unwrap();
     }
 
+    assert_eq!(trial.come_back(cheat, used).await, Standing::Absent, "that place or none");
+
     let places = [trial.place(last).await, used];
     trial.room.settle(trial.event).await.unwrap();
     trial.lose_everything().await;
+    assert_eq!(trial.come_back(cheat, used).await, Standing::Absent, "whatever the store knows");
     for (user, order) in [(last, places[0]), (cheat, places[1])] {
         trial.come_with(user, order, Some(1)).await;
     }
@@ -41,7 +44,9 @@ pub(super) async fn a_place_is_good_for_one_slot(mut trial: Trial) {
 
     // Clearing ends slots too.
     let used = trial.slot(next).await.order;
+    let place = trial.place(last).await;
     trial.room.order(trial.event, Order::Clear).await.unwrap();
+    assert_eq!(trial.come_back(last, place).await, Standing::Absent, "a ticket from before is void");
     trial.arrive(&[last, late]).await;
     trial.come_with(next, used, None).await;
     assert_eq!(trial.ahead(next).await, Some(1));

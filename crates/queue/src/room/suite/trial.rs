@@ -15,8 +15,8 @@ use crate::{
         Entry, store,
         verify::{Report, Verifier},
     },
-    promise::Promise,
-    room::{CannotOpen, Room},
+    promise::{Claim, Promise},
+    room::{CannotOpen, Door, Room},
     settings::Limits,
 };
 
@@ -178,6 +178,12 @@ impl Trial {
     pub(super) async fn come_with(&self, user: UserId, order: OrderKey, epoch: Option<u64>) -> Standing {
         let promise = Some(Promise { order, epoch });
         self.room.check(self.event, user, promise).await.unwrap().standing
+    }
+
+    /// Comes for a place or for nothing.
+    pub(super) async fn come_back(&self, user: UserId, order: OrderKey) -> Standing {
+        let claim = Claim { promises: &[Promise { order, epoch: Some(1) }], may_be_new: false };
+        self.room.come(self.event, user, &claim, Door::Open).await.unwrap().standing
     }
 
     /// The place of somebody who waits.
