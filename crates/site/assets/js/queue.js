@@ -11,6 +11,8 @@ const SHORTEST = 1;
 const USUAL = 3;
 /** What trying again does not change. */
 const FINAL = ["queue.sale_ended", "queue.event_cancelled", "queue.too_many_lines"];
+/** A line stands in front of everything, and no place here leads past it. */
+const LEADS_TO_THE_FRONT = ["vwr.pass_required", "queue.place_over"];
 /** After trouble: doubled each time up to this. */
 const LONGEST_PAUSE = 30;
 /** Before this browser is sent to wait once more. */
@@ -75,7 +77,7 @@ function heard(body) {
 
 function failed(error) {
   if (error.code === "gateway.no_such_service") return admitted({});
-  if (error.code === "vwr.pass_required") {
+  if (LEADS_TO_THE_FRONT.includes(error.code)) {
     over = true;
     location.assign(`/vwr/${event}?to=${location.pathname}`);
     return;

@@ -6,7 +6,7 @@ import { say, won } from "./texts.js";
 
 /** How often the plan is asked for anew. It is compared with what is known, so an unchanged one costs nothing. */
 const LOOK_AGAIN = 4_000;
-/** How often the waiting room is told that somebody is here; it gives a silent place away after ten minutes. */
+/** How often the waiting room is told that somebody is here; it gives a silent place away after ten minutes, and an entry token is no longer than that. */
 const SIGN_OF_LIFE = 60_000;
 
 const root = document.querySelector("[data-seats]");
@@ -22,8 +22,9 @@ let stale = false;
 let key = null;
 let stopCountdown = () => {};
 
+const ENTRY = `urr-entry-${event}`;
 const entry = () => {
-  const token = memory("sessionStorage").get(`urr-entry-${event}`);
+  const token = memory("sessionStorage").get(ENTRY);
   return token ? { "x-queue-entry-token": token } : {};
 };
 
@@ -248,6 +249,16 @@ async function resume() {
   }
 }
 
+/** Keeps the place, and the token that tells of it: it leads past a line in front of everything that was opened meanwhile. */
+async function showLife() {
+  try {
+    const { body } = await call("GET", `/api/queue/status/${event}`);
+    if (body.entryToken) memory("sessionStorage").set(ENTRY, body.entryToken);
+  } catch (error) {
+    console.warn("the waiting room was not told", error.code);
+  }
+}
+
 part("section").addEventListener("change", drawGrid);
 part("grid").addEventListener("click", ({ target }) => {
   const seat = target.closest(".seat");
@@ -261,6 +272,6 @@ part("grid").addEventListener("keydown", (pressed) => {
 });
 part("hold").addEventListener("click", hold);
 part("give-back").addEventListener("click", giveBack);
-setInterval(() => call("POST", `/api/queue/heartbeat/${event}`).catch(() => {}), SIGN_OF_LIFE);
+setInterval(showLife, SIGN_OF_LIFE);
 await resume();
 look();
