@@ -20,5 +20,6 @@ mod flushed;
 mod front;
 mod frozen;
 mod kill;
+mod opened;
 mod outage;
 mod sale;
