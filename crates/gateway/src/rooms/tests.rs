@@ -1,3 +1,5 @@
+//! Who may go on while a room is open, and whose pass is renewed.
+
 use urr_kernel::{OrderKey, VisitorId};
 use urr_passes::{Secret, entry, queue_ticket};
 use uuid::Uuid;
