@@ -14,6 +14,7 @@ import { Browser, VIEWS } from "./pages/browser.mjs";
 import { control } from "./pages/control.mjs";
 import { front } from "./pages/front.mjs";
 import { hitches } from "./pages/hitches.mjs";
+import { patience } from "./pages/patience.mjs";
 import { sale } from "./pages/sale.mjs";
 import { Server } from "./pages/server.mjs";
 
@@ -23,7 +24,7 @@ const PACKAGES = ["playwright-core@1.65.0", "axe-core@4.14.0", "jsqr@1.4.0"];
 // Chromium as Debian builds it, and letters for Korean.
 const DEBIAN = ["chromium", "fonts-nanum"];
 
-const JOURNEYS = { accounts, sale, front, hitches, control };
+const JOURNEYS = { accounts, sale, front, hitches, patience, control };
 
 function chromium() {
   const places = [process.env.CHROMIUM, "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
