@@ -20,6 +20,7 @@ pub mod installation;
 pub mod journal;
 pub mod ledger;
 pub mod line;
+pub mod nodes;
 pub mod people;
 pub mod powerloss;
 pub mod program;

@@ -4,18 +4,15 @@
 use std::time::Duration;
 
 use anyhow::{bail, ensure};
-use tokio::{
-    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::TcpStream,
-};
 use urr_e2e::{
     http::{Answer, Connection, Request},
     line::{self, Ask, Fan, ask, crowd},
+    nodes::say,
     stage::Stage,
     stores::{Backend, Stores},
 };
 use urr_kernel::EventId;
-use urr_testkit::{until, within};
+use urr_testkit::until;
 
 const PEOPLE: usize = 60;
 const THRESHOLD: usize = 5;
@@ -111,21 +108,6 @@ impl Emptied {
 /// The key that says that somebody has a database.
 fn taken(number: u32) -> String {
     format!("urr-e2e-emptied:{number}")
-}
-
-/// Says commands to a Redis. Answers with the first line of each answer.
-async fn say(server: &str, commands: &[&[&str]]) -> anyhow::Result<Vec<String>> {
-    let mut connection = BufReader::new(TcpStream::connect(server).await?);
-    let mut answers = Vec::new();
-    for words in commands {
-        let parts = words.iter().map(|word| format!("${}\r\n{word}\r\n", word.len()));
-        let text = format!("*{}\r\n{}", words.len(), parts.collect::<String>());
-        connection.write_all(text.as_bytes()).await?;
-        let mut answer = String::new();
-        within(LIMIT, connection.read_line(&mut answer)).await?;
-        answers.push(answer.trim_end().to_owned());
-    }
-    Ok(answers)
 }
 
 /// Joins with the ticket that a browser would have kept.

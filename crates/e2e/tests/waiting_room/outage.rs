@@ -1,64 +1,139 @@
-//! Redis goes away while people wait: they keep waiting and see it, nobody is let in, and it heals by itself.
+//! Redis goes away while people wait and there is room for one of them: they keep waiting and see it, nobody is let in, and it heals by
+//! itself.
 
 use std::time::Duration;
 
+use anyhow::ensure;
 use urr_e2e::{
-    line::{self, Ask, ask, crowd},
+    http::Request,
+    line::{self, Ask, Fan, ask, crowd},
+    nodes::Cluster,
     stage::Stage,
-    stores::{Stores, through_proxy},
+    stores::{Backend, Stores, through_proxy},
 };
-use urr_testkit::until;
+use urr_kernel::EventId;
+use urr_testkit::{Proxy, fresh_database, until};
 
 const PEOPLE: usize = 20;
+const THRESHOLD: usize = 5;
 /// Two pauses of a breaker.
 const COMES_BACK: Duration = Duration::from_secs(20);
+/// How often the worker tries to let people in while the store is away.
+const RUNS: f64 = 2.0;
 
-#[tokio::test(flavor = "multi_thread")]
-async fn people_keep_waiting_while_the_store_is_away() -> anyhow::Result<()> {
-    let Some(mut stores) = Stores::fresh().await else { return Ok(()) };
+/// What can be cut off.
+enum Cuttable {
+    One(Proxy),
+    Cluster(Cluster),
+}
+
+impl Cuttable {
+    /// The stores of a backend with proxies in front of Redis; `None`, told loudly, when one of them is not there.
+    async fn of(backend: Backend) -> anyhow::Result<Option<(Self, Stores)>> {
+        if backend == Backend::Cluster {
+            // The shared cluster gives its clients its own addresses, which lead past any proxy.
+            let Some(cluster) = Cluster::start().await? else { return Ok(None) };
+            let Some(database) = fresh_database(&[]).await else { return Ok(None) };
+            let stores = Stores { postgres: database.url, redis: cluster.urls() };
+            return Ok(Some((Self::Cluster(cluster), stores)));
+        }
+        let Some(mut stores) = Stores::of(backend).await else { return Ok(None) };
+        let (proxy, url) = through_proxy(&stores.redis).await;
+        stores.redis = url;
+        Ok(Some((Self::One(proxy), stores)))
+    }
+
+    fn proxies(&mut self) -> Vec<&mut Proxy> {
+        match self {
+            Self::One(proxy) => vec![proxy],
+            Self::Cluster(cluster) => cluster.proxies().collect(),
+        }
+    }
+
+    async fn cut(&mut self) {
+        for proxy in self.proxies() {
+            proxy.cut().await;
+        }
+    }
+
+    async fn restore(&mut self) {
+        for proxy in self.proxies() {
+            proxy.restore().await;
+        }
+    }
+}
+
+/// The sum of what the process counts under this name.
+async fn counted(stage: &Stage, name: &str) -> anyhow::Result<f64> {
+    let answer = stage.connect().send(&Request::get("/metrics")).await?;
+    let text = String::from_utf8_lossy(&answer.body);
+    let lines = text.lines().filter(|line| line.starts_with(name));
+    Ok(lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
+}
+
+/// Everybody is told that the room does not answer, and when to ask again.
+async fn see_it(stage: &Stage, event: EventId, fans: &[&Fan]) -> anyhow::Result<()> {
+    let mut connection = stage.connect();
+    for what in [Ask::Status, Ask::Check] {
+        for fan in fans {
+            let answer = ask(&mut connection, fan, event, what).await?;
+            let told = (answer.status, answer.code());
+            assert_eq!(told, (503, "queue.unavailable".to_owned()), "{}", answer.show());
+            assert!(answer.header("retry-after").is_some(), "{:?}", answer.headers);
+        }
+    }
+    Ok(())
+}
+
+async fn people_keep_waiting_while_the_store_is_away(backend: Backend) -> anyhow::Result<()> {
+    let Some((mut store, stores)) = Cuttable::of(backend).await? else { return Ok(()) };
     let dir = tempfile::tempdir()?;
-    let (mut proxy, url) = through_proxy(&stores.redis).await;
-    stores.redis = url;
     let launch = line::with_crowd(stores.launch(dir.path()).await?)
-        .set("queue.threshold", "5")
+        .set("queue.threshold", THRESHOLD.to_string())
         .set("redis.deadline_ms", "2000");
     let stage = Stage::up(launch).await?;
     let (event, _) = stage.event(-60).await?;
-    let people = crowd(PEOPLE);
-    let mut connection = stage.connect();
+    let (people, mut connection) = (crowd(PEOPLE), stage.connect());
     let mut places = Vec::new();
     for fan in &people {
         let answer = ask(&mut connection, fan, event, Ask::Check).await?;
         assert_eq!(answer.status, 200, "{}", answer.show());
         places.push(answer.json()["position"].as_u64());
     }
-    assert_eq!(places.iter().filter(|place| place.is_none()).count(), 5, "five are in");
+    let (inside, waiting) = people.split_at(THRESHOLD);
+    assert!(places[..THRESHOLD].iter().all(Option::is_none), "five are in: {places:?}");
 
-    proxy.cut().await;
-    for what in [Ask::Status, Ask::Check] {
-        for fan in [&people[0], &people[7], &crowd(1)[0]] {
-            let answer = ask(&mut connection, fan, event, what).await?;
-            assert_eq!(
-                (answer.status, answer.code()),
-                (503, "queue.unavailable".to_owned()),
-                "{}",
-                answer.show()
-            );
-            assert!(answer.header("retry-after").is_some(), "{:?}", answer.headers);
-        }
-    }
-    proxy.restore().await;
+    // There is room for whoever is first. Should the worker come between these two, they are in already and this run shows less.
+    let left = ask(&mut connection, &inside[0], event, Ask::Leave).await?;
+    store.cut().await;
+    ensure!(left.status == 200, "{}", left.show());
+    let admitted = counted(&stage, "urr_queue_admitted").await?;
+    let runs = counted(&stage, "urr_job_runs_total{job=\"queue.admission\"").await?;
+    let stranger = &crowd(1)[0];
     until(COMES_BACK, async || {
-        ask(&mut stage.connect(), &people[7], event, Ask::Status)
-            .await
-            .is_ok_and(|answer| answer.status == 200)
+        see_it(&stage, event, &[&inside[1], &waiting[0], &waiting[2], stranger]).await.unwrap();
+        counted(&stage, "urr_job_runs_total{job=\"queue.admission\"").await.unwrap() >= runs + RUNS
     })
     .await;
-    for (fan, place) in people.iter().zip(&places) {
+    let now = counted(&stage, "urr_queue_admitted").await?;
+    ensure!(now <= admitted, "{now} were let in, and {admitted} when the store went away");
+
+    store.restore().await;
+    until(COMES_BACK, async || {
+        let answer = ask(&mut stage.connect(), &waiting[0], event, Ask::Status).await;
+        answer.is_ok_and(|answer| answer.status == 200 && answer.json()["status"] == "active")
+    })
+    .await;
+    for (fan, place) in people.iter().zip(&places).skip(1) {
         let answer = ask(&mut connection, fan, event, Ask::Status).await?.json();
-        assert_eq!(answer["position"].as_u64(), *place, "{answer}");
+        // Everybody else in line is one further, and whoever is in has no place.
+        let expected = place.map(|place| place - 1).filter(|place| *place > 0);
+        assert_eq!(answer["position"].as_u64(), expected, "{answer}");
+        assert_eq!(answer["status"] == "active", expected.is_none(), "{answer}");
     }
     let report = line::verify(&stage.launch, event).await?;
-    assert!(report.contains("fair "), "{report}");
+    assert!(report.contains("fair ") && report.contains(&format!("{THRESHOLD} in")), "{report}");
     Ok(())
 }
+
+on_backends! { people_keep_waiting_while_the_store_is_away: redis Redis, cluster Cluster }
