@@ -127,7 +127,8 @@ impl Deck {
         Arc::new(Self { requests, next: AtomicUsize::new(0), endless: true })
     }
 
-    fn draw(&self) -> Option<&[u8]> {
+    /// The next one.
+    pub(super) fn draw(&self) -> Option<&[u8]> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         let at = if self.endless { next % self.requests.len().max(1) } else { next };
         self.requests.get(at).map(Vec::as_slice)

@@ -1,6 +1,7 @@
 //! What the waiting room in front of an event does per second with a thousand, a hundred thousand and a million waiting, what each of
 //! them costs in memory, and how long a start takes that finds them all.
 
+mod noop;
 mod redis;
 
 use std::{
@@ -14,19 +15,18 @@ use std::{
 };
 
 use clap::Args;
-use serde::Serialize;
 use urr_contracts::queue::{CheckIn, Queue};
 use urr_gateway::{Gateway, table::Service};
-use urr_http::{Caller, Json, Path as PathOf, Problem, Routes};
 use urr_jobs::Tasks;
 use urr_kernel::{Actor, EventId, Role, UserId};
 use urr_rpc::{Ctx, REQUEST_BUDGET};
 
+use self::noop::Answer;
 use super::{
     Progress, Runtimes,
     disk::Bench,
     goods::{self, Tokens},
-    load::{self, Client, Deck, Pace},
+    load::{self, Client, Deck, Pace, Wire},
     report::{Measured, named, thousands},
     scenes,
     turns::{Scene, Turns, Words, serve},
@@ -218,6 +218,14 @@ fn start(bench: &Bench, full: &Path, ground: &Ground) -> Result<Started, Failure
     Ok(Started { took: [empty, full], bytes })
 }
 
+/// What one of those in line is told.
+async fn typical(rooms: SocketAddr, line: &Deck) -> Result<Answer, Failure> {
+    let broken = |error: std::io::Error| Failure::because("a status", &error);
+    let request = line.draw().expect("somebody waits in every line");
+    let mut wire = Wire::connect(rooms).await.map_err(broken)?;
+    Answer::read(&wire.ask(request).await.map_err(broken)?.body)
+}
+
 /// Measures over HTTP, on rooms that were read back. Answers with what each row did per second, and how long reading took.
 fn answers(
     turns: &Turns,
@@ -226,28 +234,32 @@ fn answers(
     lines: &mut [Line],
 ) -> Result<(Vec<f64>, Duration), Failure> {
     let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
-    let (addresses, events, rebuilt) = runtimes.server.block_on(async {
+    let memory = gateway::Memory::brand_new(config, &ground.clock);
+    let whole = |routes| {
+        let guards = gateway::guards(config, &memory, ground);
+        wire::public(config, Gateway::new(guards).local(Service::Queue, routes).finish(), ground)
+    };
+    let (rooms, events, rebuilt) = runtimes.server.block_on(async {
         let databases = Databases::open(config)?;
         let (queue, events, rebuilt) = open(config, &databases, ground, &tasks).await?;
         // As in a process that serves, people are let in and the idle are looked for.
         urr_jobs::run(&tasks, urr_queue::admission(&queue), None, ground.clock.clone());
-        let memory = gateway::Memory::brand_new(config, &ground.clock);
-        let whole = |routes| {
-            let guards = gateway::guards(config, &memory, ground);
-            wire::public(config, Gateway::new(guards).local(Service::Queue, routes).finish(), ground)
-        };
-        let doors = (whole(Routes::new().get(STATUS, noop)), whole(urr_queue::routes(&queue)));
         // The files stay open for as long as somebody is answered.
         let stop = tasks.token();
         tasks.spawn("bench.files", async move {
             stop.cancelled().await;
             drop(databases);
         });
-        Ok::<_, Failure>((doors, events, rebuilt))
+        Ok::<_, Failure>((whole(urr_queue::routes(&queue)), events, rebuilt))
     })?;
-    let (nothing, rooms) =
-        (serve(&runtimes, &tasks, addresses.0, config)?, serve(&runtimes, &tasks, addresses.1, config)?);
-    let scenes = scenes_of(turns, config, ground, lines, (nothing, rooms), events[0]);
+    let rooms = serve(&runtimes, &tasks, rooms, config)?;
+    let mut scenes = scenes_of(turns, config, ground, lines, rooms, events[0]);
+    let longest = Arc::clone(&scenes[SIZES.len() - 1].deck);
+    let answer = runtimes.load.block_on(typical(rooms, &longest))?;
+    let nothing = runtimes.server.block_on(async { whole(noop::routes(answer)) });
+    let nothing = serve(&runtimes, &tasks, nothing, config)?;
+    // The same bytes for both, so that reading a request costs the same.
+    scenes.insert(0, Scene { name: "no-op handler, same door".to_owned(), address: nothing, deck: longest });
     let words = Words {
         title: "the waiting room in front of an event".to_owned(),
         command: "queue",
@@ -263,7 +275,7 @@ fn scenes_of(
     config: &Config,
     ground: &Ground,
     lines: &mut [Line],
-    (nothing, rooms): (SocketAddr, SocketAddr),
+    rooms: SocketAddr,
     fresh: EventId,
 ) -> Vec<Scene> {
     let tokens = Tokens::new(config, &ground.clock, &ground.ids);
@@ -282,9 +294,6 @@ fn scenes_of(
         let name = format!("status, {}", named(line.waiting));
         scenes.push(Scene { name, address: rooms, deck: Deck::endless(asks) });
     }
-    // The same bytes for both, so that reading a request costs the same.
-    let deck = Arc::clone(&scenes[SIZES.len() - 1].deck);
-    scenes.insert(0, Scene { name: "no-op handler, same door".to_owned(), address: nothing, deck });
     let seconds = usize::try_from(turns.seconds + 1).expect("a round is short") * usize::from(turns.rounds);
     let joins = (0..seconds * JOINS_PER_SECOND).map(|_| request("POST", "check", fresh, ground.ids.next()));
     scenes.push(Scene {
@@ -293,57 +302,6 @@ fn scenes_of(
         deck: Deck::once(joins.collect()),
     });
     scenes
-}
-
-const STATUS: &str = "/api/queue/status/{id}";
-
-/// As much as a status answers.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Answer {
-    status: &'static str,
-    queued: bool,
-    position: u64,
-    people_ahead: u64,
-    people_behind: u64,
-    estimated_wait: u64,
-    estimated_wait_range: Range,
-    next_poll: u32,
-    threshold: u32,
-    current_users: u64,
-    queue_size: u64,
-    paused: bool,
-    event_info: Info,
-}
-
-#[derive(Serialize)]
-struct Range {
-    from: u64,
-    to: u64,
-}
-
-#[derive(Serialize)]
-struct Info {
-    title: &'static str,
-}
-
-async fn noop(caller: Caller, PathOf(event): PathOf<EventId>) -> Result<Json<Answer>, Problem> {
-    caller.user()?;
-    Ok(Json(Answer {
-        status: "queued",
-        queued: !event.as_uuid().is_nil(),
-        position: 500_000,
-        people_ahead: 499_999,
-        people_behind: 500_000,
-        estimated_wait: 10_000,
-        estimated_wait_range: Range { from: 5_000, to: 30_000 },
-        next_poll: 60,
-        threshold: 0,
-        current_users: 0,
-        queue_size: 1_000_000,
-        paused: false,
-        event_info: Info { title: "Benchmark 2" },
-    }))
 }
 
 fn tell(rates: &[f64], joins: &[Measured], started: &Started, rebuilt: Duration) {
