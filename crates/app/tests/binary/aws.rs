@@ -1,11 +1,17 @@
 //! Commands on what stands in for DynamoDB and SQS. Skipped loudly where there is none.
 
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
 use urr_aws::{AwsConfig, Queue};
-use urr_kernel::{Clock, EventId, Ids};
-use urr_testkit::services;
+use urr_kernel::{Clock, EventId, Ids, UserId};
+use urr_testkit::{AccessTokens, services, until};
 use uuid::Uuid;
 
-use crate::process::Place;
+use crate::process::{PATIENCE, Place, Serving};
+
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 fn ids() -> Ids {
     Ids::random(Clock::system())
@@ -70,17 +76,71 @@ fn what_does_not_fit_together_is_refused() {
     }
 }
 
+/// The next notice in the queue: whose, after it was found to be all that a notice is.
+async fn next_notice(queue: &Queue, event: &str) -> UserId {
+    let mut found = Vec::new();
+    until(PATIENCE, async || {
+        found = queue.receive(Duration::from_secs(1)).await.expect("the queue is there");
+        !found.is_empty()
+    })
+    .await;
+    assert_eq!(found.len(), 1, "{found:?}");
+    let notice: Value = serde_json::from_str(&found[0].body).expect("a notice is JSON");
+    assert_eq!((notice["action"].as_str(), notice["eventId"].as_str()), (Some("admitted"), Some(event)));
+    assert!(notice["slotId"].is_string() && notice["timestamp"].is_u64(), "{notice}");
+    assert_eq!(found[0].times, 1, "nobody has read it before");
+    assert_eq!(queue.delete(&found).await, Ok(1));
+    notice["userId"].as_str().and_then(|user| user.parse().ok()).expect("a notice says who")
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn the_role_notices_reads_its_queue_and_stops_when_it_is_told() {
+async fn whoever_is_let_in_is_told_of_in_the_queue_and_the_role_notices_empties_it() {
     let Some(endpoint) = services::sqs() else { return };
+    let config = AwsConfig { deadline: PATIENCE, ..AwsConfig::local(endpoint.clone()) };
     let name = format!("test-{}.fifo", ids().next::<Uuid>());
-    let url = Queue::create(AwsConfig::local(endpoint.clone()), &name, Clock::system()).await.unwrap();
+    let url = Queue::create(config.clone(), &name, Clock::system()).await.unwrap();
+    let queue = Queue::connect(config, url.clone(), Clock::system()).unwrap();
     let (endpoint, url) = (format!("aws.sqs_endpoint={endpoint}"), format!("queue.notices_url={url}"));
-    let set = ["aws.region=local", &endpoint, &url].map(|setting| ["--set", setting]).concat();
-    let place = Place::new();
+    let set = ["aws.region=local", "aws.deadline_ms=10000", &endpoint, &url];
+    let set = set.map(|setting| ["--set", setting]).concat();
+    let (place, elsewhere) = (Place::new(), Place::new());
     let doctor = place.run(&[&["doctor"][..], &set].concat()).ok();
     assert!(doctor.contains("SQS queue of notices: it is there"), "{doctor}");
-    let serving = place.serve(&[&["--roles", "notices"][..], &set].concat());
-    assert_eq!(serving.get("/health/ready").status, 200);
+
+    let secret = format!("security.secret={SECRET}");
+    let serving = place.serve(&[&["--set", &secret][..], &set].concat());
+    let events = serving.get("/api/events?status=on_sale").json();
+    let event = events["events"][0]["id"].as_str().unwrap();
+    let come_in = || {
+        let (user, token) = AccessTokens::new(SECRET).somebody();
+        let bearer = format!("Bearer {token}");
+        let answer =
+            serving.ask("POST", &format!("/api/queue/check/{event}"), &[("authorization", &bearer)], "");
+        assert_eq!(answer.json()["status"], "active", "{answer:?}");
+        user
+    };
+    let first = come_in();
+    assert_eq!(next_notice(&queue, event).await, first);
+
+    let second = come_in();
+    until(PATIENCE, async || queue.depth().await == Ok(1)).await;
+    let reading = elsewhere.serve(&[&["--roles", "notices"][..], &set].concat());
+    assert_eq!(reading.get("/health/ready").status, 200);
+    let read = r#"urr_queue_notices_total{outcome="read"} 1"#;
+    until(PATIENCE, async || reading.get("/metrics").body.contains(read)).await;
+    let heard = stopped(reading);
+    assert_eq!(queue.depth().await, Ok(0));
+    assert!(heard.contains("somebody was admitted") && heard.contains(&second.to_string()), "{heard}");
+    // Were that one not deleted, it would come first: notices of one event are read in order.
+    let third = come_in();
+    assert_eq!(next_notice(&queue, event).await, third);
     serving.stop();
+}
+
+/// Stops it and gives back its log.
+fn stopped(serving: Serving) -> String {
+    serving.signal(Signal::TERM);
+    let (code, log) = serving.end();
+    assert_eq!(code, Some(0), "{log}");
+    log
 }

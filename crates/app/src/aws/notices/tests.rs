@@ -7,6 +7,7 @@ use std::{
 
 use urr_aws::AwsConfig;
 use urr_kernel::Ids;
+use urr_telemetry::Metrics;
 use urr_testkit::{free_port, services, until};
 
 use super::*;
@@ -60,8 +61,19 @@ async fn everybody_who_comes_in_is_told_of_once_in_order_and_then_gone() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread")]
+/// How many notices were dropped so far. No other test here drops any.
+fn dropped(metrics: &Metrics) -> usize {
+    let text = metrics.render();
+    let line =
+        text.lines().find_map(|line| line.strip_prefix(r#"urr_queue_notices_total{outcome="dropped"} "#));
+    line.map_or(0, |count| count.parse().unwrap())
+}
+
+/// On one thread, so that nothing is taken from the queue before the first await and the numbers are exact.
+#[tokio::test]
 async fn while_nobody_takes_notices_admissions_do_not_wait_and_stopping_does_not_either() {
+    let metrics = Metrics::install();
+    let before = dropped(&metrics);
     let clock = Clock::system();
     let ids = Ids::random(clock.clone());
     let config = AwsConfig::local(format!("http://127.0.0.1:{}", free_port()));
@@ -73,6 +85,11 @@ async fn while_nobody_takes_notices_admissions_do_not_wait_and_stopping_does_not
         // No await: whatever becomes of it, the admission goes on.
         notices.admitted(admitted);
     }
+    assert_eq!(
+        dropped(&metrics) - before,
+        2 * WAITING,
+        "what waits has a limit, and whatever is beyond it is counted"
+    );
     tasks.shutdown(LAST_WORDS + Duration::from_secs(10)).await.unwrap();
 }
 
