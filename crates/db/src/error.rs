@@ -80,7 +80,9 @@ impl Error {
     pub(crate) fn postgres(what: impl Into<Cow<'static, str>>, source: tokio_postgres::Error) -> Self {
         let mut error = Self::new(postgres_kind(&source), what);
         error.0.unique = source.code() == Some(&SqlState::UNIQUE_VIOLATION);
-        error.0.blocked = source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE);
+        // A server that says so is there: several waits for rows have added up to the limit of a statement.
+        error.0.blocked =
+            [Some(&SqlState::LOCK_NOT_AVAILABLE), Some(&SqlState::QUERY_CANCELED)].contains(&source.code());
         error.because(source)
     }
 

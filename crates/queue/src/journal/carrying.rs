@@ -1,7 +1,8 @@
 //! Slots that go on when a store has lost a room. They are written into the journal of its next life a page at a time, so that no
 //! transaction is long however many there are.
 //!
-//! A life whose pages are not all written is as good as lost: the next one finds each slot in the last life that has it.
+//! A life whose pages are not all written is as good as lost: the next one finds each slot in the last life that has it, back to
+//! where the line was cleared.
 
 use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, Scalar, Timestamp};

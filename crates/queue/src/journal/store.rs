@@ -309,7 +309,7 @@ pub(crate) async fn begin(
         paused: paused.is_some_and(|(kind, ..)| *kind == Kind::Paused),
         epoch: amount(Kind::Cleared).and_then(|number| u64::try_from(number).ok()).unwrap_or(1),
         lost: !was_closed,
-        cleared: last(Kind::Cleared).map_or((0, 0), |(.., at)| *at),
+        cleared: cleared(&decided),
         ..first
     };
     for (seq, step) in (1..).zip(kept.steps()) {
@@ -320,6 +320,15 @@ pub(crate) async fn begin(
         setting::follow(tx, event, threshold).await?;
     }
     Ok(kept)
+}
+
+/// The step with which the line was last cleared, of decisions of which the newest comes first. Later lives say it again, and one that
+/// broke off while it began has not taken over the slots of the lives before.
+fn cleared(decided: &[(Kind, Option<i64>, (i64, i64))]) -> (i64, i64) {
+    let mut clearings = decided.iter().filter(|(kind, ..)| *kind == Kind::Cleared).peekable();
+    let newest = clearings.peek().map(|(_, epoch, _)| *epoch);
+    let same = clearings.take_while(|(_, epoch, _)| Some(*epoch) == newest);
+    same.last().map_or((0, 0), |(.., at)| *at)
 }
 
 pub(super) fn counted(number: u64) -> i64 {

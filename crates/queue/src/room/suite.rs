@@ -14,7 +14,10 @@ use urr_kernel::{OrderKey, UserId};
 use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 
 use self::{
-    carried::every_slot_outlives_the_store_however_many_there_are,
+    carried::{
+        every_slot_outlives_the_store_however_many_there_are,
+        slots_outlive_a_life_that_broke_off_while_it_began,
+    },
     losses::{
         a_clock_that_is_put_back_keeps_nobody_in, a_full_line_takes_nobodys_place,
         a_journal_that_cannot_be_written_is_an_outage, a_place_is_good_for_one_slot,
@@ -135,6 +138,7 @@ on_every_room! {
     events_do_not_meet: Limits { threshold: 1, ..Limits::default() };
     a_place_is_good_for_one_slot: Limits { threshold: 1, ..Limits::default() };
     slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
+    slots_outlive_a_life_that_broke_off_while_it_began: Limits { threshold: 2, ..Limits::default() };
     every_slot_outlives_the_store_however_many_there_are: Limits { threshold: 20_000, ..Limits::default() };
     a_room_that_was_lost_begins_anew_once: Limits { threshold: 1, ..Limits::default() };
     a_room_that_was_lost_is_not_closed_before_its_time: Limits { threshold: 1, ..Limits::default() };

@@ -72,5 +72,17 @@ export function memory(kind) {
   };
 }
 
+/** What opens the sale of an event, as this tab was last told. Whoever is inside at two events has the cookie of the later one alone. */
+export function entry(event) {
+  const [store, key] = [memory("sessionStorage"), `urr-entry-${event}`];
+  return {
+    keep: (token) => token && store.set(key, token),
+    headers: () => {
+      const token = store.get(key);
+      return token ? { "x-queue-entry-token": token } : {};
+    },
+  };
+}
+
 /** Whether somebody was signed in on this browser, so that it is worth asking for a new token. */
 export const SIGNED_IN = "urr-signed-in";

@@ -1,5 +1,5 @@
 // The waiting room. Whatever goes wrong, whoever waits keeps waiting and sees it; only the server's word lets anybody in.
-import { call, memory } from "./api.js";
+import { call, entry, memory } from "./api.js";
 import { explain, step } from "./forms.js";
 import { count, has, say } from "./texts.js";
 
@@ -22,6 +22,7 @@ const root = document.querySelector("[data-queue]");
 const event = root.dataset.queue;
 const part = (name) => root.querySelector(`[data-${name}]`);
 const first = memory("sessionStorage");
+const pass = entry(event);
 const FIRST_PLACE = `urr-place-${event}`;
 
 let timer = 0;
@@ -51,7 +52,7 @@ async function ask() {
   try {
     const { body } = inLine
       ? await call("GET", `/api/queue/status/${event}`)
-      : await call("POST", `/api/queue/check/${event}`);
+      : await call("POST", `/api/queue/check/${event}`, undefined, pass.headers());
     failures = 0;
     problem("");
     part("paused").hidden = !(isStopped(body) && body.queued);
@@ -147,7 +148,7 @@ function announce(text) {
 
 function admitted({ entryToken }) {
   over = true;
-  if (entryToken) memory("sessionStorage").set(`urr-entry-${event}`, entryToken);
+  pass.keep(entryToken);
   first.forget(FIRST_PLACE);
   part("go").href = root.dataset.then;
   step("admitted");

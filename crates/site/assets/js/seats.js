@@ -1,5 +1,5 @@
 // The seats of an event: one section at a time, so that a stadium is as quick as a theatre.
-import { call, memory } from "./api.js";
+import { call, entry } from "./api.js";
 import { countDown } from "./clock.js";
 import { explain } from "./forms.js";
 import { say, won } from "./texts.js";
@@ -22,11 +22,7 @@ let stale = false;
 let key = null;
 let stopCountdown = () => {};
 
-const ENTRY = `urr-entry-${event}`;
-const entry = () => {
-  const token = memory("sessionStorage").get(ENTRY);
-  return token ? { "x-queue-entry-token": token } : {};
-};
+const pass = entry(event);
 
 function problem(text) {
   part("problem").textContent = text;
@@ -50,7 +46,7 @@ function grewOld(error) {
 
 async function look() {
   try {
-    const { body } = await call("GET", `/api/seats/events/${event}`, undefined, entry());
+    const { body } = await call("GET", `/api/seats/events/${event}`, undefined, pass.headers());
     if (stale) problem("");
     stale = false;
     if (body.version !== version) {
@@ -179,7 +175,7 @@ async function hold() {
   key ??= crypto.randomUUID();
   try {
     const body = { eventId: event, seatIds: [...chosen.keys()], idempotencyKey: key };
-    const answer = await call("POST", "/api/seats/reserve", body, entry());
+    const answer = await call("POST", "/api/seats/reserve", body, pass.headers());
     const { reservation } = answer.body;
     showHeld({
       id: reservation.id,
@@ -253,7 +249,7 @@ async function resume() {
 async function showLife() {
   try {
     const { body } = await call("GET", `/api/queue/status/${event}`);
-    if (body.entryToken) memory("sessionStorage").set(ENTRY, body.entryToken);
+    pass.keep(body.entryToken);
   } catch (error) {
     console.warn("the waiting room was not told", error.code);
   }

@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use super::trial::Trial;
 use crate::{
-    journal::{Entry, Step, Why},
+    hall::Standing,
+    journal::{Entry, Step, Why, store},
     room::Order,
 };
 
@@ -18,6 +19,30 @@ fn slot_of(entry: &Entry) -> Option<(UserId, Uuid)> {
         Step::Admitted { user, slot, .. } => Some((user, slot)),
         _ => None,
     }
+}
+
+/// A process dies when it has begun the next life and taken nothing over; the line was cleared once, which each life says again.
+pub(super) async fn slots_outlive_a_life_that_broke_off_while_it_began(mut trial: Trial) {
+    let [before, inside] = trial.people(2)[..] else { unreachable!("two people") };
+    trial.check(before).await;
+    trial.room.order(trial.event, Order::Clear).await.unwrap();
+    trial.check(inside).await;
+    let slot = trial.slot(inside).await;
+    trial.room.settle(trial.event).await.unwrap();
+    if trial.kv.is_none() {
+        // Nothing is taken over there: the journal is the room.
+        return;
+    }
+    trial.lose_everything().await;
+    let (event, threshold, now) = (trial.event, trial.limits.threshold, trial.clock.now());
+    let begun: Result<_, urr_db::Error> = trial
+        .db
+        .write("test.begin", async |tx: &mut Tx<'_>| store::begin(tx, event, threshold, now).await)
+        .await;
+    assert!(begun.unwrap().lost);
+    assert_eq!(trial.slot(inside).await.id, slot.id, "it goes on");
+    assert_eq!(trial.standing(before).await, Standing::Absent, "and what was cleared away does not");
+    trial.assert_fair().await;
 }
 
 /// After a loss slots are taken over a page at a time, until there are no more.
