@@ -83,6 +83,12 @@ async function bothRooms(server, person, event) {
     await until("the room in front", () =>
       fetch(`${server.url}/queue/${event.id}`, { redirect: "manual" }).then((answer) =>
         answer.headers.get("location")?.startsWith("/vwr/")));
+    // Whoever is inside when it opens stays there; once they have gone, they wait as everybody does.
+    await page.goto(`/queue/${event.id}`);
+    await person.at(`/events/${event.id}/seats`);
+    const left = await page.evaluate(
+      (id) => fetch(`/api/queue/leave/${id}`, { method: "POST" }).then((answer) => answer.status), event.id);
+    if (left !== 200) throw new Error(`leaving was answered with ${left}`);
     await page.goto(`/queue/${event.id}`);
     await person.at(`/vwr/${event.id}`);
     await person.look("front");
