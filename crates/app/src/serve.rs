@@ -316,6 +316,12 @@ fn failed(role: Role, error: &urr_db::Error) -> Failure {
 
 /// Learns which rooms are open, if somebody can say. Else it goes on without, and is not ready.
 async fn learn_rooms(domains: &Domains, ground: &Ground) {
+    if domains.queue.is_some() && domains.memory.rooms.is_none() {
+        tracing::warn!(
+            "nobody says which waiting rooms in front are open, so whoever comes here gets a place: set remote.vwr \
+             if there are any"
+        );
+    }
     let mut learnt = match &domains.vwr {
         Some(vwr) => vwr.refresh().await,
         None => Ok(()),

@@ -250,14 +250,18 @@ impl Turn {
         }
     }
 
-    /// Gives a browser its renewed pass, unless others may get to see the same answer.
+    /// Gives a browser its renewed pass, unless others may get to see the same answer, or it makes the browser forget that turn.
     pub(crate) fn renewed(&self, mut answer: Response) -> Response {
-        let Some(renewal) = self.used.get().and_then(|used| self.rooms.renewal(used)) else { return answer };
+        let Some(used) = self.used.get() else { return answer };
+        let Some(renewal) = self.rooms.renewal(used) else { return answer };
+        let name = vwr_pass::cookie(used.pass.event);
+        let is_of_turn = |line: &HeaderValue| line.as_bytes().starts_with(name.as_bytes());
+        let is_told = answer.headers().get_all(header::SET_COOKIE).iter().any(is_of_turn);
         let is_shared = answer
             .headers()
             .get(header::CACHE_CONTROL)
             .is_some_and(|said| said.to_str().is_ok_and(|said| said.contains("public")));
-        if !is_shared {
+        if !is_shared && !is_told {
             answer.headers_mut().append(header::SET_COOKIE, renewal);
         }
         answer

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::{
     Key, Refusal, Secret,
     jwt::{self, Jwt, instant, seconds},
+    vwr_ticket,
 };
 
 /// How long a pass is good: long enough to sign in and to join the event's own line.
@@ -60,8 +61,8 @@ pub struct Verified {
     pub pass: Pass,
     /// What it is called, through all renewals.
     pub id: Uuid,
-    /// Since when it is good.
-    pub issued: Timestamp,
+    /// When the wait began that it stands for, through all renewals.
+    pub since: Timestamp,
     /// When it stops being good.
     pub expires: Timestamp,
 }
@@ -89,8 +90,13 @@ impl Passes {
         Self(keys.into_iter().map(Jwt::new).collect())
     }
 
-    /// A pass from `now` on. `id` makes it unlike any other.
+    /// A pass from `now` on, for a wait that begins and ends then. `id` makes it unlike any other.
     pub fn sign(&self, pass: &Pass, id: Uuid, now: Timestamp) -> String {
+        self.sign_since(now, pass, id, now)
+    }
+
+    /// A pass from `now` on, for a wait that began at `since`.
+    pub fn sign_since(&self, since: Timestamp, pass: &Pass, id: Uuid, now: Timestamp) -> String {
         let jwt = self.0.first().expect("a signer has a key");
         jwt.sign(&Claims {
             typ: TYP.to_owned(),
@@ -100,16 +106,19 @@ impl Passes {
             ord: pass.order,
             pos: pass.position,
             jti: id,
-            iat: seconds(now),
+            iat: seconds(since),
             exp: seconds(now.after(LIFETIME)),
         })
     }
 
     /// The same pass for another while, if half its time is over: whoever is inside and busy is not sent out to wait again. Not for one
-    /// of an earlier opening than the room's last, which was for another line.
+    /// of an earlier opening than the room's last, which was for another line; and not once the ticket of that wait is too old, because
+    /// Tier 2 does not remember for ever which waits were used.
     pub fn renew(&self, held: &Verified, opened: Timestamp, now: Timestamp) -> Option<String> {
         let is_half_over = now.after(LIFETIME / 2) > held.expires;
-        (held.pass.is_of_line(opened) && is_half_over).then(|| self.sign(&held.pass, held.id, now))
+        let goes_on = now < held.since.after(vwr_ticket::LIFETIME);
+        let is_renewed = held.pass.is_of_line(opened) && is_half_over && goes_on;
+        is_renewed.then(|| self.sign_since(held.since, &held.pass, held.id, now))
     }
 
     /// What the pass says, if it is one of ours and good at `now`.
@@ -120,6 +129,6 @@ impl Passes {
         }
         jwt::within(claims.iat, claims.exp, now)?;
         let pass = Pass { event: claims.sub, visitor: claims.uid, order: claims.ord, position: claims.pos };
-        Ok(Verified { pass, id: claims.jti, issued: instant(claims.iat), expires: instant(claims.exp) })
+        Ok(Verified { pass, id: claims.jti, since: instant(claims.iat), expires: instant(claims.exp) })
     }
 }

@@ -73,8 +73,7 @@ impl Api {
         entry_paths(event).map(|path| self.line(entry::COOKIE, &path, token, age))
     }
 
-    /// Forgets a turn in Tier 1 that somebody else has used, so that this browser can wait once more: its pass, its ticket, and who
-    /// it was.
+    /// Forgets a turn in Tier 1 that was used, so that this browser can wait once more: its pass, its ticket, and who it was.
     pub(crate) fn forget_turn(&self, event: EventId) -> [Line; 5] {
         let ticket = format!("urr-vwr-{}", event.as_uuid().simple());
         let (pass, mark) = (vwr_pass::cookie(event), visitor::cookie(event));

@@ -74,7 +74,8 @@ fn pass(service: &Service, ticket: &Ticket, held: Option<&str>, now: Timestamp) 
         return (held.to_owned(), verified.expires);
     }
     metrics::counter!("urr_vwr_passes_total").increment(1);
-    (service.passes.sign(&pass, name(ticket), now), now.after(vwr_pass::LIFETIME))
+    let token = service.passes.sign_since(ticket.issued, &pass, name(ticket), now);
+    (token, now.after(vwr_pass::LIFETIME))
 }
 
 /// One ticket's passes all have the same name.

@@ -109,6 +109,11 @@ impl Browser {
         Ok(())
     }
 
+    /// Waits in front, on the page for browsers without scripts: whether it leads on.
+    async fn turn_has_come(&mut self) -> anyhow::Result<bool> {
+        Ok(self.page("/vwr/{}?plain=1").await?.0 == 302)
+    }
+
     /// Whether they are sent to wait in front, wherever they turn.
     async fn is_sent_to_wait(&mut self, seat: SeatId) -> anyhow::Result<bool> {
         let event = self.event;
@@ -194,6 +199,22 @@ async fn the_story(stage: Stage, front: SocketAddr) -> anyhow::Result<()> {
     is_admitted(&mut second).await;
     until(PATIENCE, async || newcomer.clone().is_sent_to_wait(seats[9]).await.is_ok_and(|sent| sent)).await;
     second.buy(seats[2]).await?;
+
+    // A turn in front is one turn, however good its pass still is.
+    second.leave().await?;
+    assert!(!newcomer.turn_has_come().await?);
+    operate(&stage, event, "advance").await?;
+    until(PATIENCE, async || newcomer.turn_has_come().await.is_ok_and(|come| come)).await;
+    assert_eq!(newcomer.check().await?.1["status"], "active");
+    newcomer.buy(seats[3]).await?;
+    newcomer.leave().await?;
+    let (status, over) = newcomer.check().await?;
+    assert_eq!((status, &over["code"]), (403, &json!("queue.place_over")), "{over}");
+    assert!(newcomer.is_sent_to_wait(seats[9]).await?);
+    assert!(!newcomer.turn_has_come().await?, "they wait once more, behind everybody there");
+    operate(&stage, event, "advance").await?;
+    until(PATIENCE, async || newcomer.turn_has_come().await.is_ok_and(|come| come)).await;
+    assert_eq!(newcomer.check().await?.1["status"], "active", "that was another turn");
     ensure!(stage.running.terminate().await?.success(), "the server did not end cleanly");
     line::verify(&stage.launch, event).await?;
     Ok(())

@@ -98,6 +98,7 @@ async fn whoever_is_inside_and_busy_stays_inside() {
         position: 1,
     };
     let first = passes().verify(&passes().sign(&pass, Uuid::from_u128(9), clock.now()), clock.now()).unwrap();
+    let pass_since = first.since;
     assert_eq!(rooms.renewal(&first), None, "it is as good as new");
     clock.advance(LIFETIME / 2 + Duration::from_secs(1));
     let line = rooms.renewal(&first).unwrap();
@@ -107,15 +108,29 @@ async fn whoever_is_inside_and_busy_stays_inside() {
     let renewed = passes().verify(token, clock.now()).unwrap();
     assert_eq!((renewed.pass, renewed.id, renewed.expires), (pass, first.id, clock.now().after(LIFETIME)));
 
-    let answer = |cached: &'static str| {
-        let answer = Response::builder()
-            .header(header::CACHE_CONTROL, cached)
-            .body(axum::body::Body::empty())
-            .unwrap();
+    let cookies = |name: header::HeaderName, value: &str| {
+        let answer = Response::builder().header(name, value).body(axum::body::Body::empty()).unwrap();
         let turn = Turn { rooms: Arc::clone(&rooms), used: Arc::new(OnceLock::from(first)) };
-        turn.renewed(answer).headers().contains_key(header::SET_COOKIE)
+        turn.renewed(answer).headers().get_all(header::SET_COOKIE).iter().count()
     };
-    assert!(answer("no-cache") && !answer("public, max-age=1"), "what others may see carries nobody's pass");
+    assert_eq!(cookies(header::CACHE_CONTROL, "no-cache"), 1);
+    let shared = cookies(header::CACHE_CONTROL, "public, max-age=1");
+    assert_eq!(shared, 0, "what others may see carries nobody's pass");
+    let forgotten = format!("{}=; Max-Age=0", vwr_pass::cookie(event(1)));
+    assert_eq!(cookies(header::SET_COOKIE, &forgotten), 1, "a turn that is over is not brought back");
+    assert_eq!(cookies(header::SET_COOKIE, "another=1"), 2);
+
+    // As long as a ticket of the same wait would be good, and no longer.
+    let late = |hours: u64| {
+        let now = pass_since.after(Duration::from_hours(hours));
+        let old = passes().sign_since(pass_since, &pass, first.id, now.before(LIFETIME / 2));
+        passes().renew(&passes().verify(&old, now).unwrap(), pass_since, now.after(Duration::from_secs(1)))
+    };
+    assert!(late(23).is_some_and(|token| {
+        let now = pass_since.after(Duration::from_hours(23));
+        passes().verify(&token, now.after(Duration::from_secs(1))).unwrap().since == first.since
+    }));
+    assert_eq!(late(24), None, "Tier 2 forgets which turns were used");
 
     let reopened = OpenRoom { opened_at: clock.now(), ..room };
     rooms.load(&Told(Ok(vec![reopened]))).await.unwrap();

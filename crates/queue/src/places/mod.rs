@@ -15,9 +15,9 @@ use urr_rpc::Ctx;
 use crate::{
     events::Known,
     hall,
-    journal::Why,
+    journal::{Source, Why},
     notices::Admitted,
-    promise::Claim,
+    promise::{Claim, Promise},
     room::{Answer, Door},
     service::Service,
     trouble::Trouble,
@@ -43,7 +43,8 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
     }
     // Whoever comes early stands in line in the order in which they came, and nobody is let in before the sale begins.
     let door = if known.opens_at().is_some() { Door::Shut } else { Door::Open };
-    let claim = Claim { promises: &promises, may_be_new: !is_taken && !request.only_resume };
+    let may_be_new = !is_taken && !request.only_resume && !is_turn_of_line(request, &promises);
+    let claim = Claim { promises: &promises, may_be_new };
     let answer = service.rooms()?.come(event, user, &claim, door).await?;
     refused.extend(promises::broken(answer.flaws));
     let most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
@@ -53,10 +54,16 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
         hall::Standing::Elsewhere => {
             Err(Error::TooManyLines { max: most(service.limits.max_events_per_user) }.into())
         }
-        // They came for the sake of a place that was used or cleared away.
+        // They came for the sake of a place that was used or cleared away, or with a turn that was.
         hall::Standing::Absent => Err(Error::PlaceOver.into()),
         _ => Ok(place_given(service, user, (event, Some(&known)), refused, &answer)),
     }
+}
+
+/// Whether somebody comes with their turn in a line in front that is open. It leads to its own place, once: a new one here would be before
+/// everybody who still waits there.
+fn is_turn_of_line(request: &CheckIn, promises: &[Promise]) -> bool {
+    request.line_since.is_some() && promises.iter().any(|promise| promise.source() == Source::Pass)
 }
 
 /// Whoever has a place keeps it; anybody else is refused.

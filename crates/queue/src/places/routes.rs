@@ -70,9 +70,10 @@ async fn check(
             return Ok((AppendHeaders(api.forget_turn(event)), taken).into_response());
         }
         Err(error @ Error::PlaceOver) => {
-            // What told of it would otherwise come along once more, with the pass that is to be had there.
+            // What told of it would otherwise come along once more: to the page there as a turn that has come, and back here.
             let over = problem(&error).field("redirectTo", format!("/vwr/{event}"));
-            return Ok((AppendHeaders(api.forget(event)), over).into_response());
+            let forgotten = api.forget(event).into_iter().chain(api.forget_turn(event));
+            return Ok((AppendHeaders(forgotten), over).into_response());
         }
         Err(error) => return Err(problem(&error)),
     };

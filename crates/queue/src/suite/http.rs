@@ -220,8 +220,15 @@ async fn a_browser_forgets_a_place_that_leads_past_the_line_no_more() {
     assert_eq!((over.status, &over.body["code"]), (StatusCode::FORBIDDEN, &json!("queue.place_over")));
     assert_eq!(over.body["redirectTo"], format!("/vwr/{}", world.event));
     let cookies = over.cookies();
-    assert!(cookies.len() == 7 && cookies.iter().all(|line| line.contains("=; Path=/")), "{cookies:?}");
+    assert!(cookies.len() == 12 && cookies.iter().all(|line| line.contains("=; Path=/")), "{cookies:?}");
     assert!(cookies.iter().all(|line| line.contains("; Max-Age=0;")), "{cookies:?}");
+    let (pass, mark) = (vwr_pass::cookie(world.event), visitor::cookie(world.event));
+    for name in [pass, mark] {
+        assert!(
+            cookies.iter().any(|line| line.starts_with(&format!("{name}=;"))),
+            "nor comes back with {name}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -193,13 +193,22 @@ pub(crate) async fn one_wait_is_one_turn(world: World) {
         (None, Some(&*pass), vec![used_pass]),
         (Some(&*ticket), Some(&*pass), vec![used_ticket, used_pass]),
     ] {
-        let place = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
+        if pass.is_some() {
+            let once_more = world.check_with(cheat, world.event, ticket, pass).await;
+            assert_eq!(once_more, Err(Error::PlaceOver), "the line in front is open: they wait there again");
+            assert_eq!(world.status(cheat).await.standing, Standing::Absent);
+        }
+        let place = world.check_late(cheat, ticket, pass).await.unwrap();
         assert_eq!(place.refused, refused);
         let again = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
         assert_eq!(again.refused, refused, "also where they have a place meanwhile");
         assert_eq!(world.position(cheat).await, Some(2), "behind those who came meanwhile");
         world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
     }
+    let waited = world.pass(world.event, 2);
+    let place = world.check_with(cheat, world.event, Some(&ticket), Some(&waited)).await.unwrap();
+    assert_eq!(place.refused, [used_ticket]);
+    assert_eq!(world.position(cheat).await, Some(1), "who waited there again has that place");
     assert_fair(&world).await;
 }
 

@@ -193,6 +193,18 @@ impl World {
         self.queue.check(&self.ctx(user), request).await
     }
 
+    /// Arrives after the line in front of everything was closed.
+    pub(crate) async fn check_late(
+        &self,
+        user: UserId,
+        ticket: Option<&str>,
+        pass: Option<&str>,
+    ) -> Result<Place, Error> {
+        let (ticket, pass) = (ticket.map(Sensitive::new), pass.map(Sensitive::new));
+        let request = CheckIn { event: self.event, ticket, pass, line_since: None, only_resume: false };
+        self.queue.check(&self.ctx(user), request).await
+    }
+
     /// Arrives past a line in front of everything for the sake of a place, and without a pass.
     pub(crate) async fn come_back(&self, user: UserId, ticket: Option<&str>) -> Result<Place, Error> {
         let (event, ticket) = (self.event, ticket.map(Sensitive::new));
