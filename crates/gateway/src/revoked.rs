@@ -13,6 +13,7 @@ use std::{
 };
 
 use async_trait::async_trait;
+use crossbeam_utils::CachePadded;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use urr_kernel::{Clock, Timestamp};
@@ -72,7 +73,8 @@ pub struct Revoked {
     clock: Clock,
     /// How long an access token lives at most.
     token_life: Duration,
-    sessions: RwLock<HashMap<Uuid, Timestamp>>,
+    /// Apart from the rest: who looks here writes to the lock.
+    sessions: CachePadded<RwLock<HashMap<Uuid, Timestamp>>>,
     /// When news came last, in microseconds of ticks plus one; 0: never.
     heard: AtomicU64,
 }
@@ -80,7 +82,7 @@ pub struct Revoked {
 impl Revoked {
     /// Knows of none yet. `token_life` is how long an access token lives at most.
     pub fn new(clock: Clock, token_life: Duration) -> Self {
-        Self { clock, token_life, sessions: RwLock::default(), heard: AtomicU64::new(0) }
+        Self { clock, token_life, sessions: CachePadded::default(), heard: AtomicU64::new(0) }
     }
 
     /// Whether access tokens of the session are refused.

@@ -28,8 +28,9 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut found = None;
     for value in headers.get_all(header::AUTHORIZATION) {
         let value = value.to_str().map_err(|_| Refusal::Invalid)?;
-        let (scheme, token) = value.split_once(' ').unwrap_or((value, ""));
-        if scheme.eq_ignore_ascii_case(SCHEME) && found.replace(token.trim()).is_some() {
+        let (scheme, token) = value.split_at_checked(SCHEME.len()).unwrap_or((value, ""));
+        let is_bearer = scheme.eq_ignore_ascii_case(SCHEME) && (token.is_empty() || token.starts_with(' '));
+        if is_bearer && found.replace(token.trim_ascii()).is_some() {
             return Err(Refusal::Invalid);
         }
     }

@@ -86,7 +86,8 @@ id! {
     RequestId,
 }
 
-/// Where new ids come from: UUIDv7 of the clock's time, so rows sort by creation. Clones of a seeded one share the generator.
+/// Where new ids come from: UUIDv7 of the clock's time to the microsecond (RFC 9562, 6.2, method 3), so rows sort by creation: what is made
+/// together lies together in an index, and what is new at its end. Clones of a seeded one share the generator.
 #[derive(Clone, Debug)]
 pub struct Ids {
     clock: Clock,
@@ -113,10 +114,12 @@ impl Ids {
 
     /// A new id of any kind.
     pub fn next<T: From<Uuid>>(&self) -> T {
+        let micros = u64::try_from(self.clock.now().as_micros()).unwrap_or(0);
+        let (millis, [.., high, low]) = (micros / 1_000, (micros % 1_000 * 4_096 / 1_000).to_be_bytes());
         let mut bytes: [u8; 10] = self.bytes();
-        // Version and variant bits are set by the builder; the millisecond prefix gives the order.
-        bytes[0] &= 0x0f;
-        T::from(uuid::Builder::from_unix_timestamp_millis(millis(self.clock.now()), &bytes).into_uuid())
+        // The part of a millisecond comes first, in twelve bits. The builder sets version and variant.
+        (bytes[0], bytes[1]) = (high, low);
+        T::from(uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid())
     }
 
     /// Random bytes, for keys, nonces and jitter.
@@ -131,10 +134,6 @@ impl Ids {
         }
         bytes
     }
-}
-
-fn millis(at: Timestamp) -> u64 {
-    u64::try_from(at.as_micros() / 1_000).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -157,9 +156,15 @@ mod tests {
         let clock = Clock::fixed(Timestamp::from_micros(1_700_000_000_000_000));
         let ids = Ids::random(clock.clone());
         let early: ReservationId = ids.next();
-        clock.advance(Duration::from_millis(1));
-        let late: ReservationId = ids.next();
-        assert!(early < late);
+        let mut last = early;
+        for _ in 0..2_000 {
+            clock.advance(Duration::from_micros(1));
+            let next = ids.next();
+            assert!(last < next, "{last} {next}");
+            last = next;
+        }
+        let (seconds, nanos) = last.as_uuid().get_timestamp().unwrap().to_unix();
+        assert_eq!((seconds, nanos / 1_000_000), (1_700_000_000, 2));
         assert_eq!(early.as_uuid().get_version_num(), 7);
         assert_eq!(early.to_string().parse::<ReservationId>().unwrap(), early);
     }

@@ -33,8 +33,9 @@ const CACHED_STATEMENTS: usize = 256;
 const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 
 /// What the write connection keeps in memory, once it has read it. With SQLite's 2 MB a busy sale reads its own pages back from the
-/// log, and large batches are written out before their time.
-const WRITE_CACHE_KIB: i64 = 64 * 1024;
+/// log, and large batches are written out before their time. More does not help: after a commit in which pages changed places SQLite
+/// looks at every page that it keeps, and everybody waits.
+const WRITE_CACHE_KIB: i64 = 16 * 1024;
 
 /// Pages in the log before they are moved into the file: 32 MB. Moving them costs two more syncs and everybody waits meanwhile, so not after
 /// every few batches; a start after a crash reads so much back, which takes well under a second.

@@ -1,19 +1,17 @@
 //! Requests by route. Looking a metric up by its labels allocates; the handles are kept instead.
 
-use std::{
-    collections::HashMap,
-    sync::{PoisonError, RwLock},
-    time::Duration,
-};
+use std::{collections::HashMap, time::Duration};
 
+use arc_swap::ArcSwap;
 use http::{Method, StatusCode};
 
 /// Requests that no route took.
 const NO_ROUTE: &str = "none";
 
-/// One entry per route, method and status. Routes are a fixed list, methods eight, statuses the few a route answers with.
+/// One entry per route, method and status. Routes are a fixed list, methods eight, statuses the few a route answers with: soon nothing is
+/// new any more, and whoever looks one up writes nothing that another core has to fetch.
 #[derive(Default)]
-pub(super) struct Numbers(RwLock<HashMap<String, Vec<Handles>>>);
+pub(super) struct Numbers(ArcSwap<HashMap<String, Vec<Handles>>>);
 
 #[derive(Clone)]
 struct Handles {
@@ -26,20 +24,21 @@ struct Handles {
 impl Numbers {
     pub(super) fn count(&self, route: Option<&str>, method: &Method, status: StatusCode, took: Duration) {
         let (route, method) = (route.unwrap_or(NO_ROUTE), label(method));
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.load();
         if let Some(handles) = known.get(route).and_then(|known| find(known, method, status)) {
             handles.count(took);
             return;
         }
-        drop(known);
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let known = known.entry(route.to_owned()).or_default();
-        if find(known, method, status).is_none() {
-            known.push(Handles::new(route, method, status));
-        }
-        if let Some(handles) = find(known, method, status) {
-            handles.count(took);
-        }
+        let new = Handles::new(route, method, status);
+        new.count(took);
+        self.0.rcu(|known| {
+            let mut known = HashMap::clone(known);
+            let of_route = known.entry(route.to_owned()).or_default();
+            if find(of_route, method, status).is_none() {
+                of_route.push(new.clone());
+            }
+            known
+        });
     }
 }
 
