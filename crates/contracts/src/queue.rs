@@ -58,7 +58,8 @@ pub struct CheckIn {
     /// Since when Tier 1's line in front of the event is open, if it is. A pass of an earlier opening is worth nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_since: Option<Timestamp>,
-    /// Whether the caller has no pass of that line and came past it for the sake of the place that they have: they get that or none.
+    /// Whether nobody comes past that line without a turn in it or a place behind it: the caller gets the place that their tokens tell of,
+    /// or none.
     #[serde(default)]
     pub only_resume: bool,
 }
@@ -297,7 +298,7 @@ pub struct Deed {
 
 /// Why the line refuses.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[serde(tag = "code", rename_all = "snake_case")]
+#[serde(tag = "code", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Error {
     /// No such event.
     #[error("There is no such event")]
@@ -331,9 +332,12 @@ pub enum Error {
         "Another account has used this browser's turn. Sign in to that account again, or wait in line once more with this one"
     )]
     PassTaken,
-    /// The caller has no Tier 1 pass, and the place for the sake of which they need none is used or was cleared away.
+    /// Tier 1 is open, and the place of which the caller's tokens tell is used or was cleared away.
     #[error("Your place in this line is over. Please wait in line once more")]
-    PlaceOver,
+    PlaceOver {
+        /// Whether it was that of their turn in Tier 1: they need another one.
+        turn_used: bool,
+    },
     /// More than may ever be in at once.
     #[error("A threshold is at most {max}")]
     BadThreshold {
@@ -367,7 +371,7 @@ impl ServiceError for Error {
             | Self::TooManyLines { .. }
             | Self::NotConfirmed { .. } => Kind::Conflict,
             Self::SignInRequired => Kind::Unauthenticated,
-            Self::AdminRequired | Self::PassTaken | Self::PlaceOver => Kind::Forbidden,
+            Self::AdminRequired | Self::PassTaken | Self::PlaceOver { .. } => Kind::Forbidden,
             Self::BadThreshold { .. } => Kind::Invalid,
             Self::LineFull { .. } | Self::Unavailable => Kind::Unavailable,
             Self::Internal => Kind::Internal,

@@ -6,8 +6,8 @@
 //! their account and this event, and it stands in for the pass.
 //!
 //! It opens the way back to that place and to no other. The signature does not tell whether the place was used meanwhile, so the line of
-//! the seats is told that whoever comes has no pass ([`OnlyResume`](urr_http::OnlyResume)), and gives them the place that they had or
-//! none: a token that is kept after its slot has ended leads nobody past those who wait in front.
+//! the seats is told that a line stands in front ([`OnlyResume`](urr_http::OnlyResume)), and gives whoever comes the place that their
+//! tokens tell of or none: a token that is kept after its slot has ended leads nobody past those who wait in front. So it is with a pass.
 
 use http::HeaderMap;
 use urr_http::cookie;

@@ -143,7 +143,7 @@ impl Rooms {
         request.extensions_mut().insert(LineSince(self.opened_at(event)));
         match turn.take(event, actor, request.headers()) {
             Ok(by) => {
-                request.extensions_mut().insert(OnlyResume(by == By::Place));
+                request.extensions_mut().insert(OnlyResume(by != By::NoLine));
                 Ok(Some(turn))
             }
             Err(problem) if route.line == Line::Page && is_refused(&problem) => {
@@ -197,8 +197,8 @@ impl Rooms {
         known.rooms.get(&event).map(|room| room.opened_at)
     }
 
-    /// Whether whoever has this pass may go on to an event.
-    fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<(), Problem> {
+    /// Whether whoever has this pass may go on to an event, and by what.
+    fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<By, Problem> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some(heard) = known.heard else {
             return Err(Problem::of(codes::UNAVAILABLE, Service::Vwr.is_away())
@@ -207,9 +207,9 @@ impl Rooms {
         };
         let is_stale = || self.clock.ticks().saturating_sub(heard) > STALE;
         match known.rooms.get(&event) {
-            None => Ok(()),
-            Some(room) if pass.is_some_and(|held| room.takes(&held.pass)) => Ok(()),
-            Some(room) if room.fail_open && is_stale() => Ok(()),
+            None => Ok(By::NoLine),
+            Some(room) if pass.is_some_and(|held| room.takes(&held.pass)) => Ok(By::Token),
+            Some(room) if room.fail_open && is_stale() => Ok(By::NoLine),
             Some(_) => Err(Problem::of(codes::PASS_REQUIRED, "Please wait in line first.")
                 .field("redirectTo", format!("/vwr/{event}"))),
         }
@@ -226,10 +226,10 @@ pub(crate) struct Turn {
 /// What leads somebody past a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// A pass; or there is no line.
-    Turn,
-    /// The place that they have behind it, and no pass.
-    Place,
+    /// Nobody has to wait, or nobody can say who is next and the room lets everybody on meanwhile.
+    NoLine,
+    /// A pass, or a token of the place that they have behind it.
+    Token,
 }
 
 impl Turn {
@@ -237,14 +237,14 @@ impl Turn {
     fn take(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> Result<By, Problem> {
         let pass = self.rooms.pass(event, headers);
         match self.rooms.check(event, pass.as_ref()) {
-            Ok(()) => {
+            Ok(by) => {
                 if let Some(pass) = pass {
                     let _only_the_first = self.used.set(pass);
                 }
-                Ok(By::Turn)
+                Ok(by)
             }
             Err(problem) if is_refused(&problem) && self.rooms.has_place(event, actor, headers) => {
-                Ok(By::Place)
+                Ok(By::Token)
             }
             Err(problem) => Err(problem),
         }

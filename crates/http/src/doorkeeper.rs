@@ -60,8 +60,8 @@ impl<S: Send + Sync> FromRequestParts<S> for LineSince {
     }
 }
 
-/// Whether a guard let somebody past a line for the place that they have behind it: they may take that up, and get no new one. Handlers
-/// take it like any other part of a request.
+/// Whether a guard let somebody past a line for their turn in it, or for the place that they have behind it: they may take that up, and get
+/// no new one. Handlers take it like any other part of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OnlyResume(pub bool);
 

@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{Clock, Scalar, Timestamp, Value, WrongValue};
+use crate::{Clock, Scalar, Value, WrongValue};
 
 macro_rules! id {
     ($($(#[$meta:meta])* $name:ident,)*) => {$(
@@ -141,6 +141,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::Timestamp;
 
     #[test]
     fn the_same_seed_gives_the_same_ids() {

@@ -106,7 +106,8 @@ impl Passes {
             ord: pass.order,
             pos: pass.position,
             jti: id,
-            iat: seconds(since),
+            // By another machine's clock it may be in the future.
+            iat: seconds(since.min(now)),
             exp: seconds(now.after(LIFETIME)),
         })
     }

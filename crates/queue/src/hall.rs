@@ -15,7 +15,7 @@ use crate::{
     presence::Presence,
     promise::{Claim, Flaw, Flaws, Promise},
     settings::Limits,
-    spent::Spent,
+    spent::{Spent, Turn},
 };
 
 /// Somebody who may buy.
@@ -27,6 +27,12 @@ pub struct Slot {
     pub order: OrderKey,
     /// When it was given.
     pub since: Timestamp,
+}
+
+impl Slot {
+    fn turn(&self) -> Turn {
+        Turn { order: self.order, at: self.since }
+    }
 }
 
 /// A slot and the times by which it ends, which are those of the room, as [`Presence`] has them.
@@ -172,7 +178,7 @@ impl Hall {
         if promise.epoch.is_some_and(|epoch| epoch != self.epoch) {
             Some(Flaw::Void)
         } else {
-            self.spent.covers(user, promise.order).then_some(Flaw::Used)
+            self.spent.covers(user, promise).then_some(Flaw::Used)
         }
     }
 
@@ -304,7 +310,7 @@ impl Hall {
             }
             Step::Gone { user, .. } => {
                 if let Some(held) = self.active.remove(&user) {
-                    self.spent.note(user, held.slot.order, now);
+                    self.spent.note(user, held.slot.turn(), now);
                 }
                 self.line.leave(user);
             }
@@ -314,7 +320,7 @@ impl Hall {
             Step::Cleared { epoch } => {
                 self.line.clear();
                 for (user, held) in self.active.drain() {
-                    self.spent.note(user, held.slot.order, now);
+                    self.spent.note(user, held.slot.turn(), now);
                 }
                 self.epoch = epoch;
             }

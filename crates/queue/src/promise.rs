@@ -1,6 +1,6 @@
 //! Places that verified tokens promise, and which of those promises hold.
 
-use urr_kernel::OrderKey;
+use urr_kernel::{OrderKey, Timestamp};
 
 use crate::journal::Source;
 
@@ -11,6 +11,8 @@ pub struct Promise {
     pub order: OrderKey,
     /// A queue ticket is void once the line was cleared. A Tier 1 pass knows nothing of that.
     pub epoch: Option<u64>,
+    /// When the ticket was given, or when the wait in Tier 1 began. Whoever was let in later has had what it promises.
+    pub since: Timestamp,
 }
 
 impl Promise {

@@ -1,36 +1,57 @@
-//! Places that were used. Each is good for one slot: a ticket or pass that tells of it again promises nothing.
+//! Turns that were had. A place is good for one slot: a ticket or pass that tells of it again promises nothing.
 
 use std::{collections::HashMap, mem, time::Duration};
 
 use urr_kernel::{OrderKey, Timestamp, UserId};
 
+use crate::promise::Promise;
+
 /// Longer than any token can tell of a place whose slot has ended: a day for a ticket, ten minutes for the pass it becomes.
 pub(crate) const KEPT: Duration = Duration::from_hours(25);
 
-/// The last place each user used, for [`KEPT`] and at most as long again: some 50 bytes for everybody who was in.
+/// A slot that somebody had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turn {
+    /// For which place.
+    pub(crate) order: OrderKey,
+    /// When it was given.
+    pub(crate) at: Timestamp,
+}
+
+impl Turn {
+    /// Whether whoever had it has had what a token promises: this very place; or, with a ticket, any that they were given before. People
+    /// could else join and leave, and keep a ticket for every time. A pass for a place further back is another wait in Tier 1; one for a
+    /// place further ahead is, too, if it began later, for the clocks of both tiers may differ.
+    pub(crate) fn covers(&self, promise: &Promise) -> bool {
+        let is_ticket = promise.epoch.is_some();
+        promise.order == self.order || promise.since <= self.at && (is_ticket || promise.order < self.order)
+    }
+}
+
+/// The last turn of each user, for [`KEPT`] and at most as long again: some 60 bytes for everybody who was in.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
-    recent: HashMap<UserId, OrderKey>,
-    before: HashMap<UserId, OrderKey>,
+    recent: HashMap<UserId, Turn>,
+    before: HashMap<UserId, Turn>,
     /// Since when the recent ones are noted.
     since: Option<Timestamp>,
 }
 
 impl Spent {
-    /// A slot that was given for this place has ended.
-    pub(crate) fn note(&mut self, user: UserId, order: OrderKey, now: Timestamp) {
+    /// A slot has ended.
+    pub(crate) fn note(&mut self, user: UserId, turn: Turn, now: Timestamp) {
         if self.since.is_none_or(|since| since.after(KEPT) <= now) {
             self.before = mem::take(&mut self.recent);
             self.since = Some(now);
         }
-        let last = self.recent.entry(user).or_insert(order);
-        *last = order.max(*last);
+        self.recent.insert(user, turn);
     }
 
-    /// Whether a user has used this place, or one behind it.
-    pub(crate) fn covers(&self, user: UserId, order: OrderKey) -> bool {
-        let in_it = |kept: &HashMap<UserId, OrderKey>| kept.get(&user).is_some_and(|last| order <= *last);
-        in_it(&self.recent) || in_it(&self.before)
+    /// Whether a user has had what a token promises.
+    pub(crate) fn covers(&self, user: UserId, promise: &Promise) -> bool {
+        [&self.recent, &self.before]
+            .into_iter()
+            .any(|kept| kept.get(&user).is_some_and(|turn| turn.covers(promise)))
     }
 }
 
@@ -40,20 +61,43 @@ mod tests {
 
     use super::*;
 
+    fn place(number: u64) -> OrderKey {
+        OrderKey::new(number).unwrap()
+    }
+
     #[test]
-    fn a_used_place_is_remembered_for_longer_than_a_token_and_not_for_ever() {
+    fn one_turn_is_had_with_the_place_and_with_every_ticket_from_before() {
+        let [before, at, after] = [1, 2, 3].map(Timestamp::from_micros);
+        let turn = Turn { order: place(20), at };
+        let cases = [
+            (10, Some(1), before, true, "an earlier place, which they had left"),
+            (30, Some(1), before, true, "a later one"),
+            (30, Some(1), after, false, "one that they were given since"),
+            (10, Some(1), after, false, "also by a wait in Tier 1 with another clock"),
+            (20, Some(1), after, true, "the same, whatever the clock says"),
+            (10, None, before, true, "a turn in Tier 1 that they did not take"),
+            (20, None, after, true, "the same"),
+            (10, None, after, false, "another wait"),
+            (30, None, before, false, "another wait"),
+        ];
+        for (order, epoch, since, covered, what) in cases {
+            assert_eq!(turn.covers(&Promise { order: place(order), epoch, since }), covered, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_turn_is_remembered_for_longer_than_a_token_and_not_for_ever() {
         let user = UserId::from_uuid(Uuid::from_u128(1));
         let somebody = UserId::from_uuid(Uuid::from_u128(2));
-        let (start, place) = (Timestamp::from_micros(1), |number| OrderKey::new(number).unwrap());
+        let start = Timestamp::from_micros(1);
+        let turn = |number| Turn { order: place(number), at: start };
+        let promise = Promise { order: place(20), epoch: Some(1), since: start };
         let mut spent = Spent::default();
-        spent.note(user, place(20), start);
-        spent.note(user, place(10), start);
-        assert!(spent.covers(user, place(10)) && spent.covers(user, place(20)));
-        assert!(!spent.covers(user, place(21)), "a later wait is another one");
-        assert!(!spent.covers(somebody, place(1)));
-        spent.note(somebody, place(1), start.after(KEPT));
-        assert!(spent.covers(user, place(20)), "noted up to now");
-        spent.note(somebody, place(2), start.after(2 * KEPT));
-        assert!(!spent.covers(user, place(20)));
+        spent.note(user, turn(20), start);
+        assert!(spent.covers(user, &promise) && !spent.covers(somebody, &promise));
+        spent.note(somebody, turn(1), start.after(KEPT));
+        assert!(spent.covers(user, &promise), "noted up to now");
+        spent.note(somebody, turn(2), start.after(2 * KEPT));
+        assert!(!spent.covers(user, &promise));
     }
 }

@@ -237,5 +237,6 @@ async fn a_pass_of_an_earlier_opening_opens_nothing() {
     for (event, since) in [(one, Some(world.clock.now())), (event(2), None)] {
         let (_, body) = world.ask("POST", &format!("/api/queue/check/{event}"), &headers).await;
         assert_eq!(body["since"], json!(since));
+        assert_eq!(body["onlyResume"], json!(since.is_some()), "where people wait nobody is new behind them");
     }
 }

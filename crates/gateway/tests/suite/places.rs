@@ -201,16 +201,16 @@ async fn whoever_has_a_place_and_does_not_say_who_they_are_signs_in_first() {
     assert_eq!((status, headers["location"].to_str().unwrap()), (302, &*format!("/login?next=/queue/{one}")));
 }
 
-/// The line of the seats gives such people the place they had, and no new one.
+/// The line of the seats gives people the place of which their tokens tell, and no new one.
 #[tokio::test]
-async fn the_line_behind_is_told_who_came_without_a_pass() {
+async fn the_line_behind_is_told_that_people_wait_in_front() {
     let world = world().await;
     let (one, bearer) = (event(1), world.bearer(Role::User));
     let (pass, ticket) = (world.pass_cookie(one), world.ticket(one, user(), HOUR));
     let place = format!("urr-queue-ticket={ticket}");
     let both = format!("{pass}; {place}");
     for (wanted, cookie, only) in
-        [(one, &place, true), (one, &pass, false), (one, &both, false), (event(2), &place, false)]
+        [(one, &place, true), (one, &pass, true), (one, &both, true), (event(2), &place, false)]
     {
         let headers = [("authorization", bearer.as_str()), ("cookie", cookie), SAME_SITE];
         let (status, body) = world.ask("POST", &format!("/api/queue/check/{wanted}"), &headers).await;

@@ -24,7 +24,7 @@ fn limits() -> Limits {
 }
 
 fn promised(order: OrderKey) -> Promise {
-    Promise { order, epoch: Some(1) }
+    Promise { order, epoch: Some(1), since: start() }
 }
 
 struct Room {
@@ -153,7 +153,7 @@ fn a_ticket_from_before_the_line_was_cleared_is_void() {
 fn a_place_is_good_for_one_slot() {
     let mut room = Room::new(Limits { threshold: 1, ..limits() });
     let place = OrderKey::at(start());
-    let pass = Promise { order: place, epoch: None };
+    let pass = Promise { order: place, epoch: None, since: start() };
     room.come(1, &[pass], start());
     assert!(room.is_in(1));
     room.hall.leave(user(1), Why::Bought, later(1), &mut room.steps);
@@ -173,7 +173,7 @@ fn a_place_is_good_for_one_slot() {
     assert_eq!(standing, Standing::Absent);
     assert_eq!(room.steps.len(), steps, "and nothing happens");
     // Another wait is another place.
-    let second = Promise { order: place.next(), epoch: None };
+    let second = Promise { order: place.next(), epoch: None, since: start() };
     room.come(1, &[second], later(4));
     assert_eq!(room.ahead(1), Some(0));
 }
@@ -183,8 +183,8 @@ fn the_first_promise_that_holds_counts_and_one_that_does_not_hides_no_other() {
     let mut room = Room::new(Limits { threshold: 0, ..limits() });
     room.check(1, later(10));
     let [early, late] = [1, 2].map(|second| OrderKey::at(later(second)));
-    let pass = |order| Promise { order, epoch: None };
-    let void = Promise { order: early, epoch: Some(9) };
+    let pass = |order| Promise { order, epoch: None, since: start() };
+    let void = Promise { order: early, epoch: Some(9), since: start() };
     for (number, promises, order, ticket) in
         [(2, [void, pass(late)], late, Some(Flaw::Void)), (3, [promised(late), pass(early)], late, None)]
     {
@@ -244,7 +244,7 @@ proptest! {
                     room.check(number, now);
                 }
                 4 => {
-                    let place = Promise { order: OrderKey::counted(start(), number.into()), epoch: None };
+                    let place = Promise { order: OrderKey::counted(start(), number.into()), epoch: None, since: start() };
                     room.come(number, &[place], now);
                 }
                 5 => {

@@ -1,7 +1,7 @@
 //! Statements and rows of journals; nothing else.
 
 use urr_db::{Error, Row, Tx, statements};
-use urr_kernel::{EventId, OrderKey, Scalar, Timestamp, UserId};
+use urr_kernel::{EventId, Scalar, Timestamp, UserId};
 
 use super::{
     Entry, Step,
@@ -9,6 +9,7 @@ use super::{
     rows::{Columns, Kind, columns, entry, number},
     setting,
 };
+use crate::spent::Turn;
 
 statements! {
     /// Writes one line. One that is there already is the same line.
@@ -58,7 +59,7 @@ statements! {
 
     /// What was let in, and what was not after all, of one user; the latest first.
     TURNS = "
-        select kind, order_key from journal
+        select kind, order_key, at from journal
          where event_id = $1 and user_id = $2 and kind <> 'joined' and kind <> 'gone'
          order by generation desc, seq desc limit $3";
 
@@ -212,20 +213,19 @@ pub(crate) async fn newest(tx: &mut Tx<'_>, event: EventId) -> Result<Option<New
 /// Turns of one user that are looked back at: more than anybody has while a token is good.
 const MAX_TURNS: i64 = 1_000;
 
-/// The last place that a user was let in with, if they were. One that was given back is as good as new.
-pub(crate) async fn used(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<Option<OrderKey>, Error> {
-    let turn = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let turns: Vec<(Kind, OrderKey)> = tx.all(&TURNS, &[&event, &user, &MAX_TURNS], turn).await?;
+/// The last turn that a user had, if any. One that was taken back is none.
+pub(crate) async fn last_turn(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<Option<Turn>, Error> {
+    let turn = |row: &Row<'_>| Ok((row.get(0)?, Turn { order: row.get(1)?, at: row.get(2)? }));
+    let turns: Vec<(Kind, Turn)> = tx.all(&TURNS, &[&event, &user, &MAX_TURNS], turn).await?;
     let mut returned = None;
-    let mut last = None;
-    for (kind, order) in turns {
+    for (kind, turn) in turns {
         match kind {
-            Kind::Returned => returned = Some(order),
-            _ if returned.take() == Some(order) => {}
-            _ => last = last.max(Some(order)),
+            Kind::Returned => returned = Some(turn.order),
+            _ if returned.take() == Some(turn.order) => {}
+            _ => return Ok(Some(turn)),
         }
     }
-    Ok(last)
+    Ok(None)
 }
 
 /// What a room must not forget when its store does.

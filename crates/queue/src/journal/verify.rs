@@ -44,10 +44,12 @@ pub struct Verifier {
     active: HashMap<UserId, Slot>,
     /// The last slot of everybody who is in, or was when a store lost its data: in its next life they may go on.
     carried: HashMap<UserId, Slot>,
-    /// The last place that each of those who were in has used.
-    used: HashMap<UserId, OrderKey>,
-    /// Every place that somebody was given, as long as tickets for it are good.
-    given: HashSet<(UserId, OrderKey)>,
+    /// Places whose slots have ended.
+    used: HashSet<(UserId, OrderKey)>,
+    /// How many slots everybody was given.
+    turns: HashMap<UserId, u32>,
+    /// Every place that somebody was given, as long as tickets for it are good, and how many slots they had been given by then.
+    given: HashMap<(UserId, OrderKey), u32>,
     /// Whoever is new comes behind this.
     newest: OrderKey,
     /// Tickets of this epoch are good.
@@ -69,8 +71,9 @@ impl Verifier {
             places: HashMap::new(),
             active: HashMap::new(),
             carried: HashMap::new(),
-            used: HashMap::new(),
-            given: HashSet::new(),
+            used: HashSet::new(),
+            turns: HashMap::new(),
+            given: HashMap::new(),
             newest: OrderKey::at(Timestamp::from_micros(0)),
             epoch: 1,
             threshold,
@@ -196,6 +199,7 @@ impl Verifier {
             self.find(entry, Fault::WhilePaused);
         }
         self.active.insert(user, slot);
+        *self.turns.entry(user).or_default() += 1;
         let (active, threshold) = (self.active.len(), self.threshold);
         if u32::try_from(active).is_ok_and(|active| active > threshold) {
             self.find(entry, Fault::OverThreshold { active, threshold });
@@ -206,6 +210,7 @@ impl Verifier {
         if self.active.remove(&user).is_none_or(|slot| slot.order != order) {
             self.find(entry, Fault::NotThere { user });
         }
+        self.turns.entry(user).and_modify(|turns| *turns = turns.saturating_sub(1));
         self.places.insert(user, order);
         self.waiting.insert((order, user));
     }
@@ -215,7 +220,7 @@ impl Verifier {
         self.carried.remove(&user);
         let was_in = self.active.remove(&user);
         if let Some(slot) = was_in {
-            self.used.insert(user, slot.order);
+            self.used.insert((user, slot.order));
         }
         match self.places.remove(&user) {
             Some(order) => {
@@ -239,10 +244,14 @@ impl Verifier {
 
     /// A place that somebody did not have a step ago is one that they have not used, and one that they may have.
     fn new_place(&mut self, entry: &Entry, (user, order): (UserId, OrderKey), source: Option<Source>) {
-        if self.used.get(&user).is_some_and(|used| order <= *used) {
+        let turns = self.turns.get(&user).copied().unwrap_or(0);
+        let given = self.given.get(&(user, order)).copied();
+        // A ticket is for the wait in which it was given, and ends with the next slot.
+        let is_from_before = source == Some(Source::Ticket) && given.is_some_and(|given| given < turns);
+        if self.used.contains(&(user, order)) || is_from_before {
             self.find(entry, Fault::Reused { user });
         }
-        let is_known = self.given.contains(&(user, order));
+        let is_known = given.is_some();
         match source {
             Some(Source::New) if order <= self.newest => self.find(entry, Fault::TooEarly { user }),
             // What a store lost before it was written may have been told. In a room's first life nobody noticed a loss.
@@ -250,7 +259,7 @@ impl Verifier {
             Some(Source::Ticket) if !is_known => self.find(entry, Fault::NeverGiven { user }),
             _ => {}
         }
-        self.given.insert((user, order));
+        self.given.insert((user, order), turns);
         // By the clock of Tier 1 a place may be in the future.
         let by_now = if source == Some(Source::New) { order } else { order.min(OrderKey::at(entry.at)) };
         self.newest = self.newest.max(by_now);

@@ -15,9 +15,9 @@ use urr_rpc::Ctx;
 use crate::{
     events::Known,
     hall,
-    journal::{Source, Why},
+    journal::Why,
     notices::Admitted,
-    promise::{Claim, Promise},
+    promise::{Claim, Flaw},
     room::{Answer, Door},
     service::Service,
     trouble::Trouble,
@@ -39,13 +39,14 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
         return resume_only(service, user, (event, Some(&known)), refused, Error::PassTaken).await;
     }
     if request.only_resume && promises.is_empty() {
-        return resume_only(service, user, (event, Some(&known)), refused, Error::PlaceOver).await;
+        let over = Error::PlaceOver { turn_used: false };
+        return resume_only(service, user, (event, Some(&known)), refused, over).await;
     }
     // Whoever comes early stands in line in the order in which they came, and nobody is let in before the sale begins.
     let door = if known.opens_at().is_some() { Door::Shut } else { Door::Open };
-    let may_be_new = !is_taken && !request.only_resume && !is_turn_of_line(request, &promises);
-    let claim = Claim { promises: &promises, may_be_new };
+    let claim = Claim { promises: &promises, may_be_new: !is_taken && !request.only_resume };
     let answer = service.rooms()?.come(event, user, &claim, door).await?;
+    let turn_used = answer.flaws.pass == Some(Flaw::Used);
     refused.extend(promises::broken(answer.flaws));
     let most = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
     match answer.standing {
@@ -55,15 +56,9 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
             Err(Error::TooManyLines { max: most(service.limits.max_events_per_user) }.into())
         }
         // They came for the sake of a place that was used or cleared away, or with a turn that was.
-        hall::Standing::Absent => Err(Error::PlaceOver.into()),
+        hall::Standing::Absent => Err(Error::PlaceOver { turn_used }.into()),
         _ => Ok(place_given(service, user, (event, Some(&known)), refused, &answer)),
     }
-}
-
-/// Whether somebody comes with their turn in a line in front that is open. It leads to its own place, once: a new one here would be before
-/// everybody who still waits there.
-fn is_turn_of_line(request: &CheckIn, promises: &[Promise]) -> bool {
-    request.line_since.is_some() && promises.iter().any(|promise| promise.source() == Source::Pass)
 }
 
 /// Whoever has a place keeps it; anybody else is refused.

@@ -58,7 +58,7 @@ fn ticket(service: &Service, user: UserId, request: &CheckIn) -> Option<Result<P
         Ok(ticket) if ticket.event != request.event || ticket.user != user => {
             Err(TokenRefusal::TicketForeign)
         }
-        Ok(ticket) => Ok(Promise { order: ticket.order, epoch: Some(ticket.epoch) }),
+        Ok(ticket) => Ok(Promise { order: ticket.order, epoch: Some(ticket.epoch), since: ticket.issued }),
     })
 }
 
@@ -71,7 +71,10 @@ fn pass(service: &Service, request: &CheckIn) -> Option<Result<(VisitorId, Promi
         Ok(verified) if request.line_since.is_some_and(|opened| !verified.pass.is_of_line(opened)) => {
             Err(TokenRefusal::PassExpired)
         }
-        Ok(verified) => Ok((verified.pass.visitor, Promise { order: verified.pass.order, epoch: None })),
+        Ok(verified) => {
+            let promise = Promise { order: verified.pass.order, epoch: None, since: verified.since };
+            Ok((verified.pass.visitor, promise))
+        }
     })
 }
 

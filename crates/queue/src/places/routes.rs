@@ -69,11 +69,11 @@ async fn check(
             let taken = problem(&error).field("redirectTo", format!("/vwr/{event}"));
             return Ok((AppendHeaders(api.forget_turn(event)), taken).into_response());
         }
-        Err(error @ Error::PlaceOver) => {
-            // What told of it would otherwise come along once more: to the page there as a turn that has come, and back here.
+        Err(error @ Error::PlaceOver { turn_used }) => {
+            // What told of it would otherwise come along once more. A turn that was not used leads back here; one that was would, too.
             let over = problem(&error).field("redirectTo", format!("/vwr/{event}"));
-            let forgotten = api.forget(event).into_iter().chain(api.forget_turn(event));
-            return Ok((AppendHeaders(forgotten), over).into_response());
+            let turn = turn_used.then(|| api.forget_turn(event)).into_iter().flatten();
+            return Ok((AppendHeaders(api.forget(event).into_iter().chain(turn)), over).into_response());
         }
         Err(error) => return Err(problem(&error)),
     };

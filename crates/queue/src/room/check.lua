@@ -1,9 +1,9 @@
 -- Joins, resumes or finds out, whichever is due.
 -- ARGV  1: user   2: id of the slot, if one is given
 --       3, 4: how long a slot lasts without a sign of life, and at all, in microseconds   5: how many may wait
---       6: the last place that the database knows as used, 0 for none, '' when it was not asked
+--       6: the last turn that the database knows of, a place and when a slot was given for it, '-' for none, '' when it was not asked
 --       7: 1 when there is anything to be let in to   8: 1 when there is a new place for whoever has no promise that holds
---       9…: order key of each promised place, and the epoch of a ticket or '' of a pass; the first that holds counts
+--       9…: order key of each promised place, the epoch of a ticket or '' of a pass, and since when; the first that holds counts
 -- reply { as `answer` in room.lua, then for each promise 0 when it holds, 1 when the line was cleared since, 2 when it was used };
 --       { 5 } when the database has to be asked first which places were used, because Redis has lost what it knew
 -- cost  O(log n)
@@ -11,23 +11,27 @@ local user, idle, total = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
 local HOLDS, VOID, USED = 0, 1, 2
 local is_here = see(user, idle, total)
 -- Whoever is in meanwhile has not used their place up, whatever the database knows of it.
-local used = not is_here and tonumber(ARGV[6]) or nil
+local turns = { redis.call('HGET', SPENT, user), redis.call('HGET', SPENT_BEFORE, user), not is_here and ARGV[6] }
 local flaws, order, source = {}, nil, nil
-for place = 9, #ARGV, 2 do
-  local promised, epoch, flaw = tonumber(ARGV[place]), ARGV[place + 1], HOLDS
-  if epoch ~= '' and tonumber(epoch) ~= room.epoch then
+for place = 9, #ARGV, 3 do
+  local promised, epoch, since, flaw = tonumber(ARGV[place]), ARGV[place + 1], tonumber(ARGV[place + 2]), HOLDS
+  local is_ticket, is_used = epoch ~= '', false
+  for turn = 1, 3 do
+    is_used = is_used or covers(turns[turn], promised, since, is_ticket)
+  end
+  if is_ticket and tonumber(epoch) ~= room.epoch then
     flaw = VOID
-  elseif is_spent(user, promised) or (used and promised <= used) then
+  elseif is_used then
     flaw = USED
   elseif not order then
-    order, source = promised, epoch == '' and 'pass' or 'ticket'
+    order, source = promised, is_ticket and 'ticket' or 'pass'
   end
   flaws[#flaws + 1] = flaw
 end
 if is_here then
   return { standing(user), unpack(flaws) }
 end
-if order and room.lost == 1 and not used then
+if order and room.lost == 1 and ARGV[6] == '' then
   return { UNSURE }
 end
 if not order then

@@ -13,7 +13,7 @@ elseif what == 'paused' and room.paused == 0 or what == 'resumed' and room.pause
   note('kind', what)
 elseif what == 'cleared' then
   for _, user in ipairs(redis.call('HKEYS', SLOTS)) do
-    spend(user, slot_of(user).order)
+    spend(user, slot_of(user))
   end
   redis.call('DEL', QUEUE, ACTIVE, SEEN, SLOTS)
   room.epoch = room.epoch + 1

@@ -11,7 +11,7 @@ mod replies;
 use std::{collections::HashMap, sync::Mutex, time::Duration};
 
 use urr_db::{Db, Tx, transaction};
-use urr_kernel::{Clock, EventId, Ids, OrderKey, Timestamp, UserId};
+use urr_kernel::{Clock, EventId, Ids, Timestamp, UserId};
 use urr_kv::{Arg, Error, Kv, Reply, Script};
 use uuid::Uuid;
 
@@ -22,6 +22,7 @@ use crate::{
     journal::{Unwritten, Why, outage::Outages, store},
     promise::Claim,
     settings::Limits,
+    spent,
 };
 
 macro_rules! script {
@@ -100,28 +101,35 @@ impl Redis {
         }
         let mut reply = self.arrive(event, user, claim, door, "").await?;
         if is_unsure(&reply) {
-            let last = self.used(event, user).await?.map_or(0, OrderKey::as_u64);
-            reply = self.arrive(event, user, claim, door, &last.to_string()).await?;
+            let told = |turn: spent::Turn| format!("{} {}", turn.order, turn.at.as_micros());
+            let last = self.last_turn(event, user).await?.map_or_else(|| "-".to_owned(), told);
+            reply = self.arrive(event, user, claim, door, &last).await?;
         }
         let (answer, flaws) = arrival(&reply, claim.promises).map_err(closed)?;
         let answer = self.told(event, user, answer).await?;
         Ok(Answer { flaws, ..answer })
     }
 
-    /// Runs the script. `last_used`: the last place that the database knows as used, 0 for none, or nothing when it was not asked.
+    /// Runs the script. `last_turn`: the last turn that the database knows of, as the script takes it.
     pub(super) async fn arrive(
         &self,
         event: EventId,
         user: UserId,
         claim: &Claim<'_>,
         door: Door,
-        last_used: &str,
+        last_turn: &str,
     ) -> Result<Reply, Closed> {
         let user_text = user.to_string();
         let slot = Uuid::from_bytes(self.ids.bytes()).to_string();
         let epoch = |epoch: Option<u64>| epoch.map_or_else(String::new, |epoch| epoch.to_string());
-        let promises: Vec<[String; 2]> =
-            claim.promises.iter().map(|promise| [promise.order.to_string(), epoch(promise.epoch)]).collect();
+        let promises: Vec<[String; 3]> = claim
+            .promises
+            .iter()
+            .map(|promise| {
+                let since = promise.since.as_micros().to_string();
+                [promise.order.to_string(), epoch(promise.epoch), since]
+            })
+            .collect();
         let (idle, total) = self.terms();
         let max_waiting = i64::try_from(self.limits.max_waiting).unwrap_or(i64::MAX);
         let mut args = vec![
@@ -130,7 +138,7 @@ impl Redis {
             Arg::from(idle),
             Arg::from(total),
             Arg::from(max_waiting),
-            Arg::from(last_used),
+            Arg::from(last_turn),
             Arg::from(i64::from(door == Door::Open)),
             Arg::from(i64::from(claim.may_be_new)),
         ];
@@ -138,10 +146,10 @@ impl Redis {
         self.in_room(event, &CHECK, &args).await
     }
 
-    /// The last place that somebody was let in with before Redis lost the room.
-    async fn used(&self, event: EventId, user: UserId) -> Result<Option<OrderKey>, Closed> {
-        let last: Result<Option<OrderKey>, urr_db::Error> =
-            self.db.read("queue.used", async |tx: &mut Tx<'_>| store::used(tx, event, user).await).await;
+    /// The last turn that somebody had before Redis lost the room.
+    async fn last_turn(&self, event: EventId, user: UserId) -> Result<Option<spent::Turn>, Closed> {
+        let last: Result<Option<spent::Turn>, urr_db::Error> =
+            self.db.read("queue.used", async |tx: &mut Tx<'_>| store::last_turn(tx, event, user).await).await;
         last.map_err(|error| {
             tracing::error!(%event, error = urr_telemetry::chain(&error), "nobody knows which places were used");
             Closed

@@ -5,7 +5,8 @@
 --       4: {<event>}:slots    per user in: slot, order key, since in the room's own time, 1 once the database knows, when it was given
 --       5: {<event>}:room     threshold, pause, epoch, numbering, pace, how many came and were let in, how long nobody could
 --       6: {<event>}:journal  steps that are on their way to the database
---       8: {<event>}:spent    per user who was in: the last place they used; 9: {<event>}:spent-before, the same of a day before
+--       8: {<event>}:spent    per user who was in: the place of their last turn, and when it was given
+--       9: {<event>}:spent-before   the same of a day before
 local QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local SPENT, SPENT_BEFORE = KEYS[8], KEYS[9]
 local ABSENT, WAITING, INSIDE, FULL, UNKNOWN, UNSURE = 0, 1, 2, 3, 4, 5
@@ -46,7 +47,7 @@ local here = now - away
 
 local function note(...)
   room.seq = room.seq + 1
-  redis.call('HSET', ROOM, 'seq', text(room.seq))
+  redis.call('HSET', ROOM, 'seq', text(room.seq), 'changed', text(now))
   redis.call('XADD', JOURNAL, 'MAXLEN', '~', MAX_STEPS, text(room.generation) .. '-' .. text(room.seq), 'at', text(now), ...)
 end
 
@@ -84,7 +85,7 @@ local function forget(user)
 end
 
 -- A place is good for one slot, which has ended.
-local function spend(user, order)
+local function spend(user, slot)
   if not room.spent or now - room.spent >= SPENT_KEPT then
     redis.call('DEL', SPENT_BEFORE)
     if redis.call('EXISTS', SPENT) == 1 then
@@ -93,21 +94,23 @@ local function spend(user, order)
     room.spent = now
     redis.call('HSET', ROOM, 'spent', text(now))
   end
-  local last = tonumber(redis.call('HGET', SPENT, user))
-  if not last or last < order then
-    redis.call('HSET', SPENT, user, text(order))
-  end
+  redis.call('HSET', SPENT, user, text(slot.order) .. ' ' .. text(slot.given))
 end
 
-local function is_spent(user, order)
-  local recent, before = tonumber(redis.call('HGET', SPENT, user)), tonumber(redis.call('HGET', SPENT_BEFORE, user))
-  return (recent and order <= recent) or (before and order <= before)
+-- As `Turn::covers` in spent.rs has it. `turn`: a place and when a slot was given for it. Older versions kept the place alone.
+local function covers(turn, order, since, is_ticket)
+  local last, given = string.match(turn or '', '^(%d+) ?(%d*)$')
+  if not last then
+    return false
+  end
+  last, given = tonumber(last), tonumber(given) or now
+  return order == last or since <= given and (is_ticket or order < last)
 end
 
 local function gone(user, why)
   local slot = slot_of(user)
   if slot then
-    spend(user, slot.order)
+    spend(user, slot)
   end
   forget(user)
   note('kind', 'gone', 'user', user, 'why', why)

@@ -24,7 +24,7 @@ use self::{
         a_room_that_cannot_be_closed_goes_on, a_room_that_was_lost_begins_anew_once,
         a_room_that_was_lost_is_not_closed_before_its_time,
         a_slot_that_another_process_recorded_is_not_taken_back,
-        a_slot_that_cannot_be_recorded_is_the_same_place_again,
+        a_slot_that_cannot_be_recorded_is_the_same_place_again, a_turn_uses_up_what_was_promised_before_it,
         a_worker_that_slept_past_its_turn_lets_nobody_in, rooms_in_memory_are_one_processes,
         slots_outlive_the_store, what_a_room_begins_with_is_written_when_it_begins,
     },
@@ -39,7 +39,7 @@ use self::{
         while_nobody_could_show_a_sign_of_life_nobody_falls_silent,
         whoever_is_far_from_the_front_may_be_silent_for_longer,
     },
-    trial::Trial,
+    trial::{LONG_AGO, Trial},
 };
 use super::{Answer, Closed, Order, Room};
 use crate::{
@@ -137,6 +137,7 @@ on_every_room! {
     what_operators_decided_outlives_the_store: Limits { threshold: 2, ..Limits::default() };
     events_do_not_meet: Limits { threshold: 1, ..Limits::default() };
     a_place_is_good_for_one_slot: Limits { threshold: 1, ..Limits::default() };
+    a_turn_uses_up_what_was_promised_before_it: Limits { threshold: 2, ..Limits::default() };
     slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
     slots_outlive_a_life_that_broke_off_while_it_began: Limits { threshold: 2, ..Limits::default() };
     every_slot_outlives_the_store_however_many_there_are: Limits { threshold: 20_000, ..Limits::default() };
@@ -279,7 +280,7 @@ async fn operators_decide(trial: Trial) {
     assert_eq!(trial.standing(people[0]).await, Standing::Absent, "slot {} ended", slot.id);
     order(Order::Threshold(0)).await;
     trial.arrive(&people[4..]).await;
-    let old = Some(Promise { order: kept, epoch: Some(1) });
+    let old = Some(Promise { order: kept, epoch: Some(1), since: LONG_AGO });
     trial.room.check(trial.event, people[3], old).await.unwrap();
     assert_eq!(trial.ahead(people[3]).await, Some(2), "a ticket from before is void");
     trial.assert_fair().await;
@@ -307,7 +308,7 @@ async fn places_outlive_the_store(mut trial: Trial) {
     trial.lose_everything().await;
     // In any order they come back, they stand as they stood.
     for (user, order) in &tickets {
-        let promise = Some(Promise { order: *order, epoch: Some(1) });
+        let promise = Some(Promise { order: *order, epoch: Some(1), since: LONG_AGO });
         trial.room.check(trial.event, *user, promise).await.unwrap();
     }
     let mut places = Vec::new();

@@ -178,6 +178,9 @@ pub(crate) async fn one_wait_is_one_turn(world: World) {
     let [first, cheat, next] = [(); 3].map(|()| world.somebody());
     let pass = world.pass(world.event, 1);
     assert!(is_in(&world.check(first).await.unwrap()));
+    // Whoever joins and leaves has a ticket for every time, and one turn.
+    let spare = ticket_of(&world.check(cheat).await.unwrap());
+    world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
     let ticket = ticket_of(&world.check_with(cheat, world.event, None, Some(&pass)).await.unwrap());
     world.queue.leave(&world.ctx(first), LeaveLine { event: world.event }).await.unwrap();
     until(LIMIT, async || {
@@ -190,15 +193,16 @@ pub(crate) async fn one_wait_is_one_turn(world: World) {
     let [used_ticket, used_pass] = [TokenRefusal::TicketUsed, TokenRefusal::PassUsed];
     for (ticket, pass, refused) in [
         (Some(&*ticket), None, vec![used_ticket]),
+        (Some(&*spare), None, vec![used_ticket]),
         (None, Some(&*pass), vec![used_pass]),
         (Some(&*ticket), Some(&*pass), vec![used_ticket, used_pass]),
     ] {
         if pass.is_some() {
-            let once_more = world.check_with(cheat, world.event, ticket, pass).await;
-            assert_eq!(once_more, Err(Error::PlaceOver), "the line in front is open: they wait there again");
+            let once_more = world.come_past(cheat, ticket, pass).await;
+            assert_eq!(once_more, Err(Error::PlaceOver { turn_used: true }), "the line in front is open");
             assert_eq!(world.status(cheat).await.standing, Standing::Absent);
         }
-        let place = world.check_late(cheat, ticket, pass).await.unwrap();
+        let place = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
         assert_eq!(place.refused, refused);
         let again = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
         assert_eq!(again.refused, refused, "also where they have a place meanwhile");
@@ -206,7 +210,7 @@ pub(crate) async fn one_wait_is_one_turn(world: World) {
         world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
     }
     let waited = world.pass(world.event, 2);
-    let place = world.check_with(cheat, world.event, Some(&ticket), Some(&waited)).await.unwrap();
+    let place = world.come_past(cheat, Some(&ticket), Some(&waited)).await.unwrap();
     assert_eq!(place.refused, [used_ticket]);
     assert_eq!(world.position(cheat).await, Some(1), "who waited there again has that place");
     assert_fair(&world).await;
@@ -272,7 +276,7 @@ pub(crate) async fn whoever_comes_past_tier_one_for_a_place_gets_that_or_none(wo
         world.come_back(*user, Some(ticket)).await.unwrap();
         assert_eq!(world.position(*user).await, Some(position), "as they came");
     }
-    assert_eq!(world.come_back(world.somebody(), None).await, Err(Error::PlaceOver));
+    assert_eq!(world.come_back(world.somebody(), None).await, Err(Error::PlaceOver { turn_used: false }));
 
     leave(inside).await;
     until(LIMIT, async || {
@@ -282,9 +286,13 @@ pub(crate) async fn whoever_comes_past_tier_one_for_a_place_gets_that_or_none(wo
     .await;
     leave(second).await;
     for ticket in [Some(&*kept[0].1), None] {
-        assert_eq!(world.come_back(second, ticket).await, Err(Error::PlaceOver), "it is good for one slot");
+        assert_eq!(
+            world.come_back(second, ticket).await,
+            Err(Error::PlaceOver { turn_used: false }),
+            "it is good for one slot"
+        );
     }
-    assert_eq!(world.come_back(inside, None).await, Err(Error::PlaceOver));
+    assert_eq!(world.come_back(inside, None).await, Err(Error::PlaceOver { turn_used: false }));
     assert_fair(&world).await;
 }
 

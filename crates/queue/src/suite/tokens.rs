@@ -54,11 +54,15 @@ pub(crate) async fn table(world: &World) {
     world.check(here).await.unwrap();
     for (expected, case) in (2..).zip(cases(world, cheat, here)) {
         let (ticket, pass) = (case.ticket.as_deref(), case.pass.as_deref());
-        let mut place = world.check_with(cheat, world.event, ticket, pass).await;
-        if case.refused == [PassUsed] {
-            assert_eq!(place, Err(Error::PlaceOver), "who had their turn in front waits there again");
-            place = world.check_late(cheat, ticket, pass).await;
-        }
+        let refused = world.come_past(cheat, ticket, pass).await;
+        let turn_used = case.refused == [PassUsed];
+        assert_eq!(
+            refused,
+            Err(Error::PlaceOver { turn_used }),
+            "{}: while a line stands in front",
+            case.name
+        );
+        let place = world.check_with(cheat, world.event, ticket, pass).await;
         let place = place.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         assert_eq!(place.refused, case.refused, "{}", case.name);
         assert_eq!(position(&place), expected, "{}", case.name);

@@ -193,23 +193,21 @@ impl World {
         self.queue.check(&self.ctx(user), request).await
     }
 
-    /// Arrives after the line in front of everything was closed.
-    pub(crate) async fn check_late(
+    /// Arrives past a line in front of everything for the sake of a place, and without a pass.
+    pub(crate) async fn come_back(&self, user: UserId, ticket: Option<&str>) -> Result<Place, Error> {
+        self.come_past(user, ticket, None).await
+    }
+
+    /// Arrives past a line in front of everything.
+    pub(crate) async fn come_past(
         &self,
         user: UserId,
         ticket: Option<&str>,
         pass: Option<&str>,
     ) -> Result<Place, Error> {
+        let (event, line_since) = (self.event, Some(self.opened));
         let (ticket, pass) = (ticket.map(Sensitive::new), pass.map(Sensitive::new));
-        let request = CheckIn { event: self.event, ticket, pass, line_since: None, only_resume: false };
-        self.queue.check(&self.ctx(user), request).await
-    }
-
-    /// Arrives past a line in front of everything for the sake of a place, and without a pass.
-    pub(crate) async fn come_back(&self, user: UserId, ticket: Option<&str>) -> Result<Place, Error> {
-        let (event, ticket) = (self.event, ticket.map(Sensitive::new));
-        let line_since = Some(self.clock.now());
-        let request = CheckIn { event, ticket, pass: None, line_since, only_resume: true };
+        let request = CheckIn { event, ticket, pass, line_since, only_resume: true };
         self.queue.check(&self.ctx(user), request).await
     }
 

@@ -69,6 +69,13 @@ fn every_kind_of_unfairness_is_found() {
         assert_eq!(faults(&[admitted(1), Step::Cleared { epoch: 2 }, again]), std::slice::from_ref(&reused));
     }
     assert_eq!(faults(&[admitted(1), gone(1), came(1, 2, None)]), []);
+    // Somebody who joined twice and kept both tickets has one turn.
+    let [new, ticket] = [Some(Source::New), Some(Source::Ticket)];
+    let stocked =
+        [came(1, 1, new), gone(1), came(1, 2, new), gone(1), came(1, 1, ticket), admitted(1), gone(1)];
+    assert_eq!(faults(&stocked), []);
+    let second = [&stocked[..], &[came(1, 2, ticket)]].concat();
+    assert_eq!(faults(&second), std::slice::from_ref(&reused));
     let returned = Step::Returned { user: user(1), order: OrderKey::new(1).unwrap() };
     assert_eq!(faults(&[admitted(1), returned, gone(1), joined(1), admitted(1)]), [], "never used");
     let elsewhere = Step::Returned { user: user(1), order: OrderKey::new(7).unwrap() };

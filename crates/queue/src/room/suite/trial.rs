@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use urr_db::{Db, Tx};
 use urr_jobs::Tasks;
-use urr_kernel::{Clock, EventId, Ids, OrderKey, UserId};
+use urr_kernel::{Clock, EventId, Ids, OrderKey, Timestamp, UserId};
 use urr_kv::{Arg, Kv, KvConfig, Script};
 use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 
@@ -19,6 +19,9 @@ use crate::{
     room::{CannotOpen, Door, Room},
     settings::Limits,
 };
+
+/// Before anything happened.
+pub(super) const LONG_AGO: Timestamp = Timestamp::from_micros(0);
 
 /// What Redis knows of a room, by the names of its keys.
 const STORE: [&str; 8] = ["queue", "active", "seen", "slots", "room", "journal", "spent", "spent-before"];
@@ -176,13 +179,18 @@ impl Trial {
     }
 
     pub(super) async fn come_with(&self, user: UserId, order: OrderKey, epoch: Option<u64>) -> Standing {
-        let promise = Some(Promise { order, epoch });
+        let promise = Some(Promise { order, epoch, since: LONG_AGO });
         self.room.check(self.event, user, promise).await.unwrap().standing
     }
 
     /// Comes for a place or for nothing.
     pub(super) async fn come_back(&self, user: UserId, order: OrderKey) -> Standing {
-        let claim = Claim { promises: &[Promise { order, epoch: Some(1) }], may_be_new: false };
+        self.come_for(user, Promise { order, epoch: Some(1), since: LONG_AGO }).await
+    }
+
+    /// Comes for what a token promises or for nothing.
+    pub(super) async fn come_for(&self, user: UserId, promise: Promise) -> Standing {
+        let claim = Claim { promises: &[promise], may_be_new: false };
         self.room.come(self.event, user, &claim, Door::Open).await.unwrap().standing
     }
 
