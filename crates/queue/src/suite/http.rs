@@ -220,15 +220,32 @@ async fn a_browser_forgets_a_place_that_leads_past_the_line_no_more() {
     assert_eq!((over.status, &over.body["code"]), (StatusCode::FORBIDDEN, &json!("queue.place_over")));
     assert_eq!(over.body["redirectTo"], format!("/vwr/{}", world.event));
     let cookies = over.cookies();
-    assert!(cookies.len() == 12 && cookies.iter().all(|line| line.contains("=; Path=/")), "{cookies:?}");
+    assert!(cookies.len() == 7 && cookies.iter().all(|line| line.contains("=; Path=/")), "{cookies:?}");
     assert!(cookies.iter().all(|line| line.contains("; Max-Age=0;")), "{cookies:?}");
+}
+
+#[tokio::test]
+async fn a_browser_forgets_a_turn_in_front_that_was_used_and_keeps_one_that_was_not() {
+    let world = world(1).await;
+    let (somebody, path) = (user(&world), format!("/api/queue/check/{}", world.event));
     let (pass, mark) = (vwr_pass::cookie(world.event), visitor::cookie(world.event));
-    for name in [pass, mark] {
-        assert!(
-            cookies.iter().any(|line| line.starts_with(&format!("{name}=;"))),
-            "nor comes back with {name}"
-        );
-    }
+    let cookie = format!("{pass}={}", world.pass(world.event, 1));
+    let come = async |cookie: &str| {
+        let request = request(&world, somebody, Method::POST, &path, cookie).extension(OnlyResume(true));
+        answer(&world, request.body(Body::empty()).unwrap()).await
+    };
+    let forgets = |over: &Answer| {
+        assert_eq!((over.status, &over.body["code"]), (StatusCode::FORBIDDEN, &json!("queue.place_over")));
+        let is_forgotten =
+            |name: &String| over.cookies().iter().any(|line| line.starts_with(&format!("{name}=;")));
+        (over.body["turnUsed"].clone(), [&pass, &mark].map(is_forgotten))
+    };
+    assert_eq!(come(&cookie).await.status, StatusCode::OK);
+    send(&world, somebody, Method::POST, &format!("/api/queue/leave/{}", world.event), "", "").await;
+    let used = come(&cookie).await;
+    assert_eq!(forgets(&used), (json!(true), [true, true]), "it would lead to the same end again and again");
+    // One that has expired on the way is to be had again in front.
+    assert_eq!(forgets(&come(&format!("{pass}=old")).await), (json!(false), [false, false]));
 }
 
 #[tokio::test]

@@ -139,6 +139,9 @@ fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
     let sign_pass = |secret: &Secret, pass: &Pass, at| {
         Passes::new([vwr_pass::key(secret)]).sign(pass, world.ids.next(), at)
     };
+    let passes = Passes::new([vwr_pass::key(&world.secret)]);
+    let used_pass = Pass { order: within, ..good_pass };
+    let used_pass = passes.sign_since(now.before(MINUTE), &used_pass, world.ids.next(), now);
     let slot = Entry { event: world.event, user: cheat, slot: world.ids.next(), expires: now.after(MINUTE) };
     let entry = Entries::new([entry::key(&world.secret)]).sign(&slot, world.ids.next(), now);
     let unkeyed = Tickets::new([vwr_pass::key(&world.secret)]).sign(&good);
@@ -153,7 +156,7 @@ fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
         ticket("for another event", world.ticket(&Ticket { event: other_event, ..good }), TicketForeign),
         ticket("of last week", world.ticket(&Ticket { issued: now.before(8 * DAY), ..good }), TicketExpired),
         ticket("of a line that was cleared", world.ticket(&Ticket { epoch: 0, ..good }), TicketVoid),
-        ticket("used", signed.clone(), TicketUsed),
+        ticket("used", world.ticket(&Ticket { issued: now.before(MINUTE), ..good }), TicketUsed),
         ticket("an entry token", entry.clone(), TicketInvalid),
         ticket("a pass in its place", sign_pass(&world.secret, &good_pass, now), TicketInvalid),
         pass("no pass at all", "hello", PassInvalid),
@@ -173,7 +176,7 @@ fn cases(world: &World, cheat: UserId, here: UserId) -> Vec<Case> {
             sign_pass(&world.secret, &Pass { order: before, ..good_pass }, now),
             PassExpired,
         ),
-        pass("a used pass", sign_pass(&world.secret, &Pass { order: within, ..good_pass }, now), PassUsed),
+        pass("a used pass", used_pass, PassUsed),
         pass("an entry token instead of a pass", entry, PassInvalid),
         pass("a ticket instead of a pass", signed, PassInvalid),
     ]
