@@ -208,8 +208,8 @@ impl Rooms {
         let is_stale = || self.clock.ticks().saturating_sub(heard) > STALE;
         match known.rooms.get(&event) {
             None => Ok(By::NoLine),
-            Some(room) if pass.is_some_and(|held| room.takes(&held.pass)) => Ok(By::Token),
             Some(room) if room.fail_open && is_stale() => Ok(By::NoLine),
+            Some(room) if pass.is_some_and(|held| room.takes(&held.pass)) => Ok(By::Token),
             Some(_) => Err(Problem::of(codes::PASS_REQUIRED, "Please wait in line first.")
                 .field("redirectTo", format!("/vwr/{event}"))),
         }

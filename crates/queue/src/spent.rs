@@ -18,21 +18,36 @@ pub(crate) struct Turn {
     pub(crate) at: Timestamp,
 }
 
-impl Turn {
-    /// Whether whoever had it has had what a token promises: this very place; or, with a ticket, any that they were given before. People
+/// The slots that somebody had: the last one, and the furthest place of all, for which any other is further ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Turns {
+    pub(crate) last: Turn,
+    pub(crate) furthest: OrderKey,
+}
+
+impl Turns {
+    /// After one more.
+    pub(crate) fn and(earlier: Option<Self>, last: Turn) -> Self {
+        let furthest = earlier.map_or(last.order, |earlier| earlier.furthest.max(last.order));
+        Self { last, furthest }
+    }
+
+    /// Whether whoever had them has had what a token promises: this very place; or, with a ticket, any that they were given before. People
     /// could else join and leave, and keep a ticket for every time. A pass for a place further back is another wait in Tier 1; one for a
     /// place further ahead is, too, if it began later, for the clocks of both tiers may differ.
-    pub(crate) fn covers(&self, promise: &Promise) -> bool {
-        let is_ticket = promise.epoch.is_some();
-        promise.order == self.order || promise.since <= self.at && (is_ticket || promise.order < self.order)
+    pub(crate) fn cover(&self, promise: &Promise) -> bool {
+        let (last, is_ticket) = (self.last, promise.epoch.is_some());
+        promise.order == last.order
+            || promise.order == self.furthest
+            || promise.since <= last.at && (is_ticket || promise.order < last.order)
     }
 }
 
-/// The last turn of each user, for [`KEPT`] and at most as long again: some 60 bytes for everybody who was in.
+/// The turns of each user, for [`KEPT`] and at most as long again: some 70 bytes for everybody who was in.
 #[derive(Debug, Default)]
 pub(crate) struct Spent {
-    recent: HashMap<UserId, Turn>,
-    before: HashMap<UserId, Turn>,
+    recent: HashMap<UserId, Turns>,
+    before: HashMap<UserId, Turns>,
     /// Since when the recent ones are noted.
     since: Option<Timestamp>,
 }
@@ -44,14 +59,15 @@ impl Spent {
             self.before = mem::take(&mut self.recent);
             self.since = Some(now);
         }
-        self.recent.insert(user, turn);
+        let earlier = self.recent.get(&user).copied();
+        self.recent.insert(user, Turns::and(earlier, turn));
     }
 
     /// Whether a user has had what a token promises.
     pub(crate) fn covers(&self, user: UserId, promise: &Promise) -> bool {
         [&self.recent, &self.before]
             .into_iter()
-            .any(|kept| kept.get(&user).is_some_and(|turn| turn.covers(promise)))
+            .any(|kept| kept.get(&user).is_some_and(|turns| turns.cover(promise)))
     }
 }
 
@@ -68,7 +84,8 @@ mod tests {
     #[test]
     fn one_turn_is_had_with_the_place_and_with_every_ticket_from_before() {
         let [before, at, after] = [1, 2, 3].map(Timestamp::from_micros);
-        let turn = Turn { order: place(20), at };
+        let earlier = Turn { order: place(40), at: before };
+        let turns = Turns::and(Some(Turns::and(None, earlier)), Turn { order: place(20), at });
         let cases = [
             (10, Some(1), before, true, "an earlier place, which they had left"),
             (30, Some(1), before, true, "a later one"),
@@ -79,9 +96,10 @@ mod tests {
             (20, None, after, true, "the same"),
             (10, None, after, false, "another wait"),
             (30, None, before, false, "another wait"),
+            (40, None, before, true, "one that they used before that"),
         ];
         for (order, epoch, since, covered, what) in cases {
-            assert_eq!(turn.covers(&Promise { order: place(order), epoch, since }), covered, "{what}");
+            assert_eq!(turns.cover(&Promise { order: place(order), epoch, since }), covered, "{what}");
         }
     }
 

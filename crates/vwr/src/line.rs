@@ -4,7 +4,7 @@ use urr_contracts::vwr::{Assign, Assigned, CheckTicket, Checked, Error, Room};
 use urr_kernel::{OrderKey, Timestamp};
 use urr_passes::{
     vwr_pass::{self, Pass},
-    vwr_ticket::{self, Ticket},
+    vwr_ticket::Ticket,
 };
 use uuid::Uuid;
 
@@ -19,8 +19,7 @@ pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigne
     let now = service.clock.now();
     let held = request.ticket.and_then(|text| service.tickets.verify(&text, now).ok());
     let held = held.filter(|ticket| ticket.visitor == request.visitor && is_of(ticket, &room));
-    let is_good = |ticket: &Ticket| ticket.issued.after(vwr_ticket::LIFETIME) > now;
-    let held = held.or_else(|| service.recent.find(room.event, request.visitor, room.epoch).filter(is_good));
+    let held = held.or_else(|| service.recent.find(room.event, request.visitor, room.epoch, now));
     let (ticket, room) = if let Some(ticket) = held {
         (ticket, room)
     } else {

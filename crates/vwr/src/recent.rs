@@ -6,8 +6,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use urr_kernel::{EventId, VisitorId};
-use urr_passes::vwr_ticket::Ticket;
+use urr_kernel::{EventId, Timestamp, VisitorId};
+use urr_passes::vwr_ticket::{LIFETIME, Ticket};
 
 /// Tickets of one generation; two are kept. At 150 bytes each that is 15 MB at most, and at ten thousand arrivals a second it
 /// reaches back five to ten seconds.
@@ -24,17 +24,23 @@ struct Generations {
 }
 
 impl Recent {
-    /// The ticket that a browser got for this opening of a room.
-    pub(crate) fn find(&self, event: EventId, visitor: VisitorId, epoch: u64) -> Option<Ticket> {
+    /// The ticket that a browser got for this opening of a room, if it is still good.
+    pub(crate) fn find(
+        &self,
+        event: EventId,
+        visitor: VisitorId,
+        epoch: u64,
+        now: Timestamp,
+    ) -> Option<Ticket> {
         let generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found =
             generations.young.get(&(event, visitor)).or_else(|| generations.old.get(&(event, visitor)));
-        found.copied().filter(|ticket| ticket.epoch == epoch)
+        found.copied().filter(|ticket| is_good(ticket, epoch, now))
     }
 
-    /// Remembers a ticket, unless its browser has one. Answers with the one that counts.
+    /// Remembers a new ticket, unless its browser has one. Answers with the one that counts.
     pub(crate) fn keep(&self, ticket: Ticket) -> Ticket {
-        if let Some(earlier) = self.find(ticket.event, ticket.visitor, ticket.epoch) {
+        if let Some(earlier) = self.find(ticket.event, ticket.visitor, ticket.epoch, ticket.issued) {
             return earlier;
         }
         let mut generations = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -45,10 +51,43 @@ impl Recent {
             .young
             .entry((ticket.event, ticket.visitor))
             .and_modify(|known| {
-                if known.epoch != ticket.epoch {
+                if !is_good(known, ticket.epoch, ticket.issued) {
                     *known = ticket;
                 }
             })
             .or_insert(ticket)
+    }
+}
+fn is_good(ticket: &Ticket, epoch: u64, now: Timestamp) -> bool {
+    ticket.epoch == epoch && now < ticket.issued.after(LIFETIME)
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_kernel::OrderKey;
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_browser_has_one_ticket_of_an_opening_for_as_long_as_it_is_good() {
+        let (event, visitor) = (EventId::from_uuid(Uuid::nil()), VisitorId::from_uuid(Uuid::nil()));
+        let start = Timestamp::from_micros(1);
+        let ticket = |position, epoch, issued| Ticket {
+            event,
+            visitor,
+            position,
+            order: OrderKey::counted(start, position),
+            epoch,
+            issued,
+        };
+        let recent = Recent::default();
+        assert_eq!(recent.keep(ticket(1, 1, start)).position, 1);
+        assert_eq!(recent.keep(ticket(2, 1, start)).position, 1, "two tabs stand in line once");
+        assert_eq!(recent.keep(ticket(3, 2, start)).position, 3, "another opening is another line");
+        let a_day_later = start.after(LIFETIME);
+        assert_eq!(recent.find(event, visitor, 2, a_day_later), None);
+        assert_eq!(recent.keep(ticket(4, 2, a_day_later)).position, 4, "an old ticket would be refused");
+        assert_eq!(recent.find(event, visitor, 2, a_day_later).map(|found| found.position), Some(4));
     }
 }

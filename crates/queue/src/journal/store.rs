@@ -9,7 +9,7 @@ use super::{
     rows::{Columns, Kind, columns, entry, number},
     setting,
 };
-use crate::spent::Turn;
+use crate::spent::{Turn, Turns};
 
 statements! {
     /// Writes one line. One that is there already is the same line.
@@ -213,19 +213,19 @@ pub(crate) async fn newest(tx: &mut Tx<'_>, event: EventId) -> Result<Option<New
 /// Turns of one user that are looked back at: more than anybody has while a token is good.
 const MAX_TURNS: i64 = 1_000;
 
-/// The last turn that a user had, if any. One that was taken back is none.
-pub(crate) async fn last_turn(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<Option<Turn>, Error> {
+/// The turns that a user had, if any. One that was taken back is none.
+pub(crate) async fn turns(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<Option<Turns>, Error> {
     let turn = |row: &Row<'_>| Ok((row.get(0)?, Turn { order: row.get(1)?, at: row.get(2)? }));
-    let turns: Vec<(Kind, Turn)> = tx.all(&TURNS, &[&event, &user, &MAX_TURNS], turn).await?;
-    let mut returned = None;
-    for (kind, turn) in turns {
+    let rows: Vec<(Kind, Turn)> = tx.all(&TURNS, &[&event, &user, &MAX_TURNS], turn).await?;
+    let (mut returned, mut turns) = (None, Vec::new());
+    for (kind, turn) in rows {
         match kind {
             Kind::Returned => returned = Some(turn.order),
             _ if returned.take() == Some(turn.order) => {}
-            _ => return Ok(Some(turn)),
+            _ => turns.push(turn),
         }
     }
-    Ok(None)
+    Ok(turns.into_iter().rev().fold(None, |earlier, turn| Some(Turns::and(earlier, turn))))
 }
 
 /// What a room must not forget when its store does.

@@ -248,8 +248,12 @@ impl Verifier {
         let given = self.given.get(&(user, order)).copied();
         // A ticket is for the wait in which it was given, and ends with the next slot.
         let is_from_before = source == Some(Source::Ticket) && given.is_some_and(|given| given < turns);
-        if self.used.contains(&(user, order)) || is_from_before {
+        let is_used = self.used.contains(&(user, order));
+        if is_used || is_from_before && entry.generation == 1 {
             self.find(entry, Fault::Reused { user });
+        } else if is_from_before {
+            // They may have been given it anew, by a step that was lost.
+            self.report.unproven += 1;
         }
         let is_known = given.is_some();
         match source {

@@ -1,7 +1,7 @@
 -- Joins, resumes or finds out, whichever is due.
 -- ARGV  1: user   2: id of the slot, if one is given
 --       3, 4: how long a slot lasts without a sign of life, and at all, in microseconds   5: how many may wait
---       6: the last turn that the database knows of, a place and when a slot was given for it, '-' for none, '' when it was not asked
+--       6: the turns that the database knows of, as in SPENT, '-' for none, '' when it was not asked
 --       7: 1 when there is anything to be let in to   8: 1 when there is a new place for whoever has no promise that holds
 --       9…: order key of each promised place, the epoch of a ticket or '' of a pass, and since when; the first that holds counts
 -- reply { as `answer` in room.lua, then for each promise 0 when it holds, 1 when the line was cleared since, 2 when it was used };

@@ -14,6 +14,6 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 redis.call('HSET', KEYS[1], 'generation', ARGV[1], 'threshold', ARGV[2], 'paused', ARGV[3], 'epoch', ARGV[4],
-  'seq', ARGV[6], 'last', 0, 'opens', string.format('%.0f', now + tonumber(ARGV[5])), 'lost', ARGV[7],
+  'seq', ARGV[6], 'last', 0, 'changed', string.format('%.0f', now), 'opens', string.format('%.0f', now + tonumber(ARGV[5])), 'lost', ARGV[7],
   'first', 0, 'minute', 0, 'current', 0, 'before', 0)
 return { 1 }

@@ -22,7 +22,7 @@ use crate::{
     journal::{Unwritten, Why, outage::Outages, store},
     promise::Claim,
     settings::Limits,
-    spent,
+    spent::Turns,
 };
 
 macro_rules! script {
@@ -101,23 +101,25 @@ impl Redis {
         }
         let mut reply = self.arrive(event, user, claim, door, "").await?;
         if is_unsure(&reply) {
-            let told = |turn: spent::Turn| format!("{} {}", turn.order, turn.at.as_micros());
-            let last = self.last_turn(event, user).await?.map_or_else(|| "-".to_owned(), told);
-            reply = self.arrive(event, user, claim, door, &last).await?;
+            let told = |Turns { last, furthest }: Turns| {
+                format!("{} {} {furthest}", last.order, last.at.as_micros())
+            };
+            let turns = self.turns(event, user).await?.map_or_else(|| "-".to_owned(), told);
+            reply = self.arrive(event, user, claim, door, &turns).await?;
         }
         let (answer, flaws) = arrival(&reply, claim.promises).map_err(closed)?;
         let answer = self.told(event, user, answer).await?;
         Ok(Answer { flaws, ..answer })
     }
 
-    /// Runs the script. `last_turn`: the last turn that the database knows of, as the script takes it.
+    /// Runs the script. `turns`: those that the database knows of, as the script takes them.
     pub(super) async fn arrive(
         &self,
         event: EventId,
         user: UserId,
         claim: &Claim<'_>,
         door: Door,
-        last_turn: &str,
+        turns: &str,
     ) -> Result<Reply, Closed> {
         let user_text = user.to_string();
         let slot = Uuid::from_bytes(self.ids.bytes()).to_string();
@@ -138,7 +140,7 @@ impl Redis {
             Arg::from(idle),
             Arg::from(total),
             Arg::from(max_waiting),
-            Arg::from(last_turn),
+            Arg::from(turns),
             Arg::from(i64::from(door == Door::Open)),
             Arg::from(i64::from(claim.may_be_new)),
         ];
@@ -146,11 +148,11 @@ impl Redis {
         self.in_room(event, &CHECK, &args).await
     }
 
-    /// The last turn that somebody had before Redis lost the room.
-    async fn last_turn(&self, event: EventId, user: UserId) -> Result<Option<spent::Turn>, Closed> {
-        let last: Result<Option<spent::Turn>, urr_db::Error> =
-            self.db.read("queue.used", async |tx: &mut Tx<'_>| store::last_turn(tx, event, user).await).await;
-        last.map_err(|error| {
+    /// The turns that somebody had before Redis lost the room.
+    async fn turns(&self, event: EventId, user: UserId) -> Result<Option<Turns>, Closed> {
+        let turns: Result<Option<Turns>, urr_db::Error> =
+            self.db.read("queue.used", async |tx: &mut Tx<'_>| store::turns(tx, event, user).await).await;
+        turns.map_err(|error| {
             tracing::error!(%event, error = urr_telemetry::chain(&error), "nobody knows which places were used");
             Closed
         })

@@ -5,7 +5,7 @@
 --       4: {<event>}:slots    per user in: slot, order key, since in the room's own time, 1 once the database knows, when it was given
 --       5: {<event>}:room     threshold, pause, epoch, numbering, pace, how many came and were let in, how long nobody could
 --       6: {<event>}:journal  steps that are on their way to the database
---       8: {<event>}:spent    per user who was in: the place of their last turn, and when it was given
+--       8: {<event>}:spent    per user who was in: the place of their last turn, when it was given, and the furthest place they used
 --       9: {<event>}:spent-before   the same of a day before
 local QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local SPENT, SPENT_BEFORE = KEYS[8], KEYS[9]
@@ -94,17 +94,22 @@ local function spend(user, slot)
     room.spent = now
     redis.call('HSET', ROOM, 'spent', text(now))
   end
-  redis.call('HSET', SPENT, user, text(slot.order) .. ' ' .. text(slot.given))
+  local _, _, furthest = string.find(redis.call('HGET', SPENT, user) or '', '(%d+)$')
+  furthest = math.max(tonumber(furthest) or 0, slot.order)
+  redis.call('HSET', SPENT, user, text(slot.order) .. ' ' .. text(slot.given) .. ' ' .. text(furthest))
 end
 
--- As `Turn::covers` in spent.rs has it. `turn`: a place and when a slot was given for it. Older versions kept the place alone.
-local function covers(turn, order, since, is_ticket)
-  local last, given = string.match(turn or '', '^(%d+) ?(%d*)$')
+-- As `Turns::cover` in spent.rs has it. `turns`: as in SPENT. Older versions kept one place alone.
+local function covers(turns, order, since, is_ticket)
+  local last, given, furthest = string.match(turns or '', '^(%d+) ?(%d*) ?(%d*)$')
   if not last then
     return false
   end
-  last, given = tonumber(last), tonumber(given) or now
-  return order == last or since <= given and (is_ticket or order < last)
+  if given == '' then
+    return order <= tonumber(last)
+  end
+  last, given = tonumber(last), tonumber(given)
+  return order == last or order == tonumber(furthest) or since <= given and (is_ticket or order < last)
 end
 
 local function gone(user, why)

@@ -19,7 +19,7 @@ pub(crate) use super::sales::{
     a_purchase_frees_the_slot, a_room_follows_the_setting_until_an_operator_decides,
     a_sale_that_is_over_lets_nobody_in_and_says_so, before_a_sale_people_take_places_and_nobody_comes_in,
 };
-pub(crate) use super::tokens::a_ticket_that_promises_nothing_hides_no_pass;
+pub(crate) use super::tokens::{a_ticket_that_promises_nothing_hides_no_pass, one_wait_is_one_turn};
 pub(crate) use super::troubles::one_room_that_fails_stops_no_other;
 use super::{LIMIT, World};
 use crate::{journal, room::Order, work::tidy};
@@ -31,7 +31,7 @@ pub(crate) fn ticket_of(place: &Place) -> String {
     }
 }
 
-fn is_in(place: &Place) -> bool {
+pub(crate) fn is_in(place: &Place) -> bool {
     matches!(place.standing, Standing::Active { .. })
 }
 
@@ -171,48 +171,6 @@ pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
     let again = world.check_with(early, world.event, None, Some(&first)).await.unwrap();
     assert_eq!(again.refused, []);
     assert_eq!(world.position(early).await, Some(1));
-    assert_fair(&world).await;
-}
-
-pub(crate) async fn one_wait_is_one_turn(world: World) {
-    let [first, cheat, next] = [(); 3].map(|()| world.somebody());
-    let pass = world.pass(world.event, 1);
-    assert!(is_in(&world.check(first).await.unwrap()));
-    // Whoever joins and leaves has a ticket for every time, and one turn.
-    let spare = ticket_of(&world.check(cheat).await.unwrap());
-    world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
-    let ticket = ticket_of(&world.check_with(cheat, world.event, None, Some(&pass)).await.unwrap());
-    world.queue.leave(&world.ctx(first), LeaveLine { event: world.event }).await.unwrap();
-    until(LIMIT, async || {
-        world.admit().await;
-        is_in(&world.status(cheat).await)
-    })
-    .await;
-    world.check(next).await.unwrap();
-    world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
-    let [used_ticket, used_pass] = [TokenRefusal::TicketUsed, TokenRefusal::PassUsed];
-    for (ticket, pass, refused) in [
-        (Some(&*ticket), None, vec![used_ticket]),
-        (Some(&*spare), None, vec![used_ticket]),
-        (None, Some(&*pass), vec![used_pass]),
-        (Some(&*ticket), Some(&*pass), vec![used_ticket, used_pass]),
-    ] {
-        if pass.is_some() {
-            let once_more = world.come_past(cheat, ticket, pass).await;
-            assert_eq!(once_more, Err(Error::PlaceOver { turn_used: true }), "the line in front is open");
-            assert_eq!(world.status(cheat).await.standing, Standing::Absent);
-        }
-        let place = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
-        assert_eq!(place.refused, refused);
-        let again = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
-        assert_eq!(again.refused, refused, "also where they have a place meanwhile");
-        assert_eq!(world.position(cheat).await, Some(2), "behind those who came meanwhile");
-        world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
-    }
-    let waited = world.pass(world.event, 2);
-    let place = world.come_past(cheat, Some(&ticket), Some(&waited)).await.unwrap();
-    assert_eq!(place.refused, [used_ticket]);
-    assert_eq!(world.position(cheat).await, Some(1), "who waited there again has that place");
     assert_fair(&world).await;
 }
 

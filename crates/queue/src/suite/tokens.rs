@@ -18,10 +18,11 @@ use urr_passes::{
     vwr_pass,
     vwr_pass::{Pass, Passes},
 };
+use urr_testkit::until;
 
 use super::{
-    World,
-    stories::{assert_fair, ticket_of},
+    LIMIT, World,
+    stories::{assert_fair, is_in, ticket_of},
 };
 
 /// What somebody sends along, and what is said about it.
@@ -111,6 +112,48 @@ pub(crate) async fn a_ticket_that_promises_nothing_hides_no_pass(world: World) {
     let used = world.ticket(&Ticket { user: again, epoch: 2, ..ticket });
     let place = come(again, &used, &passes[1]).await.unwrap();
     assert_eq!((&place.refused[..], position(&place)), (&[TicketUsed][..], 1));
+    assert_fair(&world).await;
+}
+
+pub(crate) async fn one_wait_is_one_turn(world: World) {
+    let [first, cheat, next] = [(); 3].map(|()| world.somebody());
+    let pass = world.pass(world.event, 1);
+    assert!(is_in(&world.check(first).await.unwrap()));
+    // Whoever joins and leaves has a ticket for every time, and one turn.
+    let spare = ticket_of(&world.check(cheat).await.unwrap());
+    world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
+    let ticket = ticket_of(&world.check_with(cheat, world.event, None, Some(&pass)).await.unwrap());
+    world.queue.leave(&world.ctx(first), LeaveLine { event: world.event }).await.unwrap();
+    until(LIMIT, async || {
+        world.admit().await;
+        is_in(&world.status(cheat).await)
+    })
+    .await;
+    world.check(next).await.unwrap();
+    world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
+    let [used_ticket, used_pass] = [TokenRefusal::TicketUsed, TokenRefusal::PassUsed];
+    for (ticket, pass, refused) in [
+        (Some(&*ticket), None, vec![used_ticket]),
+        (Some(&*spare), None, vec![used_ticket]),
+        (None, Some(&*pass), vec![used_pass]),
+        (Some(&*ticket), Some(&*pass), vec![used_ticket, used_pass]),
+    ] {
+        if pass.is_some() {
+            let once_more = world.come_past(cheat, ticket, pass).await;
+            assert_eq!(once_more, Err(Error::PlaceOver { turn_used: true }), "the line in front is open");
+            assert_eq!(world.status(cheat).await.standing, Standing::Absent);
+        }
+        let place = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
+        assert_eq!(place.refused, refused);
+        let again = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
+        assert_eq!(again.refused, refused, "also where they have a place meanwhile");
+        assert_eq!(world.position(cheat).await, Some(2), "behind those who came meanwhile");
+        world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
+    }
+    let waited = world.pass(world.event, 2);
+    let place = world.come_past(cheat, Some(&ticket), Some(&waited)).await.unwrap();
+    assert_eq!(place.refused, [used_ticket]);
+    assert_eq!(world.position(cheat).await, Some(1), "who waited there again has that place");
     assert_fair(&world).await;
 }
 
