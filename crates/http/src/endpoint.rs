@@ -8,7 +8,7 @@ use http::Method;
 
 use crate::Respond;
 
-type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
+pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
 /// A handler whose arguments nobody need know.
 trait Call<S>: Send + Sync {
@@ -17,9 +17,9 @@ trait Call<S>: Send + Sync {
 
 struct Typed<H, T>(H, PhantomData<fn() -> T>);
 
-impl<H: Handler<T, S>, T: 'static, S: 'static> Call<S> for Typed<H, T> {
+impl<H: Handler<T, S, Future = Answering>, T: 'static, S: 'static> Call<S> for Typed<H, T> {
     fn call(&self, request: Request, state: S) -> Answering {
-        Box::pin(self.0.clone().call(request, state))
+        self.0.clone().call(request, state)
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Endpoint<S> {
 }
 
 impl<S: Clone + Send + Sync + 'static> Endpoint<S> {
-    pub(crate) fn new<H: Handler<T, S>, T: 'static>(method: Method, handler: H) -> Self {
+    pub(crate) fn new<H: Handler<T, S, Future = Answering>, T: 'static>(method: Method, handler: H) -> Self {
         Self { method, call: Arc::new(Typed(handler, PhantomData)) }
     }
 

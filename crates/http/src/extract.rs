@@ -59,8 +59,10 @@ impl<T: Serialize> IntoResponse for Json<T> {
     fn into_response(self) -> Response {
         match serde_json::to_vec(&self.0) {
             Ok(body) => {
+                let mut response = Response::new(body.into());
                 let json = HeaderValue::from_static("application/json");
-                ([(header::CONTENT_TYPE, json)], body).into_response()
+                response.headers_mut().insert(header::CONTENT_TYPE, json);
+                response
             }
             Err(error) => Problem::of(codes::INTERNAL, "The answer could not be written.")
                 .caused_by(&error)

@@ -7,7 +7,10 @@ use axum::{
 };
 use http::Method;
 
-use crate::{About, AtPath, endpoint::Endpoint};
+use crate::{
+    About, AtPath,
+    endpoint::{Answering, Endpoint},
+};
 
 /// One route: a method, a path with its parameters in braces, and what the API document says about it.
 #[derive(Clone, Debug)]
@@ -48,7 +51,7 @@ macro_rules! methods {
         $(#[$doc])*
         pub fn $name<H, T>(self, path: &'static str, handler: H) -> Self
         where
-            H: Handler<T, S>,
+            H: Handler<T, S, Future = Answering>,
             T: 'static,
         {
             self.with(Method::$method, path, routing::$name(handler.clone()), handler)
@@ -78,7 +81,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     /// Adds a route that answers every method in the same way. It is listed as GET.
     pub fn any<H, T>(self, path: &'static str, handler: H) -> Self
     where
-        H: Handler<T, S>,
+        H: Handler<T, S, Future = Answering>,
         T: 'static,
     {
         self.with(Method::GET, path, routing::any(handler.clone()), handler)
@@ -86,7 +89,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
 
     fn with<H, T>(mut self, method: Method, path: &'static str, methods: MethodRouter<S>, handler: H) -> Self
     where
-        H: Handler<T, S>,
+        H: Handler<T, S, Future = Answering>,
         T: 'static,
     {
         self.names.push(RouteName { method: method.clone(), path, about: About::default() });

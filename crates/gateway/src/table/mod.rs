@@ -5,7 +5,7 @@
 
 mod routes;
 
-use std::{sync::LazyLock, time::Duration};
+use std::{collections::HashMap, sync::LazyLock, time::Duration};
 
 use http::Method;
 use percent_encoding::percent_decode_str;
@@ -253,18 +253,23 @@ pub enum Found {
 }
 
 struct Table {
-    /// The places in `routes`, by the same matching that routers do.
+    /// The places in `routes` of paths without parameters, which one look finds.
+    fixed: HashMap<&'static str, usize>,
+    /// The places of all, by the same matching that routers do.
     paths: matchit::Router<usize>,
     routes: Vec<&'static [&'static Route]>,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| {
-    let mut table = Table { paths: matchit::Router::new(), routes: Vec::new() };
+    let mut table = Table { fixed: HashMap::new(), paths: matchit::Router::new(), routes: Vec::new() };
     let mut paths: Vec<&'static str> = all().map(|route| route.path).collect();
     paths.sort_unstable();
     paths.dedup();
     for path in paths {
         let routes: Vec<_> = all().filter(|route| route.path == path).collect();
+        if !path.contains('{') {
+            table.fixed.insert(path, table.routes.len());
+        }
         table.paths.insert(path, table.routes.len()).expect("a test inserts every path");
         // Once per process, for its whole life.
         table.routes.push(routes.leak());
@@ -318,7 +323,8 @@ pub(crate) fn find_path(path: &str) -> Option<PathNumber> {
     if !is_plain(path) {
         return None;
     }
-    TABLE.paths.at(path).ok().map(|found| PathNumber(*found.value))
+    let number = TABLE.fixed.get(path).or_else(|| Some(TABLE.paths.at(path).ok()?.value))?;
+    Some(PathNumber(*number))
 }
 
 /// Whether every reader of a path reads the same one. Some programs resolve `..`, take an encoded slash for a slash, or a backslash

@@ -178,9 +178,10 @@ impl<R: Respond> Edge<R> {
         if request.extensions().get::<Nameless>().is_some() && !request.headers().contains_key(header::HOST) {
             return Problem::of(codes::HOST_REQUIRED, "An HTTP/1.1 request names its host.").into_response();
         }
-        let request = match bounded(request, arrival.body_bytes()) {
-            Ok(request) => request,
-            Err(problem) => return problem.into_response(),
+        let request = match length(&request, arrival.body_bytes()) {
+            Length::Fits => request,
+            Length::Unknown => request.map(|body| Body::new(Limited::new(body, arrival.body_bytes()))),
+            Length::TooLarge => return too_large(arrival.body_bytes()).into_response(),
         };
         let mut handler = pin!(AssertUnwindSafe(self.inner.respond(request)).catch_unwind());
         // Whoever answers without waiting needs no timer.
@@ -246,12 +247,20 @@ fn is_auth(path: &str) -> bool {
     rest.strip_prefix("/auth").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Refuses a body that says it is too large before a byte of it is read; one of unknown length is cut off on the way.
-fn bounded(request: Request, limit: usize) -> Result<Request, Problem> {
+/// What a request says about the length of its body.
+enum Length {
+    Fits,
+    /// Refused before a byte of it is read.
+    TooLarge,
+    /// Cut off on the way.
+    Unknown,
+}
+
+fn length(request: &Request, limit: usize) -> Length {
     match request.body().size_hint().upper() {
-        Some(length) if length > u64::try_from(limit).unwrap_or(u64::MAX) => Err(too_large(limit)),
-        Some(_) => Ok(request),
-        None => Ok(request.map(|body| Body::new(Limited::new(body, limit)))),
+        Some(length) if length > u64::try_from(limit).unwrap_or(u64::MAX) => Length::TooLarge,
+        Some(_) => Length::Fits,
+        None => Length::Unknown,
     }
 }
 
