@@ -49,16 +49,12 @@ impl Line {
     /// Notes a sign of life of somebody in line. Answers with their order key, and how many are ahead of them.
     pub(crate) fn see(&mut self, user: UserId, now: Timestamp) -> Option<(OrderKey, usize)> {
         let order = self.order_of(user)?;
-        let (place, ahead) = self.places.get_mut((order, user)).expect("everybody has one place");
-        place.seen = place.seen.max(now);
-        Some((order, ahead))
+        Some((order, self.places.see((order, user), now).expect("everybody has one place")))
     }
 
     /// Takes everybody as seen: after a restart nobody could show a sign of life.
     pub(crate) fn see_all(&mut self, now: Timestamp) {
-        for place in self.places.iter_mut() {
-            place.seen = now;
-        }
+        self.places.see_all(now);
     }
 
     /// Takes somebody out of line.
@@ -71,7 +67,7 @@ impl Line {
 
     /// Whose turn it is.
     pub(crate) fn first(&self) -> Option<(OrderKey, UserId)> {
-        self.places.first().map(Place::key)
+        self.places.first().map(|place| place.key())
     }
 
     /// Those of the `limit` people from the `from`th place on who showed no sign of life since their `deadline`, which depends on how

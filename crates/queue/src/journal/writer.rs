@@ -45,7 +45,9 @@ struct Shared {
     handed: AtomicU64,
     wake: Nudge,
     /// How many of them are on disk.
-    written: watch::Sender<u64>,
+    written: AtomicU64,
+    /// Says the same to whoever waits for it.
+    progress: watch::Sender<u64>,
     outage: Outage,
     clock: Clock,
 }
@@ -66,7 +68,8 @@ impl Writer {
             pending: Mutex::default(),
             handed: AtomicU64::new(0),
             wake: Nudge::new(),
-            written: watch::Sender::new(0),
+            written: AtomicU64::new(0),
+            progress: watch::Sender::new(0),
             outage: Outage::default(),
             clock,
         });
@@ -80,7 +83,7 @@ impl Writer {
 
     /// Whether a room may decide anything new.
     pub(crate) fn ready(&self) -> Result<(), Busy> {
-        let waiting = self.latest().0.saturating_sub(*self.0.written.borrow());
+        let waiting = self.latest().0.saturating_sub(self.0.written());
         if !self.0.outage.goes_on() && waiting < MAX_WAITING { Ok(()) } else { Err(Busy) }
     }
 
@@ -112,11 +115,11 @@ impl Writer {
     /// finds it when they ask again.
     pub(crate) async fn written(&self, mark: Mark) -> Result<(), Busy> {
         // Whoever only asks finds everything there, as a rule.
-        if *self.0.written.borrow() >= mark.0 {
+        if self.0.written() >= mark.0 {
             return Ok(());
         }
-        let mut written = self.0.written.subscribe();
-        let reached = timeout(PATIENCE, written.wait_for(|written| *written >= mark.0)).await;
+        let mut progress = self.0.progress.subscribe();
+        let reached = timeout(PATIENCE, progress.wait_for(|written| *written >= mark.0)).await;
         match reached {
             Ok(reached) => reached.map(drop).map_err(|_| Busy),
             Err(_elapsed) => self.give_up(mark),
@@ -126,8 +129,9 @@ impl Writer {
     /// Nothing new is decided until something is written again.
     fn give_up(&self, mark: Mark) -> Result<(), Busy> {
         let is_new = self.0.outage.begin(self.0.clock.ticks());
-        // What is written is said before that it works again, so either it is seen here, or that is said after this.
-        if *self.0.written.borrow() >= mark.0 {
+        // What is written is said before that it works again, so either it is seen here, or that is said after this. The lock of what
+        // is said makes it so; a look at the bare number could miss it, and nothing would be decided ever again.
+        if *self.0.progress.borrow() >= mark.0 {
             if is_new {
                 self.0.outage.end();
             }
@@ -141,6 +145,10 @@ impl Writer {
 }
 
 impl Shared {
+    fn written(&self) -> u64 {
+        self.written.load(Ordering::Acquire)
+    }
+
     fn pending(&self) -> MutexGuard<'_, Vec<(EventId, Entry)>> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -194,7 +202,8 @@ impl Work {
             }
             let Err(error) = written else {
                 let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
-                self.shared.written.send_modify(|written| *written += count);
+                let written = self.shared.written.fetch_add(count, Ordering::AcqRel) + count;
+                self.shared.progress.send_replace(written);
                 self.shared.outage.end();
                 metrics::histogram!("urr_queue_journal_batch")
                     .record(f64::from(u32::try_from(batch.len()).unwrap_or(u32::MAX)));

@@ -2,8 +2,8 @@
 //!
 //! Pieces of up to [`MOST`] places, one behind the other. Whoever comes goes to the end of the last piece, so pieces are full, and a
 //! place costs little more than it holds; whoever comes back goes between two others, and a full piece is halved for them. A million
-//! places are a thousand pieces, whose lengths are added up in less than a microsecond. Where a piece begins is kept beside it: a look
-//! for somebody reads that list and one piece, and not a thousand pieces that no cache holds.
+//! places are a thousand pieces. What a look for somebody reads lies together: where pieces begin, how long they are, and within one the
+//! orders without the people, so that it is some 20 KiB which a cache holds and a few lines that none does.
 
 use urr_kernel::{OrderKey, Timestamp, UserId};
 
@@ -29,22 +29,67 @@ impl Place {
 }
 
 /// Places that stand one behind the other. Never empty.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Piece {
-    /// Of the first of them.
-    begins: Key,
-    places: Vec<Place>,
+    orders: Vec<OrderKey>,
+    people: Vec<Person>,
+}
+
+/// Who has a place, and when they last showed a sign of life.
+#[derive(Clone, Copy, Debug)]
+struct Person {
+    user: UserId,
+    seen: Timestamp,
 }
 
 impl Piece {
-    fn of(places: Vec<Place>) -> Self {
-        Self { begins: places[0].key(), places }
+    fn of(place: Place) -> Self {
+        let mut piece = Self::default();
+        piece.insert(0, place);
+        piece
+    }
+
+    /// Where somebody is, or would be.
+    fn find(&self, (order, user): Key) -> Result<usize, usize> {
+        let mut at = self.orders.partition_point(|other| *other < order);
+        // Few have the same order, if any.
+        while self.orders.get(at) == Some(&order) && self.people[at].user < user {
+            at += 1;
+        }
+        let is_there = self.orders.get(at) == Some(&order) && self.people[at].user == user;
+        if is_there { Ok(at) } else { Err(at) }
+    }
+
+    fn get(&self, at: usize) -> Place {
+        let Person { user, seen } = self.people[at];
+        Place { order: self.orders[at], user, seen }
+    }
+
+    fn insert(&mut self, at: usize, Place { order, user, seen }: Place) {
+        self.orders.insert(at, order);
+        self.people.insert(at, Person { user, seen });
+    }
+
+    fn remove(&mut self, at: usize) {
+        self.orders.remove(at);
+        self.people.remove(at);
+    }
+
+    fn split_off(&mut self, at: usize) -> Self {
+        Self { orders: self.orders.split_off(at), people: self.people.split_off(at) }
+    }
+
+    fn len(&self) -> usize {
+        self.orders.len()
     }
 }
 
-/// Everybody's place.
+/// Everybody's place. The three lists have an entry for each piece.
 #[derive(Debug, Default)]
 pub(super) struct Places {
+    /// The first order of each piece.
+    begins: Vec<OrderKey>,
+    lens: Vec<usize>,
     pieces: Vec<Piece>,
     len: usize,
 }
@@ -54,89 +99,114 @@ impl Places {
         self.len
     }
 
-    pub(super) fn first(&self) -> Option<&Place> {
-        self.pieces.first()?.places.first()
+    pub(super) fn first(&self) -> Option<Place> {
+        self.pieces.first().map(|piece| piece.get(0))
     }
 
-    /// The piece that a place is in, or belongs in, and where in it.
+    /// The piece that somebody is in, or would be, and where.
     fn find(&self, key: Key) -> (usize, Result<usize, usize>) {
-        let behind = self.pieces.partition_point(|piece| piece.begins <= key);
-        let piece = behind.saturating_sub(1);
-        let within = |piece: &Piece| piece.places.binary_search_by_key(&key, Place::key);
-        (piece, self.pieces.get(piece).map_or(Err(0), within))
+        let behind = self.begins.partition_point(|begins| *begins <= key.0);
+        let mut piece = behind.saturating_sub(1);
+        // Those who have the same order may stand in two pieces.
+        while piece > 0 && self.begins[piece] == key.0 && self.pieces[piece].get(0).key() > key {
+            piece -= 1;
+        }
+        (piece, self.pieces.get(piece).map_or(Err(0), |piece| piece.find(key)))
     }
 
-    /// Puts somebody where they belong. `false`: there they are.
+    /// Puts somebody in. `false`: they are there.
     pub(super) fn insert(&mut self, place: Place) -> bool {
         let (mut piece, Err(mut at)) = self.find(place.key()) else { return false };
         self.len += 1;
         let Some(found) = self.pieces.get_mut(piece) else {
-            self.pieces.push(Piece::of(vec![place]));
+            self.put(0, Piece::of(place));
             return true;
         };
-        if found.places.len() == MOST {
+        if found.len() == MOST {
             // Behind everybody in it a new piece begins, and this one stays full.
             if at == MOST {
-                self.pieces.insert(piece + 1, Piece::of(vec![place]));
+                self.put(piece + 1, Piece::of(place));
                 return true;
             }
-            let rest = found.places.split_off(MOST / 2);
-            self.pieces.insert(piece + 1, Piece::of(rest));
+            let rest = found.split_off(MOST / 2);
+            self.put(piece + 1, rest);
+            self.note(piece);
             if at >= MOST / 2 {
                 (piece, at) = (piece + 1, at - MOST / 2);
             }
         }
-        let piece = &mut self.pieces[piece];
-        piece.places.insert(at, place);
-        piece.begins = piece.begins.min(place.key());
+        self.pieces[piece].insert(at, place);
+        self.note(piece);
         true
     }
 
-    /// Takes somebody out. `false`: they were not there.
+    /// Takes somebody out. `false`: they are not there.
     pub(super) fn remove(&mut self, key: Key) -> bool {
         let (piece, Ok(at)) = self.find(key) else { return false };
         self.len -= 1;
-        let found = &mut self.pieces[piece];
-        found.places.remove(at);
-        match found.places.first() {
-            Some(first) => found.begins = first.key(),
-            None => drop(self.pieces.remove(piece)),
+        self.pieces[piece].remove(at);
+        if self.pieces[piece].len() > 0 {
+            self.note(piece);
+        } else {
+            self.begins.remove(piece);
+            self.lens.remove(piece);
+            self.pieces.remove(piece);
         }
         true
     }
 
-    /// Somebody's place, and how many are ahead of it.
-    pub(super) fn get_mut(&mut self, key: Key) -> Option<(&mut Place, usize)> {
-        let (piece, Ok(at)) = self.find(key) else { return None };
-        let ahead = self.before(piece) + at;
-        Some((&mut self.pieces[piece].places[at], ahead))
+    /// A piece comes in between.
+    fn put(&mut self, at: usize, piece: Piece) {
+        self.begins.insert(at, piece.orders[0]);
+        self.lens.insert(at, piece.len());
+        self.pieces.insert(at, piece);
     }
 
-    /// How many are ahead of somebody, or would be.
+    /// A piece has changed.
+    fn note(&mut self, piece: usize) {
+        self.begins[piece] = self.pieces[piece].orders[0];
+        self.lens[piece] = self.pieces[piece].len();
+    }
+
+    /// Somebody shows a sign of life, and is told how many are ahead of them. `None`: they are not there.
+    pub(super) fn see(&mut self, key: Key, now: Timestamp) -> Option<usize> {
+        let (piece, Ok(at)) = self.find(key) else { return None };
+        let person = &mut self.pieces[piece].people[at];
+        person.seen = person.seen.max(now);
+        Some(self.before(piece) + at)
+    }
+
+    /// How many are ahead of somebody.
     pub(super) fn rank(&self, key: Key) -> usize {
         let (piece, Ok(at) | Err(at)) = self.find(key);
         self.before(piece) + at
     }
 
-    /// How many stand before a piece, counted from the end that is nearer.
+    /// How many stand in the pieces before one, counted from the nearer end.
     fn before(&self, piece: usize) -> usize {
-        let sum = |pieces: &[Piece]| pieces.iter().map(|piece| piece.places.len()).sum::<usize>();
-        let (before, behind) = self.pieces.split_at(piece);
-        if before.len() <= behind.len() { sum(before) } else { self.len - sum(behind) }
+        let (before, behind) = self.lens.split_at(piece);
+        if before.len() <= behind.len() {
+            before.iter().sum()
+        } else {
+            self.len - behind.iter().sum::<usize>()
+        }
     }
 
-    /// Everybody from the `from`th place on, in order.
-    pub(super) fn from(&self, from: usize) -> impl Iterator<Item = &Place> {
+    /// Everybody from the one on who has so many ahead.
+    pub(super) fn from(&self, from: usize) -> impl Iterator<Item = Place> {
         let (mut piece, mut ahead) = (0, 0);
-        let long = |piece: usize| self.pieces.get(piece).map(|piece| piece.places.len());
-        while let Some(passed) = long(piece).filter(|len| ahead + len <= from) {
+        while let Some(passed) = self.lens.get(piece).filter(|len| ahead + **len <= from) {
             (piece, ahead) = (piece + 1, ahead + passed);
         }
-        self.pieces.iter().skip(piece).flat_map(|piece| &piece.places).skip(from - ahead)
+        let places = |piece| (0..Piece::len(piece)).map(|at| piece.get(at));
+        self.pieces.iter().skip(piece).flat_map(places).skip(from - ahead)
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Place> {
-        self.pieces.iter_mut().flat_map(|piece| &mut piece.places)
+    /// Everybody shows a sign of life.
+    pub(super) fn see_all(&mut self, now: Timestamp) {
+        for person in self.pieces.iter_mut().flat_map(|piece| &mut piece.people) {
+            person.seen = now;
+        }
     }
 }
 
@@ -162,8 +232,9 @@ mod tests {
         let mut places = Places::default();
         assert!((0..10_000).all(|number| places.insert(place(number))));
         assert!(!places.insert(place(5_000)), "one place each");
-        let room: usize = places.pieces.iter().map(|piece| piece.places.capacity()).sum();
-        assert_eq!((places.len(), places.pieces.len(), room), (10_000, 10, 10 * MOST));
+        let orders: usize = places.pieces.iter().map(|piece| piece.orders.capacity()).sum();
+        let people: usize = places.pieces.iter().map(|piece| piece.people.capacity()).sum();
+        assert_eq!((places.len(), places.pieces.len(), orders, people), (10_000, 10, 10 * MOST, 10 * MOST));
     }
 
     #[test]
@@ -180,27 +251,44 @@ mod tests {
         }
         assert_eq!(places.len(), model.len());
         assert!(places.pieces.len() > 10);
-        for piece in &places.pieces {
-            assert!((1..=MOST).contains(&piece.places.len()) && piece.begins == piece.places[0].key());
+        for (at, piece) in places.pieces.iter().enumerate() {
+            assert!((1..=MOST).contains(&piece.len()) && piece.people.len() == piece.len());
+            assert_eq!((places.begins[at], places.lens[at]), (piece.orders[0], piece.len()));
         }
         for (ahead, number) in model.iter().enumerate() {
             assert_eq!(places.rank(key(*number)), ahead);
-            assert_eq!(
-                places.get_mut(key(*number)).map(|(place, ahead)| (place.key(), ahead)),
-                Some((key(*number), ahead))
-            );
+            assert_eq!(places.see(key(*number), Timestamp::from_micros(0)), Some(ahead));
         }
         for from in [0, 1, MOST, 10_000, model.len() - 1, model.len(), model.len() + 1] {
             let rest = places.from(from).map(|place| place.order.as_u64());
             assert!(rest.eq(model.iter().copied().skip(from)), "from {from}");
         }
         for number in &model {
-            assert_eq!(places.first(), Some(&place(*number)));
-            assert!(
-                places.get_mut(key(*number)).is_some_and(|(_, ahead)| ahead == 0)
-                    && places.remove(key(*number))
-            );
+            assert_eq!(places.first(), Some(place(*number)));
+            assert_eq!(places.rank(key(*number)), 0);
+            assert!(places.remove(key(*number)));
         }
         assert_eq!((places.len(), places.pieces.len(), places.first()), (0, 0, None));
+    }
+
+    #[test]
+    fn those_who_have_the_same_order_stand_by_their_names_wherever_a_piece_begins() {
+        let together = |number: u64| {
+            let user = UserId::from_uuid(Uuid::from_u128(u128::from(number)));
+            Place { order: OrderKey::new(7).unwrap(), user, seen: Timestamp::from_micros(0) }
+        };
+        let mut places = Places::default();
+        // More than two pieces of them, from both ends to the middle.
+        let many = 3 * MOST as u64;
+        for number in 0..many / 2 {
+            assert!(places.insert(together(number)) && places.insert(together(many - 1 - number)));
+        }
+        assert!(places.pieces.len() > 2);
+        for number in 0..many {
+            assert_eq!(places.rank(together(number).key()), usize::try_from(number).unwrap());
+            assert!(!places.insert(together(number)), "one place each");
+        }
+        assert!((0..many).rev().all(|number| places.remove(together(number).key())));
+        assert_eq!(places.len(), 0);
     }
 }

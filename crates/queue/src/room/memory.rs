@@ -11,10 +11,11 @@ mod runs;
 use std::{
     collections::HashMap,
     hash::{BuildHasher as _, RandomState},
-    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
+use arc_swap::ArcSwap;
 use urr_db::{Db, Sql, Tx};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, EventId, Ids, Timestamp, UserId};
@@ -48,10 +49,13 @@ pub(crate) fn statements() -> Vec<&'static Sql> {
     [keeper::STATEMENTS, runs::STATEMENTS].concat()
 }
 
+type Halls = HashMap<EventId, Arc<Mutex<Numbered>>>;
+
 /// Rooms by event.
 pub struct Memory {
-    halls: RwLock<HashMap<EventId, Arc<Mutex<Numbered>>>>,
-    /// One room at a time is opened: its life is numbered in the database.
+    /// Everybody who asks looks here and nobody writes for long, so a look writes nothing that another core has to fetch.
+    halls: ArcSwap<Halls>,
+    /// One room at a time is opened or closed: its life is numbered in the database.
     opening: tokio::sync::Mutex<()>,
     turns: Vec<Mutex<()>>,
     hasher: RandomState,
@@ -123,7 +127,7 @@ impl Memory {
         keeper.watch(tasks);
         let writer = Writer::start(db.clone(), clock.clone(), keeper.clone(), tasks);
         Ok(Self {
-            halls: RwLock::new(halls),
+            halls: ArcSwap::from_pointee(halls),
             opening: tokio::sync::Mutex::new(()),
             turns: (0..TURNS).map(|_| Mutex::new(())).collect(),
             hasher: RandomState::new(),
@@ -170,7 +174,7 @@ impl Memory {
         if is_in(here) {
             return false;
         }
-        let halls = self.halls.read().unwrap_or_else(PoisonError::into_inner);
+        let halls = self.halls.load();
         let others = halls.iter().filter(|(other, hall)| **other != event && is_in(hall));
         others.take(self.limits.max_events_per_user).count() == self.limits.max_events_per_user
     }
@@ -264,7 +268,7 @@ impl Memory {
             let numbered = lock(hall);
             !numbered.hall.is_empty() || numbered.changed.after(LEFT_ALONE) > now
         };
-        let halls = self.halls.read().unwrap_or_else(PoisonError::into_inner);
+        let halls = self.halls.load();
         halls.iter().filter(|(_, hall)| is_used(hall)).map(|(event, _)| *event).collect()
     }
 
@@ -280,7 +284,7 @@ impl Memory {
     }
 
     fn hall(&self, event: EventId) -> Option<Arc<Mutex<Numbered>>> {
-        self.halls.read().unwrap_or_else(PoisonError::into_inner).get(&event).cloned()
+        self.halls.load().get(&event).cloned()
     }
 
     /// Makes a decision in a room, which is opened first if it is not, and waits until it is written down.
@@ -308,8 +312,8 @@ impl Memory {
         decision: impl FnOnce(&Mutex<Numbered>) -> Decided,
     ) -> Result<Option<Answer>, Closed> {
         self.writer.ready().map_err(|_| Closed)?;
-        let Some(hall) = self.hall(event) else { return Ok(None) };
-        let Decided::At(mark, answer) = decision(&hall) else { return Ok(None) };
+        let decided = self.halls.load().get(&event).map(|hall| decision(hall));
+        let Some(Decided::At(mark, answer)) = decided else { return Ok(None) };
         self.writer.written(mark).await.map_err(|_| Closed)?;
         Ok(Some(answer))
     }

@@ -6,6 +6,7 @@ mod old_data;
 mod proofs;
 mod silence;
 mod trial;
+mod turns;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -24,7 +25,7 @@ use self::{
         a_room_that_cannot_be_closed_goes_on, a_room_that_was_lost_begins_anew_once,
         a_room_that_was_lost_is_not_closed_before_its_time,
         a_slot_that_another_process_recorded_is_not_taken_back,
-        a_slot_that_cannot_be_recorded_is_the_same_place_again, a_turn_uses_up_what_was_promised_before_it,
+        a_slot_that_cannot_be_recorded_is_the_same_place_again,
         a_worker_that_slept_past_its_turn_lets_nobody_in, rooms_in_memory_are_one_processes,
         slots_outlive_the_store, what_a_room_begins_with_is_written_when_it_begins,
     },
@@ -40,6 +41,10 @@ use self::{
         whoever_is_far_from_the_front_may_be_silent_for_longer,
     },
     trial::{LONG_AGO, Trial},
+    turns::{
+        a_place_stays_used_after_a_turn_further_ahead, a_place_that_an_older_version_noted_stays_used,
+        a_turn_uses_up_what_was_promised_before_it,
+    },
 };
 use super::{Answer, Closed, Order, Room};
 use crate::{
@@ -138,6 +143,8 @@ on_every_room! {
     events_do_not_meet: Limits { threshold: 1, ..Limits::default() };
     a_place_is_good_for_one_slot: Limits { threshold: 1, ..Limits::default() };
     a_turn_uses_up_what_was_promised_before_it: Limits { threshold: 2, ..Limits::default() };
+    a_place_stays_used_after_a_turn_further_ahead: Limits { threshold: 1, ..Limits::default() };
+    a_place_that_an_older_version_noted_stays_used: Limits { threshold: 1, ..Limits::default() };
     slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
     slots_outlive_a_life_that_broke_off_while_it_began: Limits { threshold: 2, ..Limits::default() };
     every_slot_outlives_the_store_however_many_there_are: Limits { threshold: 20_000, ..Limits::default() };

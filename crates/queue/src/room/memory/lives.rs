@@ -1,14 +1,14 @@
 //! The lives of a room: it begins when somebody comes and ends when nobody has for long.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
 use urr_db::{Tx, transaction};
 use urr_kernel::{EventId, Timestamp};
 
-use super::{Memory, Numbered, lock};
+use super::{Halls, Memory, Numbered, lock};
 use crate::{
     journal::{Unwritten, store, writer::Mark},
     room::Closed,
@@ -38,9 +38,25 @@ impl Memory {
             numbered.seq = entry.seq;
         }
         let hall = Arc::new(Mutex::new(numbered));
-        let mut halls = self.halls.write().unwrap_or_else(PoisonError::into_inner);
-        halls.insert(event, Arc::clone(&hall));
+        self.put(event, Arc::clone(&hall));
         Ok(hall)
+    }
+
+    fn put(&self, event: EventId, hall: Arc<Mutex<Numbered>>) {
+        self.change(|halls| drop(halls.insert(event, Arc::clone(&hall))));
+    }
+
+    fn take_out(&self, event: EventId) {
+        self.change(|halls| drop(halls.remove(&event)));
+    }
+
+    /// Changes a copy of the list, which then takes its place.
+    fn change(&self, change: impl Fn(&mut Halls)) {
+        self.halls.rcu(|halls| {
+            let mut halls = Halls::clone(halls);
+            change(&mut halls);
+            halls
+        });
     }
 
     /// Closes a room that has been empty for `idle`. `false`: it goes on, as it does when that cannot be written.
@@ -50,19 +66,18 @@ impl Memory {
         let Some(hall) = self.hall(event) else { return Ok(false) };
         let now = self.clock.now();
         let (generation, mark) = {
-            let mut halls = self.halls.write().unwrap_or_else(PoisonError::into_inner);
             let mut numbered = lock(&hall);
             if numbered.closed || !numbered.hall.is_empty() || numbered.changed.after(idle) > now {
                 return Ok(false);
             }
             numbered.closed = true;
-            halls.remove(&event);
+            self.take_out(event);
             (numbered.generation, self.writer.latest())
         };
         let closed = self.write_end(event, generation, mark, now).await;
         if closed.is_err() {
             lock(&hall).closed = false;
-            self.halls.write().unwrap_or_else(PoisonError::into_inner).insert(event, hall);
+            self.put(event, hall);
         }
         closed
     }

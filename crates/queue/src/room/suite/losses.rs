@@ -10,7 +10,6 @@ use super::trial::Trial;
 use crate::{
     hall::Standing,
     journal::{Step, Why, store},
-    promise::Promise,
     room::{Answer, CannotOpen, Closed, Door, Order, Room, Turn},
 };
 
@@ -52,47 +51,6 @@ pub(super) async fn a_place_is_good_for_one_slot(mut trial: Trial) {
     trial.come_with(next, used, None).await;
     assert_eq!(trial.ahead(next).await, Some(1));
     trial.assert_fair().await;
-}
-
-/// What a turn uses up: its place, and every ticket from before. Another wait in Tier 1 is another turn.
-pub(super) async fn a_turn_uses_up_what_was_promised_before_it(mut trial: Trial) {
-    let people = trial.people(3);
-    let [first, second, fan] = people[..] else { panic!() };
-    trial.arrive(&people).await;
-    trial.room.leave(trial.event, first, Why::Left).await.unwrap();
-    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
-    let slot = trial.slot(fan).await;
-    trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
-    // Nobody comes in meanwhile: whoever comes back waits.
-    trial.room.order(trial.event, Order::Threshold(0)).await.unwrap();
-    let near = |order: OrderKey, by: i64| OrderKey::new(order.as_u64().strict_add_signed(by)).unwrap();
-    let second_long = Duration::from_secs(1);
-    let [before, after] = [slot.since.before(second_long), slot.since.after(second_long)];
-    for life in 1..=2 {
-        for (by, epoch, since, holds) in [
-            (-1, Some(1), before, false),
-            (1, Some(1), before, false),
-            (0, Some(1), after, false),
-            (1, Some(1), after, true),
-            (-1, None, before, false),
-            (0, None, after, false),
-            (-1, None, after, true),
-            (1, None, before, true),
-        ] {
-            let promise = Promise { order: near(slot.order, by), epoch, since };
-            let standing = trial.come_for(fan, promise).await;
-            let expected = if holds { Some(promise.order) } else { None };
-            let found = match standing {
-                Standing::Waiting { order, .. } => Some(order),
-                _ => None,
-            };
-            assert_eq!(found, expected, "in life {life}: {promise:?}: {standing:?}");
-            trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
-        }
-        trial.room.settle(trial.event).await.unwrap();
-        trial.lose_everything().await;
-    }
-    assert!(matches!(trial.standing(second).await, Standing::Active { .. }), "and nobody else is concerned");
 }
 
 /// Whoever is in stays in, with the same slot and therefore the same entry tokens.

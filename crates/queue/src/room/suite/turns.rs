@@ -1,0 +1,104 @@
+//! What a turn uses up, whichever store remembers it.
+
+use std::time::Duration;
+
+use urr_kernel::OrderKey;
+use urr_kv::{Arg, Script};
+
+use super::trial::Trial;
+use crate::{hall::Standing, journal::Why, promise::Promise, room::Order};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Somebody's place, a few further back or ahead.
+fn near(order: OrderKey, by: i64) -> OrderKey {
+    OrderKey::new(order.as_u64().strict_add_signed(by)).unwrap()
+}
+
+/// What a turn uses up: its place, and every ticket from before. Another wait in Tier 1 is another turn.
+pub(super) async fn a_turn_uses_up_what_was_promised_before_it(mut trial: Trial) {
+    let people = trial.people(3);
+    let [first, second, fan] = people[..] else { panic!() };
+    trial.arrive(&people).await;
+    trial.room.leave(trial.event, first, Why::Left).await.unwrap();
+    assert_eq!(trial.room.admit(trial.event).await, Ok(1));
+    let slot = trial.slot(fan).await;
+    trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
+    // Nobody comes in meanwhile: whoever comes back waits.
+    trial.room.order(trial.event, Order::Threshold(0)).await.unwrap();
+    let [before, after] = [slot.since.before(SECOND), slot.since.after(SECOND)];
+    for life in 1..=2 {
+        for (by, epoch, since, holds) in [
+            (-1, Some(1), before, false),
+            (1, Some(1), before, false),
+            (0, Some(1), after, false),
+            (1, Some(1), after, true),
+            (-1, None, before, false),
+            (0, None, after, false),
+            (-1, None, after, true),
+            (1, None, before, true),
+        ] {
+            let promise = Promise { order: near(slot.order, by), epoch, since };
+            let standing = trial.come_for(fan, promise).await;
+            let expected = if holds { Some(promise.order) } else { None };
+            let found = match standing {
+                Standing::Waiting { order, .. } => Some(order),
+                _ => None,
+            };
+            assert_eq!(found, expected, "in life {life}: {promise:?}: {standing:?}");
+            trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
+        }
+        trial.room.settle(trial.event).await.unwrap();
+        trial.lose_everything().await;
+    }
+    assert!(matches!(trial.standing(second).await, Standing::Active { .. }), "and nobody else is concerned");
+}
+
+/// Two waits in Tier 1 are two turns, and the second may be for a place further ahead. The first is not to be had again.
+pub(super) async fn a_place_stays_used_after_a_turn_further_ahead(mut trial: Trial) {
+    let fan = trial.people(1)[0];
+    trial.arrive(&[fan]).await;
+    let first = trial.slot(fan).await;
+    trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
+    let pass = |order, since| Promise { order, epoch: None, since };
+    let second = pass(near(first.order, -5), first.since.after(SECOND));
+    let standing = trial.come_for(fan, second).await;
+    assert!(
+        matches!(standing, Standing::Active { slot, .. } if slot.order == second.order),
+        "another wait is another turn: {standing:?}"
+    );
+    let since = trial.slot(fan).await.since.after(SECOND);
+    trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
+    trial.room.order(trial.event, Order::Threshold(0)).await.unwrap();
+    for life in 1..=2 {
+        for (used, expected) in [(first.order, None), (near(first.order, 1), Some(near(first.order, 1)))] {
+            let found = match trial.come_for(fan, pass(used, since)).await {
+                Standing::Waiting { order, .. } => Some(order),
+                _ => None,
+            };
+            assert_eq!(found, expected, "in life {life}");
+            trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
+        }
+        trial.room.settle(trial.event).await.unwrap();
+        trial.lose_everything().await;
+    }
+}
+
+/// What an older version noted as used, a place without a time, stays used.
+pub(super) async fn a_place_that_an_older_version_noted_stays_used(trial: Trial) {
+    static NOTE: Script = Script::new("test.note", "return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])");
+    let Some(kv) = &trial.kv else { return };
+    let fan = trial.people(1)[0];
+    trial.arrive(&[fan]).await;
+    let slot = trial.slot(fan).await;
+    trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
+    let (user, place) = (fan.to_string(), slot.order.as_u64().to_string());
+    let spent = format!("{{{}}}:spent", trial.event);
+    kv.run(&NOTE, &[spent], &[Arg::from(user.as_str()), Arg::from(place.as_str())]).await.unwrap();
+    let later = slot.since.after(SECOND);
+    for (by, epoch, holds) in [(0, Some(1), false), (0, None, false), (-1, None, false), (1, None, true)] {
+        let promise = Promise { order: near(slot.order, by), epoch, since: later };
+        let standing = trial.come_for(fan, promise).await;
+        assert_eq!(matches!(standing, Standing::Active { .. }), holds, "{promise:?}: {standing:?}");
+    }
+}
