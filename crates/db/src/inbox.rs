@@ -3,7 +3,7 @@
 
 use std::{collections::HashSet, time::Duration};
 
-use urr_kernel::{MessageId, Timestamp};
+use urr_kernel::{MessageId, Scalar, Timestamp};
 
 use crate::{EngineKind, Error, Tx, outbox::PURGE_BATCH, statements};
 
@@ -52,13 +52,13 @@ pub async fn first_times(
             Ok(new.into_iter().collect())
         }
         EngineKind::Sqlite => {
-            let mut new = HashSet::with_capacity(messages.len());
+            let mut rows: Vec<[&dyn Scalar; 3]> = Vec::with_capacity(messages.len());
             for message in messages {
-                if first_time(tx, group, *message, now).await? {
-                    new.insert(*message);
-                }
+                rows.push([&group, message, &now]);
             }
-            Ok(new)
+            let changed = tx.execute_each(&FIRST_TIME, &rows).await?;
+            let new = messages.iter().zip(changed).filter(|(_, changed)| *changed == 1);
+            Ok(new.map(|(message, _)| *message).collect())
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use urr_kernel::{MessageId, Timestamp, limits::MAX_MESSAGE_BYTES};
+use urr_kernel::{MessageId, Scalar, Timestamp, limits::MAX_MESSAGE_BYTES};
 
 use crate::{EngineKind, Error, Row, Tx, statements};
 
@@ -209,8 +209,7 @@ statements! {
 /// where the change can still be refused with it.
 pub async fn append(tx: &mut Tx<'_>, message: &Message) -> Result<(), Error> {
     message.check()?;
-    let Message { id, topic, key, kind, payload, at } = message;
-    tx.execute(&APPEND, &[id, topic, key, kind, payload, at]).await?;
+    tx.execute(&APPEND, &message.row()).await?;
     tx.appended = true;
     Ok(())
 }
@@ -220,28 +219,38 @@ pub async fn append_all<'m>(
     tx: &mut Tx<'_>,
     messages: impl Iterator<Item = &'m Message>,
 ) -> Result<(), Error> {
-    if tx.engine_kind() == EngineKind::Sqlite {
-        for message in messages {
-            append(tx, message).await?;
-        }
+    let messages: Vec<&Message> = messages.collect();
+    if messages.is_empty() {
         return Ok(());
     }
-    let mut rows = Vec::new();
-    for message in messages {
-        message.check()?;
-        let Message { id, topic, key, kind, payload, at } = message;
-        rows.push(
-            json!({ "id": id, "topic": topic, "key": key, "kind": kind, "payload": payload, "at": at }),
-        );
+    messages.iter().try_for_each(|message| message.check())?;
+    match tx.engine_kind() {
+        EngineKind::Sqlite => {
+            let rows: Vec<_> = messages.into_iter().map(Message::row).collect();
+            tx.execute_each(&APPEND, &rows).await?;
+        }
+        EngineKind::Postgres => {
+            let rows: serde_json::Value = messages.into_iter().map(Message::document).collect();
+            tx.execute(&APPEND_ALL, &[&rows.to_string()]).await?;
+        }
     }
-    if !rows.is_empty() {
-        tx.execute(&APPEND_ALL, &[&serde_json::Value::from(rows).to_string()]).await?;
-        tx.appended = true;
-    }
+    tx.appended = true;
     Ok(())
 }
 
 impl Message {
+    /// The parameters of [`APPEND`].
+    fn row(&self) -> [&dyn Scalar; 6] {
+        let Self { id, topic, key, kind, payload, at } = self;
+        [id, topic, key, kind, payload, at]
+    }
+
+    /// One of the documents of [`APPEND_ALL`].
+    fn document(&self) -> serde_json::Value {
+        let Self { id, topic, key, kind, payload, at } = self;
+        json!({ "id": id, "topic": topic, "key": key, "kind": kind, "payload": payload, "at": at })
+    }
+
     fn check(&self) -> Result<(), Error> {
         let size = self.payload.len();
         if size <= MAX_MESSAGE_BYTES {

@@ -1,4 +1,4 @@
-//! A transaction as a body sees it: four ways to run a statement, the same on both engines.
+//! A transaction as a body sees it: five ways to run a statement, the same on both engines.
 
 use urr_kernel::{Scalar, Value};
 
@@ -47,6 +47,21 @@ impl<'t> Tx<'t> {
         let done = match &mut self.engine {
             Engine::Sqlite(conn) => sqlite::execute(conn, sql, params),
             Engine::Postgres(tx) => tx.execute(sql, params).await,
+        };
+        self.note(done)
+    }
+
+    /// Runs a statement once for each row of parameters and says how many rows of the table each changed. It is looked up once for all
+    /// of them, which on SQLite is a good part of what a small statement costs.
+    pub async fn execute_each<const N: usize>(
+        &mut self,
+        sql: &'static Sql,
+        rows: &[[&dyn Scalar; N]],
+    ) -> Result<Vec<u64>, Error> {
+        self.begin(sql)?;
+        let done = match &mut self.engine {
+            Engine::Sqlite(conn) => sqlite::execute_each(conn, sql, rows),
+            Engine::Postgres(tx) => tx.execute_each(sql, rows).await,
         };
         self.note(done)
     }

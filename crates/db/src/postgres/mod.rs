@@ -229,6 +229,19 @@ impl<'t> PostgresTx<'t> {
         self.do_within(sql.name(), work).await
     }
 
+    /// A round trip for each: where there are many, a statement that takes them all is better.
+    pub(crate) async fn execute_each<const N: usize>(
+        &mut self,
+        sql: &'static Sql,
+        rows: &[[&dyn Scalar; N]],
+    ) -> Result<Vec<u64>, Error> {
+        let mut changed = Vec::with_capacity(rows.len());
+        for params in rows {
+            changed.push(self.execute(sql, params).await?);
+        }
+        Ok(changed)
+    }
+
     pub(crate) async fn query(
         &mut self,
         sql: &'static Sql,

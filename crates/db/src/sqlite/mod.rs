@@ -2,17 +2,18 @@
 
 mod batch;
 mod desk;
+mod mover;
 mod readers;
 pub(crate) mod value;
 mod writer;
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{CachedStatement, Connection, OpenFlags, Statement};
 use tokio::sync::Notify;
 use urr_kernel::Scalar;
 
-use self::{readers::Readers, value::Bind, writer::Writer};
+use self::{mover::Mover, readers::Readers, value::Bind, writer::Writer};
 use crate::{
     Error, Sql, data_dir,
     tx::{Columns, Ended, Row, Tx},
@@ -37,8 +38,8 @@ const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 /// looks at every page that it keeps, and everybody waits.
 const WRITE_CACHE_KIB: i64 = 16 * 1024;
 
-/// Pages in the log before they are moved into the file: 32 MB. Moving them costs two more syncs and everybody waits meanwhile, so not after
-/// every few batches; a start after a crash reads so much back, which takes well under a second.
+/// Pages in the log before whoever commits moves into the file what [`mover`] has not: 32 MB. Everybody waits meanwhile, so not after every few
+/// batches; a start after a crash reads so much back, which takes well under a second.
 const CHECKPOINT_PAGES: i64 = 8_000;
 
 /// How the embedded engine runs.
@@ -62,14 +63,17 @@ impl Default for SqliteOptions {
 /// the file, and a read-only one may not: after a clean stop the file alone is the whole database.
 pub(crate) struct Sqlite {
     readers: Readers,
+    _mover: Mover,
     writer: Writer,
 }
 
 impl Sqlite {
     pub(crate) fn open(file: &Path, options: SqliteOptions, nudge: Arc<Notify>) -> Result<Self, Error> {
         check_version(rusqlite::version_number(), rusqlite::version())?;
-        let writer = Writer::start(open_for_writing(file)?, options.group_commit, nudge)?;
-        Ok(Self { writer, readers: Readers::new(file, options.readers) })
+        let conn = open_for_writing(file)?;
+        let mover = Mover::start(file)?;
+        let writer = Writer::start(conn, options.group_commit, nudge, mover.news())?;
+        Ok(Self { writer, _mover: mover, readers: Readers::new(file, options.readers) })
     }
 
     pub(crate) async fn write<T, E: From<Error>>(
@@ -177,7 +181,22 @@ pub(crate) fn execute(
     sql: &'static Sql,
     params: &[&dyn Scalar],
 ) -> Result<u64, Error> {
-    let mut statement = bound(conn, sql, params)?;
+    let mut statement = prepared(conn, sql)?;
+    run_bound(&mut statement, sql, params)
+}
+
+/// Runs a statement that gives no rows for each row of parameters.
+pub(crate) fn execute_each<const N: usize>(
+    conn: &mut Connection,
+    sql: &'static Sql,
+    rows: &[[&dyn Scalar; N]],
+) -> Result<Vec<u64>, Error> {
+    let mut statement = prepared(conn, sql)?;
+    rows.iter().map(|params| run_bound(&mut statement, sql, params)).collect()
+}
+
+fn run_bound(statement: &mut Statement<'_>, sql: &Sql, params: &[&dyn Scalar]) -> Result<u64, Error> {
+    bind(statement, sql, params)?;
     let changed = statement.raw_execute().map_err(|e| failed(sql, e))?;
     Ok(changed as u64)
 }
@@ -189,7 +208,8 @@ pub(crate) fn query(
     params: &[&dyn Scalar],
     mut take: impl FnMut(Row<'_>) -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let mut statement = bound(conn, sql, params)?;
+    let mut statement = prepared(conn, sql)?;
+    bind(&mut statement, sql, params)?;
     let mut rows = statement.raw_query();
     while let Some(row) = rows.next().map_err(|e| failed(sql, e))? {
         take(Row { sql, columns: Columns::Sqlite(row) })?;
@@ -197,13 +217,12 @@ pub(crate) fn query(
     Ok(())
 }
 
-fn bound<'c>(
-    conn: &'c Connection,
-    sql: &'static Sql,
-    params: &[&dyn Scalar],
-) -> Result<rusqlite::CachedStatement<'c>, Error> {
+fn prepared<'c>(conn: &'c Connection, sql: &'static Sql) -> Result<CachedStatement<'c>, Error> {
     let text = sql.sqlite().ok_or_else(|| Error::bug(format!("{} is not for SQLite", sql.name())))?;
-    let mut statement = conn.prepare_cached(text).map_err(|e| failed(sql, e))?;
+    conn.prepare_cached(text).map_err(|e| failed(sql, e))
+}
+
+fn bind(statement: &mut Statement<'_>, sql: &Sql, params: &[&dyn Scalar]) -> Result<(), Error> {
     let wanted = statement.parameter_count();
     if wanted != params.len() {
         let given = params.len();
@@ -212,7 +231,7 @@ fn bound<'c>(
     for (index, param) in params.iter().enumerate() {
         statement.raw_bind_parameter(index + 1, Bind(param.to_value())).map_err(|e| failed(sql, e))?;
     }
-    Ok(statement)
+    Ok(())
 }
 
 /// Runs one of the handful of statements around bodies; they stay prepared like any other.

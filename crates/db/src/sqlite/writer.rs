@@ -25,6 +25,7 @@ use tokio::sync::Notify;
 use super::{
     batch::{Batch, Lost},
     desk::Desk,
+    mover::News,
 };
 use crate::{
     Error,
@@ -45,12 +46,18 @@ struct Shared {
     desk: Desk,
     waiting: AtomicUsize,
     nudge: Arc<Notify>,
+    log: Arc<News>,
 }
 
 impl Writer {
-    pub(super) fn start(conn: Connection, group_commit: bool, nudge: Arc<Notify>) -> Result<Self, Error> {
+    pub(super) fn start(
+        conn: Connection,
+        group_commit: bool,
+        nudge: Arc<Notify>,
+        log: Arc<News>,
+    ) -> Result<Self, Error> {
         let desk = Desk::new(Batch::new(conn));
-        let shared = Arc::new(Shared { desk, waiting: AtomicUsize::new(0), nudge });
+        let shared = Arc::new(Shared { desk, waiting: AtomicUsize::new(0), nudge, log });
         let for_committer = Arc::clone(&shared);
         #[expect(clippy::disallowed_methods, reason = "it waits for the disk; drop waits for its end")]
         let committer = thread::Builder::new()
@@ -110,6 +117,7 @@ impl Drop for Writer {
 
 impl Shared {
     fn tell(&self, appended: bool) {
+        self.log.committed();
         if appended {
             self.nudge.notify_one();
         }

@@ -16,6 +16,7 @@ on_both_engines! {
     a_refused_write_leaves_no_message_and_wakes_nobody,
     a_commit_wakes_the_listener_even_if_it_was_not_listening,
     a_message_too_large_for_a_broker_is_refused_with_its_change,
+    many_at_once_are_in_their_order_and_one_too_large_is_none_of_them,
     a_claim_takes_the_first_of_each_key_only,
     a_claim_that_runs_out_is_taken_over,
     several_relays_share_the_work_and_keep_the_order_of_each_key,
@@ -50,6 +51,26 @@ async fn append(db: &Db, messages: &[Message]) {
     })
     .await
     .unwrap();
+}
+
+async fn many_at_once_are_in_their_order_and_one_too_large_is_none_of_them(db: Db) {
+    let messages: Vec<Message> = ["c", "a", "b"].map(|key| message(key, "MADE")).into();
+    let append_all = async |messages: &[Message]| -> Result<(), Error> {
+        db.write("test.append", async |tx: &mut Tx<'_>| outbox::append_all(tx, messages.iter()).await).await
+    };
+    append_all(&[]).await.unwrap();
+    append_all(&messages).await.unwrap();
+    let large = Message { payload: "x".repeat(MAX_MESSAGE_BYTES + 1), ..message("d", "MADE") };
+    let refused = append_all(&[message("e", "MADE"), large]).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Bug);
+    let mut found = Vec::new();
+    // PostgreSQL shows messages once no older transaction of the whole server is open.
+    until(LIMIT, async || {
+        found = read_after(&db, Position::START, 10).await;
+        !found.is_empty()
+    })
+    .await;
+    assert_eq!(found.into_iter().map(|(_, message)| message).collect::<Vec<_>>(), messages);
 }
 
 async fn append_kinds(db: &Db, keys_and_kinds: &[(&str, &str)]) {

@@ -4,6 +4,7 @@ use std::{future::pending, sync::atomic::Ordering, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinSet};
 use urr_db::{Db, Error, Kind, Tx, statements, transaction};
+use urr_kernel::Scalar;
 
 use crate::fresh::{MOVE, SEATS, SIT, WHO, count, counter, on_both_engines, sit, who};
 
@@ -15,6 +16,8 @@ on_both_engines! {
     a_panic_in_the_body_changes_nothing,
     a_dropped_body_changes_nothing_and_holds_nobody_up,
     a_write_dropped_before_it_began_changes_nothing,
+    a_statement_for_many_rows_tells_of_each,
+    one_bad_row_of_many_changes_nothing,
     a_failed_statement_cannot_be_swallowed,
     a_broken_constraint_is_told_apart,
     a_read_refuses_changes,
@@ -46,6 +49,29 @@ async fn a_write_is_seen_by_the_next_read(db: Db) {
     db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 1, "ann").await).await.unwrap();
     assert_eq!(who(&db, 1).await.as_deref(), Some("ann"));
     assert_eq!(who(&db, 2).await, None);
+}
+
+async fn a_statement_for_many_rows_tells_of_each(db: Db) {
+    let changed = db.write("test.sit", async |tx: &mut Tx<'_>| {
+        sit(tx, 1, "ann").await?;
+        sit(tx, 3, "cat").await?;
+        assert_eq!(tx.execute_each::<2>(&MOVE, &[]).await?, [0_u64; 0]);
+        tx.execute_each(&MOVE, &[[&1_i64, &"bob"], [&2_i64, &"bob"], [&3_i64, &"dan"]]).await
+    });
+    assert_eq!(changed.await.unwrap(), [1, 0, 1]);
+    assert_eq!((who(&db, 1).await.as_deref(), who(&db, 3).await.as_deref()), (Some("bob"), Some("dan")));
+}
+
+async fn one_bad_row_of_many_changes_nothing(db: Db) {
+    let swallowed = db.write("test.sit", async |tx: &mut Tx<'_>| {
+        let rows: [[&dyn Scalar; 2]; 3] = [[&1_i64, &"ann"], [&1_i64, &"bob"], [&2_i64, &"cat"]];
+        let failed = tx.execute_each(&SIT, &rows).await.unwrap_err();
+        assert_eq!(failed.kind(), Kind::Constraint);
+        assert!(sit(tx, 5, "eve").await.is_err(), "the transaction is over");
+        Ok::<_, Error>(())
+    });
+    assert!(swallowed.await.is_err());
+    assert_eq!((who(&db, 1).await, who(&db, 2).await, who(&db, 5).await), (None, None, None));
 }
 
 async fn a_write_sees_its_own_changes(db: Db) {

@@ -19,7 +19,7 @@ use super::{
     store::{self as rows, Json},
 };
 use crate::{gate::Owner, trouble::Trouble};
-use store::{Kept, Wanted};
+use store::{Kept, Seen, Wanted};
 
 /// Claims in one transaction: a few milliseconds of work, so that nobody's write waits long for it.
 const MAX_TOGETHER: usize = 64;
@@ -199,13 +199,14 @@ impl Batch {
         // A hold has run out for all of them, or for none.
         let now = claims.iter().map(|claim| claim.reservation.created_at).min();
         let Some(now) = now else { return Ok(Round { answered: Vec::new(), later: Vec::new() }) };
-        let taken = self.taken(tx, claims, now).await?;
+        let seen = self.look(tx, claims, now).await?;
         let (free, beaten): (Vec<_>, Vec<_>) =
-            claims.iter().partition(|claim| among(claim, &taken).is_empty());
-        let refused = |claim: &Claim| (claim.id(), Err(Error::SeatsTaken { seats: among(claim, &taken) }));
+            claims.iter().partition(|claim| among(claim, &seen.taken).is_empty());
+        let refused =
+            |claim: &Claim| (claim.id(), Err(Error::SeatsTaken { seats: among(claim, &seen.taken) }));
         let mut answered: Vec<_> = beaten.into_iter().map(refused).collect();
         let (apart, later) = apart(free);
-        answered.extend(self.make(tx, &apart, now).await?);
+        answered.extend(self.make(tx, &apart, &seen, now).await?);
         Ok(Round { answered, later })
     }
 
@@ -215,6 +216,7 @@ impl Batch {
         self,
         tx: &mut Tx<'_>,
         claims: &[&Claim],
+        seen: &Seen,
         now: Timestamp,
     ) -> Result<Vec<(ReservationId, Answer)>, urr_db::Error> {
         if claims.is_empty() {
@@ -225,7 +227,7 @@ impl Batch {
         let (within, beyond): (Vec<&Claim>, Vec<&Claim>) = claims.iter().copied().partition(is_counted);
         let beyond: Vec<UserId> = beyond.into_iter().map(Claim::user).collect();
         let held = store::held_by(tx, self.event, &beyond).await?;
-        let claimed = self.claim(tx, &within, now).await?;
+        let claimed = self.claim(tx, &within, seen, now).await?;
         let mut answers: Vec<(&Claim, Answer)> = Vec::with_capacity(claims.len());
         for claim in claims {
             let answer = match held.get(&claim.user()) {
@@ -247,19 +249,14 @@ impl Batch {
         Ok(answers.into_iter().map(|(claim, answer)| (claim.id(), answer)).collect())
     }
 
-    /// Which of the wanted seats somebody has.
-    async fn taken(
-        self,
-        tx: &mut Tx<'_>,
-        claims: &[&Claim],
-        now: Timestamp,
-    ) -> Result<HashSet<SeatId>, urr_db::Error> {
+    /// What can be seen of the wanted seats.
+    async fn look(self, tx: &mut Tx<'_>, claims: &[&Claim], now: Timestamp) -> Result<Seen, urr_db::Error> {
         #[cfg(test)]
         if self.way == Way::CheckThenAct {
-            return Ok(HashSet::new());
+            return Ok(Seen::default());
         }
         let seats: Vec<SeatId> = claims.iter().flat_map(|claim| claim.plan.seat_ids()).collect();
-        store::taken(tx, self.event, &seats, now).await
+        store::look(tx, self.event, &seats, now).await
     }
 
     /// Who may have so many seats more.
@@ -275,6 +272,7 @@ impl Batch {
         self,
         tx: &mut Tx<'_>,
         claims: &[&Claim],
+        seen: &Seen,
         now: Timestamp,
     ) -> Result<Vec<(SeatId, i64)>, urr_db::Error> {
         let mut wanted: Vec<Wanted> = claims.iter().flat_map(|claim| claim.wanted()).collect();
@@ -283,7 +281,7 @@ impl Batch {
         }
         wanted.sort_unstable_by_key(|wanted| wanted.seat);
         let mut claimed = match self.way {
-            Way::Conditional => store::claim(tx, self.event, &wanted, now).await?,
+            Way::Conditional => store::claim(tx, self.event, &wanted, seen, now).await?,
             #[cfg(test)]
             Way::CheckThenAct => crate::race::check_then_act(tx, self.event, &wanted).await?,
         };
@@ -319,7 +317,8 @@ impl Batch {
     ) -> Result<(), urr_db::Error> {
         for seat in &claim.plan.seats {
             if let Some(fence) = fence(claimed, seat.id) {
-                rows::free(tx, self.event, seat.id, fence, claim.reservation.id).await?;
+                let freed = rows::free(tx, self.event, seat.id, fence, claim.reservation.id).await?;
+                debug_assert!(freed, "it was claimed with this fence a moment ago");
             }
         }
         rows::count_out(tx, self.event, claim.user(), claim.plan.seat_count()).await

@@ -37,6 +37,7 @@ pub(super) async fn all(world: &World) {
     together::neighbours_get_their_seats_and_whoever_is_refused_leaves_nothing(world).await;
     together::of_those_who_want_the_same_the_first_has_it(world).await;
     together::one_that_cannot_be_made_costs_its_neighbours_nothing(world).await;
+    together::a_seat_that_is_being_paid_for_is_taken(world).await;
     together::a_crowd_is_served_in_batches(world).await;
     world.check_invariants().await;
 }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use urr_contracts::tickets::{Error, HoldSeats, Reservation};
+use urr_contracts::tickets::{Error, HoldSeats, ReleaseHold, Reservation};
 use urr_db::{Tx, statements};
 use urr_jobs::Work as _;
 use urr_kernel::{Clock, EventId, ReservationId, SeatId};
@@ -17,7 +17,7 @@ use crate::{
         self,
         claims::{
             Claim, Claiming, Way,
-            store::{Wanted, claim as claim_seats},
+            store::{Seen, Wanted, claim as claim_seats},
         },
     },
     trouble::Trouble,
@@ -27,6 +27,9 @@ statements! {
     /// How many wait for a row that this transaction has locked.
     WAIT_FOR_US = postgres "
         select count(*) from pg_locks where not granted and transactionid = pg_current_xact_id()::xid";
+
+    /// A hold without an end.
+    ENDLESS = "update seats set expires_at = null where event_id = $1 and seat_id = $2 and state = 'held'";
 }
 
 async fn claim(world: &World, buyer: &Ctx, request: &HoldSeats) -> Arc<Claim> {
@@ -55,6 +58,10 @@ pub(super) async fn neighbours_get_their_seats_and_whoever_is_refused_leaves_not
     let keyed =
         |seats: &[SeatId]| HoldSeats { idempotency_key: Some("again".into()), ..hold_request(event, seats) };
     world.tickets.hold(&repeater, keyed(&seats[4..5])).await.unwrap();
+    // Somebody had a seat before which one of them gets and gives back, so that its fence is not the first.
+    let earlier = world.buyer();
+    let had = world.hold(&earlier, event, &seats[10..11]).await.unwrap();
+    world.tickets.release(&earlier, ReleaseHold { reservation: had.id }).await.unwrap();
 
     let claims = vec![
         claim(world, &world.buyer(), &hold_request(event, &seats[5..7])).await,
@@ -73,15 +80,41 @@ pub(super) async fn neighbours_get_their_seats_and_whoever_is_refused_leaves_not
     let mut told = 0;
     urr_testkit::until(Duration::from_secs(30), async || {
         told = world.facts_of(event).await.len();
-        told >= 4
+        told >= 6
     })
     .await;
-    assert_eq!(told, 4);
+    assert_eq!(told, 6, "two of them about the one who had a seat before");
     world.check_invariants().await;
 
     let rest =
         claim(world, &world.buyer(), &hold_request(event, &[seats[7], seats[8], seats[9], seats[10]])).await;
-    assert!(make(world, event, vec![rest]).await[0].is_ok(), "what was refused is free");
+    let rest = make(world, event, vec![rest]).await.remove(0).expect("what was refused is free");
+    let fences: Vec<i64> = seats[7..11].iter().map(|seat| fence_of(&rest, *seat)).collect();
+    assert_eq!(fences, [1, 1, 1, 3], "whoever gives a seat back has had it");
+    world.check_invariants().await;
+}
+
+fn fence_of(reservation: &Reservation, seat: SeatId) -> i64 {
+    reservation.seats.iter().find(|held| held.id == seat).expect("it is one of its seats").fence
+}
+
+/// A hold that is being paid for has no end; it is somebody's, and its neighbours are not concerned.
+pub(super) async fn a_seat_that_is_being_paid_for_is_taken(world: &World) {
+    let (event, seats) = world.event(2);
+    world.hold(&world.buyer(), event, &seats[..1]).await.unwrap();
+    let endless: Result<u64, urr_db::Error> = world
+        .service
+        .db
+        .write("test.endless", async |tx: &mut Tx<'_>| tx.execute(&ENDLESS, &[&event, &seats[0]]).await)
+        .await;
+    assert_eq!(endless.unwrap(), 1);
+    let claims = vec![
+        claim(world, &world.buyer(), &hold_request(event, &seats[..1])).await,
+        claim(world, &world.buyer(), &hold_request(event, &seats[1..])).await,
+    ];
+    let answers = make(world, event, claims).await;
+    assert_eq!(answers[0], Err(Error::SeatsTaken { seats: vec![seats[0]] }));
+    assert!(answers[1].is_ok(), "{:?}", answers[1]);
 }
 
 /// Rivals and repeats in one batch: whoever came first has it, and everybody is answered.
@@ -171,7 +204,7 @@ async fn meanwhile<T>(world: &World, body: impl AsyncFnOnce(&mut Tx<'_>) -> Resu
 async fn take(world: &World, tx: &mut Tx<'_>, event: EventId, seat: SeatId) -> Result<usize, urr_db::Error> {
     let (reservation, now) = (world.ids.next::<ReservationId>(), world.clock.now());
     let wanted = Wanted { seat, reservation, expires_at: now.after(Duration::from_mins(5)) };
-    Ok(claim_seats(tx, event, &[wanted], now).await?.len())
+    Ok(claim_seats(tx, event, &[wanted], &Seen::default(), now).await?.len())
 }
 
 /// Neighbours are made without it, as long as they can be expected to wait for that.

@@ -15,16 +15,16 @@ use crate::{
 };
 
 statements! {
-    /// Whether a live hold or a sale covers a seat.
-    TAKEN = sqlite "
-        select 1 from seats
-         where event_id = $1 and seat_id = $2 and (state = 'sold' or (state = 'held' and expires_at > $3))";
+    /// Whether a live hold or a sale covers a seat, and its fence. A hold that is being paid for has no end.
+    LOOK = sqlite "
+        select state = 'sold' or (state = 'held' and (expires_at is null or expires_at > $3)), fence from seats
+         where event_id = $1 and seat_id = $2";
 
     /// Which of many seats they cover. The list is a JSON array.
     TAKEN_ALL = postgres "
         select seat_id from seats
          where event_id = $1 and seat_id in (select wanted::uuid from jsonb_array_elements_text($2::jsonb) wanted)
-           and (state = 'sold' or (state = 'held' and expires_at > $3))";
+           and (state = 'sold' or (state = 'held' and (expires_at is null or expires_at > $3)))";
 
     /// Claims one seat unless a live hold or a sale covers it.
     CLAIM_ONE = sqlite "
@@ -34,9 +34,6 @@ statements! {
            set state = 'held', reservation_id = excluded.reservation_id, fence = seats.fence + 1,
                expires_at = excluded.expires_at
          where seats.state = 'available' or (seats.state = 'held' and seats.expires_at <= $5)";
-
-    /// The fence of a claim just made.
-    FENCE = sqlite "select fence from seats where event_id = $1 and seat_id = $2";
 
     /// The same for many seats, in id order and in one round trip to the server. The list is a JSON array.
     CLAIM_ALL = postgres "
@@ -99,24 +96,44 @@ pub(crate) struct Wanted {
     pub(crate) expires_at: Timestamp,
 }
 
-/// Which of the seats somebody else has. What it does not name may be somebody's by the time it is claimed.
-pub(crate) async fn taken(
+/// What was seen of seats before they are claimed.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Which of them somebody else has. Another may be somebody's by the time it is claimed.
+    pub(crate) taken: HashSet<SeatId>,
+    /// The fences of those that somebody had before. Only on SQLite, where nobody else writes before this transaction ends.
+    fences: HashMap<SeatId, i64>,
+}
+
+/// Looks at seats.
+pub(crate) async fn look(
     tx: &mut Tx<'_>,
     event: EventId,
     seats: &[SeatId],
     now: Timestamp,
-) -> Result<HashSet<SeatId>, Error> {
-    if tx.engine_kind() == EngineKind::Postgres {
-        let taken = tx.all(&TAKEN_ALL, &[&event, &Json::of(seats), &now], |row| row.get(0)).await?;
-        return Ok(taken.into_iter().collect());
-    }
-    let mut taken = HashSet::new();
-    for seat in seats {
-        if tx.optional(&TAKEN, &[&event, seat, &now], |_| Ok(())).await?.is_some() {
-            taken.insert(*seat);
+) -> Result<Seen, Error> {
+    let mut seen = Seen::default();
+    match tx.engine_kind() {
+        EngineKind::Postgres => {
+            let taken: Vec<SeatId> =
+                tx.all(&TAKEN_ALL, &[&event, &Json::of(seats), &now], |row| row.get(0)).await?;
+            seen.taken.extend(taken);
+        }
+        EngineKind::Sqlite => {
+            for seat in seats {
+                let look = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+                let Some((is_taken, fence)) = tx.optional(&LOOK, &[&event, seat, &now], look).await? else {
+                    continue;
+                };
+                if is_taken {
+                    seen.taken.insert(*seat);
+                } else {
+                    seen.fences.insert(*seat, fence);
+                }
+            }
         }
     }
-    Ok(taken)
+    Ok(seen)
 }
 
 /// How many seats buyers have who were just counted, in vain.
@@ -136,11 +153,13 @@ pub(crate) async fn held_by(
     Ok(held)
 }
 
-/// Claims seats, which come in id order. Answers with the fences of those that were free; the others are somebody else's.
+/// Claims seats, which come in id order, after a [`look`] at all of them in the same transaction. Answers with the fences of those that
+/// were free; the others are somebody else's.
 pub(crate) async fn claim(
     tx: &mut Tx<'_>,
     event: EventId,
     wanted: &[Wanted],
+    seen: &Seen,
     now: Timestamp,
 ) -> Result<Vec<(SeatId, i64)>, Error> {
     debug_assert!(
@@ -153,13 +172,15 @@ pub(crate) async fn claim(
             tx.all(&CLAIM_ALL, params, |row| Ok((row.get(0)?, row.get(1)?))).await
         }
         EngineKind::Sqlite => {
-            let mut claimed = Vec::with_capacity(wanted.len());
+            let mut rows: Vec<[&dyn Scalar; 5]> = Vec::with_capacity(wanted.len());
             for Wanted { seat, reservation, expires_at } in wanted {
-                if tx.execute(&CLAIM_ONE, &[&event, seat, reservation, expires_at, &now]).await? == 1 {
-                    claimed.push((*seat, tx.one(&FENCE, &[&event, seat], |row| row.get(0)).await?));
-                }
+                rows.push([&event, seat, reservation, expires_at, &now]);
             }
-            Ok(claimed)
+            let changed = tx.execute_each(&CLAIM_ONE, &rows).await?;
+            let claimed = wanted.iter().zip(changed).filter(|(_, changed)| *changed == 1);
+            // As the statement counts it.
+            let fence = |seat| seen.fences.get(&seat).map_or(1, |before| before + 1);
+            Ok(claimed.map(|(wanted, _)| (wanted.seat, fence(wanted.seat))).collect())
         }
     }
 }
@@ -178,13 +199,13 @@ pub(crate) async fn count_in(
             Ok(counted.into_iter().collect())
         }
         EngineKind::Sqlite => {
-            let mut counted = HashSet::with_capacity(buyers.len());
+            let mut rows: Vec<[&dyn Scalar; 4]> = Vec::with_capacity(buyers.len());
             for (user, seats) in buyers {
-                if tx.execute(&COUNT_IN, &[&event, user, seats, &max]).await? == 1 {
-                    counted.insert(*user);
-                }
+                rows.push([&event, user, seats, &max]);
             }
-            Ok(counted)
+            let changed = tx.execute_each(&COUNT_IN, &rows).await?;
+            let counted = buyers.iter().zip(changed).filter(|(_, changed)| *changed == 1);
+            Ok(counted.map(|((user, _), _)| *user).collect())
         }
     }
 }
@@ -212,28 +233,17 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, rows: &[Kept<'_>]) -> Result<HashSet
             Ok(kept.into_iter().collect())
         }
         EngineKind::Sqlite => {
-            let mut kept = HashSet::with_capacity(rows.len());
-            for Kept { new, card, gate_owner, key } in rows {
-                let (seats, gate_owner) = (Json::of(&new.seats), gate_owner.as_uuid());
-                let (id, times) = (&new.id, (&new.expires_at, &new.created_at));
-                let params: &[&dyn Scalar] = &[
-                    id,
-                    &new.number,
-                    &new.user,
-                    &new.event,
-                    *card,
-                    &new.total,
-                    &seats,
-                    &gate_owner,
-                    times.0,
-                    times.1,
-                    key,
-                ];
-                if tx.execute(&INSERT, params).await? == 1 {
-                    kept.insert(new.id);
-                }
+            let own = |row: &Kept<'_>| (Json::of(&row.new.seats), row.gate_owner.as_uuid());
+            let own: Vec<_> = rows.iter().map(own).collect();
+            let mut params: Vec<[&dyn Scalar; 11]> = Vec::with_capacity(rows.len());
+            for (Kept { new, card, key, .. }, (seats, owner)) in rows.iter().zip(&own) {
+                let Reservation { id, number, user, event, total, expires_at, created_at, .. } = *new;
+                params
+                    .push([id, number, user, event, *card, total, seats, owner, expires_at, created_at, key]);
             }
-            Ok(kept)
+            let changed = tx.execute_each(&INSERT, &params).await?;
+            let kept = rows.iter().zip(changed).filter(|(_, changed)| *changed == 1);
+            Ok(kept.map(|(row, _)| row.new.id).collect())
         }
     }
 }
