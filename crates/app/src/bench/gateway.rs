@@ -101,7 +101,7 @@ pub(super) fn run(turns: &Turns) -> Result<(), Failure> {
     let ground = scenes::ground();
     let (_, config) = scenes::setup(&bench.path("gateway"), &[], &ground.ids)?;
     let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
-    let seconds = usize::try_from(turns.seconds + 1).expect("a round is short") * usize::from(turns.rounds);
+    let seconds = usize::try_from(turns.asked().as_secs() + 1).expect("a run is short");
     let people = (seconds * FAST).div_ceil(ASKS);
     let deck = Deck::endless(requests(people, &config, &ground.clock, &ground.ids));
     let bare = serve(&runtimes, &tasks, Bare::new(&config, &ground), &config)?;

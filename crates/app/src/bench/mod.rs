@@ -75,7 +75,7 @@ pub(crate) struct HoldsArgs {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     seconds: u64,
     /// Clients at the same time, each with a connection of its own
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    #[arg(long, default_value_t = 192, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     clients: u16,
     /// Also measure on this PostgreSQL database, which is filled and not cleaned up: use one you can drop
     #[arg(long, value_name = "URL")]

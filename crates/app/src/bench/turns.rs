@@ -27,10 +27,10 @@ const WARM_UP: Duration = Duration::from_millis(500);
 #[derive(Debug, Args)]
 pub(crate) struct Turns {
     /// Seconds each round of each row is measured
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=60))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=60))]
     pub(super) seconds: u64,
-    /// Turns; the rows take turns
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=50))]
+    /// Turns; the rows take turns, and many short ones say more on a shared machine than a few long ones
+    #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=50))]
     pub(super) rounds: u16,
     /// Clients at the same time, each with a connection of its own
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1_000))]
@@ -59,6 +59,11 @@ pub(super) struct Words {
 }
 
 impl Turns {
+    /// For how long each row is asked in all, measured or not.
+    pub(super) fn asked(&self) -> Duration {
+        (WARM_UP + Duration::from_secs(self.seconds)) * u32::from(self.rounds)
+    }
+
     /// Measures every row in every round and prints one table. What serves the rows ends here. Answers with what each row did per
     /// second.
     pub(super) fn run(
