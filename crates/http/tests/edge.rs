@@ -11,7 +11,7 @@ use axum::{
     response::{AppendHeaders, IntoResponse as _, Response},
     routing::{get, post},
 };
-use http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use http::{HeaderMap, Method, StatusCode, header};
 use http_body_util::BodyExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -241,32 +241,6 @@ async fn every_value_of_a_header_that_a_handler_repeats_reaches_the_client() {
     assert_eq!(all(header::SET_COOKIE), ["a=1", "b=2"]);
     assert_eq!(all(header::CACHE_CONTROL), ["private"], "its own instead of the usual");
     assert_eq!(all(header::X_FRAME_OPTIONS), ["DENY"]);
-}
-
-#[tokio::test]
-async fn an_answer_says_what_it_is_only_if_its_handler_does_and_has_one_id() {
-    let own_id = ([("x-request-id", "mine")], "text");
-    let routes = Router::new()
-        .route("/nothing", get(async || StatusCode::NO_CONTENT))
-        .route("/unchanged", get(async || StatusCode::NOT_MODIFIED))
-        .route("/elsewhere", get(async || (StatusCode::SEE_OTHER, [(header::LOCATION, "/")])))
-        .route("/json", get(async || Json(1)))
-        .route("/text", get(async move || own_id));
-    let app = app(routes);
-    for (path, kind) in [
-        ("/nothing", None),
-        ("/unchanged", None),
-        ("/elsewhere", None),
-        ("/json", Some("application/json")),
-        ("/text", Some("text/plain; charset=utf-8")),
-        ("/none", Some("application/problem+json")),
-    ] {
-        let response = app.clone().oneshot(get_request(path)).await.unwrap();
-        let all = |name| response.headers().get_all(name).iter().map(|value| value.to_str().unwrap());
-        assert_eq!(all(header::CONTENT_TYPE).collect::<Vec<_>>(), Vec::from_iter(kind), "{path}");
-        let ids: Vec<_> = all(HeaderName::from_static("x-request-id")).collect();
-        assert!(ids.len() == 1 && ids[0].len() == 36, "{path}: {ids:?}");
-    }
 }
 
 #[tokio::test]

@@ -167,13 +167,13 @@ mod tests {
         let (pages, _) = log(&conn).unwrap();
         assert!(pages < super::super::CHECKPOINT_PAGES, "the write connection has not done it: {pages}");
         // It is told again and again, as by commits.
-        let moved = (0..2_000).any(|_| {
+        let is_done = (0..2_000).any(|_| {
             mover.news().committed();
             thread::yield_now();
             mover.news.pause(Duration::from_millis(5));
             log(&conn).unwrap().1 == pages
         });
-        assert!(moved, "{:?}", log(&conn));
+        assert!(is_done, "{:?}", log(&conn));
         drop(mover);
         drop(conn);
         assert!(!file.with_extension("db-wal").exists(), "the last to close leaves the file alone");

@@ -125,3 +125,50 @@ fn named_error(method: &Method, response: Response) -> Response {
         _ => response,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::{Router, extract::Request, routing::get};
+    use tower::ServiceExt as _;
+    use urr_kernel::{Clock, Ids, Timestamp};
+    use urr_telemetry::Health;
+
+    use super::*;
+    use crate::{AccessLog, EdgeParts, Json, Limits, edge};
+
+    #[tokio::test]
+    async fn an_answer_says_what_it_is_only_if_its_handler_does_and_has_one_id() {
+        let own_id = ([("x-request-id", "mine")], "text");
+        let routes = Router::new()
+            .route("/nothing", get(async || StatusCode::NO_CONTENT))
+            .route("/unchanged", get(async || StatusCode::NOT_MODIFIED))
+            .route("/elsewhere", get(async || (StatusCode::SEE_OTHER, [(header::LOCATION, "/")])))
+            .route("/json", get(async || Json(1)))
+            .route("/text", get(async move || own_id));
+        let clock = Clock::fixed(Timestamp::from_micros(1_700_000_000_000_000));
+        let parts = EdgeParts {
+            limits: Limits::default(),
+            ids: Ids::seeded(clock.clone(), 7),
+            clock,
+            access_log: AccessLog { sample: 0 },
+            health: Health::new(),
+            hsts: false,
+        };
+        let app = edge(routes, parts);
+        for (path, kind) in [
+            ("/nothing", None),
+            ("/unchanged", None),
+            ("/elsewhere", None),
+            ("/json", Some("application/json")),
+            ("/text", Some("text/plain; charset=utf-8")),
+            ("/none", Some("application/problem+json")),
+        ] {
+            let response =
+                app.clone().oneshot(Request::get(path).body(Body::empty()).unwrap()).await.unwrap();
+            let all = |name| response.headers().get_all(name).iter().map(|value| value.to_str().unwrap());
+            assert_eq!(all(header::CONTENT_TYPE).collect::<Vec<_>>(), Vec::from_iter(kind), "{path}");
+            let ids: Vec<_> = all(REQUEST_ID).collect();
+            assert!(ids.len() == 1 && ids[0].len() == UUID_LEN, "{path}: {ids:?}");
+        }
+    }
+}

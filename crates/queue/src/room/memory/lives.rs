@@ -38,12 +38,12 @@ impl Memory {
             numbered.seq = entry.seq;
         }
         let hall = Arc::new(Mutex::new(numbered));
-        self.put(event, Arc::clone(&hall));
+        self.put(event, &hall);
         Ok(hall)
     }
 
-    fn put(&self, event: EventId, hall: Arc<Mutex<Numbered>>) {
-        self.change(|halls| drop(halls.insert(event, Arc::clone(&hall))));
+    fn put(&self, event: EventId, hall: &Arc<Mutex<Numbered>>) {
+        self.change(|halls| drop(halls.insert(event, Arc::clone(hall))));
     }
 
     fn take_out(&self, event: EventId) {
@@ -77,7 +77,7 @@ impl Memory {
         let closed = self.write_end(event, generation, mark, now).await;
         if closed.is_err() {
             lock(&hall).closed = false;
-            self.put(event, hall);
+            self.put(event, &hall);
         }
         closed
     }
