@@ -25,7 +25,6 @@ use tokio::sync::Notify;
 use super::{
     batch::{Batch, Lost},
     desk::Desk,
-    mover::News,
 };
 use crate::{
     Error,
@@ -46,18 +45,12 @@ struct Shared {
     desk: Desk,
     waiting: AtomicUsize,
     nudge: Arc<Notify>,
-    log: Arc<News>,
 }
 
 impl Writer {
-    pub(super) fn start(
-        conn: Connection,
-        group_commit: bool,
-        nudge: Arc<Notify>,
-        log: Arc<News>,
-    ) -> Result<Self, Error> {
+    pub(super) fn start(conn: Connection, group_commit: bool, nudge: Arc<Notify>) -> Result<Self, Error> {
         let desk = Desk::new(Batch::new(conn));
-        let shared = Arc::new(Shared { desk, waiting: AtomicUsize::new(0), nudge, log });
+        let shared = Arc::new(Shared { desk, waiting: AtomicUsize::new(0), nudge });
         let for_committer = Arc::clone(&shared);
         #[expect(clippy::disallowed_methods, reason = "it waits for the disk; drop waits for its end")]
         let committer = thread::Builder::new()
@@ -117,7 +110,6 @@ impl Drop for Writer {
 
 impl Shared {
     fn tell(&self, appended: bool) {
-        self.log.committed();
         if appended {
             self.nudge.notify_one();
         }
