@@ -15,6 +15,14 @@ fn near(order: OrderKey, by: i64) -> OrderKey {
     OrderKey::new(order.as_u64().strict_add_signed(by)).unwrap()
 }
 
+/// The place of somebody who waits.
+fn place_of(standing: Standing) -> Option<OrderKey> {
+    match standing {
+        Standing::Waiting { order, .. } => Some(order),
+        _ => None,
+    }
+}
+
 /// What a turn uses up: its place, and every ticket from before. Another wait in Tier 1 is another turn.
 pub(super) async fn a_turn_uses_up_what_was_promised_before_it(mut trial: Trial) {
     let people = trial.people(3);
@@ -41,11 +49,7 @@ pub(super) async fn a_turn_uses_up_what_was_promised_before_it(mut trial: Trial)
             let promise = Promise { order: near(slot.order, by), epoch, since };
             let standing = trial.come_for(fan, promise).await;
             let expected = if holds { Some(promise.order) } else { None };
-            let found = match standing {
-                Standing::Waiting { order, .. } => Some(order),
-                _ => None,
-            };
-            assert_eq!(found, expected, "in life {life}: {promise:?}: {standing:?}");
+            assert_eq!(place_of(standing), expected, "in life {life}: {promise:?}: {standing:?}");
             trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
         }
         trial.room.settle(trial.event).await.unwrap();
@@ -72,11 +76,8 @@ pub(super) async fn a_place_stays_used_after_a_turn_further_ahead(mut trial: Tri
     trial.room.order(trial.event, Order::Threshold(0)).await.unwrap();
     for life in 1..=2 {
         for (used, expected) in [(first.order, None), (near(first.order, 1), Some(near(first.order, 1)))] {
-            let found = match trial.come_for(fan, pass(used, since)).await {
-                Standing::Waiting { order, .. } => Some(order),
-                _ => None,
-            };
-            assert_eq!(found, expected, "in life {life}");
+            let standing = trial.come_for(fan, pass(used, since)).await;
+            assert_eq!(place_of(standing), expected, "in life {life}: {standing:?}");
             trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
         }
         trial.room.settle(trial.event).await.unwrap();
