@@ -20,7 +20,7 @@ pub struct Loading<K, V, E> {
     clock: Clock,
     /// How long an answer is good.
     max_age: Duration,
-    /// How much is kept, in the units of `weigh`. The oldest goes first.
+    /// How much is kept, in the units of `weigh`. What nobody has asked for the longest goes first.
     max_weight: usize,
     weigh: fn(&V) -> usize,
     /// Which failures are answers and worth keeping, such as "there is no such event".
@@ -31,7 +31,12 @@ pub struct Loading<K, V, E> {
 type Answer<V, E> = Result<Arc<V>, E>;
 
 enum Slot<V, E> {
-    Known { at: Duration, answer: Answer<V, E> },
+    /// `used`: when somebody last asked for it.
+    Known {
+        at: Duration,
+        used: Duration,
+        answer: Answer<V, E>,
+    },
     Asking(watch::Receiver<Option<Answer<V, E>>>),
 }
 
@@ -86,8 +91,9 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
     fn turn(&self, key: K) -> Turn<V, E> {
         let now = self.clock.ticks();
         let mut slots = self.slots();
-        match slots.get(&key) {
-            Some(Slot::Known { at, answer }) if now.saturating_sub(*at) < self.max_age => {
+        match slots.get_mut(&key) {
+            Some(Slot::Known { at, used, answer }) if now.saturating_sub(*at) < self.max_age => {
+                *used = now;
                 return Turn::Known(answer.clone());
             }
             // The sender is gone when the loader was dropped half-way.
@@ -103,12 +109,13 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
         let mut slots = self.slots();
         slots.remove(&key);
         if answer.as_ref().err().is_none_or(self.keep_failure) {
-            slots.insert(key, Slot::Known { at: self.clock.ticks(), answer: answer.clone() });
+            let now = self.clock.ticks();
+            slots.insert(key, Slot::Known { at: now, used: now, answer: answer.clone() });
             self.make_room(&mut slots, key);
         }
     }
 
-    /// Forgets the oldest until what is left fits. `newest` stays.
+    /// Forgets what nobody has asked for the longest until what is left fits. `newest` stays.
     fn make_room(&self, slots: &mut HashMap<K, Slot<V, E>>, newest: K) {
         let weight = |slot: &Slot<V, E>| match slot {
             Slot::Known { answer: Ok(value), .. } => (self.weigh)(value),
@@ -117,11 +124,11 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
         let mut total: usize = slots.values().map(weight).sum();
         while total > self.max_weight {
             let known = slots.iter().filter_map(|(key, slot)| match slot {
-                Slot::Known { at, .. } if *key != newest => Some((*at, *key)),
+                Slot::Known { used, .. } if *key != newest => Some((*used, *key)),
                 _ => None,
             });
-            let Some((_, oldest)) = known.min_by_key(|(at, _)| *at) else { break };
-            total -= slots.remove(&oldest).as_ref().map_or(0, weight);
+            let Some((_, idle)) = known.min_by_key(|(used, _)| *used) else { break };
+            total -= slots.remove(&idle).as_ref().map_or(0, weight);
         }
     }
 
@@ -207,14 +214,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_oldest_goes_when_there_is_no_room() {
+    async fn what_nobody_asked_for_the_longest_goes_when_there_is_no_room() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
         let loading = loading(&clock, 2);
-        for key in 0..3 {
+        for key in [0, 1, 0, 2] {
             clock.advance(Duration::from_millis(1));
             loading.get(&ctx(&clock), key, "late", async { Ok(key) }).await.unwrap();
         }
         let kept = |key| matches!(loading.turn(key), Turn::Known(_));
-        assert_eq!([kept(1), kept(2), kept(0)], [true, true, false]);
+        assert_eq!([kept(0), kept(2), kept(1)], [true, true, false]);
     }
 }

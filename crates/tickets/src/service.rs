@@ -12,7 +12,7 @@ use urr_contracts::{
 };
 use urr_db::Db;
 use urr_jobs::{Tasks, Together};
-use urr_kernel::{Clock, Ids, SeatId};
+use urr_kernel::{Clock, Ids, SeatId, UserId};
 use urr_rpc::Ctx;
 
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
     holds::{
         self,
         claims::{Claim, Claiming, Way},
+        replays::Replaying,
         store,
     },
     map::{self, Maps},
@@ -49,6 +50,7 @@ pub struct Parts {
 pub struct Service {
     pub(crate) db: Db,
     claims: Together<Claiming>,
+    replays: Together<Replaying>,
     pub(crate) gate: SeatGate,
     pub(crate) sales: Sales,
     pub(crate) maps: Maps,
@@ -62,8 +64,9 @@ impl Service {
         Self {
             claims: Together::new(
                 Claiming { db: parts.db.clone(), clock: parts.clock.clone(), way },
-                parts.tasks,
+                parts.tasks.clone(),
             ),
+            replays: Together::new(Replaying(parts.db.clone()), parts.tasks),
             sales: Sales::new(parts.catalog, parts.clock.clone()),
             maps: map::maps(parts.clock.clone()),
             db: parts.db,
@@ -77,6 +80,12 @@ impl Service {
     /// Claims seats, together with everybody who does so at the same time.
     pub(crate) async fn claim(&self, claim: &Arc<Claim>) -> Result<Reservation, Trouble> {
         self.claims.ask(claim.reservation.event, Arc::clone(claim)).await.map_err(Trouble::Claims).flatten()
+    }
+
+    /// What a buyer's key was used for, asked together with everybody who does so at the same time.
+    pub(crate) async fn of_key(&self, user: UserId, key: &str) -> Result<Option<Reservation>, Trouble> {
+        let known = self.replays.ask((), (user, key.to_owned())).await.map_err(Trouble::Claims).flatten()?;
+        Ok(known.map(|stored| stored.reservation))
     }
 
     /// Removes a former holder's marks from the gate, so that the next buyer need not wait for them to fade.

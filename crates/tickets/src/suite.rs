@@ -37,10 +37,10 @@ matrix! {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_bad_row_does_not_stop_the_sweep() {
+async fn bad_rows_do_not_stop_the_sweep() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         if let Some(world) = World::new(db, GateKind::Memory, Transport::Local).await {
-            stories::one_bad_row_does_not_stop_the_sweep(&world).await;
+            stories::bad_rows_do_not_stop_the_sweep(&world).await;
         }
     }
 }

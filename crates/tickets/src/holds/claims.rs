@@ -79,8 +79,7 @@ impl Work for Claiming {
     const MAX_WAITING: usize = 20_000;
     /// While one batch is synced to the disk the next one can begin.
     const LANES: usize = 2;
-    /// As long as a database may take to say that it cannot.
-    const PATIENCE: Duration = Duration::from_secs(2);
+    const PATIENCE: Duration = super::PATIENCE;
 
     /// The first in line, as long as one limit holds for all of them and nobody comes twice: each further wish of a buyer would be a
     /// round of its own, and their neighbours would wait for it.

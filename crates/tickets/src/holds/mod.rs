@@ -5,13 +5,15 @@
 
 pub(crate) mod claims;
 pub(crate) mod give_back;
+pub(crate) mod replays;
 pub(crate) mod routes;
 pub(crate) mod rules;
 pub(crate) mod store;
 pub(crate) mod sweep;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use tokio::time::timeout;
 use urr_contracts::{
     messages::Envelope,
     tickets::{
@@ -20,6 +22,7 @@ use urr_contracts::{
     },
 };
 use urr_db::{Tx, outbox, transaction};
+use urr_jobs::NotDone;
 use urr_kernel::{ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::Ctx;
 use uuid::Uuid;
@@ -32,6 +35,10 @@ use crate::{
 use claims::Claim;
 use store::Json;
 
+/// How long a hold may take before it is not begun any more, and with the question what its key was used for: as long as a database may take
+/// to say that it cannot.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// Holds every named seat for the calling user, or none of them.
 ///
 /// A request whose key was used before gets the answer of that time, whatever stands in its way now. Few requests are repeats, so that is
@@ -39,6 +46,7 @@ use store::Json;
 pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Reservation, Trouble> {
     let user = signed_in(ctx)?;
     rules::check_request(request)?;
+    let began = service.clock.ticks();
     let mut marks = None;
     let held = match plan(service, ctx, user, request).await {
         Ok(claim) => enter(service, Arc::new(claim), &mut marks).await,
@@ -47,7 +55,10 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
     let answer = match held {
         // The catalog may be away; what was answered before is in our own rows.
         Err(trouble @ (Trouble::Refused(_) | Trouble::Catalog(_))) => {
-            replay(service, user, request).await.and_then(|known| known.ok_or(trouble))
+            let left = PATIENCE.saturating_sub(service.clock.ticks().saturating_sub(began));
+            // Without an answer nobody can say that it is refused: it may have been granted before.
+            let known = timeout(left, replay(service, user, request)).await;
+            known.unwrap_or(Err(Trouble::Claims(NotDone::Late))).and_then(|known| known.ok_or(trouble))
         }
         held => held,
     };
@@ -198,11 +209,8 @@ async fn replay(
     request: &HoldSeats,
 ) -> Result<Option<Reservation>, Trouble> {
     let Some(key) = request.idempotency_key.as_deref() else { return Ok(None) };
-    let known = service.db.read("tickets.replay", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::of_key(tx, user, key).await?)
-    });
-    match known.await? {
-        Some(stored) if rules::answers(&stored.reservation, request) => Ok(Some(stored.reservation)),
+    match service.of_key(user, key).await? {
+        Some(known) if rules::answers(&known, request) => Ok(Some(known)),
         Some(_) => Err(Error::IdempotencyKeyReused.into()),
         None => Ok(None),
     }

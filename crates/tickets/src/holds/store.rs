@@ -2,8 +2,9 @@
 
 use serde::{Serialize, de::DeserializeOwned};
 use urr_contracts::tickets::{Reservation, ReservationStatus};
-use urr_db::{Error, Row, Tx, statements};
+use urr_db::{EngineKind, Error, Row, Tx, statements};
 use urr_kernel::{EventId, ReservationId, Scalar, SeatId, Timestamp, UserId, Value, WrongValue};
+use uuid::Uuid;
 
 use crate::gate::Owner;
 
@@ -31,9 +32,17 @@ statements! {
           from reservations where id = $1";
 
     /// What a buyer's key was used for.
-    OF_KEY = "
+    OF_KEY = sqlite "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where user_id = $1 and idempotency_key = $2";
+
+    /// What many buyers' keys were used for, with the key. The list is a JSON array.
+    OF_KEYS = postgres "
+        select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at,
+               idempotency_key
+          from reservations
+         where (user_id, idempotency_key) in
+               (select (asked->>0)::uuid, asked->>1 from jsonb_array_elements($1::jsonb) asked)";
 
     /// A buyer's reservations before a given one, newest first.
     OF_USER = "
@@ -47,10 +56,12 @@ statements! {
          where user_id = $1 and event_id = $2 and status = 'pending' and expires_at <= $3
          order by id limit $4";
 
-    /// Holds that have run out, oldest first.
+    /// Holds that have run out after a given one, oldest first.
     LAPSED = "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
-          from reservations where status = 'pending' and expires_at <= $1 order by expires_at limit $2";
+          from reservations
+         where status = 'pending' and expires_at <= $1 and (expires_at, id) > ($2, $3)
+         order by expires_at, id limit $4";
 }
 
 /// A reservation with what only this crate needs to know of it.
@@ -122,9 +133,28 @@ pub(crate) async fn get(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Sto
     tx.optional(&GET, &[&id], stored).await
 }
 
-/// What a buyer's key was used for.
-pub(crate) async fn of_key(tx: &mut Tx<'_>, user: UserId, key: &str) -> Result<Option<Stored>, Error> {
-    tx.optional(&OF_KEY, &[&user, &key], stored).await
+/// What buyers' keys were used for; of a key that was not used there is nothing.
+pub(crate) async fn of_keys(
+    tx: &mut Tx<'_>,
+    asked: &[(UserId, String)],
+) -> Result<Vec<((UserId, String), Stored)>, Error> {
+    match tx.engine_kind() {
+        EngineKind::Postgres => {
+            let used = |row: &Row<'_>| {
+                let found = stored(row)?;
+                Ok(((found.reservation.user, row.get(11)?), found))
+            };
+            tx.all(&OF_KEYS, &[&Json::of(asked)], used).await
+        }
+        EngineKind::Sqlite => {
+            let mut known = Vec::new();
+            for (user, key) in asked {
+                let found = tx.optional(&OF_KEY, &[user, key], stored).await?;
+                known.extend(found.map(|found| ((*user, key.clone()), found)));
+            }
+            Ok(known)
+        }
+    }
 }
 
 /// A buyer's reservations older than `before`, newest first.
@@ -148,9 +178,16 @@ pub(crate) async fn lapsed_of_buyer(
     tx.all(&LAPSED_OF_BUYER, &[&user, &event, &now, &limit], stored).await
 }
 
-/// Holds that have run out.
-pub(crate) async fn lapsed(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<Vec<Stored>, Error> {
-    tx.all(&LAPSED, &[&now, &limit], stored).await
+/// Holds that have run out, oldest first; `after` is the last one that was seen.
+pub(crate) async fn lapsed(
+    tx: &mut Tx<'_>,
+    now: Timestamp,
+    after: Option<(Timestamp, ReservationId)>,
+    limit: u32,
+) -> Result<Vec<Stored>, Error> {
+    let (expired_at, id) =
+        after.unwrap_or((Timestamp::from_micros(0), ReservationId::from_uuid(Uuid::nil())));
+    tx.all(&LAPSED, &[&now, &expired_at, &id, &limit], stored).await
 }
 
 /// The status column.

@@ -7,12 +7,18 @@ use urr_db::{Tx, transaction};
 use urr_jobs::{BoxError, Outcome, Reconciler};
 use urr_kernel::{EventId, Timestamp, UserId};
 
-use super::{give_back, store};
+use super::{
+    give_back,
+    store::{self, Stored},
+};
 use crate::{service::Service, trouble::Trouble};
 
 /// Holds one run expires, in one transaction. At four seats each it locks at most 600 rows; a full batch means that the
 /// next run follows at once.
-const BATCH: u32 = 100;
+pub(crate) const BATCH: u32 = 100;
+
+/// Batches one run looks at when they are full of holds that cannot be ended: these must not hide what lies behind them.
+const MAX_LOOKS: usize = 20;
 
 /// The reconciler behind hold expiry.
 pub(crate) struct Sweep(pub(crate) Arc<Service>);
@@ -40,10 +46,19 @@ impl Service {
     /// Expires holds that have run out, oldest first. Answers with how many did.
     pub(crate) async fn expire_lapsed(&self) -> Result<usize, Trouble> {
         let now = self.clock.now();
-        let lapsed = self.db.read("tickets.lapsed", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(store::lapsed(tx, now, BATCH).await?)
-        });
-        self.expire(&lapsed.await?, now).await
+        let (mut expired, mut after) = (0, None);
+        for _ in 0..MAX_LOOKS {
+            let lapsed = self.db.read("tickets.lapsed", async |tx: &mut Tx<'_>| {
+                Ok::<_, Trouble>(store::lapsed(tx, now, after, BATCH).await?)
+            });
+            let lapsed = lapsed.await?;
+            expired += self.expire(&lapsed, now).await?;
+            if lapsed.len() < BATCH as usize || expired >= BATCH as usize {
+                break;
+            }
+            after = lapsed.last().map(|Stored { reservation, .. }| (reservation.expires_at, reservation.id));
+        }
+        Ok(expired)
     }
 
     /// Expires one buyer's holds of one event that have run out.
@@ -56,7 +71,7 @@ impl Service {
     }
 
     /// Ends them together; if one of them cannot be ended, ends the others without it.
-    async fn expire(&self, lapsed: &[store::Stored], now: Timestamp) -> Result<usize, Trouble> {
+    async fn expire(&self, lapsed: &[Stored], now: Timestamp) -> Result<usize, Trouble> {
         if lapsed.is_empty() {
             return Ok(0);
         }
@@ -78,7 +93,7 @@ impl Service {
         }
     }
 
-    async fn expire_together(&self, lapsed: &[store::Stored], now: Timestamp) -> Result<usize, Trouble> {
+    async fn expire_together(&self, lapsed: &[Stored], now: Timestamp) -> Result<usize, Trouble> {
         let ended = transaction!(self.db, "tickets.expire", async |tx: &mut Tx<'_>| {
             give_back::many_in_tx(self, tx, lapsed, now).await
         })?;

@@ -12,7 +12,10 @@ use urr_contracts::{
 use urr_kernel::{EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
 
 use super::{World, hold_request, together};
-use crate::{holds, race};
+use crate::{
+    holds::{self, sweep::BATCH},
+    race,
+};
 
 /// Every story, one after the other, each with events and buyers of its own.
 pub(super) async fn all(world: &World) {
@@ -39,6 +42,7 @@ pub(super) async fn all(world: &World) {
     together::one_that_cannot_be_made_costs_its_neighbours_nothing(world).await;
     together::a_seat_that_is_being_paid_for_is_taken(world).await;
     together::a_crowd_is_served_in_batches(world).await;
+    together::those_who_ask_together_each_get_what_their_own_key_was_used_for(world).await;
     world.check_invariants().await;
 }
 
@@ -246,13 +250,18 @@ async fn a_buyers_own_lapsed_holds_do_not_count(world: &World) {
     world.hold(&buyer, event, &seats[4..]).await.unwrap();
 }
 
-/// One row that cannot be ended must not keep the others from ending. For a world of its own: it is left broken.
-pub(super) async fn one_bad_row_does_not_stop_the_sweep(world: &World) {
-    let (event, seats) = world.event(3);
+/// Rows that cannot be ended must not keep the others from ending, be they as many as one look sees. For a world of its own: it is left
+/// broken.
+pub(super) async fn bad_rows_do_not_stop_the_sweep(world: &World) {
+    let bad = BATCH as usize;
+    let (event, seats) = world.event(bad + 2);
     let (first, second) = (world.buyer(), world.buyer());
     let spoilt = world.hold(&first, event, &seats[..1]).await.unwrap();
-    let sound = world.hold(&second, event, &seats[1..]).await.unwrap();
     world.spoil(&spoilt).await;
+    for seat in &seats[1..bad] {
+        world.spoil(&world.hold(&world.buyer(), event, &[*seat]).await.unwrap()).await;
+    }
+    let sound = world.hold(&second, event, &seats[bad..]).await.unwrap();
     world.pass(HOLD).await;
     world.sweep().await;
     let status = async |buyer, held: &Reservation| {

@@ -19,6 +19,7 @@ use crate::{
             Claim, Claiming, Way,
             store::{Seen, Wanted, claim as claim_seats},
         },
+        replays::Replaying,
     },
     trouble::Trouble,
 };
@@ -96,6 +97,39 @@ pub(super) async fn neighbours_get_their_seats_and_whoever_is_refused_leaves_not
 
 fn fence_of(reservation: &Reservation, seat: SeatId) -> i64 {
     reservation.seats.iter().find(|held| held.id == seat).expect("it is one of its seats").fence
+}
+
+/// Whoever is refused asks what their key was used for, and all of them get their own answer from one look.
+pub(super) async fn those_who_ask_together_each_get_what_their_own_key_was_used_for(world: &World) {
+    let (event, seats) = world.event(2);
+    let keyed =
+        |key: &str| HoldSeats { idempotency_key: Some(key.into()), ..hold_request(event, &seats[..1]) };
+    let (first, other) = (world.buyer(), world.buyer());
+    let held = world.tickets.hold(&first, keyed("a")).await.unwrap();
+    let user = |ctx: &Ctx| ctx.actor.user().unwrap();
+    let asked = vec![
+        (user(&other), "a".to_owned()),
+        (user(&first), "a".to_owned()),
+        (user(&first), "b".to_owned()),
+        (user(&first), "a".to_owned()),
+        (user(&first), "a' or '' = '\\\"".to_owned()),
+    ];
+    let known = Replaying(world.service.db.clone()).run((), asked).await;
+    let known: Vec<_> = known.into_iter().map(|known| known.unwrap().map(|it| it.reservation.id)).collect();
+    assert_eq!(known, [None, Some(held.id), None, Some(held.id), None]);
+
+    // Many losers of one seat, and among them the one who has it and asks again.
+    let mut crowd = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let (tickets, buyer, request) = (Arc::clone(&world.tickets), world.buyer(), keyed("a"));
+        crowd.spawn(async move { tickets.hold(&buyer, request).await });
+    }
+    let again = world.tickets.hold(&first, keyed("a")).await;
+    assert_eq!(again.map(|again| again.id), Ok(held.id));
+    let taken = Error::SeatsTaken { seats: vec![seats[0]] };
+    for lost in crowd.join_all().await {
+        assert_eq!(lost.map(|got| got.id), Err(taken.clone()));
+    }
 }
 
 /// A hold that is being paid for has no end; it is somebody's, and its neighbours are not concerned.

@@ -1,0 +1,54 @@
+//! What keys were used for. In a rush nearly everybody is refused, and each refusal asks whether it repeats an older request: those who ask
+//! at the same time are answered by one look.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use urr_db::{Db, Tx};
+use urr_jobs::Work;
+use urr_kernel::UserId;
+
+use super::store::{self, Stored};
+use crate::trouble::Trouble;
+
+/// Keys in one look.
+const MAX_TOGETHER: usize = 256;
+
+/// Looks keys up.
+pub(crate) struct Replaying(pub(crate) Db);
+
+impl Work for Replaying {
+    type Key = ();
+    type Job = (UserId, String);
+    type Answer = Result<Option<Stored>, Trouble>;
+
+    const NAME: &'static str = "tickets.replay";
+    /// Some seconds' worth, as of claims.
+    const MAX_WAITING: usize = 20_000;
+    /// The connections are for those who get seats.
+    const LANES: usize = 2;
+    const PATIENCE: Duration = super::PATIENCE;
+
+    fn choose<T>(waiting: &mut Vec<(Self::Job, T)>) -> Vec<(Self::Job, T)> {
+        waiting.drain(..waiting.len().min(MAX_TOGETHER)).collect()
+    }
+
+    async fn run(&self, (): (), asked: Vec<Self::Job>) -> Vec<Self::Answer> {
+        let known = self.0.read("tickets.replay", async |tx: &mut Tx<'_>| store::of_keys(tx, &asked).await);
+        match known.await {
+            Ok(known) => answers(known, &asked),
+            Err(error) => {
+                let error = Arc::new(error);
+                asked.iter().map(|_| Err(Trouble::Db(Arc::clone(&error)))).collect()
+            }
+        }
+    }
+}
+
+/// Two may ask for the same.
+fn answers(
+    known: Vec<((UserId, String), Stored)>,
+    asked: &[(UserId, String)],
+) -> Vec<Result<Option<Stored>, Trouble>> {
+    let known: HashMap<_, _> = known.into_iter().collect();
+    asked.iter().map(|asked| Ok(known.get(asked).cloned())).collect()
+}
