@@ -6,18 +6,23 @@
 use std::{
     ops::{Deref, DerefMut},
     sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use tokio::sync::Notify;
 
 use super::batch::Batch;
 
+/// How long a batch with work in it may lie for writers who want it and do not come: a future that is asked once and then left alone keeps
+/// its wish, and must not keep everybody else's commit.
+const LEFT: Duration = Duration::from_millis(100);
+
 /// Where the batch lies while nobody has it.
 pub(super) struct Desk {
     lying: Mutex<Lying>,
     /// Tells a writer that the batch may be free.
     free: Notify,
-    /// Tells the committer that it has work, or that there will be none any more.
+    /// Tells the committer that it has work, may have some soon, or that there will be none any more.
     full: Condvar,
 }
 
@@ -29,6 +34,13 @@ struct Lying {
     /// Writers who want a turn and have not had it.
     wanting: usize,
     closed: bool,
+}
+
+impl Lying {
+    /// Whether somebody's work lies there for the next writer.
+    fn has_work(&self) -> bool {
+        self.free.as_ref().is_some_and(|batch| batch.writes() > 0)
+    }
 }
 
 impl Desk {
@@ -58,7 +70,16 @@ impl Desk {
             if lying.closed {
                 return None;
             }
-            lying = self.full.wait(lying).unwrap_or_else(PoisonError::into_inner);
+            if lying.has_work() {
+                let (still, waited) =
+                    self.full.wait_timeout(lying, LEFT).unwrap_or_else(PoisonError::into_inner);
+                lying = still;
+                if waited.timed_out() && lying.has_work() {
+                    lying.full = lying.free.take();
+                }
+            } else {
+                lying = self.full.wait(lying).unwrap_or_else(PoisonError::into_inner);
+            }
         }
     }
 
@@ -75,12 +96,13 @@ impl Desk {
             batch.quota = 1 + lying.wanting;
         }
         let full = batch.writes() > 0 && (lying.wanting == 0 || batch.writes() >= batch.quota);
-        let awaited = lying.wanting > 0;
+        let (awaited, begun) = (lying.wanting > 0, batch.writes() == 1);
         *(if full { &mut lying.full } else { &mut lying.free }) = Some(batch);
         drop(lying);
-        if full {
+        if full || begun {
             self.full.notify_one();
-        } else if awaited {
+        }
+        if !full && awaited {
             self.free.notify_one();
         }
     }
@@ -196,6 +218,23 @@ mod tests {
         assert!(desk.look().full.is_none());
         drop(second);
         assert!(desk.look().full.is_some(), "nobody else would have woken the committer");
+    }
+
+    #[test]
+    fn whoever_wants_a_turn_and_never_comes_for_it_does_not_keep_others_from_their_commit() {
+        let desk = desk();
+        let mut first = at_once(&desk).unwrap();
+        let mut parked = Box::pin(desk.turn());
+        assert!(parked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        let _told = first.join();
+        drop(first);
+        let mut committing = desk.full().expect("the committer does not wait for ever");
+        assert_eq!(committing.take_waiting().len(), 1);
+        drop(committing);
+        assert!(
+            parked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready(),
+            "its turn is not lost"
+        );
     }
 
     #[test]
