@@ -34,7 +34,7 @@ async fn fifty_waiting_writes_share_one_commit_and_every_transaction_is_counted(
     let dir = tempfile::tempdir().unwrap();
     let db = Db::sqlite(dir.path(), &DOMAIN, SqliteOptions::default()).unwrap();
     db.migrate().await.unwrap();
-    let before = value(&metrics.render(), "urr_db_group_commit_writes_count");
+    let before = value(&metrics.render(), "urr_db_group_commit_size_count");
     let (go_on, may_go_on) = oneshot::channel::<()>();
     let (inside, is_inside) = oneshot::channel();
     let mut tasks = JoinSet::new();
@@ -72,7 +72,7 @@ async fn fifty_waiting_writes_share_one_commit_and_every_transaction_is_counted(
     drop(db.write("test.never", async |_: &mut Tx<'_>| Ok::<_, Error>(())));
 
     let rendered = metrics.render();
-    let commits = value(&rendered, "urr_db_group_commit_writes_count") - before;
+    let commits = value(&rendered, "urr_db_group_commit_size_count") - before;
     assert!((commits - 1.0).abs() < f64::EPSILON, "{commits} commits for 50 writes");
     for (outcome, wanted) in [
         ("urr_db_transactions_total{transaction=\"test.sit\",outcome=\"committed\"}", 49.0),

@@ -151,7 +151,7 @@ impl<W: Work> Lane<W> {
     async fn run(mut self, work: &W) {
         while let Some(batch) = self.take() {
             let (jobs, callers): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
-            metrics::histogram!("urr_done_together", "work" => W::NAME).record(count(jobs.len()));
+            metrics::histogram!("urr_done_together_size", "work" => W::NAME).record(count(jobs.len()));
             let answers = work.run(self.key, jobs).await;
             if W::give_up(&answers).is_some() {
                 for (caller, answer) in

@@ -15,6 +15,11 @@ const FOLDERS: [&str; 4] =
 /// Endings of type names that say nothing about what the type is.
 const EMPTY_WORDS: [&str; 6] = ["Manager", "Helper", "Util", "Utils", "Impl", "Dto"];
 
+/// How a histogram begins, spelt so that this file does not hold one.
+const HISTOGRAM: &str = concat!("histo", "gram!(");
+/// Endings of a histogram's name that have buckets of their own.
+const UNITS: [&str; 3] = ["_seconds", "_bytes", "_size"];
+
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in &tree.files {
@@ -22,6 +27,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
             module_docs(file, &mut findings);
             attributes(file, &mut findings);
             type_names(file, &mut findings);
+            histograms(file, &mut findings);
         }
         if HAND_WRITTEN.contains(&file.ending()) {
             unfinished(file, &mut findings);
@@ -68,6 +74,18 @@ fn type_names(file: &SourceFile, findings: &mut Vec<Finding>) {
                 let remedy = "name it by what it is or does in the domain";
                 findings.push(Finding::new(&file.path, line_at(&code, offset), wrong, remedy));
             }
+        }
+    }
+}
+
+fn histograms(file: &SourceFile, findings: &mut Vec<Finding>) {
+    for (offset, begin) in file.text.match_indices(HISTOGRAM) {
+        let name = file.text[offset + begin.len()..].trim_start().strip_prefix('"');
+        let Some(name) = name.and_then(|rest| rest.split('"').next()) else { continue };
+        if !UNITS.iter().any(|unit| name.ends_with(unit)) {
+            let wrong = format!("the histogram {name} has buckets for seconds");
+            let remedy = "end its name in _seconds, _bytes or _size";
+            findings.push(Finding::new(&file.path, line_at(&file.text, offset), wrong, remedy));
         }
     }
 }
@@ -133,6 +151,14 @@ mod tests {
         assert!(
             found("x.rs", "//! W\npub struct Managers;\nlet manager = \"struct SeatManager\";\n").is_empty()
         );
+    }
+
+    #[test]
+    fn a_histogram_without_a_unit_is_found() {
+        let named =
+            |name: &str| found("x.rs", &format!("//! W\nmetrics::{HISTOGRAM}\n    \"{name}\").record(1);\n"));
+        assert_eq!(named("urr_batch"), [(2, "the histogram urr_batch has buckets for seconds".to_owned())]);
+        assert!(named("urr_batch_size").is_empty());
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn commit_batches(shared: &Shared) {
         let waiting = batch.take_waiting();
         let committed = batch.commit();
         drop(batch);
-        metrics::histogram!("urr_db_group_commit_writes").record(count(waiting.len()));
+        metrics::histogram!("urr_db_group_commit_size").record(count(waiting.len()));
         shared.tell(committed == Ok(true));
         for write in waiting {
             // Nobody listens any more when the caller was dropped; the write counts all the same.

@@ -205,7 +205,7 @@ impl Work {
                 let written = self.shared.written.fetch_add(count, Ordering::AcqRel) + count;
                 self.shared.progress.send_replace(written);
                 self.shared.outage.end();
-                metrics::histogram!("urr_queue_journal_batch")
+                metrics::histogram!("urr_queue_journal_batch_size")
                     .record(f64::from(u32::try_from(batch.len()).unwrap_or(u32::MAX)));
                 return true;
             };
