@@ -36,6 +36,10 @@ urr_db::statements! {
     /// Who we are, what we talk to and what time it is there.
     SERVER = postgres "select current_user::text, current_setting('server_version'), clock_timestamp()";
 
+    /// How many connections may be open at once, but for those that are kept for administrators.
+    CONNECTIONS = postgres "
+        select current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint";
+
     /// Whether another domain's tables are within reach.
     CAN_REACH = postgres "select coalesce(has_schema_privilege(current_user, to_regnamespace($1)::oid, 'usage'), false)";
 }
@@ -54,7 +58,7 @@ pub(crate) async fn doctor(config: &Config) -> Result<(), Failure> {
     report.add("clock", sane(clock.now()));
     match &config.storage {
         Storage::Sqlite { .. } => report.embedded(config).await,
-        Storage::Postgres { .. } => report.postgres(config, &clock).await,
+        Storage::Postgres { pool, .. } => report.postgres(config, *pool, &clock).await,
     }
     if config.redis.is_some() {
         report.redis(config, &clock).await;
@@ -108,13 +112,17 @@ impl Report {
         }
     }
 
-    async fn postgres(&mut self, config: &Config, clock: &Clock) {
+    async fn postgres(&mut self, config: &Config, pool: usize, clock: &Clock) {
         let databases = match Databases::open(config) {
             Ok(databases) => databases,
             Err(Failure(lines)) => return self.add("PostgreSQL database", Err(lines.join("; "))),
         };
         for (role, db) in databases.iter() {
             self.add(&format!("{} database", role.name()), postgres(role, db, clock).await);
+        }
+        if let Some((_, db)) = databases.iter().next() {
+            let most = databases.iter().count() * pool;
+            self.add("PostgreSQL connections", connections(db, most).await);
         }
     }
 
@@ -248,6 +256,23 @@ async fn postgres(role: Role, db: &Db, clock: &Clock) -> Result<String, String> 
     Ok(format!("PostgreSQL {version}, migrated, {user} reaches its own tables only"))
 }
 
+async fn connections(db: &Db, most: usize) -> Result<String, String> {
+    let look = db
+        .read("app.doctor", async |tx: &mut Tx<'_>| tx.one(&CONNECTIONS, &[], |row| row.get::<u32>(0)).await);
+    let allowed: Result<u32, urr_db::Error> = look.await;
+    room(most, allowed.map_err(why)? as usize)
+}
+
+/// Whether a server that allows so many connections has room for a process that opens so many.
+fn room(most: usize, allowed: usize) -> Result<String, String> {
+    if most > allowed {
+        return Err(format!(
+            "this process opens up to {most} and the server allows {allowed}; lower storage.pool or raise max_connections"
+        ));
+    }
+    Ok(format!("this process opens up to {most} of the {allowed} that the server allows"))
+}
+
 async fn redis(kv: &Kv, clock: &Clock) -> Result<String, String> {
     kv.ping().await.map_err(why)?;
     for key in PROBED {
@@ -272,6 +297,13 @@ async fn kafka(config: &Config) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_without_room_for_our_connections_is_noticed() {
+        assert!(room(80, 97).unwrap().contains("80 of the 97"));
+        assert!(room(97, 97).is_ok());
+        assert!(room(98, 97).unwrap_err().contains("storage.pool"));
+    }
 
     #[test]
     fn a_clock_in_the_past_and_clocks_that_disagree_are_noticed() {

@@ -39,6 +39,12 @@ async fn doctor_wants_postgres_migrated_and_its_domains_apart() {
         "{after:#?}"
     );
 
+    let connections = line(&after, "PostgreSQL connections");
+    assert!(connections.starts_with("ok") && connections.contains("that the server allows"), "{after:#?}");
+    let greedy = place.run(&[&["doctor", "--set", "storage.pool=1000"][..], &set].concat());
+    assert_eq!(greedy.code, Some(1), "{greedy:#?}");
+    assert!(line(&greedy, "PostgreSQL connections").starts_with("FAIL"), "{greedy:#?}");
+
     let status = place.run(&[&["outbox", "status"][..], &set].concat()).ok();
     assert!(status.contains("tickets: 0 waiting"), "{status}");
 
