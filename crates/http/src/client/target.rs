@@ -13,7 +13,7 @@ use hyper::body::Incoming;
 use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::{self, connect::HttpConnector};
 use tokio::{
-    sync::Semaphore,
+    sync::{Semaphore, SemaphorePermit},
     time::{sleep, timeout},
 };
 use urr_kernel::{Breaker, Clock};
@@ -73,7 +73,7 @@ impl Target {
     /// Whether the circuit breaker refuses calls right now.
     pub fn is_open(&self) -> bool {
         let target = &*self.0;
-        target.breaker.lock().unwrap_or_else(PoisonError::into_inner).is_open(target.clock.ticks())
+        target.is_open(target.clock.ticks())
     }
 
     /// Asks, and asks again after network errors if the call is idempotent. An answer of any status is an answer.
@@ -110,20 +110,54 @@ fn jitter(ticks: Duration, pause: Duration) -> Duration {
 impl Inner {
     async fn attempt(&self, call: &Call, time: Duration) -> Result<Answer, CallError> {
         let request = self.request(call)?;
-        let started = self.clock.ticks();
-        if let Err(source) = self.breaker().permit(started) {
-            self.refusals.increment(1);
-            return Err(CallError::Open { target: self.name.clone(), source });
+        let asked = self.clock.ticks();
+        // Whoever is going to be refused need not wait for it.
+        if self.is_open(asked) {
+            self.permit(asked)?;
         }
-        let result = self.exchange(request, time).await;
+        let _turn = self.turn(time).await?;
+        // From here on it is the other side that is waited for. What went before says nothing about it.
+        let started = self.clock.ticks();
+        let left = time.saturating_sub(started.saturating_sub(asked));
+        self.permit(started)?;
+        let result = timeout(left, self.exchange(request)).await;
         let took = self.clock.ticks().saturating_sub(started);
+        let had_its_time = result.is_ok() || left >= time.min(self.limits.breaker.slow_call);
+        // Whether the request left before the time was up is not known.
+        let result = result.unwrap_or_else(|elapsed| {
+            Err(CallError::Unknown { target: self.name.clone(), source: elapsed.into() })
+        });
         let succeeded = result.as_ref().is_ok_and(|answer| !is_outage(answer.status));
-        self.breaker().report(self.clock.ticks(), took, succeeded);
+        if had_its_time {
+            self.breaker().report(self.clock.ticks(), took, succeeded);
+        }
         self.seconds.record(took);
         if !succeeded {
             self.failures.increment(1);
         }
         result
+    }
+
+    fn is_open(&self, now: Duration) -> bool {
+        self.breaker().is_open(now)
+    }
+
+    fn permit(&self, now: Duration) -> Result<(), CallError> {
+        self.breaker().permit(now).map_err(|source| {
+            self.refusals.increment(1);
+            CallError::Open { target: self.name.clone(), source }
+        })
+    }
+
+    /// A place among the requests in flight. Whoever never got one has certainly sent nothing.
+    async fn turn(&self, time: Duration) -> Result<SemaphorePermit<'_>, CallError> {
+        match timeout(time, self.turns.acquire()).await {
+            Ok(turn) => Ok(turn.expect("the semaphore is never closed")),
+            Err(elapsed) => {
+                self.failures.increment(1);
+                Err(CallError::NotSent { target: self.name.clone(), source: elapsed.into() })
+            }
+        }
     }
 
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
@@ -148,27 +182,16 @@ impl Inner {
         Ok(request)
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>, time: Duration) -> Result<Answer, CallError> {
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, CallError> {
         let target = || self.name.clone();
-        // A turn is not part of the exchange: whoever never got one has certainly sent nothing.
-        let turn = match timeout(time, self.turns.acquire()).await {
-            Ok(turn) => turn.expect("the semaphore is never closed"),
-            Err(elapsed) => return Err(CallError::NotSent { target: target(), source: elapsed.into() }),
-        };
-        let answer = timeout(time, async {
-            let response = self.wire.request(request).await.map_err(|error| {
-                if error.is_connect() {
-                    CallError::NotSent { target: target(), source: error.into() }
-                } else {
-                    CallError::Unknown { target: target(), source: error.into() }
-                }
-            })?;
-            self.read(response).await
-        });
-        let answer = answer.await;
-        drop(turn);
-        // Whether the request left before the time was up is not known.
-        answer.unwrap_or_else(|elapsed| Err(CallError::Unknown { target: target(), source: elapsed.into() }))
+        let response = self.wire.request(request).await.map_err(|error| {
+            if error.is_connect() {
+                CallError::NotSent { target: target(), source: error.into() }
+            } else {
+                CallError::Unknown { target: target(), source: error.into() }
+            }
+        })?;
+        self.read(response).await
     }
 
     async fn read(&self, response: Response<Incoming>) -> Result<Answer, CallError> {
@@ -197,3 +220,6 @@ impl Connection {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
