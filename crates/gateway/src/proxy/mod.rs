@@ -10,11 +10,11 @@ mod replicas;
 use std::time::Duration;
 
 use axum::{
-    body::{Body, HttpBody as _},
+    body::Body,
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use http::{StatusCode, request::Parts, uri::PathAndQuery};
+use http::{StatusCode, uri::PathAndQuery};
 use tokio::time::timeout;
 use urr_http::{BadTarget, Client, ClientAddress, PipeError, Problem};
 use urr_kernel::Clock;
@@ -22,11 +22,11 @@ use urr_passes::hop::Signer;
 
 use self::{
     body::{Flaw, Steady, Watched},
-    replicas::{Replica, Replicas},
+    replicas::{Replica, Replicas, Turn},
 };
 use crate::{codes, compress::Passed, table::Service};
 
-/// When a service whose connection was refused is worth another try: replicas restart within seconds.
+/// When a service whose connection was refused, or that is busy, is worth another try: replicas restart within seconds.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A replica is judged by somebody who waited for it in vain once it alone was waited for this part of the time limit: 10 of 30
@@ -80,39 +80,48 @@ impl Upstream {
         self.answer(request).await.unwrap_or_else(Problem::into_response)
     }
 
+    /// Asks one replica after the other, each once, until one got something of the request: whatever may have been read there is sent
+    /// to nobody else.
     async fn answer(&self, request: Request) -> Result<Response, Problem> {
         let (parts, body) = request.into_parts();
-        // Whatever has no body can be sent again, if it is certain that nothing was sent.
-        let spare = body.is_end_stream().then(|| copy(&parts));
         let (body, flaw) = Watched::new(body, self.clock.clone());
-        let request = Request::from_parts(parts, Body::new(body));
-
-        let first = self.replicas.choose(self.clock.ticks(), None).map_err(|wait| self.is_away(wait))?;
-        let failure = match self.attempt(first, request, &flaw).await {
-            Ok(response) => return Ok(response),
-            Err(failure) => failure,
-        };
-        if let Some(problem) = flaw.problem() {
-            return Err(problem);
-        }
-        match (failure, spare) {
-            (Failure::NotSent(_), Some(spare)) if self.replicas.len() > 1 => {
-                let second = self.replicas.choose(self.clock.ticks(), Some(first));
-                let second = second.map_err(|wait| self.is_away(wait))?;
-                let answer = self.attempt(second, spare, &Flaw::default()).await;
-                answer.map_err(|failure| self.problem(&failure))
+        let mut request = Request::from_parts(parts, Body::new(body));
+        let started = self.clock.ticks();
+        let (mut tried, mut last) = (Vec::new(), None);
+        loop {
+            let now = self.clock.ticks();
+            let turn = match (self.replicas.choose(now, &tried), &last) {
+                (Ok(turn), _) => turn,
+                (Err(_wait), Some(failure)) => return Err(self.problem(failure)),
+                (Err(wait), None) => return Err(self.is_away(wait)),
+            };
+            let left = self.time_limit.saturating_sub(now.saturating_sub(started));
+            let mut failure = match self.attempt(&turn, request, left, &flaw).await {
+                Ok(response) => return Ok(response),
+                Err(failure) => failure,
+            };
+            if let Some(problem) = flaw.problem() {
+                return Err(problem);
             }
-            (failure, _) => Err(self.problem(&failure)),
+            request = failure.take_request().ok_or_else(|| self.problem(&failure))?;
+            tried.push(turn.replica);
+            last = Some(failure);
         }
     }
 
     /// One try on one replica, from start to the head of the answer.
-    async fn attempt(&self, replica: &Replica, request: Request, flaw: &Flaw) -> Result<Response, Failure> {
+    async fn attempt(
+        &self,
+        turn: &Turn<'_>,
+        request: Request,
+        left: Duration,
+        flaw: &Flaw,
+    ) -> Result<Response, Failure> {
+        let replica = turn.replica;
         let path = request.uri().path_and_query().cloned();
         let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let Ok(_turn) = replica.turns.try_acquire() else { return Err(Failure::Busy) };
         let mut wait = Wait { upstream: self, replica, flaw, started: self.clock.ticks(), is_over: false };
-        let failure = match timeout(self.time_limit, replica.pipe.send(path, request)).await {
+        let failure = match timeout(left, replica.pipe.send(path, request)).await {
             Ok(Ok(answer)) => {
                 wait.answered();
                 return Ok(inbound(answer));
@@ -137,7 +146,6 @@ impl Upstream {
     fn problem(&self, failure: &Failure) -> Problem {
         match failure {
             Failure::NotSent(error) => self.is_away(TRY_AGAIN).caused_by(error),
-            Failure::Busy => self.is_away(TRY_AGAIN),
             Failure::NoAnswer(error) => {
                 Problem::of(codes::NO_ANSWER, "The connection broke before the answer came.")
                     .field("service", self.service.name())
@@ -203,16 +211,16 @@ enum Failure {
     NotSent(PipeError),
     NoAnswer(PipeError),
     TimedOut,
-    /// As many requests wait for the replica as may.
-    Busy,
 }
 
-fn copy(parts: &Parts) -> Request {
-    let mut request = Request::new(Body::empty());
-    *request.method_mut() = parts.method.clone();
-    *request.uri_mut() = parts.uri.clone();
-    *request.headers_mut() = parts.headers.clone();
-    request
+impl Failure {
+    /// The request as it was, if nothing of it was sent.
+    fn take_request(&mut self) -> Option<Request> {
+        match self {
+            Self::NotSent(error) => error.take_request(),
+            Self::NoAnswer(_) | Self::TimedOut => None,
+        }
+    }
 }
 
 fn inbound(mut answer: Response) -> Response {

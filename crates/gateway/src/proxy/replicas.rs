@@ -8,10 +8,11 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use urr_http::{BadTarget, Client, Pipe};
 use urr_kernel::{Breaker, BreakerLimits};
 
+use super::TRY_AGAIN;
 use crate::table::Service;
 
 /// After a failure, others are asked first for this long: a replica that restarts should not cost every second request.
@@ -36,9 +37,16 @@ pub(super) struct Replicas {
 #[derive(Debug)]
 pub(super) struct Replica {
     pub(super) pipe: Pipe,
-    pub(super) turns: Semaphore,
+    places: Semaphore,
     state: Mutex<State>,
     failures: metrics::Counter,
+}
+
+/// A replica that may be asked, and a place among those who wait for it.
+#[derive(Debug)]
+pub(super) struct Turn<'r> {
+    pub(super) replica: &'r Replica,
+    _place: SemaphorePermit<'r>,
 }
 
 #[derive(Debug)]
@@ -64,26 +72,23 @@ impl Replicas {
         Ok(Self { list, next: AtomicUsize::new(0) })
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.list.len()
-    }
-
-    /// The next replica that may be asked, other than `not`, and rather not one that just failed. If none may be, when one may.
-    pub(super) fn choose(&self, now: Duration, not: Option<&Replica>) -> Result<&Replica, Duration> {
+    /// The next replica that may be asked and is not among those tried, and rather not one that just failed. One for which as many
+    /// wait as may is passed over: it is busy, and not unwell. If none is left, when one may be.
+    pub(super) fn choose(&self, now: Duration, tried: &[&Replica]) -> Result<Turn<'_>, Duration> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         let in_turn = || {
             let turns =
                 (0..self.list.len()).map(|step| &self.list[start.wrapping_add(step) % self.list.len()]);
-            turns.filter(|replica| not.is_none_or(|not| !std::ptr::eq(*replica, not)))
+            turns.filter(|replica| !tried.iter().any(|tried| std::ptr::eq(*tried, *replica)))
         };
-        let well = in_turn().find(|replica| replica.is_well(now) && replica.permit(now).is_ok());
-        if let Some(replica) = well {
-            return Ok(replica);
+        let mut well = in_turn().filter(|replica| replica.is_well(now));
+        if let Some(turn) = well.find_map(|replica| replica.turn(now).ok()) {
+            return Ok(turn);
         }
         let mut wait = BreakerLimits::SERVICE.open_for;
         for replica in in_turn() {
-            match replica.permit(now) {
-                Ok(()) => return Ok(replica),
+            match replica.turn(now) {
+                Ok(turn) => return Ok(turn),
                 Err(refused) => wait = wait.min(refused),
             }
         }
@@ -99,15 +104,18 @@ impl Replica {
             metrics::counter!("urr_gateway_upstream_failures_total", "target" => pipe.name().to_owned());
         let state =
             Mutex::new(State { breaker: Breaker::new(limits), avoid_until: Duration::ZERO, answered: None });
-        Self { pipe, turns: Semaphore::new(MAX_WAITING), state, failures }
+        Self { pipe, places: Semaphore::new(MAX_WAITING), state, failures }
     }
 
     fn is_well(&self, now: Duration) -> bool {
         self.state().avoid_until <= now
     }
 
-    fn permit(&self, now: Duration) -> Result<(), Duration> {
-        self.state().breaker.permit(now).map_err(|refused| refused.retry_after)
+    /// The place comes first: whoever has none asks nobody, and must not use up a trial of the breaker.
+    fn turn(&self, now: Duration) -> Result<Turn<'_>, Duration> {
+        let place = self.places.try_acquire().map_err(|_busy| TRY_AGAIN)?;
+        self.state().breaker.permit(now).map_err(|refused| refused.retry_after)?;
+        Ok(Turn { replica: self, _place: place })
     }
 
     /// It answered, whatever it said: somebody who can say 503 is there.
@@ -165,7 +173,8 @@ mod tests {
     }
 
     fn turns(replicas: &Replicas, now: Duration) -> Vec<&str> {
-        (0..6).map(|_| replicas.choose(now, None).unwrap().pipe.name().rsplit(':').next().unwrap()).collect()
+        let next = || replicas.choose(now, &[]).unwrap().replica.pipe.name().rsplit(':').next().unwrap();
+        (0..6).map(|_| next()).collect()
     }
 
     #[tokio::test]
@@ -178,12 +187,46 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_try_goes_to_another_replica() {
+    async fn each_further_try_goes_to_another_replica_until_there_is_none() {
         let replicas = replicas();
-        let first = replicas.choose(at(0), None).unwrap();
-        for _ in 0..10 {
-            assert!(!std::ptr::eq(replicas.choose(at(0), Some(first)).unwrap(), first));
+        let mut tried = Vec::new();
+        while let Ok(turn) = replicas.choose(at(0), &tried) {
+            assert!(!tried.iter().any(|tried| std::ptr::eq(*tried, turn.replica)));
+            tried.push(turn.replica);
         }
+        assert_eq!(tried.len(), 3);
+    }
+
+    #[tokio::test]
+    async fn a_busy_replica_is_passed_over_and_has_not_failed() {
+        let replicas = replicas();
+        let fill = |number: usize| {
+            let places = u32::try_from(MAX_WAITING).unwrap();
+            replicas.list[number].places.try_acquire_many(places).unwrap()
+        };
+        let first = fill(0);
+        assert!(!turns(&replicas, at(0)).contains(&"1"));
+        let others = [fill(1), fill(2)];
+        assert_eq!(replicas.choose(at(0), &[]).unwrap_err(), TRY_AGAIN, "all are busy");
+        drop((first, others));
+        let mut next = turns(&replicas, at(0));
+        next.sort_unstable();
+        assert_eq!(next, ["1", "1", "2", "2", "3", "3"], "nobody is avoided");
+    }
+
+    #[tokio::test]
+    async fn a_busy_replica_keeps_its_trials() {
+        let replicas = replicas();
+        let trials = || (0..9).filter(|_| replicas.choose(at(10), &[]).is_ok()).count();
+        for replica in &replicas.list {
+            (0..10).for_each(|_| replica.failed(at(0), at(0)));
+        }
+        let places = u32::try_from(MAX_WAITING).unwrap();
+        let full: Vec<_> =
+            replicas.list.iter().map(|replica| replica.places.try_acquire_many(places).unwrap()).collect();
+        assert_eq!(trials(), 0);
+        drop(full);
+        assert_eq!(trials(), 9, "three each");
     }
 
     #[tokio::test]
@@ -236,13 +279,13 @@ mod tests {
         for (number, replica) in replicas.list.iter().enumerate() {
             (0..10).for_each(|_| replica.failed(at(number as u64), at(number as u64)));
         }
-        assert_eq!(replicas.choose(at(4), None).unwrap_err(), at(6));
+        assert_eq!(replicas.choose(at(4), &[]).unwrap_err(), at(6));
     }
 
     #[tokio::test]
     async fn a_replica_that_just_failed_is_better_than_none() {
         let replicas = replicas();
         replicas.list.iter().for_each(|replica| replica.failed(at(0), at(0)));
-        assert!(replicas.choose(at(0), None).is_ok());
+        assert!(replicas.choose(at(0), &[]).is_ok());
     }
 }

@@ -12,6 +12,7 @@ mod lines;
 mod places;
 mod proxy;
 mod raw;
+mod replicas;
 mod sessions;
 mod slots;
 mod smuggling;

@@ -61,7 +61,7 @@ pub(crate) async fn backend(router: Router) -> Served {
 }
 
 /// A port on which nobody listens.
-fn nobody() -> SocketAddr {
+pub(crate) fn nobody() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], urr_testkit::free_port()))
 }
 
@@ -187,73 +187,8 @@ async fn connections_are_used_again() {
     .await;
 }
 
-async fn named(name: &'static str) -> Served {
-    backend(Router::new().fallback(any(async move || name))).await
-}
-
-#[tokio::test]
-async fn replicas_take_turns_and_one_that_is_gone_costs_no_reader_anything() {
-    within(PATIENCE, async {
-        let (one, other) = (named("one").await, named("other").await);
-        let world = in_front_of(Service::Catalog, &[one.address, other.address]);
-        let ask = async |world: &World| world.send(request("GET", "/api/events", &[])).await.2;
-        assert_eq!(
-            [ask(&world).await, ask(&world).await, ask(&world).await],
-            ["one", "other", "one"].map(Vec::from)
-        );
-
-        let world = in_front_of(Service::Catalog, &[nobody(), other.address]);
-        for _ in 0..20 {
-            world.clock.advance(Duration::from_secs(2));
-            assert_eq!(ask(&world).await, b"other");
-        }
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn what_has_a_body_is_sent_once_and_the_next_one_goes_where_somebody_is() {
-    within(PATIENCE, async {
-        let other = named("other").await;
-        let world = in_front_of(Service::Auth, &[nobody(), other.address]);
-        let mut statuses = Vec::new();
-        for _ in 0..6 {
-            let mut request = request("POST", "/api/auth/login", &[]);
-            *request.body_mut() = Body::from("password");
-            statuses.push(world.send(request).await.0);
-        }
-        assert_eq!(statuses, [503, 200, 200, 200, 200, 200], "nobody is asked again within a second");
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn when_nobody_is_there_it_says_which_service_and_when_to_come_back() {
-    within(PATIENCE, async {
-        let address = nobody();
-        let world = in_front_of(Service::Payments, &[address]);
-        let bearer = world.bearer(Role::User);
-        let ask = async || world.get("/api/payments/user/me", &[("authorization", &bearer)]).await;
-        for _ in 0..15 {
-            let (status, body) = ask().await;
-            assert_eq!((status, &body["code"]), (503, &json!("gateway.unavailable")));
-            assert_eq!(body["service"], "payments");
-            assert!(body["message"].as_str().unwrap().contains("Payments"), "{body}");
-        }
-        let (_, body) = ask().await;
-        assert_eq!(body["retryAfter"], 10, "the breaker is open");
-
-        let listener = TcpListener::bind(address).await.unwrap();
-        world.clock.advance(Duration::from_secs(10));
-        let mut tasks = JoinSet::new();
-        tasks.spawn(answer_all(listener, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
-        assert_eq!(ask().await.0, 200, "a trial");
-    })
-    .await;
-}
-
 /// Answers every request on every connection with the same bytes.
-async fn answer_all(listener: TcpListener, answer: &'static str) {
+pub(crate) async fn answer_all(listener: TcpListener, answer: &'static str) {
     let mut connections = JoinSet::new();
     while let Ok((mut stream, _)) = listener.accept().await {
         connections.spawn(async move {

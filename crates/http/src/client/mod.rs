@@ -1,6 +1,7 @@
 //! The HTTP client: bounded in time, size and number, with a circuit breaker per target.
 
 mod call;
+mod lent;
 mod pipe;
 mod target;
 
@@ -36,11 +37,11 @@ type Wire<C> = legacy::Client<C, Full<Bytes>>;
 pub struct ClientLimits {
     /// To open a TCP connection.
     pub connect: Duration,
-    /// One try from start to the last byte of the answer; connecting is part of it.
+    /// One try from start to the last byte of the answer; waiting for a turn and connecting are part of it.
     pub read: Duration,
     /// Bytes of an answer: a seat map of 50,000 seats was measured at 8.9 MB of JSON, so the largest event has 18 MB.
     pub answer_bytes: usize,
-    /// Requests to one target at the same time; more wait for their turn within `read`.
+    /// Requests to one target at the same time; more wait for their turn, and have what is left of `read` then.
     pub in_flight: usize,
     /// Idle connections kept per target.
     pub idle_connections: usize,

@@ -1,0 +1,129 @@
+//! Several replicas of one role: how requests are spread, and where they go when one is gone.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{Router, body::Body, routing::any};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::{io::AsyncReadExt as _, net::TcpListener, task::JoinSet};
+use urr_gateway::table::Service;
+use urr_kernel::Role;
+use urr_testkit::within;
+
+use crate::{
+    proxy::{answer_all, backend, in_front_of, nobody},
+    world::{PATIENCE, Served, World, request},
+};
+
+async fn named(name: &'static str) -> Served {
+    backend(Router::new().fallback(any(async move || name))).await
+}
+
+#[tokio::test]
+async fn replicas_take_turns_and_one_that_is_gone_costs_no_reader_anything() {
+    within(PATIENCE, async {
+        let (one, other) = (named("one").await, named("other").await);
+        let world = in_front_of(Service::Catalog, &[one.address, other.address]);
+        let ask = async |world: &World| world.send(request("GET", "/api/events", &[])).await.2;
+        assert_eq!(
+            [ask(&world).await, ask(&world).await, ask(&world).await],
+            ["one", "other", "one"].map(Vec::from)
+        );
+
+        let world = in_front_of(Service::Catalog, &[nobody(), other.address]);
+        for _ in 0..20 {
+            world.clock.advance(Duration::from_secs(2));
+            assert_eq!(ask(&world).await, b"other");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_has_a_body_and_was_not_sent_goes_where_somebody_is_as_it_came() {
+    within(PATIENCE, async {
+        let other = backend(Router::new().fallback(any(async |body: String| body))).await;
+        let world = in_front_of(Service::Auth, &[nobody(), nobody(), other.address]);
+        for _ in 0..6 {
+            let mut request = request("POST", "/api/auth/login", &[]);
+            let pieces = ["pass", "word"].map(|piece| Ok::<_, std::io::Error>(Bytes::from(piece)));
+            *request.body_mut() = Body::from_stream(futures_util::stream::iter(pieces));
+            let (status, _, body) = world.send(request).await;
+            assert_eq!((status, &*body), (200, &b"password"[..]));
+            world.clock.advance(Duration::from_secs(2));
+        }
+    })
+    .await;
+}
+
+/// Takes the first piece of a request on each connection, and hangs up.
+async fn hang_up(listener: TcpListener) {
+    while let Ok((mut stream, _)) = listener.accept().await {
+        let mut chunk = [0; 4_096];
+        assert_ne!(stream.read(&mut chunk).await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_which_somebody_got_a_piece_is_sent_to_nobody_else() {
+    within(PATIENCE, async {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let breaks = listener.local_addr().unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(hang_up(listener));
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let count = async move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        };
+        let other = backend(Router::new().fallback(any(count))).await;
+
+        for (body, ends) in [("", true), ("password", true), ("pass", false)] {
+            let world = in_front_of(Service::Auth, &[breaks, other.address]);
+            let mut request = request("POST", "/api/auth/login", &[]);
+            if ends {
+                *request.body_mut() = Body::from(body);
+            } else {
+                let piece = futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from(body))]);
+                let never = futures_util::stream::pending();
+                *request.body_mut() = Body::from_stream(futures_util::StreamExt::chain(piece, never));
+            }
+            let (status, _, answer) = world.send(request).await;
+            let answer: Value = serde_json::from_slice(&answer).unwrap();
+            assert_eq!((status, &answer["code"]), (502, &json!("gateway.no_answer")), "{body:?}");
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn when_nobody_is_there_it_says_which_service_and_when_to_come_back() {
+    within(PATIENCE, async {
+        let address = nobody();
+        let world = in_front_of(Service::Payments, &[address]);
+        let bearer = world.bearer(Role::User);
+        let ask = async || world.get("/api/payments/user/me", &[("authorization", &bearer)]).await;
+        for _ in 0..15 {
+            let (status, body) = ask().await;
+            assert_eq!((status, &body["code"]), (503, &json!("gateway.unavailable")));
+            assert_eq!(body["service"], "payments");
+            assert!(body["message"].as_str().unwrap().contains("Payments"), "{body}");
+        }
+        let (_, body) = ask().await;
+        assert_eq!(body["retryAfter"], 10, "the breaker is open");
+
+        let listener = TcpListener::bind(address).await.unwrap();
+        world.clock.advance(Duration::from_secs(10));
+        let mut tasks = JoinSet::new();
+        tasks.spawn(answer_all(listener, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"));
+        assert_eq!(ask().await.0, 200, "a trial");
+    })
+    .await;
+}

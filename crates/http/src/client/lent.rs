@@ -1,0 +1,87 @@
+//! A body that comes back if nobody has read of it. The pool of connections keeps what it is given also when it cannot connect.
+
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    task::{Context, Poll},
+};
+
+use axum::body::{Body, HttpBody};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+
+/// The body of a request that may come back.
+pub(super) struct Lent {
+    body: Body,
+    is_untouched: bool,
+    back: Arc<Mutex<Option<Body>>>,
+}
+
+/// Whoever gave the body away.
+pub(super) struct Lender(Arc<Mutex<Option<Body>>>);
+
+impl Lent {
+    pub(super) fn new(body: Body) -> (Self, Lender) {
+        let back = Arc::default();
+        (Self { body, is_untouched: true, back: Arc::clone(&back) }, Lender(back))
+    }
+}
+
+impl Lender {
+    /// The body as it was, once it was dropped without anybody having asked for a piece of it.
+    pub(super) fn back(&self) -> Option<Body> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl HttpBody for Lent {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        self.is_untouched = false;
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if self.is_untouched {
+            let body = std::mem::take(&mut self.body);
+            *self.back.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_body_comes_back_if_nobody_asked_for_a_piece_of_it() {
+        let (body, lender) = Lent::new(Body::from("whole"));
+        assert_eq!(body.size_hint().exact(), Some(5));
+        assert!(lender.back().is_none(), "somebody has it");
+        drop(body);
+        assert_eq!(lender.back().unwrap().collect().await.unwrap().to_bytes(), "whole");
+
+        let never = futures_util::stream::pending::<std::io::Result<Bytes>>();
+        let (mut body, lender) = Lent::new(Body::from_stream(never));
+        assert!(futures_util::poll!(body.frame()).is_pending());
+        drop(body);
+        assert!(lender.back().is_none(), "what a body was asked for may be lost");
+    }
+}
