@@ -9,6 +9,7 @@ use std::{
 use async_trait::async_trait;
 use axum::{
     extract::Request,
+    http::{HeaderValue, header},
     response::{IntoResponse as _, Response},
 };
 use urr_http::{Problem, Respond, StatusCode};
@@ -42,14 +43,18 @@ impl<R: Respond> Respond for Door<R> {
     async fn respond(&self, request: Request) -> Response {
         match self.0.get() {
             Some(behind) => behind.respond(request).await,
-            None => not_yet().into_response(),
+            None => not_yet(),
         }
     }
 }
 
-fn not_yet() -> Problem {
+/// Hangs up, so that a gateway in front can tell it from the 503 of one route and asks others.
+fn not_yet() -> Response {
     let message = "The server is starting and waits for its database.";
-    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "http.not_ready", message).retry_after(COME_BACK)
+    let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "http.not_ready", message);
+    let mut answer = problem.retry_after(COME_BACK).into_response();
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
 }
 
 #[async_trait]
@@ -72,6 +77,7 @@ mod tests {
         let answer = knock().await;
         assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
         assert_eq!(answer.headers()["retry-after"], "1");
+        assert_eq!(answer.headers()["connection"], "close");
         assert!(door.check().await.is_err());
         door.open(Router::new().route("/x", get(async || "in")));
         assert_eq!(knock().await.status(), StatusCode::OK);

@@ -80,6 +80,12 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
+/// Whether whoever sent these closes the connection afterwards.
+pub(super) fn hangs_up(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::CONNECTION).iter().filter_map(|line| line.to_str().ok());
+    lines.flat_map(|line| line.split(',')).any(|name| name.trim().eq_ignore_ascii_case("close"))
+}
+
 #[cfg(test)]
 mod tests {
     use axum::body::Body;

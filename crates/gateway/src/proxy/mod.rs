@@ -123,7 +123,11 @@ impl Upstream {
         let mut wait = Wait { upstream: self, replica, flaw, started: self.clock.ticks(), is_over: false };
         let failure = match timeout(left, replica.pipe.send(path, request)).await {
             Ok(Ok(answer)) => {
-                wait.answered();
+                if is_shut(&answer) {
+                    wait.turned_away();
+                } else {
+                    wait.answered();
+                }
                 return Ok(inbound(answer));
             }
             Ok(Err(error @ PipeError::NotSent { .. })) => Failure::NotSent(error),
@@ -174,6 +178,11 @@ impl Wait<'_> {
         self.replica.succeeded(self.upstream.clock.ticks(), self.started);
     }
 
+    fn turned_away(&mut self) {
+        self.is_over = true;
+        self.replica.failed(self.upstream.clock.ticks(), self.started);
+    }
+
     fn failed(&mut self, failure: &Failure) {
         self.is_over = true;
         let is_its_own = !matches!(failure, Failure::TimedOut) || self.had_its_time();
@@ -221,6 +230,12 @@ impl Failure {
             Self::NoAnswer(_) | Self::TimedOut => None,
         }
     }
+}
+
+/// Whether a process as a whole takes nothing: it starts, it stops, or it has no place for connections. Only then does it hang up with
+/// its 503. Any other is about one route, or about the crowd, which would be no smaller elsewhere.
+fn is_shut(answer: &Response) -> bool {
+    answer.status() == StatusCode::SERVICE_UNAVAILABLE && headers::hangs_up(answer.headers())
 }
 
 fn inbound(mut answer: Response) -> Response {

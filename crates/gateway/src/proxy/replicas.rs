@@ -118,14 +118,14 @@ impl Replica {
         Ok(Turn { replica: self, _place: place })
     }
 
-    /// It answered, whatever it said: somebody who can say 503 is there.
+    /// It answered. What it said may be a 503: whoever can say that of one route is there for the others.
     pub(super) fn succeeded(&self, now: Duration, started: Duration) {
         let mut state = self.state();
         state.breaker.report(now, now.saturating_sub(started), true);
         state.answered = Some(now);
     }
 
-    /// It did not.
+    /// It did not, or turned everybody away.
     pub(super) fn failed(&self, now: Duration, started: Duration) {
         let mut state = self.state();
         state.breaker.report(now, now.saturating_sub(started), false);

@@ -127,3 +127,30 @@ async fn when_nobody_is_there_it_says_which_service_and_when_to_come_back() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_replica_that_turns_everybody_away_is_left_alone_and_one_that_refuses_something_is_not() {
+    within(PATIENCE, async {
+        let other = named("other").await;
+        for (answer, statuses) in [
+            (
+                "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+                [503, 200, 200, 200],
+            ),
+            ("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n", [503, 200, 503, 200]),
+            (
+                "HTTP/1.1 404 Not Found\r\nconnection: close\r\ncontent-length: 0\r\n\r\n",
+                [404, 200, 404, 200],
+            ),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let world = in_front_of(Service::Catalog, &[listener.local_addr().unwrap(), other.address]);
+            let mut tasks = JoinSet::new();
+            tasks.spawn(answer_all(listener, answer));
+            for status in statuses {
+                assert_eq!(world.send(request("GET", "/api/events", &[])).await.0, status, "{answer}");
+            }
+        }
+    })
+    .await;
+}
