@@ -213,7 +213,7 @@ impl Running {
 
     /// Stops in order and closes everything.
     pub(crate) async fn stop(self) -> Result<(), Failure> {
-        let clean = self.work.stop(&self.ground.health).await;
+        let clean = self.work.stop(&self.ground.health, self.config.http.notice).await;
         drop(self.databases);
         if let Some(part) = self.work.failed() {
             return Err(Failure::new(format!("{part} ended by itself; the log says why")));

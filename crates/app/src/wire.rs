@@ -312,7 +312,7 @@ pub(crate) fn limits(config: &Config) -> Limits {
         write_stall_time: http.write_stall_time,
         max_in_flight: http.max_in_flight,
         max_connections: http.max_connections,
-        drain_time: lifecycle::DRAIN,
+        drain_time: lifecycle::drain_after(http.notice),
     }
 }
 

@@ -191,6 +191,8 @@ pub(crate) struct Http {
     pub keep_alive_time: Duration,
     /// Longest a client may refuse its answer.
     pub write_stall_time: Duration,
+    /// How long a stop is announced before the listeners close.
+    pub notice: Duration,
     /// Requests at a time.
     pub max_in_flight: usize,
     /// Connections at a time.

@@ -80,6 +80,7 @@ fn http(values: &Values) -> Http {
         header_read_time: Duration::from_secs(values.get(&s::HTTP_HEADER_READ_SECS).get()),
         keep_alive_time: Duration::from_secs(values.get(&s::HTTP_KEEP_ALIVE_SECS).get()),
         write_stall_time: Duration::from_secs(values.get(&s::HTTP_WRITE_STALL_SECS).get()),
+        notice: Duration::from_secs(values.get(&s::HTTP_NOTICE_SECS).get()),
         max_in_flight: values.get(&s::HTTP_MAX_IN_FLIGHT).size(),
         max_connections: values.get(&s::HTTP_MAX_CONNECTIONS).size(),
         hsts: values.get(&s::HTTP_HSTS),

@@ -215,6 +215,8 @@ settings! {
     HTTP_KEEP_ALIVE_SECS("http.keep_alive_secs"): Int<1, 3_600> = "75";
     /// Seconds a client may refuse to take any byte of its answer before it is cut off.
     HTTP_WRITE_STALL_SECS("http.write_stall_secs"): Int<1, 300> = "30";
+    /// Seconds from SIGTERM to the closing of the listeners, in which `/health/ready` says 503 and everything else is answered, for a balancer that looks there. They are taken from the 22 that requests in progress have.
+    HTTP_NOTICE_SECS("http.notice_secs"): Int<0, 15> = "0";
     /// Requests answered at the same time; more get 503 with Retry-After.
     HTTP_MAX_IN_FLIGHT("http.max_in_flight"): Int<1, 1_000_000> = "10000";
     /// Connections open at the same time; more are told 503 and closed.
