@@ -78,6 +78,7 @@ stories! {
         signing_in_needs_the_code_and_each_code_is_good_once,
         a_challenge_is_good_for_minutes_and_nothing_else,
         wrong_codes_cost_longer_and_longer_waits_whatever_the_password,
+        setting_new_passwords_elsewhere_buys_no_more_guesses,
         a_second_factor_is_turned_off_with_password_and_code,
         recovery_codes_are_replaced_and_kept_as_hashes,
         roles_and_passwords_keep_the_second_factor_and_an_operator_takes_it_off;

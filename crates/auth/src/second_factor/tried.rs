@@ -20,7 +20,8 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Counts a code for an account, per account and per network.
+    /// Counts a code for an account, per account and per network. A network has a count of its own if every factor was shown there
+    /// before: whoever reads the mailbox could otherwise set new passwords from one network after another and guess from each.
     pub(super) async fn begin(
         service: &Service,
         user: UserId,
@@ -31,7 +32,7 @@ impl Tried {
             None => false,
             Some(network) => {
                 let known = service.db.read("auth.second_factor.known", async |tx: &mut Tx<'_>| {
-                    Ok::<_, Trouble>(sessions::store::is_known(tx, user, network).await?)
+                    Ok::<_, Trouble>(sessions::store::is_known_in_full(tx, user, network).await?)
                 });
                 known.await?
             }

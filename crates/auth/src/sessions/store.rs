@@ -87,6 +87,11 @@ statements! {
     /// Whether somebody signed in to the account from there.
     KNOWN = "
         select network from login_history where account_id = $1 and network = $2 and failure is null limit 1";
+
+    /// Whether somebody did so with everything that the account asks for, and not by a way that shows one factor alone.
+    KNOWN_IN_FULL = "
+        select network from login_history
+         where account_id = $1 and network = $2 and failure is null and method <> $3 limit 1";
 }
 
 /// Why a session ended, for people who look into it.
@@ -313,9 +318,21 @@ pub(crate) async fn history(
     .await
 }
 
-/// Whether somebody signed in to the account from this network within the kept history.
+/// Whether somebody signed in to the account from this network, or set its password there, within the kept history.
 pub(crate) async fn is_known(tx: &mut Tx<'_>, account: UserId, network: IpAddr) -> Result<bool, Error> {
     let network = network.to_string();
     let known: Option<String> = tx.optional(&KNOWN, &[&account, &network], |row| row.get(0)).await?;
+    Ok(known.is_some())
+}
+
+/// The same, but setting a new password is not enough: it takes the mailbox alone, and opens no session.
+pub(crate) async fn is_known_in_full(
+    tx: &mut Tx<'_>,
+    account: UserId,
+    network: IpAddr,
+) -> Result<bool, Error> {
+    let (network, reset) = (network.to_string(), Word(LoginMethod::Reset));
+    let known: Option<String> =
+        tx.optional(&KNOWN_IN_FULL, &[&account, &network, &reset], |row| row.get(0)).await?;
     Ok(known.is_some())
 }

@@ -101,6 +101,15 @@ pub(super) async fn pass(world: &World, challenge: &Sensitive, code: &Sensitive)
     pass_from(world, challenge, code, &home()).await
 }
 
+/// Sets the password again, with a link from the mailbox.
+async fn set_password_from(world: &World, origin: Origin) {
+    let request = ForgotPassword { email: EMAIL.to_owned() };
+    world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
+    let token = world.reset_link(EMAIL).await;
+    let request = ResetPassword { token, new: Sensitive::new(PASSWORD), origin };
+    world.auth.reset_password(&world.anonymous(), request).await.unwrap();
+}
+
 pub(crate) async fn a_second_factor_is_turned_on_with_a_code_and_ends_other_sessions(world: &World) {
     let user = world.register(EMAIL).await;
     let other = world.login(EMAIL, PASSWORD).await.unwrap();
@@ -198,11 +207,7 @@ pub(crate) async fn a_challenge_is_good_for_minutes_and_nothing_else(world: &Wor
     // A challenge does not outlive the password it was given for.
     world.prove_address(&phone.user).await;
     let old = challenge(world).await;
-    let request = ForgotPassword { email: EMAIL.to_owned() };
-    world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
-    let token = world.reset_link(EMAIL).await;
-    let request = ResetPassword { token, new: Sensitive::new(PASSWORD), origin: home() };
-    world.auth.reset_password(&world.anonymous(), request).await.unwrap();
+    set_password_from(world, home()).await;
     assert_eq!(pass(world, &old, &phone.recovery[0]).await, Err(Error::ChallengeInvalid));
     // And a new password does not take the second factor away.
     pass(world, &challenge(world).await, &phone.recovery[0]).await.unwrap();
@@ -229,6 +234,28 @@ pub(crate) async fn wrong_codes_cost_longer_and_longer_waits_whatever_the_passwo
     let known = challenge(world).await;
     let code = phone.code(world);
     pass(world, &known, &code).await.expect("the owner, from where they were before");
+}
+
+pub(crate) async fn setting_new_passwords_elsewhere_buys_no_more_guesses(world: &World) {
+    let phone = with_phone(world, EMAIL).await;
+    world.prove_address(&phone.user).await;
+    let guess = async |origin: Origin| {
+        let needed = challenge_from(world, EMAIL, &origin).await;
+        pass_from(world, &needed.challenge, &Sensitive::new("000000"), &origin).await
+    };
+    for _ in 0..5 {
+        assert_eq!(guess(away(1)).await, Err(Error::WrongCode));
+    }
+    // Somebody who reads the mailbox comes from one network after another.
+    for (network, wait_secs) in [(2, 2), (3, 4), (4, 8)] {
+        world.clock.advance(Duration::from_mins(1));
+        set_password_from(world, away(network)).await;
+        assert_eq!(guess(away(network)).await, Err(Error::WrongCode), "the wait was over");
+        assert_eq!(guess(away(network)).await, Err(Error::TooManyAttempts { wait_secs }));
+    }
+    let known = challenge(world).await;
+    let code = phone.code(world);
+    pass(world, &known, &code).await.expect("the owner, from where they showed a code before");
 }
 
 pub(crate) async fn a_second_factor_is_turned_off_with_password_and_code(world: &World) {
