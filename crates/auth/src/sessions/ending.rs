@@ -8,6 +8,7 @@ use urr_contracts::auth::{
 };
 use urr_db::{Tx, transaction};
 use urr_kernel::UserId;
+use urr_passes::hop;
 use urr_rpc::Ctx;
 use uuid::Uuid;
 
@@ -22,9 +23,12 @@ use crate::{
     trouble::Trouble,
 };
 
-/// A revocation is dated when its transaction begins and seen when it commits, and the clocks of two machines differ.
-/// Transactions are cut off after a few seconds; with this much added nothing is missed.
-const OVERLAP: Duration = Duration::from_secs(15);
+/// A revocation is dated when its transaction begins and seen when it commits, which is cut off after a few seconds.
+const LONGEST_COMMIT: Duration = Duration::from_secs(15);
+
+/// The clocks of two machines differ, too: each by as much from a gateway's as a mark of that gateway may be old or early, one of them
+/// ahead and the other behind. Whoever asks for news is told this much again, so that nothing is missed.
+pub(crate) const OVERLAP: Duration = hop::LIFETIME.saturating_mul(2).saturating_add(LONGEST_COMMIT);
 
 /// Ends the session that the request names, and all others if it says so: of the caller, and of whoever has the session of the
 /// refresh token, because the access token may have expired.
