@@ -8,6 +8,7 @@ mod lockout;
 mod mail;
 mod passwords;
 mod pii;
+mod round;
 mod second_factor;
 mod service;
 mod sessions;

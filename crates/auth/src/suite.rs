@@ -59,6 +59,7 @@ stories! {
         an_address_is_proved_with_a_link_that_works_once,
         a_link_from_a_mail_takes_a_session_or_the_password_too,
         a_closed_account_is_gone_at_once_and_erased_later,
+        an_account_that_cannot_be_erased_keeps_nobody_else_waiting,
         a_closed_account_does_not_keep_its_owner_from_coming_back,
         an_unused_account_falls_dormant_and_the_right_password_wakes_it;
     identity:

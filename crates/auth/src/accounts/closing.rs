@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use urr_contracts::auth::{DeleteAccount, Done, Error};
 use urr_db::{Tx, statements, transaction};
 use urr_jobs::{BoxError, Outcome, Reconciler};
-use urr_kernel::{Role, UserId};
+use urr_kernel::{Role, Scalar, Timestamp, UserId};
 use urr_rpc::Ctx;
 use uuid::Uuid;
 
@@ -20,16 +20,20 @@ use crate::{
 };
 
 /// Accounts one run erases, each in a transaction of its own, or lets fall dormant, all in one.
-const BATCH: u32 = 100;
+pub(crate) const BATCH: u32 = 100;
+
+/// Accounts for which the database may not answer before a run gives up. One may be too large; several mean that it is away.
+const MAX_UNANSWERED: u32 = 3;
 
 /// Mails of an account whose copies are removed with it: a month of one every five minutes.
 const MAX_MAILS: u32 = 10_000;
 
 statements! {
-    /// Accounts that were closed long enough ago.
+    /// Accounts that were closed long enough ago, behind a given one.
     TO_ERASE = "
-        select id from accounts where status = 'deleted' and erased_at is null and deleted_at <= $1
-         order by deleted_at limit $2";
+        select deleted_at, id from accounts
+         where status = 'deleted' and erased_at is null and deleted_at <= $1 and (deleted_at, id) > ($2, $3)
+         order by deleted_at, id limit $4";
 
     /// Nothing personal is left.
     ERASE = "
@@ -99,26 +103,51 @@ impl Reconciler for Tend {
     }
 
     async fn run(&self) -> Result<Outcome, BoxError> {
-        let (erased, dormant) = (self.0.erase_closed().await?, self.0.let_rest().await?);
-        if erased + dormant > 0 {
-            tracing::info!(erased, dormant, "closed accounts were erased, unused ones fell dormant");
+        // Whatever is wrong with accounts that are to be erased, others fall dormant.
+        let (erased, dormant) = (self.0.erase_closed(BATCH).await, self.0.let_rest().await?);
+        let (erased, limit) = (erased?, u64::from(BATCH));
+        if erased.done + dormant > 0 {
+            tracing::info!(
+                erased = erased.done,
+                dormant,
+                "closed accounts were erased, unused ones fell dormant"
+            );
         }
-        Ok(Outcome::batch(erased.max(dormant), u64::from(BATCH)))
+        Ok(Outcome { done: erased.done + dormant, more: erased.more || dormant >= limit })
     }
 }
 
 impl Service {
-    /// Erases accounts that were closed long enough ago. Answers with how many there were.
-    pub(crate) async fn erase_closed(&self) -> Result<u64, Trouble> {
-        let before = self.clock.now().before(self.settings.erase_after);
+    /// Erases accounts that were closed long enough ago. One that cannot be erased stays, and the next batch begins behind it.
+    pub(crate) async fn erase_closed(&self, limit: u32) -> Result<Outcome, Trouble> {
+        let (round, before) = (&self.rounds.closed, self.clock.now().before(self.settings.erase_after));
+        let first = (Timestamp::from_micros(i64::MIN), UserId::from_uuid(Uuid::nil()));
+        let after = round.at().unwrap_or(first);
         let due = self.db.read("auth.to_erase", async |tx: &mut Tx<'_>| {
-            tx.all(&TO_ERASE, &[&before, &BATCH], |row| row.get::<UserId>(0)).await
+            let params: &[&dyn Scalar] = &[&before, &after.0, &after.1, &limit];
+            tx.all(&TO_ERASE, params, |row| Ok((row.get(0)?, row.get(1)?))).await
         });
-        let due: Vec<UserId> = due.await.map_err(|error: urr_db::Error| error)?;
-        for id in &due {
-            self.erase(*id).await?;
+        let due: Vec<(Timestamp, UserId)> = due.await.map_err(|error: urr_db::Error| error)?;
+        let (mut done, mut unanswered) = (0, 0);
+        for row in &due {
+            // Before it is tried: one that takes longer than a run may take is passed, too.
+            round.pass(row);
+            match self.erase(row.1).await {
+                Ok(()) => done += 1,
+                Err(trouble) => {
+                    round.leave(row.1, &trouble);
+                    unanswered += u32::from(matches!(&trouble, Trouble::Db(error) if error.is_unavailable()));
+                    if unanswered == MAX_UNANSWERED {
+                        return Err(trouble);
+                    }
+                }
+            }
         }
-        Ok(due.len() as u64)
+        let more = due.len() as u64 >= u64::from(limit);
+        if !more {
+            round.begin_anew();
+        }
+        Ok(Outcome { done, more })
     }
 
     async fn erase(&self, id: UserId) -> Result<(), Trouble> {

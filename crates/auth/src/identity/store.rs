@@ -52,9 +52,11 @@ statements! {
     HOLDER = "
         select a.deleted_at from identities i join accounts a on a.id = i.account_id where i.ci_index = $1";
 
-    /// Identities that are sealed with another key than the current one.
-    STALE = "
-        select account_id from identities where pii_key < $1 or pii_key > $1 order by pii_key, account_id limit $2";
+    /// Identities that are sealed with another key than the current one, behind a given one.
+    pub(crate) STALE = "
+        select pii_key, account_id from identities
+         where (pii_key < $1 or pii_key > $1) and (pii_key, account_id) > ($2, $3)
+         order by pii_key, account_id limit $4";
 
     /// An identity sealed anew.
     RESEAL = "update identities set person = $2, pii_key = $3 where account_id = $1";
@@ -171,11 +173,6 @@ pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Resu
 /// When the account of a person was closed; `None` if it is open, or there is none any more.
 pub(crate) async fn closed_at(tx: &mut Tx<'_>, ci_index: &Vec<u8>) -> Result<Option<Timestamp>, Error> {
     Ok(tx.optional(&HOLDER, &[ci_index], |row| row.get(0)).await?.flatten())
-}
-
-/// Accounts whose identity is to be sealed anew.
-pub(crate) async fn stale(tx: &mut Tx<'_>, key: &str, limit: u32) -> Result<Vec<UserId>, Error> {
-    tx.all(&STALE, &[&key, &limit], |row| row.get(0)).await
 }
 
 /// Seals an identity with the current key.

@@ -3,19 +3,23 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use urr_db::{Tx, transaction};
+use urr_db::{Sql, Tx, transaction};
 use urr_jobs::{BoxError, Outcome, Reconciler};
+use urr_kernel::UserId;
+use uuid::Uuid;
 
-use super::store;
+use super::store::{self, Stale};
 use crate::{
     accounts::store::{self as accounts, Personal},
-    identity, second_factor,
+    identity,
+    round::{Round, Rounds},
+    second_factor,
     service::Service,
     trouble::Trouble,
 };
 
-/// Accounts one run seals anew, in one transaction: about 100 rows of 500 bytes.
-const BATCH: u32 = 100;
+/// Rows of each kind one run seals anew, in one transaction: about 100 rows of 500 bytes.
+pub(crate) const BATCH: u32 = 100;
 
 /// The reconciler behind a change of keys.
 pub(crate) struct Reseal(pub(crate) Arc<Service>);
@@ -31,59 +35,97 @@ impl Reconciler for Reseal {
     }
 
     async fn run(&self) -> Result<Outcome, BoxError> {
-        let (accounts, identities) = (self.0.reseal().await?, self.0.reseal_identities().await?);
-        let done = accounts.max(identities).max(self.0.reseal_second_factors().await?);
-        if done > 0 {
+        let mut all = Outcome::default();
+        for part in Part::ALL {
+            let Outcome { done, more } = self.0.reseal(part, BATCH).await?;
+            all = Outcome { done: all.done + done, more: all.more || more };
+        }
+        if all.done > 0 {
             tracing::info!(
-                rows = done,
+                rows = all.done,
                 key = self.0.vault.key(),
                 "personal data was sealed with the current key"
             );
         }
-        Ok(Outcome::batch(done, u64::from(BATCH)))
+        Ok(all)
+    }
+}
+
+/// What is sealed with keys that change.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    Accounts,
+    /// Who the owners of accounts are.
+    Identities,
+    /// The secrets of second factors.
+    SecondFactors,
+}
+
+impl Part {
+    pub(crate) const ALL: [Self; 3] = [Self::Accounts, Self::Identities, Self::SecondFactors];
+
+    /// The name of its transaction, and what finds its rows.
+    const fn parts(self) -> (&'static str, &'static Sql) {
+        match self {
+            Self::Accounts => ("auth.reseal", &store::STALE),
+            Self::Identities => ("auth.reseal_identities", &identity::store::STALE),
+            Self::SecondFactors => ("auth.reseal_second_factors", &second_factor::store::STALE),
+        }
+    }
+
+    const fn round(self, rounds: &Rounds) -> &Round<Stale> {
+        match self {
+            Self::Accounts => &rounds.accounts,
+            Self::Identities => &rounds.identities,
+            Self::SecondFactors => &rounds.second_factors,
+        }
     }
 }
 
 impl Service {
-    /// Seals a batch of accounts with the current key. Answers with how many there were.
-    pub(crate) async fn reseal(&self) -> Result<u64, Trouble> {
-        let (vault, now) = (&self.vault, self.clock.now());
-        transaction!(self.db, "auth.reseal", async |tx: &mut Tx<'_>| {
-            let stale = store::stale(tx, vault.key(), BATCH).await?;
-            for id in &stale {
-                // Locked, so that a change its owner makes meanwhile is not undone.
-                let Some(found) = accounts::lock(vault, tx, *id).await? else { continue };
-                let personal = Personal::seal(vault, &self.ids, &found.account);
-                store::reseal(tx, *id, &personal, vault.key(), now).await?;
+    /// Seals a batch with the current key. What cannot be read stays as it is, and the next batch begins behind it.
+    pub(crate) async fn reseal(&self, part: Part, limit: u32) -> Result<Outcome, Trouble> {
+        let (round, (name, sql)) = (part.round(&self.rounds), part.parts());
+        let after = round.at().unwrap_or((String::new(), UserId::from_uuid(Uuid::nil())));
+        let (found, left) = transaction!(self.db, name, async |tx: &mut Tx<'_>| {
+            let (found, mut left) =
+                (store::stale(tx, sql, self.vault.key(), &after, limit).await?, Vec::new());
+            for (_, id) in &found {
+                match self.reseal_one(part, tx, *id).await {
+                    Err(unreadable @ Trouble::Unreadable(_)) => left.push((*id, unreadable)),
+                    outcome => outcome?,
+                }
             }
-            Ok::<_, Trouble>(stale.len() as u64)
-        })
+            Ok::<_, Trouble>((found, left))
+        })?;
+        for (id, unreadable) in &left {
+            round.leave(*id, unreadable);
+        }
+        let more = found.len() as u64 >= u64::from(limit);
+        match found.last() {
+            Some(last) if more => round.pass(last),
+            _ => round.begin_anew(),
+        }
+        Ok(Outcome { done: (found.len() - left.len()) as u64, more })
     }
 
-    /// The same for who the owners of accounts are.
-    pub(crate) async fn reseal_identities(&self) -> Result<u64, Trouble> {
+    async fn reseal_one(&self, part: Part, tx: &mut Tx<'_>, id: UserId) -> Result<(), Trouble> {
         let keys = (&self.vault, &self.ids);
-        transaction!(self.db, "auth.reseal_identities", async |tx: &mut Tx<'_>| {
-            let stale = identity::store::stale(tx, keys.0.key(), BATCH).await?;
-            for id in &stale {
-                accounts::lock(keys.0, tx, *id).await?;
-                identity::store::reseal(keys, tx, *id).await?;
+        // Locked, so that a change its owner makes meanwhile is not undone.
+        let locked = match accounts::lock(keys.0, tx, id).await {
+            // An account that is damaged itself is locked all the same.
+            Err(Trouble::Unreadable(_)) if !matches!(part, Part::Accounts) => None,
+            locked => locked?,
+        };
+        match (part, locked) {
+            (Part::Accounts, None) => Ok(()),
+            (Part::Accounts, Some(found)) => {
+                let personal = Personal::seal(keys.0, keys.1, &found.account);
+                Ok(store::reseal(tx, id, &personal, keys.0.key(), self.clock.now()).await?)
             }
-            Ok::<_, Trouble>(stale.len() as u64)
-        })
-    }
-
-    /// The same for the secrets of second factors.
-    pub(crate) async fn reseal_second_factors(&self) -> Result<u64, Trouble> {
-        let keys = (&self.vault, &self.ids);
-        transaction!(self.db, "auth.reseal_second_factors", async |tx: &mut Tx<'_>| {
-            let stale = second_factor::store::stale(tx, keys.0.key(), BATCH).await?;
-            for id in &stale {
-                accounts::lock(keys.0, tx, *id).await?;
-                second_factor::store::reseal(keys, tx, *id).await?;
-            }
-            Ok::<_, Trouble>(stale.len() as u64)
-        })
+            (Part::Identities, _) => identity::store::reseal(keys, tx, id).await,
+            (Part::SecondFactors, _) => second_factor::store::reseal(keys, tx, id).await,
+        }
     }
 
     /// Whether the configured keys fit what is in the database.

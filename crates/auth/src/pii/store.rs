@@ -1,14 +1,16 @@
 //! Statements of keeping personal data sealed; nothing else.
 
-use urr_db::{Error, Tx, statements};
+use urr_db::{Error, Sql, Tx, statements};
 use urr_kernel::{Timestamp, UserId};
 
 use crate::accounts::store::Personal;
 
 statements! {
-    /// Accounts whose personal data is sealed with another key than the current one.
-    STALE = "
-        select id from accounts where erased_at is null and (pii_key < $1 or pii_key > $1) order by pii_key, id limit $2";
+    /// Accounts whose personal data is sealed with another key than the current one, behind a given one.
+    pub(crate) STALE = "
+        select pii_key, id from accounts
+         where erased_at is null and (pii_key < $1 or pii_key > $1) and (pii_key, id) > ($2, $3)
+         order by pii_key, id limit $4";
 
     /// Personal data sealed anew.
     RESEAL = "
@@ -28,9 +30,18 @@ statements! {
     FACT = "select value from facts where name = $1";
 }
 
-/// Accounts to seal anew.
-pub(crate) async fn stale(tx: &mut Tx<'_>, key: &str, limit: u32) -> Result<Vec<UserId>, Error> {
-    tx.all(&STALE, &[&key, &limit], |row| row.get(0)).await
+/// The key that something is sealed with, and whose it is.
+pub(crate) type Stale = (String, UserId);
+
+/// Accounts to seal anew, or whatever `sql` finds that is theirs: sealed with another key than `key`, in order, behind `after`.
+pub(crate) async fn stale(
+    tx: &mut Tx<'_>,
+    sql: &'static Sql,
+    key: &str,
+    after: &Stale,
+    limit: u32,
+) -> Result<Vec<Stale>, Error> {
+    tx.all(sql, &[&key, &after.0, &after.1, &limit], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
 /// Keeps personal data that was sealed anew.

@@ -44,9 +44,10 @@ statements! {
     pub(crate) REMOVE_CODES = "delete from recovery_codes where account_id = $1";
 
     /// Second factors that are sealed with another key than the current one.
-    STALE = "
-        select account_id from second_factors
-         where pii_key < $1 or pii_key > $1 order by pii_key, account_id limit $2";
+    pub(crate) STALE = "
+        select pii_key, account_id from second_factors
+         where (pii_key < $1 or pii_key > $1) and (pii_key, account_id) > ($2, $3)
+         order by pii_key, account_id limit $4";
 
     /// A secret sealed anew.
     RESEAL = "update second_factors set secret = $2, pii_key = $3 where account_id = $1";
@@ -146,11 +147,6 @@ pub(crate) async fn use_code(
     code: &str,
 ) -> Result<bool, Error> {
     Ok(tx.execute(&USE_CODE, &[&account, &hash(vault, account, code)]).await? == 1)
-}
-
-/// Accounts whose secret is to be sealed anew.
-pub(crate) async fn stale(tx: &mut Tx<'_>, key: &str, limit: u32) -> Result<Vec<UserId>, Error> {
-    tx.all(&STALE, &[&key, &limit], |row| row.get(0)).await
 }
 
 /// Seals a secret with the current key.

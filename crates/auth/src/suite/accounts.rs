@@ -1,17 +1,19 @@
 //! Making, changing, proving and closing accounts.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use urr_contracts::auth::{
     AccountStatus, Agreement, ChangeProfile, DeleteAccount, Done, Error, Language, ListSessions, Me,
     Register, RequestEmailVerification, Sensitive, TermsKind,
 };
 use urr_db::{Error as DbError, Tx};
+use urr_jobs::{Outcome, Reconciler as _};
 use urr_kernel::{Role, Timestamp};
 
 use super::world::{
     ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, confirmed, follow, home, registration,
 };
+use crate::accounts::closing;
 
 pub(crate) async fn registering_makes_an_account_and_signs_its_owner_in(world: &World) {
     let made = world.register(" Minji@Example.com ").await;
@@ -225,10 +227,14 @@ pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &Wo
 
     let neighbour = world.register("jisoo@example.com").await;
     world.send_mails().await;
-    assert_eq!(world.service.erase_closed().await.unwrap(), 0, "it could be a mistake for a month");
+    assert_eq!(
+        world.service.erase_closed(closing::BATCH).await.unwrap().done,
+        0,
+        "it could be a mistake for a month"
+    );
     assert!(!world.mailbox.to("minji@example.com").is_empty());
     world.clock.advance(30 * DAY);
-    assert_eq!(world.service.erase_closed().await.unwrap(), 1);
+    assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 1);
     assert_eq!(world.mailbox.to("minji@example.com"), [], "copies of mails go with the account");
     assert!(!world.mailbox.to(&neighbour.account.email).is_empty(), "and nobody else's");
     let id = made.account.id;
@@ -241,7 +247,44 @@ pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &Wo
     assert_eq!(erased, (Some(world.clock.now()), [None, None, None], None));
     let sessions = world.auth.sessions(&world.of(&made), ListSessions { current: None }).await.unwrap();
     assert_eq!(sessions.sessions, []);
-    assert_eq!(world.service.erase_closed().await.unwrap(), 0);
+    assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 0);
+}
+
+pub(crate) async fn an_account_that_cannot_be_erased_keeps_nobody_else_waiting(world: &World) {
+    let mut closed = Vec::new();
+    for email in ["first@example.com", "second@example.com", "third@example.com"] {
+        let user = world.register(email).await;
+        world.send_mails().await;
+        let request = DeleteAccount { proof: confirmed(PASSWORD), origin: home() };
+        world.auth.delete_account(&world.of(&user), request).await.unwrap();
+        closed.push(user.account.id);
+        world.clock.advance(Duration::from_secs(1));
+    }
+    let unused = world.register("unused@example.com").await;
+    world.clock.advance(365 * DAY);
+    *world.mailbox.clings_to.lock().unwrap() = Some("first@example.com".to_owned());
+    // In the smallest batches: one that holds nothing but the account that stays is passed like any other.
+    let erase = async || world.service.erase_closed(1).await.unwrap();
+    assert_eq!(erase().await, Outcome { done: 0, more: true });
+    assert_eq!(erase().await, Outcome { done: 1, more: true });
+    assert_eq!(erase().await, Outcome { done: 1, more: true });
+    assert_eq!(erase().await, Outcome { done: 0, more: false });
+    let is_erased =
+        async |id| world.one(&ERASED, &[&id], |row| row.get::<Option<Timestamp>>(0)).await.is_some();
+    for (id, expected) in closed.iter().zip([false, true, true]) {
+        assert_eq!(is_erased(*id).await, expected);
+    }
+    let tended = closing::Tend(Arc::clone(&world.service)).run().await.unwrap();
+    assert_eq!(tended, Outcome { done: 1, more: false }, "the unused account falls dormant all the same");
+    let seen = world.auth.me(&world.of(&unused), Me {}).await.unwrap();
+    assert_eq!(seen.status, AccountStatus::Dormant);
+    *world.mailbox.clings_to.lock().unwrap() = None;
+    assert_eq!(
+        erase().await,
+        Outcome { done: 1, more: true },
+        "it is tried again, and nothing of it is left"
+    );
+    assert!(is_erased(closed[0]).await);
 }
 
 pub(crate) async fn a_closed_account_does_not_keep_its_owner_from_coming_back(world: &World) {
@@ -251,7 +294,7 @@ pub(crate) async fn a_closed_account_does_not_keep_its_owner_from_coming_back(wo
     let second = world.register("minji@example.com").await;
     assert_ne!(first.account.id, second.account.id);
     world.clock.advance(31 * DAY);
-    world.service.erase_closed().await.unwrap();
+    world.service.erase_closed(closing::BATCH).await.unwrap();
     assert_eq!(world.login("minji@example.com", PASSWORD).await.unwrap().account.id, second.account.id);
 }
 

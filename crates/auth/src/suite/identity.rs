@@ -24,7 +24,11 @@ use super::{
     http::{ask, world},
     race::at_once,
 };
-use crate::{Finding, IdentityProvider, Person, ProviderError, Window};
+use crate::{
+    Finding, IdentityProvider, Person, ProviderError, Window,
+    accounts::closing,
+    pii::reseal::{BATCH, Part},
+};
 
 /// Vouches as the test says.
 #[derive(Clone)]
@@ -139,7 +143,7 @@ pub(crate) async fn a_person_has_one_account_until_the_closed_one_is_erased(worl
     let free_from = Some(world.clock.now().after(30 * DAY));
     assert_eq!(verify(world, &second).await, Err(Error::IdentityTaken { free_from }));
     world.clock.advance(30 * DAY);
-    assert_eq!(world.service.erase_closed().await.unwrap(), 1);
+    assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 1);
     assert_eq!(world.count(&IDENTITIES, &[]).await, 0, "nothing of the person is left");
     assert!(verify(world, &second).await.unwrap().identity_verified_at.is_some());
 }
@@ -224,11 +228,11 @@ async fn a_person_is_sealed_on_disk_and_moved_to_new_keys() {
         assert_eq!(key, "first");
 
         let newer = world.neighbour(keyed(&["first", "second"]));
-        assert_eq!(newer.reseal().await.unwrap(), 1);
+        assert_eq!(newer.reseal(Part::Accounts, BATCH).await.unwrap().done, 1);
         let gone = crate::check_keys(&world.neighbour(keyed(&["second"]))).await;
         assert!(matches!(gone, Err(crate::WrongKeys::Missing(key)) if key == "first"));
-        assert_eq!(newer.reseal_identities().await.unwrap(), 1);
-        assert_eq!(newer.reseal_identities().await.unwrap(), 0);
+        assert_eq!(newer.reseal(Part::Identities, BATCH).await.unwrap().done, 1);
+        assert_eq!(newer.reseal(Part::Identities, BATCH).await.unwrap().done, 0);
         assert_eq!(on_disk().await.1, "second");
         let alone = world.neighbour(keyed(&["second"]));
         crate::check_keys(&alone).await.unwrap();

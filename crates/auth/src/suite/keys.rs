@@ -2,10 +2,22 @@
 
 use std::sync::Arc;
 
-use urr_contracts::auth::{Auth, Login, LoginOutcome, Me, Sensitive, SignedIn};
+use urr_contracts::auth::{Auth, IdentitySource, Login, LoginOutcome, Me, Sensitive, SignedIn};
+use urr_db::{Tx, transaction};
+use urr_jobs::Outcome;
+use urr_kernel::UserId;
 
-use super::world::{DbKind, PASSWORD, PERSONAL, Sealing, Transport, World, home, keyed};
-use crate::{IndexKey, Pii, Service, WrongKeys};
+use super::{
+    second_factor::turn_on,
+    world::{
+        DAMAGE, DAMAGE_FACTOR, DAMAGE_IDENTITY, DbKind, PASSWORD, PERSONAL, Sealing, Transport, World, home,
+        keyed,
+    },
+};
+use crate::{
+    IndexKey, Person, Pii, Service, WrongKeys, identity,
+    pii::reseal::{BATCH, Part},
+};
 
 /// Every byte of the personal columns of an account, and which key sealed them.
 async fn on_disk(world: &World, user: &SignedIn) -> (Vec<u8>, String) {
@@ -42,8 +54,8 @@ async fn story(world: &World) {
     let first = world.neighbour(Pii { takes_plain: true, ..keyed(&["first"]) });
     crate::check_keys(&first).await.unwrap();
     sees_the_same(world, &first, &user).await;
-    assert_eq!(first.reseal().await.unwrap(), 1);
-    assert_eq!(first.reseal().await.unwrap(), 0);
+    assert_eq!(first.reseal(Part::Accounts, BATCH).await.unwrap().done, 1);
+    assert_eq!(first.reseal(Part::Accounts, BATCH).await.unwrap().done, 0);
     let (bytes, key) = on_disk(world, &user).await;
     assert!(!shows(&bytes), "with a key it cannot");
     assert_eq!(key, "first");
@@ -54,7 +66,7 @@ async fn story(world: &World) {
     sees_the_same(world, &second, &user).await;
     let gone = crate::check_keys(&world.neighbour(keyed(&["second"]))).await.unwrap_err();
     assert!(matches!(gone, WrongKeys::Missing(key) if key == "first"), "the old key is still needed");
-    assert_eq!(second.reseal().await.unwrap(), 1);
+    assert_eq!(second.reseal(Part::Accounts, BATCH).await.unwrap().done, 1);
     assert_eq!(on_disk(world, &user).await.1, "second");
     let alone = world.neighbour(keyed(&["second"]));
     crate::check_keys(&alone).await.unwrap();
@@ -84,8 +96,70 @@ async fn a_change_of_the_profile_during_a_change_of_keys_is_not_lost() {
         };
         newer.change_profile(&world.of(&user), change).await.unwrap();
         assert_eq!(on_disk(world, &user).await.1, "second", "a change seals the whole row anew");
-        assert_eq!(newer.reseal().await.unwrap(), 0);
+        assert_eq!(newer.reseal(Part::Accounts, BATCH).await.unwrap().done, 0);
         assert_eq!(newer.me(&world.of(&user), Me {}).await.unwrap().name, "하니");
     })
     .await;
+}
+
+async fn with_everything(world: &World, number: usize) -> UserId {
+    let user = world.register(&format!("user{number}@example.com")).await;
+    let id = turn_on(world, &user).await.user.account.id;
+    let person = Person {
+        ci: format!("CI-{number}"),
+        di: None,
+        name: "김민지".to_owned(),
+        birth_date: None,
+        phone: None,
+        gender: None,
+        foreigner: None,
+    };
+    let known: Result<bool, urr_db::Error> =
+        transaction!(world.db, "test.identity", async |tx: &mut Tx<'_>| {
+            let (keys, now) = ((&world.service.vault, &world.service.ids), world.clock.now());
+            identity::store::insert(keys, tx, id, (&person, IdentitySource::Sandbox), now).await
+        });
+    assert!(known.unwrap());
+    id
+}
+
+async fn whatever_is_damaged_stays_and_the_rest_moves(world: &World) {
+    let mut users = Vec::new();
+    for number in 0..4 {
+        users.push(with_everything(world, number).await);
+    }
+    let rubbish = vec![0xff_u8; 40];
+    for (sql, user) in [(&DAMAGE, users[0]), (&DAMAGE_IDENTITY, users[1]), (&DAMAGE_FACTOR, users[2])] {
+        let damaged: Result<u64, urr_db::Error> =
+            transaction!(world.db, "test.damage", async |tx: &mut Tx<'_>| {
+                tx.execute(sql, &[&user, &rubbish]).await
+            });
+        assert_eq!(damaged.unwrap(), 1);
+    }
+    let newer = world.neighbour(keyed(&["first", "second"]));
+    for part in Part::ALL {
+        // In the smallest batches: one that holds nothing but a damaged row is passed like any other.
+        let mut done = 0;
+        for _ in &users {
+            let outcome = newer.reseal(part, 1).await.unwrap();
+            assert!(outcome.more, "{part:?}");
+            done += outcome.done;
+        }
+        assert_eq!(done, 3, "{part:?}");
+        assert_eq!(newer.reseal(part, 1).await.unwrap(), Outcome::default(), "all were looked at: {part:?}");
+        assert_eq!(newer.reseal(part, BATCH).await.unwrap().done, 0, "what is left stays: {part:?}");
+    }
+    let gone = crate::check_keys(&world.neighbour(keyed(&["second"]))).await;
+    assert!(
+        matches!(gone, Err(WrongKeys::Missing(key)) if key == "first"),
+        "nobody takes it for sealed anew"
+    );
+}
+
+#[tokio::test]
+async fn a_damaged_row_keeps_no_other_from_its_new_key() {
+    for db in [DbKind::Sqlite, DbKind::Postgres] {
+        let kinds = (db, Transport::Local, Sealing::Sealed);
+        World::run(kinds, async |world| whatever_is_damaged_stays_and_the_rest_moves(world).await).await;
+    }
 }

@@ -15,6 +15,8 @@ pub(crate) struct Mailbox {
     /// From before when it was told to forget last.
     pub(crate) forgot_before: Mutex<Option<Timestamp>>,
     pub(crate) refuses: Mutex<Option<fn() -> MailError>>,
+    /// To whom mails were that it cannot forget.
+    pub(crate) clings_to: Mutex<Option<String>>,
 }
 
 impl Mailbox {
@@ -39,7 +41,12 @@ impl Mailer for Mailbox {
     }
 
     async fn forget(&self, mails: &[Uuid]) -> std::io::Result<()> {
-        self.mails.lock().unwrap().retain(|mail| !mails.contains(&mail.id));
+        let mut kept = self.mails.lock().unwrap();
+        let stuck = self.clings_to.lock().unwrap().clone();
+        if kept.iter().any(|mail| mails.contains(&mail.id) && Some(&mail.to) == stuck.as_ref()) {
+            return Err(std::io::Error::other("the disk is read only"));
+        }
+        kept.retain(|mail| !mails.contains(&mail.id));
         Ok(())
     }
 

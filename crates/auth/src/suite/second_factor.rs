@@ -18,7 +18,11 @@ use super::{
         DbKind, FACTOR, PASSWORD, RECOVERY, Sealing, Transport, World, away, confirmed, follow, home, keyed,
     },
 };
-use crate::{Pii, second_factor::rules::shown_by_app};
+use crate::{
+    Pii,
+    pii::reseal::{BATCH, Part},
+    second_factor::rules::shown_by_app,
+};
 
 const STEP: Duration = Duration::from_secs(30);
 const EMAIL: &str = "minji@example.com";
@@ -355,9 +359,9 @@ async fn the_secret_is_sealed_with_and_without_configured_keys_and_moves_to_new_
         assert!(!bytes.windows(8).any(|part| part == &phone.secret.as_bytes()[..8]));
         let newer = world.neighbour(Pii { takes_plain: true, ..keyed(&["first", "second"]) });
         crate::check_keys(&newer).await.unwrap();
-        newer.reseal().await.unwrap();
-        assert_eq!(newer.reseal_second_factors().await.unwrap(), 1);
-        assert_eq!(newer.reseal_second_factors().await.unwrap(), 0);
+        newer.reseal(Part::Accounts, BATCH).await.unwrap();
+        assert_eq!(newer.reseal(Part::SecondFactors, BATCH).await.unwrap().done, 1);
+        assert_eq!(newer.reseal(Part::SecondFactors, BATCH).await.unwrap().done, 0);
         assert_eq!(on_disk().await.1, "second");
         let alone = world.neighbour(keyed(&["second"]));
         crate::check_keys(&alone).await.unwrap();

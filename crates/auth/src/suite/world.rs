@@ -75,6 +75,12 @@ statements! {
     pub(crate) TERMS = "select kind, version, agreed, at from terms_agreements where account_id = $1 order by id";
     /// Personal columns as they are on disk.
     pub(crate) PERSONAL = "select email, name, phone, email_index, pii_key from accounts where id = $1";
+    /// Damages what is sealed.
+    pub(crate) DAMAGE = "update accounts set email = $2 where id = $1";
+    /// Who the owner is, likewise.
+    pub(crate) DAMAGE_IDENTITY = "update identities set person = $2 where account_id = $1";
+    /// The second factor's secret, likewise.
+    pub(crate) DAMAGE_FACTOR = "update second_factors set secret = $2 where account_id = $1";
     /// Makes an account look imported.
     pub(crate) IMPORT = "update accounts set password_hash = $2 where id = $1";
     /// How a password is kept.
