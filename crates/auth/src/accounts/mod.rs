@@ -24,6 +24,9 @@ use crate::{
 };
 use rules::NewAccount;
 
+/// An account that there never is. Looking for it and writing for it is the same work as for one that there is.
+pub(crate) const NOBODY: UserId = UserId::from_uuid(uuid::Uuid::nil());
+
 /// Somebody who tries to register with a taken address makes its owner get a mail, but not more often than this.
 const TELL_OWNER_EVERY: Duration = Duration::from_hours(24);
 

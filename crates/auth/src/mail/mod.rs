@@ -110,7 +110,7 @@ impl Kind {
     }
 }
 
-/// Writes down that an account's owner is to get a mail. Nudge the sender after the commit.
+/// Writes down that an account's owner is to get a mail; for [`accounts::NOBODY`](crate::accounts::NOBODY) that is as much work and comes to nothing. Nudge the sender after the commit.
 pub(crate) async fn queue(
     service: &Service,
     tx: &mut Tx<'_>,

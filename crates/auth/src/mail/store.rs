@@ -7,10 +7,14 @@ use uuid::Uuid;
 use super::Kind;
 
 statements! {
-    /// A mail to be sent.
-    INSERT = "
+    /// A mail to be sent. Nothing if nobody has the account: the same statement runs for known and unknown addresses.
+    INSERT =
+        sqlite "
         insert into mails (id, account_id, kind, state, attempts, next_at, created_at)
-        values ($1, $2, $3, 'waiting', 0, $4, $4)";
+        select $1, id, $3, 'waiting', 0, $4, $4 from accounts where id = $2"
+        postgres "
+        insert into mails (id, account_id, kind, state, attempts, next_at, created_at)
+        select $1::uuid, id, $3::text, 'waiting', 0, $4::timestamptz, $4::timestamptz from accounts where id = $2";
 
     /// Mails whose time has come.
     DUE = "
@@ -44,7 +48,7 @@ pub(crate) enum State {
 }
 urr_db::text_enum! { State { Sent = "sent", Failed = "failed" } }
 
-/// Keeps a mail to be sent.
+/// Keeps a mail to be sent, if somebody has the account.
 pub(crate) async fn insert(
     tx: &mut Tx<'_>,
     id: Uuid,

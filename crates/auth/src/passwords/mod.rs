@@ -83,10 +83,8 @@ pub(crate) async fn forgot(service: &Service, request: &ForgotPassword) -> Resul
     transaction!(service.db, "auth.forgot_password", async |tx: &mut Tx<'_>| {
         let due = lockout::store::once(tx, &key, now, now.after(ASK_EVERY)).await?;
         let found = accounts::store::by_email(&service.vault, tx, &email).await?;
-        if let (true, Some(stored)) = (due, found) {
-            mail::queue(service, tx, stored.account.id, mail::Kind::ResetPassword).await?;
-        }
-        Ok::<_, Trouble>(())
+        let account = found.filter(|_| due).map_or(accounts::NOBODY, |stored| stored.account.id);
+        mail::queue(service, tx, account, mail::Kind::ResetPassword).await
     })?;
     service.mail_nudge.nudge();
     Ok(Done {})

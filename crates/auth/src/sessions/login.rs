@@ -107,8 +107,7 @@ impl Claim<'_> {
     /// Whether the owner signed in from there before, and what the dearest hash costs that was imported.
     async fn look_around(&self, service: &Service) -> Result<(bool, Option<u32>), Trouble> {
         // An account that nobody has is known to nobody, but it is looked for all the same.
-        let account = self.stored.map_or(UserId::from_uuid(uuid::Uuid::nil()), |stored| stored.account.id);
-        let network = network(&self.origin.address);
+        let (account, network) = (self.account(), network(&self.origin.address));
         let found = service.db.read("auth.login.known", async |tx: &mut Tx<'_>| {
             let known = match network {
                 Some(network) => store::is_known(tx, account, network).await?,
@@ -119,23 +118,25 @@ impl Claim<'_> {
         found.await
     }
 
-    /// One commit whether the account exists or not, so that time does not tell.
+    /// The same statements and one commit whether the account exists or not, so that time does not tell.
     async fn note_failure(&self, service: &Service, attempt: &Attempt) -> Result<(), Trouble> {
         let now = service.clock.now();
         transaction!(service.db, "auth.login.failed", async |tx: &mut Tx<'_>| {
             lockout::store::failed(tx, &attempt.key, now).await?;
-            if let Some(stored) = self.stored {
-                let failure = LoginAttempt {
-                    id: service.ids.next(),
-                    at: now,
-                    origin: self.origin.clone(),
-                    method: LoginMethod::Password,
-                    failure: Some(LoginFailure::WrongPassword),
-                };
-                store::note(tx, stored.account.id, &failure).await?;
-            }
-            Ok(())
+            let failure = LoginAttempt {
+                id: service.ids.next(),
+                at: now,
+                origin: self.origin.clone(),
+                method: LoginMethod::Password,
+                failure: Some(LoginFailure::WrongPassword),
+            };
+            Ok(store::note(tx, self.account(), &failure).await?)
         })
+    }
+
+    /// The account; of an address that nobody has, one that nobody has either.
+    fn account(&self) -> UserId {
+        self.stored.map_or(accounts::NOBODY, |stored| stored.account.id)
     }
 }
 

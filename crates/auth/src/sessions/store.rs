@@ -74,10 +74,14 @@ statements! {
     REVOKED = "
         select id, account_id, session_id, at from revocations where at >= $1 and id > $2 order by id limit $3";
 
-    /// One attempt to sign in.
-    NOTE = "
+    /// One attempt to sign in. Nothing if nobody has the account: the same statement runs for known and unknown addresses.
+    NOTE =
+        sqlite "
         insert into login_history (id, account_id, at, address, network, agent, method, failure)
-        values ($1, $2, $3, $4, $5, $6, $7, $8)";
+        select $1, id, $3, $4, $5, $6, $7, $8 from accounts where id = $2"
+        postgres "
+        insert into login_history (id, account_id, at, address, network, agent, method, failure)
+        select $1::uuid, id, $3::timestamptz, $4::text, $5::text, $6::text, $7::text, $8::text from accounts where id = $2";
 
     /// An account's attempts before a given one, newest first.
     HISTORY = "
@@ -288,7 +292,7 @@ pub(crate) async fn revoked(
     .await
 }
 
-/// Notes an attempt to sign in.
+/// Notes an attempt to sign in, if somebody has the account.
 pub(crate) async fn note(tx: &mut Tx<'_>, account: UserId, attempt: &LoginAttempt) -> Result<(), Error> {
     let LoginAttempt { id, at, origin, method, failure } = attempt;
     let network = network(&origin.address).map(|network| network.to_string()).unwrap_or_default();
