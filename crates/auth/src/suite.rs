@@ -113,7 +113,8 @@ stories! {
     lockout:
         wrong_passwords_cost_longer_and_longer_waits,
         an_address_without_an_account_is_locked_alike,
-        nobody_can_lock_the_owner_out_of_a_place_they_know;
+        nobody_can_lock_the_owner_out_of_a_place_they_know,
+        a_network_that_guesses_waits_in_every_process;
     mails:
         a_mail_is_tried_again_and_given_up_in_the_end,
         a_mail_nobody_needs_is_not_sent,

@@ -1,5 +1,5 @@
-//! Slows down networks from which wrong passwords come. In memory: each process counts for itself, and the count per
-//! account, which guards the accounts, is in the database.
+//! Slows down networks from which wrong passwords come. In memory: each process counts for itself, and before a password is
+//! compared. What has failed is counted in the database for all of them (`shared`).
 
 use std::{
     collections::HashMap,
@@ -16,7 +16,7 @@ use crate::sessions::rules::{FREE_TRIES_PER_NETWORK, wait_after};
 const MAX_NETWORKS: usize = 20_000;
 
 /// One wrong password is forgiven after this long.
-const FORGIVE_EVERY: Duration = Duration::from_secs(30);
+pub(super) const FORGIVE_EVERY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Brake {
     clock: Clock,

@@ -2,11 +2,13 @@
 //!
 //! An attempt is counted before its password is compared and forgiven if it was right, so attempts that come at once cannot
 //! slip through together. The count is kept per address of an account, whether the account exists or not, and per
-//! network. No wait is longer than a quarter of an hour, and a network from which the owner signed in before has a count of
+//! network: of a network each process counts attempts for itself before they are made, and all of them together once they have
+//! failed, so that right passwords write nothing about it. No wait is longer than a quarter of an hour, and a network from which the owner signed in before has a count of
 //! its own: whoever fails elsewhere cannot lock the owner out.
 
 pub(crate) mod brake;
 pub(crate) mod limit;
+mod shared;
 pub(crate) mod store;
 
 use std::{net::IpAddr, time::Duration};
@@ -55,6 +57,9 @@ impl Attempt {
     async fn charge(&self, service: &Service) -> Result<(), Trouble> {
         let now = service.clock.now();
         transaction!(service.db, "auth.charge", async |tx: &mut Tx<'_>| {
+            if let Some(network) = self.network {
+                shared::check(service, tx, network, now).await?;
+            }
             let forget_before = now.before(FORGET_TRIES_AFTER);
             let Some(tries) = store::charge(tx, &self.key, now, forget_before).await? else {
                 let until = store::locked_until(tx, &self.key).await?.unwrap_or(now);
@@ -65,6 +70,16 @@ impl Attempt {
             }
             Ok(())
         })
+    }
+
+    /// The password was wrong: what is noted of that, in the transaction that notes the rest. Of the network every process is told.
+    pub(crate) async fn fail(&self, service: &Service, tx: &mut Tx<'_>) -> Result<(), Trouble> {
+        let now = service.clock.now();
+        store::failed(tx, &self.key, now).await?;
+        match self.network {
+            Some(network) => shared::fail(service, tx, network, now).await,
+            None => Ok(()),
+        }
     }
 
     /// The password was never compared: it does not count.

@@ -33,6 +33,15 @@ statements! {
          where attempts.locked_until is null or attempts.locked_until <= $2
         returning tries";
 
+    /// The count of failures, made if there is none, and nobody else changes it until the transaction ends.
+    TRIES = "
+        insert into attempts (key, tries, last_at) values ($1, 0, $2)
+        on conflict (key) do update set tries = attempts.tries
+        returning tries, last_at";
+
+    /// Sets it.
+    SET_TRIES = "update attempts set tries = $2, last_at = $3, locked_until = $4 where key = $1";
+
     /// Notes the time of an attempt that failed.
     FAILED = "update attempts set last_at = $2 where key = $1";
 }
@@ -84,5 +93,22 @@ pub(crate) async fn once(
 /// Notes a failure.
 pub(crate) async fn failed(tx: &mut Tx<'_>, key: &Vec<u8>, now: Timestamp) -> Result<(), Error> {
     tx.execute(&FAILED, &[key, &now]).await?;
+    Ok(())
+}
+
+/// How many failures are counted and when that was true, locked until the transaction ends.
+pub(crate) async fn tries(tx: &mut Tx<'_>, key: &Vec<u8>, now: Timestamp) -> Result<(u32, Timestamp), Error> {
+    tx.one(&TRIES, &[key, &now], |row| Ok((row.get(0)?, row.get(1)?))).await
+}
+
+/// Sets the count of failures, when it was true and until when attempts wait.
+pub(crate) async fn set_tries(
+    tx: &mut Tx<'_>,
+    key: &Vec<u8>,
+    tries: u32,
+    at: Timestamp,
+    until: Option<Timestamp>,
+) -> Result<(), Error> {
+    tx.execute(&SET_TRIES, &[key, &tries, &at, &until]).await?;
     Ok(())
 }

@@ -64,7 +64,7 @@ impl Tried {
     async fn note(&self, service: &Service) -> Result<(), Trouble> {
         let now = service.clock.now();
         transaction!(service.db, "auth.second_factor.failed", async |tx: &mut Tx<'_>| {
-            lockout::store::failed(tx, &self.attempt.key, now).await?;
+            self.attempt.fail(service, tx).await?;
             let failure = LoginAttempt {
                 id: service.ids.next(),
                 at: now,

@@ -122,7 +122,7 @@ impl Claim<'_> {
     async fn note_failure(&self, service: &Service, attempt: &Attempt) -> Result<(), Trouble> {
         let now = service.clock.now();
         transaction!(service.db, "auth.login.failed", async |tx: &mut Tx<'_>| {
-            lockout::store::failed(tx, &attempt.key, now).await?;
+            attempt.fail(service, tx).await?;
             let failure = LoginAttempt {
                 id: service.ids.next(),
                 at: now,

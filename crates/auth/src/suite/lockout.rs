@@ -7,7 +7,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use urr_contracts::auth::{Error, ForgotPassword, Origin, ResetPassword, Sensitive};
+use urr_contracts::auth::{Auth as _, Error, ForgotPassword, Login, Origin, ResetPassword, Sensitive};
 use urr_db::Tx;
 
 use super::world::{DbKind, PASSWORD, Sealing, TRIES, Transport, World, away, home};
@@ -80,6 +80,31 @@ pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &W
         assert_eq!(guess, Err(Error::InvalidCredentials));
     }
     assert_eq!(login(&home()).await, wait(1));
+}
+
+pub(crate) async fn a_network_that_guesses_waits_in_every_process(world: &World) {
+    world.register("minji@example.com").await;
+    // As another process, or this one after a restart: it remembers nothing of its own.
+    let other = world.neighbour(world.pii.clone());
+    let elsewhere = async |origin: Origin| {
+        let (email, password) = ("minji@example.com".to_owned(), Sensitive::new(PASSWORD));
+        other.login(&world.anonymous(), Login { email, password, origin }).await.map(|_| ())
+    };
+    for account in 0..30 {
+        let guess = world.login_from(&format!("user{account}@example.com"), WRONG, &away(1)).await;
+        assert_eq!(guess, Err(Error::InvalidCredentials));
+        if account < 29 {
+            assert_eq!(elsewhere(away(1)).await, Ok(()), "right passwords cost nothing and forgive nothing");
+        }
+    }
+    assert_eq!(elsewhere(away(1)).await, wait(1), "not even the right one");
+    assert_eq!(elsewhere(away(2)).await, Ok(()), "another network");
+    world.clock.advance(Duration::from_secs(1));
+    let guess = world.login_from("one.more@example.com", WRONG, &away(1)).await;
+    assert_eq!(guess, Err(Error::InvalidCredentials));
+    assert_eq!(elsewhere(away(1)).await, wait(2), "longer and longer");
+    world.clock.advance(Duration::from_mins(1));
+    assert_eq!(elsewhere(away(1)).await, Ok(()));
 }
 
 #[tokio::test]
