@@ -1,8 +1,13 @@
-//! The first administrator, made by the first start or by `urr admin create`, and a second factor that was lost.
+//! The first administrator, made by the first start or by `urr admin create`, accounts of another system, and a second factor that was
+//! lost.
 
-use std::io::BufRead as _;
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader},
+    path::Path,
+};
 
-use urr_auth::Service;
+use urr_auth::{BadLine, ImportError, Service};
 use urr_contracts::auth::{Auth as _, EnsureAdmin, Error, ResetSecondFactor, Sensitive};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, Ids};
@@ -91,6 +96,7 @@ pub(crate) async fn admin((values, config): (Values, Config), command: AdminComm
             let password = if password_stdin { Some(read_password()?) } else { None };
             create(auth, (&clock, &ids), (&email, &name), password, promote).await
         }
+        AdminCommand::Import { file } => import(auth, &file).await,
         AdminCommand::ResetSecondFactor { email } => {
             let (ctx, request) = (Ctx::system(&ids, &clock), ResetSecondFactor { email: email.clone() });
             auth.reset_second_factor(&ctx, request)
@@ -125,6 +131,30 @@ async fn create(
         }
     }
     Ok(())
+}
+
+/// `urr admin import`.
+async fn import(auth: &Service, path: &Path) -> Result<(), Failure> {
+    let shown = path.display();
+    let file = File::open(path).map_err(|error| Failure::because(&shown, &error))?;
+    match urr_auth::import(auth, &mut BufReader::new(file)).await {
+        Ok(imported) => {
+            say!(
+                "{} accounts imported, {} skipped: they were there already",
+                imported.made,
+                imported.skipped
+            );
+            Ok(())
+        }
+        Err(ImportError::BadLines(bad)) => {
+            let told =
+                bad.iter().map(|BadLine { number, reason }| format!("{shown}: line {number}: {reason}"));
+            let mut lines: Vec<String> = told.collect();
+            lines.push("nothing was imported; mend these lines first".to_owned());
+            Err(Failure(lines))
+        }
+        Err(error) => Err(Failure::because(shown, &error)),
+    }
 }
 
 fn read_password() -> Result<Sensitive, Failure> {

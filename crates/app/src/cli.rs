@@ -156,7 +156,7 @@ pub(crate) enum TokenRole {
     Admin,
 }
 
-/// What can be done about administrators.
+/// What can be done about administrators and accounts.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdminCommand {
     /// Make the first administrator, or make an account the first administrator; refused when there is one
@@ -175,6 +175,15 @@ pub(crate) enum AdminCommand {
         /// Make the account that has the address already the administrator; it keeps its password, so make sure whose it is
         #[arg(long, conflicts_with = "password_stdin")]
         promote: bool,
+    },
+    /// Import accounts of another system with the hashes of their passwords, bcrypt or Argon2id
+    ///
+    /// All lines are checked first, and if one is wrong nothing is imported. An address that has an account is skipped, so the same file
+    /// may be imported again. With SQLite no other process may use the data directory.
+    Import {
+        /// One JSON object per line: email, name, passwordHash, and if known phone and emailVerified
+        #[arg(value_name = "FILE")]
+        file: std::path::PathBuf,
     },
     /// Take the second factor off an account whose owner lost it, and end its sessions
     ///

@@ -25,6 +25,7 @@ use urr_db::{Domain, Sql, migrations};
 use urr_http::{RouteName, Routes};
 use urr_jobs::Reconciler;
 
+pub use accounts::import::{BadLine, ImportError, Imported};
 pub use identity::{
     portone::{BadPortOne, PortOne, PortOneConfig},
     provider::{Finding, IdentityProvider, Person, ProviderError, Window},
@@ -78,6 +79,15 @@ pub fn build(parts: Parts) -> Arc<Service> {
 /// registered a second time.
 pub async fn check_keys(service: &Service) -> Result<(), WrongKeys> {
     service.check_keys().await
+}
+
+/// Imports accounts of another system, one JSON object per line: `email`, `name`, `passwordHash` (bcrypt or Argon2id), and if they
+/// are known `phone` and `emailVerified`. All lines are checked before the first account is made.
+pub async fn import(
+    service: &Service,
+    file: &mut (impl std::io::BufRead + std::io::Seek),
+) -> Result<Imported, ImportError> {
+    accounts::import::import(service, file).await
 }
 
 /// The public routes.

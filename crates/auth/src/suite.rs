@@ -5,6 +5,7 @@ mod elsewhere;
 mod guards;
 mod http;
 mod identity;
+mod import;
 mod keys;
 mod linking;
 mod lockout;
@@ -67,6 +68,9 @@ stories! {
         a_verification_is_its_accounts_alone_and_good_once,
         a_person_has_one_account_until_the_closed_one_is_erased,
         an_account_stays_with_the_person_it_was_verified_for;
+    import:
+        imported_accounts_are_signed_in_to_with_the_password_they_had,
+        one_bad_line_and_nothing_is_imported;
     roles:
         only_an_admin_gives_roles_and_the_sessions_of_the_user_end,
         an_admin_who_lost_the_role_gives_none_even_with_an_old_token,

@@ -1,6 +1,7 @@
 //! Accounts: making them, showing and changing them, closing them.
 
 pub(crate) mod closing;
+pub(crate) mod import;
 pub(crate) mod roles;
 pub(crate) mod routes;
 pub(crate) mod rules;

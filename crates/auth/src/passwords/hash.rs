@@ -127,6 +127,31 @@ pub(crate) fn compare(
     Ok(if right { Verdict::Right { upgrade } } else { Verdict::Wrong })
 }
 
+/// Whether a hash that was made elsewhere could be compared with. The error says why not.
+pub(crate) fn check_import(stored: &str) -> Result<(), &'static str> {
+    if stored.starts_with("$argon2id$") {
+        let parsed =
+            Parsed::new(stored).ok_or("an Argon2id hash must have version 19, one lane and 32 bytes")?;
+        let Parsed { cost: HashCost { memory_kib, passes }, salt, .. } = parsed;
+        let fits = memory_kib <= MAX_MEMORY_KIB && passes <= MAX_PASSES && salt.len() >= argon2::MIN_SALT_LEN;
+        let fits = fits && Params::new(memory_kib, passes, 1, Some(HASH_LEN)).is_ok();
+        return if fits {
+            Ok(())
+        } else {
+            Err("the memory, passes or salt of the Argon2id hash are out of bounds")
+        };
+    }
+    if !["$2a$", "$2b$", "$2y$"].iter().any(|kind| stored.starts_with(kind)) {
+        return Err("it is neither bcrypt ($2a$, $2b$, $2y$) nor Argon2id");
+    }
+    let parts: bcrypt::HashParts =
+        stored.parse().map_err(|_| "it is no whole bcrypt hash of 60 characters")?;
+    match parts.get_cost() {
+        4..=MAX_BCRYPT_COST => Ok(()),
+        _ => Err("a bcrypt hash must cost 4 to 14"),
+    }
+}
+
 fn is_bcrypt(stored: &str) -> bool {
     stored.starts_with("$2")
 }
@@ -267,6 +292,30 @@ mod tests {
         let new = make("imported", SALT, CHEAP, &mut Memory::default());
         assert_eq!(compared("imported", Some(&made), None).0, Ok(Verdict::Right { upgrade: Some(new) }));
         assert_eq!(compared("another", Some(&made), None).0, Ok(Verdict::Wrong));
+    }
+
+    #[test]
+    fn a_hash_is_imported_if_it_could_be_compared_with() {
+        let own = make("x", SALT, CHEAP, &mut Memory::default());
+        let made = bcrypt::hash("x", 4).unwrap();
+        let (head, tail) = (&made[..4], &made[6..]);
+        for good in [own.clone(), made.clone(), format!("{head}14{tail}"), made.replacen("$2b$", "$2y$", 1)] {
+            assert_eq!(check_import(&good), Ok(()), "{good}");
+        }
+        let bad = [
+            format!("{head}15{tail}"),
+            format!("{head}03{tail}"),
+            made[..59].to_owned(),
+            made.replacen("$2b$", "$2x$", 1),
+            own.replacen("t=1", "t=17", 1),
+            own.replacen("t=1", "t=0", 1),
+            own.replacen("p=1", "p=2", 1),
+            own.replacen("argon2id", "argon2i", 1),
+            String::new(),
+        ];
+        for bad in bad {
+            assert!(check_import(&bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

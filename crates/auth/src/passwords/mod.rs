@@ -25,7 +25,7 @@ use crate::{
 
 pub(crate) use hash::BadHash;
 pub use hash::HashCost;
-pub(crate) use hash::{MAX_BCRYPT_COST, Verdict};
+pub(crate) use hash::{MAX_BCRYPT_COST, Verdict, check_import};
 pub use pool::Hashing;
 pub(crate) use pool::{NoHash, Place, Pool};
 

@@ -1,0 +1,184 @@
+//! Accounts of another system, with the hashes of their passwords. For the person on call: nobody else can ask for it.
+//!
+//! Everything is checked before anything is written. An address that has an account is passed over, so an import that was cut
+//! off is simply begun again.
+
+use std::io::{self, BufRead, Read as _, Seek};
+
+use serde::Deserialize;
+use urr_contracts::auth::{Account, AccountStatus, Error, Language};
+use urr_db::{Tx, transaction};
+use urr_kernel::Role;
+
+use super::{rules, store};
+use crate::{passwords, service::Service, trouble::Trouble};
+
+/// Accounts one transaction writes, as many as sealing anew does.
+const BATCH: usize = 100;
+
+/// The longest line, in bytes. An account has an address of 254, a name of 400, a phone number and a hash of about 100.
+const MAX_LINE: u64 = 8 * 1024;
+
+/// Lines that are told of as wrong; who has more begins with these.
+const MAX_BAD: usize = 20;
+
+/// One line of the file, a JSON object.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Line {
+    email: String,
+    name: String,
+    phone: Option<String>,
+    password_hash: String,
+    #[serde(default)]
+    email_verified: bool,
+}
+
+/// An account to be made, in the one spelling of its fields.
+struct New {
+    email: String,
+    name: String,
+    phone: Option<String>,
+    password_hash: String,
+    email_verified: bool,
+}
+
+/// What came of an import.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Imported {
+    /// Accounts that were made.
+    pub made: u64,
+    /// Lines whose address had an account already.
+    pub skipped: u64,
+}
+
+/// A line that is no account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadLine {
+    /// Which, from 1.
+    pub number: u64,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Why accounts were not imported.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// Nothing was imported.
+    #[error("some lines are no accounts")]
+    BadLines(Vec<BadLine>),
+    /// The file cannot be read.
+    #[error("the accounts cannot be read")]
+    Unreadable(#[from] io::Error),
+    /// The database failed: what was imported before stays.
+    #[error("the accounts cannot be kept")]
+    NotKept(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Imports the accounts of a file, read twice: once to check every line, and once to write.
+pub(crate) async fn import(
+    service: &Service,
+    file: &mut (impl BufRead + Seek),
+) -> Result<Imported, ImportError> {
+    check(file)?;
+    file.rewind()?;
+    let (mut number, mut all, mut batch) = (0, Imported::default(), Vec::new());
+    loop {
+        let read = next(file, &mut number)?;
+        let over = read.is_none();
+        match read {
+            Some(Ok(new)) => batch.push(new),
+            // Somebody changed the file meanwhile.
+            Some(Err(bad)) => return Err(ImportError::BadLines(vec![bad])),
+            None => {}
+        }
+        if over || batch.len() == BATCH {
+            let kept = keep(service, &batch).await.map_err(|trouble| ImportError::NotKept(trouble.into()))?;
+            all = Imported { made: all.made + kept.made, skipped: all.skipped + kept.skipped };
+            batch.clear();
+        }
+        if over {
+            return Ok(all);
+        }
+    }
+}
+
+/// Checks every line, and tells what is wrong with the first few that are.
+fn check(file: &mut impl BufRead) -> Result<(), ImportError> {
+    let (mut number, mut bad) = (0, Vec::new());
+    while let Some(line) = next(file, &mut number)? {
+        bad.extend(line.err());
+        if bad.len() == MAX_BAD {
+            break;
+        }
+    }
+    if bad.is_empty() { Ok(()) } else { Err(ImportError::BadLines(bad)) }
+}
+
+/// The next line that is not empty.
+fn next(file: &mut impl BufRead, number: &mut u64) -> io::Result<Option<Result<New, BadLine>>> {
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        if file.by_ref().take(MAX_LINE).read_until(b'\n', &mut bytes)? == 0 {
+            return Ok(None);
+        }
+        *number += 1;
+        let is_whole = bytes.ends_with(b"\n") || (bytes.len() as u64) < MAX_LINE;
+        if !is_whole {
+            // The rest of it is not taken for lines of their own.
+            file.skip_until(b'\n')?;
+        }
+        if !bytes.trim_ascii().is_empty() {
+            let new = if is_whole { parse(&bytes) } else { Err("the line is too long".to_owned()) };
+            return Ok(Some(new.map_err(|reason| BadLine { number: *number, reason })));
+        }
+    }
+}
+
+fn parse(line: &[u8]) -> Result<New, String> {
+    let line: Line = serde_json::from_slice(line).map_err(|error| {
+        // A line is a document of its own to the parser, and always its first line.
+        error.to_string().replace(" at line 1 column ", ", at character ")
+    })?;
+    let said = |error: Error| match error {
+        Error::Invalid { field, reason } => format!("{field}: {reason}"),
+        other => other.to_string(),
+    };
+    passwords::check_import(&line.password_hash).map_err(|reason| format!("passwordHash: {reason}"))?;
+    Ok(New {
+        email: rules::email(&line.email).map_err(said)?,
+        name: rules::name(&line.name).map_err(said)?,
+        phone: line.phone.as_deref().map(rules::phone).transpose().map_err(said)?.flatten(),
+        password_hash: line.password_hash,
+        email_verified: line.email_verified,
+    })
+}
+
+/// Makes accounts, all in one transaction. Nobody agreed to anything here, so no agreement is kept.
+async fn keep(service: &Service, batch: &[New]) -> Result<Imported, Trouble> {
+    let now = service.clock.now();
+    transaction!(service.db, "auth.import", async |tx: &mut Tx<'_>| {
+        let mut kept = Imported::default();
+        for new in batch {
+            let account = Account {
+                id: service.ids.next(),
+                email: new.email.clone(),
+                email_verified: new.email_verified,
+                name: new.name.clone(),
+                phone: new.phone.clone(),
+                role: Role::User,
+                status: AccountStatus::Active,
+                language: Language::default(),
+                marketing: false,
+                second_factor: false,
+                identity_verified_at: None,
+                created_at: now,
+            };
+            let keys = (&service.vault, &service.ids);
+            let made = store::insert(keys, tx, &account, Some(&new.password_hash)).await?;
+            if made { kept.made += 1 } else { kept.skipped += 1 }
+        }
+        Ok::<_, Trouble>(kept)
+    })
+}
