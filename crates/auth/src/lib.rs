@@ -48,7 +48,8 @@ pub static DOMAIN: Domain = Domain {
         "0002_identity",
         "0003_second_factor",
         "0004_social",
-        "0005_imported"
+        "0005_imported",
+        "0006_urgent_mails"
     ],
 };
 

@@ -122,6 +122,7 @@ stories! {
     mails:
         a_mail_is_tried_again_and_given_up_in_the_end,
         a_mail_nobody_needs_is_not_sent,
+        a_flood_of_registrations_does_not_delay_a_new_password,
         nothing_in_the_database_opens_a_link;
     linking:
         linking_takes_proof_of_both_accounts,

@@ -17,6 +17,10 @@ use crate::{accounts, links, service::Service, trouble::Trouble};
 /// Mails one run sends, side by side. A mailer gives up after 20 s, so a run ends well within its minute.
 const BATCH: u32 = 20;
 
+/// Of those, mails to set a new password go before all others: somebody waits for one, and a flood of registrations must not be able
+/// to delay it. Half of a run, so that a flood of these leaves room for others, too.
+const URGENT: u32 = BATCH / 2;
+
 /// How long a mailer may take for one mail. Its own limits are shorter; this one is for a mailer that forgot.
 const TIME_LIMIT: Duration = Duration::from_secs(25);
 
@@ -57,7 +61,8 @@ impl Service {
     pub(crate) async fn send_mails(&self) -> Result<u64, Trouble> {
         let now = self.clock.now();
         let due = self.db.read("auth.mails_due", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(store::due(tx, now, BATCH).await?)
+            let urgent = store::due_of_kind(tx, Kind::ResetPassword, now, URGENT).await?;
+            Ok::<_, Trouble>(in_turn(urgent, store::due(tx, now, BATCH).await?))
         });
         let due = due.await?;
         for sent in join_all(due.iter().map(|mail| self.send_mail(mail))).await {
@@ -119,6 +124,17 @@ impl Service {
             Ok(store::finish(tx, due.id, state, now, trouble).await?)
         })
     }
+}
+
+/// One batch: urgent mails first, then whatever has waited longest.
+fn in_turn(urgent: Vec<Due>, longest: Vec<Due>) -> Vec<Due> {
+    let mut due = urgent;
+    for mail in longest {
+        if due.len() < BATCH as usize && due.iter().all(|other| other.id != mail.id) {
+            due.push(mail);
+        }
+    }
+    due
 }
 
 fn count(kind: Kind, outcome: &'static str) {

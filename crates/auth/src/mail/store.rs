@@ -1,6 +1,6 @@
 //! Statements and rows of mails; nothing else.
 
-use urr_db::{Error, Tx, statements};
+use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{Timestamp, UserId};
 use uuid::Uuid;
 
@@ -19,6 +19,11 @@ statements! {
     /// Mails whose time has come.
     DUE = "
         select id, account_id, kind, attempts from mails where state = 'waiting' and next_at <= $1
+         order by next_at limit $2";
+
+    /// Those of one kind.
+    DUE_OF_KIND = "
+        select id, account_id, kind, attempts from mails where state = 'waiting' and kind = $3 and next_at <= $1
          order by next_at limit $2";
 
     /// Takes a mail for one attempt: whoever changes a row sends it. The next attempt waits until then.
@@ -60,12 +65,23 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// Mails whose time has come.
+/// Mails whose time has come, those that have waited longest first.
 pub(crate) async fn due(tx: &mut Tx<'_>, now: Timestamp, limit: u32) -> Result<Vec<Due>, Error> {
-    tx.all(&DUE, &[&now, &limit], |row| {
-        Ok(Due { id: row.get(0)?, account: row.get(1)?, kind: row.get(2)?, attempts: row.get(3)? })
-    })
-    .await
+    tx.all(&DUE, &[&now, &limit], a_due).await
+}
+
+/// Those of one kind.
+pub(crate) async fn due_of_kind(
+    tx: &mut Tx<'_>,
+    kind: Kind,
+    now: Timestamp,
+    limit: u32,
+) -> Result<Vec<Due>, Error> {
+    tx.all(&DUE_OF_KIND, &[&now, &limit, &kind], a_due).await
+}
+
+fn a_due(row: &Row<'_>) -> Result<Due, Error> {
+    Ok(Due { id: row.get(0)?, account: row.get(1)?, kind: row.get(2)?, attempts: row.get(3)? })
 }
 
 /// Takes a mail for one attempt. `false`: somebody else has it.

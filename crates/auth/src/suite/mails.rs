@@ -62,6 +62,35 @@ pub(crate) async fn a_mail_nobody_needs_is_not_sent(world: &World) {
     assert_eq!(world.mailbox.to("minji@example.com").len(), 1, "the address was proved meanwhile");
 }
 
+pub(crate) async fn a_flood_of_registrations_does_not_delay_a_new_password(world: &World) {
+    let users = 45;
+    for number in 0..users {
+        world.register(&format!("user{number}@example.com")).await;
+        world.clock.advance(Duration::from_millis(1));
+    }
+    let forgot = async |number: usize| {
+        let request = ForgotPassword { email: format!("user{number}@example.com") };
+        world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
+    };
+    forgot(44).await;
+    let sent = || (0..users).map(|number| world.mailbox.to(&format!("user{number}@example.com")).len());
+    world.send_mails().await;
+    assert_eq!(world.mailbox.to("user44@example.com").len(), 1, "before mails that have waited longer");
+    assert_eq!(sent().sum::<usize>(), 20, "in a batch with others");
+
+    for number in 0..15 {
+        forgot(number).await;
+        world.clock.advance(Duration::from_millis(1));
+    }
+    world.send_mails().await;
+    assert_eq!(sent().sum::<usize>(), 40);
+    let twice = sent().filter(|mails| *mails == 2).count();
+    assert_eq!(twice, 10, "a flood of new passwords leaves half of a batch to others");
+    world.send_mails().await;
+    world.send_mails().await;
+    assert_eq!(sent().sum::<usize>(), users + 16, "every mail once");
+}
+
 pub(crate) async fn nothing_in_the_database_opens_a_link(world: &World) {
     world.register("minji@example.com").await;
     let request = ForgotPassword { email: "minji@example.com".to_owned() };
