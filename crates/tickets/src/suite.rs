@@ -45,6 +45,15 @@ async fn bad_rows_do_not_stop_the_sweep() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_nobody_can_read_costs_others_no_answer() {
+    for db in [DbKind::Sqlite, DbKind::Postgres] {
+        if let Some(world) = World::new(db, GateKind::Memory, Transport::Local).await {
+            together::a_row_that_nobody_can_read_costs_others_no_answer(&world).await;
+        }
+    }
+}
+
 /// On SQLite nobody else has a row locked.
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_others_have_locked() {

@@ -106,6 +106,50 @@ fn somebody_registers_signs_in_holds_seats_and_signs_out() {
     serving.stop();
 }
 
+/// The hash of [`PASSWORD`] in another system.
+const ELSEWHERE: &str = "$2b$04$abcdefghijklmnopqrstuu7EJV7kdjBBQxyb0HjTh9KS7.Lah/6CG";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn accounts_of_another_system_are_imported_and_their_owners_sign_in() {
+    imported(&[]);
+    if let Some(database) = fresh_database(&[]).await {
+        let url = format!("storage.url={}", database.url);
+        imported(&["--set", "storage.kind=postgres", "--set", &url]);
+    }
+}
+
+fn imported(set: &[&str]) {
+    let place = Place::new();
+    place.run(&[&["migrate"], set].concat()).ok();
+    let line = |email: &str, hash: &str| {
+        json!({ "email": email, "name": "김민지", "passwordHash": hash, "emailVerified": true }).to_string()
+    };
+    let import = [&["admin", "import", "people.jsonl"], set].concat();
+    place.write(
+        "people.jsonl",
+        &[line("Minji@example.com", ELSEWHERE), line("x@example.com", "md5")].join("\n"),
+    );
+    let refused = place.run(&import).failed();
+    assert!(
+        refused.contains("people.jsonl: line 2: passwordHash") && refused.contains("nothing was imported"),
+        "{refused}"
+    );
+    place.write("people.jsonl", &line("Minji@example.com", ELSEWHERE));
+    let said = place.run(&import).ok();
+    assert!(said.contains("1 accounts imported, 0 skipped"), "{said}");
+    let again = place.run(&import).ok();
+    assert!(again.contains("0 accounts imported, 1 skipped"), "{again}");
+
+    let serving = place.serve(set);
+    assert_eq!(login(&serving, "minji@example.com", "another horse").status, 400);
+    // The second time the hash is one of ours.
+    for _ in 0..2 {
+        let signed_in = login(&serving, "minji@example.com", PASSWORD);
+        assert_eq!(signed_in.status, 200, "{signed_in:?}");
+    }
+    serving.stop();
+}
+
 #[test]
 fn the_first_start_makes_an_administrator_and_tells_the_password_once() {
     let place = Place::new();

@@ -134,13 +134,14 @@ impl Service {
             round.pass(row);
             match self.erase(row.1).await {
                 Ok(()) => done += 1,
-                Err(trouble) => {
-                    round.leave(row.1, &trouble);
-                    unanswered += u32::from(matches!(&trouble, Trouble::Db(error) if error.is_unavailable()));
+                // That says nothing about the account.
+                Err(Trouble::Db(error)) if error.is_unavailable() => {
+                    unanswered += 1;
                     if unanswered == MAX_UNANSWERED {
-                        return Err(trouble);
+                        return Err(Trouble::Db(error));
                     }
                 }
+                Err(trouble) => round.leave(row.1, &trouble),
             }
         }
         let more = due.len() as u64 >= u64::from(limit);

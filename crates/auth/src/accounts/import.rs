@@ -11,7 +11,7 @@ use urr_db::{Tx, transaction};
 use urr_kernel::Role;
 
 use super::{rules, store};
-use crate::{passwords, service::Service, trouble::Trouble};
+use crate::{HashCost, passwords, service::Service, trouble::Trouble};
 
 /// Accounts one transaction writes, as many as sealing anew does.
 const BATCH: usize = 100;
@@ -80,11 +80,12 @@ pub(crate) async fn import(
     service: &Service,
     file: &mut (impl BufRead + Seek),
 ) -> Result<Imported, ImportError> {
-    check(file)?;
+    let cost = service.settings.hashing.cost;
+    check(file, cost)?;
     file.rewind()?;
     let (mut number, mut all, mut batch) = (0, Imported::default(), Vec::new());
     loop {
-        let read = next(file, &mut number)?;
+        let read = next(file, &mut number, cost)?;
         let over = read.is_none();
         match read {
             Some(Ok(new)) => batch.push(new),
@@ -104,9 +105,9 @@ pub(crate) async fn import(
 }
 
 /// Checks every line, and tells what is wrong with the first few that are.
-fn check(file: &mut impl BufRead) -> Result<(), ImportError> {
+fn check(file: &mut impl BufRead, cost: HashCost) -> Result<(), ImportError> {
     let (mut number, mut bad) = (0, Vec::new());
-    while let Some(line) = next(file, &mut number)? {
+    while let Some(line) = next(file, &mut number, cost)? {
         bad.extend(line.err());
         if bad.len() == MAX_BAD {
             break;
@@ -116,7 +117,11 @@ fn check(file: &mut impl BufRead) -> Result<(), ImportError> {
 }
 
 /// The next line that is not empty.
-fn next(file: &mut impl BufRead, number: &mut u64) -> io::Result<Option<Result<New, BadLine>>> {
+fn next(
+    file: &mut impl BufRead,
+    number: &mut u64,
+    cost: HashCost,
+) -> io::Result<Option<Result<New, BadLine>>> {
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
@@ -130,13 +135,13 @@ fn next(file: &mut impl BufRead, number: &mut u64) -> io::Result<Option<Result<N
             file.skip_until(b'\n')?;
         }
         if !bytes.trim_ascii().is_empty() {
-            let new = if is_whole { parse(&bytes) } else { Err("the line is too long".to_owned()) };
+            let new = if is_whole { parse(&bytes, cost) } else { Err("the line is too long".to_owned()) };
             return Ok(Some(new.map_err(|reason| BadLine { number: *number, reason })));
         }
     }
 }
 
-fn parse(line: &[u8]) -> Result<New, String> {
+fn parse(line: &[u8], cost: HashCost) -> Result<New, String> {
     let line: Line = serde_json::from_slice(line).map_err(|error| {
         // A line is a document of its own to the parser, and always its first line.
         error.to_string().replace(" at line 1 column ", ", at character ")
@@ -145,7 +150,7 @@ fn parse(line: &[u8]) -> Result<New, String> {
         Error::Invalid { field, reason } => format!("{field}: {reason}"),
         other => other.to_string(),
     };
-    passwords::check_import(&line.password_hash).map_err(|reason| format!("passwordHash: {reason}"))?;
+    passwords::check_import(&line.password_hash, cost).map_err(|reason| format!("passwordHash: {reason}"))?;
     Ok(New {
         email: rules::email(&line.email).map_err(said)?,
         name: rules::name(&line.name).map_err(said)?,

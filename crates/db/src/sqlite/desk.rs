@@ -37,6 +37,11 @@ struct Lying {
 }
 
 impl Lying {
+    /// Whether nothing is under way: whoever begins tells the committer.
+    fn is_at_rest(&self) -> bool {
+        self.wanting == 0 && self.free.as_ref().is_some_and(|batch| batch.writes() == 0)
+    }
+
     /// Whether somebody's work lies there for the next writer.
     fn has_work(&self) -> bool {
         self.free.as_ref().is_some_and(|batch| batch.writes() > 0)
@@ -70,15 +75,17 @@ impl Desk {
             if lying.closed {
                 return None;
             }
-            if lying.has_work() {
-                let (still, waited) =
-                    self.full.wait_timeout(lying, LEFT).unwrap_or_else(PoisonError::into_inner);
-                lying = still;
-                if waited.timed_out() && lying.has_work() {
-                    lying.full = lying.free.take();
-                }
-            } else {
+            if lying.is_at_rest() {
                 lying = self.full.wait(lying).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            let (still, waited) = self.full.wait_timeout(lying, LEFT).unwrap_or_else(PoisonError::into_inner);
+            lying = still;
+            if waited.timed_out() && lying.has_work() {
+                lying.full = lying.free.take();
+            } else if waited.timed_out() && lying.free.is_some() {
+                // Whoever was told of it did not come; the next one is told.
+                self.free.notify_one();
             }
         }
     }
@@ -235,6 +242,49 @@ mod tests {
             parked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready(),
             "its turn is not lost"
         );
+    }
+
+    #[test]
+    fn a_batch_that_the_committer_did_not_see_begin_is_committed_all_the_same() {
+        let desk = desk();
+        let mut first = at_once(&desk).unwrap();
+        let (mut second, mut parked) = (Box::pin(desk.turn()), Box::pin(desk.turn()));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(second.as_mut().poll(&mut cx).is_pending() && parked.as_mut().poll(&mut cx).is_pending());
+        let told = [first.join()];
+        drop(first);
+        let std::task::Poll::Ready(mut turn) = second.as_mut().poll(&mut cx) else { panic!("it lies there") };
+        std::thread::scope(|scope| {
+            let (begun, may_go_on) = std::sync::mpsc::channel();
+            let committer = scope.spawn({
+                let desk = &desk;
+                move || {
+                    begun.send(()).unwrap();
+                    desk.full().map(|mut batch| batch.take_waiting().len())
+                }
+            });
+            may_go_on.recv().unwrap();
+            let _told = (told, turn.join());
+            drop(turn);
+            assert_eq!(committer.join().unwrap(), Some(2));
+        });
+    }
+
+    #[test]
+    fn a_free_batch_is_offered_to_the_next_when_the_first_does_not_come() {
+        let desk = desk();
+        let mut cx = Context::from_waker(Waker::noop());
+        let turn = at_once(&desk).unwrap();
+        let (mut parked, mut next) = (Box::pin(desk.turn()), Box::pin(desk.turn()));
+        assert!(parked.as_mut().poll(&mut cx).is_pending() && next.as_mut().poll(&mut cx).is_pending());
+        drop(turn);
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(desk.full().is_none()));
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            drop(runtime.block_on(next));
+            drop(parked);
+            desk.close();
+        });
     }
 
     #[test]

@@ -122,7 +122,7 @@ impl Inner {
         self.permit(started)?;
         let result = timeout(left, self.exchange(request)).await;
         let took = self.clock.ticks().saturating_sub(started);
-        let had_its_time = result.is_ok() || left >= time.min(self.limits.breaker.slow_call);
+        let had_its_time = result.is_ok() || left >= time.min(self.limits.breaker.slow_call) / 2;
         // Whether the request left before the time was up is not known.
         let result = result.unwrap_or_else(|elapsed| {
             Err(CallError::Unknown { target: self.name.clone(), source: elapsed.into() })

@@ -29,6 +29,9 @@ statements! {
     WAIT_FOR_US = postgres "
         select count(*) from pg_locks where not granted and transactionid = pg_current_xact_id()::xid";
 
+    /// A reservation that nobody can read.
+    UNREADABLE = "update reservations set event_card = '[]' where id = $1";
+
     /// A hold without an end.
     ENDLESS = "update seats set expires_at = null where event_id = $1 and seat_id = $2 and state = 'held'";
 }
@@ -130,6 +133,29 @@ pub(super) async fn those_who_ask_together_each_get_what_their_own_key_was_used_
     for lost in crowd.join_all().await {
         assert_eq!(lost.map(|got| got.id), Err(taken.clone()));
     }
+}
+
+/// For a world of its own: it is left broken.
+pub(super) async fn a_row_that_nobody_can_read_costs_others_no_answer(world: &World) {
+    let (event, seats) = world.event(2);
+    let keyed =
+        |seats: &[SeatId]| HoldSeats { idempotency_key: Some("a".into()), ..hold_request(event, seats) };
+    let (first, other) = (world.buyer(), world.buyer());
+    let spoilt = world.tickets.hold(&first, keyed(&seats[..1])).await.unwrap();
+    let sound = world.tickets.hold(&other, keyed(&seats[1..])).await.unwrap();
+    let broken: Result<u64, urr_db::Error> = world
+        .service
+        .db
+        .write("test.unreadable", async |tx: &mut Tx<'_>| tx.execute(&UNREADABLE, &[&spoilt.id]).await)
+        .await;
+    assert_eq!(broken.unwrap(), 1);
+    let user = |ctx: &Ctx| ctx.actor.user().unwrap();
+    let asked =
+        vec![(user(&first), "a".to_owned()), (user(&other), "a".to_owned()), (user(&other), "b".to_owned())];
+    let known = Replaying(world.service.db.clone()).run((), asked).await;
+    let known: Vec<_> =
+        known.into_iter().map(|it| it.map(|it| it.map(|it| it.reservation.id)).ok()).collect();
+    assert_eq!(known, [None, Some(Some(sound.id)), Some(None)]);
 }
 
 /// A hold that is being paid for has no end; it is somebody's, and its neighbours are not concerned.

@@ -24,6 +24,10 @@ struct OneAtATime {
 
 impl OneAtATime {
     async fn new(breaker: BreakerLimits, status: StatusCode) -> Self {
+        Self::on(Clock::fixed(Timestamp::from_micros(1_700_000_000_000_000)), breaker, status).await
+    }
+
+    async fn on(clock: Clock, breaker: BreakerLimits, status: StatusCode) -> Self {
         let permits = Arc::new(Semaphore::new(0));
         let answers = permits.clone();
         let answer = async move || {
@@ -39,7 +43,6 @@ impl OneAtATime {
         );
         let mut task = JoinSet::new();
         task.spawn(async { serve.await.unwrap() });
-        let clock = Clock::fixed(Timestamp::from_micros(1_700_000_000_000_000));
         let limits = ClientLimits { in_flight: 1, breaker, read: DEADLINE, ..ClientLimits::default() };
         let target = Client::new(limits, clock.clone()).target(&base).unwrap();
         Self { target, clock, permits, _server: task }
@@ -63,6 +66,15 @@ async fn waiting_for_a_turn_is_part_of_the_time_of_a_call_and_no_fault_of_the_se
     let error = timeout(DEADLINE / 2, second).await.expect("a millisecond is left").unwrap_err();
     assert!(matches!(error, CallError::Unknown { .. }), "{error}");
     assert!(!one.target.is_open(), "the service had no time to answer");
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_answer_within_the_time_of_a_call_has_failed() {
+    let breaker = BreakerLimits { window: 1, ..BreakerLimits::SERVICE };
+    let one = OneAtATime::on(Clock::system(), breaker, StatusCode::OK).await;
+    let error = one.target.send(ask().within(Duration::from_millis(20))).await.unwrap_err();
+    assert!(matches!(error, CallError::Unknown { .. }), "{error}");
+    assert!(one.target.is_open(), "it had all of its time but for what a turn takes");
 }
 
 #[tokio::test]
