@@ -53,6 +53,22 @@ async function waiting(server, person, event, operate) {
   await person.at(`/events/${event.id}/seats`);
 }
 
+/** The seats are held, but the answer says that nobody knows: pressing again finds them. */
+async function answerIsLost(person) {
+  const { page } = person;
+  const path = "**/api/seats/reserve";
+  await page.route(path, async (route) => {
+    await route.fetch();
+    await route.fulfill({ status: 503, json: { code: "tickets.unavailable", status: 503, retryAfter: 1 } });
+  });
+  person.expect(503);
+  await person.press("[data-hold]");
+  await page.waitForSelector("[data-problem]:not([hidden])");
+  await page.unroute(path);
+  // The plan that shows them as taken does not take them out of the choice.
+  await page.waitForSelector('.seat[aria-pressed="true"][aria-disabled="true"]');
+}
+
 async function holding(server, person, event) {
   const { page } = person;
   await page.waitForSelector('.seat:not([aria-disabled="true"])');
@@ -64,6 +80,7 @@ async function holding(server, person, event) {
   await page.keyboard.press("Space");
   await page.waitForFunction(() => document.querySelectorAll("[data-chosen] li").length === 2);
   await person.look("seats-chosen");
+  await answerIsLost(person);
   await person.press("[data-hold]");
   await page.waitForSelector("[data-held]:not([hidden])");
   await person.look("seats-held");

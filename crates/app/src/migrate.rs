@@ -23,6 +23,10 @@ urr_db::statements! {
          where owner <> current_user
          order by rank, what
          limit 1";
+
+    /// Whether everybody has a right to the schema that belongs to nobody.
+    PUBLIC_IS_OPEN = postgres "
+        select coalesce(has_schema_privilege('public', to_regnamespace('public')::oid, 'usage, create'), false)";
 }
 
 /// Brings every database of this process to this version's schema.
@@ -33,7 +37,11 @@ pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
             .await
             .map_err(|error| Failure::because("PostgreSQL", &error))?;
     }
-    for (role, db) in Databases::open(config)?.iter() {
+    let databases = Databases::open(config)?;
+    if let Some((_, db)) = databases.iter().find(|(_, db)| db.engine() == EngineKind::Postgres) {
+        warn_of_public(db).await;
+    }
+    for (role, db) in databases.iter() {
         let name = role.name();
         if db.engine() == EngineKind::Postgres {
             check_owner(name, db).await?;
@@ -50,6 +58,20 @@ pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
     aws::migrate(config).await
 }
 
+/// Where we may not close the schema `public` somebody else has to.
+async fn warn_of_public(db: &Db) {
+    let look = db.read("app.public", async |tx: &mut Tx<'_>| {
+        tx.one(&PUBLIC_IS_OPEN, &[], |row| row.get::<bool>(0)).await
+    });
+    // A server that does not answer is told of by whatever comes next.
+    if look.await.is_ok_and(|is_open: bool| is_open) {
+        say!(
+            "warning: every login of the server may use the schema public of this database, and we do not own it; its \
+             owner can end that with: revoke all on schema public from public"
+        );
+    }
+}
+
 /// A schema that was there before its role is left to whoever made it, and the role can do nothing in it.
 async fn check_owner(schema: &'static str, db: &Db) -> Result<(), Failure> {
     let look = db.read("app.owner", async |tx: &mut Tx<'_>| {
@@ -64,5 +86,20 @@ async fn check_owner(schema: &'static str, db: &Db) -> Result<(), Failure> {
             "{schema}: {what} belongs to {owner} and not to {role}, as after a restore that ran before the roles were there; \
              restore it again in the order of docs/operations.md"
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_testkit::{fresh_postgres, fresh_sqlite};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_statement_is_good_on_its_engines() {
+        let (_dir, sqlite) = fresh_sqlite(&urr_auth::DOMAIN).await;
+        let postgres = fresh_postgres(&urr_auth::DOMAIN).await;
+        let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();
+        urr_db::check_statements(&databases, STATEMENTS).await.unwrap();
     }
 }

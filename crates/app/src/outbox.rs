@@ -5,7 +5,10 @@
 
 use std::sync::Arc;
 
-use urr_bus::{Consumer, Source, admin};
+use urr_bus::{
+    Consumer, Source,
+    admin::{self, Again},
+};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, Ids, MessageId};
 
@@ -54,8 +57,8 @@ impl Bus {
             say!("{domain}: {} waiting{since}; {} could not be published", backlog.waiting, backlog.dead);
         }
         for consumer in &self.consumers {
-            let letters = admin::dead_letters(&**consumer, admin::MAX_LISTED).await.map_err(failed)?;
-            say!("{}: {} could not be applied", consumer.group(), letters.len());
+            let letters = admin::count_dead_letters(&**consumer).await.map_err(failed)?;
+            say!("{}: {letters} could not be applied", consumer.group());
         }
         Ok(())
     }
@@ -77,7 +80,7 @@ impl Bus {
             }
         }
         for consumer in &self.consumers {
-            for letter in admin::dead_letters(&**consumer, limit).await.map_err(failed)? {
+            for letter in admin::dead_letters(&**consumer, None, limit).await.map_err(failed)? {
                 let message = &letter.message;
                 let (group, at) = (&letter.group, letter.dead_at);
                 say!(
@@ -97,23 +100,26 @@ impl Bus {
     }
 
     async fn republish(&self, id: Option<MessageId>) -> Result<(), Failure> {
-        let wanted = |message: &urr_bus::Message| id.is_none_or(|id| id == message.id);
-        let (mut sent, mut failures) = (0_u32, Vec::new());
-        for source in &self.sources {
-            let dead = admin::unpublished(source, 0, admin::MAX_LISTED).await.map_err(failed)?;
-            for dead in dead.iter().filter(|dead| wanted(&dead.message)) {
-                sent += u32::from(admin::publish_again(source, dead.seq, &self.clock).await.map_err(failed)?);
+        let (mut sent, mut failures) = (0, Vec::new());
+        let mut note = |whose: &str, again: Again| {
+            let Again { sent: some, failed, is_cut } = again;
+            sent += some;
+            if some > 0 || !failed.is_empty() {
+                say!("{whose}: {some} sent once more, {} failed again", failed.len());
             }
+            let chained = |(id, error): (MessageId, admin::RepublishError)| {
+                format!("{id}: {}", urr_telemetry::chain(&error))
+            };
+            failures.extend(failed.into_iter().map(chained));
+            if is_cut {
+                failures.push(format!("{whose}: there are more; run this again"));
+            }
+        };
+        for source in &self.sources {
+            note(source.domain, admin::publish_all_again(source, id, &self.clock).await.map_err(failed)?);
         }
         for consumer in &self.consumers {
-            let letters = admin::dead_letters(&**consumer, admin::MAX_LISTED).await.map_err(failed)?;
-            for letter in letters.iter().filter(|letter| wanted(&letter.message)) {
-                let message = letter.message.id;
-                match admin::republish(consumer, message, &self.clock).await {
-                    Ok(()) => sent += 1,
-                    Err(error) => failures.push(format!("{message}: {}", urr_telemetry::chain(&error))),
-                }
-            }
+            note(consumer.group(), admin::republish_all(consumer, id, &self.clock).await.map_err(failed)?);
         }
         say!("{sent} sent once more");
         if let (Some(id), 0, true) = (id, sent, failures.is_empty()) {

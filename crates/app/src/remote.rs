@@ -33,7 +33,7 @@ pub(crate) fn roles_route(roles: &Roles) -> Router {
 
 /// Auth and Tier 1 are asked the same question several times a second, and the waiting room about every buyer. An answer that is late is
 /// worth less than the next one, and once they are back it must be noticed at once: every second without keeps people from signing in or
-/// from buying.
+/// from buying. docs/adr/0015 has the whole of it.
 fn brief() -> ClientLimits {
     let usual = ClientLimits::default();
     let breaker = BreakerLimits { open_for: Duration::from_secs(1), trials: 1, ..usual.breaker };

@@ -8,10 +8,11 @@ use urr_telemetry::{Guard, Health, Logging, Metrics, Otlp};
 
 use crate::{
     admin::{self, Made},
+    clocks,
     config::{self, Choice, Config, LogFormat, Profile, Storage, Values},
     door::Door,
     failure::Failure,
-    gateway,
+    files, gateway,
     lifecycle::{Signals, Work},
     ready,
     roles::Role,
@@ -95,6 +96,11 @@ impl Running {
         let mut config = with_secrets(values, config, &ground.ids)?;
         let (server, public) = bind(config.listen, "listen").await?;
         config.public_url.get_or_insert_with(|| url(public));
+        let files = files::raise();
+        if let Some(cause) = files::shortage(&config, files) {
+            tracing::warn!(cause, "fewer connections are served than http.max_connections");
+        }
+        config.http.max_connections = files::connections(&config, files);
         let work = Work::default();
         let domains = Domains::build(&config, &databases, &ground.clock, &ground.ids, &work.background)?;
         ready::register(&domains, &databases, &ground.health);
@@ -131,6 +137,10 @@ impl Running {
         self.ground.health.register("schema", Arc::new(door.clone()));
         self.listen("http.public", server, wire::public(&self.config, door.clone(), &self.ground));
         prepare(&self.config, &self.databases, &self.ground.clock).await?;
+        if let Some((_, db)) = self.databases.iter().next() {
+            // All of them are on one server.
+            clocks::watch(db.clone(), &self.ground.clock, &self.ground.health, &self.work.background).await;
+        }
         self.open_accounts(domains).await?;
         self.open_rooms(domains).await?;
         self.learn_sessions(domains).await;

@@ -59,8 +59,7 @@ impl Trouble {
             Self::Provider { provider, .. } => Error::ProviderUnavailable { provider: *provider },
             Self::Db(_) | Self::Unreadable(_) | Self::Mails(_) | Self::BadHash(_) => Error::Internal,
         };
-        let error = urr_telemetry::chain(&self);
-        tracing::error!(method, request_id = %ctx.request_id, error, "auth could not answer");
+        ctx.log_trouble("auth", method, &self);
         answer
     }
 }

@@ -16,6 +16,10 @@ use crate::{Consumer, Failure, Limits, Source, deliver::Delivery};
 /// Rows one question may give back: more than a person reads, less than a terminal chokes on.
 pub const MAX_LISTED: u32 = 1_000;
 
+/// Pages of [`MAX_LISTED`] that one command works through: a million messages are hours of work, and an end to a run that
+/// new ones would keep alive.
+const MAX_PAGES: u32 = 1_000;
+
 /// Why a dead letter was not delivered after all. It stays where it is.
 #[derive(Debug, thiserror::Error)]
 pub enum RepublishError {
@@ -49,16 +53,57 @@ pub async fn backlog(sources: &[Source]) -> Result<Vec<(&'static str, Backlog)>,
     Ok(all)
 }
 
-/// The newest messages that a group gave up on.
-pub async fn dead_letters(consumer: &dyn Consumer, limit: u32) -> Result<Vec<DeadLetter>, urr_db::Error> {
-    let list = consumer
-        .db()
-        .read("bus.dead_letters", async |tx: &mut Tx<'_>| dead_letters::list(tx, MAX_LISTED).await);
-    let mut letters = list.await?;
-    // Groups of one domain share a table.
-    letters.retain(|letter| letter.group == consumer.group());
-    letters.truncate(limit as usize);
-    Ok(letters)
+/// Messages that a group gave up on, after this one or from the beginning, in the order in which they were written.
+pub async fn dead_letters(
+    consumer: &dyn Consumer,
+    after: Option<&DeadLetter>,
+    limit: u32,
+) -> Result<Vec<DeadLetter>, urr_db::Error> {
+    let (group, limit) = (consumer.group(), limit.min(MAX_LISTED));
+    let list = async |tx: &mut Tx<'_>| dead_letters::list(tx, group, after, limit).await;
+    consumer.db().read("bus.dead_letters", list).await
+}
+
+/// How many messages a group gave up on.
+pub async fn count_dead_letters(consumer: &dyn Consumer) -> Result<i64, urr_db::Error> {
+    let group = consumer.group();
+    let count = async |tx: &mut Tx<'_>| dead_letters::count_of(tx, group).await;
+    consumer.db().read("bus.count_dead", count).await
+}
+
+/// What came of giving dead messages another try.
+#[derive(Debug, Default)]
+pub struct Again {
+    /// So many had it.
+    pub sent: u32,
+    /// These still cannot be applied.
+    pub failed: Vec<(MessageId, RepublishError)>,
+    /// There are more than were looked at.
+    pub is_cut: bool,
+}
+
+/// Delivers the dead letters of a group again, or only that of one message, in the order in which they were written.
+pub async fn republish_all(
+    consumer: &Arc<dyn Consumer>,
+    only: Option<MessageId>,
+    clock: &Clock,
+) -> Result<Again, urr_db::Error> {
+    let (mut again, mut last) = (Again::default(), None);
+    for _ in 0..MAX_PAGES {
+        let letters = dead_letters(&**consumer, last.as_ref(), MAX_LISTED).await?;
+        let ids = letters.iter().map(|letter| letter.message.id);
+        for message in ids.filter(|id| only.is_none_or(|only| only == *id)) {
+            match republish(consumer, message, clock).await {
+                Ok(()) => again.sent += 1,
+                Err(error) => again.failed.push((message, error)),
+            }
+        }
+        last = letters.into_iter().next_back();
+        if last.is_none() {
+            return Ok(again);
+        }
+    }
+    Ok(Again { is_cut: true, ..again })
 }
 
 /// Delivers a dead letter to its group again, now and once: taking it out, the inbox and the effect are one transaction.
@@ -100,4 +145,22 @@ pub async fn publish_again(source: &Source, seq: i64, clock: &Clock) -> Result<b
     transaction!(source.db, "bus.publish_again", async |tx: &mut Tx<'_>| {
         outbox::republish(tx, seq, now).await
     })
+}
+
+/// Gives all messages of an outbox that the broker refused another four tries, or only one of them.
+pub async fn publish_all_again(
+    source: &Source,
+    only: Option<MessageId>,
+    clock: &Clock,
+) -> Result<Again, urr_db::Error> {
+    let (mut again, mut last) = (Again::default(), 0);
+    for _ in 0..MAX_PAGES {
+        let dead = unpublished(source, last, MAX_LISTED).await?;
+        for dead in dead.iter().filter(|dead| only.is_none_or(|only| only == dead.message.id)) {
+            again.sent += u32::from(publish_again(source, dead.seq, clock).await?);
+        }
+        let Some(end) = dead.last() else { return Ok(again) };
+        last = end.seq;
+    }
+    Ok(Again { is_cut: true, ..again })
 }

@@ -115,24 +115,30 @@ impl Delivery {
         Ok(())
     }
 
-    /// Applies one message, trying again as [`Limits::retries`] says. A database that is away is waited for: that is
-    /// not the message's fault, and the group could not note a dead letter either.
+    /// Applies one message, trying again as [`Limits::retries`] says. A database that is away, full or locked is waited
+    /// for: that is not the message's fault, and the group could not note a dead letter either.
     pub(crate) async fn one(&self, message: &Message, progress: Progress<'_>) -> Verdict {
-        let (mut attempts, mut outages) = (0_u32, 0_u32);
+        let (mut attempts, mut outages, mut unwilling) = (0_u32, 0_u32, None);
         loop {
             let failure = match self.together(&[message], progress).await {
                 Ok(()) => return Verdict::Applied,
                 Err(Refusal::Moved) => return Verdict::Moved,
                 Err(Refusal::Failed(failure)) => failure,
             };
-            if blames_the_store(&failure) && !self.store_answers().await {
+            if blames_the_store(&failure) {
                 outages = outages.saturating_add(1);
+                let cause = urr_telemetry::chain(&failure);
+                if self.is_exhausted(&mut unwilling).await
+                    && self.takes_a_letter(message, &cause, outages).await
+                {
+                    return Verdict::Dead { cause, attempts: outages };
+                }
                 if !self.sit_out(outages, &failure).await {
                     return Verdict::Stopped;
                 }
                 continue;
             }
-            outages = 0;
+            (outages, unwilling) = (0, None);
             attempts += 1;
             let cause = urr_telemetry::chain(&failure);
             let wait = self.limits.retries.get(attempts as usize - 1).copied();
@@ -150,7 +156,8 @@ impl Delivery {
         }
     }
 
-    /// Keeps a message that its group gave up on, and lets the group move on, in one transaction.
+    /// Keeps a message that its group gave up on, and lets the group move on, in one transaction. A letter that the
+    /// database will never take is told of and let go, for a group that stands still loses every message behind it.
     pub(crate) async fn set_aside(
         &self,
         message: &Message,
@@ -163,23 +170,23 @@ impl Delivery {
             "a message was set aside as a dead letter"
         );
         metrics::counter!("urr_bus_dead_letters_total", "group" => self.group()).increment(1);
-        let letter = DeadLetter {
-            group: self.group().to_owned(),
-            message: message.clone(),
-            attempts,
-            error: cause.to_owned(),
-            dead_at: self.clock.now(),
-        };
+        let mut letter = Some(self.letter(message, cause, attempts));
         let mut outages = 0_u32;
         loop {
             let kept = transaction!(self.db(), "bus.set_aside", async |tx: &mut Tx<'_>| {
                 self.advance(tx, progress).await?;
-                dead_letters::insert(tx, &letter).await?;
+                if let Some(letter) = &letter {
+                    dead_letters::insert(tx, letter).await?;
+                }
                 Ok::<(), Refusal>(())
             });
             match kept {
                 Ok(()) => return SetAside::Done,
                 Err(Refusal::Moved) => return SetAside::Moved,
+                Err(Refusal::Failed(failure)) if letter.is_some() && !blames_the_store(&failure) => {
+                    self.lost(message, &failure);
+                    letter = None;
+                }
                 Err(Refusal::Failed(failure)) => {
                     outages = outages.saturating_add(1);
                     if !self.sit_out(outages, &failure).await {
@@ -188,6 +195,25 @@ impl Delivery {
                 }
             }
         }
+    }
+
+    fn letter(&self, message: &Message, cause: &str, attempts: u32) -> DeadLetter {
+        DeadLetter {
+            group: self.group().to_owned(),
+            message: message.clone(),
+            attempts,
+            error: cause.to_owned(),
+            dead_at: self.clock.now(),
+        }
+    }
+
+    fn lost(&self, message: &Message, failure: &Failure) {
+        let cause = urr_telemetry::chain(failure);
+        tracing::error!(
+            group = self.group(), message = %message.id, kind = message.kind, key = message.key, cause,
+            "the database does not take a dead letter; the group moves on without it"
+        );
+        metrics::counter!("urr_bus_lost_letters_total", "group" => self.group()).increment(1);
     }
 
     /// Waits while a database or the broker is away; `false` if the process is stopping.
@@ -204,8 +230,26 @@ impl Delivery {
         self.consumer.db()
     }
 
-    async fn store_answers(&self) -> bool {
-        self.db().ping().await.is_ok()
+    /// Whether the store has answered questions and yet refused this one message for longer than [`Limits::unwilling`].
+    /// The time in which it did not even answer does not count: it could not keep a dead letter either.
+    async fn is_exhausted(&self, unwilling: &mut Option<Duration>) -> bool {
+        let now = self.clock.ticks();
+        if self.db().ping().await.is_err() {
+            *unwilling = None;
+            return false;
+        }
+        now.saturating_sub(*unwilling.get_or_insert(now)) >= self.limits.unwilling
+    }
+
+    /// Whether the store keeps a letter, which it then has. One that is full takes neither that nor the effect, and once it has room again
+    /// it takes the effect.
+    async fn takes_a_letter(&self, message: &Message, cause: &str, attempts: u32) -> bool {
+        let letter = self.letter(message, cause, attempts);
+        let kept: Result<(), urr_db::Error> =
+            transaction!(self.db(), "bus.try_letter", async |tx: &mut Tx<'_>| {
+                dead_letters::insert(tx, &letter).await
+            });
+        kept.is_ok()
     }
 
     async fn advance(&self, tx: &mut Tx<'_>, progress: Progress<'_>) -> Result<(), Refusal> {
@@ -230,17 +274,26 @@ impl Delivery {
     }
 }
 
-/// Whether a database error lies behind a failure that the message may have nothing to do with. An unknown commit counts:
-/// the inbox tells on the next try whether it happened.
+/// Whether a database error lies behind a failure that the message may have nothing to do with: it was away, full, locked
+/// or had others in the way. An unknown commit counts: the inbox tells on the next try whether it happened.
 fn blames_the_store(failure: &Failure) -> bool {
+    behind(failure).is_some_and(|error| {
+        error.is_blocked() || matches!(error.kind(), Kind::Unavailable | Kind::UnknownCommit | Kind::Retry)
+    })
+}
+
+/// The database error behind a failure. One that is shared answers `source()` with what lies behind it, so it is looked
+/// for by itself.
+fn behind(failure: &Failure) -> Option<&urr_db::Error> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(failure);
     while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<urr_db::Error>() {
-            return matches!(error.kind(), Kind::Unavailable | Kind::UnknownCommit);
+        let shared = || error.downcast_ref::<Arc<urr_db::Error>>().map(|shared| &**shared);
+        if let Some(error) = error.downcast_ref::<urr_db::Error>().or_else(shared) {
+            return Some(error);
         }
         cause = error.source();
     }
-    false
+    None
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -250,3 +303,30 @@ struct Panicked(String);
 #[derive(Debug, thiserror::Error)]
 #[error("the consumer took longer than {} ms", .0.as_millis())]
 struct TookTooLong(Duration);
+
+#[cfg(test)]
+mod tests {
+    use urr_db::{Domain, SqliteOptions};
+
+    use super::*;
+
+    static SHOP: Domain = Domain { name: "shop", migrations: &[] };
+
+    /// As of a database whose directory is gone.
+    fn away() -> urr_db::Error {
+        let dir = tempfile::tempdir().unwrap();
+        let opened = Db::sqlite(&dir.path().join("gone"), &SHOP, SqliteOptions::default());
+        opened.err().expect("there is no such directory")
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("the seats cannot be read")]
+    struct Shared(#[source] Arc<urr_db::Error>);
+
+    #[test]
+    fn a_store_is_blamed_through_whatever_wraps_its_error() {
+        assert!(blames_the_store(&away().into()));
+        assert!(blames_the_store(&Failure::Retry(Shared(Arc::new(away())).into())));
+        assert!(!blames_the_store(&Failure::Retry("of another kind".into())));
+    }
+}

@@ -153,7 +153,7 @@ impl Lane {
         match self.delivery.together(&wanted, self.progress(from, *last)).await {
             Ok(()) => {
                 *at = Standing::After(Some(*last));
-                Ok(if batch.len() < limits.batch as usize { Step::Gather } else { Step::Go })
+                Ok(if batch.is_all { Step::Gather } else { Step::Go })
             }
             Err(Refusal::Moved) => {
                 *at = Standing::Unknown;

@@ -117,6 +117,10 @@ pub struct Limits {
     pub apply: Duration,
     /// The waits while a database or the broker is away.
     pub outage: Backoff,
+    /// How long a message may wait for a database that answers and yet does not write it, because a table is locked for
+    /// instance, before it is set aside after all. At 15 to 30 s between tries it has had 120 of them or more in an hour,
+    /// and may be the reason itself. A database that has no room for the letter either is waited for without end.
+    pub unwilling: Duration,
     /// How often finished rows are marked and purged, and what waits is counted: often enough for an alert.
     pub tidy: Duration,
 }
@@ -131,6 +135,7 @@ impl Default for Limits {
             gather: Duration::from_millis(25),
             apply: secs(10),
             outage: Backoff::STORE,
+            unwilling: Duration::from_hours(1),
             tidy: secs(15),
         }
     }

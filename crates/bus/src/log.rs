@@ -7,7 +7,8 @@
 //! outbox keeps rows.
 
 use std::{
-    sync::{Arc, Mutex as StdMutex, PoisonError},
+    ops::Deref,
+    sync::{Arc, Mutex as StdMutex, MutexGuard as StdMutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -22,10 +23,15 @@ const HELD_BACK: Duration = Duration::from_secs(10);
 /// The warning is repeated while it lasts, rarely enough to be read.
 const WARN_EVERY: Duration = Duration::from_mins(5);
 
+/// How long a batch that one group has read is good for the others, who are right behind it.
+const RECENT: Duration = Duration::from_secs(1);
+
 /// One source's outbox with everybody who reads it.
 pub(crate) struct Log {
     pub(crate) source: Source,
     pub(crate) readers: Vec<Arc<dyn Consumer>>,
+    /// What was read last. All groups follow the end of the log, so what one has read the others want next.
+    recent: StdMutex<Recent>,
     /// Held while foreign rows are adopted, and while it is decided which rows everybody has passed.
     settling: Mutex<()>,
     held_back: StdMutex<HeldBack>,
@@ -33,8 +39,8 @@ pub(crate) struct Log {
 
 impl Log {
     pub(crate) fn new(source: &Source, readers: &[Arc<dyn Consumer>]) -> Self {
-        let (settling, held_back) = (Mutex::default(), StdMutex::default());
-        Self { source: source.clone(), readers: readers.to_vec(), settling, held_back }
+        let (recent, settling, held_back) = (StdMutex::default(), Mutex::default(), StdMutex::default());
+        Self { source: source.clone(), readers: readers.to_vec(), recent, settling, held_back }
     }
 
     /// Nobody adopts rows meanwhile.
@@ -45,6 +51,8 @@ impl Log {
     /// Where a group stands; `None` if it has never read. A group that stands where the log has not been is sent back to
     /// the start.
     pub(crate) async fn standing(&self, reader: &dyn Consumer) -> Result<Option<Position>, urr_db::Error> {
+        // It may be another log by now.
+        self.recent().forget();
         self.adopt_foreign_rows().await?;
         let (group, source) = (reader.group(), self.source.domain);
         let Some(at) = self.offset(reader).await? else { return Ok(None) };
@@ -90,7 +98,14 @@ impl Log {
         after: Position,
         limit: u32,
         now: Duration,
-    ) -> Result<Vec<(Position, Message)>, urr_db::Error> {
+    ) -> Result<Batch, urr_db::Error> {
+        let forgotten = {
+            let recent = self.recent();
+            if let Some(batch) = recent.after(after, now) {
+                return Ok(batch);
+            }
+            recent.forgotten
+        };
         let read = self.source.db.read("bus.read", async |tx: &mut Tx<'_>| {
             let batch = outbox::read_after(tx, after, limit).await?;
             let waiting = batch.is_empty() && outbox::any_after(tx, after).await?;
@@ -108,6 +123,11 @@ impl Log {
                  with: select pid, usename, application_name, state, xact_start, query from pg_stat_activity where \
                  backend_xid is not null order by xact_start (or in pg_prepared_xacts)"
             );
+        }
+        let is_all = batch.len() < limit as usize;
+        let batch = Batch { rows: batch.into(), from: 0, is_all };
+        if self.readers.len() > 1 && !batch.is_empty() {
+            self.recent().remember(Read { after, batch: batch.clone(), at: now }, forgotten);
         }
         Ok(batch)
     }
@@ -140,6 +160,8 @@ impl Log {
                 break;
             }
         }
+        // Whoever has read meanwhile has not seen them.
+        self.recent().forget();
         tracing::warn!(
             source,
             rows,
@@ -147,6 +169,10 @@ impl Log {
              the log and every group reads everything that is kept again; messages that it knows have no second effect"
         );
         Ok(())
+    }
+
+    fn recent(&self) -> StdMutexGuard<'_, Recent> {
+        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn has_foreign_rows(&self) -> Result<bool, urr_db::Error> {
@@ -161,6 +187,60 @@ impl Log {
     async fn offset(&self, reader: &dyn Consumer) -> Result<Option<Position>, urr_db::Error> {
         let (group, source) = (reader.group(), self.source.domain);
         reader.db().read("bus.offset", async |tx: &mut Tx<'_>| offsets::load(tx, group, source).await).await
+    }
+}
+
+/// Messages of the log, in order.
+#[derive(Clone)]
+pub(crate) struct Batch {
+    rows: Arc<[(Position, Message)]>,
+    from: usize,
+    /// Whether there were no more.
+    pub(crate) is_all: bool,
+}
+
+impl Deref for Batch {
+    type Target = [(Position, Message)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.rows[self.from..]
+    }
+}
+
+/// What was read after a position, and when.
+struct Read {
+    after: Position,
+    batch: Batch,
+    at: Duration,
+}
+
+/// The last batch that was read of the log as it is.
+#[derive(Default)]
+struct Recent {
+    read: Option<Read>,
+    /// How often it was forgotten: what was read before that is not remembered after it.
+    forgotten: u64,
+}
+
+impl Recent {
+    fn remember(&mut self, read: Read, forgotten: u64) {
+        if self.forgotten == forgotten {
+            self.read = Some(read);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.read = None;
+        self.forgotten += 1;
+    }
+
+    /// What of it lies after a position. Nothing: that has to be read.
+    fn after(&self, after: Position, now: Duration) -> Option<Batch> {
+        let Read { after: begin, batch, at } = self.read.as_ref()?;
+        let from = batch.partition_point(|(position, _)| *position <= after);
+        let is_in_it = after >= *begin && from < batch.len();
+        let is_fresh = now.saturating_sub(*at) < RECENT;
+        (is_in_it && is_fresh).then(|| Batch { from, ..batch.clone() })
     }
 }
 
@@ -190,7 +270,46 @@ impl HeldBack {
 
 #[cfg(test)]
 mod tests {
+    use urr_kernel::{Ids, MessageId};
+    use urr_testkit::fixed_clock;
+
     use super::*;
+
+    #[test]
+    fn what_one_group_has_read_is_good_for_the_others_behind_it_for_a_while() {
+        let clock = fixed_clock();
+        let ids = Ids::seeded(clock.clone(), 1);
+        let at = |seq| Position { xid: 0, seq };
+        let message = || Message {
+            id: ids.next::<MessageId>(),
+            topic: "t".to_owned(),
+            key: "k".to_owned(),
+            kind: "K".to_owned(),
+            payload: "{}".to_owned(),
+            at: clock.now(),
+        };
+        let rows: Arc<[_]> = [11, 12, 15].map(|seq| (at(seq), message())).into();
+        let batch = Batch { rows, from: 0, is_all: false };
+        let read = || Read { after: at(10), batch: batch.clone(), at: Duration::from_secs(100) };
+        let mut recent = Recent::default();
+        recent.remember(read(), 0);
+        let seqs = |after, now| {
+            let batch = recent.after(at(after), now)?;
+            Some(batch.iter().map(|(position, _)| position.seq).collect::<Vec<_>>())
+        };
+        let (now, later) = (Duration::from_secs(100), Duration::from_secs(101));
+        assert_eq!(seqs(10, now), Some(vec![11, 12, 15]));
+        assert_eq!(seqs(12, now), Some(vec![15]));
+        assert_eq!(seqs(13, now), Some(vec![15]));
+        assert_eq!(seqs(9, now), None, "there may be others before it");
+        assert_eq!(seqs(15, now), None, "what comes after it has to be read");
+        assert_eq!(seqs(10, later), None);
+        recent.forget();
+        recent.remember(read(), 0);
+        assert!(recent.after(at(10), now).is_none(), "it was read before it was to be forgotten");
+        recent.remember(read(), 1);
+        assert!(recent.after(at(10), now).is_some());
+    }
 
     #[test]
     fn rows_that_wait_for_long_are_told_of_rarely() {

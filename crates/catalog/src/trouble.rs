@@ -26,8 +26,7 @@ impl Trouble {
             }
             Self::Db(_) => Error::Internal,
         };
-        let error = urr_telemetry::chain(&self);
-        tracing::error!(method, request_id = %ctx.request_id, error, "the catalog could not answer");
+        ctx.log_trouble("the catalog", method, &self);
         answer
     }
 }

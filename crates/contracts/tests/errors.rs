@@ -2,7 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
-use urr_contracts::{auth, catalog, tickets, vwr};
+use urr_contracts::{auth, catalog, queue, tickets, vwr};
 use urr_kernel::{SeatId, Timestamp};
 use urr_rpc::{ServiceError, problem, restore};
 use uuid::Uuid;
@@ -102,6 +102,43 @@ fn vwr_errors() -> Vec<vwr::Error> {
             | AdminRequired
             | BadRate { .. }
             | BadBatch { .. }
+            | Unavailable
+            | Internal => {}
+        }
+    }
+    all
+}
+
+fn queue_errors() -> Vec<queue::Error> {
+    use queue::Error::*;
+    let all = vec![
+        EventNotFound,
+        EventCancelled,
+        SaleEnded,
+        SignInRequired,
+        AdminRequired,
+        LineFull { max: 7 },
+        TooManyLines { max: 7 },
+        PassTaken,
+        PlaceOver { turn_used: true },
+        BadThreshold { max: 7 },
+        NotConfirmed { waiting: 7, active: 3 },
+        Unavailable,
+        Internal,
+    ];
+    for error in &all {
+        match error {
+            EventNotFound
+            | EventCancelled
+            | SaleEnded
+            | SignInRequired
+            | AdminRequired
+            | LineFull { .. }
+            | TooManyLines { .. }
+            | PassTaken
+            | PlaceOver { .. }
+            | BadThreshold { .. }
+            | NotConfirmed { .. }
             | Unavailable
             | Internal => {}
         }
@@ -242,5 +279,6 @@ fn every_error_crosses_the_wire_whole() {
     tickets_errors().into_iter().for_each(crosses_whole);
     catalog_errors().into_iter().for_each(crosses_whole);
     auth_errors().into_iter().for_each(crosses_whole);
+    queue_errors().into_iter().for_each(crosses_whole);
     vwr_errors().into_iter().for_each(crosses_whole);
 }

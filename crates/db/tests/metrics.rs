@@ -1,11 +1,11 @@
 //! What operators see. In a binary of its own, for the recorder belongs to the whole process.
 
-use std::time::Duration;
+use std::{sync::LazyLock, time::Duration};
 
-use metrics_exporter_prometheus::PrometheusBuilder;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tokio::{sync::oneshot, task::JoinSet};
-use urr_db::{Db, Domain, Error, Migration, SqliteOptions, Tx, statements};
-use urr_testkit::within;
+use urr_db::{Db, Domain, Error, Kind, Migration, SqliteOptions, Tx, statements, transaction};
+use urr_testkit::{fresh_postgres, within};
 
 static DOMAIN: Domain = Domain {
     name: "tickets",
@@ -16,8 +16,14 @@ static DOMAIN: Domain = Domain {
     }],
 };
 
+static RECORDER: LazyLock<PrometheusHandle> =
+    LazyLock::new(|| PrometheusBuilder::new().install_recorder().expect("nobody else installs one"));
+
 statements! {
     SIT = "insert into seats (id) values ($1)";
+    COLLIDE = postgres "do $$ begin raise exception 'a collision' using errcode = '40001'; end $$";
+    /// Two of these are longer than new attempts may begin after the first.
+    DAWDLE = postgres "select pg_sleep(0.8)::text";
 }
 
 /// The value of the line that begins with `name`.
@@ -30,7 +36,7 @@ fn value(rendered: &str, name: &str) -> f64 {
 
 #[tokio::test]
 async fn fifty_waiting_writes_share_one_commit_and_every_transaction_is_counted() {
-    let metrics = PrometheusBuilder::new().install_recorder().unwrap();
+    let metrics = &*RECORDER;
     let dir = tempfile::tempdir().unwrap();
     let db = Db::sqlite(dir.path(), &DOMAIN, SqliteOptions::default()).unwrap();
     db.migrate().await.unwrap();
@@ -84,6 +90,34 @@ async fn fifty_waiting_writes_share_one_commit_and_every_transaction_is_counted(
         assert!((found - wanted).abs() < f64::EPSILON, "{outcome} is {found}");
     }
     assert!(!rendered.contains("test.never"), "a transaction that never began is not counted");
+}
+
+#[tokio::test]
+async fn a_transaction_that_always_collides_is_given_up_on_and_every_retry_is_counted() {
+    let metrics = &*RECORDER;
+    let Some(db) = fresh_postgres(&DOMAIN).await else { return };
+    within(Duration::from_mins(1), async {
+        let mut attempts = 0;
+        let collided: Result<u64, Error> = transaction!(db, "test.collide", async |tx: &mut Tx<'_>| {
+            attempts += 1;
+            tx.execute(&COLLIDE, &[]).await
+        });
+        assert_eq!((collided.unwrap_err().kind(), attempts), (Kind::Retry, 5));
+        let mut attempts = 0;
+        let late: Result<u64, Error> = transaction!(db, "test.late", async |tx: &mut Tx<'_>| {
+            attempts += 1;
+            for _ in 0..2 {
+                tx.one(&DAWDLE, &[], |_| Ok(())).await?;
+            }
+            tx.execute(&COLLIDE, &[]).await
+        });
+        assert_eq!((late.unwrap_err().kind(), attempts), (Kind::Retry, 1), "there is no time for another");
+    })
+    .await;
+    let rendered = metrics.render();
+    let retries = value(&rendered, "urr_db_retries_total{transaction=\"test.collide\"}");
+    assert!((retries - 4.0).abs() < f64::EPSILON, "{retries} retries");
+    assert!(!rendered.contains("urr_db_retries_total{transaction=\"test.late\"}"));
 }
 
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use crate::http::{Connection, Request};
 /// How long a start may take before it counts as hung. On two loaded cores a debug build needs a few seconds.
 const START: Duration = Duration::from_secs(30);
 
-/// How long a drain may take: what the product promises, and a little for the machine.
-const DRAIN: Duration = Duration::from_secs(35);
+/// How long a drain may take: what the product promises, because a supervisor kills after it.
+const DRAIN: Duration = Duration::from_secs(30);
 
 /// Pause between two questions whether the process is ready.
 const ASK_AGAIN: Duration = Duration::from_millis(3);

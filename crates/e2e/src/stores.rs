@@ -58,6 +58,12 @@ impl Stores {
         Some(Self { postgres, redis })
     }
 
+    /// How many deadlocks PostgreSQL has found, which the server makes up for. The last thing to ask: every connection ends.
+    pub async fn deadlocks(&self) -> i64 {
+        let (_, name) = self.postgres.rsplit_once('/').expect("the URL names a database");
+        urr_testkit::deadlocks(name.split('?').next().unwrap_or(name)).await
+    }
+
     /// A server with its tables made, on these stores.
     pub async fn launch(&self, dir: &Path) -> anyhow::Result<Launch> {
         let launch = self.settings(Launch::new(&Program::find()?, &dir.join("data"))?);

@@ -1,10 +1,13 @@
 //! Stores that go away, hang and come back while the real binary serves.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
+use anyhow::Context as _;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use urr_e2e::{
     http::{Answer, Connection, Request},
+    line::{self, Ask, Fan, ask},
     shop::{self, Buyer, Reservation},
     stage::Stage,
     stores::{Stores, through_proxy},
@@ -23,6 +26,9 @@ const CROWD_SLACK: Duration = Duration::from_secs(1);
 
 /// How long it may take until everything works again once the store is back: two pauses of a breaker.
 const COMES_BACK: Duration = Duration::from_secs(20);
+
+/// How long a process believes what it was last told of a slot, and a little.
+const REMEMBERED: Duration = Duration::from_millis(1_100);
 
 /// A server, an event on sale, and a buyer who takes one seat at a time.
 struct Story {
@@ -49,6 +55,15 @@ impl Story {
 
     async fn ready(&mut self) -> anyhow::Result<Answer> {
         Ok(self.connection.send(&Request::get("/health/ready")).await?)
+    }
+}
+
+/// What is behind the proxy goes away, or hangs.
+async fn go_wrong(proxy: &mut Proxy, how: &str) {
+    if how == "cut" {
+        proxy.cut().await;
+    } else {
+        proxy.stall().await;
     }
 }
 
@@ -127,9 +142,7 @@ async fn postgres_down_is_503_with_retry_after_and_recovers_by_itself() -> anyho
     let crowd = story.stage.buyers(CROWD / 10).await?;
 
     for how in ["cut", "stall"] {
-        let wrong =
-            async |proxy: &mut Proxy| if how == "cut" { proxy.cut().await } else { proxy.stall().await };
-        wrong(&mut proxy).await;
+        go_wrong(&mut proxy, how).await;
         refuses_a_crowd_in_time(&story, &crowd).await?;
         refuses_in_time(&mut story).await?;
         proxy.restore().await;
@@ -164,9 +177,7 @@ async fn without_redis_holds_go_through_the_database_alone() -> anyhow::Result<(
     assert_eq!(story.hold().await?.status, 200);
 
     for how in ["cut", "stall"] {
-        let wrong =
-            async |proxy: &mut Proxy| if how == "cut" { proxy.cut().await } else { proxy.stall().await };
-        wrong(&mut proxy).await;
+        go_wrong(&mut proxy, how).await;
         for _ in 0..10 {
             let clock = Clock::system();
             let answer = story.hold().await?;
@@ -180,5 +191,107 @@ async fn without_redis_holds_go_through_the_database_alone() -> anyhow::Result<(
         proxy.restore().await;
         assert_eq!(story.hold().await?.status, 200, "{how}: and when it is back");
     }
+    Ok(())
+}
+
+/// An event with room for one, and a guard before its seats.
+struct Guarded {
+    stage: Stage,
+    event: EventId,
+    seats: Vec<SeatId>,
+}
+
+impl Guarded {
+    /// Everything that counts requests or keeps people waiting is on. Whoever polls is not held up by it.
+    async fn begin(stores: &Stores, dir: &Path) -> anyhow::Result<Self> {
+        let launch = line::with_crowd(stores.launch(dir).await?).set("limits.enabled", "true");
+        let launch = launch.set("limits.queue", "1000000").set("queue.threshold", "1");
+        let stage = Stage::up(launch.set("queue.guard", "true")).await?;
+        let (event, seats) = stage.event(-60).await?;
+        Ok(Self { stage, event, seats })
+    }
+
+    async fn ask(&self, fan: &Fan, what: Ask) -> anyhow::Result<Answer> {
+        Ok(ask(&mut self.stage.connect(), fan, self.event, what).await?)
+    }
+
+    /// Asks until the line answers and somebody stands like this.
+    async fn stands(&self, fan: &Fan, what: Ask, status: &str) -> Value {
+        let mut found = Value::Null;
+        until(COMES_BACK, async || {
+            let answer = self.ask(fan, what).await.ok().filter(|answer| answer.status == 200);
+            found = answer.map_or(Value::Null, |answer| answer.json());
+            found["status"] == status
+        })
+        .await;
+        found
+    }
+
+    /// Somebody asks for a seat, with or without the token of a slot. Whatever a process remembers of slots is forgotten by then.
+    async fn hold(&self, fan: &Fan, seat: usize, entry: &str) -> anyhow::Result<Answer> {
+        tokio::time::sleep(REMEMBERED).await;
+        let body = json!({ "eventId": self.event, "seatIds": [self.seats[seat]], "idempotencyKey": format!("k{seat}") });
+        let headers = [("x-queue-entry-token", entry)];
+        let request = Request { headers: &headers, ..Request::post("/api/seats/reserve", &body) };
+        let (mut connection, clock) = (self.stage.connect(), Clock::system());
+        let answer = connection.send(&request.by(&fan.token)).await?;
+        assert!(clock.ticks() < PROMISED + SLACK, "the answer took {:?}", clock.ticks());
+        Ok(answer)
+    }
+
+    /// Somebody gets no seat, for this reason.
+    async fn assert_refused(&self, fan: &Fan, entry: &str, reason: &str) -> anyhow::Result<()> {
+        let answer = self.hold(fan, self.seats.len() - 1, entry).await?;
+        let told = (answer.status, answer.code(), answer.json()["reason"].clone());
+        assert_eq!(told, (403, "queue.entry_required".to_owned(), json!(reason)), "{}", answer.show());
+        Ok(())
+    }
+}
+
+fn entry_of(place: &Value) -> anyhow::Result<String> {
+    Ok(place["entryToken"].as_str().context("whoever is in has an entry token")?.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_redis_whoever_is_in_goes_on_buying_and_nobody_else_comes_in() -> anyhow::Result<()> {
+    let Some(stores) = Stores::fresh().await else { return Ok(()) };
+    let dir = tempfile::tempdir()?;
+    let (mut proxy, redis) = through_proxy(&stores.redis).await;
+    let sale = Guarded::begin(&Stores { redis, ..stores }, dir.path()).await?;
+    let [first, second, third] = <[Fan; 3]>::try_from(line::crowd(3)).expect("three people");
+    let entry = entry_of(&sale.stands(&first, Ask::Check, "active").await)?;
+    sale.stands(&second, Ask::Check, "queued").await;
+
+    for (seat, how) in ["cut", "stall"].into_iter().enumerate() {
+        go_wrong(&mut proxy, how).await;
+        let held = sale.hold(&first, seat, &entry).await?;
+        assert_eq!(held.status, 200, "{how}: {}", held.show());
+        for fan in [&second, &third] {
+            let told = sale.ask(fan, Ask::Check).await?;
+            assert_eq!(
+                (told.status, told.code().as_str()),
+                (503, "queue.unavailable"),
+                "{how}: {}",
+                told.show()
+            );
+            sale.assert_refused(fan, "", "missing").await?;
+        }
+        sale.assert_refused(&second, &entry, "other_user").await?;
+        proxy.restore().await;
+        let place = sale.stands(&second, Ask::Status, "queued").await;
+        assert_eq!(place["position"], 1, "{how}: {place}");
+    }
+
+    // Whoever has left buys nothing more, also while nobody can be asked but the journal.
+    until(COMES_BACK, async || sale.ask(&first, Ask::Leave).await.is_ok_and(|left| left.status == 200)).await;
+    let next = entry_of(&sale.stands(&second, Ask::Status, "active").await)?;
+    proxy.cut().await;
+    sale.assert_refused(&first, &entry, "slot_over").await?;
+    let held = sale.hold(&second, 2, &next).await?;
+    assert_eq!(held.status, 200, "{}", held.show());
+    proxy.restore().await;
+    sale.stands(&second, Ask::Status, "active").await;
+    let report = line::verify(&sale.stage.launch, sale.event).await?;
+    assert!(report.contains("fair "), "{report}");
     Ok(())
 }

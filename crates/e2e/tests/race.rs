@@ -77,6 +77,7 @@ async fn two_hundred_buyers_for_ten_seats_make_ten_reservations() -> anyhow::Res
     let won: BTreeSet<SeatId> = reserved(&answers)?.into_iter().collect();
     assert_eq!(won, seats[..SEATS].iter().copied().collect());
     assert_eq!(locked(&stage, event).await?, SEATS);
+    assert_eq!(stores.deadlocks().await, 0, "buyers waited for each other");
     Ok(())
 }
 
@@ -109,6 +110,7 @@ async fn overlapping_wishes_in_any_order_neither_deadlock_nor_share_a_seat() -> 
     assert_eq!(won.len(), distinct.len(), "no seat was promised twice");
     assert!(!won.is_empty(), "and somebody won");
     assert_eq!(locked(&stage, event).await?, won.len());
+    assert_eq!(stores.deadlocks().await, 0, "buyers waited for each other");
     Ok(())
 }
 

@@ -7,12 +7,15 @@ use urr_e2e::{
     program::{Launch, Program, Running, free_address},
     shop::{self, Buyer, NewEvent, Reservation},
 };
-use urr_kernel::{EventId, SeatId};
+use urr_kernel::{Clock, EventId, SeatId};
 use urr_testkit::{fresh_database, services, until};
 
 /// How long it may take until a process notices that another is back, or a message arrives: two pauses of a breaker, or
 /// the time Kafka takes to give a restarted consumer its partitions.
 const PATIENCE: Duration = Duration::from_mins(1);
+
+/// A hold that cannot have the rules of its sale is refused after two seconds; the rest is for a machine that is busy with other tests.
+const PROMPT: Duration = Duration::from_millis(3_500);
 
 /// What the two processes share. A test's own, so they need not be secret.
 const SECRET: &str = "7f3a9c51e8d24b06af1790c3d65e82b47f3a9c51e8d24b06af1790c3d65e82b4";
@@ -111,7 +114,34 @@ async fn the_story(pair: &mut Pair) -> anyhow::Result<()> {
     let connection = &mut pair.at_catalog();
     until(PATIENCE, async || shop::places_reserved(connection, event).await.is_ok_and(|places| places == 2))
         .await;
+    the_catalog_hangs_and_goes_on(pair, &admin).await?;
     the_catalog_goes_and_comes_back(pair, &admin).await
+}
+
+/// A hold that needs the catalog is refused in time.
+async fn is_refused_in_time(pair: &Pair, event: EventId) -> anyhow::Result<()> {
+    let buyer = pair.buyer().await?;
+    let some_seat = SeatId::from_uuid(buyer.user.as_uuid());
+    let mut connection = pair.at_tickets();
+    let clock = Clock::system();
+    let refused = shop::hold(&mut connection, &buyer.token, event, &[some_seat], "k").await?;
+    let took = clock.ticks();
+    assert_eq!(refused.status, 503, "{}", refused.show());
+    assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
+    assert!(took < PROMPT, "it took {took:?}");
+    Ok(())
+}
+
+/// A catalog that hangs takes connections and answers nobody, which is worse than one that is gone.
+async fn the_catalog_hangs_and_goes_on(pair: &Pair, admin: &Buyer) -> anyhow::Result<()> {
+    let new = NewEvent { seats: 1, opens_in_secs: -60 };
+    let event = shop::create_event(&mut pair.at_catalog(), admin, new).await?;
+    pair.catalog_running.signal("STOP").await?;
+    let refused = is_refused_in_time(pair, event).await;
+    pair.catalog_running.signal("CONT").await?;
+    refused?;
+    until(PATIENCE, async || shop::seat_map(&mut pair.at_tickets(), event).await.is_ok()).await;
+    Ok(())
 }
 
 /// Without the catalog a hold of an event that tickets has not heard of is refused in time; with it, all is well again.
@@ -119,11 +149,7 @@ async fn the_catalog_goes_and_comes_back(pair: &mut Pair, admin: &Buyer) -> anyh
     let new = NewEvent { seats: 1, opens_in_secs: -60 };
     let event = shop::create_event(&mut pair.at_catalog(), admin, new).await?;
     pair.catalog_running.kill().await?;
-    let buyer = pair.buyer().await?;
-    let some_seat = SeatId::from_uuid(buyer.user.as_uuid());
-    let refused = shop::hold(&mut pair.at_tickets(), &buyer.token, event, &[some_seat], "k").await?;
-    assert_eq!(refused.status, 503, "{}", refused.show());
-    assert!(refused.header("retry-after").is_some(), "{:?}", refused.headers);
+    is_refused_in_time(pair, event).await?;
 
     pair.catalog_running = pair.catalog.up().await?;
     let mut connection = pair.at_tickets();

@@ -4,6 +4,9 @@
 //! slot goes on is another question, because a slot ends when its owner leaves, buys, or is silent. The waiting room is asked,
 //! which also is the sign of life that keeps the slot, and its yes is good for a second: a slot that ended opens nothing a second
 //! later, and a buyer who sends many requests costs the room one question a second. A no is never remembered.
+//!
+//! Where the store of the rooms is away, the waiting room answers from its journal, which does not know who has fallen silent: then it is the token's
+//! own end that bounds how long somebody buys without a sign of life.
 
 use std::{
     collections::HashMap,

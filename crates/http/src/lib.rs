@@ -39,6 +39,6 @@ pub use ops::{WithOps, ops_names, ops_routes};
 pub use problem::{PROBLEM_JSON, Problem, RESERVED};
 pub use respond::{Respond, router};
 pub use routes::{RouteName, Routes};
-pub use server::{Peer, Server};
+pub use server::{MAX_REFUSALS, Peer, Server};
 pub use tally::{Counts, Rates, Tally};
 pub use urr_kernel::RequestId;

@@ -24,7 +24,7 @@ pub struct Limits {
     pub write_stall_time: Duration,
     /// Requests in handlers at the same time; above it 503. At 30 s and 20 kB each, 10,000 are 200 MB.
     pub max_in_flight: usize,
-    /// Open connections; above it a new one is told 503 and closed. At 18 kB each, 20,000 are 360 MB.
+    /// Open connections; above it a new one is told 503 and closed. At 18 kB each, 16,000 are 290 MB.
     pub max_connections: usize,
     /// How long requests in progress may take once the server is told to stop.
     pub drain_time: Duration,
@@ -42,7 +42,7 @@ impl Default for Limits {
             keep_alive_time: Duration::from_secs(75),
             write_stall_time: Duration::from_secs(30),
             max_in_flight: 10_000,
-            max_connections: 20_000,
+            max_connections: 16_000,
             drain_time: Duration::from_secs(30),
         }
     }

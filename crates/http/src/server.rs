@@ -32,7 +32,7 @@ use crate::{
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Surplus connections that are being told so at the same time; beyond these they are closed without a word.
-const MAX_REFUSALS: usize = 256;
+pub const MAX_REFUSALS: usize = 256;
 
 /// How long telling one of them may take.
 const REFUSAL_TIME: Duration = Duration::from_secs(2);

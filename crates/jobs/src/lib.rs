@@ -7,6 +7,7 @@ mod backoff;
 mod lease;
 mod nudge;
 mod reconciler;
+mod round;
 mod schedule;
 mod tasks;
 mod together;
@@ -15,8 +16,9 @@ pub use backoff::Backoff;
 pub use lease::{Lease, LeaseConfig};
 pub use nudge::{Nudge, Woken, pause};
 pub use reconciler::{Outcome, Reconciler, run};
+pub use round::Round;
 pub use schedule::{BadSchedule, Schedule};
-pub use tasks::{Tasks, Unfinished, panic_text};
+pub use tasks::{Tasks, UNWIND, Unfinished, panic_text};
 pub use together::{NotDone, Together, Work};
 
 /// Whatever went wrong, with its sources.

@@ -104,9 +104,10 @@ impl Loop {
                 }
                 Turn::Failed => {
                     failures = failures.saturating_add(1);
-                    // Nudges are kept and not heard: a busy system would nudge the back-off away.
+                    // Another process may be able to. Nudges are kept and not heard: a busy system would nudge the back-off away.
+                    self.let_go().await;
                     let delay = Backoff::STORE.delay(failures, self.clock.ticks());
-                    self.holding_on(pause(&self.stopping, None, delay)).await
+                    pause(&self.stopping, None, delay).await
                 }
                 Turn::StoodAside => {
                     let ttl = self.lease.as_ref().map_or(WALL_CLOCK_STEP, Lease::ttl);
@@ -117,6 +118,10 @@ impl Loop {
                 break;
             }
         }
+        self.let_go().await;
+    }
+
+    async fn let_go(&self) {
         if let Some(lease) = &self.lease {
             lease.release(&self.clock).await;
         }

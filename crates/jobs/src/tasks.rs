@@ -40,7 +40,7 @@ struct Alive {
 pub struct Unfinished(pub Vec<String>);
 
 /// A task dropped at the end of the grace period gets this long to unwind; it needs one poll.
-const UNWIND: Duration = Duration::from_secs(1);
+pub const UNWIND: Duration = Duration::from_secs(1);
 
 impl Tasks {
     /// An empty list with a token of its own.

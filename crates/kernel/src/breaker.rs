@@ -46,16 +46,30 @@ pub struct Breaker {
 
 #[derive(Debug)]
 enum State {
-    Closed { failed: VecDeque<bool> },
+    Closed { failed: VecDeque<bool>, since: Duration },
     Open { until: Duration },
     HalfOpen { started: usize, succeeded: usize, since: Duration },
+}
+
+impl State {
+    fn closed(window: usize, since: Duration) -> Self {
+        Self::Closed { failed: VecDeque::with_capacity(window), since }
+    }
+
+    /// The earliest beginning of a call whose news counts.
+    fn since(&self) -> Duration {
+        match self {
+            Self::Closed { since, .. } | Self::HalfOpen { since, .. } => *since,
+            Self::Open { until } => *until,
+        }
+    }
 }
 
 impl Breaker {
     /// A closed breaker.
     pub fn new(limits: BreakerLimits) -> Self {
         assert!(limits.window > 0 && limits.trials > 0, "a breaker looks at one call or more");
-        Self { limits, state: State::Closed { failed: VecDeque::with_capacity(limits.window) } }
+        Self { limits, state: State::closed(limits.window, Duration::ZERO) }
     }
 
     /// Asks to make a call. Every permitted call must be reported with [`Breaker::report`].
@@ -67,8 +81,10 @@ impl Breaker {
                 self.state = State::HalfOpen { started: 1, succeeded: 0, since: now };
                 Ok(())
             }
-            State::HalfOpen { started, .. } if *started < self.limits.trials => {
+            State::HalfOpen { started, since, .. } if *started < self.limits.trials => {
                 *started += 1;
+                // Two may read the clock in one order and come here in the other: what is permitted counts.
+                *since = (*since).min(now);
                 Ok(())
             }
             // A trial whose caller vanished is never reported; after the open time, try afresh.
@@ -82,11 +98,15 @@ impl Breaker {
         }
     }
 
-    /// Tells how a permitted call went.
+    /// Tells how a permitted call went. News of a call from before the state changed is old and says nothing: it was
+    /// already counted for what it was, an outage that has passed.
     pub fn report(&mut self, now: Duration, took: Duration, succeeded: bool) {
         let failed = !succeeded || took > self.limits.slow_call;
+        if now.saturating_sub(took) < self.state.since() {
+            return;
+        }
         match &mut self.state {
-            State::Closed { failed: window } => {
+            State::Closed { failed: window, .. } => {
                 if window.len() == self.limits.window {
                     window.pop_front();
                 }
@@ -102,10 +122,9 @@ impl Breaker {
             State::HalfOpen { succeeded, .. } => {
                 *succeeded += 1;
                 if *succeeded >= self.limits.trials {
-                    self.state = State::Closed { failed: VecDeque::with_capacity(self.limits.window) };
+                    self.state = State::closed(self.limits.window, now);
                 }
             }
-            // A call permitted before the breaker opened: its news is old.
             State::Open { .. } => {}
         }
     }
@@ -171,14 +190,50 @@ mod tests {
         }
         assert!(breaker.permit(at(10)).is_err(), "a fourth trial waits");
         for _ in 0..3 {
-            breaker.report(at(10), OK, true);
+            breaker.report(at(10) + OK, OK, true);
         }
-        assert!(breaker.permit(at(10)).is_ok());
+        assert!(breaker.permit(at(11)).is_ok());
 
         let mut breaker = opened();
         breaker.permit(at(10)).unwrap();
-        breaker.report(at(10), OK, false);
+        breaker.report(at(10) + OK, OK, false);
         assert!(breaker.is_open(at(19)));
+    }
+
+    #[test]
+    fn late_news_of_calls_from_before_it_opened_neither_opens_nor_closes_it() {
+        let mut breaker = opened();
+        breaker.permit(at(10)).unwrap();
+        for succeeded in [true, true, true, false] {
+            breaker.report(at(11), at(11), succeeded);
+        }
+        assert!(!breaker.is_open(at(11)), "an old failure is no failed trial");
+        for _ in 0..2 {
+            breaker.permit(at(11)).unwrap();
+        }
+        assert!(breaker.permit(at(11)).is_err(), "an old success is no good trial");
+        for _ in 0..3 {
+            breaker.report(at(12), at(1), true);
+        }
+        for _ in 0..10 {
+            breaker.report(at(13), at(13), false);
+        }
+        assert!(breaker.permit(at(13)).is_ok(), "they are the outage that has passed");
+    }
+
+    #[test]
+    fn a_trial_that_read_the_clock_before_the_first_one_counts() {
+        let mut breaker = opened();
+        let begun = [at(10) + Duration::from_micros(1), at(10), at(10)];
+        for begun in begun {
+            breaker.permit(begun).unwrap();
+        }
+        for begun in begun {
+            breaker.report(at(11), at(11).saturating_sub(begun), true);
+        }
+        for _ in 0..4 {
+            breaker.permit(at(11)).expect("three good trials close it");
+        }
     }
 
     #[test]

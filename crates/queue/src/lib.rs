@@ -43,7 +43,8 @@ pub static DOMAIN: Domain = Domain {
         "0003_people",
         "0004_configured",
         "0005_sources",
-        "0006_runs"
+        "0006_runs",
+        "0007_clearings"
     ],
 };
 
@@ -52,6 +53,7 @@ pub fn statements() -> Vec<&'static Sql> {
     [
         control::store::STATEMENTS,
         journal::carrying::STATEMENTS,
+        journal::inside::STATEMENTS,
         journal::setting::STATEMENTS,
         journal::store::STATEMENTS,
         places::store::STATEMENTS,

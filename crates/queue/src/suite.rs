@@ -1,5 +1,6 @@
 //! The stories of the line, told in every kind of room, by the service itself and across HTTP.
 
+mod away;
 mod catalog;
 mod http;
 mod sales;

@@ -1,6 +1,7 @@
 //! What can go wrong inside, and how it becomes an answer: logged once, with its causes, then told without them.
 
 use urr_contracts::{catalog, queue::Error};
+use urr_db::Kind;
 use urr_rpc::Ctx;
 
 use crate::room::Closed;
@@ -35,11 +36,44 @@ impl Trouble {
             Self::Refused(error) => return error.clone(),
             // Whatever the store's trouble is: keep waiting, never come in.
             Self::Room(Closed) => Error::Unavailable,
-            Self::Db(error) if error.is_unavailable() => Error::Unavailable,
+            // Nobody knows whether the change is there; asking again finds out.
+            Self::Db(error) if error.is_unavailable() || error.kind() == Kind::UnknownCommit => {
+                Error::Unavailable
+            }
             Self::Db(_) => Error::Internal,
         };
-        let error = urr_telemetry::chain(&self);
-        tracing::error!(method, request_id = %ctx.request_id, error, "the line could not answer");
+        ctx.log_trouble("the line", method, &self);
         answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use urr_db::{Db, Tx};
+    use urr_testkit::{Proxy, fixed_clock, fresh_database, seeded_ids};
+
+    use super::*;
+    use crate::DOMAIN;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_connection_lost_at_commit_is_unavailable_and_no_bug() {
+        let Some(mut config) = fresh_database(&[&DOMAIN]).await else { return };
+        let server =
+            config.url.split_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0.to_owned();
+        let mut proxy = Proxy::start(&server).await;
+        config.url = config.url.replace(&server, &proxy.address().to_string());
+        let db = Db::postgres(&config, &DOMAIN).unwrap();
+        db.migrate().await.unwrap();
+        urr_db::statements! { TOUCH = postgres "update leases set owner = owner"; }
+        let lost = db.write("test.commit", async |tx: &mut Tx<'_>| {
+            tx.execute(&TOUCH, &[]).await?;
+            proxy.stall().await;
+            Ok::<_, urr_db::Error>(())
+        });
+        let error = lost.await.unwrap_err();
+        assert_eq!(error.kind(), Kind::UnknownCommit);
+        let clock = fixed_clock();
+        let ctx = Ctx::system(&seeded_ids(&clock), &clock);
+        assert_eq!(Trouble::from(error).reveal(&ctx, "test"), Error::Unavailable);
     }
 }

@@ -1,14 +1,18 @@
 //! What every call carries: who asks, on which request, and how long there is.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
 use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
 use urr_kernel::{Actor, Clock, Ids, RequestId};
+use urr_telemetry::FailureLines;
 
 /// How long one call may take. The edge cuts off no later, because its limit cannot be configured beyond this, except on a route
 /// that asked for more time.
 pub const REQUEST_BUDGET: Duration = Duration::from_secs(30);
+
+/// Lines about what domains of this process could not answer.
+static TROUBLE: FailureLines = FailureLines::new();
 
 /// The context of one call. Comes first in every service method.
 #[derive(Clone, Debug)]
@@ -33,9 +37,24 @@ impl Ctx {
         Self::new(ids.next(), Actor::System, clock.clone(), REQUEST_BUDGET)
     }
 
+    /// The same call, with at most this much time from now.
+    #[must_use]
+    pub fn within(&self, budget: Duration) -> Self {
+        let deadline = self.deadline.min(self.clock.ticks().saturating_add(budget));
+        Self { deadline, ..self.clone() }
+    }
+
     /// How much time is left. Zero once the deadline has passed.
     pub fn remaining(&self) -> Duration {
         self.deadline.saturating_sub(self.clock.ticks())
+    }
+
+    /// Writes down why a domain could not answer, unless too many lines say such things already.
+    pub fn log_trouble(&self, domain: &str, method: &'static str, trouble: &(dyn Error + 'static)) {
+        if TROUBLE.may_write(self.clock.ticks()) {
+            let error = urr_telemetry::chain(trouble);
+            tracing::error!(method, request_id = %self.request_id, error, "{domain} could not answer");
+        }
     }
 }
 
@@ -53,5 +72,59 @@ where
         let request_id =
             urr_http::request_id(&parts.extensions).unwrap_or_else(|| Ids::from_ref(state).next());
         Ok(Self::new(request_id, actor, Clock::from_ref(state), REQUEST_BUDGET))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    use tracing::{Event, Metadata, Subscriber, span};
+
+    use super::*;
+
+    /// Counts lines.
+    #[derive(Clone, Default)]
+    struct Lines(Arc<AtomicUsize>);
+
+    impl Subscriber for Lines {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
+            span::Id::from_u64(1)
+        }
+
+        fn record(&self, _: &span::Id, _: &span::Record<'_>) {}
+
+        fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
+
+        fn event(&self, _: &Event<'_>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+
+        fn enter(&self, _: &span::Id) {}
+
+        fn exit(&self, _: &span::Id) {}
+    }
+
+    #[test]
+    fn an_outage_does_not_fill_the_log() {
+        let clock = Clock::fixed("2026-06-01T01:00:00Z".parse().unwrap());
+        let ctx = Ctx::system(&Ids::seeded(clock.clone(), 1), &clock);
+        let (lines, down) = (Lines::default(), std::io::Error::other("the database is down"));
+        let written = |times| {
+            let before = lines.0.load(Ordering::SeqCst);
+            let ask = || (0..times).for_each(|_| ctx.log_trouble("tickets", "hold", &down));
+            tracing::subscriber::with_default(lines.clone(), ask);
+            lines.0.load(Ordering::SeqCst) - before
+        };
+        assert_eq!(written(5_000), 100);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(written(1), 2, "one says how many were left out");
     }
 }

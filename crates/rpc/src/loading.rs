@@ -40,10 +40,36 @@ enum Slot<V, E> {
     Asking(watch::Receiver<Option<Answer<V, E>>>),
 }
 
-enum Turn<V, E> {
+enum Turn<'a, K: Copy + Eq + Hash, V, E: Clone> {
     Known(Answer<V, E>),
     Wait(watch::Receiver<Option<Answer<V, E>>>),
-    Ask(watch::Sender<Option<Answer<V, E>>>),
+    Ask(Asker<'a, K, V, E>),
+}
+
+/// Whoever loads a value for everybody. If it goes away without an answer, its slot goes with it: callers hang up as often as they like,
+/// and what they asked for must not stay behind.
+struct Asker<'a, K: Copy + Eq + Hash, V, E: Clone> {
+    loading: &'a Loading<K, V, E>,
+    key: K,
+    told: watch::Sender<Option<Answer<V, E>>>,
+}
+
+impl<K: Copy + Eq + Hash, V, E: Clone> Asker<'_, K, V, E> {
+    /// Remembers the answer and tells everybody who waits for it.
+    fn tell(self, answer: &Answer<V, E>) {
+        self.loading.learn(self.key, answer);
+        // Not `send`, which keeps nothing when nobody waits.
+        self.told.send_replace(Some(answer.clone()));
+    }
+}
+
+impl<K: Copy + Eq + Hash, V, E: Clone> Drop for Asker<'_, K, V, E> {
+    fn drop(&mut self) {
+        // Nobody else asks before an answer, so the slot is still ours. The sender goes after it, and with it those who wait wake up.
+        if self.told.borrow().is_none() {
+            self.loading.slots().remove(&self.key);
+        }
+    }
 }
 
 impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
@@ -77,10 +103,9 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
                         Err(_) => return Err(late),
                     }
                 }
-                Turn::Ask(asking) => {
+                Turn::Ask(asker) => {
                     let answer = load.await.map(Arc::new);
-                    self.learn(key, &answer);
-                    let _ = asking.send(Some(answer.clone()));
+                    asker.tell(&answer);
                     return answer;
                 }
             }
@@ -88,7 +113,7 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
         Err(late)
     }
 
-    fn turn(&self, key: K) -> Turn<V, E> {
+    fn turn(&self, key: K) -> Turn<'_, K, V, E> {
         let now = self.clock.ticks();
         let mut slots = self.slots();
         match slots.get_mut(&key) {
@@ -96,13 +121,12 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
                 *used = now;
                 return Turn::Known(answer.clone());
             }
-            // The sender is gone when the loader was dropped half-way.
-            Some(Slot::Asking(asking)) if asking.has_changed().is_ok() => return Turn::Wait(asking.clone()),
-            Some(_) | None => {}
+            Some(Slot::Asking(asking)) => return Turn::Wait(asking.clone()),
+            Some(Slot::Known { .. }) | None => {}
         }
-        let (sender, asking) = watch::channel(None);
+        let (told, asking) = watch::channel(None);
         slots.insert(key, Slot::Asking(asking));
-        Turn::Ask(sender)
+        Turn::Ask(Asker { loading: self, key, told })
     }
 
     fn learn(&self, key: K, answer: &Answer<V, E>) {
@@ -139,7 +163,11 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::{
+        pin::Pin,
+        sync::atomic::{AtomicUsize, Ordering},
+        task::{Context, Waker},
+    };
 
     use tokio::sync::oneshot;
     use urr_kernel::{Actor, Ids, Timestamp};
@@ -155,6 +183,11 @@ mod tests {
     fn ctx(clock: &Clock) -> Ctx {
         let ids = Ids::seeded(clock.clone(), 1);
         Ctx::new(ids.next(), Actor::System, clock.clone(), Duration::from_secs(30))
+    }
+
+    /// One step further, and not at its end.
+    fn goes_on(asking: Pin<&mut impl Future>) -> bool {
+        asking.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     #[tokio::test]
@@ -195,6 +228,34 @@ mod tests {
         assert!(tokio::time::timeout(Duration::from_millis(1), gone).await.is_err());
         let next = loading.get(&ctx(&clock), 7, "late", async { Ok(2) }).await;
         assert_eq!(next, Ok(Arc::new(2)));
+    }
+
+    #[tokio::test]
+    async fn loaders_that_go_away_leave_nothing_behind() {
+        let clock = Clock::fixed(Timestamp::from_micros(0));
+        let loading = loading(&clock, 10);
+        let ctx = ctx(&clock);
+        for key in 0..1_000 {
+            let mut gone = Box::pin(loading.get(&ctx, key, "late", std::future::pending()));
+            assert!(goes_on(gone.as_mut()), "it asks");
+            assert_eq!(loading.slots().len(), 1);
+        }
+        assert!(loading.slots().is_empty());
+    }
+
+    #[tokio::test]
+    async fn whoever_waits_behind_a_loader_that_goes_away_asks_and_is_answered() {
+        let clock = Clock::fixed(Timestamp::from_micros(0));
+        let loading = loading(&clock, 10);
+        let ctx = ctx(&clock);
+        let mut gone = Box::pin(loading.get(&ctx, 7, "late", std::future::pending()));
+        let mut waiter = Box::pin(loading.get(&ctx, 7, "late", async { Ok(2) }));
+        assert!(goes_on(gone.as_mut()), "it asks");
+        assert!(goes_on(waiter.as_mut()), "it waits for the first");
+        drop(gone);
+        assert_eq!(waiter.await, Ok(Arc::new(2)));
+        let kept = loading.get(&ctx, 7, "late", async { Ok(3) }).await;
+        assert_eq!(kept, Ok(Arc::new(2)), "what the second learnt is remembered");
     }
 
     #[tokio::test]

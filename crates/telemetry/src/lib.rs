@@ -1,6 +1,7 @@
 //! Tracing, metrics, health, error-chain logging.
 
 mod chain;
+mod failures;
 mod health;
 mod lines;
 mod logging;
@@ -8,7 +9,8 @@ mod metrics;
 mod trace;
 
 pub use chain::chain;
+pub use failures::FailureLines;
 pub use health::{Check, Health, Report};
-pub use logging::{Guard, InitError, LogFormat, Logging, flush, init};
+pub use logging::{Guard, InitError, LAST_WORDS, LogFormat, Logging, flush, init};
 pub use metrics::Metrics;
 pub use trace::{Otlp, follow, traceparent};

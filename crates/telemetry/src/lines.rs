@@ -14,7 +14,7 @@ use tracing_subscriber::fmt::MakeWriter;
 const MAX_WAITING: usize = 8_192;
 
 /// How long the end of the process waits for the last lines.
-const FLUSH_TIME: Duration = Duration::from_secs(1);
+pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(1);
 
 /// Makes writers that queue.
 #[derive(Clone)]

@@ -1,6 +1,6 @@
 //! Where logs and traces go, decided once at start.
 
-use std::{io, panic, sync::OnceLock};
+use std::{io, panic, sync::OnceLock, time::Duration};
 
 use tracing::Subscriber;
 use tracing_subscriber::{
@@ -11,7 +11,11 @@ use tracing_subscriber::{
     util::SubscriberInitExt as _,
 };
 
-use crate::{Otlp, lines::Lines, trace};
+use crate::{
+    Otlp,
+    lines::{FLUSH_TIME, Lines},
+    trace,
+};
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +69,9 @@ pub fn flush() {
         lines.flush();
     }
 }
+
+/// How long dropping the [`Guard`] takes at most: the last spans, then the last lines.
+pub const LAST_WORDS: Duration = trace::STOP_TIME.saturating_add(FLUSH_TIME);
 
 /// Keeps logs and traces flowing; when it is dropped, what is still queued is written.
 #[must_use = "dropping the guard ends logging"]

@@ -52,32 +52,55 @@ pub async fn fresh_database(domains: &[&Domain]) -> Option<PostgresConfig> {
     Some(config)
 }
 
+/// How many deadlocks PostgreSQL has found in a database. A connection tells of them when it ends, so all of them are ended first.
+///
+/// # Panics
+/// When the server does not answer.
+pub async fn deadlocks(database: &str) -> i64 {
+    let server = services::postgres().expect("the database is on it");
+    let count = as_admin(&server, async |client: &Client| {
+        let millis = i64::try_from(LIMIT.as_millis()).expect("a minute fits");
+        client.query(END_ALL, &[&database, &millis]).await.expect("the test user may end connections");
+        client.query_one(DEADLOCKS, &[&database]).await.expect("the database is counted").get(0)
+    });
+    within(2 * LIMIT, count).await
+}
+
+/// Ends every connection to a database, and waits until it has.
+const END_ALL: &str = "select pg_terminate_backend(pid, $2) from pg_stat_activity where datname = $1";
+const DEADLOCKS: &str = "select deadlocks from pg_stat_database where datname = $1";
+
 /// Makes a database and gives back its URL.
 async fn create(server: &str) -> String {
     let clock = Clock::system();
     let random = u64::from_le_bytes(Ids::random(clock.clone()).bytes());
     let now = clock.now().as_micros() / 1_000_000;
     let name = format!("{PREFIX}{now}_{random:016x}");
+    as_admin(server, async |client: &Client| {
+        drop_left_over(client, now).await;
+        // template1 could be in use; template0 never is.
+        client
+            .batch_execute(&format!("create database {name} template template0"))
+            .await
+            .expect("the test user may create databases");
+        // A deadlock is found before the time limit of a statement ends, also on a machine that is busy with other tests.
+        client
+            .batch_execute(&format!("alter database {name} set deadlock_timeout = '100ms'"))
+            .await
+            .expect("the test user may set up databases");
+    })
+    .await;
+    with_database(server, &name)
+}
+
+async fn as_admin<T>(server: &str, work: impl AsyncFnOnce(&Client) -> T) -> T {
     let admin: Config = server.parse().expect("URR_TEST_POSTGRES is a PostgreSQL URL");
     let (client, connection) = admin.connect(NoTls).await.expect("PostgreSQL answers");
     let mut connection = pin!(connection);
     tokio::select! {
-        () = async {
-            drop_left_over(&client, now).await;
-            // template1 could be in use; template0 never is.
-            client
-                .batch_execute(&format!("create database {name} template template0"))
-                .await
-                .expect("the test user may create databases");
-            // A deadlock is found before the time limit of a statement ends, also on a machine that is busy with other tests.
-            client
-                .batch_execute(&format!("alter database {name} set deadlock_timeout = '100ms'"))
-                .await
-                .expect("the test user may set up databases");
-        } => {}
+        done = work(&client) => done,
         ended = connection.as_mut() => panic!("PostgreSQL hung up: {ended:?}"),
     }
-    with_database(server, &name)
 }
 
 /// Drops databases of runs that are over: on a server that outlives the tests they would pile up.

@@ -12,7 +12,7 @@ mod proxy;
 pub mod services;
 mod tokens;
 
-pub use databases::{fresh_database, fresh_postgres, fresh_sqlite};
+pub use databases::{deadlocks, fresh_database, fresh_postgres, fresh_sqlite};
 pub use fixed::{fixed, fixed_clock, seed, seeded_ids};
 pub use patience::{until, within};
 pub use ports::free_port;

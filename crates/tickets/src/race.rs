@@ -6,7 +6,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use urr_contracts::tickets::{Error, Reservation, Tickets};
-use urr_db::{Tx, statements};
+use urr_db::{Kind, Tx, statements};
 use urr_kernel::{EventId, SeatId};
 
 use crate::holds::claims::store::Wanted;
@@ -98,6 +98,30 @@ async fn without_the_gate_the_database_alone_lets_exactly_one_buyer_win_each_sea
     };
     exactly_one_buyer_wins_each_seat(&world).await;
     world.check_invariants().await;
+    assert_eq!(world.deadlocks().await, 0, "buyers waited for each other");
+}
+
+/// The control of the count of deadlocks: what claims in one order never do.
+#[tokio::test(flavor = "multi_thread")]
+async fn seats_taken_in_two_orders_deadlock_and_the_count_sees_it() {
+    let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
+        return;
+    };
+    let (event, seats) = world.event(2);
+    let both_have_one = tokio::sync::Barrier::new(2);
+    let take = async |first: SeatId, second: SeatId| -> Result<(), urr_db::Error> {
+        let wanted = |seat| Wanted { seat, reservation: world.ids.next(), expires_at: world.clock.now() };
+        let taken = world.service.db.write("test.in_order", async |tx: &mut Tx<'_>| {
+            check_then_act(tx, event, &[wanted(first)]).await?;
+            both_have_one.wait().await;
+            check_then_act(tx, event, &[wanted(second)]).await.map(|_| ())
+        });
+        taken.await
+    };
+    let (one, other) = tokio::join!(take(seats[0], seats[1]), take(seats[1], seats[0]));
+    let failed: Vec<_> = [one, other].into_iter().filter_map(Result::err).collect();
+    assert!(matches!(&failed[..], [error] if error.kind() == Kind::Retry), "{failed:?}");
+    assert_eq!(world.deadlocks().await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

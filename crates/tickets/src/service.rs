@@ -11,8 +11,8 @@ use urr_contracts::{
     },
 };
 use urr_db::Db;
-use urr_jobs::{Tasks, Together};
-use urr_kernel::{Clock, Ids, SeatId, UserId};
+use urr_jobs::{Round, Tasks, Together};
+use urr_kernel::{Clock, Ids, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::Ctx;
 
 use crate::{
@@ -57,6 +57,8 @@ pub struct Service {
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) hold_for: Duration,
+    /// Holds to end, by when they ran out.
+    pub(crate) lapsed: Round<(Timestamp, ReservationId)>,
 }
 
 impl Service {
@@ -74,6 +76,7 @@ impl Service {
             clock: parts.clock,
             ids: parts.ids,
             hold_for: parts.hold_for,
+            lapsed: Round::new("expire"),
         }
     }
 

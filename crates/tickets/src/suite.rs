@@ -1,7 +1,9 @@
 //! The stories of holding seats, told on every database, every gate and both transports.
 
+mod catalog;
 mod http;
 mod stories;
+mod sweep;
 mod together;
 mod world;
 
@@ -40,7 +42,11 @@ matrix! {
 async fn bad_rows_do_not_stop_the_sweep() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         if let Some(world) = World::new(db, GateKind::Memory, Transport::Local).await {
-            stories::bad_rows_do_not_stop_the_sweep(&world).await;
+            sweep::bad_rows_do_not_stop_the_sweep(&world).await;
+        }
+        if let Some(world) = World::new(db, GateKind::Memory, Transport::Local).await {
+            sweep::unreadable_rows_do_not_stop_the_sweep(&world).await;
+            sweep::a_buyer_with_an_unreadable_hold_can_still_buy(&world).await;
         }
     }
 }
@@ -60,15 +66,16 @@ async fn rows_that_others_have_locked() {
     if let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await {
         together::a_row_that_somebody_keeps_locked_costs_its_neighbours_nothing(&world).await;
         together::whoever_asks_twice_waits_with_nothing_locked(&world).await;
+        sweep::a_row_that_somebody_keeps_locked_does_not_stop_the_sweep(&world).await;
     }
 }
 
 #[tokio::test]
 async fn every_statement_prepares_alike_on_both_engines() {
     let (_dir, sqlite) = urr_testkit::fresh_sqlite(&crate::DOMAIN).await;
-    if let Some(postgres) = urr_testkit::fresh_postgres(&crate::DOMAIN).await {
-        let statements =
-            [crate::statements(), crate::race::STATEMENTS.to_vec(), together::STATEMENTS.to_vec()].concat();
-        urr_db::check_statements(&[&sqlite, &postgres], &statements).await.unwrap();
-    }
+    let postgres = urr_testkit::fresh_postgres(&crate::DOMAIN).await;
+    let databases: Vec<&urr_db::Db> = std::iter::once(&sqlite).chain(&postgres).collect();
+    let tests = [crate::race::STATEMENTS, together::STATEMENTS, sweep::STATEMENTS, world::STATEMENTS];
+    let statements = [crate::statements(), tests.concat()].concat();
+    urr_db::check_statements(&databases, &statements).await.unwrap();
 }

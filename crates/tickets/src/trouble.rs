@@ -58,8 +58,7 @@ impl Trouble {
             }
             Self::Db(_) | Self::Catalog(_) => Error::Internal,
         };
-        let error = urr_telemetry::chain(&self);
-        tracing::error!(method, request_id = %ctx.request_id, error, "tickets could not answer");
+        ctx.log_trouble("tickets", method, &self);
         answer
     }
 }

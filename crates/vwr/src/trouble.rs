@@ -30,8 +30,7 @@ impl Trouble {
         if let Self::Refused(error) = self {
             return error;
         }
-        let error = urr_telemetry::chain(&self);
-        tracing::error!(method, request_id = %ctx.request_id, error, "the waiting room could not answer");
+        ctx.log_trouble("the waiting room", method, &self);
         Error::Unavailable
     }
 }

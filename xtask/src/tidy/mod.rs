@@ -11,6 +11,7 @@ mod migrations;
 mod papers;
 mod sizes;
 mod sources;
+mod statements;
 mod tree;
 mod variables;
 
@@ -65,6 +66,7 @@ fn findings() -> Result<Vec<Finding>> {
         papers::check,
         sizes::check,
         sources::check,
+        statements::check,
         variables::check,
     ];
     findings.extend(rules.iter().flat_map(|check| check(&tree)));

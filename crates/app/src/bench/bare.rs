@@ -85,3 +85,18 @@ impl Client for Claims {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use urr_testkit::{fresh_postgres, fresh_sqlite};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_statement_is_good_on_its_engines() {
+        let (_dir, sqlite) = fresh_sqlite(&DOMAIN).await;
+        let postgres = fresh_postgres(&DOMAIN).await;
+        let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();
+        urr_db::check_statements(&databases, STATEMENTS).await.unwrap();
+    }
+}

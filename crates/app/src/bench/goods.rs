@@ -1,6 +1,6 @@
 //! What is held: events with seats enough, buyers with tokens, requests written out beforehand so that the load costs little.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use urr_contracts::{
     catalog::{Catalog, CreateEvent, ListLayouts, SeatsOf},
@@ -116,6 +116,17 @@ async fn seats(
     Ok(seats)
 }
 
+/// A wish in every event for a seat that is in none. Whoever refuses it has looked at the hall, as people make it do who look at the
+/// map before they buy: what is measured is a sale and not the reading of halls.
+pub(super) fn strangers(wishes: &[Wish], ids: &Ids) -> Vec<Wish> {
+    let events: BTreeSet<EventId> = wishes.iter().map(|wish| wish.hold.event).collect();
+    let stranger = |event| Wish {
+        user: ids.next(),
+        hold: HoldSeats { event, seats: vec![ids.next()], idempotency_key: None },
+    };
+    events.into_iter().map(stranger).collect()
+}
+
 /// Brings seats and buyers out of order, each for itself.
 pub(super) fn scatter(wishes: &mut [Wish], ids: &Ids) {
     let mut users: Vec<UserId> = wishes.iter().map(|wish| wish.user).collect();
@@ -194,8 +205,6 @@ pub(super) fn made_up(count: usize, config: &Config, clock: &Clock, ids: &Ids) -
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     #[test]

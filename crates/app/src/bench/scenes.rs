@@ -12,7 +12,7 @@ use std::{
 use urr_contracts::tickets::Tickets;
 use urr_http::Server;
 use urr_jobs::Tasks;
-use urr_kernel::{Actor, Clock, Ids, Role};
+use urr_kernel::{Actor, Clock, Ids, Role, UserId};
 use urr_rpc::{Ctx, REQUEST_BUDGET};
 use urr_telemetry::{Health, Metrics};
 
@@ -21,7 +21,7 @@ use super::{
     bare::{self, Claims},
     disk::Bench,
     goods::{self, Wish},
-    load::{self, Client, Deck, HttpClient, Pace},
+    load::{self, Client, Deck, HttpClient, Pace, Wire},
     noop,
     report::Measured,
 };
@@ -228,11 +228,29 @@ fn http_row(
     if order == Order::None {
         goods::scatter(&mut wishes, &ground.ids);
     }
-    let requests = goods::requests(&wishes, "/api/seats/reserve", &config, &ground.clock, &ground.ids);
+    let written =
+        |wishes: &[Wish]| goods::requests(wishes, "/api/seats/reserve", &config, &ground.clock, &ground.ids);
+    let (strangers, requests) = (written(&goods::strangers(&wishes, &ground.ids)), written(&wishes));
     let running = runtimes.server.block_on(Running::start(values, config))?;
-    let measured = send(runtimes, &Deck::once(requests), running.public, &ground.clock, pace, done);
+    let measured = runtimes
+        .load
+        .block_on(refused(running.public, &strangers))
+        .and_then(|()| send(runtimes, &Deck::once(requests), running.public, &ground.clock, pace, done));
     runtimes.server.block_on(running.stop())?;
     measured
+}
+
+/// Sends requests that are to be refused.
+async fn refused(address: std::net::SocketAddr, requests: &[Vec<u8>]) -> Result<(), Failure> {
+    let broken = |error| Failure::because("the server cannot be reached", &error);
+    let mut wire = Wire::connect(address).await.map_err(broken)?;
+    for request in requests {
+        let reply = wire.ask(request).await.map_err(broken)?;
+        if reply.code() != "tickets.seats_not_found" {
+            return Err(Failure::new(format!("a seat that is not there is answered {}", reply.body)));
+        }
+    }
+    Ok(())
 }
 
 /// Lets clients play the deck.
@@ -266,6 +284,10 @@ fn in_process_row(
         let tasks = Tasks::new();
         wire::start_background(config, &domains, &databases, ground, &tasks)?;
         let tickets = domains.tickets.as_ref().expect("the benchmark runs every role");
+        for Wish { user, hold } in goods::strangers(&wishes, &ground.ids) {
+            // It is refused; the hall is known now.
+            let _ = tickets.hold(&buyer(ground, user), hold).await;
+        }
         let next = Arc::new(AtomicUsize::new(0));
         let client = || Direct {
             tickets: tickets.clone(),
@@ -297,6 +319,11 @@ fn bare_row(
     })
 }
 
+fn buyer(ground: &Ground, user: UserId) -> Ctx {
+    let actor = Actor::User { id: user, role: Role::User };
+    Ctx::new(ground.ids.next(), actor, ground.clock.clone(), REQUEST_BUDGET)
+}
+
 /// A client that calls the service as a route handler would.
 struct Direct {
     tickets: Arc<dyn Tickets>,
@@ -308,10 +335,14 @@ struct Direct {
 impl Client for Direct {
     async fn once(&mut self) -> Option<Result<(), String>> {
         let wish = self.wishes.get(self.next.fetch_add(1, Ordering::Relaxed))?;
-        let actor = Actor::User { id: wish.user, role: Role::User };
-        let ctx = Ctx::new(self.ground.ids.next(), actor, self.ground.clock.clone(), REQUEST_BUDGET);
         let mut hold = wish.hold.clone();
         hold.idempotency_key = Some(wish.user.to_string());
-        Some(self.tickets.hold(&ctx, hold).await.map(|_| ()).map_err(|error| error.to_string()))
+        Some(
+            self.tickets
+                .hold(&buyer(&self.ground, wish.user), hold)
+                .await
+                .map(|_| ())
+                .map_err(|error| error.to_string()),
+        )
     }
 }

@@ -30,7 +30,7 @@ profile = \"production\"
 listen = \"0.0.0.0:3001\"
 roles = [\"gateway\", \"queue\", \"tickets\"]
 storage = { kind = \"postgres\", url = \"postgres://urr@db/urr\" }
-bus = { kind = \"kafka\", brokers = [\"kafka-1:9092\", \"kafka-2:9092\"] }
+bus = { kind = \"kafka\", brokers = [\"kafka-1:9092\", \"kafka-2:9092\"], allow_insecure = true }
 redis = { urls = [\"rediss://cache-1:6379\", \"rediss://cache-2:6379\"], cluster = true }
 
 [http]

@@ -3,6 +3,7 @@
 
 mod addresses;
 mod aws;
+mod bus;
 mod choices;
 mod clock;
 mod docs;

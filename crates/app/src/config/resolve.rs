@@ -9,7 +9,7 @@ use super::{
     Auth, Bus, Config, FirstAdmin, Http, Identity, Log, Problem, Profile, Redis, Remote, Sale, Storage,
     Values,
     addresses::{Email, HostPort},
-    choices::{BusKind, IdentityKind, MailKind, SecondFactor, SmtpProtection, StorageKind},
+    choices::{IdentityKind, MailKind, SecondFactor, SmtpProtection, StorageKind},
     door::door,
     queue::queue,
     settings::{self as s, Info},
@@ -133,32 +133,6 @@ impl Problems<'_> {
                     ca_file: self.values.get(&s::STORAGE_CA_FILE),
                     pool: self.values.get(&s::STORAGE_POOL).size(),
                 })
-            }
-        }
-    }
-
-    fn bus(&mut self) -> Bus {
-        let brokers = self.values.get(&s::BUS_BROKERS).0;
-        match self.values.get(&s::BUS_KIND) {
-            BusKind::InProcess => {
-                for info in [&s::BUS_BROKERS.info, &s::BUS_OPTIONS.info] {
-                    self.stray(info, "is only for bus.kind = kafka; set that too, or remove it");
-                }
-                Bus::InProcess
-            }
-            BusKind::Kafka => {
-                if brokers.is_empty() {
-                    self.missing(&s::BUS_BROKERS.info, "bus.kind = kafka needs it");
-                }
-                if !cfg!(feature = "kafka") {
-                    let why = "= kafka, but this binary was built without the feature `kafka`";
-                    self.stray(&s::BUS_KIND.info, why);
-                }
-                Bus::Kafka {
-                    brokers: brokers.into_iter().map(|HostPort(broker)| broker).collect(),
-                    replication: self.values.get(&s::BUS_REPLICATION).count(),
-                    options: self.values.get(&s::BUS_OPTIONS).0,
-                }
             }
         }
     }

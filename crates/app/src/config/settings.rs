@@ -157,8 +157,10 @@ settings! {
     BUS_KIND("bus.kind"): BusKind = "in_process";
     /// The brokers to start from.
     BUS_BROKERS("bus.brokers"): List<HostPort> = "";
-    /// Further properties of librdkafka, such as credentials: `security.protocol=SASL_SSL`.
+    /// Further properties of librdkafka, such as credentials: `security.protocol=SASL_PLAINTEXT`, `sasl.mechanism=PLAIN`, `sasl.username=urr`, `sasl.password=…`. TLS to Kafka is not built in: `SSL` and `SASL_SSL` are refused, so the network between must be your own, or a tunnel.
     BUS_OPTIONS("bus.options"): List<Property> = "";
+    /// Allows a broker beyond loopback without credentials.
+    BUS_ALLOW_INSECURE("bus.allow_insecure"): bool = "false";
     /// Copies of every topic that is created. One broker can only hold 1.
     BUS_REPLICATION("bus.replication"): Int<1, 15> = "3";
     /// One node, or the start nodes of a cluster. None means no Redis.
@@ -180,7 +182,6 @@ settings! {
     REMOTE_QUEUE("remote.queue"): Option<HttpUrl> = "";
     /// Where Tier 1 of the waiting room is, when not here: asked several times a second which rooms are open. Left out, nobody is sent to wait there.
     REMOTE_VWR("remote.vwr"): Option<HttpUrl> = "";
-
     /// The public listeners of processes with the role `auth`.
     UPSTREAM_AUTH("upstream.auth"): List<HttpUrl> = "";
     /// The public listeners of processes with the role `catalog`.
@@ -215,12 +216,12 @@ settings! {
     HTTP_KEEP_ALIVE_SECS("http.keep_alive_secs"): Int<1, 3_600> = "75";
     /// Seconds a client may refuse to take any byte of its answer before it is cut off.
     HTTP_WRITE_STALL_SECS("http.write_stall_secs"): Int<1, 300> = "30";
-    /// Seconds from SIGTERM to the closing of the listeners, in which `/health/ready` says 503 and everything else is answered, for a balancer that looks there. They are taken from the 22 that requests in progress have.
+    /// Seconds from SIGTERM to the closing of the listeners, in which `/health/ready` says 503 and everything else is answered, for a balancer that looks there. They are taken from the 18 that requests in progress have.
     HTTP_NOTICE_SECS("http.notice_secs"): Int<0, 15> = "0";
     /// Requests answered at the same time; more get 503 with Retry-After.
     HTTP_MAX_IN_FLIGHT("http.max_in_flight"): Int<1, 1_000_000> = "10000";
-    /// Connections open at the same time; more are told 503 and closed.
-    HTTP_MAX_CONNECTIONS("http.max_connections"): Int<1, 1_000_000> = "20000";
+    /// Connections open at the same time; more are told 503 and closed. Fewer where the process may not have as many files open, which it says at start.
+    HTTP_MAX_CONNECTIONS("http.max_connections"): Int<1, 1_000_000> = "16000";
     /// Proxies and balancers in front of this process: what they say about the client's address is believed. Other gateways of ours need not be listed.
     HTTP_TRUSTED_PROXIES("http.trusted_proxies"): List<Cidr> = "";
     /// The header in which they say it.

@@ -1,5 +1,6 @@
 //! How settings are gathered, refused, resolved and printed.
 
+mod bus;
 mod clock;
 mod door;
 mod production;
@@ -183,6 +184,7 @@ fn sections_resolve_into_enums_that_carry_their_data() {
         .file("storage = { kind = \"postgres\", url = \"postgres://urr@db/urr\", pool = 4 }")
         .env("URR_BUS_KIND", "kafka")
         .env("URR_BUS_BROKERS", "a:9092, b:9092")
+        .env("URR_BUS_ALLOW_INSECURE", "true")
         .env("URR_REDIS_URLS", "redis://127.0.0.1:6379")
         .config();
     let Storage::Postgres { url, admin_url: None, pool: 4, .. } = &config.storage else {
@@ -212,7 +214,7 @@ fn a_needed_role_must_be_here_or_there() {
     let given = Given::new()
         .env("URR_ROLES", "gateway,tickets")
         .env("URR_BUS_KIND", "kafka")
-        .env("URR_BUS_BROKERS", "a:9092");
+        .env("URR_BUS_BROKERS", "localhost:9092");
     let problem = given.problem();
     assert!(
         problem.contains("`remote.catalog` is not set") && problem.contains("URR_REMOTE_CATALOG"),
@@ -230,7 +232,7 @@ fn domains_in_different_processes_need_a_bus_between_them() {
     let given = Given::new().env("URR_ROLES", "catalog");
     let problem = given.problem();
     assert!(problem.starts_with("URR_ROLES: ") && problem.contains("set bus.kind = kafka"), "{problem}");
-    given.env("URR_BUS_KIND", "kafka").env("URR_BUS_BROKERS", "a:9092").config();
+    given.env("URR_BUS_KIND", "kafka").env("URR_BUS_BROKERS", "localhost:9092").config();
     Given::new().env("URR_ROLES", "catalog,tickets").config();
     Given::new().env("URR_ROLES", "auth").config();
 }

@@ -66,6 +66,21 @@ fn check_config_asks_the_drivers_too() {
 }
 
 #[test]
+fn check_config_takes_kafka_with_credentials_and_refuses_tls_to_it() {
+    let place = Place::new();
+    let check = |options: &str| {
+        let options = format!("bus.options={options}");
+        let set = ["bus.kind=kafka", "bus.brokers=kafka-1:9092", &options];
+        place.run(&[&["check-config"][..], &set.map(|one| ["--set", one]).concat()].concat())
+    };
+    let credentials = "sasl.mechanism=PLAIN,sasl.username=urr,sasl.password=hunter2";
+    assert!(!check(&format!("security.protocol=SASL_PLAINTEXT,{credentials}")).ok().contains("hunter2"));
+    let err = check(&format!("security.protocol=SASL_SSL,{credentials}")).failed();
+    assert!(err.lines().count() == 1 && err.contains("TLS to Kafka is not built in"), "{err}");
+    assert!(!err.contains("hunter2"), "{err}");
+}
+
+#[test]
 fn production_refuses_to_serve_without_secrets_and_touches_nothing() {
     let place = Place::new();
     let set = ["--set", "profile=production", "--set", "internal.listen=127.0.0.1:0"];
@@ -106,7 +121,7 @@ fn doctor_finds_a_fresh_installation_well() {
     place.run(&["migrate"]).ok();
     let out = place.run(&["doctor"]).ok();
     assert!(out.lines().all(|line| line.starts_with("ok")), "{out}");
-    for what in ["data directory", "tickets database", "catalog database", "clock"] {
+    for what in ["data directory", "tickets database", "catalog database", "clock", "open files"] {
         assert!(out.contains(what), "{what} is not checked: {out}");
     }
 }

@@ -55,6 +55,15 @@ impl Place {
         serving.out.iter().collect::<Vec<_>>().join("\n")
     }
 
+    /// Serves with what the shell's `ulimit` allows.
+    pub(crate) fn serve_with_ulimit(&self, ulimit: &str) -> Serving {
+        let mut command = Command::new("/bin/sh");
+        let script = format!("ulimit {ulimit} && exec \"$0\" serve --listen 127.0.0.1:0");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_urr")]);
+        command.current_dir(self.path()).env_clear().stdin(Stdio::null());
+        Serving::start(command)
+    }
+
     pub(crate) fn serve(&self, args: &[&str]) -> Serving {
         let all: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"].iter().chain(args).copied().collect();
         Serving::start(self.command(&all))

@@ -115,6 +115,38 @@ fn a_request_in_progress_is_finished_before_the_process_ends() {
     assert_eq!(code, Some(0), "{err}");
 }
 
+/// Connections that ask nothing.
+fn quiet(serving: &Serving, count: usize) -> Vec<TcpStream> {
+    (0..count).map(|_| TcpStream::connect(&serving.address).unwrap()).collect()
+}
+
+#[test]
+fn it_raises_the_number_of_files_it_may_open() {
+    let place = Place::new();
+    let serving = place.serve_with_ulimit("-S -n 256");
+    let _quiet = quiet(&serving, 300);
+    assert_eq!(serving.get("/health/live").status, 200);
+    serving.signal(Signal::TERM);
+    let (code, err) = serving.end();
+    assert!(code == Some(0) && !err.contains("connections cannot be accepted"), "{err}");
+}
+
+#[test]
+fn with_few_files_connections_are_told_that_there_are_too_many_and_the_rest_goes_on() {
+    let place = Place::new();
+    let serving = place.serve_with_ulimit("-n 512");
+    let quiet = quiet(&serving, 150);
+    let refused = serving.get("/health/live");
+    assert_eq!((refused.status, &*refused.json()["code"].to_string()), (503, "\"http.overloaded\""));
+    // Whoever hangs up makes room.
+    drop(quiet);
+    wait_until(|| serving.get("/api/events").status == 200);
+    serving.signal(Signal::TERM);
+    let (code, err) = serving.end();
+    assert!(err.contains("512 files may be open") && err.contains("http.max_connections"), "{err}");
+    assert!(code == Some(0) && !err.contains("connections cannot be accepted"), "{err}");
+}
+
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let place = Place::new();

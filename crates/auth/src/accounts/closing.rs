@@ -141,7 +141,7 @@ impl Service {
                         return Err(Trouble::Db(error));
                     }
                 }
-                Err(trouble) => round.leave(row.1, &trouble),
+                Err(trouble) => round.leave(row.1.as_uuid(), &trouble),
             }
         }
         let more = due.len() as u64 >= u64::from(limit);

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use urr_db::{Sql, Tx, transaction};
-use urr_jobs::{BoxError, Outcome, Reconciler};
+use urr_jobs::{BoxError, Outcome, Reconciler, Round};
 use urr_kernel::UserId;
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use super::store::{self, Stale};
 use crate::{
     accounts::store::{self as accounts, Personal},
     identity,
-    round::{Round, Rounds},
+    round::Rounds,
     second_factor,
     service::Service,
     trouble::Trouble,
@@ -99,7 +99,7 @@ impl Service {
             Ok::<_, Trouble>((found, left))
         })?;
         for (id, unreadable) in &left {
-            round.leave(*id, unreadable);
+            round.leave(id.as_uuid(), unreadable);
         }
         let more = found.len() as u64 >= u64::from(limit);
         match found.last() {

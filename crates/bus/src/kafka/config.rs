@@ -102,6 +102,9 @@ impl KafkaConfig {
             // A member that is gone frees its partitions after this; heartbeats come three times as often.
             .set("session.timeout.ms", "10000")
             .set("heartbeat.interval.ms", "3000")
+            // A topic that was made a moment ago may not be known to the broker that is asked: a group that came too early looks again
+            // after this, and not after the library's five minutes.
+            .set("topic.metadata.refresh.interval.ms", "10000")
             // Read ahead at most 2 MB per partition: four messages of the largest size, thousands of the usual one. A
             // group of 12 partitions has 24 MB at most. The library looks again after 20 ms whether there is room.
             .set("queued.max.messages.kbytes", "2048")

@@ -1,11 +1,11 @@
 //! A consumer group's member in this process: polls, gives each partition a lane, commits after the effect.
 
-use std::sync::Arc;
+use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
 use futures_util::FutureExt as _;
 use rdkafka::{
     Offset, TopicPartitionList,
-    consumer::{CommitMode, Consumer as _, stream_consumer::StreamPartitionQueue},
+    consumer::{CommitMode, Consumer as _},
     error::KafkaError,
     message::OwnedHeaders,
 };
@@ -14,7 +14,10 @@ use urr_jobs::{BoxError, Tasks, Woken, pause};
 
 use super::{
     Cluster,
-    lanes::{Beginning, GroupConsumer, Lanes, Rebalances},
+    lanes::{Beginning, GroupConsumer, Lanes, Rebalances, Turn},
+    producer::blames_the_record,
+    queues::{Queue, Queues, Split},
+    unread::Unread,
     wire::{self, Place, Received},
 };
 use crate::{
@@ -56,12 +59,17 @@ impl Group {
                 ensured = self.cluster.topics.ensure(topic) => ensured?,
             }
         }
-        let lanes = Arc::new(Lanes::default());
-        let context = Rebalances { group: self.delivery.group(), lanes: Arc::clone(&lanes) };
+        let (lanes, queues) = (Arc::new(Lanes::default()), Arc::new(Queues::default()));
+        let context = Rebalances {
+            group: self.delivery.group(),
+            lanes: Arc::clone(&lanes),
+            queues: Arc::clone(&queues),
+        };
         let config = self.cluster.config.consumer(self.delivery.group());
         let client: Arc<GroupConsumer> = Arc::new(config.create_with_context(context)?);
+        let queues = Split::new(&client, queues);
         client.subscribe(self.delivery.consumer.topics())?;
-        let member = Member { group: self, client, lanes, working: TaskTracker::new() };
+        let member = Member { group: self, queues, client, lanes, working: TaskTracker::new() };
         let ended = member.poll(outages).await;
         member.leave().await;
         ended
@@ -71,6 +79,7 @@ impl Group {
 /// A client with its lanes.
 struct Member<'g> {
     group: &'g Group,
+    queues: Split,
     client: Arc<GroupConsumer>,
     lanes: Arc<Lanes>,
     working: TaskTracker,
@@ -78,7 +87,8 @@ struct Member<'g> {
 
 impl Member<'_> {
     async fn poll(&self, outages: &mut u32) -> Result<(), BoxError> {
-        let stopping = &self.group.delivery.stopping;
+        let Delivery { stopping, clock, .. } = &self.group.delivery;
+        let mut unread = Unread::new(self.group.delivery.group());
         loop {
             tokio::select! {
                 biased;
@@ -92,7 +102,7 @@ impl Member<'_> {
                     Ok(record) => return self.stray(Received::from_record(&record)).await,
                     Err(error @ KafkaError::MessageConsumptionFatal(_)) => return Err(error.into()),
                     // The client reconnects by itself; there is nothing to do but to go on asking.
-                    Err(error) => tracing::debug!(group = self.group.delivery.group(), %error, "no message"),
+                    Err(error) => unread.note(&error, clock.ticks()),
                 },
             }
         }
@@ -101,12 +111,14 @@ impl Member<'_> {
     fn start_lane(&self, beginning: Beginning) {
         let (topic, partition) = &beginning.partition;
         let name = format!("bus.{}.{topic}.{partition}", self.group.delivery.group());
-        let lane = self.lane(&beginning.stop);
-        self.group.tasks.spawn(name, self.working.track_future(lane.run(beginning)));
+        // Without one the lane's end is noticed at once, and the member begins anew.
+        let Some(queue) = self.queues.of(&beginning.partition) else { return };
+        let lane = self.lane(&beginning.turn.stop);
+        self.group.tasks.spawn(name, self.working.track_future(lane.run(beginning, queue)));
     }
 
-    /// A record that came past its lane. That cannot happen, because a partition is paused until its lane has taken its
-    /// queue out of the common one; if it does, the record is dealt with before anything else and the member begins anew.
+    /// A record that came past its lane. That should not happen, because a partition has a queue of its own before it has
+    /// records; if it does, the record is dealt with before anything else and the member begins anew.
     async fn stray(&self, received: Received) -> Result<(), BoxError> {
         self.lane(&self.group.delivery.stopping).work_one(&received).await;
         Err(format!("a record of {:?} came past its lane", received.place).into())
@@ -126,6 +138,7 @@ impl Member<'_> {
         self.lanes.close();
         self.working.close();
         self.working.wait().await;
+        drop(self.queues);
         // Leaving talks to the broker and blocks until it has answered or the socket timed out.
         #[expect(clippy::disallowed_methods, reason = "it is waited for right here")]
         let left = tokio::task::spawn_blocking(move || drop(self.client)).await;
@@ -133,6 +146,17 @@ impl Member<'_> {
             tracing::warn!("leaving a consumer group panicked");
         }
     }
+}
+
+/// The next record of a partition, or why there is none. `None` when the lane's turn is over.
+async fn next(queue: &Queue, turn: &Turn) -> Option<Result<Received, KafkaError>> {
+    let mut coming = pin!(queue.recv());
+    let record = poll_fn(|cx| match turn.take(|| coming.as_mut().poll(cx)) {
+        Some(polled) => polled.map(Some),
+        None => Poll::Ready(None),
+    });
+    let taken = turn.stop.run_until_cancelled(record).await.flatten()?;
+    Some(taken.map(|record| Received::from_record(&record)))
 }
 
 /// Works one partition in order.
@@ -143,45 +167,33 @@ struct Lane {
 }
 
 impl Lane {
-    async fn run(self, beginning: Beginning) {
-        let Beginning { partition: (topic, partition), stop, previous, ending: _ending } = beginning;
+    async fn run(self, beginning: Beginning, queue: Arc<Queue>) {
+        let Beginning { turn, previous, ending: _ending, partition: _ } = beginning;
         if let Some(previous) = previous {
             previous.cancelled().await;
         }
-        if stop.is_cancelled() {
-            return;
-        }
-        let Some(queue) = self.client.split_partition_queue(&topic, partition) else { return };
-        let mut list = TopicPartitionList::with_capacity(1);
-        list.add_partition(&topic, partition);
-        if let Err(error) = self.client.resume(&list) {
-            tracing::error!(group = self.delivery.group(), topic, partition, %error, "a partition cannot be resumed");
-            return;
-        }
-        self.work_queue(&queue).await;
+        self.work_queue(&queue, &turn).await;
     }
 
-    async fn work_queue(&self, queue: &StreamPartitionQueue<Rebalances>) {
+    async fn work_queue(&self, queue: &Queue, turn: &Turn) {
         let most = self.delivery.limits.batch as usize;
         let mut batch = Vec::with_capacity(most);
+        let mut unread = Unread::new(self.delivery.group());
         loop {
-            let record = tokio::select! {
-                biased;
-                () = self.delivery.stopping.cancelled() => return,
-                record = queue.recv() => record,
-            };
-            match record {
-                Ok(record) => batch.push(Received::from_record(&record)),
-                Err(error) => {
-                    tracing::debug!(group = self.delivery.group(), %error, "no message");
+            match next(queue, turn).await {
+                Some(Ok(received)) => batch.push(received),
+                Some(Err(error)) => {
+                    unread.note(&error, self.delivery.clock.ticks());
                     continue;
                 }
+                None => return,
             }
+            unread.over();
             // What is there already comes along; nobody waits for more.
             while batch.len() < most
-                && let Some(Ok(record)) = queue.recv().now_or_never()
+                && let Some(Some(Ok(received))) = next(queue, turn).now_or_never()
             {
-                batch.push(Received::from_record(&record));
+                batch.push(received);
             }
             if !self.work(&batch).await {
                 return;
@@ -224,7 +236,9 @@ impl Lane {
         }
     }
 
-    /// Copies a record to the dead-letter topic, however long the broker takes: the offset moves on only after it.
+    /// Copies a record to the dead-letter topic, however long the broker takes: the offset moves on only after it. A
+    /// letter that the broker does not want, for another producer may write larger records than ours, goes without its
+    /// content; one that it does not want either is told of and let go, or nothing behind it would ever be read.
     async fn dead_letter(
         &self,
         received: &Received,
@@ -234,8 +248,8 @@ impl Lane {
     ) -> bool {
         let (group, place) = (self.delivery.group(), &received.place);
         let topic = wire::dead_letter_topic(&place.topic);
-        let headers = wire::dead_letter_headers(headers, group, place, cause, attempts);
-        let (key, payload) = match &received.content {
+        let story = |cause: &str| wire::dead_letter_headers(headers.clone(), group, place, cause, attempts);
+        let (mut key, mut payload) = match &received.content {
             Ok(message) => (Some(message.key.as_bytes()), Some(message.payload.as_bytes())),
             Err(unreadable) => (unreadable.key.as_deref(), unreadable.payload.as_deref()),
         };
@@ -248,10 +262,18 @@ impl Lane {
             attempts,
             "a record was set aside as a dead letter"
         );
-        let mut outages = 0_u32;
+        let (mut outages, mut headers) = (0_u32, story(cause));
         loop {
             match self.cluster.producer.send(&topic, key, payload, headers.clone()).await {
                 Ok(()) => return true,
+                Err(error) if blames_the_record(&error) => {
+                    if (key, payload) == (None, None) {
+                        self.lost(place, &error);
+                        return true;
+                    }
+                    (key, payload) = (None, None);
+                    headers = story(&format!("kept without its content, because {error}: {cause}"));
+                }
                 Err(error) => {
                     outages = outages.saturating_add(1);
                     if !self.delivery.sit_out(outages, &error).await {
@@ -260,6 +282,16 @@ impl Lane {
                 }
             }
         }
+    }
+
+    fn lost(&self, place: &Place, error: &KafkaError) {
+        let Place { topic, partition, offset } = place;
+        let group = self.delivery.group();
+        tracing::error!(
+            group, topic, partition, offset, %error,
+            "the broker does not take a dead letter; the group moves on without it"
+        );
+        metrics::counter!("urr_bus_lost_letters_total", "group" => group).increment(1);
     }
 
     /// Tells the broker how far the group is. A lost commit costs a repeated delivery, which the inbox notices.

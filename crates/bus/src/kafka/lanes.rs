@@ -1,9 +1,8 @@
 //! One lane per partition: a task that works it in order, at its own pace.
 //!
 //! The group's loop does nothing but poll, so the broker never takes a slow handler for a dead member. Each lane reads
-//! its partition from a queue of its own; when the lane is slow the queue fills, and the library stops fetching. A
-//! partition that is given to us starts paused and goes on when its lane has its queue, or its first records would come
-//! out of the group's common queue.
+//! its partition from a queue of its own (`queues.rs`); when the lane is slow the queue fills, and the library stops
+//! fetching.
 
 use std::{
     collections::HashMap,
@@ -13,13 +12,13 @@ use std::{
 use rdkafka::{
     ClientContext, TopicPartitionList,
     config::RDKafkaLogLevel,
-    consumer::{BaseConsumer, Consumer as _, ConsumerContext, Rebalance, StreamConsumer},
+    consumer::{BaseConsumer, ConsumerContext, Rebalance, StreamConsumer},
     error::KafkaError,
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::config::Quiet;
+use super::{config::Quiet, queues::Queues};
 
 /// Topic and partition.
 pub(super) type Partition = (String, i32);
@@ -41,14 +40,39 @@ struct State {
 }
 
 struct Lane {
-    stop: CancellationToken,
+    turn: Arc<Turn>,
     ended: CancellationToken,
+}
+
+/// A lane's right to take records of its partition out of the queue.
+pub(super) struct Turn {
+    pub(super) stop: CancellationToken,
+    /// Held while a record is taken and while the turn is ended. A record taken a moment later could be one of the
+    /// partition's next turn, whose lane would wait for it in vain.
+    taking: Mutex<()>,
+}
+
+impl Turn {
+    fn new(stop: CancellationToken) -> Self {
+        Self { stop, taking: Mutex::new(()) }
+    }
+
+    /// Takes something if the turn goes on. Must not block: whoever ends the turn waits.
+    pub(super) fn take<T>(&self, take: impl FnOnce() -> T) -> Option<T> {
+        let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        (!self.stop.is_cancelled()).then(take)
+    }
+
+    fn end(&self) {
+        let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stop.cancel();
+    }
 }
 
 /// What a lane is given when it begins.
 pub(super) struct Beginning {
     pub(super) partition: Partition,
-    pub(super) stop: CancellationToken,
+    pub(super) turn: Arc<Turn>,
     /// The partition's earlier lane, from before it was taken away. A queue cannot have two readers.
     pub(super) previous: Option<CancellationToken>,
     /// Tells the world when the lane is gone, however it went.
@@ -77,11 +101,11 @@ impl Lanes {
         let mut state = self.lock();
         let waiting = std::mem::take(&mut state.waiting);
         let begin = |partition: Partition| {
-            let (stop, ended) = (stopping.child_token(), CancellationToken::new());
-            let lane = Lane { stop: stop.clone(), ended: ended.clone() };
+            let (turn, ended) = (Arc::new(Turn::new(stopping.child_token())), CancellationToken::new());
+            let lane = Lane { turn: Arc::clone(&turn), ended: ended.clone() };
             let previous = state.lanes.insert(partition.clone(), lane).map(|lane| lane.ended);
-            let ending = Ending { stop: stop.clone(), ended, broken: self.broken.clone() };
-            Beginning { partition, stop, previous, ending }
+            let ending = Ending { stop: turn.stop.clone(), ended, broken: self.broken.clone() };
+            Beginning { partition, turn, previous, ending }
         };
         waiting.into_iter().map(begin).collect()
     }
@@ -89,7 +113,7 @@ impl Lanes {
     /// Ends every lane.
     pub(super) fn close(&self) {
         for lane in self.lock().lanes.values() {
-            lane.stop.cancel();
+            lane.turn.end();
         }
     }
 
@@ -105,7 +129,7 @@ impl Lanes {
         for partition in names(partitions) {
             state.waiting.retain(|waiting| *waiting != partition);
             if let Some(lane) = state.lanes.get(&partition) {
-                lane.stop.cancel();
+                lane.turn.end();
             }
         }
     }
@@ -115,7 +139,7 @@ impl Lanes {
     }
 }
 
-fn names(partitions: &TopicPartitionList) -> impl Iterator<Item = Partition> {
+pub(super) fn names(partitions: &TopicPartitionList) -> impl Iterator<Item = Partition> {
     partitions.elements().into_iter().map(|one| (one.topic().to_owned(), one.partition()))
 }
 
@@ -125,6 +149,7 @@ pub(super) type GroupConsumer = StreamConsumer<Rebalances>;
 pub(super) struct Rebalances {
     pub(super) group: &'static str,
     pub(super) lanes: Arc<Lanes>,
+    pub(super) queues: Arc<Queues>,
 }
 
 impl ClientContext for Rebalances {
@@ -139,23 +164,26 @@ impl ClientContext for Rebalances {
 
 impl ConsumerContext for Rebalances {
     fn pre_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
-        if let Rebalance::Revoke(partitions) = rebalance {
-            tracing::debug!(
-                group = self.group,
-                partitions = partitions.count(),
-                "partitions were taken away"
-            );
-            self.lanes.revoke(partitions);
+        match rebalance {
+            Rebalance::Assign(partitions) => {
+                // Before the library has them, so that it does not fetch a record yet.
+                if !self.queues.split(partitions) {
+                    tracing::error!(group = self.group, "given partitions have no queues of their own");
+                    self.lanes.broken.cancel();
+                }
+            }
+            Rebalance::Revoke(partitions) => {
+                let count = partitions.count();
+                tracing::debug!(group = self.group, partitions = count, "partitions were taken away");
+                self.lanes.revoke(partitions);
+            }
+            Rebalance::Error(_) => {}
         }
     }
 
-    fn post_rebalance(&self, consumer: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
+    fn post_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(partitions) = rebalance {
             tracing::debug!(group = self.group, partitions = partitions.count(), "partitions were given");
-            if let Err(error) = consumer.pause(partitions) {
-                tracing::error!(group = self.group, %error, "given partitions could not be paused");
-                self.lanes.broken.cancel();
-            }
             self.lanes.give(partitions);
         }
     }
@@ -182,7 +210,8 @@ mod tests {
         assert!(lanes.begin(&stopping).is_empty(), "each partition has one lane");
 
         lanes.revoke(&partitions(&[0]));
-        assert!(first[0].stop.is_cancelled() && !first[1].stop.is_cancelled());
+        assert_eq!(first[0].turn.take(|| "a record"), None, "its turn is over");
+        assert_eq!(first[1].turn.take(|| "a record"), Some("a record"));
         lanes.give(&partitions(&[0]));
         let second = lanes.begin(&stopping).remove(0);
         let previous = second.previous.unwrap();
@@ -201,7 +230,7 @@ mod tests {
         assert_eq!(begun.len(), 1);
         assert_eq!(begun[0].partition, ("events".to_owned(), 0));
         stopping.cancel();
-        assert!(begun[0].stop.is_cancelled(), "a lane ends with the process");
+        assert!(begun[0].turn.stop.is_cancelled(), "a lane ends with the process");
     }
 
     #[test]

@@ -5,8 +5,10 @@ mod group;
 mod health;
 mod lanes;
 mod producer;
+mod queues;
 mod relay;
 mod topics;
+mod unread;
 mod wire;
 
 use std::{fmt, sync::Arc};

@@ -13,9 +13,11 @@ use urr_bus::{
     Failure, Limits, Message,
     admin::{self, RepublishError},
 };
+use urr_db::{Tx, outbox};
+use urr_jobs::Tasks;
 use urr_testkit::{Proxy, until};
 
-use crate::rig::{FORGET_OFFSETS, FORGET_PUBLISHED, LIMIT, Probe, Rig};
+use crate::rig::{FORGET_OFFSETS, FORGET_PUBLISHED, LIMIT, NO_LETTERS, Probe, Rig, SOON, counted};
 
 /// What a dead relay had claimed is free again after half a minute.
 const CLAIM_RAN_OUT: Duration = Duration::from_mins(1);
@@ -46,7 +48,7 @@ pub(crate) async fn every_message_has_one_effect_in_the_order_of_its_key(rig: &R
     let tasks = rig.start(&[&probe]);
     rig.publish_many(10, 300).await;
     probe.has_effects(300).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_once_and_in_order(&probe, 10, 300).await;
     assert_eq!(rig.limits.batch, 64, "more than one batch");
 }
@@ -64,7 +66,7 @@ pub(crate) async fn a_message_published_twice_has_one_effect(rig: &Rig) {
     rig.clock.advance(CLAIM_RAN_OUT);
     rig.publish_one("a", "after").await;
     probe.has_effects(3).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_eq!(probe.notes().await, ["twice", "last", "after"]);
     assert_eq!(probe.calls(&message), 1);
 }
@@ -83,7 +85,7 @@ pub(crate) async fn a_message_that_keeps_failing_is_set_aside_and_the_group_move
     rig.publish_one("a", "good").await;
     probe.has_effects(1).await;
     probe.has_dead_letters(3).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_eq!(probe.notes().await, ["good"], "failures leave nothing behind");
     let letters = probe.dead_letters().await;
     for (message, attempts, cause) in [
@@ -106,7 +108,7 @@ pub(crate) async fn a_failure_that_passes_is_retried_and_applied_in_order(rig: &
     let tasks = rig.start(&[&probe]);
     rig.publish_many(1, 5).await;
     probe.has_effects(5).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_once_and_in_order(&probe, 1, 5).await;
     assert!(probe.dead_letters().await.is_empty());
 }
@@ -121,7 +123,7 @@ pub(crate) async fn groups_do_not_disturb_each_other(rig: &Rig) {
     rig.publish_many(1, 4).await;
     healthy.has_effects(4).await;
     failing.has_effects(3).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_eq!(healthy.notes().await, ["0", "1", "2", "3"]);
     assert_eq!(failing.notes().await, ["0", "2", "3"]);
     assert!(healthy.dead_letters().await.is_empty());
@@ -133,14 +135,14 @@ pub(crate) async fn a_restart_goes_on_where_the_last_process_stopped(rig: &Rig) 
     let tasks = rig.start(&[&first]);
     let before = rig.publish_one("a", "before").await;
     first.has_effects(1).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     let meanwhile = rig.publish_one("a", "meanwhile").await;
 
     let second = first.elsewhere(rig);
     let tasks = rig.start(&[&second]);
     rig.publish_one("a", "after").await;
     second.has_effects(3).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_eq!(second.notes().await, ["before", "meanwhile", "after"]);
     assert_eq!((second.calls(&before), second.calls(&meanwhile)), (0, 1));
 }
@@ -163,7 +165,7 @@ pub(crate) async fn a_crash_at_any_point_loses_nothing_and_doubles_nothing(rig: 
     let survivor = probe.elsewhere(rig);
     let tasks = rig.start(&[&survivor]);
     survivor.has_effects(ROUNDS * EACH).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_once_and_in_order(&survivor, 1, ROUNDS * EACH).await;
 }
 
@@ -174,14 +176,14 @@ pub(crate) async fn a_crash_while_a_message_is_being_tried_loses_nothing(rig: &R
     let messages = ["0", "1", "2"].map(|note| rig.message("key-0", note));
     rig.publish(&messages).await;
     // The first is applied, the second waits for its next try.
-    until(LIMIT, async || first.calls(&messages[1]) >= 1 && first.effects().await.len() == 1).await;
+    until(SOON, async || first.calls(&messages[1]) >= 1 && first.effects().await.len() == 1).await;
     tasks.abort().await;
     rig.clock.advance(CLAIM_RAN_OUT);
 
     let second = first.elsewhere(rig).that(|_, _| Ok(()));
     let tasks = rig.start(&[&second]);
     second.has_effects(3).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_once_and_in_order(&second, 1, 3).await;
 }
 
@@ -193,10 +195,10 @@ pub(crate) async fn two_processes_share_a_group_without_double_effects(rig: &Rig
     rig.publish_many(20, 200).await;
     one.has_effects(100).await;
     // One leaves in the middle; the other takes the rest.
-    first.shutdown(LIMIT).await.unwrap();
+    first.shutdown(SOON).await.unwrap();
     rig.publish_many(20, 0).await;
     other.has_effects(200).await;
-    second.shutdown(LIMIT).await.unwrap();
+    second.shutdown(SOON).await.unwrap();
     assert_once_and_in_order(&other, 20, 200).await;
 }
 
@@ -221,7 +223,7 @@ pub(crate) async fn a_dead_letter_can_be_delivered_after_all(rig: &Rig) {
     admin::republish(&consumer, message.id, &rig.clock).await.unwrap();
     let gone = admin::republish(&consumer, message.id, &rig.clock).await.unwrap_err();
     assert!(matches!(gone, RepublishError::NoSuchLetter { .. }), "{gone:?}");
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_eq!(probe.notes().await, ["late"]);
     assert_eq!(other.notes().await, ["late"], "the other group did not hear it again");
     assert!(probe.dead_letters().await.is_empty());
@@ -233,8 +235,8 @@ pub(crate) async fn topics_that_a_group_did_not_ask_for_are_passed_over(rig: &Ri
     let foreign = Message { topic: format!("{}-other", rig.topic), ..rig.message("a", "foreign") };
     rig.publish(&[foreign, rig.message("a", "ours")]).await;
     probe.has_effects(1).await;
-    until(LIMIT, async || backlog(rig).await == 0).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    until(SOON, async || backlog(rig).await == 0).await;
+    tasks.shutdown(SOON).await.unwrap();
     assert_eq!(probe.notes().await, ["ours"]);
 }
 
@@ -255,9 +257,94 @@ pub(crate) async fn a_database_that_is_away_is_waited_for(rig: &Rig) {
     assert!(probe.dead_letters().await.is_empty());
     proxy.restore().await;
     probe.has_effects(2).await;
-    tasks.shutdown(LIMIT).await.unwrap();
+    tasks.shutdown(SOON).await.unwrap();
     assert_eq!(probe.notes().await, ["before", "meanwhile"]);
     assert!(probe.dead_letters().await.is_empty());
+}
+
+pub(crate) async fn a_database_that_answers_and_cannot_write_is_waited_for(rig: &Rig) {
+    let hasty = rig.group_in(rig.hasty_ledger());
+    let probe = hasty.elsewhere(rig);
+    // Too large for what is left on the disk.
+    let note = "x".repeat(50_000);
+    let message = rig.publish_one("a", &note).await;
+    // A full SQLite has no room for a letter either, so that not even an hour ends the waiting.
+    let (mut tasks, mut is_later) = (None, rig.postgres_address().is_some());
+    rig.while_nothing_is_written(async || {
+        tasks.get_or_insert_with(|| rig.start(&[&hasty]));
+        if !is_later && hasty.calls(&message) > 8 {
+            rig.clock.advance(rig.limits.unwilling);
+            is_later = true;
+        }
+        // Its own failures would be forgiven four times.
+        hasty.calls(&message) > 16
+    })
+    .await;
+    probe.has_effects(1).await;
+    tasks.unwrap().shutdown(SOON).await.unwrap();
+    assert_eq!(probe.notes().await, [note]);
+    assert!(probe.dead_letters().await.is_empty());
+}
+
+pub(crate) async fn a_message_that_a_willing_database_refuses_for_an_hour_is_set_aside(rig: &Rig) {
+    // A full SQLite has no room for the letter either.
+    if rig.postgres_address().is_none() {
+        return;
+    }
+    let hasty = rig.group_in(rig.hasty_ledger());
+    let probe = hasty.elsewhere(rig);
+    let message = rig.publish_one("a", "refused").await;
+    let (mut tasks, mut is_later) = (None, false);
+    rig.while_nothing_is_written(async || {
+        tasks.get_or_insert_with(|| rig.start(&[&hasty]));
+        if !is_later && hasty.calls(&message) > 8 {
+            assert!(probe.dead_letters().await.is_empty(), "not yet");
+            rig.clock.advance(rig.limits.unwilling);
+            is_later = true;
+        }
+        !probe.dead_letters().await.is_empty()
+    })
+    .await;
+    rig.publish_one("a", "behind it").await;
+    probe.has_effects(1).await;
+    tasks.unwrap().shutdown(SOON).await.unwrap();
+    assert_eq!(probe.notes().await, ["behind it"]);
+}
+
+pub(crate) async fn a_letter_that_cannot_be_kept_does_not_stop_its_group(rig: &Rig) {
+    let probe = rig.group().that(|message, _| match () {
+        () if noted(message, "poison") => Err(Failure::Poison("never".into())),
+        () => Ok(()),
+    });
+    rig.run_on_ledger(&NO_LETTERS).await;
+    let tasks = rig.start(&[&probe]);
+    rig.publish_one("a", "poison").await;
+    rig.publish_one("a", "good").await;
+    probe.has_effects(1).await;
+    tasks.shutdown(SOON).await.unwrap();
+    assert_eq!(probe.notes().await, ["good"]);
+    assert_eq!(counted("urr_bus_lost_letters_total", probe.group), 1);
+}
+
+pub(crate) async fn a_commit_is_heard_of_long_before_the_next_poll(rig: &Rig) {
+    // Other tests' open transactions hold the log of a PostgreSQL server back, and only a poll finds what they held.
+    if rig.brokers.is_none() && rig.postgres_address().is_some() {
+        return;
+    }
+    let limits = Limits { poll: LIMIT * 60, gather: Duration::ZERO, ..rig.limits.clone() };
+    let (probe, source, tasks) = (rig.group(), rig.source(), Tasks::new());
+    let started =
+        rig.bus_with(limits).start(std::slice::from_ref(&source), &[probe.as_consumer()], &tasks, &rig.clock);
+    started.unwrap();
+    for count in 1..=5 {
+        let message = rig.message("a", &count.to_string());
+        let append = async |tx: &mut Tx<'_>| outbox::append(tx, &message).await;
+        source.db.write("test.publish", append).await.unwrap();
+        probe.has_effects(count).await;
+        // It is marked, so whoever reads the outbox has nothing left to do and waits.
+        until(SOON, async || backlog(rig).await == 0).await;
+    }
+    tasks.shutdown(SOON).await.unwrap();
 }
 
 pub(crate) async fn backlog(rig: &Rig) -> u32 {

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
-use urr_bus::{Bus, Error, Failure, admin};
+use urr_bus::{Bus, Error, Failure, Message, admin};
 use urr_db::{
     Db, Tx,
+    dead_letters::{self, DeadLetter},
     outbox::{self, KEEP_PUBLISHED, Position},
 };
 use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 
 use crate::{
     cases::backlog,
-    rig::{self, Backend, LEDGER, LIMIT, Rig, quick},
+    rig::{self, Backend, LEDGER, LIMIT, Rig, SOON, quick},
 };
 
 async fn rows(rig: &Rig) -> usize {
@@ -27,8 +28,8 @@ async fn what_every_group_has_passed_is_marked_and_a_week_later_purged() {
         let tasks = rig.start(&[&quick]);
         rig.publish_many(1, 3).await;
         quick.has_effects(3).await;
-        until(LIMIT, async || backlog(&rig).await == 0).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        until(SOON, async || backlog(&rig).await == 0).await;
+        tasks.shutdown(SOON).await.unwrap();
 
         // A group that joins later reads what is still there, and holds the mark back until it has.
         let tasks = rig.start(&[&quick, &slow]);
@@ -36,13 +37,13 @@ async fn what_every_group_has_passed_is_marked_and_a_week_later_purged() {
         rig.publish_one("a", "more").await;
         slow.has_effects(4).await;
         quick.has_effects(4).await;
-        until(LIMIT, async || backlog(&rig).await == 0).await;
+        until(SOON, async || backlog(&rig).await == 0).await;
         assert_eq!(rows(&rig).await, 4, "published rows are kept");
         rig.clock.advance(KEEP_PUBLISHED + Duration::from_secs(1));
-        until(LIMIT, async || rows(&rig).await == 0).await;
+        until(SOON, async || rows(&rig).await == 0).await;
         rig.publish_one("a", "later").await;
         quick.has_effects(5).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
     })
     .await;
 }
@@ -61,10 +62,10 @@ async fn a_row_that_one_group_has_not_passed_is_not_marked() {
         rig.publish_many(1, 3).await;
         let tasks = rig.start(&[&quick, &stuck]);
         quick.has_effects(3).await;
-        until(LIMIT, async || backlog(&rig).await == 2).await;
+        until(SOON, async || backlog(&rig).await == 2).await;
         let waiting = admin::backlog(&[rig.source()]).await.unwrap()[0].1;
         assert_eq!(waiting.oldest, Some(rig.clock.now()));
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
     })
     .await;
 }
@@ -88,7 +89,7 @@ async fn a_transaction_that_commits_late_is_not_skipped() {
         .await
         .unwrap();
         probe.has_effects(3).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
         let mut notes = probe.notes().await;
         notes.sort();
         assert_eq!(notes, ["early number, late commit", "first", "late number, early commit"]);
@@ -117,7 +118,7 @@ async fn a_restored_log_is_read_again_without_second_effects(backend: Backend) {
         rig.publish_many(1, 3).await;
         ahead.has_effects(3).await;
         behind.has_effects(3).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
 
         let unread = rig.publish_one("key-0", "unread").await;
         let far = async |tx: &mut Tx<'_>| tx.execute(&FAR_AHEAD, &[&ahead.group]).await;
@@ -132,8 +133,8 @@ async fn a_restored_log_is_read_again_without_second_effects(backend: Backend) {
         for group in [&ahead, &behind] {
             group.has_effects(6).await;
         }
-        until(LIMIT, async || backlog(&rig).await == 0).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        until(SOON, async || backlog(&rig).await == 0).await;
+        tasks.shutdown(SOON).await.unwrap();
         for group in [&ahead, &behind] {
             assert_eq!(group.notes().await, ["0", "1", "2", "unread", "early", "late"]);
             assert_eq!(group.calls(&unread), 1);
@@ -161,14 +162,14 @@ async fn an_offset_of_another_server_is_noticed_even_if_the_log_is_empty() {
         let tasks = rig.start(&[&probe]);
         rig.publish_one("a", "before").await;
         probe.has_effects(1).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
         rig.run_on_shop(&FORGET_ROWS).await;
         let far = async |tx: &mut Tx<'_>| tx.execute(&FAR_AHEAD, &[&probe.group]).await;
         assert_eq!(rig.ledger().write("test.far", far).await.unwrap(), 1);
         let tasks = rig.start(&[&probe]);
         rig.publish_one("a", "after").await;
         probe.has_effects(2).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
         assert_eq!(probe.notes().await, ["before", "after"]);
     })
     .await;
@@ -190,8 +191,8 @@ async fn a_log_that_is_replaced_under_a_running_process_is_noticed() {
         assert_eq!(backlog(&rig).await, 1);
         rig.clock.advance(Duration::from_secs(10));
         probe.has_effects(4).await;
-        until(LIMIT, async || backlog(&rig).await == 0).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        until(SOON, async || backlog(&rig).await == 0).await;
+        tasks.shutdown(SOON).await.unwrap();
         assert_eq!(probe.notes().await, ["0", "1", "2", "new"]);
     })
     .await;
@@ -219,9 +220,53 @@ async fn rows_behind_an_open_transaction_are_seen_to_wait() {
         })
         .await
         .unwrap();
-        until(LIMIT, async || waits().await == (2, true)).await;
+        until(SOON, async || waits().await == (2, true)).await;
     })
     .await;
+}
+
+/// More than one page of letters, set aside in any order, among those of another group.
+async fn dead_letters_are_delivered_in_the_order_in_which_they_were_written(backend: Backend) {
+    const COUNT: u64 = admin::MAX_LISTED as u64 + 5;
+    let Some(rig) = Rig::new(backend).await else { return };
+    within(LIMIT, async {
+        let (probe, other, now) = (rig.group(), rig.group(), rig.clock.now());
+        let letter = |group: &str, number: u64| DeadLetter {
+            group: group.to_owned(),
+            message: Message {
+                at: now.after(Duration::from_millis(number)),
+                ..rig.message("a", &number.to_string())
+            },
+            attempts: 4,
+            error: "a bug".to_owned(),
+            dead_at: now.after(Duration::from_secs(COUNT - number)),
+        };
+        let insert = async |tx: &mut Tx<'_>| {
+            for number in (0..COUNT).rev() {
+                dead_letters::insert(tx, &letter(probe.group, number)).await?;
+            }
+            dead_letters::insert(tx, &letter(other.group, 0)).await
+        };
+        rig.ledger().write("test.insert", insert).await.unwrap();
+        let again = admin::republish_all(&probe.as_consumer(), None, &rig.clock).await.unwrap();
+        assert_eq!((u64::from(again.sent), again.failed.len(), again.is_cut), (COUNT, 0, false));
+        let expected: Vec<String> = (0..COUNT).map(|number| number.to_string()).collect();
+        assert_eq!(probe.notes().await, expected);
+        for (group, left) in [(&probe, 0), (&other, 1)] {
+            assert_eq!(admin::count_dead_letters(group).await.unwrap(), left);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_letters_are_delivered_in_the_order_in_which_they_were_written_on_sqlite() {
+    dead_letters_are_delivered_in_the_order_in_which_they_were_written(Backend::InProcessSqlite).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dead_letters_are_delivered_in_the_order_in_which_they_were_written_on_postgres() {
+    dead_letters_are_delivered_in_the_order_in_which_they_were_written(Backend::InProcessPostgres).await;
 }
 
 #[tokio::test]

@@ -1,13 +1,11 @@
-//! What only Kafka does: brokers that go away, dead-letter topics, records of strangers, rebalances.
+//! What only Kafka does: brokers that go away, topics, rebalances.
 
 use std::{sync::Mutex, time::Duration};
 
 use rdkafka::{
-    ClientConfig, Message as _, Offset, TopicPartitionList,
-    consumer::{BaseConsumer, Consumer as _},
-    message::{Headers as _, OwnedHeaders},
+    ClientConfig,
     mocking::MockCluster,
-    producer::{DefaultProducerContext, FutureProducer, FutureRecord, Producer as _},
+    producer::{DefaultProducerContext, FutureProducer, Producer as _},
     types::{RDKafkaApiKey, RDKafkaRespErr},
 };
 use urr_bus::{Bus, Error, Failure, KafkaConfig, Message, admin};
@@ -16,7 +14,7 @@ use urr_testkit::{free_port, until, within};
 
 use crate::{
     cases::backlog,
-    rig::{Backend, LIMIT, Probe, Rig},
+    rig::{Backend, LIMIT, Probe, Rig, SOON, counted},
 };
 
 type Mock = MockCluster<'static, DefaultProducerContext>;
@@ -31,7 +29,7 @@ async fn mocked() -> (Mock, Rig) {
     (mock, rig)
 }
 
-fn bus(rig: &Rig, options: &[(&str, &str)]) -> Bus {
+pub(crate) fn bus(rig: &Rig, options: &[(&str, &str)]) -> Bus {
     let mut config = KafkaConfig::new(rig.brokers.clone().unwrap());
     config.options = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Bus::kafka(config, rig.limits.clone()).unwrap()
@@ -51,15 +49,16 @@ async fn a_broker_that_goes_away_holds_messages_back_and_comes_back_by_itself() 
 
         mock.broker_down(1).unwrap();
         rig.publish_one("a", "meanwhile").await;
-        until(LIMIT, async || claimed(&rig).await == 1).await;
-        until(LIMIT, async || claimed(&rig).await == 0).await;
+        until(SOON, async || claimed(&rig).await == 1).await;
+        until(SOON, async || claimed(&rig).await == 0).await;
         assert_eq!(backlog(&rig).await, 1, "it waits in the outbox");
+        until(SOON, async || counted("urr_bus_unread_total", probe.group) > 0).await;
         assert!(admin::unpublished(&rig.source(), 0, 10).await.unwrap().is_empty(), "and is not given up on");
 
         mock.broker_up(1).unwrap();
         probe.has_effects(2).await;
-        until(LIMIT, async || backlog(&rig).await == 0).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        until(SOON, async || backlog(&rig).await == 0).await;
+        tasks.shutdown(SOON).await.unwrap();
         assert_eq!(probe.notes().await, ["before", "meanwhile"]);
     })
     .await;
@@ -80,8 +79,8 @@ async fn a_process_starts_without_a_broker_and_catches_up() {
 
         mock.broker_up(1).unwrap();
         probe.has_effects(3).await;
-        until(LIMIT, async || health.check().await.is_ok()).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        until(SOON, async || health.check().await.is_ok()).await;
+        tasks.shutdown(SOON).await.unwrap();
         assert_eq!(probe.notes().await, ["0", "1", "2"]);
     })
     .await;
@@ -95,7 +94,7 @@ async fn a_process_stops_in_the_middle_of_asking_a_broker_that_is_away() {
         let probe = rig.group();
         rig.publish_one("a", "waits").await;
         let tasks = rig.start(&[&probe]);
-        until(LIMIT, async || claimed(&rig).await == 1).await;
+        until(SOON, async || claimed(&rig).await == 1).await;
         tasks.shutdown(Duration::from_secs(3)).await.unwrap();
         assert_eq!(claimed(&rig).await, 0, "the next process can take it at once");
         assert_eq!(backlog(&rig).await, 1);
@@ -116,7 +115,7 @@ async fn a_producer_that_can_go_no_further_is_replaced() {
         mock.request_errors(RDKafkaApiKey::Produce, &[lost_count]);
         rig.publish_one("a", "after").await;
         probe.has_effects(2).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
         assert_eq!(probe.notes().await, ["before", "after"]);
     })
     .await;
@@ -131,13 +130,13 @@ async fn a_message_that_the_broker_refuses_is_set_aside_and_can_be_published_aga
         let tasks = rig.start_with(&small, &[&probe]);
         let large = "x".repeat(2_000);
         rig.publish(&[rig.message("a", &large), rig.message("a", "small")]).await;
-        until(LIMIT, async || {
+        until(SOON, async || {
             rig.clock.advance(Duration::from_secs(1));
             !admin::unpublished(&rig.source(), 0, 10).await.unwrap().is_empty()
         })
         .await;
         probe.has_effects(1).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
         assert_eq!(probe.notes().await, ["small"]);
 
         let dead = admin::unpublished(&rig.source(), 0, 10).await.unwrap();
@@ -146,73 +145,8 @@ async fn a_message_that_the_broker_refuses_is_set_aside_and_can_be_published_aga
         assert!(admin::publish_again(&rig.source(), dead[0].seq, &rig.clock).await.unwrap());
         assert!(!admin::publish_again(&rig.source(), dead[0].seq, &rig.clock).await.unwrap());
         probe.has_effects(2).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
         assert_eq!(probe.notes().await, ["small", large.as_str()]);
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_letters_go_to_their_topic_with_their_story() {
-    let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
-    within(LIMIT, async {
-        let probe = rig.group().that(|_, _| Err(Failure::Retry("not today".into())));
-        let tasks = rig.start(&[&probe]);
-        let message = rig.publish_one("a", "hopeless").await;
-        probe.has_dead_letters(1).await;
-        let letter = dead_letter(&rig, 1).await.remove(0);
-        tasks.shutdown(LIMIT).await.unwrap();
-        assert_eq!(letter.payload, message.payload.as_bytes());
-        assert_eq!(letter.key, b"a");
-        let id = message.id.to_string();
-        for (name, value) in [
-            ("messageId", id.as_str()),
-            ("type", "NOTED"),
-            ("cause", "the message could not be applied: not today"),
-            ("group", probe.group),
-            ("attempts", "4"),
-            ("originalTopic", rig.topic),
-            ("originalOffset", "0"),
-        ] {
-            assert_eq!(letter.header(name), Some(value), "{name}");
-        }
-        assert!(letter.header("originalPartition").is_some());
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn records_of_strangers_are_applied_if_they_are_messages_and_set_aside_if_not() {
-    let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
-    within(LIMIT, async {
-        let probe = rig.group();
-        let tasks = rig.start(&[&probe]);
-        rig.publish_one("a", "ours").await;
-        probe.has_effects(1).await;
-        // Without headers; the payload says who it is.
-        let stranger = rig.message("a", "a stranger's");
-        let bad_header =
-            OwnedHeaders::new().insert(rdkafka::message::Header { key: "messageId", value: Some("7") });
-        produce(&rig, b"not JSON", None).await;
-        produce(&rig, b"\xff\xfe", None).await;
-        produce(&rig, br#"{"type":"NOTED"}"#, None).await;
-        produce(&rig, stranger.payload.as_bytes(), Some(bad_header)).await;
-        produce(&rig, stranger.payload.as_bytes(), None).await;
-        probe.has_effects(2).await;
-        let letters = dead_letter(&rig, 4).await;
-        tasks.shutdown(LIMIT).await.unwrap();
-        assert_eq!(probe.notes().await, ["ours", "a stranger's"]);
-        assert_eq!(letters[0].payload, b"not JSON");
-        assert_eq!(letters[1].payload, b"\xff\xfe");
-        let causes: Vec<&str> = letters.iter().map(|letter| letter.header("cause").unwrap()).collect();
-        for (cause, expected) in causes.iter().zip([
-            "the payload is not a message",
-            "the payload is not UTF-8",
-            "the record has no messageId",
-            r#""7" is not a message id"#,
-        ]) {
-            assert!(cause.starts_with(expected), "{cause}");
-        }
     })
     .await;
 }
@@ -231,7 +165,7 @@ async fn a_group_slower_than_the_poll_interval_keeps_its_partitions() {
         let tasks = rig.start_with(&bus(&rig, &slow), &[&probe]);
         let message = rig.publish_one("slow", "slow").await;
         probe.has_effects(1).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
         // Together, and then one by one; a member thrown out would have begun anew.
         assert_eq!(probe.calls(&message), 4);
     })
@@ -254,10 +188,10 @@ async fn a_full_lane_pauses_its_partition_and_loses_nothing() {
         });
         let tasks = rig.start(&[&probe]);
         rig.publish_many(1, COUNT).await;
-        until(LIMIT, async || backlog(&rig).await == 0).await;
+        until(SOON, async || backlog(&rig).await == 0).await;
         open.send(()).unwrap();
         probe.has_effects(COUNT).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
         let expected: Vec<String> = (0..COUNT).map(|n| n.to_string()).collect();
         assert_eq!(probe.notes().await, expected);
     })
@@ -279,10 +213,10 @@ async fn members_that_come_and_go_double_nothing() {
                 (0..120).map(|n| rig.message(&format!("key-{}", n % KEYS), &n.to_string())).collect();
             rig.publish(&messages).await;
             probe.has_effects(seen + 60).await;
-            passing.shutdown(LIMIT).await.unwrap();
+            passing.shutdown(SOON).await.unwrap();
         }
         probe.has_effects(360).await;
-        stays.shutdown(LIMIT).await.unwrap();
+        stays.shutdown(SOON).await.unwrap();
         assert_eq!(probe.effects().await.len(), 360);
         assert!(probe.dead_letters().await.is_empty());
         assert_in_order_per_key(&probe).await;
@@ -312,10 +246,10 @@ async fn topics_are_made_with_three_partitions_and_a_place_for_dead_letters() {
         let tasks = rig.start_with(&bus, &[&probe]);
         rig.publish_one("a", "first").await;
         probe.has_effects(1).await;
-        tasks.shutdown(LIMIT).await.unwrap();
+        tasks.shutdown(SOON).await.unwrap();
         let producer: FutureProducer = client(&rig).create().unwrap();
         for topic in [rig.topic.to_owned(), format!("{}.dlq", rig.topic)] {
-            let metadata = producer.client().fetch_metadata(Some(&topic), LIMIT).unwrap();
+            let metadata = producer.client().fetch_metadata(Some(&topic), SOON).unwrap();
             assert_eq!(metadata.topics()[0].partitions().len(), 3, "{topic}");
         }
         assert_eq!(bus.health().unwrap().check().await, Ok(()));
@@ -352,57 +286,8 @@ async fn claimed(rig: &Rig) -> i64 {
     rig.shop().read("test.claimed", count).await.unwrap_or_else(|error: urr_db::Error| panic!("{error:?}"))
 }
 
-fn client(rig: &Rig) -> ClientConfig {
+pub(crate) fn client(rig: &Rig) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", rig.brokers.as_deref().unwrap());
     config
-}
-
-/// Produces a record as somebody else would, all to one partition.
-async fn produce(rig: &Rig, payload: &[u8], headers: Option<OwnedHeaders>) {
-    let producer: FutureProducer = client(rig).create().unwrap();
-    let record = FutureRecord { headers, ..FutureRecord::to(rig.topic) };
-    let record = record.key("a").payload(payload).partition(0);
-    producer.send(record, LIMIT).await.unwrap();
-}
-
-struct Letter {
-    key: Vec<u8>,
-    payload: Vec<u8>,
-    headers: Vec<(String, String)>,
-}
-
-impl Letter {
-    fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-}
-
-/// Reads `count` records of the dead-letter topic.
-#[expect(clippy::disallowed_methods, reason = "the test waits for it")]
-async fn dead_letter(rig: &Rig, count: usize) -> Vec<Letter> {
-    let (config, topic) = (client(rig).set("group.id", "test-reader").clone(), format!("{}.dlq", rig.topic));
-    let reading = tokio::task::spawn_blocking(move || {
-        let (reader, mut places): (BaseConsumer, _) = (config.create().unwrap(), TopicPartitionList::new());
-        for partition in 0..3 {
-            places.add_partition_offset(&topic, partition, Offset::Beginning).unwrap();
-        }
-        reader.assign(&places).unwrap();
-        let mut letters = Vec::new();
-        while letters.len() < count {
-            let record = reader.poll(LIMIT).expect("a dead letter comes in time").unwrap();
-            let headers = record.headers().map_or_else(Vec::new, |headers| {
-                let text =
-                    |value: Option<&[u8]>| String::from_utf8(value.unwrap_or_default().to_vec()).unwrap();
-                headers.iter().map(|header| (header.key.to_owned(), text(header.value))).collect()
-            });
-            letters.push(Letter {
-                key: record.key().unwrap_or_default().to_vec(),
-                payload: record.payload().unwrap_or_default().to_vec(),
-                headers,
-            });
-        }
-        letters
-    });
-    reading.await.unwrap()
 }

@@ -7,6 +7,8 @@ mod in_process;
 #[cfg(test)]
 mod kafka;
 #[cfg(test)]
+mod letters;
+#[cfg(test)]
 mod rig;
 
 use rig::{Backend, LIMIT, Rig};
@@ -50,4 +52,8 @@ suite! {
     a_dead_letter_can_be_delivered_after_all,
     topics_that_a_group_did_not_ask_for_are_passed_over,
     a_database_that_is_away_is_waited_for,
+    a_letter_that_cannot_be_kept_does_not_stop_its_group,
+    a_database_that_answers_and_cannot_write_is_waited_for,
+    a_message_that_a_willing_database_refuses_for_an_hour_is_set_aside,
+    a_commit_is_heard_of_long_before_the_next_poll,
 }

@@ -2,11 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex},
+    sync::{Arc, LazyLock, Mutex},
     time::Duration,
 };
 
 use async_trait::async_trait;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
 use tempfile::TempDir;
 use urr_bus::{Bus, Consumer, Failure, Limits, Message, Source};
 use urr_db::{Db, Domain, Migration, PostgresConfig, Tx, outbox};
@@ -14,8 +15,10 @@ use urr_jobs::{Backoff, Tasks};
 use urr_kernel::{Clock, Ids, MessageId};
 use urr_testkit::{fixed_clock, fresh_database, fresh_sqlite, until};
 
-/// Everything a test waits for happens within this, or the test fails.
+/// A test takes no longer than this.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
+/// Each thing that a test waits for happens within this: sooner than the whole test may take, so that the failure names it.
+pub(crate) const SOON: Duration = Duration::from_secs(50);
 
 pub(crate) static SHOP: Domain = Domain { name: "shop", migrations: &[] };
 pub(crate) static LEDGER: Domain = Domain {
@@ -38,6 +41,13 @@ urr_db::statements! {
     pub(crate) FORGET_PUBLISHED = "update outbox set published_at = null";
     /// What a group that lost its place leaves behind.
     pub(crate) FORGET_OFFSETS = "delete from bus_offsets";
+    /// After this no letter can be kept.
+    pub(crate) NO_LETTERS = "alter table dead_letters drop column kind";
+    /// No more pages than this: what a full disk looks like.
+    FILL = sqlite "pragma max_page_count = 1";
+    ROOM = sqlite "pragma max_page_count = 1000000";
+    /// Nobody reads or writes it until the transaction ends.
+    LOCK = postgres "lock table effects in access exclusive mode";
 }
 
 /// What carries the messages and where the effects go.
@@ -93,6 +103,8 @@ impl Rig {
     }
 
     fn on(stores: Stores, brokers: Option<String>, clock: Clock) -> Self {
+        // What the bus counts before anybody asks is counted too.
+        LazyLock::force(&RECORDER);
         let ids = Ids::random(clock.clone());
         let topic = leak(format!("test-events-{}", ids.next::<MessageId>()));
         Self { limits: quick(), topic, brokers, stores, ids, clock }
@@ -120,6 +132,17 @@ impl Rig {
         let (_, path) = rest.split_once('/').unwrap();
         let url = format!("{scheme_and_user}@{}/{path}", proxy.address());
         Some(Db::postgres(&PostgresConfig { url, ..config.clone() }, &LEDGER).unwrap())
+    }
+
+    /// The ledger's database with little patience for what is locked.
+    pub(crate) fn hasty_ledger(&self) -> Db {
+        match &self.stores {
+            Stores::Sqlite { ledger, .. } => ledger.clone(),
+            Stores::Postgres(config) => {
+                let statement = Duration::from_millis(700);
+                Db::postgres(&PostgresConfig { statement, ..config.clone() }, &LEDGER).unwrap()
+            }
+        }
     }
 
     /// Where PostgreSQL listens, as `host:port`.
@@ -206,6 +229,32 @@ impl Rig {
         self.shop().write("test.run", async |tx: &mut Tx<'_>| tx.execute(sql, &[]).await).await.unwrap();
     }
 
+    /// Keeps the ledger from writing effects until `so` says yes: a full disk, or a table that somebody has locked. It
+    /// answers questions meanwhile. What is published meanwhile may have to wait too: on PostgreSQL the lock is an open
+    /// transaction, which holds the log back.
+    pub(crate) async fn while_nothing_is_written(&self, mut so: impl AsyncFnMut() -> bool) {
+        let ledger = self.ledger();
+        if let Stores::Postgres(_) = &self.stores {
+            let lock = async |tx: &mut Tx<'_>| {
+                tx.execute(&LOCK, &[]).await?;
+                while !so().await {
+                    // The server would end a transaction that does nothing.
+                    tx.execute(&LOCK, &[]).await?;
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+                Ok::<(), urr_db::Error>(())
+            };
+            return ledger.write("test.lock", lock).await.unwrap();
+        }
+        let run = async |sql| {
+            let run = async |tx: &mut Tx<'_>| tx.all(sql, &[], |_| Ok(())).await;
+            ledger.write("test.run", run).await.unwrap_or_else(|error: urr_db::Error| panic!("{error:?}"));
+        };
+        run(&FILL).await;
+        until(SOON, so).await;
+        run(&ROOM).await;
+    }
+
     pub(crate) async fn run_on_ledger(&self, sql: &'static urr_db::Sql) {
         self.ledger().write("test.run", async |tx: &mut Tx<'_>| tx.execute(sql, &[]).await).await.unwrap();
     }
@@ -216,6 +265,16 @@ impl Stores {
         let ((one, shop), (other, ledger)) = (fresh_sqlite(&SHOP).await, fresh_sqlite(&LEDGER).await);
         Self::Sqlite { shop, ledger, _dirs: [one, other] }
     }
+}
+
+static RECORDER: LazyLock<PrometheusHandle> =
+    LazyLock::new(|| PrometheusBuilder::new().install_recorder().expect("nobody else installs one"));
+
+/// What is counted under this name for a group, as an operator sees it.
+pub(crate) fn counted(name: &str, group: &str) -> u64 {
+    let (rendered, line) = (RECORDER.render(), format!("{name}{{group=\"{group}\"}} "));
+    let count = rendered.lines().find_map(|counted| counted.strip_prefix(&line)?.parse().ok());
+    count.unwrap_or(0)
 }
 
 /// The usual numbers with waits that a test can bear.
@@ -286,17 +345,17 @@ impl Probe {
     #[track_caller]
     pub(crate) fn has_effects(&self, count: usize) -> impl Future<Output = ()> {
         let probe = self.clone();
-        until(LIMIT, async move || probe.effects().await.len() >= count)
+        until(SOON, async move || probe.effects().await.len() >= count)
     }
 
     pub(crate) async fn dead_letters(&self) -> Vec<urr_db::dead_letters::DeadLetter> {
-        urr_bus::admin::dead_letters(self, 100).await.unwrap()
+        urr_bus::admin::dead_letters(self, None, 100).await.unwrap()
     }
 
     #[track_caller]
     pub(crate) fn has_dead_letters(&self, count: usize) -> impl Future<Output = ()> {
         let probe = self.clone();
-        until(LIMIT, async move || probe.dead_letters().await.len() >= count)
+        until(SOON, async move || probe.dead_letters().await.len() >= count)
     }
 }
 

@@ -150,8 +150,10 @@ pub(crate) async fn a_message_that_cannot_be_read_is_set_aside_and_the_next_one_
     tickets.deliver(world).await;
     assert_eq!(reserved(world, event).await, 2);
 
-    let letters: Result<_, urr_db::Error> =
-        world.db.read("test.letters", async |tx: &mut Tx<'_>| dead_letters::list(tx, 10).await).await;
+    let letters: Result<_, urr_db::Error> = world
+        .db
+        .read("test.letters", async |tx: &mut Tx<'_>| dead_letters::list(tx, GROUP, None, 10).await)
+        .await;
     let letters = letters.unwrap();
     assert_eq!(letters.len(), 1, "a type nobody knows yet is left alone: {letters:?}");
     assert_eq!((letters[0].message.kind.as_str(), letters[0].attempts), ("RESERVATION_CREATED", 1));

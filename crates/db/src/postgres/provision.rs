@@ -21,8 +21,7 @@ pub async fn provision(config: &PostgresConfig, domains: &[&Domain]) -> Result<(
         for domain in domains {
             provision_domain(&client, domain, &login).await?;
         }
-        // By default anybody may look into the schema `public`, and on old servers also create tables there.
-        run(&client, "revoke all on schema public from public").await
+        close_public(&client).await
     };
     // The connection ends when the client is dropped or the server leaves; either way `work` learns of it.
     let mut connection = Box::pin(connection);
@@ -54,7 +53,17 @@ async fn provision_domain(client: &Client, domain: &Domain, login: &str) -> Resu
          create schema if not exists {schema} authorization {role};
          revoke all on schema {schema} from public;"
     );
-    run(client, &text).await
+    attempt(client, &text).await.map_err(failed)
+}
+
+/// By default anybody may look into the schema `public`, and on old servers also create tables there. Only its owner can
+/// end that. Somebody else gets a warning from the server, or an error where it was done before, and neither is a reason
+/// not to go on: `urr migrate` asks afterwards.
+async fn close_public(client: &Client) -> Result<(), Error> {
+    match attempt(client, "revoke all on schema public from public").await {
+        Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(()),
+        done => done.map_err(failed),
+    }
 }
 
 /// As a text of SQL.
@@ -62,15 +71,18 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-async fn run(client: &Client, text: &str) -> Result<(), Error> {
+async fn attempt(client: &Client, text: &str) -> Result<(), tokio_postgres::Error> {
     let mut tries = 1;
     loop {
         match client.batch_execute(text).await {
-            Ok(()) => return Ok(()),
             Err(error) if tries < TRIES && collided(&error) => tries += 1,
-            Err(error) => return Err(Error::postgres("creating roles and schemas failed", error)),
+            done => return done,
         }
     }
+}
+
+fn failed(error: tokio_postgres::Error) -> Error {
+    Error::postgres("creating roles and schemas failed", error)
 }
 
 /// Another database of the same server was provisioned at the same moment.

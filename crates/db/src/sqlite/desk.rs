@@ -33,11 +33,13 @@ struct Lying {
     full: Option<Box<Batch>>,
     /// Writers who want a turn and have not had it.
     wanting: usize,
+    /// The committer sleeps until it is told, because nothing is under way.
+    asleep: bool,
     closed: bool,
 }
 
 impl Lying {
-    /// Whether nothing is under way: whoever begins tells the committer.
+    /// Whether nothing is under way: the committer is told when that has changed.
     fn is_at_rest(&self) -> bool {
         self.wanting == 0 && self.free.as_ref().is_some_and(|batch| batch.writes() == 0)
     }
@@ -50,7 +52,8 @@ impl Lying {
 
 impl Desk {
     pub(super) fn new(batch: Batch) -> Self {
-        let lying = Lying { free: Some(Box::new(batch)), full: None, wanting: 0, closed: false };
+        let lying =
+            Lying { free: Some(Box::new(batch)), full: None, wanting: 0, asleep: false, closed: false };
         Self { lying: Mutex::new(lying), free: Notify::new(), full: Condvar::new() }
     }
 
@@ -76,7 +79,9 @@ impl Desk {
                 return None;
             }
             if lying.is_at_rest() {
+                lying.asleep = true;
                 lying = self.full.wait(lying).unwrap_or_else(PoisonError::into_inner);
+                lying.asleep = false;
                 continue;
             }
             let (still, waited) = self.full.wait_timeout(lying, LEFT).unwrap_or_else(PoisonError::into_inner);
@@ -103,10 +108,12 @@ impl Desk {
             batch.quota = 1 + lying.wanting;
         }
         let full = batch.writes() > 0 && (lying.wanting == 0 || batch.writes() >= batch.quota);
-        let (awaited, begun) = (lying.wanting > 0, batch.writes() == 1);
+        let awaited = lying.wanting > 0;
         *(if full { &mut lying.full } else { &mut lying.free }) = Some(batch);
+        // Whoever is awaited may not come, whether or not there is work: the committer has to look after it.
+        let wake = full || (lying.asleep && !lying.is_at_rest());
         drop(lying);
-        if full || begun {
+        if wake {
             self.full.notify_one();
         }
         if !full && awaited {
@@ -187,6 +194,9 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
+
+    /// Far longer than a batch may lie.
+    const LIMIT: Duration = Duration::from_secs(10);
 
     fn desk() -> Desk {
         Desk::new(Batch::new(Connection::open_in_memory().unwrap()))
@@ -284,6 +294,27 @@ mod tests {
             drop(runtime.block_on(next));
             drop(parked);
             desk.close();
+        });
+    }
+
+    #[test]
+    fn a_sleeping_committer_looks_after_those_who_wait_behind_one_that_does_not_come() {
+        let desk = desk();
+        std::thread::scope(|scope| {
+            scope.spawn(|| assert!(desk.full().is_none()));
+            while !desk.look().asleep {
+                std::thread::yield_now();
+            }
+            let refusing = at_once(&desk).unwrap();
+            let (mut parked, mut next) = (Box::pin(desk.turn()), Box::pin(desk.turn()));
+            let mut cx = Context::from_waker(Waker::noop());
+            assert!(parked.as_mut().poll(&mut cx).is_pending() && next.as_mut().poll(&mut cx).is_pending());
+            drop(refusing);
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+            let turn = runtime.block_on(async { tokio::time::timeout(LIMIT, next).await });
+            drop(parked);
+            desk.close();
+            assert!(turn.is_ok(), "nobody told it that the batch is free");
         });
     }
 

@@ -145,7 +145,7 @@ async fn a_dead_letter_is_kept_with_its_reason_until_it_is_taken(db: Db) {
     insert(&again).await;
     let (found, lying) = db
         .read("test.list", async |tx: &mut Tx<'_>| {
-            Ok::<_, Error>((dead_letters::list(tx, 10).await?, dead_letters::count(tx).await?))
+            Ok::<_, Error>((dead_letters::list(tx, "mail", None, 10).await?, dead_letters::count(tx).await?))
         })
         .await
         .unwrap();
@@ -154,6 +154,14 @@ async fn a_dead_letter_is_kept_with_its_reason_until_it_is_taken(db: Db) {
     let take = async || {
         db.write("test.take", async |tx: &mut Tx<'_>| dead_letters::take(tx, "mail", id).await).await.unwrap()
     };
-    assert_eq!(take().await, Some(again));
+    assert_eq!(take().await, Some(again.clone()));
     assert_eq!(take().await, None);
+
+    let nul = "a\0b".to_owned();
+    let message =
+        Message { key: nul.clone(), kind: nul.clone(), payload: nul.clone(), ..again.message.clone() };
+    insert(&DeadLetter { message, error: nul, ..again }).await;
+    let kept = take().await.unwrap();
+    let texts = [kept.message.key, kept.message.kind, kept.message.payload, kept.error];
+    assert_eq!(texts, [const { "a\u{fffd}b" }; 4], "PostgreSQL keeps no NUL");
 }

@@ -18,6 +18,8 @@ mod outbox;
 #[cfg(test)]
 mod postgres;
 #[cfg(test)]
+mod provision;
+#[cfg(test)]
 mod statements;
 #[cfg(test)]
 mod transactions;

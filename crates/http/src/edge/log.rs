@@ -3,17 +3,15 @@
 
 use std::{
     borrow::Cow,
-    sync::atomic::{AtomicU32, AtomicU64, Ordering},
+    sync::atomic::{AtomicU32, Ordering},
     time::Duration,
 };
 
 use http::{Method, StatusCode};
 use urr_kernel::RequestId;
+use urr_telemetry::FailureLines;
 
 use super::UUID_LEN;
-
-/// Lines about failed requests per second; the rest are counted. An outage must not fill the disk.
-const MAX_ERRORS_PER_SEC: u32 = 100;
 
 /// Characters of a path that are written: enough for every route with its ids.
 const MAX_PATH_LEN: usize = 200;
@@ -35,8 +33,7 @@ impl Default for AccessLog {
 pub(super) struct Log {
     sample: u32,
     requests: AtomicU32,
-    second: AtomicU64,
-    errors: AtomicU32,
+    failures: FailureLines,
 }
 
 pub(super) struct Entry<'e> {
@@ -54,17 +51,12 @@ pub(super) struct Entry<'e> {
 
 impl Log {
     pub(super) fn new(config: AccessLog) -> Self {
-        Self {
-            sample: config.sample,
-            requests: AtomicU32::new(0),
-            second: AtomicU64::new(0),
-            errors: AtomicU32::new(0),
-        }
+        Self { sample: config.sample, requests: AtomicU32::new(0), failures: FailureLines::new() }
     }
 
     pub(super) fn write(&self, entry: &Entry<'_>) {
         if entry.status.is_server_error() {
-            if self.may_write_error(entry.at + entry.took) {
+            if self.failures.may_write(entry.at + entry.took) {
                 entry.write_error();
             }
         } else if self.is_sampled() {
@@ -78,16 +70,6 @@ impl Log {
             1 => true,
             one_in => self.requests.fetch_add(1, Ordering::Relaxed).is_multiple_of(one_in),
         }
-    }
-
-    fn may_write_error(&self, now: Duration) -> bool {
-        if self.second.swap(now.as_secs(), Ordering::Relaxed) != now.as_secs() {
-            let errors = self.errors.swap(0, Ordering::Relaxed);
-            if let Some(left_out) = errors.checked_sub(MAX_ERRORS_PER_SEC).filter(|left_out| *left_out > 0) {
-                tracing::warn!(left_out, "more requests failed than are written here");
-            }
-        }
-        self.errors.fetch_add(1, Ordering::Relaxed) < MAX_ERRORS_PER_SEC
     }
 }
 
@@ -154,13 +136,6 @@ mod tests {
             (0..1_000).filter(|_| log.is_sampled()).count()
         };
         assert_eq!((sampled(0), sampled(1), sampled(100)), (0, 1_000, 10));
-    }
-
-    #[test]
-    fn errors_are_written_up_to_a_rate_and_again_in_the_next_second() {
-        let log = Log::new(AccessLog { sample: 0 });
-        let written = |at| (0..500).filter(|_| log.may_write_error(Duration::from_secs(at))).count();
-        assert_eq!((written(5), written(5), written(6)), (100, 0, 100));
     }
 
     #[test]

@@ -107,6 +107,7 @@ async fn a_holder_that_was_taken_over_notices_at_its_next_renewal() {
 struct Count {
     runs: AtomicUsize,
     period: Duration,
+    fails: bool,
 }
 
 #[async_trait]
@@ -121,12 +122,16 @@ impl Reconciler for Count {
 
     async fn run(&self) -> Result<Outcome, BoxError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
-        Ok(Outcome::default())
+        if self.fails { Err("it always does".into()) } else { Ok(Outcome::default()) }
     }
 }
 
 fn start(tasks: &Tasks, lease: Lease, period: Duration, clock: &Clock) -> Arc<Count> {
-    let count = Arc::new(Count { runs: AtomicUsize::new(0), period });
+    begin(tasks, lease, Count { runs: AtomicUsize::new(0), period, fails: false }, clock)
+}
+
+fn begin(tasks: &Tasks, lease: Lease, count: Count, clock: &Clock) -> Arc<Count> {
+    let count = Arc::new(count);
     let reconciler: Arc<dyn Reconciler> = Arc::clone(&count) as Arc<dyn Reconciler>;
     crate::run(tasks, reconciler, Some(lease), clock.clone());
     count
@@ -191,6 +196,33 @@ async fn a_pause_longer_than_a_lease_does_not_lose_it_on_sqlite() {
 async fn a_pause_longer_than_a_lease_does_not_lose_it_on_postgres() {
     let Some(db) = fresh_postgres(&DOMAIN).await else { return };
     within(LIMIT, a_pause_longer_than_a_lease_does_not_lose_it(&db)).await;
+}
+
+/// As in a rolling deploy whose old processes cannot read what the new ones write.
+async fn a_process_that_always_fails_leaves_the_work_to_another(db: &Db) {
+    let clock = Clock::system();
+    let ids = seeded_ids(&clock);
+    let often = Duration::from_millis(10);
+    let (first, second) = (Tasks::new(), Tasks::new());
+    let failing = Count { runs: AtomicUsize::new(0), period: often, fails: true };
+    let failing = begin(&first, lease(db, &ids), failing, &clock);
+    until(LIMIT, async || failing.runs.load(Ordering::SeqCst) > 0).await;
+    let sound = start(&second, lease(db, &ids), often, &clock);
+    until(LIMIT, async || sound.runs.load(Ordering::SeqCst) > 20).await;
+    first.shutdown(LIMIT).await.unwrap();
+    second.shutdown(LIMIT).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_always_fails_leaves_the_work_to_another_on_sqlite() {
+    let (_dir, db) = fresh_sqlite(&DOMAIN).await;
+    within(LIMIT, a_process_that_always_fails_leaves_the_work_to_another(&db)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_always_fails_leaves_the_work_to_another_on_postgres() {
+    let Some(db) = fresh_postgres(&DOMAIN).await else { return };
+    within(LIMIT, a_process_that_always_fails_leaves_the_work_to_another(&db)).await;
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 //! In memory the journal is also what the room is rebuilt from: a step is on disk before anybody hears of it.
 
 pub(crate) mod carrying;
+pub(crate) mod inside;
 pub(crate) mod outage;
 mod rows;
 pub(crate) mod setting;

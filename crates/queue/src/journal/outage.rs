@@ -1,4 +1,4 @@
-//! Since when the journal cannot be written.
+//! Since when a store cannot be asked, or does not take what it should keep.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,7 +11,7 @@ use std::{
 
 use urr_kernel::EventId;
 
-/// A time in which the journal cannot be written, or none. Whoever only asks needs no lock.
+/// A time in which a store does not do its work, or none. Whoever only asks needs no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Outage(
     /// When it began by a clock that only goes forward, in microseconds from one; zero: it has not.
@@ -19,23 +19,23 @@ pub(crate) struct Outage(
 );
 
 impl Outage {
-    /// It cannot be written. `false`: nor could it before.
+    /// It does not. `false`: nor did it before.
     pub(crate) fn begin(&self, now: Duration) -> bool {
         let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
         self.0.compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// It can again.
+    /// It does again.
     pub(crate) fn end(&self) {
         self.0.store(0, Ordering::Release);
     }
 
-    /// Whether it cannot.
+    /// Whether it does not.
     pub(crate) fn goes_on(&self) -> bool {
         self.0.load(Ordering::Acquire) != 0
     }
 
-    /// For how long it could not, if it cannot.
+    /// For how long it has not, if it does not.
     pub(crate) fn lasts(&self, now: Duration) -> Option<Duration> {
         let since = self.0.load(Ordering::Acquire).checked_sub(1)?;
         Some(now.saturating_sub(Duration::from_micros(since)))

@@ -6,6 +6,7 @@ use urr_kernel::{EventId, Scalar, Timestamp, UserId};
 use super::{
     Entry, Step,
     carrying::Carrying,
+    inside::cleared,
     rows::{Columns, Kind, columns, entry, number},
     setting,
 };
@@ -27,7 +28,7 @@ statements! {
 
     /// What operators decided last, newest first.
     DECIDED = "
-        select kind, number, generation, seq from journal
+        select kind, number from journal
          where event_id = $1 and kind in ('threshold', 'paused', 'resumed', 'cleared')
          order by generation desc, seq desc limit $2";
 
@@ -293,12 +294,11 @@ pub(crate) async fn begin(
     let began = |row: &Row<'_>| Ok((number(row, 0)?, row.get(1)?, row.get(2)?));
     let (generation, began_with, configured): (u64, u32, Option<u32>) =
         tx.one(&REOPEN, &[&event, &now], began).await?;
-    let decision = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, (row.get(2)?, row.get(3)?)));
-    let decided: Vec<(Kind, Option<i64>, (i64, i64))> =
-        tx.all(&DECIDED, &[&event, &MAX_DECISIONS], decision).await?;
-    let last = |kind: Kind| decided.iter().find(|(found, ..)| *found == kind);
-    let amount = |kind: Kind| last(kind).and_then(|(_, number, _)| *number);
-    let paused = decided.iter().find(|(kind, ..)| matches!(kind, Kind::Paused | Kind::Resumed));
+    let decision = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let decided: Vec<(Kind, Option<i64>)> = tx.all(&DECIDED, &[&event, &MAX_DECISIONS], decision).await?;
+    let last = |kind: Kind| decided.iter().find(|(found, _)| *found == kind);
+    let amount = |kind: Kind| last(kind).and_then(|(_, number)| *number);
+    let paused = decided.iter().find(|(kind, _)| matches!(kind, Kind::Paused | Kind::Resumed));
     let stated = amount(Kind::Threshold).and_then(|number| u32::try_from(number).ok());
     let mut kept = Kept {
         generation,
@@ -306,10 +306,10 @@ pub(crate) async fn begin(
         // Unless an operator has decided, it is what the setting says now.
         threshold: configured.map_or(stated.unwrap_or(began_with), |_| threshold),
         restates: stated.is_some_and(|stated| stated != began_with),
-        paused: paused.is_some_and(|(kind, ..)| *kind == Kind::Paused),
+        paused: paused.is_some_and(|(kind, _)| *kind == Kind::Paused),
         epoch: amount(Kind::Cleared).and_then(|number| u64::try_from(number).ok()).unwrap_or(1),
         lost: !was_closed,
-        cleared: cleared(&decided),
+        cleared: cleared(tx, event).await?,
         ..first
     };
     for (seq, step) in (1..).zip(kept.steps()) {
@@ -320,15 +320,6 @@ pub(crate) async fn begin(
         setting::follow(tx, event, threshold).await?;
     }
     Ok(kept)
-}
-
-/// The step with which the line was last cleared, of decisions of which the newest comes first. Later lives say it again, and one that
-/// broke off while it began has not taken over the slots of the lives before.
-fn cleared(decided: &[(Kind, Option<i64>, (i64, i64))]) -> (i64, i64) {
-    let mut clearings = decided.iter().filter(|(kind, ..)| *kind == Kind::Cleared).peekable();
-    let newest = clearings.peek().map(|(_, epoch, _)| *epoch);
-    let same = clearings.take_while(|(_, epoch, _)| Some(*epoch) == newest);
-    same.last().map_or((0, 0), |(.., at)| *at)
 }
 
 pub(super) fn counted(number: u64) -> i64 {

@@ -1,5 +1,6 @@
 //! Places: getting one, keeping it, giving it up.
 
+mod away;
 mod promises;
 pub(crate) mod routes;
 pub(crate) mod rules;
@@ -104,8 +105,11 @@ pub(crate) async fn slot(service: &Service, ctx: &Ctx, request: SlotOf) -> Resul
         Actor::User { id, .. } if id == request.user => {}
         _ => return Err(Error::SignInRequired.into()),
     }
-    let answer = service.rooms()?.status(request.event, request.user).await?;
-    let open = matches!(answer.standing, hall::Standing::Active { slot, .. } if slot.id == request.slot);
+    let open = match service.rooms()?.status_unless_away(request.event, request.user).await? {
+        Some(Answer { standing: hall::Standing::Active { slot, .. }, .. }) => slot.id == request.slot,
+        Some(_) => false,
+        None => away::goes_on(service, request).await?,
+    };
     Ok(SlotState { open })
 }
 

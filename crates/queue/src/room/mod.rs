@@ -174,6 +174,18 @@ impl Room {
         }
     }
 
+    /// The same, and nothing where the store itself cannot be asked: then nothing happens in the room, either.
+    pub(crate) async fn status_unless_away(
+        &self,
+        event: EventId,
+        user: UserId,
+    ) -> Result<Option<Answer>, Closed> {
+        match self {
+            Self::Memory(room) => room.status(event, user).await.map(Some),
+            Self::Redis(room) => room.status_unless_away(event, user).await,
+        }
+    }
+
     /// Somebody goes. `false`: they were not here.
     pub async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
         match self {

@@ -3,6 +3,7 @@
 //! The database keeps what must not be lost: each slot, before its owner hears of it, and what operators decided. Everything else
 //! reaches the journal a moment later. Slots that Redis loses come back from there, and places with the tickets people carry.
 
+mod away;
 mod known;
 mod lines;
 mod lives;
@@ -19,7 +20,11 @@ use self::replies::{admitted, answer, arrival, is_unsure, steps, turn};
 use super::{Answer, Closed, Door, Order, Turn};
 use crate::{
     hall::{Standing, Totals},
-    journal::{Unwritten, Why, outage::Outages, store},
+    journal::{
+        Unwritten, Why,
+        outage::{Outage, Outages},
+        store,
+    },
     promise::Claim,
     settings::Limits,
     spent::Turns,
@@ -71,6 +76,8 @@ pub struct Redis {
     moving: tokio::sync::Mutex<()>,
     /// Rooms in which steps wait that the database does not take.
     outages: Outages,
+    /// While Redis cannot be asked about slots.
+    away: Outage,
     /// When this process last said that somebody is in a room.
     remembered: Mutex<HashMap<EventId, Duration>>,
 }
@@ -79,7 +86,8 @@ impl Redis {
     pub(super) fn new(kv: Kv, db: Db, clock: Clock, ids: Ids, limits: Limits, grace: Duration) -> Self {
         let worker = Uuid::from_bytes(ids.bytes()).to_string();
         let (moving, remembered) = (tokio::sync::Mutex::new(()), Mutex::default());
-        Self { kv, db, clock, ids, limits, grace, worker, moving, outages: Outages::default(), remembered }
+        let (outages, away) = (Outages::default(), Outage::default());
+        Self { kv, db, clock, ids, limits, grace, worker, moving, outages, away, remembered }
     }
 
     /// For how long the database did not take steps, if it does not.
@@ -165,10 +173,13 @@ impl Redis {
 
     /// The look alone.
     pub(super) async fn status_script(&self, event: EventId, user: UserId) -> Result<Reply, Closed> {
-        let user_text = user.to_string();
+        self.in_room(event, &STATUS, &self.look(&user.to_string())).await
+    }
+
+    /// What the look takes.
+    fn look<'a>(&self, user: &'a str) -> [Arg<'a>; 3] {
         let (idle, total) = self.terms();
-        let args = [Arg::from(user_text.as_str()), Arg::from(idle), Arg::from(total)];
-        self.in_room(event, &STATUS, &args).await
+        [Arg::from(user), Arg::from(idle), Arg::from(total)]
     }
 
     pub(super) async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {

@@ -10,14 +10,14 @@ use urr_testkit::until;
 use super::{LIMIT, World, sales::hear_of, stories::assert_fair};
 use crate::work::{purchases, tidy};
 
-static BREAK: Script = Script::new(
+pub(super) static BREAK: Script = Script::new(
     "test.break",
     "redis.call('RENAME', KEYS[1], KEYS[2]) return redis.call('SET', KEYS[1], 'broken')",
 );
-static MEND: Script = Script::new("test.mend", "return redis.call('RENAME', KEYS[2], KEYS[1])");
+pub(super) static MEND: Script = Script::new("test.mend", "return redis.call('RENAME', KEYS[2], KEYS[1])");
 
 /// Makes one room fail, as if the part of a Redis Cluster that has it were down, or brings it back.
-async fn turn(world: &World, event: EventId, script: &'static Script) {
+pub(super) async fn turn(world: &World, event: EventId, script: &'static Script) {
     let keys = ["room", "room-away"].map(|name| format!("{{{event}}}:{name}"));
     world.kv().unwrap().run(script, &keys, &[] as &[Arg<'_>]).await.unwrap();
 }

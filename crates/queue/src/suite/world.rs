@@ -86,6 +86,16 @@ impl World {
             RoomKind::Redis => Some(KvConfig::single(services::redis()?)),
             RoomKind::Cluster => Some(KvConfig::cluster(services::redis_cluster()?.split(','))),
         };
+        Some(Self::on((files, db), config, transport, limits).await)
+    }
+
+    /// With this database, and rooms in this Redis if there is one.
+    pub(crate) async fn on(
+        (files, db): (tempfile::TempDir, Db),
+        config: Option<KvConfig>,
+        transport: Transport,
+        limits: Limits,
+    ) -> Self {
         let clock = Clock::system();
         let ids = Ids::random(clock.clone());
         // The stories ask whether the answers are right, not whether a shared machine is quick.
@@ -104,7 +114,7 @@ impl World {
         catalog.put(event, EventStatus::OnSale);
         // Longer ago than a ticket is good.
         let opened = clock.now().before(Duration::from_hours(30));
-        Some(Self {
+        Self {
             queue,
             service,
             catalog,
@@ -117,7 +127,7 @@ impl World {
             parts,
             tasks,
             _files: files,
-        })
+        }
     }
 
     /// The service of the next process over the same stores.

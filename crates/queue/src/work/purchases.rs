@@ -45,6 +45,9 @@ statements! {
         select event_id, user_id, at from purchases where (at, event_id, user_id) > ($1, $2, $3)
          order by at, event_id, user_id limit $4";
 
+    /// When somebody bought whose slot is still to be freed.
+    WAITING = "select at from purchases where event_id = $1 and user_id = $2";
+
     /// Its slot is free. A later purchase of the same user has a later time and stays.
     FREED = "delete from purchases where event_id = $1 and user_id = $2 and at = $3";
 }
@@ -136,12 +139,28 @@ pub(crate) async fn free(service: &Service) -> Result<usize, Trouble> {
 /// Frees slots in one room, up to the first failure. Answers with those that are free, and whether these are all.
 async fn free_in(room: &Room, mut noted: Vec<Noted>) -> (Vec<Noted>, bool) {
     for (done, (event, user, at)) in noted.iter().enumerate() {
-        if room.bought(*event, *user, at.after(CLOCKS_DIFFER)).await.is_err() {
+        if room.bought(*event, *user, freed_until(*at)).await.is_err() {
             noted.truncate(done);
             return (noted, false);
         }
     }
     (noted, true)
+}
+
+/// Whether a purchase waits to free a slot of its buyer that was given at a given time.
+pub(crate) async fn will_free(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    user: UserId,
+    given: Timestamp,
+) -> Result<bool, Error> {
+    let bought: Option<Timestamp> = tx.optional(&WAITING, &[&event, &user], |row| row.get(0)).await?;
+    Ok(bought.is_some_and(|at| given <= freed_until(at)))
+}
+
+/// Slots that were given until then are freed by a purchase.
+fn freed_until(bought: Timestamp) -> Timestamp {
+    bought.after(CLOCKS_DIFFER)
 }
 
 /// A page of purchases after a given one.

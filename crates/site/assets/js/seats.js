@@ -19,6 +19,7 @@ let seats = [];
 let version = null;
 /** Whether the plan could not be renewed the last time. */
 let stale = false;
+/** Names a wish until it is answered: `null` once it is, or when another one was made. */
 let key = null;
 let stopCountdown = () => {};
 
@@ -64,7 +65,8 @@ async function look() {
 }
 
 function redraw() {
-  for (const seat of seats) {
+  // While nobody knows what became of a wish, the seats may be taken by it; a repeat of it tells.
+  for (const seat of key ? [] : seats) {
     if (seat.status !== "available" && chosen.delete(seat.id)) problem(say("seat_gone", { seat: seat.seat_label }));
   }
   drawSections();
@@ -186,7 +188,8 @@ async function hold() {
     });
   } catch (error) {
     refused(error);
-    if (error.code !== "network") key = null;
+    // Only a no of those who hold seats is an answer. After anything else the seats may be held all the same.
+    if (error.status >= 400 && error.status < 500 && error.code.startsWith("tickets.")) key = null;
     version = null;
   } finally {
     part("hold").disabled = chosen.size === 0;

@@ -7,8 +7,13 @@ mod otlp;
 #[path = "off.rs"]
 mod otlp;
 
+use std::time::Duration;
+
 pub(crate) use otlp::Tracer;
 pub use otlp::{follow, traceparent};
+
+/// How long the end of the process waits for the last spans.
+pub(crate) const STOP_TIME: Duration = Duration::from_secs(2);
 
 /// Where traces go.
 #[derive(Clone, Debug, PartialEq)]

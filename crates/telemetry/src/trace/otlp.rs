@@ -34,6 +34,7 @@ use tracing::{Span, Subscriber, level_filters::LevelFilter};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 
+use super::STOP_TIME;
 use crate::{InitError, Otlp};
 
 /// Spans that may wait for the collector: at about 500 bytes each, 2 MB.
@@ -47,9 +48,6 @@ const DELAY: Duration = Duration::from_secs(2);
 
 /// One request to the collector, from connecting to the last byte of its answer.
 const SEND_TIME: Duration = Duration::from_secs(5);
-
-/// How long the end of the process waits for the last spans.
-const STOP_TIME: Duration = Duration::from_secs(2);
 
 /// A collector answers with a few bytes.
 const MAX_ANSWER: usize = 64 * 1024;

@@ -1,85 +1,66 @@
 //! The one way seats of a pending reservation become free again: on request or because the time ran out.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use urr_contracts::tickets::{CancelReason, Reservation, ReservationFact, ReservationStatus};
 use urr_db::{Tx, outbox};
 use urr_kernel::Timestamp;
 
-use super::{message, rules, store};
-use crate::{service::Service, trouble::Trouble};
+use super::{
+    message, rules,
+    store::{self, Held, Stored},
+};
+use crate::service::Service;
 
-/// Ends a pending reservation and frees its seats. `false`: it was not pending any more, and nothing changed.
-pub(crate) async fn in_tx(
+/// Ends pending reservations and frees their seats: buyers are locked, then reservations, then all seats by event and id, so that no
+/// deadlock can form. Those that are not among the answer were not pending any more, and of them nothing changed.
+pub(crate) async fn in_tx<'r>(
     service: &Service,
     tx: &mut Tx<'_>,
-    reservation: &Reservation,
+    reservations: &[&'r Stored],
     reason: CancelReason,
     now: Timestamp,
-) -> Result<bool, Trouble> {
-    if !end(service, tx, reservation, reason, now).await? {
-        return Ok(false);
-    }
-    for seat in &reservation.seats {
-        store::free(tx, reservation.event, seat.id, seat.fence, reservation.id).await?;
-    }
-    Ok(true)
-}
-
-/// Ends many at once: buyers, then reservations, then all seats by event and id, so that no deadlock can form.
-pub(crate) async fn many_in_tx<'r>(
-    service: &Service,
-    tx: &mut Tx<'_>,
-    reservations: &'r [store::Stored],
-    now: Timestamp,
-) -> Result<Vec<&'r store::Stored>, Trouble> {
-    let mut order: Vec<&store::Stored> = reservations.iter().collect();
-    order.sort_unstable_by_key(|stored| {
-        (stored.reservation.event, stored.reservation.user, stored.reservation.id)
-    });
-    let mut ended = Vec::with_capacity(order.len());
-    for stored in order {
-        if end(service, tx, &stored.reservation, CancelReason::Expired, now).await? {
-            ended.push(stored);
-        }
-    }
-    let mut seats: Vec<_> = ended
-        .iter()
-        .flat_map(|stored| {
-            let Reservation { id, event, seats, .. } = &stored.reservation;
-            seats.iter().map(|seat| (*event, seat.id, seat.fence, *id))
-        })
-        .collect();
-    seats.sort_unstable();
-    for (event, seat, fence, reservation) in seats {
-        // A stale fence means the seat was claimed again after the hold ran out: it stays with its new holder.
-        store::free(tx, event, seat, fence, reservation).await?;
-    }
-    Ok(ended)
-}
-
-async fn end(
-    service: &Service,
-    tx: &mut Tx<'_>,
-    reservation: &Reservation,
-    reason: CancelReason,
-    now: Timestamp,
-) -> Result<bool, Trouble> {
+) -> Result<Vec<&'r Stored>, urr_db::Error> {
     let status = match reason {
         CancelReason::Expired => ReservationStatus::Expired,
         CancelReason::User => ReservationStatus::Cancelled,
     };
-    store::lock_buyer(tx, reservation.event, reservation.user).await?;
-    if !store::leave_pending(tx, reservation.id, status, now).await? {
-        return Ok(false);
+    let buyer = |reservation: &Reservation| (reservation.event, reservation.user);
+    let buyers: BTreeSet<_> = reservations.iter().map(|stored| buyer(&stored.reservation)).collect();
+    store::lock_buyers(tx, &buyers).await?;
+    let ids: Vec<_> = reservations.iter().map(|stored| stored.reservation.id).collect();
+    let left = store::leave_pending(tx, &ids, status, now).await?;
+    let ended: Vec<&Stored> =
+        reservations.iter().copied().filter(|stored| left.contains(&stored.reservation.id)).collect();
+    if ended.is_empty() {
+        return Ok(ended);
     }
-    let seat_count = rules::seat_count(reservation);
-    store::count_out(tx, reservation.event, reservation.user, seat_count).await?;
-    let fact = ReservationFact::ReservationCancelled {
+    let mut counts = BTreeMap::new();
+    let (mut seats, mut told) = (Vec::new(), Vec::with_capacity(ended.len()));
+    for Stored { reservation, .. } in &ended {
+        *counts.entry(buyer(reservation)).or_default() += rules::seat_count(reservation);
+        seats.extend(held(reservation));
+        told.push(message(service, cancelled(reservation, reason), now));
+    }
+    seats.sort_unstable();
+    store::count_out_all(tx, &counts).await?;
+    store::free_all(tx, &seats).await?;
+    outbox::append_all(tx, told.iter()).await?;
+    Ok(ended)
+}
+
+fn held(reservation: &Reservation) -> impl Iterator<Item = Held> {
+    let Reservation { id, event, .. } = *reservation;
+    let held = move |(seat, fence)| Held { event, seat, fence, reservation: id };
+    reservation.seats.iter().map(|seat| (seat.id, seat.fence)).map(held)
+}
+
+fn cancelled(reservation: &Reservation, reason: CancelReason) -> ReservationFact {
+    ReservationFact::ReservationCancelled {
         reservation_id: reservation.id,
         user_id: reservation.user,
         event_id: reservation.event,
-        seat_count,
+        seat_count: rules::seat_count(reservation),
         reason,
-    };
-    outbox::append(tx, &message(service, fact, now)).await?;
-    Ok(true)
+    }
 }

@@ -21,7 +21,7 @@ use urr_contracts::{
         ReleaseHold, Reservation, ReservationFact, ReservationOf, ReservationStatus, Reservations,
     },
 };
-use urr_db::{Tx, outbox, transaction};
+use urr_db::{PostgresConfig, Tx, outbox, transaction};
 use urr_jobs::NotDone;
 use urr_kernel::{ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::Ctx;
@@ -35,12 +35,17 @@ use crate::{
 use claims::Claim;
 use store::Json;
 
-/// How long a hold may take before it is not begun any more, and with the question what its key was used for: as long as a database may take
-/// to say that it cannot.
+/// How long a hold may take before it is not begun any more, the questions to the catalog included (but for a hall that nobody has read yet), and with the question what its key was used
+/// for: as long as a database may take to say that it cannot.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What that question has at least, however late it is asked: a database that is well answers in a hundredth of it.
-const ONE_LOOK: Duration = Duration::from_millis(200);
+/// What that question has at least, however late it is asked: a database that is well answers in a hundredth of it. The catalog's may take
+/// 1.8 s to say that it cannot; together that is 1.95 s, and leaves some milliseconds for everything else.
+const ONE_LOOK: Duration = Duration::from_millis(150);
+const _: () = assert!(
+    PostgresConfig::NO_ANSWER.as_millis() + ONE_LOOK.as_millis() < PATIENCE.as_millis(),
+    "an answer is promised within two seconds, also when PostgreSQL is away"
+);
 
 /// Holds every named seat for the calling user, or none of them.
 ///
@@ -76,14 +81,16 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
 
 /// What the request would claim, if the rules of the sale allow it.
 async fn plan(service: &Service, ctx: &Ctx, user: UserId, request: &HoldSeats) -> Result<Claim, Trouble> {
-    let sale = service.sales.rules(ctx, request.event).await?;
+    let briefly = ctx.within(PATIENCE);
+    let sale = service.sales.rules(&briefly, request.event).await?;
     let now = service.clock.now();
     rules::check_open(&sale, now)?;
     rules::check_count(request, &sale)?;
+    // A hall is read once, for everybody who waits for it: a reader who gave up half-way would leave it to the next one to begin anew.
     let hall = service.sales.hall(ctx, &sale).await?;
     let plan = match rules::plan(request, &hall) {
         Err(Error::SeatsNotFound { seats }) => {
-            return Err(not_in_this_hall(service, ctx, request, seats).await?);
+            return Err(not_in_this_hall(service, &briefly, request, seats).await?);
         }
         plan => plan?,
     };
@@ -163,7 +170,7 @@ pub(crate) async fn release(
         let mut stored = own(tx, user, request.reservation).await?;
         let reason =
             if stored.reservation.expires_at <= now { CancelReason::Expired } else { CancelReason::User };
-        let freed = give_back::in_tx(service, tx, &stored.reservation, reason, now).await?;
+        let freed = !give_back::in_tx(service, tx, &[&stored], reason, now).await?.is_empty();
         stored = own(tx, user, request.reservation).await?;
         Ok::<_, Trouble>((stored, freed))
     })?;

@@ -1,5 +1,7 @@
 //! Statements and rows of holds; nothing else.
 
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
 use serde::{Serialize, de::DeserializeOwned};
 use urr_contracts::tickets::{Reservation, ReservationStatus};
 use urr_db::{EngineKind, Error, Row, Tx, statements};
@@ -14,8 +16,25 @@ statements! {
         update seats set state = 'available', reservation_id = null, expires_at = null
          where event_id = $1 and seat_id = $2 and fence = $3 and reservation_id = $4 and state = 'held'";
 
+    /// The same for many seats, in the order of locks. The list is a JSON array.
+    FREE_ALL = postgres "
+        with mine as (
+            select seats.event_id, seats.seat_id
+              from seats join jsonb_to_recordset($1::jsonb) given (event uuid, seat uuid, fence bigint, reservation uuid)
+                on seats.event_id = given.event and seats.seat_id = given.seat
+             where seats.fence = given.fence and seats.reservation_id = given.reservation and seats.state = 'held'
+             order by seats.event_id, seats.seat_id for update of seats)
+        update seats set state = 'available', reservation_id = null, expires_at = null
+          from mine where seats.event_id = mine.event_id and seats.seat_id = mine.seat_id";
+
     /// Takes seats off a buyer's count.
     COUNT_OUT = "update buyers set live_seats = live_seats - $3 where event_id = $1 and user_id = $2";
+
+    /// The same for many buyers, who are locked already and come once each. The list is a JSON array.
+    COUNT_OUT_ALL = postgres "
+        update buyers set live_seats = live_seats - (given->>2)::bigint
+          from jsonb_array_elements($1::jsonb) given
+         where event_id = (given->>0)::uuid and user_id = (given->>1)::uuid";
 
     /// How many seats a buyer has. On PostgreSQL it also takes the buyer's lock, the first one in the order of locks;
     /// SQLite has one writer and no row locks.
@@ -23,8 +42,24 @@ statements! {
         sqlite "select live_seats from buyers where event_id = $1 and user_id = $2"
         postgres "select live_seats from buyers where event_id = $1 and user_id = $2 for update";
 
+    /// Locks many buyers, in the order of locks. The list is a JSON array.
+    LOCK_BUYERS = postgres "
+        select 1 from buyers join jsonb_array_elements($1::jsonb) given
+            on event_id = (given->>0)::uuid and user_id = (given->>1)::uuid
+         order by event_id, user_id for update of buyers";
+
     /// Leaves `pending`, unless somebody was faster.
-    LEAVE_PENDING = "update reservations set status = $2, updated_at = $3 where id = $1 and status = 'pending'";
+    LEAVE_PENDING = sqlite "
+        update reservations set status = $2, updated_at = $3 where id = $1 and status = 'pending'";
+
+    /// The same for many, in the order of locks. The list is a JSON array.
+    LEAVE_PENDING_ALL = postgres "
+        with mine as (
+            select id from reservations
+             where id in (select given::uuid from jsonb_array_elements_text($1::jsonb) given) and status = 'pending'
+             order by id for update)
+        update reservations set status = $2, updated_at = $3 from mine where reservations.id = mine.id
+        returning reservations.id";
 
     /// One reservation.
     GET = "
@@ -101,6 +136,31 @@ pub(crate) async fn free(
     Ok(tx.execute(&FREE, &[&event, &seat, &fence, &of]).await? == 1)
 }
 
+/// A seat as a reservation has it. They are ordered as they are locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub(crate) struct Held {
+    pub(crate) event: EventId,
+    pub(crate) seat: SeatId,
+    pub(crate) fence: i64,
+    pub(crate) reservation: ReservationId,
+}
+
+/// Frees seats, which come in the order of locks. Of a stale fence nothing changes: the seat was claimed again after the hold ran out, and
+/// stays with its new holder.
+pub(crate) async fn free_all(tx: &mut Tx<'_>, seats: &[Held]) -> Result<(), Error> {
+    debug_assert!(seats.is_sorted(), "seats in one order cannot wait for each other");
+    match tx.engine_kind() {
+        EngineKind::Postgres => tx.execute(&FREE_ALL, &[&Json::of(seats)]).await.map(|_| ()),
+        EngineKind::Sqlite => {
+            let mut rows: Vec<[&dyn Scalar; 4]> = Vec::with_capacity(seats.len());
+            for Held { event, seat, fence, reservation } in seats {
+                rows.push([event, seat, fence, reservation]);
+            }
+            tx.execute_each(&FREE, &rows).await.map(|_| ())
+        }
+    }
+}
+
 /// Takes off a buyer's count. A count below zero is refused by the table and is a bug.
 pub(crate) async fn count_out(
     tx: &mut Tx<'_>,
@@ -118,14 +178,56 @@ pub(crate) async fn lock_buyer(tx: &mut Tx<'_>, event: EventId, user: UserId) ->
     Ok(held.unwrap_or(0))
 }
 
-/// Moves a reservation out of `pending`. `false`: it was not pending any more.
+/// The same for many buyers, who are locked and come once each.
+pub(crate) async fn count_out_all(
+    tx: &mut Tx<'_>,
+    buyers: &BTreeMap<(EventId, UserId), u32>,
+) -> Result<(), Error> {
+    match tx.engine_kind() {
+        EngineKind::Postgres => {
+            let given: Vec<_> = buyers.iter().map(|((event, user), seats)| (event, user, seats)).collect();
+            tx.execute(&COUNT_OUT_ALL, &[&Json::of(&given)]).await.map(|_| ())
+        }
+        EngineKind::Sqlite => {
+            let mut rows: Vec<[&dyn Scalar; 3]> = Vec::with_capacity(buyers.len());
+            for ((event, user), seats) in buyers {
+                rows.push([event, user, seats]);
+            }
+            tx.execute_each(&COUNT_OUT, &rows).await.map(|_| ())
+        }
+    }
+}
+
+/// Takes the locks of buyers, where there are any to take.
+pub(crate) async fn lock_buyers(tx: &mut Tx<'_>, buyers: &BTreeSet<(EventId, UserId)>) -> Result<(), Error> {
+    if tx.engine_kind() == EngineKind::Postgres {
+        tx.all(&LOCK_BUYERS, &[&Json::of(buyers)], |_| Ok(())).await?;
+    }
+    Ok(())
+}
+
+/// Moves reservations out of `pending`. Those that are not among the answer were not pending any more.
 pub(crate) async fn leave_pending(
     tx: &mut Tx<'_>,
-    id: ReservationId,
+    ids: &[ReservationId],
     to: ReservationStatus,
     now: Timestamp,
-) -> Result<bool, Error> {
-    Ok(tx.execute(&LEAVE_PENDING, &[&id, &Status(to), &now]).await? == 1)
+) -> Result<HashSet<ReservationId>, Error> {
+    match tx.engine_kind() {
+        EngineKind::Postgres => {
+            let params: &[&dyn Scalar] = &[&Json::of(ids), &Status(to), &now];
+            Ok(tx.all(&LEAVE_PENDING_ALL, params, |row| row.get(0)).await?.into_iter().collect())
+        }
+        EngineKind::Sqlite => {
+            let to = Status(to);
+            let mut rows: Vec<[&dyn Scalar; 3]> = Vec::with_capacity(ids.len());
+            for id in ids {
+                rows.push([id, &to, &now]);
+            }
+            let changed = tx.execute_each(&LEAVE_PENDING, &rows).await?;
+            Ok(ids.iter().zip(changed).filter(|(_, changed)| *changed == 1).map(|(id, _)| *id).collect())
+        }
+    }
 }
 
 /// One reservation.
@@ -167,6 +269,18 @@ pub(crate) async fn of_user(
     tx.all(&OF_USER, &[&user, &before, &limit], stored).await
 }
 
+/// A hold that has run out, or why it cannot be read.
+pub(crate) struct Lapsed {
+    /// Where it stands among the others.
+    pub(crate) at: (Timestamp, ReservationId),
+    pub(crate) hold: Result<Stored, Error>,
+}
+
+/// One row that cannot be read is no reason to leave the others.
+fn lapsed_hold(row: &Row<'_>) -> Result<Lapsed, Error> {
+    Ok(Lapsed { at: (row.get(9)?, row.get(0)?), hold: stored(row) })
+}
+
 /// A buyer's holds that have run out.
 pub(crate) async fn lapsed_of_buyer(
     tx: &mut Tx<'_>,
@@ -174,8 +288,8 @@ pub(crate) async fn lapsed_of_buyer(
     user: UserId,
     now: Timestamp,
     limit: u32,
-) -> Result<Vec<Stored>, Error> {
-    tx.all(&LAPSED_OF_BUYER, &[&user, &event, &now, &limit], stored).await
+) -> Result<Vec<Lapsed>, Error> {
+    tx.all(&LAPSED_OF_BUYER, &[&user, &event, &now, &limit], lapsed_hold).await
 }
 
 /// Holds that have run out, oldest first; `after` is the last one that was seen.
@@ -184,10 +298,10 @@ pub(crate) async fn lapsed(
     now: Timestamp,
     after: Option<(Timestamp, ReservationId)>,
     limit: u32,
-) -> Result<Vec<Stored>, Error> {
+) -> Result<Vec<Lapsed>, Error> {
     let (expired_at, id) =
         after.unwrap_or((Timestamp::from_micros(0), ReservationId::from_uuid(Uuid::nil())));
-    tx.all(&LAPSED, &[&now, &expired_at, &id, &limit], stored).await
+    tx.all(&LAPSED, &[&now, &expired_at, &id, &limit], lapsed_hold).await
 }
 
 /// The status column.

@@ -11,11 +11,8 @@ use urr_contracts::{
 };
 use urr_kernel::{EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
 
-use super::{World, hold_request, together};
-use crate::{
-    holds::{self, sweep::BATCH},
-    race,
-};
+use super::{World, hold_request, sweep, together};
+use crate::{holds, race};
 
 /// Every story, one after the other, each with events and buyers of its own.
 pub(super) async fn all(world: &World) {
@@ -32,6 +29,7 @@ pub(super) async fn all(world: &World) {
     a_hold_that_runs_out_frees_its_seats(world).await;
     a_lapsed_seat_can_be_claimed_and_the_sweep_leaves_it_alone(world).await;
     a_buyers_own_lapsed_holds_do_not_count(world).await;
+    sweep::holds_end_together_as_each_would_alone(world).await;
     a_number_that_is_taken_costs_nobody_their_seats(world).await;
     nobody_sees_or_touches_anothers_reservation(world).await;
     reservations_are_listed_newest_first_by_page(world).await;
@@ -44,6 +42,7 @@ pub(super) async fn all(world: &World) {
     together::a_crowd_is_served_in_batches(world).await;
     together::those_who_ask_together_each_get_what_their_own_key_was_used_for(world).await;
     world.check_invariants().await;
+    assert_eq!(world.deadlocks().await, 0, "transactions waited for each other");
 }
 
 async fn a_hold_keeps_its_seats_prices_and_time(world: &World) {
@@ -180,6 +179,8 @@ async fn a_repeat_is_answered_while_the_catalog_is_away(world: &World) {
     world.catalog.away(false);
     assert_eq!(again.unwrap().id, first.id);
     assert_eq!(new, Err(Error::Unavailable));
+    let patience = world.catalog.patience();
+    assert!(patience <= Duration::from_secs(2), "a hold waits {patience:?} for a catalog that hangs");
 }
 
 async fn many_copies_of_one_request_make_one_reservation(world: &World) {
@@ -248,28 +249,6 @@ async fn a_buyers_own_lapsed_holds_do_not_count(world: &World) {
     world.hold(&buyer, event, &seats[..4]).await.unwrap();
     world.pass(HOLD).await;
     world.hold(&buyer, event, &seats[4..]).await.unwrap();
-}
-
-/// Rows that cannot be ended must not keep the others from ending, be they as many as one look sees. For a world of its own: it is left
-/// broken.
-pub(super) async fn bad_rows_do_not_stop_the_sweep(world: &World) {
-    let bad = BATCH as usize;
-    let (event, seats) = world.event(bad + 2);
-    let (first, second) = (world.buyer(), world.buyer());
-    let spoilt = world.hold(&first, event, &seats[..1]).await.unwrap();
-    world.spoil(&spoilt).await;
-    for seat in &seats[1..bad] {
-        world.spoil(&world.hold(&world.buyer(), event, &[*seat]).await.unwrap()).await;
-    }
-    let sound = world.hold(&second, event, &seats[bad..]).await.unwrap();
-    world.pass(HOLD).await;
-    world.sweep().await;
-    let status = async |buyer, held: &Reservation| {
-        let read = world.tickets.reservation(buyer, ReservationOf { reservation: held.id }).await;
-        read.unwrap().status
-    };
-    assert_eq!(status(&first, &spoilt).await, ReservationStatus::Pending);
-    assert_eq!(status(&second, &sound).await, ReservationStatus::Expired);
 }
 
 async fn a_number_that_is_taken_costs_nobody_their_seats(world: &World) {

@@ -11,6 +11,7 @@ use urr_rpc::Ctx;
 use super::{
     World, hold_request,
     stories::{ids, sorted},
+    sweep::damage,
 };
 use crate::{
     holds::{
@@ -28,9 +29,6 @@ statements! {
     /// How many wait for a row that this transaction has locked.
     WAIT_FOR_US = postgres "
         select count(*) from pg_locks where not granted and transactionid = pg_current_xact_id()::xid";
-
-    /// A reservation that nobody can read.
-    UNREADABLE = "update reservations set event_card = '[]' where id = $1";
 
     /// A hold without an end.
     ENDLESS = "update seats set expires_at = null where event_id = $1 and seat_id = $2 and state = 'held'";
@@ -143,12 +141,7 @@ pub(super) async fn a_row_that_nobody_can_read_costs_others_no_answer(world: &Wo
     let (first, other) = (world.buyer(), world.buyer());
     let spoilt = world.tickets.hold(&first, keyed(&seats[..1])).await.unwrap();
     let sound = world.tickets.hold(&other, keyed(&seats[1..])).await.unwrap();
-    let broken: Result<u64, urr_db::Error> = world
-        .service
-        .db
-        .write("test.unreadable", async |tx: &mut Tx<'_>| tx.execute(&UNREADABLE, &[&spoilt.id]).await)
-        .await;
-    assert_eq!(broken.unwrap(), 1);
+    damage(world, &spoilt).await;
     let user = |ctx: &Ctx| ctx.actor.user().unwrap();
     let asked =
         vec![(user(&first), "a".to_owned()), (user(&other), "a".to_owned()), (user(&other), "b".to_owned())];
@@ -246,7 +239,10 @@ pub(super) async fn a_crowd_is_served_in_batches(world: &World) {
 }
 
 /// A transaction of somebody else that is given up in the end, and what it did.
-async fn meanwhile<T>(world: &World, body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, Trouble>) -> T {
+pub(super) async fn meanwhile<T>(
+    world: &World,
+    body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, Trouble>,
+) -> T {
     let mut done = None;
     let given_up: Result<(), Trouble> = world
         .service

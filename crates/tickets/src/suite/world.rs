@@ -2,23 +2,16 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use async_trait::async_trait;
 use urr_contracts::{
-    catalog::{
-        self, CancelEvent, Catalog, CreateEvent, EventCard, EventDetail, EventOf, EventsPage, FindSeats,
-        FoundSeats, Layouts, ListEvents, ListLayouts, Sale, SaleOf, Seat, SeatsOf, SeatsPage,
-    },
+    catalog::{Catalog, EventCard, Sale, Seat},
     messages::Envelope,
-    tickets::{self, HoldSeats, Reservation, ReservationFact, SeatMap, SeatMapOf, Tickets},
+    tickets::{self, HoldSeats, Reservation, ReservationFact, ReservedSeat, SeatMap, SeatMapOf, Tickets},
 };
-use urr_db::{Tx, outbox, statements};
+use urr_db::{EngineKind, Tx, outbox, statements};
 use urr_http::{Client, ClientLimits};
 use urr_jobs::Tasks;
 use urr_kernel::{
@@ -29,6 +22,7 @@ use urr_kv::{Kv, KvConfig};
 use urr_rpc::{Ctx, Remote, internal_guard};
 use urr_testkit::services;
 
+use super::catalog::HandMade;
 use crate::{
     Parts, Service,
     gate::SeatGate,
@@ -83,6 +77,8 @@ statements! {
     SPOIL = "update buyers set live_seats = 0 where event_id = $1 and user_id = $2";
     /// Every reservation.
     PENDING = "select id from reservations where status = 'pending'";
+    /// Which database it is.
+    DATABASE = postgres "select current_database()::text";
 }
 
 impl World {
@@ -232,6 +228,19 @@ impl World {
         while self.service.expire_lapsed().await.unwrap() > 0 {}
     }
 
+    /// How often PostgreSQL has ended a transaction here because it and another waited for each other: `transaction!` hides that. The last
+    /// thing to ask, for every connection ends.
+    pub(crate) async fn deadlocks(&self) -> i64 {
+        if self.service.db.engine() == EngineKind::Sqlite {
+            return 0;
+        }
+        let name = self.service.db.read("test.database", async |tx: &mut Tx<'_>| {
+            tx.one(&DATABASE, &[], |row| row.get::<String>(0)).await
+        });
+        let name: Result<_, urr_db::Error> = name.await;
+        urr_testkit::deadlocks(&name.unwrap()).await
+    }
+
     /// Everything told about an event so far, oldest first.
     pub(crate) async fn facts_of(&self, event: EventId) -> Vec<Envelope<ReservationFact>> {
         let read: Result<_, urr_db::Error> = self
@@ -246,8 +255,8 @@ impl World {
         facts.filter(|told: &Envelope<ReservationFact>| event_of(&told.fact) == event).collect()
     }
 
-    /// What must hold at any time: every held seat belongs to a pending reservation or has lapsed, each buyer's count
-    /// is the number of their pending seats, and told facts add up to the rows.
+    /// What must hold at any time: every held seat belongs to a pending reservation, every pending reservation that has not lapsed has its
+    /// seats, and each buyer's count is the number of their pending seats.
     pub(crate) async fn check_invariants(&self) {
         let read: Result<_, urr_db::Error> = self
             .service
@@ -276,6 +285,10 @@ impl World {
         }
         for (buyer, live) in buyers {
             assert_eq!(live, counted.get(&buyer).copied().unwrap_or(0), "the count of {buyer:?} is off");
+        }
+        for reservation in pending.iter().filter(|pending| pending.expires_at > self.clock.now()) {
+            let its_own = |seat: &ReservedSeat| held.contains(&(seat.id, reservation.id, seat.fence));
+            assert!(reservation.seats.iter().all(its_own), "{} has lost a seat", reservation.id);
         }
         for (seat, reservation, fence) in held {
             let owner = pending.iter().find(|pending| pending.id == reservation);
@@ -321,69 +334,4 @@ async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
     let routes = internal_guard(tickets::internal_routes(service, clock.clone(), ids.clone()), "secret");
     tokio::spawn(async move { axum::serve(listener, routes).await });
     Remote::new(Client::new(ClientLimits::default(), clock.clone()).target(&base).unwrap(), "secret")
-}
-
-/// A catalog the stories fill by hand.
-#[derive(Default)]
-pub(crate) struct HandMade {
-    events: Mutex<HashMap<EventId, (Sale, Vec<Seat>)>>,
-    away: AtomicBool,
-}
-
-impl HandMade {
-    /// From now on no sale is told, or is again.
-    pub(crate) fn away(&self, away: bool) {
-        self.away.store(away, Ordering::SeqCst);
-    }
-
-    pub(crate) fn cancel(&self, event: EventId) {
-        self.events.lock().unwrap().get_mut(&event).unwrap().0.cancelled = true;
-    }
-}
-
-#[async_trait]
-impl Catalog for HandMade {
-    async fn sale(&self, _: &Ctx, request: SaleOf) -> Result<Sale, catalog::Error> {
-        if self.away.load(Ordering::SeqCst) {
-            return Err(catalog::Error::Unavailable);
-        }
-        let events = self.events.lock().unwrap();
-        events.get(&request.event).map(|(sale, _)| sale.clone()).ok_or(catalog::Error::EventNotFound)
-    }
-
-    async fn seats(&self, _: &Ctx, request: SeatsOf) -> Result<SeatsPage, catalog::Error> {
-        let events = self.events.lock().unwrap();
-        let (_, seats) = events.get(&request.event).ok_or(catalog::Error::EventNotFound)?;
-        // Two seats a page, so that every story pages.
-        let from = request.from as usize;
-        let page: Vec<Seat> = seats.iter().skip(from).take(2).cloned().collect();
-        let next = (from + page.len() < seats.len()).then(|| request.from + 2);
-        Ok(SeatsPage { seats: page, next })
-    }
-
-    async fn find_seats(&self, _: &Ctx, request: FindSeats) -> Result<FoundSeats, catalog::Error> {
-        let events = self.events.lock().unwrap();
-        let known = events.iter().flat_map(|(event, (_, seats))| seats.iter().map(|seat| (seat.id, *event)));
-        Ok(FoundSeats { seats: known.filter(|(seat, _)| request.seats.contains(seat)).collect() })
-    }
-
-    async fn events(&self, _: &Ctx, _: ListEvents) -> Result<EventsPage, catalog::Error> {
-        unreachable!("tickets does not list events")
-    }
-
-    async fn event(&self, _: &Ctx, _: EventOf) -> Result<EventDetail, catalog::Error> {
-        unreachable!("tickets does not show events")
-    }
-
-    async fn layouts(&self, _: &Ctx, _: ListLayouts) -> Result<Layouts, catalog::Error> {
-        unreachable!("tickets does not list layouts")
-    }
-
-    async fn create_event(&self, _: &Ctx, _: CreateEvent) -> Result<EventDetail, catalog::Error> {
-        unreachable!("tickets does not make events")
-    }
-
-    async fn cancel_event(&self, _: &Ctx, _: CancelEvent) -> Result<EventDetail, catalog::Error> {
-        unreachable!("tickets does not cancel events")
-    }
 }

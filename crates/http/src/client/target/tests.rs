@@ -1,4 +1,4 @@
-//! Turns: what waiting for one costs, and whom it tells nothing about.
+//! Turns: what waiting for one costs, and whom it tells nothing about. Tries, and the pauses between them.
 
 use std::pin::pin;
 
@@ -13,6 +13,9 @@ use crate::{Client, Limits, Server};
 
 /// No test waits longer than this for anything.
 const DEADLINE: Duration = Duration::from_mins(1);
+
+/// How finely timers of the runtime are told apart.
+const TICK: Duration = Duration::from_millis(1);
 
 /// A target with one turn, before a service that answers whoever asks once there is a permit.
 struct OneAtATime {
@@ -116,4 +119,34 @@ async fn whoever_waits_for_a_turn_at_a_service_that_fails_meanwhile_is_told_so()
     one.permits.add_permits(1);
     assert_eq!(first.await.unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
     assert!(matches!(second.await, Err(CallError::Open { .. })), "nobody is asked any more");
+}
+
+#[test]
+fn without_other_numbers_a_call_has_five_seconds_to_connect_ten_to_answer_and_three_tries() {
+    let limits = ClientLimits::default();
+    assert_eq!((limits.connect, limits.read), (Duration::from_secs(5), Duration::from_secs(10)));
+    assert_eq!((limits.tries, limits.pause), (3, Duration::from_millis(500)));
+}
+
+/// A call that never gets a turn fails when its tries and this long between them are over, on a clock that moves by what is waited for alone.
+async fn pauses(call: Call, tries: u32, made: u32, between: Duration) {
+    let limits = ClientLimits { in_flight: 0, tries, ..ClientLimits::default() };
+    let target = Client::new(limits, Clock::fixed(Timestamp::from_micros(0))).target("http://127.0.0.1:1");
+    let target = target.unwrap();
+    let mut send = pin!(target.send(call));
+    let almost = (limits.read * made + between).saturating_sub(TICK);
+    assert!(timeout(almost, send.as_mut()).await.is_err(), "{made} of {tries} tries ended too early");
+    // Jitter is a tenth at most, and every wait may end a tick late.
+    let late = timeout(between / 10 + TICK * 10, send).await;
+    let error = late.unwrap_or_else(|_| panic!("{made} of {tries} tries take too long")).unwrap_err();
+    assert!(matches!(error, CallError::NotSent { .. }), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_pause_before_another_try_is_half_a_second_and_doubles() {
+    for (tries, between) in [(1, 0), (2, 500), (3, 500 + 1_000), (4, 500 + 1_000 + 2_000)] {
+        pauses(ask().idempotent(true), tries, tries, Duration::from_millis(between)).await;
+    }
+    // What must not happen twice is tried once.
+    pauses(ask().idempotent(false), 3, 1, Duration::ZERO).await;
 }
