@@ -199,3 +199,13 @@ impl Bus {
 pub fn statements() -> &'static [&'static urr_db::Sql] {
     store::STATEMENTS
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failing_message_is_tried_again_after_one_two_and_four_seconds() {
+        assert_eq!(Limits::default().retries, [1, 2, 4].map(Duration::from_secs));
+    }
+}

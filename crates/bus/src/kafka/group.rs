@@ -6,8 +6,8 @@ use futures_util::FutureExt as _;
 use rdkafka::{
     Offset, TopicPartitionList,
     consumer::{CommitMode, Consumer as _},
-    error::KafkaError,
-    message::OwnedHeaders,
+    error::{KafkaError, RDKafkaErrorCode},
+    message::{Message as _, OwnedHeaders},
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use urr_jobs::{BoxError, Tasks, Woken, pause};
@@ -15,7 +15,7 @@ use urr_jobs::{BoxError, Tasks, Woken, pause};
 use super::{
     Cluster,
     lanes::{Beginning, GroupConsumer, Lanes, Rebalances, Turn},
-    producer::blames_the_record,
+    producer::{blames_the_record, forbids_the_topic},
     queues::{Queue, Queues, Split},
     unread::Unread,
     wire::{self, Place, Received},
@@ -34,23 +34,31 @@ pub(super) struct Group {
 impl Group {
     /// Stays in the group until the process stops. A client that can go no further is replaced by a new one.
     pub(super) async fn run(self) {
+        let Delivery { clock, limits, stopping, .. } = &self.delivery;
         let group = self.delivery.group();
         let mut outages = 0_u32;
-        while let Err(error) = self.membership(&mut outages).await {
+        loop {
+            let began = clock.ticks();
+            let Err(error) = self.membership().await else { return };
+            // One that lasted was well.
+            if clock.ticks().saturating_sub(began) > limits.outage.max {
+                outages = 0;
+            }
             outages = outages.saturating_add(1);
             if outages == 1 {
                 let cause = urr_telemetry::chain(&*error);
                 tracing::error!(group, cause, "the group cannot consume; it tries again");
             }
-            let wait = self.delivery.limits.outage.delay(outages, self.delivery.clock.ticks());
-            if pause(&self.delivery.stopping, None, wait).await == Woken::Stopping {
+            metrics::counter!("urr_bus_members_replaced_total", "group" => group).increment(1);
+            let wait = limits.outage.delay(outages, clock.ticks());
+            if pause(stopping, None, wait).await == Woken::Stopping {
                 return;
             }
         }
     }
 
     /// One client's life. `Ok` when the process is stopping.
-    async fn membership(&self, outages: &mut u32) -> Result<(), BoxError> {
+    async fn membership(&self) -> Result<(), BoxError> {
         for topic in self.delivery.consumer.topics() {
             // A broker that is away takes longer to ask than a stopping process has.
             tokio::select! {
@@ -69,8 +77,9 @@ impl Group {
         let client: Arc<GroupConsumer> = Arc::new(config.create_with_context(context)?);
         let queues = Split::new(&client, queues);
         client.subscribe(self.delivery.consumer.topics())?;
-        let member = Member { group: self, queues, client, lanes, working: TaskTracker::new() };
-        let ended = member.poll(outages).await;
+        let unread = Arc::new(Unread::new(self.delivery.group()));
+        let member = Member { group: self, queues, client, lanes, unread, working: TaskTracker::new() };
+        let ended = member.poll().await;
         member.leave().await;
         ended
     }
@@ -82,27 +91,27 @@ struct Member<'g> {
     queues: Split,
     client: Arc<GroupConsumer>,
     lanes: Arc<Lanes>,
+    unread: Arc<Unread>,
     working: TaskTracker,
 }
 
 impl Member<'_> {
-    async fn poll(&self, outages: &mut u32) -> Result<(), BoxError> {
+    async fn poll(&self) -> Result<(), BoxError> {
         let Delivery { stopping, clock, .. } = &self.group.delivery;
-        let mut unread = Unread::new(self.group.delivery.group());
         loop {
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => return Ok(()),
                 () = self.lanes.broken.cancelled() => return Err("a lane ended by itself".into()),
                 () = self.lanes.given.notified() => {
-                    *outages = 0;
                     self.lanes.begin(stopping).into_iter().for_each(|beginning| self.start_lane(beginning));
                 }
                 record = self.client.recv() => match record {
-                    Ok(record) => return self.stray(Received::from_record(&record)).await,
-                    Err(error @ KafkaError::MessageConsumptionFatal(_)) => return Err(error.into()),
-                    // The client reconnects by itself; there is nothing to do but to go on asking.
-                    Err(error) => unread.note(&error, clock.ticks()),
+                    // That should not happen, because a partition has a queue of its own before it has records. It comes
+                    // again: nobody has said that it is done.
+                    Ok(record) => return Err(format!("a record of {} came past its lane", record.topic()).into()),
+                    Err(error) if goes_on_by_itself(&error) => self.unread.note(&error, clock.ticks()),
+                    Err(error) => return Err(error.into()),
                 },
             }
         }
@@ -117,18 +126,12 @@ impl Member<'_> {
         self.group.tasks.spawn(name, self.working.track_future(lane.run(beginning, queue)));
     }
 
-    /// A record that came past its lane. That should not happen, because a partition has a queue of its own before it has
-    /// records; if it does, the record is dealt with before anything else and the member begins anew.
-    async fn stray(&self, received: Received) -> Result<(), BoxError> {
-        self.lane(&self.group.delivery.stopping).work_one(&received).await;
-        Err(format!("a record of {:?} came past its lane", received.place).into())
-    }
-
     fn lane(&self, stop: &CancellationToken) -> Lane {
         Lane {
             delivery: Delivery { stopping: stop.clone(), ..self.group.delivery.clone() },
             cluster: Arc::clone(&self.group.cluster),
             client: Arc::clone(&self.client),
+            unread: Arc::clone(&self.unread),
         }
     }
 
@@ -159,11 +162,29 @@ async fn next(queue: &Queue, turn: &Turn) -> Option<Result<Received, KafkaError>
     Some(taken.map(|record| Received::from_record(&record)))
 }
 
+/// Whether the client gets over it without us: it cannot reach anybody, the topic is not there yet, or it left the group
+/// and joins again. Anything else may have left partitions behind that it never starts to read: a coordinator that
+/// moves while it is asked how far the group is does that, and no rebalance cures it.
+fn goes_on_by_itself(error: &KafkaError) -> bool {
+    matches!(
+        error,
+        KafkaError::MessageConsumption(
+            RDKafkaErrorCode::BrokerTransportFailure
+                | RDKafkaErrorCode::AllBrokersDown
+                | RDKafkaErrorCode::Resolve
+                | RDKafkaErrorCode::OperationTimedOut
+                | RDKafkaErrorCode::UnknownTopicOrPartition
+                | RDKafkaErrorCode::PollExceeded
+        )
+    )
+}
+
 /// Works one partition in order.
 struct Lane {
     delivery: Delivery,
     cluster: Arc<Cluster>,
     client: Arc<GroupConsumer>,
+    unread: Arc<Unread>,
 }
 
 impl Lane {
@@ -178,28 +199,28 @@ impl Lane {
     async fn work_queue(&self, queue: &Queue, turn: &Turn) {
         let most = self.delivery.limits.batch as usize;
         let mut batch = Vec::with_capacity(most);
-        let mut unread = Unread::new(self.delivery.group());
-        loop {
-            match next(queue, turn).await {
-                Some(Ok(received)) => batch.push(received),
-                Some(Err(error)) => {
-                    unread.note(&error, self.delivery.clock.ticks());
-                    continue;
-                }
-                None => return,
-            }
-            unread.over();
+        while let Some(first) = next(queue, turn).await {
+            batch.extend(self.readable(first));
             // What is there already comes along; nobody waits for more.
-            while batch.len() < most
-                && let Some(Some(Ok(received))) = next(queue, turn).now_or_never()
+            while (1..most).contains(&batch.len())
+                && let Some(Some(more)) = next(queue, turn).now_or_never()
             {
-                batch.push(received);
+                batch.extend(self.readable(more));
             }
-            if !self.work(&batch).await {
+            if !batch.is_empty() && !self.work(&batch).await {
                 return;
             }
             batch.clear();
         }
+    }
+
+    /// The record, or `None` for what stands in its place: the client asks again by itself.
+    fn readable(&self, taken: Result<Received, KafkaError>) -> Option<Received> {
+        match &taken {
+            Ok(_) => self.unread.over(),
+            Err(error) => self.unread.note(error, self.delivery.clock.ticks()),
+        }
+        taken.ok()
     }
 
     /// Applies a batch in one transaction, or if that fails one by one. `false` if the lane must stop.
@@ -232,13 +253,18 @@ impl Lane {
                 }
                 Verdict::Moved | Verdict::Stopped => false,
             },
-            Err(unreadable) => self.dead_letter(received, OwnedHeaders::new(), &unreadable.reason, 1).await,
+            Err(unreadable) => {
+                metrics::counter!("urr_bus_dead_letters_total", "group" => self.delivery.group())
+                    .increment(1);
+                self.dead_letter(received, OwnedHeaders::new(), &unreadable.reason, 1).await
+            }
         }
     }
 
     /// Copies a record to the dead-letter topic, however long the broker takes: the offset moves on only after it. A
     /// letter that the broker does not want, for another producer may write larger records than ours, goes without its
-    /// content; one that it does not want either is told of and let go, or nothing behind it would ever be read.
+    /// content; one that it does not want either, or that we may not write, is told of and let go, or nothing behind it
+    /// would ever be read. A topic that somebody has removed is made anew.
     async fn dead_letter(
         &self,
         received: &Received,
@@ -266,21 +292,33 @@ impl Lane {
         loop {
             match self.cluster.producer.send(&topic, key, payload, headers.clone()).await {
                 Ok(()) => return true,
-                Err(error) if blames_the_record(&error) => {
-                    if (key, payload) == (None, None) {
-                        self.lost(place, &error);
-                        return true;
-                    }
+                Err(error) if blames_the_record(&error) && (key, payload) != (None, None) => {
                     (key, payload) = (None, None);
                     headers = story(&format!("kept without its content, because {error}: {cause}"));
+                }
+                Err(error) if blames_the_record(&error) || forbids_the_topic(&error) => {
+                    self.lost(place, &error);
+                    return true;
                 }
                 Err(error) => {
                     outages = outages.saturating_add(1);
                     if !self.delivery.sit_out(outages, &error).await {
                         return false;
                     }
+                    self.look_for_topic(&place.topic).await;
                 }
             }
+        }
+    }
+
+    async fn look_for_topic(&self, topic: &str) {
+        let look = async {
+            self.cluster.topics.forget(topic).await;
+            self.cluster.topics.ensure(topic).await
+        };
+        // A broker that is away takes longer to ask than a stopping process has.
+        if let Some(Err(error)) = self.delivery.stopping.run_until_cancelled(look).await {
+            tracing::debug!(group = self.delivery.group(), %error, "no place for dead letters");
         }
     }
 

@@ -187,6 +187,14 @@ impl ConsumerContext for Rebalances {
             self.lanes.give(partitions);
         }
     }
+
+    /// What a group's commit came to. One that is lost costs repeated deliveries after a restart; one that is refused because the
+    /// partition has gone to another member is nobody's trouble.
+    fn commit_callback(&self, result: Result<(), KafkaError>, _: &TopicPartitionList) {
+        let Err(error) = result else { return };
+        metrics::counter!("urr_bus_uncommitted_total", "group" => self.group).increment(1);
+        tracing::debug!(group = self.group, %error, "an offset was not committed");
+    }
 }
 
 #[cfg(test)]

@@ -76,11 +76,20 @@ pub(super) fn blames_the_record(error: &KafkaError) -> bool {
         error.rdkafka_error_code(),
         Some(
             RDKafkaErrorCode::MessageSizeTooLarge
+                | RDKafkaErrorCode::MessageBatchTooLarge
                 | RDKafkaErrorCode::InvalidMessage
                 | RDKafkaErrorCode::InvalidMessageSize
                 | RDKafkaErrorCode::InvalidTopic
                 | RDKafkaErrorCode::InvalidRecord
                 | RDKafkaErrorCode::InvalidArgument
         )
+    )
+}
+
+/// Whether the broker lets nobody, or not us, write to the topic. Waiting does not help; somebody has to allow it.
+pub(super) fn forbids_the_topic(error: &KafkaError) -> bool {
+    matches!(
+        error.rdkafka_error_code(),
+        Some(RDKafkaErrorCode::TopicAuthorizationFailed | RDKafkaErrorCode::PolicyViolation)
     )
 }

@@ -18,8 +18,8 @@ use super::lanes::{GroupConsumer, Partition, Rebalances, names};
 
 pub(super) type Queue = StreamPartitionQueue<Rebalances>;
 
-/// The queues of the partitions that this client has or had. One that comes back finds its queue here: two handles of
-/// one would silence each other.
+/// The queues of the partitions that this client has or had. One that comes back while its lane is at its last
+/// transaction finds its queue here: of two handles of one, the first to be dropped silences the other.
 #[derive(Default)]
 pub(super) struct Queues {
     client: OnceLock<Weak<GroupConsumer>>,
@@ -31,12 +31,16 @@ impl Queues {
     pub(super) fn split(&self, partitions: &TopicPartitionList) -> bool {
         let Some(client) = self.client.get().and_then(Weak::upgrade) else { return false };
         let mut split = self.lock();
-        names(partitions).all(|partition| match split.entry(partition) {
-            Entry::Occupied(_) => true,
-            Entry::Vacant(vacant) => {
-                let (topic, number) = vacant.key();
-                let queue = client.split_partition_queue(topic, *number);
-                queue.map(|queue| vacant.insert(Arc::new(queue))).is_some()
+        names(partitions).all(|partition| {
+            // A handle that no lane has may be of a topic that was removed since and made anew, which has another queue.
+            split.retain(|known, queue| *known != partition || Arc::strong_count(queue) > 1);
+            match split.entry(partition) {
+                Entry::Occupied(_) => true,
+                Entry::Vacant(vacant) => {
+                    let (topic, number) = vacant.key();
+                    let queue = client.split_partition_queue(topic, *number);
+                    queue.map(|queue| vacant.insert(Arc::new(queue))).is_some()
+                }
             }
         })
     }

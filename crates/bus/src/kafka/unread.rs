@@ -1,32 +1,35 @@
 //! Records that cannot be read: the client asks again by itself, twice a second, and somebody has to hear of it.
 
-use std::time::Duration;
+use std::{
+    sync::{Mutex, PoisonError},
+    time::Duration,
+};
 
 use rdkafka::error::KafkaError;
 
 /// The line is repeated while it lasts, rarely enough to be read.
 const TELL_EVERY: Duration = Duration::from_mins(5);
 
-/// What a reader knows of its failures in a row.
+/// What a member and its lanes know of failures in a row.
 pub(super) struct Unread {
     group: &'static str,
-    told: Option<Duration>,
+    told: Mutex<Option<Duration>>,
 }
 
 impl Unread {
     pub(super) fn new(group: &'static str) -> Self {
-        Self { group, told: None }
+        Self { group, told: Mutex::new(None) }
     }
 
     /// A record came.
-    pub(super) fn over(&mut self) {
-        if self.told.take().is_some() {
+    pub(super) fn over(&self) {
+        if self.told.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
             tracing::info!(group = self.group, "records can be read again");
         }
     }
 
     /// None came, because of this.
-    pub(super) fn note(&mut self, error: &KafkaError, now: Duration) {
+    pub(super) fn note(&self, error: &KafkaError, now: Duration) {
         metrics::counter!("urr_bus_unread_total", "group" => self.group).increment(1);
         if self.is_news(now) {
             tracing::error!(group = self.group, %error, "the group cannot read; it goes on asking");
@@ -35,11 +38,12 @@ impl Unread {
         }
     }
 
-    fn is_news(&mut self, now: Duration) -> bool {
-        if self.told.is_some_and(|told| now.saturating_sub(told) < TELL_EVERY) {
+    fn is_news(&self, now: Duration) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.is_some_and(|told| now.saturating_sub(told) < TELL_EVERY) {
             return false;
         }
-        self.told = Some(now);
+        *told = Some(now);
         true
     }
 }
@@ -51,7 +55,7 @@ mod tests {
     #[test]
     fn the_first_failure_is_told_and_the_next_ones_rarely_until_a_record_comes() {
         let secs = Duration::from_secs;
-        let mut unread = Unread::new("group");
+        let unread = Unread::new("group");
         assert!(unread.is_news(secs(100)));
         assert!(!unread.is_news(secs(101)));
         assert!(!unread.is_news(secs(399)));

@@ -188,18 +188,34 @@ pub(crate) async fn a_crash_while_a_message_is_being_tried_loses_nothing(rig: &R
 }
 
 pub(crate) async fn two_processes_share_a_group_without_double_effects(rig: &Rig) {
+    const KEYS: usize = 20;
     let one = rig.group();
     let other = one.elsewhere(rig);
     let first = rig.start(&[&one]);
     let second = rig.start(&[&other]);
-    rig.publish_many(20, 200).await;
-    one.has_effects(100).await;
+    // As long as it takes until both have had some of the work.
+    let mut rounds = 0_usize;
+    until(SOON, async || {
+        publish_round(rig, KEYS, rounds).await;
+        rounds += 1;
+        one.has_effects(rounds * KEYS).await;
+        one.has_worked() && other.has_worked()
+    })
+    .await;
     // One leaves in the middle; the other takes the rest.
+    publish_round(rig, KEYS, rounds).await;
     first.shutdown(SOON).await.unwrap();
-    rig.publish_many(20, 0).await;
-    other.has_effects(200).await;
+    publish_round(rig, KEYS, rounds + 1).await;
+    other.has_effects((rounds + 2) * KEYS).await;
     second.shutdown(SOON).await.unwrap();
-    assert_once_and_in_order(&other, 20, 200).await;
+    assert_once_and_in_order(&other, KEYS, (rounds + 2) * KEYS).await;
+}
+
+/// One note of each key, with the round as its number.
+async fn publish_round(rig: &Rig, keys: usize, round: usize) {
+    let messages: Vec<Message> =
+        (0..keys).map(|key| rig.message(&format!("key-{key}"), &round.to_string())).collect();
+    rig.publish(&messages).await;
 }
 
 pub(crate) async fn a_dead_letter_can_be_delivered_after_all(rig: &Rig) {

@@ -36,7 +36,7 @@ pub(crate) fn bus(rig: &Rig, options: &[(&str, &str)]) -> Bus {
 }
 
 /// Learns of an outage in a second and not in ten.
-const IMPATIENT: [(&str, &str); 1] = [("message.timeout.ms", "1000")];
+pub(crate) const IMPATIENT: [(&str, &str); 1] = [("message.timeout.ms", "1000")];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_broker_that_goes_away_holds_messages_back_and_comes_back_by_itself() {
@@ -98,6 +98,21 @@ async fn a_process_stops_in_the_middle_of_asking_a_broker_that_is_away() {
         tasks.shutdown(Duration::from_secs(3)).await.unwrap();
         assert_eq!(claimed(&rig).await, 0, "the next process can take it at once");
         assert_eq!(backlog(&rig).await, 1);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_coordinator_that_moves_while_it_is_asked_where_a_group_is_leaves_no_partition_unread() {
+    within(LIMIT, async {
+        let (mock, rig) = mocked().await;
+        mock.request_errors(RDKafkaApiKey::OffsetFetch, &[RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_COORDINATOR]);
+        let probe = rig.group();
+        let tasks = rig.start(&[&probe]);
+        rig.publish_many(10, 30).await;
+        probe.has_effects(30).await;
+        tasks.shutdown(SOON).await.unwrap();
+        assert_eq!(counted("urr_bus_members_replaced_total", probe.group), 1);
     })
     .await;
 }
@@ -186,7 +201,9 @@ async fn a_full_lane_pauses_its_partition_and_loses_nothing() {
             }
             Ok(())
         });
-        let tasks = rig.start(&[&probe]);
+        // Far less than there is to read.
+        let small = [("queued.max.messages.kbytes", "1"), ("fetch.message.max.bytes", "1000")];
+        let tasks = rig.start_with(&bus(&rig, &small), &[&probe]);
         rig.publish_many(1, COUNT).await;
         until(SOON, async || backlog(&rig).await == 0).await;
         open.send(()).unwrap();

@@ -2,15 +2,16 @@
 
 use rdkafka::{
     Message as _, Offset, TopicPartitionList,
+    admin::{AdminClient, AdminOptions},
     consumer::{BaseConsumer, Consumer as _},
     message::{Headers as _, OwnedHeaders},
     producer::{FutureProducer, FutureRecord},
 };
 use urr_bus::Failure;
-use urr_testkit::within;
+use urr_testkit::{until, within};
 
 use crate::{
-    kafka::{bus, client},
+    kafka::{IMPATIENT, bus, client},
     rig::{Backend, LIMIT, Rig, SOON},
 };
 
@@ -39,6 +40,28 @@ async fn dead_letters_go_to_their_topic_with_their_story() {
             assert_eq!(letter.header(name), Some(value), "{name}");
         }
         assert!(letter.header("originalPartition").is_some());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_place_for_dead_letters_that_was_removed_is_made_anew() {
+    let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
+    within(LIMIT, async {
+        let tasks = rig.start_with(&bus(&rig, &IMPATIENT), &[&rig.group()]);
+        rig.publish_one("a", "not JSON comes next").await;
+        until(SOON, async || crate::cases::backlog(&rig).await == 0).await;
+        let admin: AdminClient<_> = client(&rig).create().unwrap();
+        let topic = format!("{}.dlq", rig.topic);
+        admin.delete_topics(&[&topic], &AdminOptions::new()).await.unwrap().remove(0).unwrap();
+        produce(&rig, b"not JSON", None).await;
+        until(SOON, async || {
+            let known = admin.inner().fetch_metadata(None, SOON).unwrap();
+            known.topics().iter().any(|known| known.name() == topic)
+        })
+        .await;
+        assert_eq!(dead_letter(&rig, 1).await[0].payload, b"not JSON");
+        tasks.shutdown(SOON).await.unwrap();
     })
     .await;
 }

@@ -330,6 +330,11 @@ impl Probe {
         self.calls.lock().unwrap().get(&message.id).copied().unwrap_or(0)
     }
 
+    /// Whether this process was given any message.
+    pub(crate) fn has_worked(&self) -> bool {
+        !self.calls.lock().unwrap().is_empty()
+    }
+
     /// Key and note of every effect, in the order in which they happened.
     pub(crate) async fn effects(&self) -> Vec<(String, String)> {
         let read = async |tx: &mut Tx<'_>| {
