@@ -3,11 +3,14 @@
 //! The negative control replaces the conditional claim by check-then-act and must sell seats twice: it proves that the
 //! test can see the fault it guards against.
 
-use std::{collections::HashMap, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
-use urr_contracts::tickets::{Error, Reservation, Tickets};
+use urr_contracts::tickets::{Error, ReleaseHold, Reservation};
 use urr_db::{Kind, Tx, statements};
-use urr_kernel::{EventId, SeatId};
+use urr_kernel::{EventId, SeatId, UserId, limits::HOLD};
 
 use crate::holds::claims::store::Wanted;
 use crate::suite::{DbKind, GateKind, Transport, World, hold_request};
@@ -18,6 +21,12 @@ const SEATS: usize = 10;
 statements! {
     /// The check of check-then-act.
     LOOK = "select fence from seats where event_id = $1 and seat_id = $2 and state <> 'available'";
+    /// How many seats a buyer has.
+    COUNTED = "select live_seats from buyers where event_id = $1 and user_id = $2";
+    /// Some more, without asking.
+    COUNT = "
+        insert into buyers (event_id, user_id, live_seats) values ($1, $2, $3)
+        on conflict (event_id, user_id) do update set live_seats = buyers.live_seats + excluded.live_seats";
     /// The act of check-then-act: no condition.
     TAKE = "
         insert into seats (event_id, seat_id, state, reservation_id, fence, expires_at)
@@ -45,16 +54,31 @@ pub(crate) async fn check_then_act(
     Ok(claimed)
 }
 
+/// What the count of a buyer's seats must never become.
+pub(crate) async fn look_then_count(
+    tx: &mut Tx<'_>,
+    event: EventId,
+    buyers: &[(UserId, u32)],
+    max: u32,
+) -> Result<HashSet<UserId>, urr_db::Error> {
+    let mut counted = HashSet::new();
+    for (user, seats) in buyers {
+        let held: Option<i64> = tx.optional(&COUNTED, &[&event, user], |row| row.get(0)).await?;
+        if held.unwrap_or(0) + i64::from(*seats) <= i64::from(max) {
+            tx.execute(&COUNT, &[&event, user, seats]).await?;
+            counted.insert(*user);
+        }
+    }
+    Ok(counted)
+}
+
 /// Lets everybody go for one seat each, twenty buyers a seat, in four processes: within one they rarely meet.
 pub(crate) async fn race(world: &World) -> (Vec<Reservation>, Vec<Error>) {
     let (event, seats) = world.event(SEATS);
     let start = Arc::new(tokio::sync::Barrier::new(BUYERS));
     let mut buyers = tokio::task::JoinSet::new();
     for buyer in 0..BUYERS {
-        let elsewhere = world.elsewhere.get(buyer % (world.elsewhere.len() + 1));
-        let tickets = elsewhere
-            .map_or_else(|| Arc::clone(&world.tickets), |other| Arc::clone(other) as Arc<dyn Tickets>);
-        let (ctx, start) = (world.buyer(), Arc::clone(&start));
+        let (tickets, ctx, start) = (world.anywhere(buyer), world.buyer(), Arc::clone(&start));
         let request = hold_request(event, &[seats[(buyer / 4) % SEATS]]);
         buyers.spawn(async move {
             start.wait().await;
@@ -129,4 +153,101 @@ async fn check_then_act_sells_seats_twice_and_the_race_sees_it() {
     let Some(world) = World::careless(DbKind::Postgres, GateKind::AlwaysOpen).await else { return };
     let (won, _) = race(&world).await;
     assert!(most_winners(&won) > 1, "the control sold no seat twice, so the race proves nothing");
+}
+
+/// One buyer asks for twenty seats on as many devices. Says how many they got, and what they were told otherwise.
+async fn on_many_devices(world: &World) -> (usize, Vec<Error>) {
+    const DEVICES: usize = 20;
+    let (event, seats) = world.event(DEVICES);
+    let (buyer, start) = (world.buyer(), Arc::new(tokio::sync::Barrier::new(DEVICES)));
+    let mut devices = tokio::task::JoinSet::new();
+    for (device, seat) in seats.into_iter().enumerate() {
+        let (tickets, buyer, start) = (world.anywhere(device), buyer.clone(), Arc::clone(&start));
+        devices.spawn(async move {
+            start.wait().await;
+            tickets.hold(&buyer, hold_request(event, &[seat])).await
+        });
+    }
+    let (won, lost): (Vec<_>, Vec<_>) = devices.join_all().await.into_iter().partition(Result::is_ok);
+    (won.len(), lost.into_iter().filter_map(Result::err).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_buyer_gets_four_seats_from_any_number_of_processes() {
+    let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
+        return;
+    };
+    let (won, lost) = on_many_devices(&world).await;
+    assert_eq!(won, 4);
+    for error in lost {
+        assert!(matches!(error, Error::UserLimit { max: 4, .. }), "a device was told {error:?}");
+    }
+    world.check_invariants().await;
+    assert_eq!(world.deadlocks().await, 0, "devices waited for each other");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn looking_before_counting_gives_a_buyer_too_many_seats_and_the_race_sees_it() {
+    let Some(world) = World::careless(DbKind::Postgres, GateKind::AlwaysOpen).await else { return };
+    let mut most = 0;
+    // On a busy machine the devices may take turns by chance.
+    for _ in 0..20 {
+        most = most.max(on_many_devices(&world).await.0);
+        if most > 4 {
+            return;
+        }
+    }
+    panic!("the control kept the limit at {most}, so the race proves nothing");
+}
+
+/// Holds run out, are given back and swept by every process while their seats are taken again, also by the same buyers.
+#[tokio::test(flavor = "multi_thread")]
+async fn giving_back_running_out_and_holding_again_at_once_keeps_every_count() {
+    const CROWD: usize = 90;
+    let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
+        return;
+    };
+    let (event, seats) = world.event(CROWD * 3);
+    let buyers: Vec<_> = (0..CROWD).map(|_| world.buyer()).collect();
+    let (mut got, mut to_give_back): (usize, Vec<Reservation>) = (0, Vec::new());
+    for round in 0..30 {
+        let mut at_once = tokio::task::JoinSet::new();
+        for (at, reservation) in to_give_back.drain(..).enumerate() {
+            let (tickets, owner) = (world.anywhere(at), world.as_user(reservation.user));
+            at_once.spawn(async move {
+                tickets.release(&owner, ReleaseHold { reservation: reservation.id }).await.unwrap();
+                None
+            });
+        }
+        for (at, buyer) in buyers.iter().enumerate() {
+            // Three of four that one may have, so that old ones have to end first; each round other neighbours.
+            let from = (at * 3 + round * 7) % (seats.len() - 2);
+            let (tickets, buyer, wanted) =
+                (world.anywhere(at + round), buyer.clone(), seats[from..from + 3].to_vec());
+            at_once.spawn(async move { told(tickets.hold(&buyer, hold_request(event, &wanted)).await) });
+        }
+        for service in world.elsewhere.iter().chain([&world.service]) {
+            let service = Arc::clone(service);
+            at_once.spawn(async move { service.expire_lapsed().await.map(|_| None).unwrap() });
+        }
+        let held: Vec<Reservation> = at_once.join_all().await.into_iter().flatten().collect();
+        world.check_invariants().await;
+        got += held.len();
+        // Every other one is given back in the next round, in time or too late.
+        to_give_back.extend(held.into_iter().step_by(2));
+        if round % 3 > 0 {
+            world.clock.advance(HOLD);
+        }
+    }
+    assert!(got > 2 * CROWD, "{got}: hardly anybody got a seat again");
+    assert_eq!(world.deadlocks().await, 0, "they waited for each other");
+}
+
+/// The reservation, or nothing if it was refused for a good reason.
+fn told(answer: Result<Reservation, Error>) -> Option<Reservation> {
+    match answer {
+        Ok(reservation) => Some(reservation),
+        Err(Error::SeatsTaken { .. } | Error::UserLimit { .. }) => None,
+        Err(other) => panic!("a buyer was told {other:?}"),
+    }
 }

@@ -6,7 +6,7 @@ use urr_contracts::catalog::{Catalog, Error, FindSeats, Sale, SaleOf, Seat, Seat
 use urr_kernel::{Clock, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
 use urr_rpc::{Ctx, Loading};
 
-/// How old a sale's rules may be. An organiser who cancels an event stops its sale within this time.
+/// How old a sale's rules may be. An organiser who cancels an event stops its sale within this time and what a hold that has begun may take.
 const SALE_MAX_AGE: Duration = Duration::from_secs(1);
 
 /// Events whose rules, or whose absence, are remembered.

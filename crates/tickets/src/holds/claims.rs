@@ -32,6 +32,7 @@ pub(crate) struct Claim {
     pub(crate) plan: Plan,
     pub(crate) owner: Owner,
     pub(crate) max_seats_per_user: u32,
+    pub(crate) sale_end_at: Timestamp,
     pub(crate) key: Option<String>,
     /// What the world is told.
     pub(crate) news: outbox::Message,
@@ -137,7 +138,10 @@ impl Work for Claiming {
 impl Claiming {
     async fn round<'c>(&self, event: EventId, claims: &[&'c Claim]) -> Result<Round<'c>, urr_db::Error> {
         transaction!(self.db, "tickets.hold", async |tx: &mut Tx<'_>| {
-            Batch { way: self.way, event }.round(tx, claims).await
+            let (over, open): (Vec<_>, Vec<_>) = by_end_of_sale(claims, self.clock.now());
+            let mut round = Batch { way: self.way, event }.round(tx, &open).await?;
+            round.answered.extend(over);
+            Ok::<_, urr_db::Error>(round)
         })
     }
 
@@ -263,7 +267,11 @@ impl Batch {
         let max = claims.first().map_or(0, |claim| claim.max_seats_per_user);
         let mut buyers: Vec<_> = claims.iter().map(|claim| (claim.user(), claim.plan.seat_count())).collect();
         buyers.sort_unstable();
-        store::count_in(tx, self.event, &buyers, max).await
+        match self.way {
+            Way::Conditional => store::count_in(tx, self.event, &buyers, max).await,
+            #[cfg(test)]
+            Way::CheckThenAct => crate::race::look_then_count(tx, self.event, &buyers, max).await,
+        }
     }
 
     /// The seats that were free, with their fences.
@@ -322,6 +330,21 @@ impl Batch {
         }
         rows::count_out(tx, self.event, claim.user(), claim.plan.seat_count()).await
     }
+}
+
+/// The answers of those who came to their turn when the sale was over, and the others.
+fn by_end_of_sale<'c>(
+    claims: &[&'c Claim],
+    now: Timestamp,
+) -> (Vec<(ReservationId, Answer)>, Vec<&'c Claim>) {
+    let (mut over, mut open) = (Vec::new(), Vec::with_capacity(claims.len()));
+    for claim in claims.iter().copied() {
+        match rules::check_not_over(claim.sale_end_at, now) {
+            Ok(()) => open.push(claim),
+            Err(ended) => over.push((claim.id(), Err(ended))),
+        }
+    }
+    (over, open)
 }
 
 /// Those who share neither a buyer nor a seat with anybody before them, and the rest. Whoever has to wait keeps others from overtaking.

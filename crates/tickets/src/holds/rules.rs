@@ -50,13 +50,16 @@ pub(crate) fn check_open(sale: &Sale, now: Timestamp) -> Result<(), Error> {
         Err(Error::EventCancelled)
     } else if now < sale.sale_start_at {
         Err(Error::SaleNotOpen { opens_at: sale.sale_start_at })
-    } else if now >= sale.sale_end_at {
-        Err(Error::SaleEnded { ended_at: sale.sale_end_at })
     } else if sale.seats == 0 {
-        Err(Error::NoSeatMap)
+        check_not_over(sale.sale_end_at, now).and(Err(Error::NoSeatMap))
     } else {
-        Ok(())
+        check_not_over(sale.sale_end_at, now)
     }
+}
+
+/// Whether a sale that had begun goes on at `now`. Asked again when a claim's turn has come, for it may have stood in line.
+pub(crate) fn check_not_over(sale_end_at: Timestamp, now: Timestamp) -> Result<(), Error> {
+    if now < sale_end_at { Ok(()) } else { Err(Error::SaleEnded { ended_at: sale_end_at }) }
 }
 
 /// How many seats may be asked for at once.

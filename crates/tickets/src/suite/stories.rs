@@ -12,7 +12,7 @@ use urr_contracts::{
 use urr_kernel::{EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
 
 use super::{World, hold_request, sweep, together};
-use crate::{holds, race};
+use crate::{holds, race, trouble::Trouble};
 
 /// Every story, one after the other, each with events and buyers of its own.
 pub(super) async fn all(world: &World) {
@@ -21,6 +21,7 @@ pub(super) async fn all(world: &World) {
     a_buyer_holds_at_most_four_seats_on_all_devices(world).await;
     bad_requests_have_their_own_codes_and_change_nothing(world).await;
     the_sale_window_is_kept(world).await;
+    whoever_comes_to_their_turn_after_the_sale_is_refused(world).await;
     the_same_key_gets_the_same_answer(world).await;
     a_repeat_after_the_sale_gets_the_answer_it_got_then(world).await;
     a_repeat_is_answered_while_the_catalog_is_away(world).await;
@@ -73,8 +74,8 @@ async fn a_buyer_holds_at_most_four_seats_on_all_devices(world: &World) {
     let (event, seats) = world.event(30);
     let buyer = world.buyer();
     let mut devices = tokio::task::JoinSet::new();
-    for seat in seats[..20].iter().copied() {
-        let (tickets, buyer) = (Arc::clone(&world.tickets), buyer.clone());
+    for (device, seat) in seats[..20].iter().copied().enumerate() {
+        let (tickets, buyer) = (world.anywhere(device), buyer.clone());
         devices.spawn(async move { tickets.hold(&buyer, hold_request(event, &[seat])).await });
     }
     let (mut won, mut refused) = (0, 0);
@@ -137,6 +138,21 @@ async fn the_sale_window_is_kept(world: &World) {
     assert_eq!(world.hold(&world.buyer(), called_off, &seats).await, Err(Error::EventCancelled));
 }
 
+/// A claim may stand in line for a while; it is the end of the line that counts.
+async fn whoever_comes_to_their_turn_after_the_sale_is_refused(world: &World) {
+    let (now, minute) = (world.clock.now(), Duration::from_mins(1));
+    let (event, seats) = world.event_on_sale(2, now, now.after(minute));
+    let (buyer, request) = (world.ids.next(), hold_request(event, &seats[..1]));
+    let planned = holds::plan(&world.service, &world.as_user(buyer), buyer, &request).await;
+    let claim = Arc::new(planned.unwrap_or_else(|_| panic!("the sale is open")));
+    world.clock.advance(minute);
+    let refused = world.service.claim(&claim).await;
+    let Err(Trouble::Refused(refused)) = refused else { panic!("it was claimed after the sale") };
+    assert_eq!(refused, Error::SaleEnded { ended_at: now.after(minute) });
+    let map = world.map(event).await;
+    assert!(map.seats.iter().all(|seat| seat.status == SeatStatus::Available));
+}
+
 async fn the_same_key_gets_the_same_answer(world: &World) {
     let (event, seats) = world.event(4);
     let (buyer, rival) = (world.buyer(), world.buyer());
@@ -187,8 +203,8 @@ async fn many_copies_of_one_request_make_one_reservation(world: &World) {
     let (event, seats) = world.event(4);
     let buyer = world.buyer();
     let mut copies = tokio::task::JoinSet::new();
-    for _ in 0..10 {
-        let (tickets, buyer) = (Arc::clone(&world.tickets), buyer.clone());
+    for copy in 0..10 {
+        let (tickets, buyer) = (world.anywhere(copy), buyer.clone());
         let request = HoldSeats { idempotency_key: Some("copy".into()), ..hold_request(event, &seats[..2]) };
         copies.spawn(async move { tickets.hold(&buyer, request).await });
     }

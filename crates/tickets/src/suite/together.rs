@@ -265,8 +265,10 @@ async fn take(world: &World, tx: &mut Tx<'_>, event: EventId, seat: SeatId) -> R
 
 /// Neighbours are made without it, as long as they can be expected to wait for that.
 pub(super) async fn a_row_that_somebody_keeps_locked_costs_its_neighbours_nothing(world: &World) {
-    for (clock, in_time) in [(world.clock.clone(), true), (Clock::system(), false)] {
-        let (event, seats) = world.event(2);
+    let (day, today) = (Duration::from_hours(24), Clock::system());
+    for (clock, in_time) in [(world.clock.clone(), true), (today.clone(), false)] {
+        // On sale by both clocks.
+        let (event, seats) = world.event_on_sale(2, world.clock.now().before(day), today.now().after(day));
         let mut claims = Vec::new();
         for seat in seats.chunks(1) {
             claims.push(claim(world, &world.buyer(), &hold_request(event, seat)).await);

@@ -15,7 +15,7 @@ use urr_db::{EngineKind, Tx, outbox, statements};
 use urr_http::{Client, ClientLimits};
 use urr_jobs::Tasks;
 use urr_kernel::{
-    Actor, Clock, EventId, Ids, Krw, Role, SeatId, Timestamp,
+    Actor, Clock, EventId, Ids, Krw, Role, SeatId, Timestamp, UserId,
     limits::{HOLD, MAX_SEATS_PER_RESERVATION, MAX_SEATS_PER_USER},
 };
 use urr_kv::{Kv, KvConfig};
@@ -122,9 +122,22 @@ impl World {
         Some(Self { tickets, catalog, clock, ids, service, elsewhere, held: Mutex::default(), _dir: dir })
     }
 
+    /// One of the processes on the database, another for each number.
+    pub(crate) fn anywhere(&self, number: usize) -> Arc<dyn Tickets> {
+        match self.elsewhere.get(number % (self.elsewhere.len() + 1)) {
+            Some(other) => Arc::clone(other) as Arc<dyn Tickets>,
+            None => Arc::clone(&self.tickets),
+        }
+    }
+
     /// A buyer nobody has met before.
     pub(crate) fn buyer(&self) -> Ctx {
-        self.ctx(Actor::User { id: self.ids.next(), role: Role::User })
+        self.as_user(self.ids.next())
+    }
+
+    /// A buyer known by their id.
+    pub(crate) fn as_user(&self, id: UserId) -> Ctx {
+        self.ctx(Actor::User { id, role: Role::User })
     }
 
     pub(crate) fn anonymous(&self) -> Ctx {
@@ -264,7 +277,7 @@ impl World {
             .read("test.invariants", async |tx: &mut Tx<'_>| {
                 let buyers = tx
                     .all(&BUYERS, &[], |row| {
-                        Ok(((row.get::<EventId>(0)?, row.get::<urr_kernel::UserId>(1)?), row.get::<i64>(2)?))
+                        Ok(((row.get::<EventId>(0)?, row.get::<UserId>(1)?), row.get::<i64>(2)?))
                     })
                     .await?;
                 let held: Vec<(SeatId, urr_kernel::ReservationId, i64)> =
