@@ -159,6 +159,13 @@ mod tests {
     }
 
     #[test]
+    fn another_role_is_left_alone_by_the_numbers_of_the_sale() {
+        let BreakerLimits { window, failures_percent, open_for, trials, slow_call } = BreakerLimits::SERVICE;
+        assert_eq!((window, failures_percent, trials), (10, 50, 3));
+        assert_eq!((open_for, slow_call), (at(10), at(3)));
+    }
+
+    #[test]
     fn half_of_a_full_window_failing_opens_it() {
         let mut breaker = opened();
         assert_eq!(breaker.permit(at(4)), Err(Refused { retry_after: at(6) }));

@@ -18,7 +18,8 @@ pub const CODES: &[(&str, StatusCode, &str)] = &[
     ("internal.token_wrong", StatusCode::FORBIDDEN, "The bearer token is not the internal one"),
 ];
 
-/// Puts the internal bearer token in front of `routes`. The comparison takes the same time for every wrong token.
+/// Puts the internal bearer token in front of `routes`. The comparison takes the same time for every wrong token of the
+/// right length.
 pub fn internal_guard(routes: Router, token: &str) -> Router {
     assert!(!token.is_empty(), "an empty internal token would guard nothing");
     routes.layer(from_fn_with_state(Arc::<str>::from(token), check))

@@ -83,6 +83,9 @@ fn ours(name: &str) -> Option<&str> {
     name.strip_prefix("urr-").or_else(|| (name == "xtask").then_some(name))
 }
 
+/// What every manifest has.
+const LINTS: &str = "[lints]\nworkspace = true\n";
+
 pub(super) fn packages() -> Result<Vec<Package>> {
     let mut cargo = Command::new(ambient::variable("CARGO").unwrap_or_else(|| "cargo".to_owned()));
     cargo.current_dir(ambient::root()).args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
@@ -112,6 +115,15 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
             let remedy = "give it a place in DOMAINS or LAYERS in xtask/src/tidy/layers.rs";
             findings.push(Finding::new(&manifest, 1, format!("{me} belongs to no layer"), remedy));
             continue;
+        }
+        if tree.get(&manifest).is_some_and(|file| !file.text.contains(LINTS)) {
+            let remedy = "without `[lints]` and `workspace = true` none of them looks at it";
+            findings.push(Finding::new(
+                &manifest,
+                1,
+                format!("{me} is outside the workspace's lints"),
+                remedy,
+            ));
         }
         for dependency in &package.needs {
             let problem = ours(&dependency.name)
@@ -194,8 +206,22 @@ mod tests {
     }
 
     #[test]
+    fn a_new_crate_must_be_looked_at_by_the_lints() {
+        let packages = parse(&json!({"packages": [{"name": "urr-kv", "dependencies": []}]})).unwrap();
+        let wrong = |manifest: &str| {
+            let tree = Tree::of(&[("crates/kv/Cargo.toml", manifest)]);
+            check(&tree, &packages).into_iter().map(|finding| finding.wrong).collect::<Vec<_>>()
+        };
+        assert_eq!(wrong("[package]\n"), ["kv is outside the workspace's lints"]);
+        assert!(wrong("[package]\n\n[lints]\nworkspace = true\n").is_empty());
+    }
+
+    #[test]
     fn a_finding_points_at_the_line_of_the_manifest() {
-        let tree = Tree::of(&[("crates/kv/Cargo.toml", "[dependencies]\nurr-db.workspace = true\n")]);
+        let tree = Tree::of(&[(
+            "crates/kv/Cargo.toml",
+            "[dependencies]\nurr-db.workspace = true\n\n[lints]\nworkspace = true\n",
+        )]);
         let packages = parse(
             &json!({"packages": [{"name": "urr-kv", "dependencies": [{"name": "urr-db", "kind": null}]}]}),
         );

@@ -254,7 +254,7 @@ settings! {
     LOG_FORMAT("log.format"): LogFormat = "pretty";
     /// Which lines are written: a level, or levels per module such as `info,urr_tickets=debug`.
     LOG_FILTER("log.filter"): String = "info";
-    /// One in so many requests is logged, and every server error. 0 logs errors only.
+    /// One in so many requests is logged, and server errors, up to 100 a second. 0 logs errors only.
     LOG_ACCESS_SAMPLE("log.access_sample"): Int<0, 1_000_000> = "100";
     /// The OpenTelemetry collector that traces go to, such as `http://127.0.0.1:4318`. Left out, there are none.
     LOG_OTLP_URL("log.otlp_url"): Option<HttpUrl> = "";

@@ -115,7 +115,9 @@ fn parse(url: &str) -> Result<tokio_postgres::Config, Error> {
         .parse()
         .map_err(|e: tokio_postgres::Error| Error::bug("the PostgreSQL URL is not understood").because(e))?;
     if config.get_ssl_mode() == SslMode::Prefer {
-        let local = config.get_hosts().iter().all(is_local);
+        // Where both are given, addresses are what is connected to.
+        let local =
+            config.get_hosts().iter().all(is_local) && config.get_hostaddrs().iter().all(IpAddr::is_loopback);
         config.ssl_mode(if local { SslMode::Disable } else { SslMode::Require });
     }
     Ok(config)
@@ -138,6 +140,9 @@ mod tests {
         for (url, mode) in [
             ("postgres://u@127.0.0.1/d", SslMode::Disable),
             ("postgres://u@localhost/d", SslMode::Disable),
+            ("postgres://u@localhost/d?hostaddr=127.0.0.1", SslMode::Disable),
+            ("postgres://u@localhost/d?hostaddr=10.0.0.5", SslMode::Require),
+            ("postgres://u@/d?hostaddr=10.0.0.5", SslMode::Require),
             ("postgres://u@db.example.com/d", SslMode::Require),
             ("postgres://u@db.example.com/d?sslmode=verify-full", SslMode::Require),
             ("postgres://u@db.example.com/d?sslmode=disable", SslMode::Disable),
