@@ -15,6 +15,9 @@
  * a write-ahead log is synced only when a checkpoint is about to write to its database. A test that still finds every
  * acknowledged write is then not looking.
  *
+ * A disk can be sick, too. While POWERLOSS_IMAGE/.images/full is there no write-ahead log can be written (ENOSPC), and while
+ * .images/broken is there none can be synced (EIO).
+ *
  * Limits: it knows write, writev, pwrite, pwritev, ftruncate, fallocate, open, unlink, rename, link and mkdir called
  * through libc. Bytes written through a shared mapping are never published (SQLite maps only its wal-index, which is not
  * meant to survive). It does not reorder writes between two syncs and says nothing about a disk that lies.
@@ -291,6 +294,14 @@ static int is_log(const char *path) {
     return length > 4 && strcmp(path + length - 4, "-wal") == 0;
 }
 
+/* Whether the test has made the disk sick in this way, for the logs. */
+static int is_sick(const struct file *file, const char *how) {
+    char flag[PATH_MAX];
+    if (!is_log(file->path)) return 0;
+    image_path(how, flag);
+    return access(flag, F_OK) == 0;
+}
+
 /* Control: a checkpoint syncs the log before it writes to the database. */
 static void before_write(struct file *file) {
     if (!control || is_log(file->path)) return;
@@ -390,8 +401,9 @@ int openat64(int dir, const char *path, int flags, ...) { MODE(flags) load_opena
     pthread_mutex_lock(&lock);                                                                                         \
     struct file *file = find(status.st_dev, status.st_ino);                                                            \
     if (file) before_write(file);                                                                                      \
-    ssize_t size = call;                                                                                               \
-    int error = errno;                                                                                                 \
+    int full = file && is_sick(file, ".images/full");                                                                  \
+    ssize_t size = full ? -1 : call;                                                                                   \
+    int error = full ? ENOSPC : errno;                                                                                 \
     if (file && size > 0) dirty(file, at, at + size);                                                                  \
     pthread_mutex_unlock(&lock);                                                                                       \
     errno = error;                                                                                                     \
@@ -452,8 +464,17 @@ static int synced(int fd, int result) {
     return result;
 }
 
-int fsync(int fd) { load_fsync(); return synced(fd, real_fsync(fd)); }
-int fdatasync(int fd) { load_fdatasync(); return synced(fd, real_fdatasync(fd)); }
+static int cannot_sync(int fd) {
+    pthread_mutex_lock(&lock);
+    const struct file *file = file_of(fd);
+    int broken = file && is_sick(file, ".images/broken");
+    pthread_mutex_unlock(&lock);
+    if (broken) errno = EIO;
+    return broken;
+}
+
+int fsync(int fd) { load_fsync(); return cannot_sync(fd) ? -1 : synced(fd, real_fsync(fd)); }
+int fdatasync(int fd) { load_fdatasync(); return cannot_sync(fd) ? -1 : synced(fd, real_fdatasync(fd)); }
 
 #define NAMING(from_dir, from, call, after)                                                                            \
     char old_path[PATH_MAX];                                                                                           \

@@ -9,10 +9,12 @@
 //! * [`people`] have accounts; an [`installation`] is one process or several that serve them.
 //! * [`crowd`] is the buyers; [`journal`] is what they wrote down; [`ledger`] judges it.
 //! * [`powerloss`] builds the preload library that forgets whatever was not synced.
+//! * [`collector`] takes the traces of a server.
 //! * [`stage`] is a server that is up, with an operator.
 //! * [`stores`] puts such a server on PostgreSQL and Redis.
 //! * [`siege`] puts them together: buy, kill, start again, compare, many times over.
 
+pub mod collector;
 pub mod crowd;
 pub mod dice;
 pub mod http;

@@ -28,6 +28,24 @@ pub enum Syncs {
     AsInNormal,
 }
 
+/// What is wrong with a disk, for the logs of SQLite.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sickness {
+    /// Nothing can be written: `ENOSPC`.
+    Full,
+    /// Nothing can be synced: `EIO`.
+    Broken,
+}
+
+impl Sickness {
+    fn flag(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Broken => "broken",
+        }
+    }
+}
+
 impl Disk {
     /// An empty disk in `dir`. Builds the library with the C compiler.
     pub fn new(dir: &Path) -> anyhow::Result<Self> {
@@ -67,6 +85,16 @@ impl Disk {
             env.push(("POWERLOSS_NORMAL", "1".into()));
         }
         env
+    }
+
+    /// From now on something is wrong with it.
+    pub fn fall_sick(&self, how: Sickness) -> io::Result<()> {
+        fs::write(self.image.join(IMAGES).join(how.flag()), "")
+    }
+
+    /// It is well again.
+    pub fn recover(&self, from: Sickness) -> io::Result<()> {
+        fs::remove_file(self.image.join(IMAGES).join(from.flag()))
     }
 
     /// After the program was killed: what was not synced is gone. Returns how many bytes are left.

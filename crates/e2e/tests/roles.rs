@@ -3,6 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use urr_e2e::{
+    collector::Collector,
     http::{Connection, Request},
     program::{Launch, Program, Running, free_address},
     shop::{self, Buyer, NewEvent, Reservation},
@@ -23,6 +24,7 @@ const TOKEN: &str = "between-processes-0f6b1c9d";
 
 /// The two processes.
 struct Pair {
+    collector: Collector,
     catalog: Launch,
     catalog_running: Running,
     tickets: Launch,
@@ -33,14 +35,16 @@ impl Pair {
     /// Starts both, each with files of its own in `dir`, or both on `postgres`.
     async fn up(dir: &Path, kafka: &str, postgres: Option<&str>) -> anyhow::Result<Self> {
         let program = Program::find()?;
-        let internal = free_address();
+        let (internal, collector) = (free_address(), Collector::start().await?);
         let launch = |role: &str| -> anyhow::Result<Launch> {
             let launch = Launch::new(&program, &dir.join(role))?
                 .set("security.secret", SECRET)
                 .set("internal.token", TOKEN)
                 .set("bus.kind", "kafka")
                 .set("bus.brokers", kafka)
-                .set("bus.replication", "1");
+                .set("bus.replication", "1")
+                .set("log.otlp_url", collector.url())
+                .set("log.otlp_percent", "0");
             Ok(match postgres {
                 Some(url) => launch.set("storage.kind", "postgres").set("storage.url", url),
                 None => launch,
@@ -56,7 +60,7 @@ impl Pair {
         }
         let catalog_running = catalog.up().await?;
         let tickets_running = tickets.up().await?;
-        Ok(Self { catalog, catalog_running, tickets, tickets_running })
+        Ok(Self { collector, catalog, catalog_running, tickets, tickets_running })
     }
 
     fn at_catalog(&self) -> Connection {
@@ -91,6 +95,7 @@ async fn the_story(pair: &mut Pair) -> anyhow::Result<()> {
     let admin = Buyer::new(&pair.catalog, "admin").await?;
     let new = NewEvent { seats: 1, opens_in_secs: -60 };
     let event = shop::create_event(&mut pair.at_catalog(), &admin, new).await?;
+    one_trace_goes_through_both(pair, event).await?;
     let map = shop::seat_map(&mut pair.at_tickets(), event).await?;
     let seats: Vec<SeatId> = map.into_iter().map(|(seat, _)| seat).collect();
     one_seat_changes_hands(pair, event, &seats).await?;
@@ -116,6 +121,21 @@ async fn the_story(pair: &mut Pair) -> anyhow::Result<()> {
         .await;
     the_catalog_hangs_and_goes_on(pair, &admin).await?;
     the_catalog_goes_and_comes_back(pair, &admin).await
+}
+
+/// What a caller traces is one trace in every process that works for it, whatever share of requests is traced otherwise.
+async fn one_trace_goes_through_both(pair: &Pair, event: EventId) -> anyhow::Result<()> {
+    let trace = *b"one trace of two";
+    let hex = format!("{:032x}", u128::from_be_bytes(trace));
+    let parent = format!("00-{hex}-00f067aa0ba902b7-01");
+    let path = format!("/api/seats/events/{event}");
+    let request = Request { headers: &[("traceparent", &parent)], ..Request::get(&path) };
+    // Nobody has asked for this map before, so the catalog is asked for its seats.
+    let answer = pair.at_tickets().send(&request).await?;
+    assert_eq!(answer.status, 200, "{}", answer.show());
+    let has = |route: &str| pair.collector.has(&[&trace, route.as_bytes()]);
+    until(PATIENCE, async || has("/api/seats/events/{") && has("/internal/catalog/")).await;
+    Ok(())
 }
 
 /// A hold that needs the catalog is refused in time.
