@@ -11,6 +11,7 @@ use std::{
 
 use async_trait::async_trait;
 use urr_jobs::{BoxError, Outcome, Reconciler};
+use urr_kv::Kv;
 use urr_telemetry::Check;
 
 /// A sale lasts minutes; an operator should not learn of a lost Redis later than the buyers feel it.
@@ -34,6 +35,16 @@ impl Watched {
         Self { name, without, check, up: AtomicBool::new(true) }
     }
 
+    /// A Redis, and whether it keeps what it is given.
+    pub(crate) fn redis(kv: &Kv) -> [Self; 2] {
+        let without = "claims go to the database alone, and nobody signs in, pays or operates";
+        let forgets = "places in line may be forgotten when Redis is full";
+        [
+            Self::new("redis", without, Arc::new(kv.clone())),
+            Self::new("redis memory", forgets, Arc::new(Memory(kv.clone()))),
+        ]
+    }
+
     async fn look(&self) {
         let answer = tokio::time::timeout(PATIENCE, self.check.check()).await;
         let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {PATIENCE:?}")));
@@ -42,10 +53,35 @@ impl Watched {
         let was_up = self.up.swap(up, Ordering::Relaxed);
         let (part, without) = (self.name, self.without);
         match answer {
-            Err(cause) if was_up => tracing::warn!(part, cause, "degraded: {part} is away, {without}"),
+            Err(cause) if was_up => tracing::warn!(part, cause, "degraded: without {part} {without}"),
             Ok(()) if !was_up => tracing::info!(part, "recovered: {part} is back"),
             _ => {}
         }
+    }
+}
+
+/// Whether a Redis keeps what it is given. One that forgets keys when its memory is full forgets places in line and who is in.
+pub(crate) async fn keeps_its_keys(kv: &Kv) -> Result<(), String> {
+    let policy = kv.maxmemory_policy().await.map_err(|error| urr_telemetry::chain(&error))?;
+    if policy != Kv::SAFE_POLICY {
+        return Err(format!(
+            "maxmemory-policy is {policy}, which forgets keys; set it to {}",
+            Kv::SAFE_POLICY
+        ));
+    }
+    Ok(())
+}
+
+/// The memory of a Redis that is there. Whether it is there is asked elsewhere.
+struct Memory(Kv);
+
+#[async_trait]
+impl Check for Memory {
+    async fn check(&self) -> Result<(), String> {
+        if self.0.ping().await.is_err() {
+            return Ok(());
+        }
+        keeps_its_keys(&self.0).await
     }
 }
 

@@ -284,7 +284,7 @@ pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> O
         domains.internal_routes(&ground.clock, &ground.ids).merge(remote::roles_route(&config.roles));
     let services = services.merge(urr_http::ops_routes(ground.health.clone(), ground.metrics.clone()));
     let guarded = urr_rpc::internal_guard(urr_http::named(services), token.expose());
-    Some(Edge::around(guarded, edge_parts(config, ground)))
+    Some(Edge::around(urr_http::live_route(guarded), edge_parts(config, ground)))
 }
 
 fn edge_parts(config: &Config, ground: &Ground) -> EdgeParts {
@@ -350,10 +350,7 @@ pub(crate) fn start_background(
     if let (Some(rooms), Some(source)) = (&domains.memory.rooms, domains.rooms(ground)) {
         tasks.spawn("gateway.rooms", Arc::clone(rooms).watch(source, tasks.token()));
     }
-    if let Some(kv) = &domains.kv {
-        let without = "claims go to the database alone, and nobody signs in, pays or operates";
-        watched.push(Watched::new("redis", without, Arc::new(kv.clone())));
-    }
+    watched.extend(domains.kv.iter().flat_map(Watched::redis));
     if let Some(check) = bus.health() {
         watched.push(Watched::new("kafka", "events wait in the outbox", check));
     }

@@ -35,7 +35,7 @@ pub use extract::{Caller, Json, Path, Query, bad_path};
 pub use http::StatusCode;
 pub use limits::Limits;
 pub use live::Live;
-pub use ops::{WithOps, ops_names, ops_routes};
+pub use ops::{WithOps, live_route, ops_names, ops_routes};
 pub use problem::{PROBLEM_JSON, Problem, RESERVED};
 pub use respond::{Respond, router};
 pub use routes::{RouteName, Routes};

@@ -32,6 +32,12 @@ pub fn ops_routes(health: Health, metrics: Metrics) -> Router {
         .route(METRICS, get(numbers))
 }
 
+/// `/health/live` for anybody, and everything else as before: whoever restarts processes need not have the token of `routes`, and
+/// at a listener of its own no crowd is in the way.
+pub fn live_route(routes: Router) -> Router {
+    named(Router::new().route(LIVE, get(live))).fallback_service(routes)
+}
+
 /// What the API document says about them.
 pub fn ops_names() -> [RouteName; 3] {
     let name = |path, about| RouteName { method: Method::GET, path, about };

@@ -336,7 +336,7 @@ async fn requests_above_the_limit_are_shed_but_probes_are_answered() {
     assert_eq!((status.as_u16(), &body["code"]), (503, &json!("http.overloaded")));
     assert_eq!((&headers[header::RETRY_AFTER], &body["retryAfter"]), (&"1".parse().unwrap(), &json!(1)));
     assert_eq!(send(&app, get_request("/health/live")).await.0, StatusCode::OK);
-
+    assert_eq!(send(&app, get_request("/metrics")).await.0, StatusCode::OK);
     gate.add_permits(3);
     for response in held.join_all().await {
         assert_eq!(response.unwrap().status(), StatusCode::OK);

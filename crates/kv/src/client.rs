@@ -142,12 +142,13 @@ impl Kv {
         for answer in self.0.ask_all(&command).await? {
             policies.push(read_policy(answer.bytes()?)?);
         }
-        let odd = policies.iter().position(|policy| policy != SAFE_POLICY);
-        Ok(odd.map_or_else(|| SAFE_POLICY.to_owned(), |odd| policies.swap_remove(odd)))
+        let odd = policies.iter().position(|policy| policy != Self::SAFE_POLICY);
+        Ok(odd.map_or_else(|| Self::SAFE_POLICY.to_owned(), |odd| policies.swap_remove(odd)))
     }
-}
 
-const SAFE_POLICY: &str = "noeviction";
+    /// What [`Kv::maxmemory_policy`] should say.
+    pub const SAFE_POLICY: &'static str = "noeviction";
+}
 
 #[async_trait]
 impl urr_telemetry::Check for Kv {

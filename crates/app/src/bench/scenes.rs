@@ -36,7 +36,7 @@ use crate::{
 
 /// Holds prepared per second that is to be measured: more than the fastest row has ever made, and so many that the slow
 /// rows do not run out.
-pub(super) const FAST: usize = 40_000;
+pub(super) const FAST: usize = 60_000;
 const SLOW: usize = 12_000;
 
 /// How often a buyer of the baseline comes back: less often than the limits allow, which is 30 times a minute.

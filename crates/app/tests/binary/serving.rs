@@ -261,6 +261,9 @@ fn strangers_do_not_get_through_the_internal_door() {
         )
         .status
     };
+    let look = |path: &str| ask(&internal, "GET", path, &[], "").status;
+    assert_eq!((look("/health/ready"), look("/metrics")), (401, 401));
+    assert_eq!(look("/health/live"), 200, "whoever restarts processes has no token");
     assert_eq!(knock(&[]), 401);
     assert_eq!(knock(&[("authorization", "Bearer 0123456789abcdee")]), 403);
     assert_eq!(knock(&[("authorization", "Bearer 0123456789abcdef")]), 400, "inside, but it asked nothing");
