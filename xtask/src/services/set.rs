@@ -102,7 +102,9 @@ impl Set {
         if files_in(&self.dir).next().is_none() {
             self.remove()?;
         }
-        let text = self.running.iter().map(Running::to_json).collect::<Value>().to_string();
+        // What somebody else runs and a variable named may be gone by then, and nobody here would notice.
+        let ours = self.running.iter().filter(|running| !running.processes.is_empty());
+        let text = ours.map(Running::to_json).collect::<Value>().to_string();
         fs::write(state_file(), text).context("cannot remember what was started")
     }
 

@@ -179,6 +179,11 @@ async function hold() {
     const body = { eventId: event, seatIds: [...chosen.keys()], idempotencyKey: key };
     const answer = await call("POST", "/api/seats/reserve", body, pass.headers());
     const { reservation } = answer.body;
+    // The wish may have been granted before, and given back since on another page.
+    if (reservation.status !== "pending") {
+      key = null;
+      return await hold();
+    }
     showHeld({
       id: reservation.id,
       number: reservation.reservationNumber,
