@@ -83,6 +83,7 @@ async fn refuses_a_crowd_in_time(story: &Story, crowd: &[Buyer]) -> anyhow::Resu
     while let Some(asked) = asking.join_next().await {
         let (answer, took) = asked??;
         assert_eq!(answer.status, 503, "{}", answer.show());
+        assert!(answer.header("retry-after").is_some(), "{:?}", answer.headers);
         assert!(took < PROMISED + CROWD_SLACK, "the answer took {took:?}");
     }
     Ok(())
