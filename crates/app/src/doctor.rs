@@ -17,7 +17,7 @@ use crate::{
     roles::Role,
     say::say,
     stores::{self, Databases},
-    watch::keeps_its_keys,
+    watch::keeps_keys,
 };
 
 /// How long one question may take: a person is waiting, and a store that needs longer is not well.
@@ -278,7 +278,7 @@ async fn redis(kv: &Kv, clock: &Clock) -> Result<String, String> {
     for key in PROBED {
         kv.run(&PROBE, &[key], &[]).await.map_err(why)?;
     }
-    keeps_its_keys(kv).await?;
+    keeps_keys(&kv.maxmemory_policy().await.map_err(why)?)?;
     let before = clock.now();
     let now = kv.server_time().await.map_err(why)?;
     same_time(before, now, clock.now())?;

@@ -60,28 +60,21 @@ impl Watched {
     }
 }
 
-/// Whether a Redis keeps what it is given. One that forgets keys when its memory is full forgets places in line and who is in.
-pub(crate) async fn keeps_its_keys(kv: &Kv) -> Result<(), String> {
-    let policy = kv.maxmemory_policy().await.map_err(|error| urr_telemetry::chain(&error))?;
-    if policy != Kv::SAFE_POLICY {
-        return Err(format!(
-            "maxmemory-policy is {policy}, which forgets keys; set it to {}",
-            Kv::SAFE_POLICY
-        ));
+/// Whether a Redis with this policy keeps what it is given. One that forgets keys when its memory is full forgets places in line.
+pub(crate) fn keeps_keys(maxmemory_policy: &str) -> Result<(), String> {
+    if maxmemory_policy == Kv::SAFE_POLICY {
+        return Ok(());
     }
-    Ok(())
+    Err(format!("maxmemory-policy is {maxmemory_policy}, which forgets keys; set it to {}", Kv::SAFE_POLICY))
 }
 
-/// The memory of a Redis that is there. Whether it is there is asked elsewhere.
+/// The memory of a Redis that can be asked. Whether it can is asked elsewhere.
 struct Memory(Kv);
 
 #[async_trait]
 impl Check for Memory {
     async fn check(&self) -> Result<(), String> {
-        if self.0.ping().await.is_err() {
-            return Ok(());
-        }
-        keeps_its_keys(&self.0).await
+        self.0.maxmemory_policy().await.map_or(Ok(()), |policy| keeps_keys(&policy))
     }
 }
 
@@ -117,6 +110,12 @@ mod tests {
         async fn check(&self) -> Result<(), String> {
             if self.0.load(Ordering::Relaxed) { Ok(()) } else { std::future::pending().await }
         }
+    }
+
+    #[test]
+    fn a_redis_that_may_forget_is_told_what_to_set() {
+        assert_eq!(keeps_keys("noeviction"), Ok(()));
+        assert!(keeps_keys("allkeys-lru").unwrap_err().contains("noeviction"));
     }
 
     #[tokio::test(start_paused = true)]

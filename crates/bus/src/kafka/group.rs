@@ -36,20 +36,19 @@ impl Group {
     pub(super) async fn run(self) {
         let Delivery { clock, limits, stopping, .. } = &self.delivery;
         let group = self.delivery.group();
-        let mut outages = 0_u32;
+        let (mut outages, unread) = (0_u32, Arc::new(Unread::new(group)));
         loop {
             let began = clock.ticks();
-            let Err(error) = self.membership().await else { return };
+            let Err(error) = self.membership(&unread).await else { return };
             // One that lasted was well.
             if clock.ticks().saturating_sub(began) > limits.outage.max {
                 outages = 0;
             }
             outages = outages.saturating_add(1);
-            if outages == 1 {
+            if unread.is_news(clock.ticks()) {
                 let cause = urr_telemetry::chain(&*error);
                 tracing::error!(group, cause, "the group cannot consume; it tries again");
             }
-            metrics::counter!("urr_bus_members_replaced_total", "group" => group).increment(1);
             let wait = limits.outage.delay(outages, clock.ticks());
             if pause(stopping, None, wait).await == Woken::Stopping {
                 return;
@@ -58,7 +57,7 @@ impl Group {
     }
 
     /// One client's life. `Ok` when the process is stopping.
-    async fn membership(&self) -> Result<(), BoxError> {
+    async fn membership(&self, unread: &Arc<Unread>) -> Result<(), BoxError> {
         for topic in self.delivery.consumer.topics() {
             // A broker that is away takes longer to ask than a stopping process has.
             tokio::select! {
@@ -77,9 +76,13 @@ impl Group {
         let client: Arc<GroupConsumer> = Arc::new(config.create_with_context(context)?);
         let queues = Split::new(&client, queues);
         client.subscribe(self.delivery.consumer.topics())?;
-        let unread = Arc::new(Unread::new(self.delivery.group()));
+        let unread = Arc::clone(unread);
         let member = Member { group: self, queues, client, lanes, unread, working: TaskTracker::new() };
         let ended = member.poll().await;
+        if ended.is_err() {
+            metrics::counter!("urr_bus_members_replaced_total", "group" => self.delivery.group())
+                .increment(1);
+        }
         member.leave().await;
         ended
     }
@@ -162,8 +165,8 @@ async fn next(queue: &Queue, turn: &Turn) -> Option<Result<Received, KafkaError>
     Some(taken.map(|record| Received::from_record(&record)))
 }
 
-/// Whether the client gets over it without us: it cannot reach anybody, the topic is not there yet, or it left the group
-/// and joins again. Anything else may have left partitions behind that it never starts to read: a coordinator that
+/// Whether the client gets over it without us: it cannot reach somebody, or is not let in by them, the topic is not there
+/// yet, or it left the group and joins again. Anything else may have left partitions behind that it never starts to read: a coordinator that
 /// moves while it is asked how far the group is does that, and no rebalance cures it.
 fn goes_on_by_itself(error: &KafkaError) -> bool {
     matches!(
@@ -172,6 +175,8 @@ fn goes_on_by_itself(error: &KafkaError) -> bool {
             RDKafkaErrorCode::BrokerTransportFailure
                 | RDKafkaErrorCode::AllBrokersDown
                 | RDKafkaErrorCode::Resolve
+                | RDKafkaErrorCode::Authentication
+                | RDKafkaErrorCode::SSL
                 | RDKafkaErrorCode::OperationTimedOut
                 | RDKafkaErrorCode::UnknownTopicOrPartition
                 | RDKafkaErrorCode::PollExceeded

@@ -101,8 +101,14 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &second));
         assert!(split.of(&("events".to_owned(), 1)).is_none());
 
+        // No lane has it: it may belong to a topic that is gone.
+        let idle = Arc::downgrade(&first);
+        drop((first, second));
+        assert!(queues.split(&partitions));
+        assert!(idle.upgrade().is_none() && split.of(&("events".to_owned(), 0)).is_some());
+
         let known = Arc::downgrade(&client);
-        drop((first, second, split, client));
+        drop((split, client));
         assert!(known.upgrade().is_none());
     }
 }

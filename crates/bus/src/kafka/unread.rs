@@ -10,7 +10,7 @@ use rdkafka::error::KafkaError;
 /// The line is repeated while it lasts, rarely enough to be read.
 const TELL_EVERY: Duration = Duration::from_mins(5);
 
-/// What a member and its lanes know of failures in a row.
+/// What a group, its member and the lanes know of failures in a row.
 pub(super) struct Unread {
     group: &'static str,
     told: Mutex<Option<Duration>>,
@@ -38,7 +38,8 @@ impl Unread {
         }
     }
 
-    fn is_news(&self, now: Duration) -> bool {
+    /// Whether it is time to say so.
+    pub(super) fn is_news(&self, now: Duration) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_some_and(|told| now.saturating_sub(told) < TELL_EVERY) {
             return false;

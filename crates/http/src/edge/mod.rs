@@ -53,7 +53,7 @@ const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 
 /// Probes are answered even when everything else is refused: a busy process must not be killed for being busy, and whoever wants to know
 /// how busy it is has to learn it then.
-const PROBES: [&str; 2] = ["/health/", "/metrics"];
+const PROBES: [&str; 3] = ["/health/live", "/health/ready", "/metrics"];
 
 /// The method and the path of a request that nobody could read, in the log.
 const UNREAD: &str = "*";
@@ -223,8 +223,7 @@ impl<R: Respond> Edge<R> {
     fn enter(&self, path: &str) -> Option<Turn<'_>> {
         let turn = Turn(&self.in_flight);
         let ahead = self.in_flight.fetch_add(1, Ordering::Relaxed);
-        (ahead < self.limits.max_in_flight || PROBES.iter().any(|probe| path.starts_with(probe)))
-            .then_some(turn)
+        (ahead < self.limits.max_in_flight || PROBES.contains(&path)).then_some(turn)
     }
 }
 

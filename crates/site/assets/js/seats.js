@@ -180,7 +180,7 @@ async function hold() {
     const answer = await call("POST", "/api/seats/reserve", body, pass.headers());
     const { reservation } = answer.body;
     // The wish may have been granted before, and given back since on another page.
-    if (reservation.status !== "pending") {
+    if (["cancelled", "expired"].includes(reservation.status)) {
       key = null;
       return await hold();
     }

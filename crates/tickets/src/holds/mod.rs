@@ -35,8 +35,9 @@ use crate::{
 use claims::Claim;
 use store::Json;
 
-/// How long a hold may take before it is not begun any more, the questions to the catalog included (but for a hall that nobody has read
-/// yet), and with the question what its key was used for. An answer is promised within two seconds; the rest is for everything else.
+/// How long a hold may stand in line before it is not begun any more; and how long the questions of one that is refused may take
+/// together, which are those to the catalog (but for a hall that nobody has read yet) and what its key was used for. When PostgreSQL is
+/// away an answer is promised within two seconds; the rest is for everything else.
 const PATIENCE: Duration = Duration::from_millis(1_950);
 
 /// What the last of these questions has at least, however late it is asked: a database that is well answers in a hundredth of it.

@@ -268,7 +268,8 @@ pub(super) async fn a_row_that_somebody_keeps_locked_costs_its_neighbours_nothin
     let (day, today) = (Duration::from_hours(24), Clock::system());
     for (clock, in_time) in [(world.clock.clone(), true), (today.clone(), false)] {
         // On sale by both clocks.
-        let (event, seats) = world.event_on_sale(2, world.clock.now().before(day), today.now().after(day));
+        let (earlier, later) = (world.clock.now().min(today.now()), world.clock.now().max(today.now()));
+        let (event, seats) = world.event_on_sale(2, earlier.before(day), later.after(day));
         let mut claims = Vec::new();
         for seat in seats.chunks(1) {
             claims.push(claim(world, &world.buyer(), &hold_request(event, seat)).await);
