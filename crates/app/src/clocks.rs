@@ -101,7 +101,7 @@ impl Reconciler for Clocks {
 
 #[cfg(test)]
 mod tests {
-    use urr_testkit::{fresh_postgres, until};
+    use urr_testkit::until;
 
     use super::*;
 
@@ -140,11 +140,5 @@ mod tests {
             clocks.check().await == Ok(())
         })
         .await;
-    }
-
-    #[tokio::test]
-    async fn every_statement_is_good_on_its_engine() {
-        let Some(postgres) = fresh_postgres(&urr_catalog::DOMAIN).await else { return };
-        urr_db::check_statements(&[&postgres], STATEMENTS).await.unwrap();
     }
 }

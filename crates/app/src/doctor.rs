@@ -304,7 +304,8 @@ mod tests {
         let (_dir, sqlite) = fresh_sqlite(&urr_auth::DOMAIN).await;
         let postgres = fresh_postgres(&urr_auth::DOMAIN).await;
         let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();
-        urr_db::check_statements(&databases, STATEMENTS).await.unwrap();
+        let statements = [STATEMENTS, crate::clocks::STATEMENTS, crate::migrate::STATEMENTS].concat();
+        urr_db::check_statements(&databases, &statements).await.unwrap();
     }
 
     #[test]

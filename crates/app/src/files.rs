@@ -49,41 +49,36 @@ pub(crate) fn shortage(config: &Config, files: usize) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Input};
-
-    fn config(settings: &[(&str, &str)]) -> Config {
-        let dir = tempfile::tempdir().unwrap();
-        let env = settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let input = Input { working_dir: dir.path().to_owned(), env, ..Input::default() };
-        config::load(&input).unwrap().1
-    }
+    use crate::config::tests::of_env;
 
     #[test]
     fn connections_leave_room_for_everything_else() {
-        let embedded = config(&[]);
+        let embedded = of_env(&[]).unwrap();
         let domains = embedded.roles.domains().count();
         assert_eq!(connections(&embedded, 1_024), 1_024 - 128 - 256 - 19 * domains);
         assert_eq!(connections(&embedded, 1_048_576), 16_000, "no more than was asked for");
         assert_eq!(connections(&embedded, 64), 1, "somebody can always ask");
 
-        let servers = config(&[
+        let servers = of_env(&[
             ("URR_STORAGE_KIND", "postgres"),
             ("URR_STORAGE_URL", "postgres://urr@localhost/urr"),
             ("URR_INTERNAL_LISTEN", "127.0.0.1:0"),
-        ]);
+        ])
+        .unwrap();
         let left = 4_096 - 128 - 2 * 256 - 16 * domains;
         assert_eq!(connections(&servers, 4_096), left / 2, "two listeners");
     }
 
     #[test]
     fn whoever_passes_requests_on_has_two_connections_for_each() {
-        let front = config(&[("URR_ROLES", "gateway"), ("URR_UPSTREAM_CATALOG", "http://127.0.0.1:1")]);
+        let front =
+            of_env(&[("URR_ROLES", "gateway"), ("URR_UPSTREAM_CATALOG", "http://127.0.0.1:1")]).unwrap();
         assert_eq!(connections(&front, 4_096), (4_096 - 128 - 256) / 2);
     }
 
     #[test]
     fn too_few_files_are_told_with_what_to_do() {
-        let embedded = config(&[("URR_HTTP_MAX_CONNECTIONS", "500")]);
+        let embedded = of_env(&[("URR_HTTP_MAX_CONNECTIONS", "500")]).unwrap();
         assert_eq!(shortage(&embedded, 1_024), None);
         let told = shortage(&embedded, 512).unwrap();
         assert!(told.contains("512 files") && told.contains("LimitNOFILE") && told.contains("500"), "{told}");

@@ -88,18 +88,3 @@ async fn check_owner(schema: &'static str, db: &Db) -> Result<(), Failure> {
         ))),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use urr_testkit::{fresh_postgres, fresh_sqlite};
-
-    use super::*;
-
-    #[tokio::test]
-    async fn every_statement_is_good_on_its_engines() {
-        let (_dir, sqlite) = fresh_sqlite(&urr_auth::DOMAIN).await;
-        let postgres = fresh_postgres(&urr_auth::DOMAIN).await;
-        let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();
-        urr_db::check_statements(&databases, STATEMENTS).await.unwrap();
-    }
-}

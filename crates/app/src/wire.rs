@@ -370,26 +370,20 @@ fn lease(db: Db, reconciler: &dyn Reconciler, ids: &Ids) -> Option<Lease> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Input};
-
-    fn config(settings: &[(&str, &str)]) -> Config {
-        let dir = tempfile::tempdir().unwrap();
-        let env = settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let input = Input { working_dir: dir.path().to_owned(), env, ..Input::default() };
-        config::load(&input).unwrap().1
-    }
+    use crate::config::tests::of_env;
 
     #[test]
     fn defaults_are_those_the_parts_were_built_with() {
-        let embedded = config(&[]);
+        let embedded = of_env(&[]).unwrap();
         assert_eq!(limits(&embedded), Limits { drain_time: lifecycle::DRAIN, ..Limits::default() });
         assert_eq!(embedded.log.access_sample, AccessLog::default().sample);
 
-        let servers = config(&[
+        let servers = of_env(&[
             ("URR_STORAGE_KIND", "postgres"),
             ("URR_STORAGE_URL", "postgres://urr@localhost/urr"),
             ("URR_REDIS_URLS", "redis://localhost"),
-        ]);
+        ])
+        .unwrap();
         let postgres = stores::postgres(&servers).unwrap();
         assert_eq!(postgres.pool_size, urr_db::PostgresConfig::new("").pool_size);
         assert_eq!(servers.redis.unwrap().deadline, urr_kv::KvConfig::DEADLINE);

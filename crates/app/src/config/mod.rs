@@ -18,7 +18,7 @@ mod settings;
 mod show;
 mod social;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 

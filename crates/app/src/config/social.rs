@@ -102,14 +102,7 @@ fn sensitive(secret: &Secret<1>) -> Sensitive {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::{self, Config, Input, Problem};
-
-    fn load(settings: &[(&str, &str)]) -> Result<Config, Vec<Problem>> {
-        let dir = tempfile::tempdir().unwrap();
-        let env = settings.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        let input = Input { working_dir: dir.path().to_owned(), env, ..Input::default() };
-        config::load(&input).map(|(_, config)| config)
-    }
+    use crate::config::tests::of_env as load;
 
     #[test]
     fn a_provider_is_off_until_it_has_a_client_id() {

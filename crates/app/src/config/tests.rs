@@ -11,6 +11,12 @@ use super::*;
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
+/// What a process is configured to do by these variables and nothing else.
+pub(crate) fn of_env(variables: &[(&str, &str)]) -> Result<Config, Vec<Problem>> {
+    let given = variables.iter().fold(Given::new(), |given, (name, value)| given.env(name, value));
+    load(&given.input).map(|(_, config)| config)
+}
+
 /// A place to put a configuration file, and what else the process is given.
 struct Given {
     dir: tempfile::TempDir,
