@@ -11,14 +11,13 @@ use urr_contracts::{
 };
 use urr_gateway::{
     Gateway, Guards, Upstream,
-    limit::{Blind, Class, Limiter, Verdict, Who},
+    limit::{Blind, Limiter, Verdict, Who},
     places::Places,
     revoked::{Revocation, RevocationPage, RevocationSource, Revoked},
     rooms::{OpenRoom, RoomSource, Rooms},
     slots::{SlotSource, Slots},
-    table::Service,
 };
-use urr_http::{Client, ClientLimits, Respond, RouteName};
+use urr_http::{Class, Client, ClientLimits, Respond, RoleRoutes, RouteName, Routes};
 use urr_kernel::{Clock, Ids, Timestamp};
 use urr_kv::Kv;
 use urr_passes::{
@@ -171,40 +170,42 @@ pub(crate) fn door(
 ) -> Result<impl Respond + use<>, Failure> {
     let slots = slots(config, domains, ground);
     let mut gateway = Gateway::new(Guards { slots, ..guards(config, &domains.memory, ground) });
-    if let Some(auth) = &domains.auth {
-        gateway = gateway.local(Service::Auth, urr_auth::routes(auth));
-    }
-    if let Some(catalog) = &domains.catalog {
-        gateway = gateway.local(Service::Catalog, urr_catalog::routes(catalog));
-    }
-    if let Some(queue) = &domains.queue {
-        gateway = gateway.local(Service::Queue, urr_queue::routes(queue));
-    }
-    if let Some(tickets) = &domains.tickets {
-        gateway = gateway.local(Service::Tickets, urr_tickets::routes(tickets));
-    }
-    if let Some(site) = &domains.site {
-        gateway = gateway.local(Service::Site, urr_site::routes(site));
-    }
-    if let Some(vwr) = &domains.vwr {
-        gateway = gateway.local(Service::Vwr, urr_vwr::routes(vwr));
-    }
-    for (role, upstream) in upstreams(config, &ground.clock)? {
-        gateway = gateway.remote(upstream, &described(role));
+    let mut upstreams = upstreams(config, &ground.clock)?;
+    for role in Role::SERVING {
+        let (routes, names) = declared(*role);
+        gateway = match (local(*role, domains), upstreams.iter().position(|(elsewhere, _)| elsewhere == role))
+        {
+            (Some(here), _) => gateway.local(routes, here),
+            (None, Some(place)) => gateway.remote(upstreams.swap_remove(place).1, &names),
+            (None, None) => gateway.absent(routes, names),
+        };
     }
     Ok(gateway.finish())
 }
 
-/// What the routes of a role take and answer, wherever it runs: the code is here in any case.
-fn described(role: Role) -> Vec<RouteName> {
+/// The routes of a role that runs in this process.
+fn local(role: Role, domains: &Domains) -> Option<Routes> {
     match role {
-        Role::Auth => urr_auth::described(),
-        Role::Catalog => urr_catalog::described(),
-        Role::Tickets => urr_tickets::described(),
-        Role::Queue => urr_queue::described(),
-        Role::Vwr => urr_vwr::described(),
-        // Pages are no API.
-        Role::Site | Role::Gateway | Role::Notices => Vec::new(),
+        Role::Auth => domains.auth.as_ref().map(urr_auth::routes),
+        Role::Catalog => domains.catalog.as_ref().map(urr_catalog::routes),
+        Role::Queue => domains.queue.as_ref().map(urr_queue::routes),
+        Role::Tickets => domains.tickets.as_ref().map(urr_tickets::routes),
+        Role::Site => domains.site.as_ref().map(urr_site::routes),
+        Role::Vwr => domains.vwr.as_ref().map(urr_vwr::routes),
+        Role::Gateway | Role::Notices => None,
+    }
+}
+
+/// The public routes of a role, wherever it runs: its code is part of this binary in any case.
+pub(crate) fn declared(role: Role) -> (&'static RoleRoutes, Vec<RouteName>) {
+    match role {
+        Role::Auth => (&urr_auth::ROLE, urr_auth::described()),
+        Role::Catalog => (&urr_catalog::ROLE, urr_catalog::described()),
+        Role::Tickets => (&urr_tickets::ROLE, urr_tickets::described()),
+        Role::Queue => (&urr_queue::ROLE, urr_queue::described()),
+        Role::Vwr => (&urr_vwr::ROLE, urr_vwr::described()),
+        Role::Site => (&urr_site::ROLE, urr_site::described()),
+        Role::Gateway | Role::Notices => unreachable!("only roles with public routes are asked"),
     }
 }
 
@@ -260,25 +261,12 @@ pub(crate) fn upstreams(config: &Config, clock: &Clock) -> Result<Vec<(Role, Ups
     let client = Client::new(ClientLimits::default(), clock.clone());
     let upstream = |role: Role| {
         let urls = config.door.upstream.of(role).iter().map(HttpUrl::expose);
-        let upstream = Upstream::new(service(role), urls, &client, clock.clone(), signer.clone());
+        let upstream = Upstream::new(declared(role).0, urls, &client, clock.clone(), signer.clone());
         let upstream =
             upstream.map_err(|error| Failure::because(format!("upstream.{}", role.name()), &error))?;
         Ok((role, upstream))
     };
     config.passes_on().map(upstream).collect()
-}
-
-fn service(role: Role) -> Service {
-    match role {
-        Role::Auth => Service::Auth,
-        Role::Catalog => Service::Catalog,
-        Role::Queue => Service::Queue,
-        Role::Site => Service::Site,
-        Role::Tickets => Service::Tickets,
-        Role::Vwr => Service::Vwr,
-        // Neither is passed on to.
-        Role::Gateway | Role::Notices => Service::Gateway,
-    }
 }
 
 #[cfg(test)]
@@ -335,3 +323,5 @@ mod tests {
 
 #[cfg(test)]
 mod line_tests;
+#[cfg(test)]
+mod table_tests;

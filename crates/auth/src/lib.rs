@@ -22,7 +22,7 @@ mod words;
 use std::sync::Arc;
 
 use urr_db::{Domain, Sql, migrations};
-use urr_http::{RouteName, Routes};
+use urr_http::{RoleRoutes, RouteName, Routes};
 use urr_jobs::Reconciler;
 
 pub use accounts::import::{BadLine, ImportError, Imported};
@@ -90,6 +90,13 @@ pub async fn import(
 ) -> Result<Imported, ImportError> {
     accounts::import::import(service, file).await
 }
+
+/// How the gateway treats the public routes.
+pub static ROLE: RoleRoutes = RoleRoutes {
+    reads_token: true,
+    issues_tokens: true,
+    ..RoleRoutes::new("auth", "Sign-in is unavailable right now. Please try again in a moment.")
+};
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {

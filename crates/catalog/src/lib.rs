@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use urr_bus::Consumer;
 use urr_db::{Domain, Sql, migrations};
-use urr_http::{RouteName, Routes};
+use urr_http::{RoleRoutes, RouteName, Routes};
 
 pub use service::{Parts, Service};
 
@@ -31,6 +31,10 @@ pub fn statements() -> Vec<&'static Sql> {
 pub fn build(parts: Parts) -> Arc<Service> {
     Arc::new(Service::new(parts))
 }
+
+/// How the gateway treats the public routes.
+pub static ROLE: RoleRoutes =
+    RoleRoutes::new("catalog", "Events are unavailable right now. Please try again in a moment.");
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {

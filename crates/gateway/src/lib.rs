@@ -9,6 +9,7 @@ mod codes;
 mod compress;
 mod door;
 mod front;
+mod guards;
 mod inbound;
 pub mod limit;
 mod openapi;
@@ -26,8 +27,9 @@ mod version;
 
 pub use self::{
     codes::CODES,
-    door::{Gateway, Guards},
+    door::Gateway,
     front::Front,
+    guards::Guards,
     origin::{BadOrigin, Origins},
     proxy::Upstream,
 };

@@ -18,17 +18,15 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use urr_http::{Doorkeeper, LineSince, OnlyResume, Problem, bad_path, cookie};
+use urr_http::{Doorkeeper, Line, LineSince, OnlyResume, Problem, bad_path, cookie};
 use urr_kernel::{Actor, Clock, EventId, Timestamp};
 use urr_passes::vwr_pass::{self, LIFETIME, Pass, Passes, Verified};
 use urr_telemetry::Check;
 
-use crate::{
-    codes,
-    places::Places,
-    slots,
-    table::{Line, Route, Service},
-};
+use crate::{codes, places::Places, slots, table::Route};
+
+/// The message users see while a waiting room does not answer.
+pub(crate) const AWAY: &str = "The waiting room does not answer right now. You keep your place in line.";
 
 /// Two questions fit into the second within which a room must be known everywhere; whoever answers may be half a second behind.
 const PERIOD: Duration = Duration::from_millis(300);
@@ -125,12 +123,12 @@ impl Rooms {
         route: &Route,
         request: &mut Request,
     ) -> Result<Option<Turn>, Response> {
-        if route.line == Line::No {
+        if route.policy.line == Line::No {
             return Ok(None);
         }
         let turn = Turn { rooms: Arc::clone(self), used: Arc::default() };
         let actor = request.extensions().get().copied().unwrap_or(Actor::Anonymous);
-        if route.line == Line::Body {
+        if route.policy.line == Line::Body {
             let (asked, headers) = (turn.clone(), proofs(request.headers()));
             Doorkeeper::add(request.extensions_mut(), move |event| {
                 asked.take(event, actor, &headers).map(drop)
@@ -146,7 +144,7 @@ impl Rooms {
                 request.extensions_mut().insert(OnlyResume(by != By::NoLine));
                 Ok(Some(turn))
             }
-            Err(problem) if route.line == Line::Page && is_refused(&problem) => {
+            Err(problem) if route.policy.line == Line::Page && is_refused(&problem) => {
                 let page = self.elsewhere(event, actor, request);
                 let page = HeaderValue::try_from(page).map_err(|_| problem.into_response())?;
                 Err((StatusCode::FOUND, [(header::LOCATION, page)]).into_response())
@@ -201,9 +199,7 @@ impl Rooms {
     fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<By, Problem> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some(heard) = known.heard else {
-            return Err(Problem::of(codes::UNAVAILABLE, Service::Vwr.is_away())
-                .retry_after(PERIOD)
-                .field("service", Service::Vwr.name()));
+            return Err(Problem::of(codes::UNAVAILABLE, AWAY).retry_after(PERIOD).field("service", "vwr"));
         };
         let is_stale = || self.clock.ticks().saturating_sub(heard) > STALE;
         match known.rooms.get(&event) {

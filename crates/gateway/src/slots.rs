@@ -25,7 +25,7 @@ use urr_passes::{
 };
 use uuid::Uuid;
 
-use crate::{codes, table::Service};
+use crate::{codes, rooms::AWAY};
 
 /// The header in which clients send the token.
 pub(crate) const HEADER: &str = "x-queue-entry-token";
@@ -92,9 +92,7 @@ impl Slots {
         let answer = tokio::time::timeout(PATIENCE, self.source.is_open(entry)).await;
         let open = answer.unwrap_or_else(|_| Err("no answer in time".to_owned())).map_err(|cause| {
             tracing::warn!(cause, "the waiting room cannot be asked about a slot, so nobody buys");
-            Problem::of(codes::UNAVAILABLE, Service::Queue.is_away())
-                .retry_after(RETRY)
-                .field("service", Service::Queue.name())
+            Problem::of(codes::UNAVAILABLE, AWAY).retry_after(RETRY).field("service", "queue")
         })?;
         let mut known = self.known();
         if open {

@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde_json::{Map, Value, json};
 use urr_telemetry::{Health, Metrics};
 
-use crate::{About, Json, Problem, Respond, RouteName, StatusCode, codes, named};
+use crate::{About, Json, PUBLIC, Problem, Respond, RouteName, StatusCode, codes, named};
 
 const LIVE: &str = "/health/live";
 const READY: &str = "/health/ready";
@@ -40,7 +40,9 @@ pub fn live_route(routes: Router) -> Router {
 
 /// What the API document says about them.
 pub fn ops_names() -> [RouteName; 3] {
-    let name = |path, about| RouteName { method: Method::GET, path, about };
+    // Never limited: a busy process must not be taken for a dead one.
+    let policy = PUBLIC.unlimited();
+    let name = |path, about| RouteName { method: Method::GET, any_method: false, path, policy, about };
     let ready = About::new("Whether the process can serve").answer::<Condition>(StatusCode::OK);
     let numbers = About::new("Numbers for Prometheus, for operators").bare(StatusCode::OK);
     [

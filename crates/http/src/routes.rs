@@ -8,23 +8,27 @@ use axum::{
 use http::Method;
 
 use crate::{
-    About, AtPath,
+    About, AtPath, Policy,
     endpoint::{Answering, Endpoint},
 };
 
-/// One route: a method, a path with its parameters in braces, and what the API document says about it.
+/// One route: method, path, policy, and its entry in the API document.
 #[derive(Clone, Debug)]
 pub struct RouteName {
     /// The method. GET also answers HEAD.
     pub method: Method,
+    /// Whether the route answers every method the way it answers GET.
+    pub any_method: bool,
     /// The path, such as `/api/events/{id}`.
     pub path: &'static str,
+    /// What it asks of its caller.
+    pub policy: Policy,
     /// What it takes and answers.
     pub about: About,
 }
 
-/// Builds a router and keeps a list of what is in it. Domains offer their public routes in this form, so that the gateway can
-/// refuse to start with a route that nobody classified.
+/// Builds a router and keeps the list of its routes, from which the gateway builds its route table
+/// and the API document.
 #[derive(Clone, Debug)]
 pub struct Routes<S = ()> {
     paths: Vec<Served<S>>,
@@ -49,12 +53,12 @@ impl<S: Clone + Send + Sync + 'static> Default for Routes<S> {
 macro_rules! methods {
     ($($(#[$doc:meta])* $name:ident = $method:ident;)*) => {$(
         $(#[$doc])*
-        pub fn $name<H, T>(self, path: &'static str, handler: H) -> Self
+        pub fn $name<H, T>(self, path: &'static str, policy: Policy, handler: H) -> Self
         where
             H: Handler<T, S, Future = Answering>,
             T: 'static,
         {
-            self.with(Method::$method, path, routing::$name(handler.clone()), handler)
+            self.with((Method::$method, false), (path, policy), routing::$name(handler.clone()), handler)
         }
     )*};
 }
@@ -79,20 +83,27 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
     }
 
     /// Adds a route that answers every method in the same way. It is listed as GET.
-    pub fn any<H, T>(self, path: &'static str, handler: H) -> Self
+    pub fn any<H, T>(self, path: &'static str, policy: Policy, handler: H) -> Self
     where
         H: Handler<T, S, Future = Answering>,
         T: 'static,
     {
-        self.with(Method::GET, path, routing::any(handler.clone()), handler)
+        self.with((Method::GET, true), (path, policy), routing::any(handler.clone()), handler)
     }
 
-    fn with<H, T>(mut self, method: Method, path: &'static str, methods: MethodRouter<S>, handler: H) -> Self
+    fn with<H, T>(
+        mut self,
+        (method, any_method): (Method, bool),
+        (path, policy): (&'static str, Policy),
+        methods: MethodRouter<S>,
+        handler: H,
+    ) -> Self
     where
         H: Handler<T, S, Future = Answering>,
         T: 'static,
     {
-        self.names.push(RouteName { method: method.clone(), path, about: About::default() });
+        let about = About::default();
+        self.names.push(RouteName { method: method.clone(), any_method, path, policy, about });
         let has_parameters = path.contains('{');
         let endpoints = if has_parameters { Vec::new() } else { vec![Endpoint::new(method, handler)] };
         self.serve(Served { path, methods, endpoints });
@@ -165,11 +176,12 @@ mod tests {
     use tower::ServiceExt as _;
 
     use super::*;
+    use crate::PUBLIC;
 
     #[tokio::test]
     async fn what_is_listed_is_what_is_served() {
-        let one = Routes::new().get("/a/{id}", async || "get").put("/a/{id}", async || "put");
-        let other = Routes::new().delete("/b", async || "delete").any("/c", async || "any");
+        let one = Routes::new().get("/a/{id}", PUBLIC, async || "get").put("/a/{id}", PUBLIC, async || "put");
+        let other = Routes::new().delete("/b", PUBLIC, async || "delete").any("/c", PUBLIC, async || "any");
         let routes = one.merge(other).with_state::<()>(());
         let names: Vec<_> = routes.names().iter().map(|name| (name.method.as_str(), name.path)).collect();
         assert_eq!(names, [("GET", "/a/{id}"), ("PUT", "/a/{id}"), ("DELETE", "/b"), ("GET", "/c")]);

@@ -20,11 +20,11 @@ mod suite;
 mod trouble;
 mod work;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use urr_bus::Consumer;
 use urr_db::{Domain, Sql, migrations};
-use urr_http::{RouteName, Routes};
+use urr_http::{RoleRoutes, RouteName, Routes};
 use urr_jobs::Reconciler;
 
 pub use hall::{Slot, Standing, Totals};
@@ -67,6 +67,12 @@ pub fn statements() -> Vec<&'static Sql> {
 pub fn build(parts: Parts) -> Arc<Service> {
     Arc::new(Service::new(parts))
 }
+
+/// How the gateway treats the public routes. A user in the queue polls again soon, so a late response is worth little.
+pub static ROLE: RoleRoutes = RoleRoutes {
+    time_limit: Duration::from_secs(10),
+    ..RoleRoutes::new("queue", "The waiting room does not answer right now. You keep your place in line.")
+};
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {

@@ -6,7 +6,7 @@ use urr_contracts::auth::{
     Account, Auth, Error, LinkedAccounts, ListLinked, ListLogins, ListProviders, ListSessions, LoginAttempt,
     LoginFailure, LoginMethod, Me, Origin, Provider, Session,
 };
-use urr_http::{About, Problem, Routes, StatusCode};
+use urr_http::{About, PAGE, Problem, Routes, StatusCode};
 use urr_rpc::{Ctx, problem};
 
 use crate::{
@@ -26,7 +26,7 @@ const MAX_AGENT_CHARS: usize = 60;
 
 pub(crate) fn routes() -> Routes<Site> {
     Routes::new()
-        .get("/account", account)
+        .get("/account", PAGE, account)
         .about(About::new("The caller's own account").bare(StatusCode::OK).bare(StatusCode::SEE_OTHER))
 }
 

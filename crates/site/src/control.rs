@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::{extract::State, response::Response};
 use urr_contracts::catalog::{Error, EventOf};
-use urr_http::{About, Caller, Path, Problem, Routes, StatusCode};
+use urr_http::{About, Caller, PAGE, Path, Problem, Routes, StatusCode};
 use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
 
@@ -18,9 +18,9 @@ use crate::{
 pub(crate) fn routes() -> Routes<Site> {
     let about = |what| About::new(what).bare(StatusCode::OK).bare(StatusCode::SEE_OTHER);
     Routes::new()
-        .get("/admin/queue", rooms)
+        .get("/admin/queue", PAGE, rooms)
         .about(about("Every line, and the way to the room from which it is run"))
-        .get("/admin/queue/{id}", control)
+        .get("/admin/queue/{id}", PAGE, control)
         .about(about("The room from which a line is run, of an event or of any other site"))
 }
 

@@ -3,7 +3,7 @@
 use askama::Template;
 use axum::{extract::State, response::Response};
 use urr_contracts::auth::{Auth, ListProviders, Provider};
-use urr_http::{About, Problem, Routes, StatusCode};
+use urr_http::{About, PAGE, Problem, Routes, StatusCode};
 use urr_rpc::Ctx;
 
 use crate::{
@@ -17,15 +17,15 @@ use crate::{
 pub(crate) fn routes() -> Routes<Site> {
     let shown = |what| About::new(what).bare(StatusCode::OK);
     Routes::new()
-        .get("/login", login)
+        .get("/login", PAGE, login)
         .about(shown("The page to sign in on").bare(StatusCode::SEE_OTHER))
-        .get("/register", register)
+        .get("/register", PAGE, register)
         .about(shown("The page to make an account on"))
-        .get("/forgot-password", forgot)
+        .get("/forgot-password", PAGE, forgot)
         .about(shown("The page to ask for a link to set a new password"))
-        .get("/reset-password", reset)
+        .get("/reset-password", PAGE, reset)
         .about(shown("The page that a mailed link to set a new password opens"))
-        .get("/verify-email", verify)
+        .get("/verify-email", PAGE, verify)
         .about(shown("The page that a mailed link to prove an address opens"))
 }
 

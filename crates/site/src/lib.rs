@@ -19,5 +19,5 @@ mod words;
 
 pub use self::{
     dress::Dress,
-    site::{Parts, build, routes},
+    site::{Parts, ROLE, build, described, routes},
 };

@@ -5,7 +5,7 @@ use axum::{extract::State, response::Response};
 use urr_contracts::catalog::{
     Catalog, Error, EventDetail, EventOf, EventStatus, EventSummary, ListEvents, TicketType,
 };
-use urr_http::{About, Path, Problem, Routes, StatusCode};
+use urr_http::{About, Line, PAGE, Path, Problem, Routes, StatusCode};
 use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
 
@@ -31,13 +31,13 @@ const MAX_SUMMARY_CHARS: usize = 160;
 pub(crate) fn routes() -> Routes<Site> {
     let shown = |what| About::new(what).bare(StatusCode::OK);
     Routes::new()
-        .get("/", home)
+        .get("/", PAGE, home)
         .about(shown("The events"))
-        .get("/events/{id}", event)
+        .get("/events/{id}", PAGE, event)
         .about(shown("One event"))
-        .get("/events/{id}/seats", seats)
+        .get("/events/{id}/seats", PAGE.after_line(Line::Page), seats)
         .about(shown("The seats of an event").bare(StatusCode::SEE_OTHER))
-        .get("/queue/{id}", queue)
+        .get("/queue/{id}", PAGE.after_line(Line::Page), queue)
         .about(shown("The waiting room in front of an event's seats").bare(StatusCode::SEE_OTHER))
 }
 

@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, header};
 use urr_contracts::{auth::Auth, catalog::Catalog};
-use urr_http::{About, Path, Routes, StatusCode};
+use urr_http::{About, PAGE, Path, RoleRoutes, RouteName, Routes, StatusCode};
 use urr_kernel::{Clock, Ids};
 
 use crate::{account, assets, control, doors, shop};
@@ -46,25 +46,35 @@ pub fn build(parts: Parts) -> Arc<Parts> {
     Arc::new(parts)
 }
 
+/// How the gateway treats the pages.
+pub static ROLE: RoleRoutes = RoleRoutes {
+    reads_token: true,
+    ..RoleRoutes::new("site", "This page is unavailable right now. Please try again in a moment.")
+};
+
 /// The pages and what they load.
 pub fn routes(parts: &Arc<Parts>) -> Routes {
-    files()
-        .merge(doors::routes())
-        .merge(account::routes())
-        .merge(shop::routes())
-        .merge(control::routes())
-        .with_state(Site(Arc::clone(parts)))
+    page_routes().with_state(Site(Arc::clone(parts)))
+}
+
+/// The routes of the pages, for processes that do not serve them.
+pub fn described() -> Vec<RouteName> {
+    page_routes().names().to_vec()
+}
+
+fn page_routes() -> Routes<Site> {
+    files().merge(doors::routes()).merge(account::routes()).merge(shop::routes()).merge(control::routes())
 }
 
 fn files() -> Routes<Site> {
     Routes::new()
-        .get("/static/{*path}", async |Path(name): Path<String>, headers: HeaderMap| {
+        .get("/static/{*path}", PAGE.unlimited(), async |Path(name): Path<String>, headers: HeaderMap| {
             assets::serve(&name, &headers)
         })
         .about(About::new("What pages load").bare(StatusCode::OK).bare(StatusCode::NOT_MODIFIED))
-        .get("/favicon.ico", async || moved(assets::address("icon.svg")))
+        .get("/favicon.ico", PAGE.unlimited(), async || moved(assets::address("icon.svg")))
         .about(About::new("The picture of the site").bare(StatusCode::FOUND))
-        .get("/robots.txt", async || ROBOTS)
+        .get("/robots.txt", PAGE.unlimited(), async || ROBOTS)
         .about(About::new("What search engines may look at").bare(StatusCode::OK))
 }
 

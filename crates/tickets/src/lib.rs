@@ -17,7 +17,7 @@ mod trouble;
 use std::sync::Arc;
 
 use urr_db::{Domain, Sql, migrations};
-use urr_http::{RouteName, Routes};
+use urr_http::{RoleRoutes, RouteName, Routes};
 use urr_jobs::Reconciler;
 
 pub use service::{Parts, Service};
@@ -37,6 +37,12 @@ pub fn statements() -> Vec<&'static Sql> {
 pub fn build(parts: Parts) -> Arc<Service> {
     Arc::new(Service::new(parts, holds::claims::Way::Conditional))
 }
+
+/// How the gateway treats the public routes.
+pub static ROLE: RoleRoutes = RoleRoutes::new(
+    "tickets",
+    "Seats and reservations are unavailable right now. Please try again in a moment.",
+);
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {

@@ -4,7 +4,7 @@ use axum::{extract::State, http::StatusCode};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::vwr::{Action, ActionsOf, Error, GiveOrder, ListRooms, Order, Ordered, Room, RoomOf, Vwr};
-use urr_http::{About, Caller, Json, Path, Problem, Routes};
+use urr_http::{ADMIN, About, Caller, Json, Path, Problem, Routes};
 use urr_kernel::{EventId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
@@ -21,23 +21,23 @@ const LISTED: u32 = 20;
 pub(crate) fn routes() -> Routes<Api> {
     let about = |summary| About::new(summary).path::<EventId>("id");
     Routes::new()
-        .post("/api/admin/vwr/activate/{id}", activate)
+        .post("/api/admin/vwr/activate/{id}", ADMIN, activate)
         .about(about("Opens a room: from now on people wait").optional_body::<Opening>().answer::<Done>(OK))
-        .post("/api/admin/vwr/deactivate/{id}", deactivate)
+        .post("/api/admin/vwr/deactivate/{id}", ADMIN, deactivate)
         .about(about("Closes a room: whoever waits comes in").answer::<Done>(OK))
-        .get("/api/admin/vwr/status/{id}", status)
+        .get("/api/admin/vwr/status/{id}", ADMIN, status)
         .about(about("A room and the latest decisions about it").answer::<Shown>(OK))
-        .post("/api/admin/vwr/advance/{id}", advance)
+        .post("/api/admin/vwr/advance/{id}", ADMIN, advance)
         .about(about("Lets more people on, at once").optional_body::<Batch>().answer::<LetOn>(OK))
-        .put("/api/admin/vwr/rate/{id}", rate)
+        .put("/api/admin/vwr/rate/{id}", ADMIN, rate)
         .about(about("Sets how many are let on per second").body::<Rate>().answer::<Done>(OK))
-        .post("/api/admin/vwr/pause/{id}", pause)
+        .post("/api/admin/vwr/pause/{id}", ADMIN, pause)
         .about(about("Lets nobody on until further notice").answer::<Done>(OK))
-        .post("/api/admin/vwr/resume/{id}", resume)
+        .post("/api/admin/vwr/resume/{id}", ADMIN, resume)
         .about(about("Lets people on again").answer::<Done>(OK))
-        .get("/api/admin/vwr/rooms", rooms)
+        .get("/api/admin/vwr/rooms", ADMIN, rooms)
         .about(About::new("Every room that is open or was a day ago").answer::<Listed>(OK))
-        .get("/api/admin/vwr/live/{id}", live::listen)
+        .get("/api/admin/vwr/live/{id}", ADMIN.streaming(), live::listen)
         .about(about("A room, each second, after the last ten minutes").events::<live::Sample>())
 }
 

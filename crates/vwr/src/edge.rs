@@ -10,7 +10,7 @@ use axum::{
 use schemars::JsonSchema;
 use serde::Deserialize;
 use urr_contracts::vwr::Error;
-use urr_http::{About, Problem, Query, Routes};
+use urr_http::{About, PUBLIC, Problem, Query, Routes};
 use urr_kernel::EventId;
 use urr_passes::vwr_pass;
 use urr_rpc::problem;
@@ -38,7 +38,7 @@ pub(crate) fn routes() -> Routes<Api> {
             .bare(StatusCode::OK)
             .bare(StatusCode::FOUND)
             .refuses([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN]);
-    Routes::new().any("/edge/check", check).about(about)
+    Routes::new().any("/edge/check", PUBLIC.unlimited(), check).about(about)
 }
 
 /// Query of `/edge/check`.

@@ -22,7 +22,7 @@ mod turns;
 use std::sync::Arc;
 
 use urr_db::{Domain, Sql, migrations};
-use urr_http::{RouteName, Routes};
+use urr_http::{RoleRoutes, RouteName, Routes};
 use urr_jobs::Reconciler;
 
 #[cfg(feature = "aws")]
@@ -46,6 +46,10 @@ pub fn statements() -> Vec<&'static Sql> {
 pub fn build(parts: Parts) -> Arc<Service> {
     Arc::new(Service::new(parts))
 }
+
+/// How the gateway treats the public routes.
+pub static ROLE: RoleRoutes =
+    RoleRoutes::new("vwr", "The waiting room does not answer right now. You keep your place in line.");
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {

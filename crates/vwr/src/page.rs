@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use urr_contracts::vwr::{Checked, Place};
-use urr_http::{About, Path, Query, Routes};
+use urr_http::{About, Class, Path, Query, Routes};
 use urr_kernel::EventId;
 use urr_rpc::Ctx;
 
@@ -44,7 +44,7 @@ pub(crate) fn routes() -> Routes<Api> {
         .query::<Asked>()
         .bare(StatusCode::OK)
         .bare(StatusCode::FOUND);
-    Routes::new().get("/vwr/{id}", page).about(about)
+    Routes::new().get("/vwr/{id}", urr_http::PAGE.limit(Class::Arrivals), page).about(about)
 }
 
 /// Query of the page.

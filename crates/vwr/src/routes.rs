@@ -12,7 +12,7 @@ use serde::Serialize;
 use urr_contracts::vwr::{
     Assign, Assigned, CheckTicket, Checked, Error, Place, Room, RoomOf, Vwr, WaitRange,
 };
-use urr_http::{About, Json, Path, Problem, Routes};
+use urr_http::{About, Class, Json, PUBLIC, Path, Policy, Problem, Routes};
 use urr_kernel::{Clock, EventId, Ids};
 use urr_rpc::{Ctx, problem};
 
@@ -36,26 +36,29 @@ impl FromRef<Api> for Ids {
 
 const OK: StatusCode = StatusCode::OK;
 
+/// Polled by every waiting browser. Answering costs less than counting, and a thousand phones share an address.
+const POLLED: Policy = PUBLIC.unlimited();
+
 /// The same four routes below a prefix.
 macro_rules! named {
     ($routes:expr, $prefix:literal) => {
         $routes
-            .post(concat!($prefix, "/assign/{id}"), assign)
+            .post(concat!($prefix, "/assign/{id}"), PUBLIC.limit(Class::Arrivals), assign)
             .about(About::new("A place in line for this browser").path::<EventId>("id").answer::<Stood>(OK))
-            .get(concat!($prefix, "/check/{id}/{ticket}"), check)
+            .get(concat!($prefix, "/check/{id}/{ticket}"), POLLED, check)
             .about(
                 About::new("Whether it is a ticket's turn")
                     .path::<EventId>("id")
                     .answer::<Turn>(OK)
                     .refuses([StatusCode::FORBIDDEN]),
             )
-            .get(concat!($prefix, "/serving/{id}"), serving)
+            .get(concat!($prefix, "/serving/{id}"), POLLED, serving)
             .about(
                 About::new("How far the line is, the same for everybody and good for a second")
                     .path::<EventId>("id")
                     .answer::<Line>(OK),
             )
-            .get(concat!($prefix, "/status/{id}"), status)
+            .get(concat!($prefix, "/status/{id}"), POLLED, status)
             .about(About::new("A line's totals").path::<EventId>("id").answer::<Status>(OK))
     };
 }

@@ -9,8 +9,8 @@ use axum::{
     routing::get,
 };
 use serde::Serialize;
-use urr_gateway::{Gateway, table::Service};
-use urr_http::{Caller, Json, Problem, Respond, Routes, StatusCode};
+use urr_gateway::Gateway;
+use urr_http::{Caller, Json, Problem, Respond, Routes, StatusCode, USER};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, Ids, UserId};
 use urr_passes::access::Verifier;
@@ -53,7 +53,7 @@ async fn noop(caller: Caller) -> Result<Json<Answer>, Problem> {
 /// The handler behind everything that stands before a domain.
 fn whole(config: &Config, ground: &Ground) -> impl Respond + use<> {
     let guards = gateway::guards(config, &Memory::brand_new(config, &ground.clock), ground);
-    let api = Gateway::new(guards).local(Service::Tickets, Routes::new().get(PATH, noop)).finish();
+    let api = Gateway::new(guards).local(&urr_tickets::ROLE, Routes::new().get(PATH, USER, noop)).finish();
     wire::public(config, api, ground)
 }
 

@@ -2,8 +2,8 @@
 
 use axum::extract::{FromRef, State};
 use serde::{Deserialize, Serialize};
-use urr_gateway::{Gateway, table::Service};
-use urr_http::{Caller, Json, Problem, Respond, Routes};
+use urr_gateway::Gateway;
+use urr_http::{Caller, Class, Json, Line, Problem, Respond, Routes, USER};
 use urr_kernel::{Clock, EventId, Ids, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::Ctx;
 
@@ -100,8 +100,9 @@ async fn noop(
 
 /// The handler behind everything that stands before a domain.
 pub(super) fn whole(config: &Config, ground: &Ground) -> impl Respond + use<> {
-    let routes = Routes::new().post(PATH, noop).with_state(Api(ground.clone()));
+    let policy = USER.limit(Class::Booking).after_line(Line::Body).with_slot();
+    let routes = Routes::new().post(PATH, policy, noop).with_state(Api(ground.clone()));
     let guards = gateway::guards(config, &Memory::brand_new(config, &ground.clock), ground);
-    let api = Gateway::new(guards).local(Service::Tickets, routes).finish();
+    let api = Gateway::new(guards).local(&urr_tickets::ROLE, routes).finish();
     wire::public(config, api, ground)
 }

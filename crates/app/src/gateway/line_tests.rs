@@ -7,7 +7,7 @@ use axum::{
 use serde_json::{Value, json};
 use urr_contracts::vwr::{GiveOrder, Order};
 use urr_gateway::{Origins, address::TrustedProxies};
-use urr_http::{Json, Problem, Routes};
+use urr_http::{Json, Line, PUBLIC, Problem, Routes};
 use urr_jobs::Tasks;
 use urr_kernel::{Actor, EventId};
 use urr_passes::Secret;
@@ -53,9 +53,10 @@ impl World {
             slots: None,
             health: urr_telemetry::Health::new(),
         };
-        let seats =
-            Routes::new().get("/api/seats/events/{id}", async || Ok::<_, Problem>(Json(json!("seats"))));
-        let door = urr_http::router(Gateway::new(guards).local(Service::Tickets, seats).finish());
+        let seats = Routes::new().get("/api/seats/events/{id}", PUBLIC.after_line(Line::Path), async || {
+            Ok::<_, Problem>(Json(json!("seats")))
+        });
+        let door = urr_http::router(Gateway::new(guards).local(&urr_tickets::ROLE, seats).finish());
         let source = AskVwr { vwr: Arc::clone(&vwr) as Arc<dyn Vwr>, clock, ids };
         Self { vwr, source, rooms, door, _files: files }
     }

@@ -12,7 +12,7 @@ use urr_contracts::auth::{
     Account, AccountStatus, Agreement, Auth as _, ChangeProfile, DeleteAccount, Language, Me, OwnerProof,
     Register, RequestEmailVerification, Sensitive, SetRole, VerifyEmail,
 };
-use urr_http::{About, Json, Path, Problem, Routes, StatusCode};
+use urr_http::{ADMIN, About, Class, Json, PUBLIC, Path, Problem, Routes, StatusCode, USER};
 use urr_kernel::{Role, Timestamp, UserId};
 use urr_rpc::{Ctx, problem};
 
@@ -22,32 +22,32 @@ const OK: StatusCode = StatusCode::OK;
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .post("/api/auth/register", register)
+        .post("/api/auth/register", PUBLIC.limit(Class::Auth).critical(), register)
         .about(
             About::new("Makes an account and signs its owner in")
                 .body::<NewAccount>()
                 .answer::<Tokens>(StatusCode::CREATED),
         )
-        .get("/api/auth/me", me)
+        .get("/api/auth/me", USER, me)
         .about(About::new("The caller's account").answer::<One>(OK))
-        .patch("/api/auth/me", change)
+        .patch("/api/auth/me", USER.limit(Class::Auth).critical(), change)
         .about(About::new("Changes the caller's account").body::<Changes>().answer::<One>(OK))
-        .delete("/api/auth/me", close)
+        .delete("/api/auth/me", USER.limit(Class::Auth).critical(), close)
         .about(
             About::new("Closes the caller's account")
                 .body::<Confirmed>()
                 .answer::<Said>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
-        .post("/api/auth/email/verification", request_verification)
+        .post("/api/auth/email/verification", USER.limit(Class::Auth).critical(), request_verification)
         .about(
             About::new("Mails a link that proves the caller's address, unless it is proved")
                 .answer::<Said>(StatusCode::ACCEPTED)
                 .answer::<Said>(OK),
         )
-        .post("/api/auth/email/verify", verify)
+        .post("/api/auth/email/verify", PUBLIC.limit(Class::Auth).critical(), verify)
         .about(About::new("Proves an address with a mailed link").body::<Carried>().answer::<Said>(OK))
-        .put("/api/admin/users/{id}/role", set_role)
+        .put("/api/admin/users/{id}/role", ADMIN, set_role)
         .about(
             About::new("Gives an account another role and ends its sessions")
                 .path::<UserId>("id")

@@ -4,7 +4,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::auth::{Auth as _, CompleteIdentity, IdentitySource, IdentityStarted, StartIdentity};
-use urr_http::{About, Json, Problem, Routes, StatusCode};
+use urr_http::{About, Class, Json, Problem, Routes, StatusCode, USER};
 use urr_kernel::Timestamp;
 use urr_rpc::{Ctx, problem};
 use uuid::Uuid;
@@ -13,13 +13,13 @@ use crate::api::{Api, OnlyUsers};
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .post("/api/auth/identity/start", start)
+        .post("/api/auth/identity/start", USER.limit(Class::Auth).critical(), start)
         .about(
             About::new("Begins to verify who the caller is")
                 .answer::<Started>(StatusCode::CREATED)
                 .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT]),
         )
-        .post("/api/auth/identity/complete", complete)
+        .post("/api/auth/identity/complete", USER.limit(Class::Auth).critical(), complete)
         .about(
             About::new("Asks the provider who the caller is, and keeps it")
                 .body::<Complete>()

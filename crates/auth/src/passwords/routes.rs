@@ -4,26 +4,26 @@ use axum::{extract::State, response::Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use urr_contracts::auth::{Auth as _, ChangePassword, ForgotPassword, ResetPassword, Sensitive};
-use urr_http::{About, Json, Problem, Routes, StatusCode};
+use urr_http::{About, Class, Json, PUBLIC, Problem, Routes, StatusCode, USER};
 use urr_rpc::{Ctx, problem};
 
 use crate::api::{Api, CameFrom, OnlyUsers, Said, Tokens, said, signed_in};
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .post("/api/auth/password", change)
+        .post("/api/auth/password", USER.limit(Class::Auth).critical(), change)
         .about(
             About::new("Sets a new password and ends every other session")
                 .body::<Change>()
                 .answer::<Tokens>(StatusCode::OK),
         )
-        .post("/api/auth/password/forgot", forgot)
+        .post("/api/auth/password/forgot", PUBLIC.limit(Class::Auth).critical(), forgot)
         .about(
             About::new("Mails a link with which a new password can be set")
                 .body::<Forgot>()
                 .answer::<Said>(StatusCode::ACCEPTED),
         )
-        .post("/api/auth/password/reset", reset)
+        .post("/api/auth/password/reset", PUBLIC.limit(Class::Auth).critical(), reset)
         .about(
             About::new("Sets a new password with a mailed link and ends every session")
                 .body::<Reset>()

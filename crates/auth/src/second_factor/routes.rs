@@ -7,42 +7,42 @@ use urr_contracts::auth::{
     Auth as _, ConfirmSecondFactor, DisableSecondFactor, EnrolSecondFactor, OwnerProof, PassSecondFactor,
     RenewRecoveryCodes, Sensitive,
 };
-use urr_http::{About, Json, Problem, Routes, StatusCode};
+use urr_http::{About, Class, Json, PUBLIC, Problem, Routes, StatusCode, USER};
 use urr_rpc::{Ctx, problem};
 
 use crate::api::{Api, CameFrom, Current, OnlyUsers, Tokens, signed_in, signed_in_with_codes};
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .post("/api/auth/login/second-factor", pass)
+        .post("/api/auth/login/second-factor", PUBLIC.limit(Class::Auth).critical(), pass)
         .about(
             About::new("Signs in with a code, after the password")
                 .body::<Passing>()
                 .answer::<Tokens>(StatusCode::OK)
                 .refuses([StatusCode::UNAUTHORIZED, StatusCode::CONFLICT]),
         )
-        .post("/api/auth/second-factor", enrol)
+        .post("/api/auth/second-factor", USER.limit(Class::Auth).critical(), enrol)
         .about(
             About::new("Makes a secret for an authenticator app")
                 .body::<Enrolling>()
                 .answer::<Secret>(StatusCode::CREATED)
                 .refuses([StatusCode::CONFLICT]),
         )
-        .delete("/api/auth/second-factor", disable)
+        .delete("/api/auth/second-factor", USER.limit(Class::Auth).critical(), disable)
         .about(
             About::new("Turns the second factor off")
                 .body::<Disabling>()
                 .answer::<Tokens>(StatusCode::OK)
                 .refuses([StatusCode::CONFLICT]),
         )
-        .post("/api/auth/second-factor/confirm", confirm)
+        .post("/api/auth/second-factor/confirm", USER.limit(Class::Auth).critical(), confirm)
         .about(
             About::new("Turns the second factor on")
                 .body::<Coded>()
                 .answer::<Tokens>(StatusCode::OK)
                 .refuses([StatusCode::CONFLICT]),
         )
-        .post("/api/auth/second-factor/recovery-codes", renew)
+        .post("/api/auth/second-factor/recovery-codes", USER.limit(Class::Auth).critical(), renew)
         .about(
             About::new("Replaces the recovery codes")
                 .body::<Coded>()

@@ -10,7 +10,7 @@ use urr_contracts::auth::{
     Account, Auth as _, EndSession, Error, ListLogins, ListSessions, Login, LoginAttempt, LoginFailure,
     LoginMethod, Logout, MAX_HISTORY_PER_PAGE, Refresh, Sensitive, Session,
 };
-use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{About, Class, Json, PUBLIC, Path, Problem, Query, Routes, StatusCode, USER};
 use urr_kernel::{Role, Timestamp, UserId};
 use urr_rpc::{Ctx, problem};
 use uuid::Uuid;
@@ -28,31 +28,31 @@ pub(crate) fn routes() -> Routes<Api> {
         |what| About::new(what).cookie("refresh_token", "The refresh token, unless the body has one.");
     let refreshes = with_cookie("Exchanges the refresh token, from the cookie or the body, for a new pair");
     Routes::new()
-        .post("/api/auth/login", login)
+        .post("/api/auth/login", PUBLIC.limit(Class::Auth).critical(), login)
         .about(
             About::new("Signs in, or asks for the second factor")
                 .body::<Credentials>()
                 .answer::<api::Tokens>(OK)
                 .answer::<api::Challenged>(StatusCode::ACCEPTED),
         )
-        .post("/api/auth/refresh", refresh)
+        .post("/api/auth/refresh", PUBLIC.limit(Class::Auth), refresh)
         .about(
             refreshes.optional_body::<Tokens>().answer::<api::Tokens>(OK).refuses([StatusCode::UNAUTHORIZED]),
         )
-        .post("/api/auth/logout", logout)
+        .post("/api/auth/logout", PUBLIC.limit(Class::Auth), logout)
         .about(with_cookie("Signs out, here or everywhere").optional_body::<Leave>().answer::<Said>(OK))
-        .post("/api/auth/verify-token", verify_token)
+        .post("/api/auth/verify-token", PUBLIC.limit(Class::Auth).critical(), verify_token)
         .about(
             About::new("Whom an access token speaks for")
                 .body::<Token>()
                 .answer::<Valid>(OK)
                 .refuses([StatusCode::UNAUTHORIZED]),
         )
-        .get("/api/auth/sessions", sessions)
+        .get("/api/auth/sessions", USER.limit(Class::Auth), sessions)
         .about(About::new("Where the caller is signed in, the last used first").answer::<Many>(OK))
-        .delete("/api/auth/sessions/{id}", end_session)
+        .delete("/api/auth/sessions/{id}", USER.limit(Class::Auth), end_session)
         .about(About::new("Ends one session of the caller").path::<Uuid>("id").answer::<Said>(OK))
-        .get("/api/auth/history", history)
+        .get("/api/auth/history", USER.limit(Class::Auth), history)
         .about(About::new("The caller's sign-ins, newest first").query::<Page>().answer::<History>(OK))
 }
 

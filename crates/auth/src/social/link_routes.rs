@@ -11,7 +11,7 @@ use urr_contracts::auth::{
     Auth as _, LinkAccount, LinkOutcome, LinkedAccount, ListLinked, OwnerProof, Provider, Sensitive,
     UnlinkAccount,
 };
-use urr_http::{About, Json, Path, Problem, Routes, StatusCode};
+use urr_http::{About, Class, Json, Path, Problem, Routes, StatusCode, USER};
 use urr_kernel::Timestamp;
 use urr_rpc::{Ctx, problem};
 
@@ -22,9 +22,9 @@ const OK: StatusCode = StatusCode::OK;
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .get("/api/auth/linked", linked_accounts)
+        .get("/api/auth/linked", USER.limit(Class::Auth), linked_accounts)
         .about(About::new("By what means the caller can sign in").answer::<Means>(OK))
-        .post("/api/auth/link/{id}", link)
+        .post("/api/auth/link/{id}", USER.limit(Class::Auth).critical(), link)
         .about(
             About::new("Links an account elsewhere to the caller's")
                 .path::<Provider>("id")
@@ -32,7 +32,7 @@ pub(crate) fn routes() -> Routes<Api> {
                 .answer::<Linked>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
-        .delete("/api/auth/link/{id}", unlink)
+        .delete("/api/auth/link/{id}", USER.limit(Class::Auth).critical(), unlink)
         .about(
             About::new("Unlinks an account elsewhere from the caller's")
                 .path::<Provider>("id")

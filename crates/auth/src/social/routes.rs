@@ -11,7 +11,7 @@ use urr_contracts::auth::{
     Auth as _, BeginTrip, EndTrip, Error, GoogleSignIn, Language, ListProviders, LoginOutcome, Provider,
     Sensitive, SignUp, SignUpOffer, Trip, TripOutcome,
 };
-use urr_http::{About, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{About, Class, Json, PUBLIC, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::Timestamp;
 use urr_rpc::{Ctx, problem};
 
@@ -43,9 +43,9 @@ const SIGN_UP_PAGE: &str = "/register";
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .get("/api/auth/providers", providers)
+        .get("/api/auth/providers", PUBLIC.limit(Class::Auth), providers)
         .about(About::new("With whose accounts people may sign in").answer::<Offered>(OK))
-        .post("/api/auth/google", google)
+        .post("/api/auth/google", PUBLIC.limit(Class::Auth).critical(), google)
         .about(
             About::new("Signs in with an ID token of Google")
                 .body::<WithCredential>()
@@ -53,14 +53,14 @@ pub(crate) fn routes() -> Routes<Api> {
                 .answer::<Challenged>(StatusCode::ACCEPTED)
                 .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT]),
         )
-        .get("/api/auth/{id}/start", start)
+        .get("/api/auth/{id}/start", PUBLIC.limit(Class::Auth).critical(), start)
         .about(
             About::new("Sends a browser to a provider")
                 .path::<Provider>("id")
                 .query::<Start>()
                 .bare(StatusCode::FOUND),
         )
-        .get("/api/auth/{id}/callback", callback)
+        .get("/api/auth/{id}/callback", PUBLIC.limit(Class::Auth).critical(), callback)
         .about(
             About::new("Takes a browser back from a provider")
                 .path::<Provider>("id")
@@ -68,13 +68,13 @@ pub(crate) fn routes() -> Routes<Api> {
                 .bare(StatusCode::SEE_OTHER)
                 .refuses([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN, StatusCode::CONFLICT]),
         )
-        .get("/api/auth/sign-up", offered)
+        .get("/api/auth/sign-up", PUBLIC.limit(Class::Auth), offered)
         .about(
             About::new("The account that is offered to this browser")
                 .answer::<SignUpShown>(OK)
                 .refuses([StatusCode::FORBIDDEN]),
         )
-        .post("/api/auth/sign-up", complete)
+        .post("/api/auth/sign-up", PUBLIC.limit(Class::Auth).critical(), complete)
         .about(
             About::new("Makes the account that is offered")
                 .body::<Complete>()

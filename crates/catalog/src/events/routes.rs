@@ -7,7 +7,7 @@ use urr_contracts::catalog::{
     CancelEvent, Catalog, CreateEvent, EventDetail, EventOf, EventStatus, EventSummary, EventsPage,
     ListEvents, MAX_EVENTS_PER_PAGE, TicketType,
 };
-use urr_http::{About, Caller, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{ADMIN, About, Caller, Json, PUBLIC, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{EventId, Krw, LayoutId, TicketTypeId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
@@ -19,18 +19,18 @@ const OK: StatusCode = StatusCode::OK;
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .get("/api/events", list)
+        .get("/api/events", PUBLIC, list)
         .about(About::new("Events, by the start of their sale").query::<ListQuery>().answer::<ListBody>(OK))
-        .get("/api/events/{id}", detail)
+        .get("/api/events/{id}", PUBLIC, detail)
         .about(About::new("One event").path::<EventId>("id").answer::<DetailBody>(OK))
-        .post("/api/admin/events", create)
+        .post("/api/admin/events", ADMIN, create)
         .about(
             About::new("Makes an event")
                 .body::<CreateEvent>()
                 .answer::<ChangedBody>(StatusCode::CREATED)
                 .refuses([StatusCode::NOT_FOUND]),
         )
-        .post("/api/admin/events/{id}/cancel", cancel)
+        .post("/api/admin/events/{id}/cancel", ADMIN, cancel)
         .about(About::new("Calls an event off").path::<EventId>("id").answer::<ChangedBody>(OK))
 }
 

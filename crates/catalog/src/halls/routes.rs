@@ -4,7 +4,7 @@ use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
 use urr_contracts::catalog::{Catalog, Layout, ListLayouts, Section};
-use urr_http::{About, Caller, Json, Problem, Routes, StatusCode};
+use urr_http::{ADMIN, About, Caller, Json, Problem, Routes, StatusCode};
 use urr_kernel::LayoutId;
 use urr_rpc::{Ctx, problem};
 
@@ -12,7 +12,7 @@ use crate::service::Api;
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .get("/api/admin/seat-layouts", list)
+        .get("/api/admin/seat-layouts", ADMIN, list)
         .about(About::new("Plans of halls").answer::<ListBody>(StatusCode::OK))
 }
 

@@ -14,48 +14,11 @@ use std::{
     time::Duration,
 };
 
+use urr_http::Class;
 use urr_kernel::{Clock, UserId};
 use urr_kv::Kv;
 
 pub use self::{memory::Memory, redis::Redis};
-
-/// Routes that share a limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
-    /// Signing in, signing up, refreshing.
-    Auth,
-    /// Signing in to one account, from wherever. Counted by `auth`, which knows the account.
-    Login,
-    /// The waiting room.
-    Queue,
-    /// Coming to the line in front of everything: its page, and taking a place. Many share an address when a sale opens.
-    Arrivals,
-    /// Taking and giving back seats and tickets.
-    Booking,
-    /// Paying.
-    Payments,
-    /// Everything else.
-    General,
-}
-
-impl Class {
-    /// Every class.
-    pub const ALL: [Self; 7] =
-        [Self::Auth, Self::Login, Self::Queue, Self::Arrivals, Self::Booking, Self::Payments, Self::General];
-
-    /// The name in keys, metrics and answers.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Auth => "auth",
-            Self::Login => "login",
-            Self::Queue => "queue",
-            Self::Arrivals => "arrivals",
-            Self::Booking => "booking",
-            Self::Payments => "payments",
-            Self::General => "general",
-        }
-    }
-}
 
 /// How many requests each class lets through per window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

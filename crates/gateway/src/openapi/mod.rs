@@ -4,13 +4,13 @@ mod page;
 
 use std::collections::BTreeMap;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Map, Value, json};
-use urr_http::{About, PROBLEM_JSON, RouteName, Shape};
+use urr_http::{About, Access, Line, PROBLEM_JSON, Policy, RoleRoutes, RouteName, Shape};
 
 pub(crate) use self::page::routes;
-use crate::table::{self, Access, Line, Methods, Route, Service};
+use crate::table::Route;
 
 /// What is true of every operation.
 const DESCRIPTION: &str = "\
@@ -75,58 +75,25 @@ impl Document {
         }
     }
 
-    /// Adds a route with what its service says about it. Answers with the service.
-    pub(crate) fn add_named(&mut self, name: &RouteName) -> Service {
-        let listed = table::all()
-            .find(|route| route.path == name.path && route.method == name.method.as_str())
-            .expect("a service with a route that is not in the table does not start");
-        self.add(listed, &name.about);
-        listed.service
-    }
-
-    /// Adds a route of a service that runs elsewhere and that nobody described: only the table knows something of it, and the
-    /// document says so.
-    pub(crate) fn add_remote(&mut self, route: &'static Route) {
-        if is_page(route) {
+    /// Adds a route, unless it is a page.
+    pub(crate) fn add(&mut self, role: &'static RoleRoutes, name: &RouteName) {
+        if name.policy.page {
             return;
         }
-        let mut operation = self.operation(route, &About::default());
-        let service = route.service.name();
-        operation["description"] = json!(format!(
-            "Passed on to `{service}`, which runs elsewhere. What it takes and answers, and whether that version of it has this \
-             route, is in its own document: `/api/openapi.json` where `{service}` listens."
-        ));
-        if let Some(responses) = operation["responses"].as_object_mut() {
-            responses.remove(StatusCode::OK.as_str());
-            let description = format!("See the document of `{service}`");
-            responses.insert("2XX".to_owned(), json!({ "description": description }));
-            // What it refuses, this process cannot know.
-            responses.insert("default".to_owned(), json!({ "$ref": "#/components/responses/Problem" }));
-        }
-        self.insert(route, operation);
-    }
-
-    fn add(&mut self, route: &'static Route, about: &About) {
-        if is_page(route) {
-            return;
-        }
-        let operation = self.operation(route, about);
-        self.insert(route, operation);
-    }
-
-    fn insert(&mut self, route: &'static Route, operation: Value) {
+        let route = Route::new(role, name);
+        let operation = self.operation(&route, &name.about);
         let path = self.paths.entry(route.path.replace("{*", "{")).or_insert_with(|| json!({}));
-        path[route.method.to_ascii_lowercase()] = operation;
+        path[route.method.as_str().to_ascii_lowercase()] = operation;
     }
 
-    fn operation(&mut self, route: &'static Route, about: &About) -> Value {
+    fn operation(&mut self, route: &Route, about: &About) -> Value {
         let mut operation = json!({
             "operationId": operation_id(route),
-            "tags": [route.service.name()],
+            "tags": [route.role.role],
             "summary": about.summary,
             "parameters": self.parameters(route, about),
             "responses": self.responses(route, about),
-            "security": security(route.access),
+            "security": security(route.policy.access),
         });
         if let Some(body) = about.body {
             let schema = body.schema(&mut self.requests);
@@ -252,9 +219,10 @@ impl Document {
 /// With which statuses a route refuses: what its row in the table makes the guards do, what comes of what it takes, and what it says of
 /// itself. There is no other, so a status that is not here is a mistake.
 fn refusals(route: &Route, about: &About) -> BTreeMap<StatusCode, &'static str> {
-    let (has_body, changes) = (about.body.is_some(), route.method != "GET" || route.methods == Methods::Any);
+    let (has_body, changes) = (about.body.is_some(), route.method != Method::GET || route.any_method);
     let has_parameters = parameter_names(route.path).next().is_some();
-    let guarded = route.access == Access::Admin || route.line != Line::No || route.needs_slot;
+    let Policy { access, line, needs_slot, limit, .. } = route.policy;
+    let guarded = access == Access::Admin || line != Line::No || needs_slot;
     let known = [
         (StatusCode::BAD_REQUEST, true, "The request makes no sense as it is"),
         (
@@ -273,7 +241,7 @@ fn refusals(route: &Route, about: &About) -> BTreeMap<StatusCode, &'static str> 
         (StatusCode::UNSUPPORTED_MEDIA_TYPE, has_body, "The body is not JSON"),
         (
             StatusCode::TOO_MANY_REQUESTS,
-            route.limit.is_some(),
+            limit.is_some(),
             "Too many requests; `Retry-After` says when to come back",
         ),
         (StatusCode::INTERNAL_SERVER_ERROR, true, "The server failed"),
@@ -312,15 +280,10 @@ fn problem() -> Value {
     json!({ PROBLEM_JSON: { "schema": { "$ref": "#/components/schemas/Problem" } } })
 }
 
-/// What browsers show is no API.
-fn is_page(route: &Route) -> bool {
-    route.service == Service::Site || route.path == "/vwr/{id}"
-}
-
 fn operation_id(route: &Route) -> String {
     let words = route.path.split(['/', '-']).filter(|word| !word.is_empty() && *word != "api");
     let words: Vec<_> = words.map(|word| word.trim_matches(['{', '}', '*']).replace('.', "_")).collect();
-    format!("{}_{}", route.method.to_ascii_lowercase(), words.join("_"))
+    format!("{}_{}", route.method.as_str().to_ascii_lowercase(), words.join("_"))
 }
 
 /// The parameters of a path, in their order.

@@ -6,7 +6,7 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::Value;
-use urr_http::{About, Path, Routes};
+use urr_http::{About, PUBLIC, Path, Routes};
 
 const PAGE: &str = include_str!("../../assets/docs.html");
 const SCRIPT: &str = include_str!("../../assets/docs.js");
@@ -29,11 +29,11 @@ pub(crate) fn routes(document: impl FnOnce(&Routes) -> Value) -> Routes {
 fn add(routes: Routes, document: &Bytes) -> Routes {
     let document = Tagged::new(document.clone());
     routes
-        .get("/api/openapi.json", async move |headers: HeaderMap| document.answer(&headers))
+        .get("/api/openapi.json", PUBLIC, async move |headers: HeaderMap| document.answer(&headers))
         .about(About::new("This document").answer::<Value>(StatusCode::OK).bare(StatusCode::NOT_MODIFIED))
-        .get("/api/docs", async || file("text/html; charset=utf-8", PAGE))
+        .get("/api/docs", PUBLIC, async || file("text/html; charset=utf-8", PAGE))
         .about(About::new("A page to read this document").bare(StatusCode::OK))
-        .get("/api/docs/{file}", async |Path(name): Path<String>| match name.as_str() {
+        .get("/api/docs/{file}", PUBLIC, async |Path(name): Path<String>| match name.as_str() {
             "docs.js" => file("text/javascript; charset=utf-8", SCRIPT),
             "docs.css" => file("text/css; charset=utf-8", STYLE),
             _ => StatusCode::NOT_FOUND.into_response(),

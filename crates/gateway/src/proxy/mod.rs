@@ -16,7 +16,7 @@ use axum::{
 };
 use http::{StatusCode, uri::PathAndQuery};
 use tokio::time::timeout;
-use urr_http::{BadTarget, Client, ClientAddress, PipeError, Problem};
+use urr_http::{BadTarget, Client, ClientAddress, PipeError, Problem, RoleRoutes};
 use urr_kernel::Clock;
 use urr_passes::hop::Signer;
 
@@ -24,7 +24,7 @@ use self::{
     body::{Flaw, Steady, Watched},
     replicas::{Replica, Replicas, Turn},
 };
-use crate::{codes, compress::Passed, table::Service};
+use crate::{codes, compress::Passed};
 
 /// When a service whose connection was refused, or that is busy, is worth another try: replicas restart within seconds.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ const JUDGED_AFTER: u32 = 3;
 /// A role that runs elsewhere.
 #[derive(Debug)]
 pub struct Upstream {
-    service: Service,
+    role: &'static RoleRoutes,
     replicas: Replicas,
     clock: Clock,
     signer: Signer,
@@ -46,25 +46,25 @@ pub struct Upstream {
 impl Upstream {
     /// The replicas of a role, by the base URLs of their public listeners. Requests are marked by `signer`.
     pub fn new<'u>(
-        service: Service,
+        role: &'static RoleRoutes,
         urls: impl IntoIterator<Item = &'u str>,
         client: &Client,
         clock: Clock,
         signer: Signer,
     ) -> Result<Self, BadTarget> {
-        let replicas = Replicas::new(service, urls, client)?;
-        Ok(Self { service, replicas, clock, signer, time_limit: service.time_limit() })
+        let replicas = Replicas::new(role, urls, client)?;
+        Ok(Self { role, replicas, clock, signer, time_limit: role.time_limit })
     }
 
-    /// How long an answer may take to begin, if not what [`Service::time_limit`] says.
+    /// How long an answer may take to begin, if not the role's own limit.
     pub fn within(mut self, time_limit: Duration) -> Self {
         self.time_limit = time_limit;
         self
     }
 
     /// Which role.
-    pub fn service(&self) -> Service {
-        self.service
+    pub fn role(&self) -> &'static RoleRoutes {
+        self.role
     }
 
     pub(crate) fn time_limit(&self) -> Duration {
@@ -142,9 +142,9 @@ impl Upstream {
     }
 
     fn is_away(&self, wait: Duration) -> Problem {
-        Problem::of(codes::UNAVAILABLE, self.service.is_away())
+        Problem::of(codes::UNAVAILABLE, self.role.unavailable)
             .retry_after(wait)
-            .field("service", self.service.name())
+            .field("service", self.role.role)
     }
 
     fn problem(&self, failure: &Failure) -> Problem {
@@ -152,12 +152,12 @@ impl Upstream {
             Failure::NotSent(error) => self.is_away(TRY_AGAIN).caused_by(error),
             Failure::NoAnswer(error) => {
                 Problem::of(codes::NO_ANSWER, "The connection broke before the answer came.")
-                    .field("service", self.service.name())
+                    .field("service", self.role.role)
                     .caused_by(error)
             }
             Failure::TimedOut => {
                 Problem::of(codes::TIMEOUT, "The service behind this took too long to answer.")
-                    .field("service", self.service.name())
+                    .field("service", self.role.role)
             }
         }
     }

@@ -9,11 +9,10 @@ use std::{
 };
 
 use tokio::sync::{Semaphore, SemaphorePermit};
-use urr_http::{BadTarget, Client, Pipe};
+use urr_http::{BadTarget, Client, Pipe, RoleRoutes};
 use urr_kernel::{Breaker, BreakerLimits};
 
 use super::TRY_AGAIN;
-use crate::table::Service;
 
 /// After a failure, others are asked first for this long: a replica that restarts should not cost every second request.
 const AVOID: Duration = Duration::from_secs(1);
@@ -61,12 +60,12 @@ struct State {
 
 impl Replicas {
     pub(super) fn new<'u>(
-        service: Service,
+        role: &'static RoleRoutes,
         urls: impl IntoIterator<Item = &'u str>,
         client: &Client,
     ) -> Result<Self, BadTarget> {
         let list: Result<Vec<_>, _> =
-            urls.into_iter().map(|url| Ok(Replica::new(service, client.pipe(url)?))).collect();
+            urls.into_iter().map(|url| Ok(Replica::new(role, client.pipe(url)?))).collect();
         let list = list?;
         assert!(!list.is_empty(), "a role that runs elsewhere runs somewhere");
         Ok(Self { list, next: AtomicUsize::new(0) })
@@ -97,9 +96,9 @@ impl Replicas {
 }
 
 impl Replica {
-    fn new(service: Service, pipe: Pipe) -> Self {
+    fn new(role: &'static RoleRoutes, pipe: Pipe) -> Self {
         // Slow is what exceeds the time limit of the service, and that is a failure already.
-        let limits = BreakerLimits { slow_call: service.time_limit(), ..BreakerLimits::SERVICE };
+        let limits = BreakerLimits { slow_call: role.time_limit, ..BreakerLimits::SERVICE };
         let failures =
             metrics::counter!("urr_gateway_upstream_failures_total", "target" => pipe.name().to_owned());
         let state =
@@ -162,10 +161,12 @@ mod tests {
 
     use super::*;
 
+    static TICKETS: RoleRoutes = RoleRoutes::new("tickets", "Seats are unavailable right now.");
+
     fn replicas() -> Replicas {
         let client = Client::new(ClientLimits::default(), urr_testkit::fixed_clock());
         let urls = ["http://127.0.0.1:1", "http://127.0.0.1:2", "http://127.0.0.1:3"];
-        Replicas::new(Service::Tickets, urls, &client).unwrap()
+        Replicas::new(&TICKETS, urls, &client).unwrap()
     }
 
     fn at(secs: u64) -> Duration {

@@ -1,177 +1,90 @@
-//! The table against itself. What it says about the routers behind it is checked where they are wired together.
+//! The table by itself, on a few sample routes.
 
-use std::collections::{BTreeSet, HashSet};
+use urr_http::{Line, PAGE, PUBLIC, Routes};
 
 use super::*;
 
-#[test]
-fn every_path_can_be_matched_and_finds_itself() {
-    for route in all() {
-        let path = route.path.replace("{*path}", "a/b").replace(['{', '}'], "");
-        let method = Method::from_bytes(route.method.as_bytes()).unwrap();
-        assert_eq!(find(&method, &path), Found::Route(route), "{} {path}", route.method);
+static SAMPLE: RoleRoutes = RoleRoutes::new("sample", "Samples are unavailable right now.");
+
+fn table() -> Table {
+    let answer = async || "";
+    let routes = Routes::<()>::new()
+        .get("/api/events", PUBLIC, answer)
+        .get("/api/events/{id}", PUBLIC, answer)
+        .post("/api/transfers", PUBLIC, answer)
+        .get("/api/transfers", PUBLIC, answer)
+        .get("/events/{id}/seats", PAGE.after_line(Line::Page), answer)
+        .get("/static/{*path}", PAGE.unlimited(), answer)
+        .any("/edge/check", PUBLIC.unlimited(), answer);
+    let mut table = Table::default();
+    for name in routes.names() {
+        table.add(Route::new(&SAMPLE, name));
+    }
+    table
+}
+
+/// The routes of the path that are found: one for a match, all of the path for another method, none for no path.
+fn find(table: &Table, method: &str, path: &str) -> Option<Vec<(String, &'static str)>> {
+    let method: Method = method.parse().unwrap();
+    let name = |route: &Route| (route.method.to_string(), route.path);
+    match table.find(table.find_path(path)?, &method) {
+        Found::Route(route) => Some(vec![name(route)]),
+        Found::OtherMethods(routes) => Some(routes.iter().map(name).chain([(String::new(), "")]).collect()),
+        Found::Nothing => None,
     }
 }
 
 #[test]
-fn no_route_is_listed_twice() {
-    let mut seen = HashSet::new();
-    for route in all() {
-        assert!(seen.insert((route.method, route.path)), "{} {}", route.method, route.path);
-    }
-}
-
-#[test]
-fn every_service_has_routes_and_a_sentence_for_its_absence() {
-    for service in Service::ALL {
-        assert!(all().any(|route| route.service == service), "{}", service.name());
-        assert!(service.is_away().ends_with('.'));
-    }
-}
-
-#[test]
-fn a_payment_may_take_a_minute_and_a_place_in_line_ten_seconds() {
-    for service in Service::ALL {
-        let seconds = match service {
-            Service::Payments => 60,
-            Service::Queue => 10,
-            _ => 30,
-        };
-        assert_eq!(service.time_limit().as_secs(), seconds, "{}", service.name());
-    }
-}
-
-/// A row that was forgotten somewhere else is found by its path: what is below `admin` or `stats` is for operators.
-#[test]
-fn what_looks_like_it_is_for_operators_is_for_operators() {
-    for route in all().filter(|route| route.path.starts_with("/api/")) {
-        let for_operators = route.path.split('/').any(|part| part == "admin" || part == "stats");
-        if for_operators {
-            assert_eq!(route.access, Access::Admin, "{} {}", route.method, route.path);
-        }
-        if route.access == Access::Admin {
-            assert!(route.critical, "{} {}", route.method, route.path);
-        }
-    }
-}
-
-#[test]
-fn only_probes_files_me_and_what_a_waiting_crowd_asks_are_not_counted() {
-    let uncounted: BTreeSet<_> =
-        all().filter(|route| route.limit.is_none()).map(|route| route.path).collect();
-    let expected = [
-        "/api/auth/me",
-        "/static/{*path}",
-        "/favicon.ico",
-        "/robots.txt",
-        "/health/live",
-        "/health/ready",
-        "/metrics",
-        "/vwr/check/{id}/{ticket}",
-        "/vwr/serving/{id}",
-        "/vwr/status/{id}",
-        "/vwr-api/vwr/check/{id}/{ticket}",
-        "/vwr-api/vwr/serving/{id}",
-        "/vwr-api/vwr/status/{id}",
-        "/edge/check",
-    ];
-    assert_eq!(uncounted, BTreeSet::from(expected));
-}
-
-#[test]
-fn a_pass_is_asked_for_as_designed() {
-    let asked: Vec<_> = all()
-        .filter(|route| route.line != Line::No)
-        .map(|route| (route.method, route.path, route.line))
-        .collect();
-    let expected = [
-        ("GET", "/api/seats/events/{id}", Line::Path),
-        ("POST", "/api/seats/reserve", Line::Body),
-        ("POST", "/api/reservations", Line::Body),
-        ("POST", "/api/queue/check/{id}", Line::Path),
-        ("GET", "/events/{id}/seats", Line::Page),
-        ("GET", "/events/{id}/book", Line::Page),
-        ("GET", "/queue/{id}", Line::Page),
-    ];
-    assert_eq!(asked, expected);
-}
-
-#[test]
-fn proxies_ask_with_every_method_and_nobody_else_does() {
-    let any: Vec<_> = all().filter(|route| route.methods == Methods::Any).map(|route| route.path).collect();
-    assert_eq!(any, ["/edge/check"]);
-    for method in ["GET", "HEAD", "POST", "OPTIONS", "TRACE", "PROPFIND"] {
-        let found = find(&Method::from_bytes(method.as_bytes()).unwrap(), "/edge/check");
-        assert!(matches!(found, Found::Route(_)), "{method}: {found:?}");
-    }
-}
-
-#[test]
-fn the_id_of_a_path_is_where_the_table_says() {
-    let Found::Route(route) = find(&Method::GET, "/events/7/seats") else { panic!("it is a route") };
-    let event = "0190a1f0-0000-7000-8000-000000000001";
-    assert_eq!(route.event(&format!("/events/{event}/seats")), event.parse().ok());
-    assert_eq!(route.event(&format!("/events/%7B%30{}%7d/seats", &event[1..])), event.parse().ok());
-    assert_eq!(route.event("/events/7/seats"), None);
-    let Found::Route(route) = find(&Method::GET, "/api/events") else { panic!("it is a route") };
-    assert_eq!(route.event("/api/events"), None);
-}
-
-#[test]
-fn what_buys_needs_a_slot_and_nothing_else_does() {
-    let guarded: Vec<_> =
-        all().filter(|route| route.needs_slot).map(|route| (route.method, route.path)).collect();
-    assert_eq!(guarded, [("POST", "/api/seats/reserve"), ("POST", "/api/reservations")]);
-}
-
-#[test]
-fn classes_are_as_designed() {
-    let class = |method: Method, path| match find(&method, path) {
-        Found::Route(route) => route.limit,
-        _ => panic!("{path} is no route"),
-    };
-    for (method, path, expected) in [
-        (Method::POST, "/api/auth/login", Class::Auth),
-        (Method::GET, "/api/queue/status/1", Class::Queue),
-        (Method::GET, "/vwr/1", Class::Arrivals),
-        (Method::POST, "/vwr/assign/1", Class::Arrivals),
-        (Method::POST, "/vwr-api/vwr/assign/1", Class::Arrivals),
-        (Method::POST, "/api/seats/reserve", Class::Booking),
-        (Method::POST, "/api/reservations", Class::Booking),
-        (Method::POST, "/api/reservations/1/cancel", Class::Booking),
-        (Method::POST, "/api/payments/confirm", Class::Payments),
-        (Method::GET, "/api/reservations/my", Class::General),
-        (Method::GET, "/api/events", Class::General),
+fn a_path_finds_the_route_that_was_declared() {
+    let table = table();
+    for (method, path, declared) in [
+        ("GET", "/api/events", "/api/events"),
+        ("HEAD", "/api/events/7", "/api/events/{id}"),
+        ("POST", "/api/transfers", "/api/transfers"),
+        ("GET", "/static/a/b", "/static/{*path}"),
     ] {
-        assert_eq!(class(method, path), Some(expected), "{path}");
+        let found = find(&table, method, path).unwrap();
+        assert_eq!(found.iter().map(|(_, path)| *path).collect::<Vec<_>>(), [declared], "{method} {path}");
     }
 }
 
 #[test]
-fn whatever_changes_who_somebody_is_or_moves_money_is_critical() {
-    let sessions = ["/api/auth/logout", "/api/auth/sessions/{id}", "/api/auth/refresh"];
-    for route in all().filter(|route| route.method != "GET" && !sessions.contains(&route.path)) {
-        if matches!(route.service, Service::Auth | Service::Payments) {
-            assert!(route.critical, "{} {}", route.method, route.path);
-        }
+fn a_route_for_any_method_answers_every_method() {
+    for method in ["GET", "HEAD", "POST", "OPTIONS", "TRACE", "PROPFIND"] {
+        assert_eq!(find(&table(), method, "/edge/check").unwrap().len(), 1, "{method}");
     }
 }
 
 #[test]
-fn unknown_paths_and_methods_are_told_apart() {
+fn the_id_of_a_path_is_the_event() {
+    let table = table();
+    let route = |path| match table.find(table.find_path(path).unwrap(), &Method::GET) {
+        Found::Route(route) => route,
+        found => panic!("{found:?}"),
+    };
+    let (seats, event) = (route("/events/7/seats"), "0190a1f0-0000-7000-8000-000000000001");
+    assert_eq!(seats.event(&format!("/events/{event}/seats")), event.parse().ok());
+    assert_eq!(seats.event(&format!("/events/%7B%30{}%7d/seats", &event[1..])), event.parse().ok());
+    assert_eq!(seats.event("/events/7/seats"), None);
+    assert_eq!(route("/api/events").event("/api/events"), None);
+}
+
+#[test]
+fn unknown_paths_and_methods_are_distinguished() {
+    let table = table();
     for path in
         ["/api/bogus", "/internal/tickets/hold", "/api/events/", "/API/events", "", "*", "/api//events"]
     {
-        assert_eq!(find(&Method::GET, path), Found::Nothing, "{path}");
+        assert_eq!(find(&table, "GET", path), None, "{path}");
     }
-    let Found::OtherMethods(routes) = find(&Method::DELETE, "/api/transfers") else { panic!("it exists") };
-    assert_eq!(routes.iter().map(|route| route.method).collect::<Vec<_>>(), ["POST", "GET"]);
-    assert!(matches!(find(&Method::HEAD, "/api/events"), Found::Route(_)));
-    assert!(matches!(find(&Method::TRACE, "/api/events"), Found::OtherMethods(_)));
+    let other = find(&table, "DELETE", "/api/transfers").unwrap();
+    assert_eq!(other.iter().map(|(method, _)| method.as_str()).collect::<Vec<_>>(), ["POST", "GET", ""]);
+    assert_eq!(find(&table, "TRACE", "/api/events").unwrap().len(), 2);
 }
 
 #[test]
-fn a_path_that_others_read_otherwise_is_no_path() {
+fn a_path_that_other_programs_read_differently_is_no_path() {
+    let table = table();
     for path in [
         "/static/../api/auth/me",
         "/static/%2e%2E/api/auth/me",
@@ -185,25 +98,25 @@ fn a_path_that_others_read_otherwise_is_no_path() {
         "/static/a%00",
         "/api/events/..",
     ] {
-        assert_eq!(find(&Method::GET, path), Found::Nothing, "{path}");
+        assert_eq!(find(&table, "GET", path), None, "{path}");
     }
     for path in ["/static/app.css", "/static/a..b/...", "/static/a%20b", "/api/events/x.y", "/static/.well"] {
-        assert!(matches!(find(&Method::GET, path), Found::Route(_)), "{path}");
+        assert_eq!(find(&table, "GET", path).unwrap().len(), 1, "{path}");
     }
 }
 
 #[test]
-fn a_route_nobody_classified_is_found() {
-    let routes = urr_http::Routes::<()>::new()
-        .get("/api/events/{id}", async || "")
-        .post("/api/events/{id}", async || "")
-        .get("/api/events", async || "")
-        .get("/api/secret", async || "")
-        .get("/api/time", async || "");
-    let found = unclassified(Service::Catalog, routes.names());
-    let found: Vec<_> = found.into_iter().map(|name| (name.method.as_str(), name.path)).collect();
-    let expected = [("POST", "/api/events/{id}"), ("GET", "/api/secret"), ("GET", "/api/time")];
-    assert_eq!(found, expected);
-    let renamed = urr_http::Routes::<()>::new().get("/api/events/{event}", async || "");
-    assert_eq!(unclassified(Service::Catalog, renamed.names()).len(), 1, "parameters have one name");
+#[should_panic(expected = "GET /api/events is declared by sample and by sample")]
+fn a_route_cannot_be_declared_twice() {
+    let mut table = table();
+    let routes = Routes::<()>::new().get("/api/events", PUBLIC, async || "");
+    table.add(Route::new(&SAMPLE, &routes.names()[0]));
+}
+
+#[test]
+#[should_panic(expected = "/api/events/{event} of role sample")]
+fn parameters_of_one_place_have_one_name() {
+    let mut table = table();
+    let routes = Routes::<()>::new().get("/api/events/{event}", PUBLIC, async || "");
+    table.add(Route::new(&SAMPLE, &routes.names()[0]));
 }

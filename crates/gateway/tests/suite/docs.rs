@@ -2,37 +2,39 @@
 
 use http::{StatusCode, header};
 use serde_json::Value;
-use urr_gateway::table::{self, Service};
-use urr_http::{About, Routes};
+use urr_http::{About, RoleRoutes, Routes, USER};
 
+use crate::sample::{self, PAYMENTS, STATS};
 use crate::world::{Wishes, World, request};
+
+/// The gateway's own routes: the document, its page and files, and three probes.
+const OWN: usize = 6;
 
 #[tokio::test]
 async fn every_route_that_leads_somewhere_is_in_the_document_and_no_other() {
     let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
     let world = World::with(Wishes {
-        missing: vec![Service::Stats],
-        remote: vec![(Service::Payments, vec![nobody])],
+        missing: vec![&STATS],
+        remote: vec![(&PAYMENTS, vec![nobody])],
         ..Wishes::default()
     });
     let (status, headers, body) = world.send(request("GET", "/api/v1/openapi.json", &[])).await;
     assert_eq!((status, headers[header::CONTENT_TYPE].to_str().unwrap()), (200, "application/json"));
     let api: Value = serde_json::from_slice(&body).unwrap();
     let mut operations = 0;
-    for route in table::all() {
-        let listed = api["paths"][route.path][route.method.to_ascii_lowercase()].is_object();
-        let is_page = route.service == Service::Site || route.path == "/vwr/{id}";
-        assert_eq!(listed, route.service != Service::Stats && !is_page, "{} {}", route.method, route.path);
+    for (role, route) in sample::all() {
+        let method = route.method.as_str();
+        let listed = api["paths"][route.path][method.to_ascii_lowercase()].is_object();
+        assert_eq!(listed, *role != STATS && !route.policy.page, "{method} {}", route.path);
         operations += usize::from(listed);
-        let operation = &api["paths"][route.path][route.method.to_ascii_lowercase()];
-        let points_elsewhere =
-            operation["description"].as_str().is_some_and(|text| text.contains("`payments`"));
-        let promises = operation["responses"]["200"].is_object();
-        let is_remote = route.service == Service::Payments;
-        assert_eq!((points_elsewhere, promises), (is_remote, listed && !is_remote), "{}", route.path);
+        let failed = &api["paths"][route.path][method.to_ascii_lowercase()]["responses"]["502"];
+        assert_eq!(failed.is_object(), *role == PAYMENTS, "{}: only forwarding answers 502", route.path);
     }
     let listed = api["paths"].as_object().unwrap().iter();
-    assert_eq!(listed.map(|(_, methods)| methods.as_object().unwrap().len()).sum::<usize>(), operations);
+    assert_eq!(
+        listed.map(|(_, methods)| methods.as_object().unwrap().len()).sum::<usize>(),
+        operations + OWN
+    );
 
     let tag = headers[header::ETAG].to_str().unwrap();
     let (status, _, body) = world.send(request("GET", "/api/openapi.json", &[("if-none-match", tag)])).await;
@@ -45,11 +47,11 @@ async fn every_route_that_leads_somewhere_is_in_the_document_and_no_other() {
 #[tokio::test]
 async fn what_is_known_of_a_service_elsewhere_is_described_like_one_that_runs_here() {
     let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
-    let described = |_| {
+    let described = |_: &RoleRoutes| {
         let about = About::new("Pays").body::<Vec<u32>>().answer::<String>(StatusCode::CREATED);
-        Routes::<()>::new().post("/api/payments/confirm", async || "").about(about).names().to_vec()
+        Routes::<()>::new().post("/api/payments/confirm", USER, async || "").about(about).names().to_vec()
     };
-    let there = Wishes { remote: vec![(Service::Payments, vec![nobody])], described, ..Wishes::default() };
+    let there = Wishes { remote: vec![(&PAYMENTS, vec![nobody])], described, ..Wishes::default() };
     let (_, _, body) = World::with(there).send(request("GET", "/api/openapi.json", &[])).await;
     let api: Value = serde_json::from_slice(&body).unwrap();
     let payments =

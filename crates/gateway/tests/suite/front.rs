@@ -5,11 +5,12 @@ use std::io::Read as _;
 use axum::response::IntoResponse as _;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, HeaderValue, header};
-use urr_gateway::{limit::RateLimits, table::Service};
-use urr_http::{Limits, Routes};
+use urr_gateway::limit::RateLimits;
+use urr_http::{Limits, PUBLIC, Routes};
 use urr_kernel::Role;
 use urr_telemetry::Metrics;
 
+use crate::sample::{STATS, TICKETS, policy};
 use crate::world::{Wishes, World, request};
 
 const PARTNER: &str = "https://partner.example";
@@ -34,12 +35,15 @@ fn is_permitted(headers: &HeaderMap) -> bool {
 async fn every_answer_may_be_read_by_a_configured_origin_whoever_gave_it() {
     let rates = RateLimits { booking: 0, ..RateLimits::default() };
     let limits = Limits { body_bytes: 10, max_in_flight: 10_000, ..Limits::default() };
-    let panics = Routes::new().get("/api/time", async || -> () { panic!("on purpose") });
+    let panics = Routes::new()
+        .get("/api/time", PUBLIC, async || -> () { panic!("on purpose") })
+        .get("/api/reservations/my", policy("GET", "/api/reservations/my"), async || "")
+        .post("/api/seats/reserve", policy("POST", "/api/seats/reserve"), async || "");
     let world = world(Wishes {
         rates,
         limits,
-        missing: vec![Service::Stats],
-        local: vec![(Service::Tickets, panics)],
+        missing: vec![&STATS],
+        local: vec![(&TICKETS, panics)],
         ..Wishes::default()
     });
     let bearer = world.bearer(Role::User);
@@ -148,7 +152,7 @@ async fn a_proxy_asks_about_requests_that_would_be_refused_here() {
 
 /// A page that is large, tagged, and knows its tag.
 fn map() -> Routes {
-    Routes::new().get("/api/time", async |headers: HeaderMap| {
+    Routes::new().get("/api/time", PUBLIC, async |headers: HeaderMap| {
         if headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag == "\"7\"") {
             return (http::StatusCode::NOT_MODIFIED, [(header::ETAG, "\"7\"")]).into_response();
         }
@@ -159,7 +163,7 @@ fn map() -> Routes {
 
 #[tokio::test]
 async fn a_large_answer_is_compressed_and_its_tag_still_works() {
-    let world = world(Wishes { local: vec![(Service::Tickets, map())], ..Wishes::default() });
+    let world = world(Wishes { local: vec![(&TICKETS, map())], ..Wishes::default() });
     let gzip = ("accept-encoding", "gzip, br");
     let (status, headers, body) = world.send(request("GET", "/api/time", &[gzip])).await;
     assert_eq!((status, headers[header::CONTENT_ENCODING].to_str().unwrap()), (200, "gzip"));

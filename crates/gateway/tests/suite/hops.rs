@@ -1,11 +1,12 @@
 //! A gateway behind a gateway: what is believed of the one in front, and of nobody else.
 
 use serde_json::json;
-use urr_gateway::{address::TrustedProxies, limit::RateLimits, table::Service};
+use urr_gateway::{address::TrustedProxies, limit::RateLimits};
 use urr_kernel::Role;
 use urr_passes::hop::LIFETIME;
 use urr_testkit::within;
 
+use crate::sample::{AUTH, CATALOG};
 use crate::world::{PATIENCE, Wishes, World};
 
 /// A role that lets everybody through twice a minute.
@@ -20,7 +21,7 @@ async fn a_request_that_was_passed_on_is_the_clients_own_and_counted_once() {
         let inner = inner().serve().await;
         let proxies =
             TrustedProxies { addresses: vec!["198.51.100.1".parse().unwrap()], ..TrustedProxies::default() };
-        let remote = vec![(Service::Catalog, vec![inner.address])];
+        let remote = vec![(&CATALOG, vec![inner.address])];
         let outer = World::with(Wishes { proxies, remote, ..Wishes::default() });
         for _ in 0..5 {
             let (status, body) = outer.get("/api/events", &[("x-forwarded-for", "203.0.113.7")]).await;
@@ -60,7 +61,7 @@ async fn the_gateway_in_front_alone_has_to_know_which_sites_may() {
     within(PATIENCE, async {
         let inner = World::new();
         let served = inner.serve().await;
-        let remote = vec![(Service::Auth, vec![served.address])];
+        let remote = vec![(&AUTH, vec![served.address])];
         let origins = vec!["https://shop.example"];
         let outer = World::with(Wishes { origins, remote, ..Wishes::default() });
         let cookie = format!("access_token={}", outer.token(Role::User));

@@ -14,9 +14,9 @@ use axum::{
 };
 use tokio::task::JoinSet;
 use tower::ServiceExt as _;
-use urr_gateway::table::Service;
 use urr_testkit::within;
 
+use crate::sample::CATALOG;
 use crate::{
     proxy::{backend, in_front_of},
     world::{PATIENCE, World, request},
@@ -58,9 +58,9 @@ async fn a_replica_that_hangs_is_left_alone_even_if_nobody_waits_to_the_end_and_
         };
         let router = Router::new().route("/api/events", get(hang)).fallback(any(async || "here"));
         let backend = backend(router).await;
-        let world = in_front_of(Service::Catalog, &[backend.address]);
+        let world = in_front_of(&CATALOG, &[backend.address]);
         let answers = async || world.get("/api/artists", &[]).await.0;
-        let third = Service::Catalog.time_limit() / 3;
+        let third = CATALOG.time_limit / 3;
 
         ten_leave_after(&world, &asked, third.saturating_sub(Duration::from_secs(1)), async || {}).await;
         assert_eq!(answers().await, 200, "impatience says nothing about a replica");

@@ -4,11 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use serde_json::json;
-use urr_gateway::{
-    rooms::{OpenRoom, RoomSource, Rooms},
-    table::Service,
-};
-use urr_http::{Doorkeeper, Json, LineSince, OnlyResume, Path, Problem, Routes};
+use urr_gateway::rooms::{OpenRoom, RoomSource, Rooms};
+use urr_http::{Doorkeeper, Json, LineSince, OnlyResume, Path, Problem, RoleRoutes, Routes};
 use urr_kernel::{Clock, EventId, OrderKey, Role, Timestamp, VisitorId};
 use urr_passes::{
     Secret,
@@ -17,6 +14,7 @@ use urr_passes::{
 };
 use uuid::Uuid;
 
+use crate::sample::{QUEUE, TICKETS, policy};
 use crate::world::{Wishes, World, request};
 
 /// What browsers say of a request that a page of ours makes.
@@ -50,17 +48,22 @@ pub(crate) async fn world() -> World {
 }
 
 /// What stands behind the line.
-fn behind() -> Vec<(Service, Routes)> {
-    let reserve =
-        Routes::new().post("/api/seats/reserve", async |keeper: Doorkeeper, Json(event): Json<EventId>| {
+fn behind() -> Vec<(&'static RoleRoutes, Routes)> {
+    let reserve = Routes::new().post(
+        "/api/seats/reserve",
+        policy("POST", "/api/seats/reserve"),
+        async |keeper: Doorkeeper, Json(event): Json<EventId>| {
             keeper.check(event).map(|()| Json(json!({"reserved": event})))
-        });
+        },
+    );
     let check = async |Path(event): Path<EventId>, since: LineSince, only: OnlyResume| {
         Ok::<_, Problem>(Json(json!({"event": event, "since": since.0, "onlyResume": only.0})))
     };
-    let check = Routes::new().post("/api/queue/check/{id}", check);
-    let reserve = reserve.get("/api/seats/events/{id}", async || Json(json!({})));
-    vec![(Service::Tickets, reserve), (Service::Queue, check)]
+    let check = Routes::new().post("/api/queue/check/{id}", policy("POST", "/api/queue/check/{id}"), check);
+    let reserve =
+        reserve
+            .get("/api/seats/events/{id}", policy("GET", "/api/seats/events/{id}"), async || Json(json!({})));
+    vec![(&TICKETS, reserve), (&QUEUE, check)]
 }
 
 /// The pass of somebody who stood in the line that was opened then.

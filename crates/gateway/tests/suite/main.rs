@@ -13,6 +13,7 @@ mod places;
 mod proxy;
 mod raw;
 mod replicas;
+mod sample;
 mod sessions;
 mod slots;
 mod smuggling;

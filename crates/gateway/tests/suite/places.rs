@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use urr_gateway::table::Service;
 use urr_kernel::{EventId, OrderKey, Role, Timestamp, UserId};
 use urr_passes::{
     Secret,
@@ -13,6 +12,7 @@ use urr_passes::{
 use urr_testkit::within;
 use uuid::Uuid;
 
+use crate::sample::{QUEUE, SITE, TICKETS};
 use crate::{
     lines::{SAME_SITE, event, rooms, world},
     world::{PATIENCE, Wishes, World, request, session, user},
@@ -228,7 +228,7 @@ async fn a_gateway_in_front_of_another_lets_the_same_people_on() {
         let inner = world().await;
         let served = inner.serve().await;
         let clock = inner.clock.clone();
-        let elsewhere = [Service::Tickets, Service::Queue, Service::Site];
+        let elsewhere = [&TICKETS, &QUEUE, &SITE];
         let remote = elsewhere.map(|service| (service, vec![served.address])).to_vec();
         let rooms = Some(rooms(&clock).await);
         let outer = World::with(Wishes { clock, rooms, remote, ..Wishes::default() });

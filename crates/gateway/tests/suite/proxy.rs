@@ -27,14 +27,14 @@ use tokio::{
     task::JoinSet,
 };
 use tower::ServiceExt as _;
-use urr_gateway::table::Service;
-use urr_http::{Limits, Peer};
+use urr_http::{Limits, Peer, RoleRoutes};
 use urr_kernel::Role;
 use urr_testkit::within;
 
+use crate::sample::{AUTH, CATALOG, QUEUE, STATS, TICKETS};
 use crate::world::{PATIENCE, Served, Wishes, World, request};
 
-pub(crate) fn in_front_of(service: Service, replicas: &[SocketAddr]) -> World {
+pub(crate) fn in_front_of(service: &'static RoleRoutes, replicas: &[SocketAddr]) -> World {
     World::with(Wishes { remote: vec![(service, replicas.to_vec())], ..Wishes::default() })
 }
 
@@ -69,7 +69,7 @@ pub(crate) fn nobody() -> SocketAddr {
 async fn a_request_and_its_answer_pass_without_what_is_about_one_connection() {
     within(PATIENCE, async {
         let backend = backend(Router::new().fallback(any(report))).await;
-        let world = in_front_of(Service::Tickets, &[backend.address]);
+        let world = in_front_of(&TICKETS, &[backend.address]);
         let bearer = world.bearer(Role::User);
         let mut request = request(
             "POST",
@@ -116,7 +116,7 @@ async fn a_request_and_its_answer_pass_without_what_is_about_one_connection() {
 
 #[tokio::test]
 async fn guards_stand_in_front_of_what_is_elsewhere_too() {
-    let world = in_front_of(Service::Stats, &[nobody()]);
+    let world = in_front_of(&STATS, &[nobody()]);
     assert_eq!(world.get("/api/stats/overview", &[]).await.0, 401);
     let user = world.bearer(Role::User);
     assert_eq!(world.get("/api/stats/overview", &[("authorization", &user)]).await.0, 403);
@@ -143,7 +143,7 @@ async fn bodies_are_streamed_both_ways() {
         let (answer, answers) = mpsc::channel(1);
         let halves = Arc::new(Mutex::new(Some((seen, answers))));
         let backend = backend(Router::new().fallback(any(converse)).with_state(halves)).await;
-        let world = in_front_of(Service::Auth, &[backend.address]);
+        let world = in_front_of(&AUTH, &[backend.address]);
 
         let (speak, words) = mpsc::channel::<Result<Bytes, std::io::Error>>(1);
         let words = futures_util::stream::unfold(words, async |mut words| Some((words.recv().await?, words)));
@@ -176,7 +176,7 @@ async fn connections_are_used_again() {
     within(PATIENCE, async {
         let port = async |Extension(Peer(peer)): Extension<Peer>| peer.port().to_string();
         let backend = backend(Router::new().fallback(get(port))).await;
-        let world = in_front_of(Service::Catalog, &[backend.address]);
+        let world = in_front_of(&CATALOG, &[backend.address]);
         let mut ports = Vec::new();
         for _ in 0..20 {
             ports.push(world.send(request("GET", "/api/events", &[])).await.2);
@@ -224,7 +224,7 @@ async fn an_answer_that_breaks_off_or_never_begins_is_told_apart_and_nothing_is_
             [(breaks, 502, "gateway.no_answer"), (hangs.address, 504, "gateway.timeout")]
         {
             let world = World::with(Wishes {
-                remote: vec![(Service::Queue, vec![address, address])],
+                remote: vec![(&QUEUE, vec![address, address])],
                 time_limit: Some(Duration::from_millis(200)),
                 ..Wishes::default()
             });
@@ -246,7 +246,7 @@ async fn an_answer_that_breaks_off_or_never_begins_is_told_apart_and_nothing_is_
 async fn an_answer_of_any_status_is_an_answer() {
     within(PATIENCE, async {
         let busy = backend(Router::new().fallback(any(async || StatusCode::SERVICE_UNAVAILABLE))).await;
-        let world = in_front_of(Service::Auth, &[busy.address]);
+        let world = in_front_of(&AUTH, &[busy.address]);
         for _ in 0..30 {
             let (status, _, body) = world.send(request("POST", "/api/auth/refresh", &[])).await;
             assert_eq!(
@@ -263,7 +263,7 @@ async fn an_answer_of_any_status_is_an_answer() {
 async fn a_client_whose_own_body_is_bad_does_not_bring_a_service_into_disrepute() {
     within(PATIENCE, async {
         let backend = backend(Router::new().fallback(any(report))).await;
-        let world = in_front_of(Service::Auth, &[backend.address]);
+        let world = in_front_of(&AUTH, &[backend.address]);
         for _ in 0..20 {
             let pieces = (0..20).map(|_| Ok::<_, std::io::Error>(Bytes::from(vec![b'x'; 1_000])));
             let mut too_large = request("POST", "/api/auth/login", &[]);
@@ -285,7 +285,7 @@ async fn a_client_whose_own_body_is_slow_does_not_bring_a_service_into_disrepute
         let hangs = async || -> () { std::future::pending().await };
         let router = Router::new().route("/api/auth/register", any(hangs)).fallback(any(report));
         let backend = backend(router).await;
-        let remote = vec![(Service::Auth, vec![backend.address])];
+        let remote = vec![(&AUTH, vec![backend.address])];
         let clock = urr_kernel::Clock::system();
         let world = World::with(Wishes { remote, time_limit: Some(LIMIT), clock, ..Wishes::default() });
         let slow = async |path: &str, ends_after: Duration| {
@@ -320,7 +320,7 @@ async fn what_is_compressed_elsewhere_passes_as_it_is() {
         let plain = async || ([(header::CONTENT_TYPE, "text/html")], vec![b'a'; 5_000]);
         let router = Router::new().route("/api/events", get(squeezed)).route("/api/artists", get(plain));
         let backend = backend(router).await;
-        let world = in_front_of(Service::Catalog, &[backend.address]);
+        let world = in_front_of(&CATALOG, &[backend.address]);
         let gzip = [("accept-encoding", "gzip")];
         let (_, headers, body) = world.send(request("GET", "/api/events", &gzip)).await;
         assert_eq!((headers[header::CONTENT_ENCODING].to_str().unwrap(), body), ("gzip", vec![7; 5_000]));

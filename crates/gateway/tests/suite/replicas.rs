@@ -12,10 +12,10 @@ use axum::{Router, body::Body, routing::any};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::{io::AsyncReadExt as _, net::TcpListener, task::JoinSet};
-use urr_gateway::table::Service;
 use urr_kernel::Role;
 use urr_testkit::within;
 
+use crate::sample::{AUTH, CATALOG, PAYMENTS};
 use crate::{
     proxy::{answer_all, backend, in_front_of, nobody},
     world::{PATIENCE, Served, World, request},
@@ -29,14 +29,14 @@ async fn named(name: &'static str) -> Served {
 async fn replicas_take_turns_and_one_that_is_gone_costs_no_reader_anything() {
     within(PATIENCE, async {
         let (one, other) = (named("one").await, named("other").await);
-        let world = in_front_of(Service::Catalog, &[one.address, other.address]);
+        let world = in_front_of(&CATALOG, &[one.address, other.address]);
         let ask = async |world: &World| world.send(request("GET", "/api/events", &[])).await.2;
         assert_eq!(
             [ask(&world).await, ask(&world).await, ask(&world).await],
             ["one", "other", "one"].map(Vec::from)
         );
 
-        let world = in_front_of(Service::Catalog, &[nobody(), other.address]);
+        let world = in_front_of(&CATALOG, &[nobody(), other.address]);
         for _ in 0..20 {
             world.clock.advance(Duration::from_secs(2));
             assert_eq!(ask(&world).await, b"other");
@@ -49,7 +49,7 @@ async fn replicas_take_turns_and_one_that_is_gone_costs_no_reader_anything() {
 async fn what_has_a_body_and_was_not_sent_goes_where_somebody_is_as_it_came() {
     within(PATIENCE, async {
         let other = backend(Router::new().fallback(any(async |body: String| body))).await;
-        let world = in_front_of(Service::Auth, &[nobody(), nobody(), other.address]);
+        let world = in_front_of(&AUTH, &[nobody(), nobody(), other.address]);
         for _ in 0..6 {
             let mut request = request("POST", "/api/auth/login", &[]);
             let pieces = ["pass", "word"].map(|piece| Ok::<_, std::io::Error>(Bytes::from(piece)));
@@ -85,7 +85,7 @@ async fn a_request_of_which_somebody_got_a_piece_is_sent_to_nobody_else() {
         let other = backend(Router::new().fallback(any(count))).await;
 
         for (body, ends) in [("", true), ("password", true), ("pass", false)] {
-            let world = in_front_of(Service::Auth, &[breaks, other.address]);
+            let world = in_front_of(&AUTH, &[breaks, other.address]);
             let mut request = request("POST", "/api/auth/login", &[]);
             if ends {
                 *request.body_mut() = Body::from(body);
@@ -107,7 +107,7 @@ async fn a_request_of_which_somebody_got_a_piece_is_sent_to_nobody_else() {
 async fn when_nobody_is_there_it_says_which_service_and_when_to_come_back() {
     within(PATIENCE, async {
         let address = nobody();
-        let world = in_front_of(Service::Payments, &[address]);
+        let world = in_front_of(&PAYMENTS, &[address]);
         let bearer = world.bearer(Role::User);
         let ask = async || world.get("/api/payments/user/me", &[("authorization", &bearer)]).await;
         for _ in 0..15 {
@@ -144,7 +144,7 @@ async fn a_replica_that_turns_everybody_away_is_left_alone_and_one_that_refuses_
             ),
         ] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let world = in_front_of(Service::Catalog, &[listener.local_addr().unwrap(), other.address]);
+            let world = in_front_of(&CATALOG, &[listener.local_addr().unwrap(), other.address]);
             let mut tasks = JoinSet::new();
             tasks.spawn(answer_all(listener, answer));
             for status in statuses {

@@ -13,10 +13,7 @@ use async_trait::async_trait;
 use axum::body::Body;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use urr_gateway::{
-    slots::{SlotSource, Slots},
-    table::Service,
-};
+use urr_gateway::slots::{SlotSource, Slots};
 use urr_http::{Entrance, Json, Problem, Routes};
 use urr_kernel::{Clock, EventId, Role, UserId};
 use urr_passes::{
@@ -27,6 +24,7 @@ use urr_passes::{
 };
 use uuid::Uuid;
 
+use crate::sample::{TICKETS, policy};
 use crate::world::{Wishes, World, request, session, user};
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -81,11 +79,13 @@ impl Sale {
         let (clock, room) = (urr_testkit::fixed_clock(), Arc::new(Room::default()));
         let entries = Entries::new([entry::key(&secret())]);
         let slots = Slots::new(entries, Arc::clone(&room) as Arc<dyn SlotSource>, clock.clone());
-        let routes = Routes::new().post("/api/seats/reserve", buy).post("/api/reservations", buy);
+        let routes = Routes::new()
+            .post("/api/seats/reserve", policy("POST", "/api/seats/reserve"), buy)
+            .post("/api/reservations", policy("POST", "/api/reservations"), buy);
         let wishes = Wishes {
             clock: clock.clone(),
             slots: Some(Arc::new(slots)),
-            local: vec![(Service::Tickets, routes)],
+            local: vec![(&TICKETS, routes)],
             ..Wishes::default()
         };
         Self { world: World::with(wishes), room, clock }

@@ -13,9 +13,9 @@ use tokio::{
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
-use urr_gateway::table::Service;
 use urr_testkit::within;
 
+use crate::sample::{AUTH, CATALOG, TICKETS};
 use crate::{
     raw::{find, talk},
     world::{PATIENCE, Wishes, World},
@@ -348,8 +348,7 @@ const CORPUS: &[(&str, &str, Outcome)] = &[
 #[tokio::test(flavor = "multi_thread")]
 async fn every_attempt_is_refused_or_read_in_one_way() {
     let (address, book, _tasks) = recorder().await;
-    let remote =
-        [Service::Auth, Service::Catalog, Service::Tickets].map(|service| (service, vec![address])).into();
+    let remote = [&AUTH, &CATALOG, &TICKETS].map(|service| (service, vec![address])).into();
     let world = World::with(Wishes { remote, ..Wishes::default() });
     let served = world.serve().await;
     let mut wrong = Vec::new();

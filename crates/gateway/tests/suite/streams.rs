@@ -7,16 +7,14 @@ use http_body_util::BodyExt as _;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
-use urr_gateway::{
-    revoked::{Revocation, Revoked},
-    table::Service,
-};
+use urr_gateway::revoked::{Revocation, Revoked};
 use urr_http::{Limits, Routes};
 use urr_kernel::Role;
 use urr_passes::access::LIFETIME;
 use urr_telemetry::Health;
 use urr_testkit::{until, within};
 
+use crate::sample::{self, QUEUE};
 use crate::{
     sessions::Nobody,
     world::{PATIENCE, Served, Wishes, World, request, session},
@@ -53,11 +51,11 @@ async fn watching(elsewhere: bool) -> Watching {
     let mut there = None;
     if elsewhere {
         let served = Served::start(Router::new().route(LIVE, get(endless)), Limits::default()).await;
-        wishes.remote = vec![(Service::Queue, vec![served.address])];
+        wishes.remote = vec![(&QUEUE, vec![served.address])];
         wishes.time_limit = Some(Duration::from_millis(500));
         there = Some(served);
     } else {
-        wishes.local = vec![(Service::Queue, Routes::new().get(LIVE, endless))];
+        wishes.local = vec![(&QUEUE, Routes::new().get(LIVE, sample::policy("GET", LIVE), endless))];
     }
     Watching { world: World::with(wishes), revoked, health, _there: there, _news: news }
 }
@@ -80,7 +78,7 @@ async fn ends(mut body: Body) {
 #[tokio::test(start_paused = true)]
 async fn a_stream_goes_on_past_the_time_limit_of_its_route() {
     let mut body = watching(false).await.listen().await;
-    let limit = Service::Queue.time_limit().as_millis();
+    let limit = QUEUE.time_limit.as_millis();
     for _ in 0..limit / 50 {
         assert!(body.frame().await.unwrap().is_ok());
     }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use urr_gateway::table::{self, Access, Line};
+use urr_http::{Access, Line, RouteName};
 use urr_kernel::Role;
 
+use crate::sample;
 use crate::{
     door::spelled,
     lines::{self, SAME_SITE},
@@ -66,12 +67,12 @@ async fn a_path_in_disguise_reaches_no_guarded_route() {
     let tokens = [None, Some(world.token(Role::User))];
     let mut tried = 0;
     let mut statuses = BTreeMap::new();
-    for route in table::all().filter(|route| route.access != Access::Public) {
+    for (_, route) in sample::all().into_iter().filter(|(_, route)| route.policy.access != Access::Public) {
         let mut requests = Vec::new();
         for disguise in disguises(&spelled(route.path)) {
             for token in &tokens {
                 // Whoever is signed in may use what is for users under its own name: that is tried as nobody.
-                if token.is_some() && route.access == Access::User {
+                if token.is_some() && route.policy.access == Access::User {
                     continue;
                 }
                 let auth = token.as_ref().map(|token| format!("authorization: Bearer {token}\r\n"));
@@ -106,7 +107,7 @@ async fn no_header_changes_the_method_or_the_path_of_a_request() {
     let bearer = world.bearer(Role::User);
     for name in METHOD_OVERRIDES {
         let headers = [("authorization", bearer.as_str()), (name, "DELETE")];
-        let (status, body) = world.ask("POST", "/api/community/posts", &headers).await;
+        let (status, body) = world.ask("POST", "/api/transfers", &headers).await;
         assert_eq!((status, body["method"].as_str()), (200, Some("POST")), "{name}");
         let (status, _) = world.ask("GET", "/api/admin/events", &headers).await;
         assert_eq!(status, 405, "{name}");
@@ -184,14 +185,15 @@ async fn no_spelling_of_an_event_goes_past_its_line() {
     let (bearer, pass) = (world.bearer(Role::User), world.pass_cookie(event));
     let signed_in = [("authorization", bearer.as_str()), SAME_SITE];
     let with_pass = [("authorization", bearer.as_str()), SAME_SITE, ("cookie", pass.as_str())];
-    for route in table::all().filter(|route| matches!(route.line, Line::Path | Line::Page)) {
+    let behind_line = |name: &RouteName| matches!(name.policy.line, Line::Path | Line::Page);
+    for (_, route) in sample::all().into_iter().filter(|(_, name)| behind_line(name)) {
         for (id, is_event) in spellings(&event.to_string()) {
             let path = route.path.replace("{id}", &id);
             let what = format!("{} {path}", route.method);
-            let (status, _) = world.ask(route.method, &path, &signed_in).await;
-            let stopped = if route.line == Line::Page { 302 } else { 403 };
+            let (status, _) = world.ask(route.method.as_str(), &path, &signed_in).await;
+            let stopped = if route.policy.line == Line::Page { 302 } else { 403 };
             assert_eq!(status, if is_event { stopped } else { 400 }, "{what}");
-            let (status, body) = world.ask(route.method, &path, &with_pass).await;
+            let (status, body) = world.ask(route.method.as_str(), &path, &with_pass).await;
             assert_eq!(status, if is_event { 200 } else { 400 }, "{what}");
             if is_event && route.path == "/api/queue/check/{id}" {
                 assert_eq!(body["event"], event.to_string(), "the guard and the handler read the same");

@@ -17,11 +17,10 @@ use urr_gateway::{
     revoked::Revoked,
     rooms::Rooms,
     slots::Slots,
-    table::{self, Methods, Service},
 };
 use urr_http::{
-    AccessLog, Caller, Client, ClientAddress, ClientLimits, Edge, EdgeParts, Json, Limits, Peer, RouteName,
-    Routes, Server, router,
+    AccessLog, Caller, Client, ClientAddress, ClientLimits, Edge, EdgeParts, Json, Limits, Peer, RoleRoutes,
+    RouteName, Routes, Server, router,
 };
 use urr_kernel::{Clock, Ids, Role, UserId};
 use urr_passes::{
@@ -32,6 +31,8 @@ use urr_passes::{
 };
 use urr_telemetry::Health;
 use uuid::Uuid;
+
+use crate::sample;
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
@@ -46,17 +47,17 @@ pub(crate) struct Wishes {
     pub(crate) proxies: TrustedProxies,
     pub(crate) origins: Vec<&'static str>,
     /// Services that run elsewhere, with the addresses of their replicas.
-    pub(crate) remote: Vec<(Service, Vec<SocketAddr>)>,
+    pub(crate) remote: Vec<(&'static RoleRoutes, Vec<SocketAddr>)>,
     /// What their routes take and answer.
-    pub(crate) described: fn(Service) -> Vec<RouteName>,
+    pub(crate) described: fn(&RoleRoutes) -> Vec<RouteName>,
     /// How long those may take to answer.
     pub(crate) time_limit: Option<Duration>,
     /// Who may buy.
     pub(crate) slots: Option<Arc<Slots>>,
     /// Services that run nowhere.
-    pub(crate) missing: Vec<Service>,
+    pub(crate) missing: Vec<&'static RoleRoutes>,
     /// What runs here instead of the echo.
-    pub(crate) local: Vec<(Service, Routes)>,
+    pub(crate) local: Vec<(&'static RoleRoutes, Routes)>,
     /// Whether the process is about to stop.
     pub(crate) health: Health,
 }
@@ -73,7 +74,7 @@ impl Default for Wishes {
             proxies: TrustedProxies::default(),
             origins: Vec::new(),
             remote: Vec::new(),
-            described: |_| Vec::new(),
+            described: sample::names,
             time_limit: None,
             slots: None,
             missing: Vec::new(),
@@ -114,17 +115,19 @@ async fn echo(
     }))
 }
 
-/// An echo on every route that the table gives to a service.
-pub(crate) fn echoes(service: Service) -> Routes {
-    let routes = table::all().filter(|route| route.service == service);
-    routes.fold(Routes::new(), |routes, route| match route.method {
-        _ if route.methods == Methods::Any => routes.any(route.path, echo),
-        "GET" => routes.get(route.path, echo),
-        "POST" => routes.post(route.path, echo),
-        "PUT" => routes.put(route.path, echo),
-        "PATCH" => routes.patch(route.path, echo),
-        "DELETE" => routes.delete(route.path, echo),
-        method => panic!("{method} is not in use"),
+/// An echo on every route of a sample role.
+pub(crate) fn echoes(role: &'static RoleRoutes) -> Routes {
+    let names = sample::names(role).into_iter();
+    names.fold(Routes::new(), |routes, RouteName { method, any_method, path, policy, .. }| {
+        match method.as_str() {
+            _ if any_method => routes.any(path, policy, echo),
+            "GET" => routes.get(path, policy, echo),
+            "POST" => routes.post(path, policy, echo),
+            "PUT" => routes.put(path, policy, echo),
+            "PATCH" => routes.patch(path, policy, echo),
+            "DELETE" => routes.delete(path, policy, echo),
+            method => panic!("{method} is not in use"),
+        }
     })
 }
 
@@ -154,11 +157,14 @@ impl World {
         let mut gateway = Gateway::new(guards);
         let client = Client::new(ClientLimits::default(), clock.clone());
         let mut elsewhere = wishes.missing;
+        for role in &elsewhere {
+            gateway = gateway.absent(role, sample::names(role));
+        }
         for (service, replicas) in wishes.remote {
             let urls: Vec<_> = replicas.iter().map(|address| format!("http://{address}")).collect();
             let (urls, signer) = (urls.iter().map(String::as_str), hop::Signer::new(hop::key(&secret)));
             let upstream = Upstream::new(service, urls, &client, clock.clone(), signer).unwrap();
-            let time_limit = wishes.time_limit.unwrap_or(service.time_limit());
+            let time_limit = wishes.time_limit.unwrap_or(service.time_limit);
             gateway = gateway.remote(upstream.within(time_limit), &(wishes.described)(service));
             elsewhere.push(service);
         }
@@ -166,8 +172,7 @@ impl World {
             gateway = gateway.local(service, routes);
             elsewhere.push(service);
         }
-        elsewhere.push(Service::Gateway);
-        for service in Service::ALL.into_iter().filter(|service| !elsewhere.contains(service)) {
+        for service in sample::ROLES.into_iter().filter(|role| !elsewhere.contains(role)) {
             gateway = gateway.local(service, echoes(service));
         }
         let edge_parts = EdgeParts {

@@ -5,7 +5,7 @@ use http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::queue::{AuditOf, ClearRoom, PauseRoom, Queue, RoomOf, RoomState, SetThreshold};
-use urr_http::{About, Caller, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{ADMIN, About, Caller, Class, Json, Path, Problem, Query, Routes, StatusCode};
 use urr_kernel::{EventId, Timestamp, UserId};
 use urr_rpc::{Ctx, problem};
 
@@ -17,30 +17,30 @@ const OK: StatusCode = StatusCode::OK;
 pub(crate) fn routes() -> Routes<Api> {
     let about = |summary| About::new(summary).path::<EventId>("id");
     Routes::new()
-        .get("/api/queue/admin/{id}", look)
+        .get("/api/queue/admin/{id}", ADMIN.limit(Class::Queue), look)
         .about(about("What a room holds").answer::<Shown>(OK))
-        .put("/api/queue/admin/threshold/{id}", put_threshold)
+        .put("/api/queue/admin/threshold/{id}", ADMIN.limit(Class::Queue), put_threshold)
         .about(about("How many may be in at once").body::<Threshold>().answer::<Shown>(OK))
-        .post("/api/queue/admin/threshold/{id}", post_threshold)
+        .post("/api/queue/admin/threshold/{id}", ADMIN.limit(Class::Queue), post_threshold)
         .about(
             about("How many may be in at once, as older clients say it")
                 .query::<Threshold>()
                 .answer::<Shown>(OK),
         )
-        .post("/api/queue/admin/pause/{id}", pause)
+        .post("/api/queue/admin/pause/{id}", ADMIN.limit(Class::Queue), pause)
         .about(about("Lets nobody in until further notice").answer::<Shown>(OK))
-        .post("/api/queue/admin/resume/{id}", resume)
+        .post("/api/queue/admin/resume/{id}", ADMIN.limit(Class::Queue), resume)
         .about(about("Lets people in again").answer::<Shown>(OK))
-        .post("/api/queue/admin/clear/{id}", clear)
+        .post("/api/queue/admin/clear/{id}", ADMIN.limit(Class::Queue), clear)
         .about(
             about("Sends everybody away; their tickets are void")
                 .optional_body::<Confirmed>()
                 .answer::<Cleared>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
-        .get("/api/queue/admin/audit/{id}", audit)
+        .get("/api/queue/admin/audit/{id}", ADMIN.limit(Class::Queue), audit)
         .about(about("What operators did in a room, newest first").answer::<Actions>(OK))
-        .get("/api/queue/admin/live/{id}", live)
+        .get("/api/queue/admin/live/{id}", ADMIN.limit(Class::Queue).streaming(), live)
         .about(about("What a room holds, each second, after the last ten minutes").events::<Sample>())
 }
 

@@ -11,7 +11,7 @@ use urr_contracts::{
     auth::Sensitive,
     queue::{CheckIn, Error, EventInfo, LeaveLine, Place, Queue, Standing, StatusOf, TokenRefusal},
 };
-use urr_http::{About, Json, LineSince, OnlyResume, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{About, Class, Json, LineSince, OnlyResume, Path, Problem, Query, Routes, StatusCode, USER};
 use urr_kernel::{EventId, Timestamp};
 use urr_passes::queue_ticket;
 use urr_rpc::{Ctx, problem};
@@ -23,22 +23,22 @@ const OK: StatusCode = StatusCode::OK;
 pub(crate) fn routes() -> Routes<Api> {
     let about = |summary| About::new(summary).path::<EventId>("id");
     Routes::new()
-        .post("/api/queue/check/{id}", check)
+        .post("/api/queue/check/{id}", USER.limit(Class::Queue).after_line(urr_http::Line::Path), check)
         .about(
             about("Joins the line of an event, or finds out where one stands")
                 .query::<Arrival>()
                 .answer::<Shown>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
-        .get("/api/queue/status/{id}", status)
+        .get("/api/queue/status/{id}", USER.limit(Class::Queue), status)
         .about(
             about("Where the caller stands, which keeps their place")
                 .answer::<Shown>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
-        .post("/api/queue/heartbeat/{id}", heartbeat)
+        .post("/api/queue/heartbeat/{id}", USER.limit(Class::Queue), heartbeat)
         .about(about("Keeps the caller's place").answer::<Beat>(OK).refuses([StatusCode::CONFLICT]))
-        .post("/api/queue/leave/{id}", leave)
+        .post("/api/queue/leave/{id}", USER.limit(Class::Queue), leave)
         .about(about("Gives the caller's place or slot up").answer::<Message>(OK))
 }
 

@@ -12,7 +12,9 @@ use urr_contracts::tickets::{
     Error, HoldSeats, ListReservations, MAX_RESERVATIONS_PER_PAGE, ReleaseHold, Reservation, ReservationOf,
     ReservationStatus, ReservedSeat, Tickets,
 };
-use urr_http::{About, Doorkeeper, Entrance, Json, Path, Problem, Query, Routes, StatusCode};
+use urr_http::{
+    About, Class, Doorkeeper, Entrance, Json, Line, PUBLIC, Path, Problem, Query, Routes, StatusCode, USER,
+};
 use urr_kernel::{
     Clock, EventId, Ids, Krw, ReservationId, SeatId, Timestamp, limits::MAX_IDEMPOTENCY_KEY_LEN,
 };
@@ -43,7 +45,7 @@ const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
-        .post("/api/seats/reserve", reserve)
+        .post("/api/seats/reserve", USER.limit(Class::Booking).after_line(Line::Body).with_slot(), reserve)
         .about(
             About::new("Holds seats for the caller")
                 .body::<Reserve>()
@@ -54,18 +56,18 @@ pub(crate) fn routes() -> Routes<Api> {
                 .answer::<Answer<Made>>(OK)
                 .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY]),
         )
-        .get("/api/reservations/my", my_reservations)
+        .get("/api/reservations/my", USER, my_reservations)
         .about(About::new("The caller's reservations, newest first").query::<Page>().answer::<Many>(OK))
-        .get("/api/reservations/{id}", reservation)
+        .get("/api/reservations/{id}", USER, reservation)
         .about(About::new("One reservation of the caller").path::<ReservationId>("id").answer::<One>(OK))
-        .post("/api/reservations/{id}/cancel", cancel)
+        .post("/api/reservations/{id}/cancel", USER.limit(Class::Booking), cancel)
         .about(
             About::new("Gives seats back")
                 .path::<ReservationId>("id")
                 .answer::<Answer<Shown>>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
-        .get("/api/time", time)
+        .get("/api/time", PUBLIC, time)
         .about(About::new("The server's clock, for countdowns").answer::<Time>(OK))
 }
 

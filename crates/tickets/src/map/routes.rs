@@ -8,7 +8,7 @@ use axum::{
     },
     response::{IntoResponse as _, Response},
 };
-use urr_http::{About, Path, Problem, Routes};
+use urr_http::{About, Line, PUBLIC, Path, Problem, Routes};
 use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
 
@@ -20,7 +20,7 @@ pub(crate) fn routes() -> Routes<Api> {
         .path::<EventId>("id")
         .answer::<Public<'_>>(StatusCode::OK)
         .bare(StatusCode::NOT_MODIFIED);
-    Routes::new().get("/api/seats/events/{id}", seat_map).about(about)
+    Routes::new().get("/api/seats/events/{id}", PUBLIC.after_line(Line::Path), seat_map).about(about)
 }
 
 async fn seat_map(

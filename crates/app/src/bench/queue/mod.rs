@@ -16,7 +16,7 @@ use std::{
 
 use clap::Args;
 use urr_contracts::queue::{CheckIn, Queue};
-use urr_gateway::{Gateway, table::Service};
+use urr_gateway::Gateway;
 use urr_jobs::Tasks;
 use urr_kernel::{Actor, EventId, Role, UserId};
 use urr_rpc::{Ctx, REQUEST_BUDGET};
@@ -237,7 +237,7 @@ fn answers(
     let memory = gateway::Memory::brand_new(config, &ground.clock);
     let whole = |routes| {
         let guards = gateway::guards(config, &memory, ground);
-        wire::public(config, Gateway::new(guards).local(Service::Queue, routes).finish(), ground)
+        wire::public(config, Gateway::new(guards).local(&urr_queue::ROLE, routes).finish(), ground)
     };
     let (rooms, events, rebuilt) = runtimes.server.block_on(async {
         let databases = Databases::open(config)?;

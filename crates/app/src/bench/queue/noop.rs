@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use urr_http::{Caller, Json, Path, Problem, Routes};
+use urr_http::{Caller, Class, Json, Path, Problem, Routes, USER};
 use urr_kernel::EventId;
 
 use crate::failure::Failure;
@@ -45,7 +45,7 @@ impl Answer {
 
 /// In the place of the handler it is compared with, so that the same guards stand before it.
 pub(super) fn routes(answer: Answer) -> Routes {
-    Routes::new().get("/api/queue/status/{id}", noop).with_state(Arc::new(answer))
+    Routes::new().get("/api/queue/status/{id}", USER.limit(Class::Queue), noop).with_state(Arc::new(answer))
 }
 
 async fn noop(

@@ -1,0 +1,131 @@
+//! The route table of the product: what the roles declare, taken together.
+
+use std::collections::BTreeSet;
+
+use urr_http::{Access, Line, Policy};
+
+use super::*;
+use crate::config::{self, Input};
+
+/// Every route of every role: role, method, path and policy.
+fn all() -> Vec<(&'static str, String, &'static str, Policy)> {
+    let of = |role: &Role| {
+        let (routes, names) = declared(*role);
+        assert_eq!(routes.role, role.name(), "the role's name is the same everywhere");
+        names.into_iter().map(|name| (routes.role, name.method.to_string(), name.path, name.policy))
+    };
+    Role::SERVING.iter().flat_map(of).collect()
+}
+
+#[test]
+fn every_route_says_what_it_takes_and_answers() {
+    for role in Role::SERVING {
+        let (_, names) = declared(*role);
+        assert!(!names.is_empty(), "{}", role.name());
+        for name in names {
+            let what = format!("{}: {} {}", role.name(), name.method, name.path);
+            assert!(!name.about.summary.is_empty(), "{what} has no summary");
+            let answers = !name.about.answers.is_empty() || name.about.events.is_some();
+            assert!(answers, "{what} does not say what it answers");
+        }
+    }
+}
+
+#[test]
+fn all_routes_fit_into_one_table() {
+    let (clock, ids) = urr_testkit::fixed();
+    let dir = tempfile::tempdir().unwrap();
+    let input = Input { working_dir: dir.path().to_owned(), ..Input::default() };
+    let config = config::load(&input).unwrap().1;
+    let (health, metrics) = (urr_telemetry::Health::new(), urr_telemetry::Metrics::install());
+    let ground = Ground { clock: clock.clone(), ids, health, metrics };
+    let mut gateway = Gateway::new(guards(&config, &Memory::new(&config, None, &clock), &ground));
+    for role in Role::SERVING {
+        let (routes, names) = declared(*role);
+        gateway = gateway.absent(routes, names);
+    }
+    let _door = gateway.finish();
+}
+
+/// A forgotten policy is found by its path: routes below `admin` or `stats` are for admins.
+#[test]
+fn routes_below_admin_are_for_admins() {
+    for (_, method, path, policy) in all().into_iter().filter(|(_, _, path, _)| path.starts_with("/api/")) {
+        if path.split('/').any(|part| part == "admin" || part == "stats") {
+            assert_eq!(policy.access, Access::Admin, "{method} {path}");
+        }
+        if policy.access == Access::Admin {
+            assert!(policy.critical, "{method} {path}");
+        }
+    }
+}
+
+#[test]
+fn only_files_and_polls_of_the_site_waiting_room_are_not_limited() {
+    let unlimited = all().into_iter().filter(|(.., policy)| policy.limit.is_none());
+    let unlimited: BTreeSet<_> = unlimited.map(|(_, _, path, _)| path).collect();
+    let expected = [
+        "/static/{*path}",
+        "/favicon.ico",
+        "/robots.txt",
+        "/vwr/check/{id}/{ticket}",
+        "/vwr/serving/{id}",
+        "/vwr/status/{id}",
+        "/vwr-api/vwr/check/{id}/{ticket}",
+        "/vwr-api/vwr/serving/{id}",
+        "/vwr-api/vwr/status/{id}",
+        "/edge/check",
+    ];
+    assert_eq!(unlimited, BTreeSet::from(expected));
+}
+
+#[test]
+fn a_pass_of_the_site_waiting_room_is_needed_where_a_sale_begins() {
+    let needed = all().into_iter().filter(|(.., policy)| policy.line != Line::No);
+    let needed: BTreeSet<_> = needed.map(|(_, method, path, _)| format!("{method} {path}")).collect();
+    let expected = [
+        "GET /api/seats/events/{id}",
+        "POST /api/seats/reserve",
+        "POST /api/queue/check/{id}",
+        "GET /events/{id}/seats",
+        "GET /queue/{id}",
+    ];
+    assert_eq!(needed, expected.map(str::to_owned).into());
+}
+
+#[test]
+fn only_routes_that_buy_need_a_slot() {
+    let guarded = all().into_iter().filter(|(.., policy)| policy.needs_slot);
+    let guarded: Vec<_> = guarded.map(|(_, method, path, _)| format!("{method} {path}")).collect();
+    assert_eq!(guarded, ["POST /api/seats/reserve"]);
+}
+
+#[test]
+fn rate_limits_are_as_designed() {
+    let routes = all();
+    for (method, path, expected) in [
+        ("POST", "/api/auth/login", Class::Auth),
+        ("GET", "/api/auth/me", Class::General),
+        ("GET", "/api/queue/status/{id}", Class::Queue),
+        ("GET", "/vwr/{id}", Class::Arrivals),
+        ("POST", "/vwr/assign/{id}", Class::Arrivals),
+        ("POST", "/vwr-api/vwr/assign/{id}", Class::Arrivals),
+        ("POST", "/api/seats/reserve", Class::Booking),
+        ("POST", "/api/reservations/{id}/cancel", Class::Booking),
+        ("GET", "/api/events", Class::General),
+    ] {
+        let found = routes.iter().find(|(_, known, at, _)| known == method && *at == path);
+        let (.., policy) = found.unwrap_or_else(|| panic!("{method} {path} is no route"));
+        assert_eq!(policy.limit, Some(expected), "{method} {path}");
+    }
+}
+
+#[test]
+fn routes_that_change_accounts_are_critical() {
+    let sessions = ["/api/auth/logout", "/api/auth/sessions/{id}", "/api/auth/refresh"];
+    for (role, method, path, policy) in all() {
+        if role == "auth" && method != "GET" && !sessions.contains(&path) {
+            assert!(policy.critical, "{method} {path}");
+        }
+    }
+}
