@@ -26,7 +26,7 @@ const AUTH: &[Route] = of!(Auth {
     POST   "/api/auth/google"             Public counted_as(Auth) critical;
     POST   "/api/auth/verify-token"       Public counted_as(Auth) critical;
     POST   "/api/auth/logout"             Public counted_as(Auth);
-    GET    "/api/auth/me"                 User   uncounted;
+    GET    "/api/auth/me"                 User;
     PATCH  "/api/auth/me"                 User   counted_as(Auth) critical;
     DELETE "/api/auth/me"                 User   counted_as(Auth) critical;
     POST   "/api/auth/password"           User   counted_as(Auth) critical;
