@@ -114,7 +114,8 @@ impl Running {
             (config.internal_listen, wire::internal(config, &domains, ground))
         {
             let (server, internal) = bind(address, "internal.listen").await?;
-            running.listen("http.internal", server, router);
+            // Other processes call from few addresses, with many connections each.
+            running.listen("http.internal", server.sharing(|_| true), router);
             running.internal = Some(internal);
         }
         Ok(running)
@@ -123,6 +124,8 @@ impl Running {
     /// Serves the public side. Files are at hand, so they are put in order and filled first; a server may be on its way, so health
     /// answers while we wait for it. Reading a million places back takes a second, in which everything but the line answers.
     async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
+        let proxies = self.config.door.proxies.clone();
+        let server = server.sharing(move |peer| proxies.trusts(peer));
         let api = gateway::door(&self.config, domains, &self.ground)?;
         if let Storage::Sqlite { .. } = self.config.storage {
             prepare(&self.config, &self.databases, &self.ground.clock).await?;

@@ -312,6 +312,10 @@ pub(crate) fn limits(config: &Config) -> Limits {
         write_stall_time: http.write_stall_time,
         max_in_flight: http.max_in_flight,
         max_connections: http.max_connections,
+        max_connections_per_address: match http.max_connections_per_address {
+            0 => Limits::per_address(http.max_connections),
+            most => most,
+        },
         drain_time: lifecycle::drain_after(http.notice),
     }
 }

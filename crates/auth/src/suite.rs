@@ -53,7 +53,8 @@ stories! {
     accounts:
         registering_makes_an_account_and_signs_its_owner_in,
         an_address_has_one_account_however_it_is_spelled,
-        a_taken_address_is_refused_without_a_reason_and_its_owner_is_told,
+        a_taken_address_is_refused_and_its_owner_gets_a_mail,
+        a_network_that_asks_about_many_addresses_has_to_wait,
         what_makes_no_sense_is_refused_and_changes_nothing,
         decisions_about_the_terms_are_kept_with_version_and_time,
         an_owner_changes_their_profile,

@@ -320,6 +320,9 @@ pub enum Error {
     /// The key is empty, too long or not printable.
     #[error("An idempotency key has 1 to 64 printable ASCII characters")]
     BadIdempotencyKey,
+    /// The request has several keys, in headers or in the body, and they differ.
+    #[error("The request has two different idempotency keys")]
+    IdempotencyKeysDiffer,
     /// The key was used for another request.
     #[error("This idempotency key was already used for a different request")]
     IdempotencyKeyReused,
@@ -359,6 +362,7 @@ impl ServiceError for Error {
             | Self::DuplicateSeats { .. }
             | Self::SeatsOfAnotherEvent { .. }
             | Self::BadIdempotencyKey
+            | Self::IdempotencyKeysDiffer
             | Self::BadPage { .. } => Kind::Invalid,
             Self::EventNotFound
             | Self::NoSeatMap

@@ -33,6 +33,7 @@ fn tickets_errors() -> Vec<tickets::Error> {
         SeatsTaken { seats },
         UserLimit { max: 4, held: 3 },
         BadIdempotencyKey,
+        IdempotencyKeysDiffer,
         IdempotencyKeyReused,
         ReservationNotFound,
         NotPending { current: tickets::ReservationStatus::Confirmed },
@@ -56,6 +57,7 @@ fn tickets_errors() -> Vec<tickets::Error> {
             | SeatsTaken { .. }
             | UserLimit { .. }
             | BadIdempotencyKey
+            | IdempotencyKeysDiffer
             | IdempotencyKeyReused
             | ReservationNotFound
             | NotPending { .. }
@@ -151,7 +153,6 @@ fn auth_errors() -> Vec<auth::Error> {
     let all = vec![
         Invalid { field: "email".to_owned(), reason: "Please enter an e-mail address".to_owned() },
         TermsRequired { missing: vec![auth::TermsKind::Privacy], version: "1.0".to_owned() },
-        RegistrationFailed,
         InvalidCredentials,
         WrongPassword,
         WrongCode,
@@ -208,7 +209,6 @@ fn is_listed(error: &auth::Error) {
     match error {
         Invalid { .. }
         | TermsRequired { .. }
-        | RegistrationFailed
         | InvalidCredentials
         | WrongPassword
         | WrongCode

@@ -139,7 +139,8 @@ impl TrustedProxies {
         client
     }
 
-    fn trusts(&self, address: IpAddr) -> bool {
+    /// Whether an address is one of theirs.
+    pub fn trusts(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|block| block.contains(address))
     }
 

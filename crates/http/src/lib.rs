@@ -13,6 +13,7 @@ mod extract;
 mod limits;
 mod live;
 mod ops;
+mod per_address;
 mod policy;
 mod problem;
 mod quiet;

@@ -26,8 +26,18 @@ pub struct Limits {
     pub max_in_flight: usize,
     /// Open connections; above it a new one is told 503 and closed. At 18 kB each, 16,000 are 290 MB.
     pub max_connections: usize,
+    /// Open connections of one client address, of one /64 with IPv6; above it a new one is told 503 and closed. Phones of
+    /// one mobile carrier share addresses, so it is far more than one browser opens.
+    pub max_connections_per_address: usize,
     /// How long requests in progress may take once the server is told to stop.
     pub drain_time: Duration,
+}
+
+impl Limits {
+    /// The limit of one address where none is configured: an eighth of all connections, but enough for a carrier's NAT.
+    pub fn per_address(max_connections: usize) -> usize {
+        (max_connections / 8).max(256)
+    }
 }
 
 impl Default for Limits {
@@ -43,6 +53,7 @@ impl Default for Limits {
             write_stall_time: Duration::from_secs(30),
             max_in_flight: 10_000,
             max_connections: 16_000,
+            max_connections_per_address: Self::per_address(16_000),
             drain_time: Duration::from_secs(30),
         }
     }

@@ -3,7 +3,7 @@
 use std::{
     convert::Infallible,
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     pin::pin,
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
@@ -23,6 +23,7 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     Limits, Respond,
+    per_address::{PerAddress, Place, Shared},
     quiet::{HeadTimer, Heard},
     stream::Stream,
     unread::Unread,
@@ -67,12 +68,19 @@ pub(crate) struct Nameless;
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
+    shared: Shared,
 }
 
 impl Server {
     /// Takes the address, so that a second process on it is told at once.
     pub async fn bind(addr: impl ToSocketAddrs) -> io::Result<Self> {
-        Ok(Self { listener: TcpListener::bind(addr).await? })
+        Ok(Self { listener: TcpListener::bind(addr).await?, shared: Shared::default() })
+    }
+
+    /// Exempts addresses that many clients share, such as those of proxies, from [`Limits::max_connections_per_address`].
+    #[must_use]
+    pub fn sharing(self, is_shared: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self { shared: Shared::new(is_shared), ..self }
     }
 
     /// The address, with the port the system chose if none was asked for.
@@ -95,14 +103,21 @@ impl Server {
             cut: CancellationToken::new(),
             tasks: TaskTracker::new(),
             places: Arc::new(Semaphore::new(limits.max_connections)),
+            addresses: PerAddress::new(limits.max_connections_per_address, self.shared),
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
             connections: metrics::gauge!("urr_http_connections"),
-            refused: metrics::counter!("urr_http_connections_refused_total"),
+            refused: refused("all"),
+            refused_address: refused("address"),
         };
         open.accept(self.listener).await;
         open.drain().await;
         Ok(())
     }
+}
+
+/// Refused connections, by the limit that was reached.
+fn refused(limit: &'static str) -> metrics::Counter {
+    metrics::counter!("urr_http_connections_refused_total", "limit" => limit)
 }
 
 struct Open<R> {
@@ -113,9 +128,11 @@ struct Open<R> {
     cut: CancellationToken,
     tasks: TaskTracker,
     places: Arc<Semaphore>,
+    addresses: Arc<PerAddress>,
     refusals: Arc<Semaphore>,
     connections: metrics::Gauge,
     refused: metrics::Counter,
+    refused_address: metrics::Counter,
 }
 
 impl<R: Respond> Open<R> {
@@ -142,6 +159,10 @@ impl<R: Respond> Open<R> {
     }
 
     fn admit(&self, stream: TcpStream, peer: SocketAddr) {
+        let Some(of_address) = self.addresses.take(peer.ip()) else {
+            self.refused_address.increment(1);
+            return self.refuse(stream);
+        };
         if let Ok(place) = self.places.clone().try_acquire_owned() {
             let connection = Connection {
                 responder: Arc::clone(&self.responder),
@@ -151,12 +172,17 @@ impl<R: Respond> Open<R> {
                 cut: self.cut.child_token(),
                 peer,
                 place,
+                _of_address: of_address,
                 _counted: Counted::new(self.connections.clone()),
             };
             self.tasks.spawn(connection.serve(stream));
             return;
         }
         self.refused.increment(1);
+        self.refuse(stream);
+    }
+
+    fn refuse(&self, stream: TcpStream) {
         if let Ok(turn) = self.refusals.clone().try_acquire_owned() {
             self.tasks.spawn(timeout(REFUSAL_TIME, refuse(stream, self.limits.write_stall_time, turn)));
         }
@@ -197,6 +223,7 @@ struct Connection<R> {
     cut: CancellationToken,
     peer: SocketAddr,
     place: OwnedSemaphorePermit,
+    _of_address: Place,
     _counted: Counted,
 }
 

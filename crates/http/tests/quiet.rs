@@ -1,4 +1,4 @@
-//! How long a connection may be quiet between two requests.
+//! How long a connection may be quiet between two requests, and how many one client address may have.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -7,7 +7,7 @@ use std::{net::SocketAddr, time::Duration};
 use axum::{Router, routing::get};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     task::JoinSet,
     time::timeout,
 };
@@ -28,12 +28,27 @@ struct Running {
 }
 
 async fn serve(limits: Limits) -> Running {
-    let server = Server::bind("127.0.0.1:0").await.unwrap();
+    start(Server::bind("127.0.0.1:0").await.unwrap(), limits)
+}
+
+fn start(server: Server, limits: Limits) -> Running {
     let address = server.local_addr().unwrap();
     let router = Router::new().route("/", get(async || "hello"));
     let mut task = JoinSet::new();
     task.spawn(async move { server.serve(router, limits, CancellationToken::new()).await.unwrap() });
     Running { address, _task: task }
+}
+
+/// Asks once on a new connection from this address. The connection stays open.
+async fn ask_from(address: [u8; 4], running: &Running) -> (TcpStream, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((address, 0).into()).unwrap();
+    let mut stream = socket.connect(running.address).await.unwrap();
+    // A refused connection may be closed before it is written to; what was said there is read all the same.
+    let _refused = stream.write_all(GET).await;
+    let mut status = [0; 12];
+    stream.read_exact(&mut status).await.unwrap();
+    (stream, String::from_utf8(status.to_vec()).unwrap())
 }
 
 /// What comes back until the connection is quiet for a while, or closed.
@@ -75,4 +90,48 @@ async fn while_many_are_connected_nobody_keeps_a_place_for_long() {
     // Closed by the server long before the time it could keep the connection: the place is needed.
     timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("it is closed").unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 200"));
+}
+
+#[tokio::test]
+async fn one_address_cannot_take_every_connection() {
+    let limits = Limits { max_connections: 64, max_connections_per_address: 16, ..Limits::default() };
+    let running = serve(limits).await;
+    timeout(PATIENCE, async {
+        let (crowded, other) = ([127, 0, 0, 2], [127, 0, 0, 3]);
+        let mut open = Vec::new();
+        for number in 0..100 {
+            let (stream, status) = ask_from(crowded, &running).await;
+            let expected = if number < 16 { "HTTP/1.1 200" } else { "HTTP/1.1 503" };
+            assert_eq!(status, expected, "connection {number}");
+            open.push(stream);
+        }
+        for _ in 0..16 {
+            let (stream, status) = ask_from(other, &running).await;
+            assert_eq!(status, "HTTP/1.1 200", "others are served");
+            open.push(stream);
+        }
+        drop(open);
+        while ask_from(crowded, &running).await.1 != "HTTP/1.1 200" {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await
+    .expect("closed connections free their places");
+}
+
+#[tokio::test]
+async fn an_address_that_proxies_share_may_take_every_connection() {
+    let limits = Limits { max_connections_per_address: 1, ..Limits::default() };
+    let server = Server::bind("127.0.0.1:0").await.unwrap().sharing(|peer| peer.is_loopback());
+    let running = start(server, limits);
+    timeout(PATIENCE, async {
+        let mut open = Vec::new();
+        for _ in 0..10 {
+            let (stream, status) = ask_from([127, 0, 0, 1], &running).await;
+            assert_eq!(status, "HTTP/1.1 200");
+            open.push(stream);
+        }
+    })
+    .await
+    .unwrap();
 }

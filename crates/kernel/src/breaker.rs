@@ -134,6 +134,11 @@ impl Breaker {
         matches!(self.state, State::Open { until } if now < until)
     }
 
+    /// Whether every call is permitted, and none is a trial.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.state, State::Closed { .. })
+    }
+
     fn open(&mut self, now: Duration) {
         self.state = State::Open { until: now + self.limits.open_for };
     }

@@ -11,6 +11,7 @@ mod client;
 mod config;
 mod error;
 mod keeper;
+mod moments;
 mod node;
 mod reply;
 mod script;

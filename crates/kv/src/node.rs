@@ -11,9 +11,13 @@ use redis::{
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
 use tokio::{sync::Semaphore, time::timeout};
-use urr_kernel::{Breaker, BreakerLimits, Clock};
+use urr_kernel::{BreakerLimits, Clock};
 
-use crate::{Error, Reply, config::Endpoint};
+use crate::{
+    Error, Reply,
+    config::Endpoint,
+    moments::{Moment, Moments},
+};
 
 /// Calls that may wait for one node. At 150,000 calls a second, the most one Redis core answered, and 50 ms, half the
 /// deadline, 7,500 are under way; the next power of two. At about 1 kB each they take 8 MB.
@@ -25,12 +29,13 @@ const WRITE_AHEAD: usize = 1_024;
 /// Opening a connection: three round trips with TLS and a password, across a continent, and a lost packet.
 const CONNECT_TIME: Duration = Duration::from_secs(1);
 
-/// Twenty calls are a fraction of a second of a sale. A second later three trials find out whether the node is back; more
-/// often would only add to what it cannot do.
+/// Three moments of trouble in a row: a node that stops answering is found out after three deadlines, and a pause shorter
+/// than that, such as a fork for a snapshot, is waited for. A second later three trials find out whether the node is back;
+/// more often would only add to its load.
 pub(crate) const fn breaker_limits(deadline: Duration) -> BreakerLimits {
     BreakerLimits {
-        window: 20,
-        failures_percent: 50,
+        window: 3,
+        failures_percent: 100,
         open_for: Duration::from_secs(1),
         trials: 3,
         slow_call: deadline,
@@ -75,7 +80,7 @@ pub(crate) struct Node {
 }
 
 struct State {
-    breaker: Breaker,
+    breaker: Moments,
     link: ConnectionManager,
 }
 
@@ -94,7 +99,7 @@ impl Node {
         clock: Clock,
     ) -> Result<Self, Error> {
         let link = link(&endpoint, &address)?;
-        let state = Mutex::new(State { breaker: Breaker::new(limits), link });
+        let state = Mutex::new(State { breaker: Moments::new(limits), link });
         Ok(Self { address, endpoint, clock, in_flight: Semaphore::new(MAX_IN_FLIGHT), state })
     }
 
@@ -106,10 +111,10 @@ impl Node {
     pub(crate) async fn call(&self, command: &Cmd, asking: bool, limit: Duration) -> Result<Reply, Fault> {
         let _place = self.in_flight.try_acquire().map_err(|_| Fault::Error(Error::Full))?;
         let started = self.clock.ticks();
-        let mut link = {
+        let (moment, mut link) = {
             let mut state = self.state();
-            state.breaker.permit(started).map_err(|refused| Fault::Error(refused.into()))?;
-            state.link.clone()
+            let moment = state.breaker.permit(started).map_err(|refused| Fault::Error(refused.into()))?;
+            (moment, state.link.clone())
         };
         let answer = timeout(limit, send(&mut link, command, asking)).await;
         let stuck = matches!(&answer, Ok(Err(error)) if stays_broken(error));
@@ -119,19 +124,19 @@ impl Node {
             Err(_) => Err(Fault::Error(Error::Timeout(limit))),
         };
         let served = !matches!(&answer, Err(Fault::Error(error)) if error.is_unavailable());
-        self.report(started, served, stuck);
+        self.report(moment, started, served, stuck);
         answer
     }
 
-    fn report(&self, started: Duration, served: bool, stuck: bool) {
+    fn report(&self, moment: Moment, started: Duration, served: bool, stuck: bool) {
         let now = self.clock.ticks();
         let mut state = self.state();
         let was_open = state.breaker.is_open(now);
-        state.breaker.report(now, now.saturating_sub(started), served);
+        state.breaker.report(moment, now, now.saturating_sub(started), served);
         let opened = !was_open && state.breaker.is_open(now);
         if opened {
             metrics::counter!("urr_kv_breaker_opened_total", "node" => self.address.to_string()).increment(1);
-            tracing::warn!(node = %self.address, "redis keeps failing; it is left alone for a second");
+            tracing::warn!(node = %self.address, "redis does not answer: calls are refused for a second, then three trial calls are made");
         }
         if opened || stuck {
             // A connection can be lost without either end being told. Trials start on a new one.

@@ -308,11 +308,14 @@ impl Hall {
                 self.active.remove(&user);
                 self.line.join(user, order, here);
             }
-            Step::Gone { user, .. } => {
+            Step::Gone { user, why } => {
                 if let Some(held) = self.active.remove(&user) {
                     self.spent.note(user, held.slot.turn(), now);
                 }
-                self.line.leave(user);
+                // Leaving gives the place up. A user who only fell silent may come back to it with their ticket.
+                if let Some(order) = self.line.leave(user).filter(|_| why == Why::Left) {
+                    self.spent.note(user, Turn { order, at: now }, now);
+                }
             }
             Step::Threshold { threshold } => self.threshold = threshold,
             Step::Paused => self.paused = true,

@@ -68,6 +68,8 @@ macro_rules! matrix {
 matrix! {
     somebody_waits_is_let_in_and_goes: Limits { threshold: 1, ..Limits::default() };
     tickets_bring_places_back: Limits { threshold: 0, ..Limits::default() };
+    leaving_gives_the_place_up: Limits { threshold: 0, ..Limits::default() };
+    a_ticket_kept_after_leaving_opens_no_further_line: Limits { threshold: 0, ..Limits::default() };
     passes_carry_the_order_of_tier_one_over: Limits { threshold: 0, ..Limits::default() };
     a_ticket_that_promises_nothing_hides_no_pass: Limits { threshold: 0, ..Limits::default() };
     one_wait_is_one_turn: Limits { threshold: 1, ..Limits::default() };

@@ -198,6 +198,8 @@ pub(crate) struct Http {
     pub max_in_flight: usize,
     /// Connections at a time.
     pub max_connections: usize,
+    /// Connections of one address at a time; 0 is a share of all.
+    pub max_connections_per_address: usize,
     /// Whether browsers are told to use nothing but TLS.
     pub hsts: bool,
 }

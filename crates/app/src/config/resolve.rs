@@ -83,6 +83,7 @@ fn http(values: &Values) -> Http {
         notice: Duration::from_secs(values.get(&s::HTTP_NOTICE_SECS).get()),
         max_in_flight: values.get(&s::HTTP_MAX_IN_FLIGHT).size(),
         max_connections: values.get(&s::HTTP_MAX_CONNECTIONS).size(),
+        max_connections_per_address: values.get(&s::HTTP_MAX_CONNECTIONS_PER_ADDRESS).size(),
         hsts: values.get(&s::HTTP_HSTS),
     }
 }

@@ -23,7 +23,6 @@ pub(crate) struct Info {
     pub key: &'static str,
     /// The default as text; empty when the setting may be left out and is.
     pub default: &'static str,
-    /// What the setting does.
     pub doc: &'static str,
     /// Whether it may come from a file of its own and must not be printed as it is.
     pub secret: bool,
@@ -45,7 +44,6 @@ impl Info {
 /// A setting whose value is a `T`.
 #[derive(Debug)]
 pub(crate) struct Setting<T: 'static> {
-    /// The untyped part.
     pub info: Info,
     kind: PhantomData<fn() -> T>,
 }
@@ -222,6 +220,8 @@ settings! {
     HTTP_MAX_IN_FLIGHT("http.max_in_flight"): Int<1, 1_000_000> = "10000";
     /// Connections open at the same time; more are told 503 and closed. Fewer where the process may not have as many files open, which it says at start.
     HTTP_MAX_CONNECTIONS("http.max_connections"): Int<1, 1_000_000> = "16000";
+    /// Connections that one client address may have open, one /64 with IPv6; more are told 503 and closed. `0` is an eighth of `http.max_connections`, at least 256: phones behind one carrier share addresses. `http.trusted_proxies` are exempt, and so is the internal listener.
+    HTTP_MAX_CONNECTIONS_PER_ADDRESS("http.max_connections_per_address"): Int<0, 1_000_000> = "0";
     /// Proxies and balancers in front of this process: what they say about the client's address is believed. Other gateways of ours need not be listed.
     HTTP_TRUSTED_PROXIES("http.trusted_proxies"): List<Cidr> = "";
     /// The header in which they say it.

@@ -28,15 +28,16 @@ use rules::NewAccount;
 /// An account that there never is. Looking for it and writing for it is the same work as for one that there is.
 pub(crate) const NOBODY: UserId = UserId::from_uuid(uuid::Uuid::nil());
 
-/// Somebody who tries to register with a taken address makes its owner get a mail, but not more often than this.
+/// A registration with a taken address mails its owner, but not more often than this.
 const TELL_OWNER_EVERY: Duration = Duration::from_hours(24);
 
-/// Makes an account and signs its owner in. For a taken address the work is the same and the answer says nothing.
+/// Creates an account and signs its owner in. A taken address is refused with `AlreadyRegistered`, and its owner gets a mail.
 pub(crate) async fn register(service: &Service, request: &Register) -> Result<SignedIn, Trouble> {
     let new = rules::check(request, &service.settings.terms_version)?;
     passwords::rules::check(request.password.expose(), &new.email, &new.name)?;
-    let hash = service.pool.enter()?.make(request.password.expose()).await?;
     let origin = sessions::rules::clean(&request.origin);
+    lockout::check_registration(service, &origin)?;
+    let hash = service.pool.enter()?.make(request.password.expose()).await?;
     let account = Account {
         id: service.ids.next(),
         email: new.email.clone(),
@@ -59,7 +60,10 @@ pub(crate) async fn register(service: &Service, request: &Register) -> Result<Si
         sessions::open_proven(service, tx, &account, LoginMethod::Password, &origin).await.map(Some)
     })?;
     service.mail_nudge.nudge();
-    let Opened { signed_in, ended } = opened.ok_or(Error::RegistrationFailed)?;
+    let Some(Opened { signed_in, ended }) = opened else {
+        lockout::count_taken_address(service, &origin);
+        return Err(Error::AlreadyRegistered.into());
+    };
     debug_assert!(ended.is_empty(), "a new account has no sessions to end");
     Ok(signed_in)
 }
@@ -91,7 +95,7 @@ async fn agree(
     Ok(store::agree(tx, service.ids.next(), account, decision, service.clock.now()).await?)
 }
 
-/// Whoever has the address is told that somebody tried to register with it, and the one who tried is not.
+/// Mails the owner of an address that somebody tried to register with it.
 pub(crate) async fn tell_owner(
     service: &Service,
     tx: &mut Tx<'_>,

@@ -26,7 +26,8 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(
             About::new("Makes an account and signs its owner in")
                 .body::<NewAccount>()
-                .answer::<Tokens>(StatusCode::CREATED),
+                .answer::<Tokens>(StatusCode::CREATED)
+                .refuses([StatusCode::CONFLICT]),
         )
         .get("/api/auth/me", USER, me)
         .about(About::new("The caller's account").answer::<One>(OK))

@@ -49,6 +49,16 @@ impl Brake {
         Self { clock, networks: Mutex::default() }
     }
 
+    /// Refuses while the network has to wait, and counts nothing. The error says how long.
+    pub(crate) fn check(&self, network: IpAddr) -> Result<(), Duration> {
+        let now = self.clock.ticks();
+        let networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
+        match networks.get(&network) {
+            Some(tries) if tries.locked_until > now => Err(tries.locked_until.saturating_sub(now)),
+            _ => Ok(()),
+        }
+    }
+
     /// Counts an attempt before it is made. The error says how long to wait instead.
     pub(crate) fn charge(&self, network: IpAddr) -> Result<(), Duration> {
         let now = self.clock.ticks();

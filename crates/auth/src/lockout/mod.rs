@@ -113,6 +113,21 @@ pub(crate) async fn braked<T>(
     outcome
 }
 
+/// Refuses a registration while its network has to wait.
+pub(crate) fn check_registration(service: &Service, origin: &Origin) -> Result<(), Trouble> {
+    network(&origin.address).map_or(Ok(()), |network| service.brake.check(network).map_err(refuse))
+}
+
+/// Counts a registration with a taken address, as a wrong password is counted. The answer says that the address has an account, so
+/// a network that asks for many of them has to wait. Registrations that succeed cost nothing: at an on-sale many come at once from
+/// one carrier's address.
+pub(crate) fn count_taken_address(service: &Service, origin: &Origin) {
+    if let Some(network) = network(&origin.address) {
+        // A network that waits already is not counted twice.
+        let _waits = service.brake.charge(network);
+    }
+}
+
 /// What attempts from anywhere are counted under.
 pub(crate) fn key_of_strangers(service: &Service, email: &str) -> Vec<u8> {
     service.vault.index("login", email)

@@ -24,6 +24,8 @@ pub(crate) fn check(password: &str, email: &str, name: &str) -> Result<(), Error
         "Password must not be your e-mail address or your name"
     } else if is_common(password) || password.chars().all(char::is_whitespace) {
         "This password is among the first that others would guess; please choose another one"
+    } else if password.chars().any(char::is_control) {
+        "Password must not contain control characters"
     } else {
         return Ok(());
     };
@@ -70,6 +72,23 @@ mod tests {
     fn there_are_no_rules_about_signs_and_capitals() {
         for good in ["correct horse battery staple", "ununhexium", "93847561203", "        a"] {
             assert_eq!(refused(good), None, "{good}");
+        }
+    }
+
+    #[test]
+    fn control_characters_are_refused() {
+        for bad in [
+            "\0\0\0\0\0\0\0\0",
+            "correct\0horse",
+            "correct\nhorse",
+            "correct\u{7f}horse",
+            "correct\u{85}horse",
+        ] {
+            assert_eq!(
+                refused(bad).as_deref(),
+                Some("Password must not contain control characters"),
+                "{bad:?}"
+            );
         }
     }
 

@@ -18,11 +18,12 @@ use urr_contracts::auth::{
 };
 use urr_db::{Tx, transaction};
 use urr_kernel::{Actor, UserId};
+use urr_passes::challenge;
 use urr_rpc::Ctx;
 
 use crate::{
     accounts::{self, own, store::Stored},
-    mail,
+    lockout, mail,
     service::{Service, signed_in},
     sessions::{self, Opened, owner, store::EndReason},
     trouble::Trouble,
@@ -148,6 +149,7 @@ pub(crate) async fn pass(service: &Service, request: &PassSecondFactor) -> Resul
         let stored = stored.filter(|stored| state(service, stored) == challenge.state);
         let stored = stored.ok_or(Error::ChallengeInvalid)?;
         use_code(service, tx, user, &request.code).await?;
+        use_challenge(service, tx, &request.challenge).await?;
         tried.forgive(tx).await?;
         sessions::open_proven(service, tx, &stored.account, method, &origin).await
     });
@@ -191,6 +193,16 @@ pub(crate) async fn reset(
 pub(crate) fn state(service: &Service, stored: &Stored) -> String {
     let hash = stored.password_hash.as_deref().unwrap_or_default();
     URL_SAFE_NO_PAD.encode(service.vault.index("challenge", &format!("{} {hash}", stored.account.id)))
+}
+
+/// Uses a challenge up: it opens one session. A wrong code does not, because its transaction is rolled back.
+async fn use_challenge(service: &Service, tx: &mut Tx<'_>, challenge: &Sensitive) -> Result<(), Trouble> {
+    // What was signed, without the signature, which can be spelled in several ways.
+    let text = challenge.expose();
+    let signed = text.rsplit_once('.').map_or(text, |(signed, _)| signed);
+    let (key, now) = (service.vault.index("challenge used", signed), service.clock.now());
+    let fresh = lockout::store::once(tx, &key, now, now.after(challenge::LIFETIME)).await?;
+    if fresh { Ok(()) } else { Err(Error::ChallengeInvalid.into()) }
 }
 
 /// Uses a code of either kind up. The account is locked, so a code that comes twice at once is good once.

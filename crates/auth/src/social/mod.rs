@@ -169,7 +169,7 @@ async fn join(
             return match recognise(service, tx, linked, origin).await? {
                 Some(opened) => Ok(Some(opened)),
                 None if email_verified => Err(Error::LinkRequired { provider }.into()),
-                // Nobody proved the address, so who has an account is not told here either.
+                // The address is not proven, so this may be another person: answered as a registration is.
                 None => {
                     accounts::tell_owner(service, tx, &account.email).await?;
                     Ok(None)
@@ -186,7 +186,10 @@ async fn join(
         sessions::open(service, tx, &account, provider.method(), origin).await.map(Some)
     })?;
     service.mail_nudge.nudge();
-    let opened = opened.ok_or(Error::RegistrationFailed)?;
+    let Some(opened) = opened else {
+        lockout::count_taken_address(service, origin);
+        return Err(Error::AlreadyRegistered.into());
+    };
     Ok(admit(service, provider, opened))
 }
 

@@ -13,7 +13,7 @@ use urr_kernel::{Role, Timestamp};
 use super::world::{
     ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, confirmed, follow, home, registration,
 };
-use crate::accounts::closing;
+use crate::{accounts::closing, sessions::rules::FREE_TRIES_PER_NETWORK};
 
 pub(crate) async fn registering_makes_an_account_and_signs_its_owner_in(world: &World) {
     let made = world.register(" Minji@Example.com ").await;
@@ -37,13 +37,13 @@ pub(crate) async fn an_address_has_one_account_however_it_is_spelled(world: &Wor
     world.register("minji@example.com").await;
     for spelling in ["minji@example.com", "MINJI@EXAMPLE.COM", " minji@example.com\t"] {
         let again = world.auth.register(&world.anonymous(), registration(spelling)).await;
-        assert_eq!(again, Err(Error::RegistrationFailed), "{spelling}");
+        assert_eq!(again, Err(Error::AlreadyRegistered), "{spelling}");
         world.login(spelling, PASSWORD).await.unwrap();
     }
     assert_eq!(world.count(&ACCOUNTS, &[]).await, 1);
 }
 
-pub(crate) async fn a_taken_address_is_refused_without_a_reason_and_its_owner_is_told(world: &World) {
+pub(crate) async fn a_taken_address_is_refused_and_its_owner_gets_a_mail(world: &World) {
     world.register("minji@example.com").await;
     world.send_mails().await;
     let other = Register {
@@ -55,7 +55,7 @@ pub(crate) async fn a_taken_address_is_refused_without_a_reason_and_its_owner_is
     };
     for _ in 0..3 {
         let refused = world.auth.register(&world.anonymous(), other.clone()).await;
-        assert_eq!(refused, Err(Error::RegistrationFailed));
+        assert_eq!(refused, Err(Error::AlreadyRegistered));
         world.send_mails().await;
     }
     let told = ["[우르르] 이메일 주소를 확인해 주세요", "[우르르] 이미 가입된 이메일 주소입니다"];
@@ -66,6 +66,30 @@ pub(crate) async fn a_taken_address_is_refused_without_a_reason_and_its_owner_is
     assert_eq!(world.mailbox.to("minji@example.com").len(), 3, "and again the next day");
     let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
     assert_eq!(owner.account.name, "김민지");
+}
+
+/// The answer to a registration says whether an address has an account, so asking about many is slow.
+pub(crate) async fn a_network_that_asks_about_many_addresses_has_to_wait(world: &World) {
+    world.register("minji@example.com").await;
+    let ask = async |email: &str, origin| {
+        let request = Register { origin, ..registration(email) };
+        world.auth.register(&world.anonymous(), request).await
+    };
+    for _ in 0..FREE_TRIES_PER_NETWORK {
+        assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::AlreadyRegistered));
+    }
+    for email in ["minji@example.com", "free@example.com"] {
+        let waits = Err(Error::TooManyAttempts { wait_secs: 1 });
+        assert_eq!(ask(email, away(1)).await, waits, "whether it is taken or not");
+    }
+    ask("free@example.com", away(2)).await.expect("another network does not wait");
+    world.clock.advance(Duration::from_secs(1));
+    assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::AlreadyRegistered));
+    assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::TooManyAttempts { wait_secs: 2 }));
+    // New addresses cost nothing, however many come from one network.
+    for number in 0..=FREE_TRIES_PER_NETWORK {
+        ask(&format!("fan{number}@example.com"), away(3)).await.unwrap();
+    }
 }
 
 pub(crate) async fn what_makes_no_sense_is_refused_and_changes_nothing(world: &World) {

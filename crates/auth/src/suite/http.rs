@@ -130,8 +130,9 @@ async fn registering_answers_with_the_names_and_cookies_that_clients_know() {
 
     let (status, again) =
         ask(&world, Method::POST, "/api/auth/register").json(&registration()).answer().await;
-    assert_eq!((status, &again["code"]), (StatusCode::BAD_REQUEST, &json!("auth.registration_failed")));
-    assert_eq!(again["error"], "Registration failed. Please try again or login.");
+    assert_eq!((status, &again["code"]), (StatusCode::CONFLICT, &json!("auth.already_registered")));
+    let advice = "An account with this email address already exists. Sign in or reset your password.";
+    assert_eq!(again["error"], advice);
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ async fn of_many_registrations_of_one_address_one_succeeds() {
         let outcomes = at_once((0..20).map(attempt).collect()).await;
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 1);
         for error in outcomes.into_iter().filter_map(Result::err) {
-            assert_eq!(error, Error::RegistrationFailed);
+            assert_eq!(error, Error::AlreadyRegistered);
         }
         assert_eq!(world.count(&ACCOUNTS, &[]).await, 1);
         world.send_mails().await;

@@ -168,28 +168,37 @@ pub(crate) async fn signing_in_needs_the_code_and_each_code_is_good_once(world: 
     assert_eq!(signed_in.account.id, phone.user.account.id);
     assert_eq!(world.verify(&signed_in.access_token).access.user, phone.user.account.id);
     assert_eq!(pass(world, &first, &code).await, Err(Error::WrongCode), "replayed");
+    let unused = &phone.recovery[4];
+    assert_eq!(
+        pass(world, &first, unused).await,
+        Err(Error::ChallengeInvalid),
+        "a challenge opens one session"
+    );
     let second = challenge(world).await;
     assert_eq!(pass(world, &second, &code).await, Err(Error::WrongCode), "replayed elsewhere");
     let early = shown_by_app(&phone.secret, world.clock.now().after(STEP));
     pass(world, &second, &early).await.unwrap();
     world.clock.advance(STEP);
+    let third = challenge(world).await;
     assert_eq!(
-        pass(world, &second, &early).await,
+        pass(world, &third, &early).await,
         Err(Error::WrongCode),
         "its own step has come, but it was used"
     );
 
     let recovery = &phone.recovery[3];
-    pass(world, &second, recovery).await.unwrap();
-    assert_eq!(pass(world, &second, recovery).await, Err(Error::WrongCode), "a recovery code is good once");
+    pass(world, &third, recovery).await.unwrap();
+    let fourth = challenge(world).await;
+    assert_eq!(pass(world, &fourth, recovery).await, Err(Error::WrongCode), "a recovery code is good once");
     let other = with_phone(world, "hani@example.com").await;
-    assert_eq!(pass(world, &second, &other.recovery[0]).await, Err(Error::WrongCode), "somebody else's");
+    assert_eq!(pass(world, &fourth, &other.recovery[0]).await, Err(Error::WrongCode), "somebody else's");
+    pass(world, &fourth, unused).await.expect("a refused challenge uses no code up");
 
     let request = ListLogins { before: None, limit: 100 };
     let logins = world.auth.login_history(&world.of(&phone.user), request).await.unwrap().logins;
     let wrong = logins.iter().filter(|login| login.failure == Some(LoginFailure::WrongCode));
     assert_eq!(wrong.count(), 6);
-    assert_eq!(logins.iter().filter(|login| login.method == LoginMethod::Password).count(), 1 + 3 + 6);
+    assert_eq!(logins.iter().filter(|login| login.method == LoginMethod::Password).count(), 1 + 4 + 6);
 }
 
 pub(crate) async fn a_challenge_is_good_for_minutes_and_nothing_else(world: &World) {

@@ -257,7 +257,7 @@ pub(super) async fn an_address_that_nobody_vouches_for_is_proved_like_any_other(
     }
     // Whether somebody else has an account is not told to somebody who proved nothing.
     let offer = world.offered(Provider::Naver, &Person { subject: "9", ..MINJI }).await;
-    assert_eq!(world.sign_up(&offer.slip, Some("jisoo@example.com")).await, Err(Error::RegistrationFailed));
+    assert_eq!(world.sign_up(&offer.slip, Some("jisoo@example.com")).await, Err(Error::AlreadyRegistered));
     assert_eq!(world.written().await, (2, 2));
 }
 

@@ -28,9 +28,6 @@ pub enum Error {
         /// The version that is shown now.
         version: String,
     },
-    /// The account could not be made. Why is not said: it would tell who has an account.
-    #[error("Registration failed. Please try again or login.")]
-    RegistrationFailed,
     /// No such account, no password, or another one: the answer is the same.
     #[error("Invalid email or password")]
     InvalidCredentials,
@@ -81,8 +78,8 @@ pub enum Error {
     /// No such account.
     #[error("There is no such user")]
     UserNotFound,
-    /// Somebody has registered with the address, and it is not said that they are to be admin.
-    #[error("There is an account with this address already")]
+    /// The address has an account. Also for the first administrator, unless promoting that account was asked for.
+    #[error("An account with this email address already exists. Sign in or reset your password.")]
     AlreadyRegistered,
     /// Somebody must be left to run the platform.
     #[error("The last administrator cannot be removed")]
@@ -193,7 +190,6 @@ impl ServiceError for Error {
             // Older clients know these as 400: a 401 would make them try to refresh a token that is not the trouble.
             Self::Invalid { .. }
             | Self::TermsRequired { .. }
-            | Self::RegistrationFailed
             | Self::InvalidCredentials
             | Self::WrongPassword
             | Self::WrongCode

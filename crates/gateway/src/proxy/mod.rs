@@ -7,14 +7,14 @@ mod body;
 mod headers;
 mod replicas;
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
 use axum::{
-    body::Body,
+    body::{Body, HttpBody as _},
     extract::Request,
     response::{IntoResponse as _, Response},
 };
-use http::{StatusCode, uri::PathAndQuery};
+use http::{Method, StatusCode, request::Parts, uri::PathAndQuery};
 use tokio::time::timeout;
 use urr_http::{BadTarget, Client, ClientAddress, PipeError, Problem, RoleRoutes};
 use urr_kernel::Clock;
@@ -30,7 +30,8 @@ use crate::{codes, compress::Passed};
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// A replica is judged by somebody who waited for it in vain once it alone was waited for this part of the time limit: 10 of 30
-/// seconds, so that people who leave a hung replica early are heard too. One that is well answers within it.
+/// seconds, so that people who leave a hung replica early are heard too. One that is well answers within it. A request that may be
+/// repeated waits no longer than that for a replica that answers nobody, and is then sent to another.
 const JUDGED_AFTER: u32 = 3;
 
 /// A role that runs elsewhere.
@@ -81,29 +82,34 @@ impl Upstream {
     }
 
     /// Asks one replica after the other, each once, until one got something of the request: whatever may have been read there is sent
-    /// to nobody else.
+    /// to nobody else, unless it only reads.
     async fn answer(&self, request: Request) -> Result<Response, Problem> {
+        let is_safe = is_safe(&request);
         let (parts, body) = request.into_parts();
+        let spare = (is_safe && self.replicas.are_several()).then(|| parts.clone());
         let (body, flaw) = Watched::new(body, self.clock.clone());
         let mut request = Request::from_parts(parts, Body::new(body));
         let started = self.clock.ticks();
         let (mut tried, mut last) = (Vec::new(), None);
         loop {
             let now = self.clock.ticks();
+            let left = self.time_limit.saturating_sub(now.saturating_sub(started));
+            if let Some(failure) = last.as_ref().filter(|_| left.is_zero()) {
+                return Err(self.problem(failure));
+            }
             let turn = match (self.replicas.choose(now, &tried), &last) {
                 (Ok(turn), _) => turn,
                 (Err(_wait), Some(failure)) => return Err(self.problem(failure)),
                 (Err(wait), None) => return Err(self.is_away(wait)),
             };
-            let left = self.time_limit.saturating_sub(now.saturating_sub(started));
-            let mut failure = match self.attempt(&turn, request, left, &flaw).await {
+            let mut failure = match self.attempt(&turn, request, (left, is_safe), &flaw).await {
                 Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
             if let Some(problem) = flaw.problem() {
                 return Err(problem);
             }
-            request = failure.take_request().ok_or_else(|| self.problem(&failure))?;
+            request = failure.next_request(spare.as_ref()).ok_or_else(|| self.problem(&failure))?;
             tried.push(turn.replica);
             last = Some(failure);
         }
@@ -114,14 +120,27 @@ impl Upstream {
         &self,
         turn: &Turn<'_>,
         request: Request,
-        left: Duration,
+        (left, is_safe): (Duration, bool),
         flaw: &Flaw,
     ) -> Result<Response, Failure> {
         let replica = turn.replica;
         let path = request.uri().path_and_query().cloned();
         let path = path.unwrap_or_else(|| PathAndQuery::from_static("/"));
-        let mut wait = Wait { upstream: self, replica, flaw, started: self.clock.ticks(), is_over: false };
-        let failure = match timeout(left, replica.pipe.send(path, request)).await {
+        let started = self.clock.ticks();
+        let mut wait = Wait { upstream: self, replica, flaw, started, is_judged: false, is_over: false };
+        let mut answer = pin!(replica.pipe.send(path, request));
+        let judged_after = left.min(self.time_limit / JUDGED_AFTER);
+        let mut outcome = timeout(judged_after, answer.as_mut()).await;
+        // A replica that answers nobody is judged now, so that others need not wait for it. What changes something waits on: it may
+        // have been done, and is not sent to another.
+        let mut is_given_up = false;
+        if outcome.is_err() {
+            is_given_up = wait.is_in_vain() && is_safe;
+            if !is_given_up {
+                outcome = timeout(left.saturating_sub(judged_after), answer.as_mut()).await;
+            }
+        }
+        let failure = match outcome {
             Ok(Ok(answer)) => {
                 if is_shut(&answer) {
                     wait.turned_away();
@@ -132,6 +151,7 @@ impl Upstream {
             }
             Ok(Err(error @ PipeError::NotSent { .. })) => Failure::NotSent(error),
             Ok(Err(error @ PipeError::Unknown { .. })) => Failure::NoAnswer(error),
+            Err(_elapsed) if is_given_up => Failure::Silent,
             Err(_elapsed) => {
                 flaw.time_is_over();
                 Failure::TimedOut
@@ -155,7 +175,7 @@ impl Upstream {
                     .field("service", self.role.role)
                     .caused_by(error)
             }
-            Failure::TimedOut => {
+            Failure::TimedOut | Failure::Silent => {
                 Problem::of(codes::TIMEOUT, "The service behind this took too long to answer.")
                     .field("service", self.role.role)
             }
@@ -169,6 +189,8 @@ struct Wait<'w> {
     replica: &'w Replica,
     flaw: &'w Flaw,
     started: Duration,
+    /// Whether the replica was counted as silent while this went on.
+    is_judged: bool,
     is_over: bool,
 }
 
@@ -185,6 +207,9 @@ impl Wait<'_> {
 
     fn failed(&mut self, failure: &Failure) {
         self.is_over = true;
+        if self.is_judged {
+            return;
+        }
         let is_its_own = !matches!(failure, Failure::TimedOut) || self.had_its_time();
         // A client that went away in the middle of its own body, or was slow, says nothing about the replica.
         if self.flaw.problem().is_none() && is_its_own {
@@ -194,6 +219,16 @@ impl Wait<'_> {
                 _ => self.replica.failed(now, self.started),
             }
         }
+    }
+
+    /// Whether the replica has answered nobody in the time after which it is judged. If so, it is counted as silent.
+    fn is_in_vain(&mut self) -> bool {
+        let is_silent = self.had_its_time() && self.replica.is_silent_since(self.since());
+        if is_silent && self.flaw.problem().is_none() {
+            self.replica.timed_out(self.upstream.clock.ticks(), self.since());
+            self.is_judged = true;
+        }
+        self.is_judged
     }
 
     /// Since when nothing but the replica is waited for.
@@ -210,7 +245,7 @@ impl Wait<'_> {
 
 impl Drop for Wait<'_> {
     fn drop(&mut self) {
-        if !self.is_over && self.flaw.problem().is_none() && self.had_its_time() {
+        if !self.is_over && !self.is_judged && self.flaw.problem().is_none() && self.had_its_time() {
             self.replica.abandoned(self.upstream.clock.ticks(), self.since());
         }
     }
@@ -220,16 +255,24 @@ enum Failure {
     NotSent(PipeError),
     NoAnswer(PipeError),
     TimedOut,
+    /// The replica answered nobody, and was not waited for any longer.
+    Silent,
 }
 
 impl Failure {
-    /// The request as it was, if nothing of it was sent.
-    fn take_request(&mut self) -> Option<Request> {
+    /// The request for another replica: as it was if nothing of it was sent, and a copy if it may be repeated and the replica was silent.
+    fn next_request(&mut self, spare: Option<&Parts>) -> Option<Request> {
         match self {
             Self::NotSent(error) => error.take_request(),
+            Self::Silent => spare.map(|parts| Request::from_parts(parts.clone(), Body::empty())),
             Self::NoAnswer(_) | Self::TimedOut => None,
         }
     }
+}
+
+/// Whether a request changes nothing and has no body, so that it may be sent twice.
+fn is_safe(request: &Request) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD) && request.body().is_end_stream()
 }
 
 /// Whether a process as a whole takes nothing: it starts, it stops, or it has no place for connections. Only then does it hang up with

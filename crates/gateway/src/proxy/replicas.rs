@@ -71,6 +71,11 @@ impl Replicas {
         Ok(Self { list, next: AtomicUsize::new(0) })
     }
 
+    /// Whether there is another one to ask.
+    pub(super) fn are_several(&self) -> bool {
+        self.list.len() > 1
+    }
+
     /// The next replica that may be asked and is not among those tried, and rather not one that just failed. One for which as many
     /// wait as may is passed over: it is busy, and not unwell. If none is left, when one may be.
     pub(super) fn choose(&self, now: Duration, tried: &[&Replica]) -> Result<Turn<'_>, Duration> {
@@ -132,10 +137,14 @@ impl Replica {
         self.failures.increment(1);
     }
 
+    /// Whether it has answered nobody since then.
+    pub(super) fn is_silent_since(&self, since: Duration) -> bool {
+        self.state().answered.is_none_or(|answered| answered < since)
+    }
+
     /// It did not, in all the time it may take since then.
     pub(super) fn timed_out(&self, now: Duration, since: Duration) {
-        let answered = self.state().answered;
-        let weight = if answered.is_none_or(|answered| answered < since) { SILENT } else { 1 };
+        let weight = if self.is_silent_since(since) { SILENT } else { 1 };
         for _ in 1..weight {
             self.state().breaker.report(now, now.saturating_sub(since), false);
         }
@@ -145,7 +154,7 @@ impl Replica {
     /// Somebody who had waited since then has left. One that answers others meanwhile is well, however impatient people are:
     /// otherwise whoever opens requests and leaves could shut a replica for everybody.
     pub(super) fn abandoned(&self, now: Duration, since: Duration) {
-        if self.state().answered.is_none_or(|answered| answered < since) {
+        if self.is_silent_since(since) {
             self.failed(now, since);
         }
     }

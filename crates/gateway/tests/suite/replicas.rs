@@ -18,7 +18,7 @@ use urr_testkit::within;
 use crate::sample::{AUTH, CATALOG, PAYMENTS};
 use crate::{
     proxy::{answer_all, backend, in_front_of, nobody},
-    world::{PATIENCE, Served, World, request},
+    world::{PATIENCE, Served, Wishes, World, request},
 };
 
 async fn named(name: &'static str) -> Served {
@@ -99,6 +99,82 @@ async fn a_request_of_which_somebody_got_a_piece_is_sent_to_nobody_else() {
             assert_eq!((status, &answer["code"]), (502, &json!("gateway.no_answer")), "{body:?}");
         }
         assert_eq!(asked.load(Ordering::Relaxed), 0);
+    })
+    .await;
+}
+
+/// Accepts connections and answers nobody. Counts the connections.
+async fn freeze(listener: TcpListener, asked: Arc<AtomicUsize>) {
+    let mut open = Vec::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        asked.fetch_add(1, Ordering::Relaxed);
+        open.push(stream);
+    }
+}
+
+#[tokio::test]
+async fn a_frozen_replica_costs_readers_a_third_of_the_time_limit_and_soon_nothing() {
+    within(PATIENCE, async {
+        const LIMIT: Duration = Duration::from_millis(900);
+        let (asked, mut tasks) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let frozen = listener.local_addr().unwrap();
+        tasks.spawn(freeze(listener, Arc::clone(&asked)));
+        let other = named("other").await;
+        let clock = urr_kernel::Clock::system();
+        let start = |replicas| {
+            let remote = vec![(&CATALOG, replicas)];
+            World::with(Wishes { remote, time_limit: Some(LIMIT), clock: clock.clone(), ..Wishes::default() })
+        };
+        let world = start(vec![frozen, other.address]);
+        for _ in 0..20 {
+            let (status, _, body) = world.send(request("GET", "/api/events", &[])).await;
+            assert_eq!((status, &*body), (200, &b"other"[..]));
+        }
+        // It is avoided after the first, and out for ten seconds after the second.
+        let asked = asked.load(Ordering::Relaxed);
+        assert!((1..=2).contains(&asked), "the frozen replica was asked {asked} times");
+
+        // Where there is no other, the answer comes early.
+        let world = start(vec![frozen]);
+        let started = clock.ticks();
+        let (status, body) = world.get("/api/events", &[]).await;
+        assert_eq!((status, &body["code"]), (504, &json!("gateway.timeout")));
+        let took = clock.ticks().saturating_sub(started);
+        assert!((LIMIT / 3..LIMIT).contains(&took), "{took:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_changes_something_is_sent_once_though_the_replica_is_frozen_and_others_are_spared() {
+    within(PATIENCE, async {
+        const LIMIT: Duration = Duration::from_millis(900);
+        let (asked, mut tasks) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let frozen = listener.local_addr().unwrap();
+        tasks.spawn(freeze(listener, Arc::clone(&asked)));
+        let served = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&served);
+        let count = async move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+        };
+        let other = backend(Router::new().fallback(any(count))).await;
+        let world = World::with(Wishes {
+            remote: vec![(&AUTH, vec![frozen, other.address])],
+            time_limit: Some(LIMIT),
+            clock: urr_kernel::Clock::system(),
+            ..Wishes::default()
+        });
+        let login = async || world.ask("POST", "/api/auth/login", &[]).await;
+        // Four at once: two of them wait for the frozen one, which is out when their third of the time is over.
+        let answers = futures_util::future::join_all((0..4).map(|_| login())).await;
+        let timed_out = answers.iter().filter(|(status, _)| *status == 504).count();
+        assert_eq!((timed_out, served.load(Ordering::Relaxed)), (2, 2), "{answers:?}");
+        for _ in 0..10 {
+            assert_eq!(login().await.0, 200);
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
     })
     .await;
 }

@@ -159,6 +159,27 @@ async fn a_redis_that_froze_and_thawed_is_used_again() {
 }
 
 #[tokio::test]
+async fn one_stall_that_fails_many_calls_does_not_open_the_breaker() {
+    let Some(url) = services::redis() else { return };
+    within(LIMIT, async {
+        let mut proxy = Proxy::start(target(&url)).await;
+        let kv = kv(&through(&proxy));
+        until(LIMIT, async || count(&kv, KEY).await.is_ok()).await;
+        proxy.stall().await;
+        let stalled = join_all((0..200).map(|_| count(&kv, KEY))).await;
+        proxy.restore().await;
+        let timed_out = |answer: &_| *answer == Err(Error::Timeout(KvConfig::DEADLINE));
+        assert!(stalled.iter().all(timed_out), "{stalled:?}");
+        until(LIMIT, async || match count(&kv, KEY).await {
+            Err(Error::Open { .. }) => panic!("one stall opened the breaker"),
+            answer => answer.is_ok(),
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn nothing_is_left_running_when_the_last_clone_is_dropped() {
     within(LIMIT, async {
         let (config, _server) = silence().await;
@@ -185,7 +206,7 @@ async fn the_breaker_opens_for_a_second_and_closes_after_three_good_trials() {
         let mut failed = 0;
         while !matches!(count(&kv, KEY).await, Err(Error::Open { .. })) {
             failed += 1;
-            assert!(failed <= 20, "half of a window of twenty is enough");
+            assert!(failed <= 3, "three failures in a row are enough");
         }
         proxy.restore().await;
         clock.advance(Duration::from_millis(400));

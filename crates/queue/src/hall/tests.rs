@@ -163,7 +163,7 @@ fn a_place_is_good_for_one_slot() {
         let (_, flaws) = room.come(1, &[promise], later(3));
         assert_eq!(flaws.ticket.or(flaws.pass), Some(Flaw::Used), "{promise:?}");
         assert_eq!(room.ahead(1), Some(1), "behind whoever came meanwhile: {promise:?}");
-        room.hall.leave(user(1), Why::Left, later(3), &mut room.steps);
+        room.hall.leave(user(1), Why::Idle, later(3), &mut room.steps);
     }
     // Whoever has no pass gets that place or none.
     let steps = room.steps.len();

@@ -1,10 +1,10 @@
 //! Statements and rows of journals; nothing else.
 
 use urr_db::{Error, Row, Tx, statements};
-use urr_kernel::{EventId, Scalar, Timestamp, UserId};
+use urr_kernel::{EventId, OrderKey, Scalar, Timestamp, UserId};
 
 use super::{
-    Entry, Step,
+    Entry, Step, Why,
     carrying::Carrying,
     inside::cleared,
     rows::{Columns, Kind, columns, entry, number},
@@ -58,10 +58,10 @@ statements! {
         update rooms set generation = generation + 1, opened_at = $2, closed_at = null
          where event_id = $1 returning generation, threshold, configured";
 
-    /// What was let in, and what was not after all, of one user; the latest first.
+    /// Every step of one user but the joins, which the index leaves out; the latest first.
     TURNS = "
-        select kind, order_key, at from journal
-         where event_id = $1 and user_id = $2 and kind <> 'joined' and kind <> 'gone'
+        select kind, order_key, at, why from journal
+         where event_id = $1 and user_id = $2 and kind <> 'joined'
          order by generation desc, seq desc limit $3";
 
     /// When a room was last in use, as far as the journal knows.
@@ -211,22 +211,32 @@ pub(crate) async fn newest(tx: &mut Tx<'_>, event: EventId) -> Result<Option<New
     tx.optional(&NEWEST, &[&event], newest).await
 }
 
-/// Turns of one user that are looked back at: more than anybody has while a token is good.
-const MAX_TURNS: i64 = 1_000;
+/// Steps of one user that are read: more than one user makes while a token is good.
+const MAX_TURNS: i64 = 2_000;
 
-/// The turns that a user had, if any. One that was taken back is none.
+/// The turns that a user had, if any. A slot that was taken back is none; leaving the line is one.
 pub(crate) async fn turns(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<Option<Turns>, Error> {
-    let turn = |row: &Row<'_>| Ok((row.get(0)?, Turn { order: row.get(1)?, at: row.get(2)? }));
-    let rows: Vec<(Kind, Turn)> = tx.all(&TURNS, &[&event, &user, &MAX_TURNS], turn).await?;
-    let (mut returned, mut turns) = (None, Vec::new());
-    for (kind, turn) in rows {
-        match kind {
-            Kind::Returned => returned = Some(turn.order),
-            _ if returned.take() == Some(turn.order) => {}
-            _ => turns.push(turn),
+    let step = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+    let mut steps: Vec<(Kind, Option<OrderKey>, Timestamp, Option<Why>)> =
+        tx.all(&TURNS, &[&event, &user, &MAX_TURNS], step).await?;
+    steps.reverse();
+    let (mut turns, mut before_slot, mut is_in) = (None, None, false);
+    for (kind, order, at, why) in steps {
+        match (kind, order) {
+            (Kind::Admitted, Some(order)) => {
+                before_slot = turns;
+                turns = Some(Turns::and(turns, Turn { order, at }));
+            }
+            (Kind::Returned, Some(order)) if turns.is_some_and(|turns| turns.last.order == order) => {
+                turns = before_slot;
+            }
+            // The journal does not repeat the place with this step.
+            (Kind::Gone, _) if !is_in && why == Some(Why::Left) => turns = Some(Turns::and_left(turns, at)),
+            _ => {}
         }
+        is_in = kind == Kind::Admitted;
     }
-    Ok(turns.into_iter().rev().fold(None, |earlier, turn| Some(Turns::and(earlier, turn))))
+    Ok(turns)
 }
 
 /// What a room must not forget when its store does.

@@ -2,7 +2,8 @@
 //!
 //! It shares no code with the room. It knows only what fairness means: nobody is let in past somebody who came earlier and still
 //! waits, there are never more people in than the threshold allows at the moment one is let in, nobody has two places, nobody uses
-//! one place twice, whoever is new comes behind everybody who came before, and a ticket brings back only what its owner was given.
+//! one place twice, whoever is new comes behind everybody who came before, and a ticket brings back only what its owner was given
+//! and has not left since.
 //! What a Tier 1 pass tells is believed: that tier has its own order.
 
 mod report;
@@ -46,7 +47,7 @@ pub struct Verifier {
     carried: HashMap<UserId, Slot>,
     /// Places whose slots have ended.
     used: HashSet<(UserId, OrderKey)>,
-    /// How many slots everybody was given.
+    /// Per user, how many slots they were given and how many places they gave up.
     turns: HashMap<UserId, u32>,
     /// Every place that somebody was given, as long as tickets for it are good, and how many slots they had been given by then.
     given: HashMap<(UserId, OrderKey), u32>,
@@ -104,7 +105,7 @@ impl Verifier {
                 if why == Why::Idle {
                     self.fell_silent(entry.at);
                 }
-                self.gone(entry, user);
+                self.gone(entry, user, why);
             }
             Step::Threshold { threshold } => {
                 self.report.operator += 1;
@@ -215,7 +216,7 @@ impl Verifier {
         self.waiting.insert((order, user));
     }
 
-    fn gone(&mut self, entry: &Entry, user: UserId) {
+    fn gone(&mut self, entry: &Entry, user: UserId, why: Why) {
         self.report.gone += 1;
         self.carried.remove(&user);
         let was_in = self.active.remove(&user);
@@ -225,6 +226,10 @@ impl Verifier {
         match self.places.remove(&user) {
             Some(order) => {
                 self.waiting.remove(&(order, user));
+                if why == Why::Left {
+                    // Leaving gives up every ticket given until then.
+                    *self.turns.entry(user).or_default() += 1;
+                }
             }
             None if was_in.is_some() => {}
             None => self.find(entry, Fault::NotThere { user }),

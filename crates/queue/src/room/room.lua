@@ -5,7 +5,7 @@
 --       4: {<event>}:slots    per user in: slot, order key, since in the room's own time, 1 once the database knows, when it was given
 --       5: {<event>}:room     threshold, pause, epoch, numbering, pace, how many came and were let in, how long nobody could
 --       6: {<event>}:journal  steps that are on their way to the database
---       8: {<event>}:spent    per user who was in: the place of their last turn, when it was given, and the furthest place they used
+--       8: {<event>}:spent    per user who was in or left: the place of their last turn, when it was given, and the furthest place they used
 --       9: {<event>}:spent-before   the same of a day before
 local QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local SPENT, SPENT_BEFORE = KEYS[8], KEYS[9]
@@ -84,7 +84,7 @@ local function forget(user)
   redis.call('HDEL', SLOTS, user)
 end
 
--- A place is good for one slot, which has ended.
+-- A place is good for one slot, which has ended, or was given up: then `given` is when.
 local function spend(user, slot)
   if not room.spent or now - room.spent >= SPENT_KEPT then
     redis.call('DEL', SPENT_BEFORE)
@@ -109,6 +109,8 @@ local function covers(turns, order, since, is_ticket)
     return order <= tonumber(last)
   end
   last, given = tonumber(last), tonumber(given)
+  -- As `spent::PASS_PRECISION`.
+  since = is_ticket and since or since + 1000000
   return order == last or order == tonumber(furthest) or since <= given and (is_ticket or order < last)
 end
 
@@ -116,6 +118,12 @@ local function gone(user, why)
   local slot = slot_of(user)
   if slot then
     spend(user, slot)
+  elseif why == 'left' then
+    -- Leaving gives the place up, as `Hall::apply` has it.
+    local order = redis.call('ZSCORE', QUEUE, user)
+    if order then
+      spend(user, { order = tonumber(order), given = now })
+    end
   end
   forget(user)
   note('kind', 'gone', 'user', user, 'why', why)

@@ -43,7 +43,7 @@ use self::{
     trial::{LONG_AGO, Trial},
     turns::{
         a_place_stays_used_after_a_turn_further_ahead, a_place_that_an_older_version_noted_stays_used,
-        a_turn_uses_up_what_was_promised_before_it,
+        a_turn_uses_up_what_was_promised_before_it, leaving_gives_up_the_place,
     },
 };
 use super::{Answer, Closed, Order, Room};
@@ -114,6 +114,7 @@ on_every_room! {
     workers_side_by_side_let_nobody_in_twice: Limits { threshold: 40, batch: 7, ..Limits::default() };
     operators_decide: Limits { threshold: 2, ..Limits::default() };
     a_line_that_is_full_says_so: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
+    leaving_gives_up_the_place: Limits::default();
     places_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
     silence_ends_slots_and_places: Limits {
         threshold: 1,

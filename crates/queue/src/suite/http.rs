@@ -133,11 +133,11 @@ async fn a_place_has_the_names_that_clients_know() {
     );
     assert_eq!(status.body["nextPoll"], json!(3));
 
-    // The cookie brings the place back, and nothing but its code is said about one that is not ours.
-    let other = user(&world);
-    send(&world, other, Method::POST, &path("check"), "", "").await;
+    // Leaving gave the place up, and of a ticket that is not ours nothing but its code is said.
+    send(&world, user(&world), Method::POST, &path("check"), "", "").await;
     let back = send(&world, second, Method::POST, &path("check"), &kept, "").await;
-    assert_eq!(back.body["position"], json!(1));
+    assert_eq!(back.body["refused"], json!(["queue.ticket_used"]));
+    assert_eq!(back.body["position"], json!(2));
     let stolen = send(&world, user(&world), Method::POST, &path("check"), &kept, "").await;
     assert_eq!(stolen.body["refused"], json!(["queue.ticket_foreign"]));
     assert_eq!(stolen.body["position"], json!(3));

@@ -19,7 +19,10 @@ pub(crate) use super::sales::{
     a_purchase_frees_the_slot, a_room_follows_the_setting_until_an_operator_decides,
     a_sale_that_is_over_lets_nobody_in_and_says_so, before_a_sale_people_take_places_and_nobody_comes_in,
 };
-pub(crate) use super::tokens::{a_ticket_that_promises_nothing_hides_no_pass, one_wait_is_one_turn};
+pub(crate) use super::tokens::{
+    a_ticket_kept_after_leaving_opens_no_further_line, a_ticket_that_promises_nothing_hides_no_pass,
+    leaving_gives_the_place_up, one_wait_is_one_turn,
+};
 pub(crate) use super::troubles::one_room_that_fails_stops_no_other;
 use super::{LIMIT, World};
 use crate::{journal, room::Order, work::tidy};
@@ -116,7 +119,7 @@ pub(crate) async fn tickets_bring_places_back(world: World) {
     for user in &people {
         tickets.push(ticket_of(&world.check(*user).await.unwrap()));
     }
-    world.queue.leave(&world.ctx(people[0]), LeaveLine { event: world.event }).await.unwrap();
+    world.fall_silent(people[0]).await;
     let back = world.check_with(people[0], world.event, Some(&tickets[0]), None).await.unwrap();
     assert_eq!(back.refused, []);
     assert_eq!(world.position(people[0]).await, Some(1), "where they stood");
@@ -144,7 +147,7 @@ pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
 
     // However long Tier 1 has been open, a ticket is good for a day from when it is given.
     let ticket = ticket_of(&world.check_with(early, world.event, None, Some(&first)).await.unwrap());
-    world.queue.leave(&world.ctx(early), LeaveLine { event: world.event }).await.unwrap();
+    world.fall_silent(early).await;
     let back = world.check_with(early, world.event, Some(&ticket), None).await.unwrap();
     let Standing::Waiting { position: 1, ticket: Some(ticket), .. } = back.standing else {
         panic!("{back:?}")
@@ -162,12 +165,12 @@ pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
     // Who has a place keeps it, whichever pass their browser has got meanwhile; and so does who has a ticket.
     let place = world.check_with(copycat, world.event, None, Some(&first)).await.unwrap();
     assert_eq!(place.refused, [TokenRefusal::PassForeign]);
-    world.queue.leave(&world.ctx(copycat), LeaveLine { event: world.event }).await.unwrap();
+    world.fall_silent(copycat).await;
     let place = world.check_with(copycat, world.event, Some(&ticket_of(&own)), Some(&first)).await.unwrap();
     assert_eq!(place.refused, [TokenRefusal::PassForeign]);
     assert_eq!(world.position(copycat).await, Some(3));
 
-    world.queue.leave(&world.ctx(early), LeaveLine { event: world.event }).await.unwrap();
+    world.fall_silent(early).await;
     let again = world.check_with(early, world.event, None, Some(&first)).await.unwrap();
     assert_eq!(again.refused, []);
     assert_eq!(world.position(early).await, Some(1));
@@ -229,7 +232,7 @@ pub(crate) async fn whoever_comes_past_tier_one_for_a_place_gets_that_or_none(wo
     let leave = async |user| {
         world.queue.leave(&world.ctx(user), LeaveLine { event: world.event }).await.unwrap();
     };
-    leave(second).await;
+    world.fall_silent(second).await;
     for ((user, ticket), position) in kept.iter().zip([1, 2]) {
         world.come_back(*user, Some(ticket)).await.unwrap();
         assert_eq!(world.position(*user).await, Some(position), "as they came");

@@ -89,7 +89,7 @@ pub(crate) async fn a_ticket_that_promises_nothing_hides_no_pass(world: World) {
 
     // A ticket that is good is the place; the pass is its owner's all the same, and whoever has neither stays outside.
     let good = ticket_of(&place);
-    world.queue.leave(&world.ctx(fan), LeaveLine { event }).await.unwrap();
+    world.fall_silent(fan).await;
     let place = come(fan, &good, &passes[3]).await.unwrap();
     assert_eq!((&place.refused[..], position(&place)), (&[][..], 1));
     let early = OrderKey::counted(world.opened, 1);
@@ -119,9 +119,9 @@ pub(crate) async fn one_wait_is_one_turn(world: World) {
     let [first, cheat, next] = [(); 3].map(|()| world.somebody());
     let pass = world.pass(world.event, 1);
     assert!(is_in(&world.check(first).await.unwrap()));
-    // Whoever joins and leaves has a ticket for every time, and one turn.
+    // A user who joins and falls silent has a ticket for every time, and one turn.
     let spare = ticket_of(&world.check(cheat).await.unwrap());
-    world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
+    world.fall_silent(cheat).await;
     let ticket = ticket_of(&world.check_with(cheat, world.event, None, Some(&pass)).await.unwrap());
     world.queue.leave(&world.ctx(first), LeaveLine { event: world.event }).await.unwrap();
     until(LIMIT, async || {
@@ -148,13 +148,62 @@ pub(crate) async fn one_wait_is_one_turn(world: World) {
         let again = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
         assert_eq!(again.refused, refused, "also where they have a place meanwhile");
         assert_eq!(world.position(cheat).await, Some(2), "behind those who came meanwhile");
-        world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
+        world.fall_silent(cheat).await;
     }
     let waited = world.pass(world.event, 2);
     let place = world.come_past(cheat, Some(&ticket), Some(&waited)).await.unwrap();
     assert_eq!(place.refused, [used_ticket]);
     assert_eq!(world.position(cheat).await, Some(1), "who waited there again has that place");
     assert_fair(&world).await;
+}
+
+/// Otherwise a user could keep places in more lines than `max_events_per_user` allows, and stand in each when it is near.
+pub(crate) async fn leaving_gives_the_place_up(world: World) {
+    let event = world.event;
+    let [fan, next] = [(); 2].map(|()| world.somebody());
+    let order = OrderKey::counted(world.opened, 1);
+    let pass = Pass { event, visitor: world.ids.next(), order, position: 1 };
+    let (passes, now) = (Passes::new([vwr_pass::key(&world.secret)]), world.clock.now());
+    let pass = passes.sign_since(now.before(MINUTE), &pass, world.ids.next(), now);
+    let ticket = ticket_of(&world.check_with(fan, event, None, Some(&pass)).await.unwrap());
+    world.check(next).await.unwrap();
+    assert_eq!(world.position(fan).await, Some(1));
+    for _ in 0..2 {
+        world.queue.leave(&world.ctx(fan), LeaveLine { event }).await.unwrap();
+        let refused = world.come_back(fan, Some(&ticket)).await;
+        assert_eq!(refused, Err(Error::PlaceOver { turn_used: false }));
+        let place = world.check_with(fan, event, Some(&ticket), Some(&pass)).await.unwrap();
+        assert_eq!(place.refused, [TokenRefusal::TicketUsed, TokenRefusal::PassUsed]);
+        assert_eq!(world.position(fan).await, Some(2), "behind everyone who stayed");
+    }
+    // The ticket of the new place is good for as long as they do not leave.
+    let ticket = ticket_of(&world.check(fan).await.unwrap());
+    world.fall_silent(fan).await;
+    let place = world.check_with(fan, event, Some(&ticket), None).await.unwrap();
+    assert_eq!(place.refused, []);
+    assert_fair(&world).await;
+}
+
+pub(crate) async fn a_ticket_kept_after_leaving_opens_no_further_line(world: World) {
+    let (fan, ahead_of) = (world.somebody(), world.somebody());
+    let mut kept = Vec::new();
+    for _ in 0..6 {
+        let event = world.another_event();
+        let place = world.check_with(fan, event, None, None).await.unwrap();
+        kept.push((event, ticket_of(&place)));
+        world.check_with(ahead_of, event, None, None).await.unwrap();
+        for user in [fan, ahead_of] {
+            world.queue.leave(&world.ctx(user), LeaveLine { event }).await.unwrap();
+        }
+    }
+    for (event, ticket) in kept {
+        world.check_with(world.somebody(), event, None, None).await.unwrap();
+        let place = world.check_with(fan, event, Some(&ticket), None).await.unwrap();
+        assert_eq!(place.refused, [TokenRefusal::TicketUsed]);
+        let Standing::Waiting { position, .. } = place.standing else { panic!("{place:?}") };
+        assert_eq!(position, 2, "no place was kept");
+        world.queue.leave(&world.ctx(fan), LeaveLine { event }).await.unwrap();
+    }
 }
 
 /// Lets somebody in and out again: every place up to this one is used.

@@ -25,7 +25,7 @@ use urr_rpc::{Ctx, Remote, internal_guard};
 use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 
 use super::catalog::HandMade;
-use crate::{Admitted, DOMAIN, Notices, Parts, Service, settings::Limits};
+use crate::{Admitted, DOMAIN, Notices, Parts, Service, journal::Why, settings::Limits};
 
 #[derive(Clone, Copy)]
 pub(crate) enum RoomKind {
@@ -237,6 +237,11 @@ impl World {
         urr_jobs::Reconciler::run(&crate::work::admission::Admission(Arc::clone(&self.service)))
             .await
             .unwrap();
+    }
+
+    /// Removes a user from the line as if they had shown no sign of life for too long.
+    pub(crate) async fn fall_silent(&self, user: UserId) {
+        self.service.rooms().unwrap().leave(self.event, user, Why::Idle).await.unwrap();
     }
 
     /// A pass for the `nth` visitor of Tier 1, who came before anybody came here.

@@ -5,7 +5,7 @@ use super::script::{Text, texts};
 pub(super) const ERRORS: &[Text] = texts! {
     "auth.invalid" = "입력한 내용을 확인해 주세요.", "Please check what you entered.";
     "auth.terms_required" = "필수 약관에 동의해 주세요.", "Please agree to what is required.";
-    "auth.registration_failed" = "가입하지 못했습니다. 이미 계정이 있다면 로그인하거나 비밀번호를 재설정해 주세요.", "The account could not be made. If you have one already, sign in or set a new password.";
+    "auth.already_registered" = "이미 가입된 이메일입니다. 로그인하거나 비밀번호를 재설정해 주세요.", "An account with this email already exists. Sign in or reset your password.";
     "auth.invalid_credentials" = "이메일 또는 비밀번호가 맞지 않습니다.", "The e-mail address or the password is wrong.";
     "auth.wrong_password" = "현재 비밀번호가 맞지 않습니다.", "The current password is wrong.";
     "auth.wrong_code" = "코드가 맞지 않거나 이미 쓴 코드입니다. 앱에 보이는 새 숫자를 입력해 주세요.", "The code is wrong or was used before. Please enter the digits the app shows now.";

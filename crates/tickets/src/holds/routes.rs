@@ -20,6 +20,7 @@ use urr_kernel::{
 };
 use urr_rpc::{Ctx, problem};
 
+use super::rules;
 use crate::service::Service;
 
 /// What handlers work with.
@@ -51,7 +52,7 @@ pub(crate) fn routes() -> Routes<Api> {
                 .body::<Reserve>()
                 .header::<IdempotencyKey>(
                     IDEMPOTENCY_KEY,
-                    "What `idempotencyKey` of the body is as well. Of both, this one counts.",
+                    "What `idempotencyKey` of the body is as well. If a request has both, they are the same.",
                 )
                 .answer::<Answer<Made>>(OK)
                 .refuses([StatusCode::NOT_FOUND, StatusCode::CONFLICT, StatusCode::UNPROCESSABLE_ENTITY]),
@@ -100,10 +101,8 @@ async fn reserve(
 ) -> Result<Json<Answer<Made>>, Problem> {
     doorkeeper.check(body.event_id)?;
     entrance.allows(body.event_id)?;
-    let idempotency_key = match headers.get(IDEMPOTENCY_KEY) {
-        Some(key) => Some(key.to_str().map_err(|_| problem(&Error::BadIdempotencyKey))?.to_owned()),
-        None => body.idempotency_key.map(|IdempotencyKey(key)| key),
-    };
+    let in_body = body.idempotency_key.map(|IdempotencyKey(key)| key);
+    let idempotency_key = one_key(&headers, in_body).map_err(|error| problem(&error))?;
     let request = HoldSeats { event: body.event_id, seats: body.seat_ids, idempotency_key };
     let held = tickets.hold(&ctx, request).await.map_err(|error| problem(&error))?;
     // A repeat of an old request is answered with what has become of it.
@@ -112,6 +111,21 @@ async fn reserve(
         _ => "This reservation was made before and has moved on",
     };
     Ok(Json(Answer { message, reservation: held.into() }))
+}
+
+/// The idempotency key of a request, which may stand in the body and in any number of headers. Two different ones are refused:
+/// a proxy that repeats the request may keep either.
+fn one_key(headers: &HeaderMap, in_body: Option<String>) -> Result<Option<String>, Error> {
+    let mut found = in_body;
+    for value in headers.get_all(IDEMPOTENCY_KEY) {
+        let key = value.to_str().ok().filter(|key| rules::is_key(key)).ok_or(Error::BadIdempotencyKey)?;
+        match &found {
+            Some(other) if other != key => return Err(Error::IdempotencyKeysDiffer),
+            Some(_) => {}
+            None => found = Some(key.to_owned()),
+        }
+    }
+    Ok(found)
 }
 
 async fn cancel(

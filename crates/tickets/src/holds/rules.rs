@@ -40,7 +40,7 @@ pub(crate) fn check_request(request: &HoldSeats) -> Result<(), Error> {
     Ok(())
 }
 
-fn is_key(key: &str) -> bool {
+pub(super) fn is_key(key: &str) -> bool {
     (1..=MAX_IDEMPOTENCY_KEY_LEN).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 

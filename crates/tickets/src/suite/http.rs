@@ -115,21 +115,34 @@ async fn a_key_in_the_header_is_as_good_as_one_in_the_body() {
 }
 
 #[tokio::test]
-async fn of_two_keys_the_one_in_the_header_counts() {
+async fn two_different_keys_are_refused_and_nothing_changes() {
     let world = world().await;
-    let (event, seats) = world.event(2);
+    let (event, seats) = world.event(1);
     let buyer = world.buyer().actor;
     let wish =
         |seats: &[SeatId], key: &str| json!({"eventId": event, "seatIds": seats, "idempotencyKey": key});
-    let (status, first) = reserve(&world, buyer, Some("header"), &wish(&seats[..1], "body")).await;
-    assert_eq!(status, StatusCode::OK, "{first}");
-    for unread in ["body", "another", "", "열쇠"] {
-        let again = reserve(&world, buyer, Some("header"), &wish(&seats[..1], unread)).await;
-        assert_eq!(again, (StatusCode::OK, first.clone()), "{unread:?}");
+    let refused = |(status, body): (StatusCode, Value)| {
+        let expected = (StatusCode::BAD_REQUEST, Some("tickets.idempotency_keys_differ"));
+        assert_eq!((status, body["code"].as_str()), expected);
+    };
+    for other in ["body", "HEADER", "", "열쇠"] {
+        refused(reserve(&world, buyer, Some("header"), &wish(&seats, other)).await);
     }
-    let (status, second) = reserve(&world, buyer, None, &wish(&seats[1..], "body")).await;
-    assert_eq!(status, StatusCode::OK, "nobody has used that key: {second}");
-    assert_ne!(second["reservation"]["id"], first["reservation"]["id"]);
+    let twice = async |keys: [&'static str; 2]| {
+        let body = json!({"eventId": event, "seatIds": seats}).to_string();
+        let mut request = request(buyer, Method::POST, "/api/seats/reserve", &body);
+        for key in keys {
+            request.headers_mut().append("idempotency-key", HeaderValue::from_static(key));
+        }
+        let response = pass_on(&world, request).await;
+        (response.status(), json_of(response).await)
+    };
+    refused(twice(["one", "two"]).await);
+    assert!(world.facts_of(event).await.is_empty());
+
+    let (status, held) = twice(["one", "one"]).await;
+    assert_eq!(status, StatusCode::OK, "the same key twice is one key: {held}");
+    assert_eq!(reserve(&world, buyer, Some("one"), &wish(&seats, "one")).await, (StatusCode::OK, held));
 }
 
 #[tokio::test]
@@ -149,6 +162,7 @@ async fn a_bad_key_in_the_header_is_refused_and_nothing_changes() {
     assert!(world.facts_of(event).await.is_empty());
     let mine = json_of(send(&world, buyer, Method::GET, "/api/reservations/my", "").await).await;
     assert_eq!(mine["reservations"], json!([]));
+    let wish = json!({"eventId": event, "seatIds": seats});
     let (status, held) = reserve(&world, buyer, Some(&longest), &wish).await;
     assert_eq!(status, StatusCode::OK, "{held}");
 }

@@ -44,7 +44,7 @@ pub enum Fault {
         /// Who.
         user: UserId,
     },
-    /// Somebody got a place that they had used already, or one before it.
+    /// A user got a place that they had used or given up already, or one before it.
     Reused {
         /// Who.
         user: UserId,

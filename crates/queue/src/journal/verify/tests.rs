@@ -26,6 +26,10 @@ fn gone(number: u64) -> Step {
     Step::Gone { user: user(number.into()), why: Why::Left }
 }
 
+fn silent(number: u64) -> Step {
+    Step::Gone { user: user(number.into()), why: Why::Idle }
+}
+
 fn read(steps: &[Step]) -> Report {
     let mut verifier = Verifier::new(2);
     for (index, step) in (1..).zip(steps) {
@@ -45,6 +49,17 @@ fn a_fair_room_has_no_findings() {
     assert!(report.is_fair(), "{report:?}");
     assert_eq!((report.joined, report.admitted, report.gone), (2, 3, 2));
     assert_eq!((report.most_waiting, report.most_active), (2, 2));
+}
+
+#[test]
+fn a_place_that_was_given_up_is_not_to_be_had_again() {
+    let back = |source| came(3, 3, source);
+    let reused = [Fault::Reused { user: user(3) }];
+    assert_eq!(faults(&[joined(3), gone(3), back(Source::Ticket)]), reused);
+    assert_eq!(faults(&[joined(3), silent(3), back(Source::Ticket)]), [], "silence gives nothing up");
+    assert_eq!(faults(&[joined(3), gone(3), back(Source::Pass)]), [], "Tier 1 has its own order");
+    let other = [joined(3), silent(3), came(3, 5, Source::New), gone(3), back(Source::Ticket)];
+    assert_eq!(faults(&other), reused, "nor is one from before");
 }
 
 #[test]
@@ -72,12 +87,12 @@ fn every_kind_of_unfairness_is_found() {
     // Somebody who joined twice and kept both tickets has one turn.
     let [new, ticket] = [Some(Source::New), Some(Source::Ticket)];
     let stocked =
-        [came(1, 1, new), gone(1), came(1, 2, new), gone(1), came(1, 1, ticket), admitted(1), gone(1)];
+        [came(1, 1, new), silent(1), came(1, 2, new), silent(1), came(1, 1, ticket), admitted(1), gone(1)];
     assert_eq!(faults(&stocked), []);
     let second = [&stocked[..], &[came(1, 2, ticket)]].concat();
     assert_eq!(faults(&second), std::slice::from_ref(&reused));
     let returned = Step::Returned { user: user(1), order: OrderKey::new(1).unwrap() };
-    assert_eq!(faults(&[admitted(1), returned, gone(1), joined(1), admitted(1)]), [], "never used");
+    assert_eq!(faults(&[admitted(1), returned, silent(1), joined(1), admitted(1)]), [], "never used");
     let elsewhere = Step::Returned { user: user(1), order: OrderKey::new(7).unwrap() };
     assert_eq!(faults(&[admitted(1), elsewhere]), [Fault::NotThere { user: user(1) }]);
 }
@@ -111,10 +126,10 @@ fn admitted_at(number: u64, order: u64) -> Step {
 #[test]
 fn a_ticket_brings_back_what_its_owner_was_given_and_nothing_else() {
     let (new, ticket) = (Source::New, Source::Ticket);
-    let twice = [came(1, 10, new), gone(1), came(1, 20, new), gone(1), came(1, 10, ticket)];
+    let twice = [came(1, 10, new), silent(1), came(1, 20, new), silent(1), came(1, 10, ticket)];
     assert_eq!(faults(&twice), []);
-    assert_eq!(faults(&[came(1, 10, Source::Pass), gone(1), came(1, 10, ticket)]), []);
-    assert_eq!(faults(&[came(1, 10, None), gone(1), came(1, 10, ticket)]), []);
+    assert_eq!(faults(&[came(1, 10, Source::Pass), silent(1), came(1, 10, ticket)]), []);
+    assert_eq!(faults(&[came(1, 10, None), silent(1), came(1, 10, ticket)]), []);
     let never = [Fault::NeverGiven { user: user(1) }];
     assert_eq!(faults(&[came(1, 10, new), gone(1), came(1, 9, ticket)]), never);
     assert_eq!(faults(&[came(2, 10, new), gone(2), came(1, 10, ticket)]), never, "it was another's");
@@ -191,7 +206,6 @@ fn missing_steps_and_a_clock_that_goes_back_are_found() {
 
 #[test]
 fn half_a_line_that_falls_silent_at_once_is_told() {
-    let idle = |number: u64| Step::Gone { user: user(number.into()), why: Why::Idle };
     let silence = |gone: u64, why: fn(u64) -> Step| {
         let mut verifier = Verifier::new(0);
         let steps = (1..=20).map(joined).chain((1..=gone).map(why));
@@ -205,7 +219,7 @@ fn half_a_line_that_falls_silent_at_once_is_told() {
         assert!(report.is_fair(), "{report:?}");
         report.silence.map(|silence| (silence.gone, silence.waiting))
     };
-    assert_eq!(silence(20, idle), Some((20, 20)));
-    assert_eq!(silence(9, idle), None, "a few go home");
+    assert_eq!(silence(20, silent), Some((20, 20)));
+    assert_eq!(silence(9, silent), None, "a few go home");
     assert_eq!(silence(20, gone), None, "these left");
 }

@@ -14,7 +14,7 @@ pub(super) async fn a_journal_says_where_places_are_from(trial: Trial) {
     let early = OrderKey::new(7).unwrap();
     trial.arrive(&[inside, stays, back]).await;
     let place = trial.place(back).await;
-    trial.room.leave(trial.event, back, Why::Left).await.unwrap();
+    trial.room.leave(trial.event, back, Why::Idle).await.unwrap();
     trial.come_with(back, place, Some(1)).await;
     trial.come_with(passed, early, None).await;
     trial.come_with(late, early, Some(9)).await;

@@ -50,12 +50,43 @@ pub(super) async fn a_turn_uses_up_what_was_promised_before_it(mut trial: Trial)
             let standing = trial.come_for(fan, promise).await;
             let expected = if holds { Some(promise.order) } else { None };
             assert_eq!(place_of(standing), expected, "in life {life}: {promise:?}: {standing:?}");
-            trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
+            trial.room.leave(trial.event, fan, Why::Idle).await.unwrap();
         }
         trial.room.settle(trial.event).await.unwrap();
         trial.lose_everything().await;
     }
     assert!(matches!(trial.standing(second).await, Standing::Active { .. }), "and nobody else is concerned");
+}
+
+/// Leaving gives up the place and every ticket from before, also after the store has lost the room. Silence does not.
+pub(super) async fn leaving_gives_up_the_place(mut trial: Trial) {
+    let people = trial.people(3);
+    let [left, silent, stays] = people[..] else { panic!() };
+    trial.room.order(trial.event, Order::Threshold(0)).await.unwrap();
+    trial.arrive(&people).await;
+    let [first, second] = [trial.standing(left).await, trial.standing(silent).await].map(place_of);
+    let [first, second] = [first.unwrap(), second.unwrap()];
+    let issued = trial.clock.now();
+    trial.room.leave(trial.event, silent, Why::Idle).await.unwrap();
+    trial.room.leave(trial.event, left, Why::Left).await.unwrap();
+    for life in 1..=2 {
+        for epoch in [Some(1), None] {
+            // A pass tells whole seconds, and its wait began before.
+            let since = if epoch.is_some() { issued } else { issued.before(2 * SECOND) };
+            let promise = |order| Promise { order, epoch, since };
+            assert_eq!(
+                place_of(trial.come_for(left, promise(first)).await),
+                None,
+                "in life {life}: {epoch:?}"
+            );
+            let standing = trial.come_for(silent, promise(second)).await;
+            assert_eq!(place_of(standing), Some(second), "in life {life}: {epoch:?}");
+            trial.room.leave(trial.event, silent, Why::Idle).await.unwrap();
+        }
+        trial.room.settle(trial.event).await.unwrap();
+        trial.lose_everything().await;
+    }
+    trial.arrive(&[stays]).await;
 }
 
 /// Two waits in Tier 1 are two turns, and the second may be for a place further ahead. The first is not to be had again.
@@ -78,7 +109,7 @@ pub(super) async fn a_place_stays_used_after_a_turn_further_ahead(mut trial: Tri
         for (used, expected) in [(first.order, None), (near(first.order, 1), Some(near(first.order, 1)))] {
             let standing = trial.come_for(fan, pass(used, since)).await;
             assert_eq!(place_of(standing), expected, "in life {life}: {standing:?}");
-            trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
+            trial.room.leave(trial.event, fan, Why::Idle).await.unwrap();
         }
         trial.room.settle(trial.event).await.unwrap();
         trial.lose_everything().await;

@@ -1,0 +1,133 @@
+//! How many connections one client address has open.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The network part of an IPv6 address: one subscriber has at least a /64, so its addresses count as one.
+const IPV6_NETWORK: u128 = !0 << 64;
+
+type IsShared = dyn Fn(IpAddr) -> bool + Send + Sync;
+
+/// Which addresses stand for many clients, as those of proxies and balancers do. The limit is not for them.
+#[derive(Clone)]
+pub(crate) struct Shared(Arc<IsShared>);
+
+impl Shared {
+    pub(crate) fn new(is_shared: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_shared))
+    }
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self::new(|_| false)
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shared")
+    }
+}
+
+/// Counts connections per address.
+#[derive(Debug)]
+pub(crate) struct PerAddress {
+    max: usize,
+    shared: Shared,
+    open: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl PerAddress {
+    pub(crate) fn new(max: usize, shared: Shared) -> Arc<Self> {
+        Arc::new(Self { max, shared, open: Mutex::default() })
+    }
+
+    /// Takes a place for one more connection from `peer`, or returns `None` if the address has as many as it may.
+    pub(crate) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
+        let peer = peer.to_canonical();
+        if (self.shared.0)(peer) {
+            return Some(Place(None));
+        }
+        let address = counted_as(peer);
+        let mut open = self.open();
+        let count = open.entry(address).or_default();
+        if *count >= self.max {
+            return None;
+        }
+        *count += 1;
+        Some(Place(Some((Arc::clone(self), address))))
+    }
+
+    fn open(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn counted_as(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(_) => address,
+        IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() & IPV6_NETWORK).into(),
+    }
+}
+
+/// The place of one connection, given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place(Option<(Arc<PerAddress>, IpAddr)>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let Some((counts, address)) = self.0.take() else { return };
+        let mut open = counts.open();
+        if let Some(count) = open.get_mut(&address) {
+            *count -= 1;
+            if *count == 0 {
+                open.remove(&address);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_has_so_many_places_and_gets_them_back() {
+        let counts = PerAddress::new(2, Shared::default());
+        let [one, other] = [address("192.0.2.1"), address("192.0.2.2")];
+        let mut places = vec![counts.take(one).unwrap(), counts.take(one).unwrap()];
+        assert!(counts.take(one).is_none());
+        assert!(counts.take(address("::ffff:192.0.2.1")).is_none(), "the same address, written for IPv6");
+        assert!(counts.take(other).is_some());
+        places.pop();
+        places.push(counts.take(one).expect("a place was given back"));
+        assert!(counts.take(one).is_none());
+        drop(places);
+        assert!(counts.open().is_empty(), "addresses without connections take no memory");
+    }
+
+    #[test]
+    fn an_ipv6_network_counts_as_one_address() {
+        let counts = PerAddress::new(1, Shared::default());
+        let _place = counts.take(address("2001:db8:0:1::1")).unwrap();
+        assert!(counts.take(address("2001:db8:0:1:ffff::2")).is_none());
+        assert!(counts.take(address("2001:db8:0:2::1")).is_some());
+    }
+
+    #[test]
+    fn an_address_that_many_clients_share_has_no_limit() {
+        let proxy = address("192.0.2.1");
+        let counts = PerAddress::new(1, Shared::new(move |peer| peer == proxy));
+        let places: Vec<_> = (0..10).map(|_| counts.take(proxy)).collect();
+        assert!(places.iter().all(Option::is_some));
+    }
+}
