@@ -234,8 +234,8 @@ mod tests {
     urr_db::statements! {
         /// Something to find again.
         NOTE = "create table note (it bigint)";
-        /// How much was noted.
-        NOTES = "select count(*) from note";
+        /// Works where the table is.
+        NOTES = "delete from note";
     }
 
     async fn run(db: &Db, sql: &'static Sql) -> Result<u64, urr_db::Error> {
