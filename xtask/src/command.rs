@@ -16,6 +16,17 @@ pub(crate) fn find(program: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|dir| dir.join(program)).find(|candidate| candidate.is_file())
 }
 
+/// Takes away what `cargo run` says about xtask in the environment: a cargo below us would take it for a change and build again.
+pub(crate) fn forget_cargo(command: &mut Command) -> &mut Command {
+    for name in ambient::variables() {
+        let ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST");
+        if name.to_str().is_some_and(ours) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
 /// Runs a command that ends by itself, and answers what it printed.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();

@@ -1,9 +1,11 @@
-//! Project chores: `cargo xtask services …` gives the tests real stores, `cargo xtask tidy` holds the rules that the
-//! compiler does not know, and `cargo xtask fuzz` tries what reads tokens with millions of bad ones.
+//! Project chores: `cargo xtask services …` starts real stores for the tests, `cargo xtask tests` runs test binaries side
+//! by side, `cargo xtask tidy` checks rules that the compiler does not know, and `cargo xtask fuzz` runs the fuzz targets.
 
 mod ambient;
 mod command;
 mod fuzz;
+mod manifests;
+mod runner;
 mod services;
 mod tidy;
 
@@ -12,14 +14,16 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 Usage: cargo xtask <command>
 
-  services start [--only LIST] [--durable]             start what the tests need and leave it running
-  services stop                                        stop what `start` started
-  services env                                         print the export lines of what `start` started
-  services run [--only LIST] [--durable] -- COMMAND…   run COMMAND with the services up, then stop what this started
-  tidy                                                 check the rules that the compiler does not know
-  fuzz [--seconds N]                                   run every fuzz target for N seconds, 30 unless told
+  services start [OPTIONS]               start what the tests need and leave it running
+  services stop                          stop what `start` started
+  services env                           print the export lines of what `start` started
+  services run [OPTIONS] -- COMMAND…     run COMMAND with the services up, then stop what this started
+  tests -- ARGUMENTS…                    run what `cargo test ARGUMENTS…` runs, several test binaries at once
+  tidy                                   check the rules that the compiler does not know
+  fuzz [--seconds N]                     run every fuzz target for N seconds, 30 unless told
 
-LIST is a comma list of postgres, redis, redis-cluster, kafka, dynamodb, sqs, nginx; without --only it is all of them.
+Options of `start` and `run`: --only LIST, --for CRATE, --durable. LIST is a comma list of postgres, redis, redis-cluster, kafka,
+dynamodb, sqs, nginx; --for takes the list from `package.metadata.urr.services` in the manifest of CRATE. Without either, all are started.
 Others stand in for DynamoDB and SQS. nginx is installed and not started, which tests do themselves. --durable makes
 PostgreSQL wait for the disk, for benchmarks. A service that URR_TEST_POSTGRES, URR_TEST_REDIS, URR_TEST_REDIS_CLUSTER,
 URR_TEST_KAFKA, URR_TEST_DYNAMODB, URR_TEST_SQS or URR_TEST_NGINX names already is used as it is.
@@ -30,6 +34,7 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match words.as_slice() {
         ["services", rest @ ..] => services::main(rest),
+        ["tests", rest @ ..] => runner::main(rest),
         ["tidy"] => tidy::main(),
         ["fuzz", rest @ ..] => fuzz::main(rest),
         _ => Err(anyhow::anyhow!("unknown command: {}\n\n{USAGE}", arguments.join(" "))),

@@ -32,7 +32,7 @@ const LOG_TAIL: usize = 25;
 pub struct Program(PathBuf);
 
 impl Program {
-    /// `URR_BIN`, or what the last build of this workspace left in `target`, release before debug.
+    /// `URR_BIN`, or what the last build of this workspace left in `target`, release before dist and debug.
     #[expect(clippy::disallowed_methods, reason = "which binary is tested is set from outside")]
     pub fn find() -> anyhow::Result<Self> {
         if let Some(path) = std::env::var_os("URR_BIN") {
@@ -42,7 +42,7 @@ impl Program {
         }
         let target = std::env::var_os("CARGO_TARGET_DIR")
             .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target"), PathBuf::from);
-        let found = ["release", "debug"].map(|profile| target.join(profile).join("urr"));
+        let found = ["release", "dist", "debug"].map(|profile| target.join(profile).join("urr"));
         found.into_iter().find(|path| path.is_file()).map(Self).context(
             "there is no urr binary: build one with `cargo build --release -p urr-app`, or name it with URR_BIN",
         )

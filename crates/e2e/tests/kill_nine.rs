@@ -6,7 +6,7 @@ use urr_e2e::{
 };
 
 /// How often the process is killed in the middle of a rush, unless `URR_E2E_KILL_CYCLES` says otherwise.
-const CYCLES: u64 = 200;
+const CYCLES: u64 = 40;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_hold_is_lost_or_doubled_by_kill_nine() -> anyhow::Result<()> {

@@ -8,7 +8,7 @@ use urr_e2e::{
 };
 
 /// How often the power is lost in the middle of a rush, unless `URR_E2E_POWER_CYCLES` says otherwise.
-const CYCLES: u64 = 200;
+const CYCLES: u64 = 40;
 
 /// How often the control may lose power before the loss must have been noticed.
 const CONTROL_CYCLES: u64 = 10;

@@ -1,10 +1,21 @@
 //! A database of its own for every test, migrated and empty.
+//!
+//! Migrations run once per test binary and domain, on a template. Each test gets a copy of it, and the copy is checked to have exactly
+//! the migrations of the domain.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    fs::{self, File},
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
+    pin::pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 use tokio_postgres::{Client, Config, NoTls};
-use urr_db::{Db, Domain, PostgresConfig, SqliteOptions, postgres_provision};
+use urr_db::{Db, Domain, Error, Kind, PostgresConfig, SqliteOptions, postgres_provision};
 use urr_kernel::{Clock, Ids};
 
 use crate::{services, within};
@@ -18,15 +29,61 @@ const MAX_DROPPED: usize = 5;
 /// Making a database copies some 7 MB, and a whole suite may ask at once.
 const LIMIT: Duration = Duration::from_mins(1);
 
+/// How often a test asks for its first connection. Each try waits as long as a request would.
+const CONNECTS: usize = 10;
+
+/// What was made once per domain of this process.
+struct Templates<T>(Mutex<Vec<(&'static Domain, Arc<OnceCell<T>>)>>);
+
+impl<T> Templates<T> {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// Tests may have several domains of one name, so what counts is the value and not its name.
+    fn of(&self, domain: &'static Domain) -> Arc<OnceCell<T>> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = all.iter().find(|(known, _)| std::ptr::eq(*known, domain)) {
+            return Arc::clone(known);
+        }
+        let cell = Arc::new(OnceCell::new());
+        all.push((domain, Arc::clone(&cell)));
+        cell
+    }
+}
+
+/// The migrated files, whole.
+static FILES: Templates<Vec<u8>> = Templates::new();
+/// The names of the migrated databases.
+static DATABASES: Templates<String> = Templates::new();
+
 /// The domain's tables in a file of their own, which goes when the directory is dropped.
 ///
 /// # Panics
 /// When the file cannot be made or a migration fails.
 pub async fn fresh_sqlite(domain: &'static Domain) -> (TempDir, Db) {
+    let template = FILES.of(domain);
+    let bytes = template.get_or_init(async || migrated_file(domain).await).await;
+    let dir = tempfile::tempdir().expect("the temporary directory can be written");
+    let path = dir.path().join(format!("{}.db", domain.name));
+    // For its owner only, as the engine makes it.
+    let file = File::options().write(true).create_new(true).mode(0o600).open(path);
+    file.and_then(|mut file| file.write_all(bytes)).expect("the temporary directory can be written");
+    let db = Db::sqlite(dir.path(), domain, SqliteOptions::default()).expect("SQLite opens the file");
+    db.check_migrated().await.expect("the copy is the template");
+    (dir, db)
+}
+
+/// The contents of a file on which the migrations ran.
+async fn migrated_file(domain: &'static Domain) -> Vec<u8> {
     let dir = tempfile::tempdir().expect("the temporary directory can be written");
     let db = Db::sqlite(dir.path(), domain, SqliteOptions::default()).expect("SQLite opens the file");
     db.migrate().await.expect("the migrations run on SQLite");
-    (dir, db)
+    drop(db);
+    // The last connection to close moves the log into the file and removes it.
+    let log = dir.path().join(format!("{}.db-wal", domain.name));
+    assert!(!log.exists(), "the file alone is not the whole database");
+    fs::read(dir.path().join(format!("{}.db", domain.name))).expect("the file can be read")
 }
 
 /// The domain's schema in a PostgreSQL database of its own. `None` when there is no PostgreSQL; see [`services`].
@@ -34,10 +91,37 @@ pub async fn fresh_sqlite(domain: &'static Domain) -> (TempDir, Db) {
 /// # Panics
 /// When the database cannot be made or a migration fails.
 pub async fn fresh_postgres(domain: &'static Domain) -> Option<Db> {
-    let config = fresh_database(&[domain]).await?;
+    let server = services::postgres()?;
+    let template = DATABASES.of(domain);
+    let template = template.get_or_init(async || migrated_database(&server, domain).await).await;
+    let config = PostgresConfig::new(within(LIMIT, create(&server, template)).await);
     let db = Db::postgres(&config, domain).expect("the URL is well formed");
-    db.migrate().await.expect("the migrations run on PostgreSQL");
+    patiently(async || db.check_migrated().await).await.expect("the copy is the template");
     Some(db)
+}
+
+/// Makes the first connection. On a machine that is busy with other tests it may take longer than a request would wait.
+async fn patiently<T>(work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
+    for _ in 1..CONNECTS {
+        match work().await {
+            Err(error) if error.kind() == Kind::Unavailable => {}
+            done => return done,
+        }
+    }
+    work().await
+}
+
+/// The name of a database on which the migrations ran and to which nothing is connected.
+async fn migrated_database(server: &str, domain: &'static Domain) -> String {
+    let config = fresh_database(&[domain]).await.expect("it was there a moment ago");
+    let db = Db::postgres(&config, domain).expect("the URL is well formed");
+    patiently(async || db.migrate().await).await.expect("the migrations run on PostgreSQL");
+    drop(db);
+    let (address, _) = config.url.split_once('?').unwrap_or((&config.url, ""));
+    let (_, name) = address.rsplit_once('/').expect("the URL names a database");
+    // A database with connections cannot be copied.
+    as_admin(server, async |client: &Client| end_connections(client, name).await).await;
+    name.to_owned()
 }
 
 /// A PostgreSQL database of its own with the domains' roles and empty schemas, for tests that open it themselves: with
@@ -47,7 +131,8 @@ pub async fn fresh_postgres(domain: &'static Domain) -> Option<Db> {
 /// When the database cannot be made.
 pub async fn fresh_database(domains: &[&Domain]) -> Option<PostgresConfig> {
     let server = services::postgres()?;
-    let config = PostgresConfig::new(within(LIMIT, create(&server)).await);
+    // template1 could be in use; template0 never is.
+    let config = PostgresConfig::new(within(LIMIT, create(&server, "template0")).await);
     postgres_provision(&config, domains).await.expect("the test user may create roles and schemas");
     Some(config)
 }
@@ -59,28 +144,31 @@ pub async fn fresh_database(domains: &[&Domain]) -> Option<PostgresConfig> {
 pub async fn deadlocks(database: &str) -> i64 {
     let server = services::postgres().expect("the database is on it");
     let count = as_admin(&server, async |client: &Client| {
-        let millis = i64::try_from(LIMIT.as_millis()).expect("a minute fits");
-        client.query(END_ALL, &[&database, &millis]).await.expect("the test user may end connections");
+        end_connections(client, database).await;
         client.query_one(DEADLOCKS, &[&database]).await.expect("the database is counted").get(0)
     });
     within(2 * LIMIT, count).await
+}
+
+async fn end_connections(client: &Client, database: &str) {
+    let millis = i64::try_from(LIMIT.as_millis()).expect("a minute fits");
+    client.query(END_ALL, &[&database, &millis]).await.expect("the test user may end connections");
 }
 
 /// Ends every connection to a database, and waits until it has.
 const END_ALL: &str = "select pg_terminate_backend(pid, $2) from pg_stat_activity where datname = $1";
 const DEADLOCKS: &str = "select deadlocks from pg_stat_database where datname = $1";
 
-/// Makes a database and gives back its URL.
-async fn create(server: &str) -> String {
+/// Makes a copy of `template` and gives back its URL.
+async fn create(server: &str, template: &str) -> String {
     let clock = Clock::system();
     let random = u64::from_le_bytes(Ids::random(clock.clone()).bytes());
     let now = clock.now().as_micros() / 1_000_000;
     let name = format!("{PREFIX}{now}_{random:016x}");
     as_admin(server, async |client: &Client| {
         drop_left_over(client, now).await;
-        // template1 could be in use; template0 never is.
         client
-            .batch_execute(&format!("create database {name} template template0"))
+            .batch_execute(&format!("create database {name} template {template}"))
             .await
             .expect("the test user may create databases");
         // A deadlock is found before the time limit of a statement ends, also on a machine that is busy with other tests.
@@ -137,7 +225,7 @@ fn with_database(url: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use urr_db::{EngineKind, Sql, Tx};
+    use urr_db::{EngineKind, Migration, Sql, Tx};
 
     use super::*;
 
@@ -146,8 +234,8 @@ mod tests {
     urr_db::statements! {
         /// Something to find again.
         NOTE = "create table note (it bigint)";
-        /// How much was noted.
-        NOTES = "select count(*) from note";
+        /// Works where the table is.
+        NOTES = "delete from note";
     }
 
     async fn run(db: &Db, sql: &'static Sql) -> Result<u64, urr_db::Error> {
@@ -171,6 +259,34 @@ mod tests {
         assert_eq!(db.engine(), EngineKind::Sqlite);
         db.check_migrated().await.unwrap();
         assert_eq!(STATEMENTS.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn two_tests_on_files_do_not_see_each_other() {
+        let (_one_dir, one) = fresh_sqlite(&DOMAIN).await;
+        let (_other_dir, other) = fresh_sqlite(&DOMAIN).await;
+        run(&one, &NOTE).await.unwrap();
+        run(&one, &NOTES).await.unwrap();
+        run(&other, &NOTES).await.expect_err("the table is in the other file");
+    }
+
+    /// Two domains of one name with different tables must not get each other's copies.
+    #[tokio::test]
+    async fn a_template_belongs_to_one_domain() {
+        static STEPS: [Migration; 1] = [Migration {
+            name: "0001_note",
+            sqlite: "create table note (it integer) strict",
+            postgres: "create table note (it bigint)",
+        }];
+        static NAMESAKE: Domain = Domain { name: "testkit", migrations: &STEPS };
+        let (_dir, without) = fresh_sqlite(&DOMAIN).await;
+        let (_other_dir, with) = fresh_sqlite(&NAMESAKE).await;
+        run(&without, &NOTES).await.expect_err("this domain has no tables");
+        run(&with, &NOTES).await.unwrap();
+        let Some(without) = fresh_postgres(&DOMAIN).await else { return };
+        let with = fresh_postgres(&NAMESAKE).await.expect("it was there a moment ago");
+        run(&without, &NOTES).await.expect_err("this domain has no tables");
+        run(&with, &NOTES).await.unwrap();
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! one command. Both use what is already there first: a `URR_TEST_*` variable, then what `start` left running.
 
 mod aws;
+mod declared;
 mod install;
 mod java;
 mod kafka;
@@ -26,7 +27,11 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::ambient::{self, Stopwatch};
+pub(crate) use self::declared::with_kafka;
+use crate::{
+    ambient::{self, Stopwatch},
+    command::forget_cargo,
+};
 use process::Process;
 use set::{Lock, Set, left_running};
 
@@ -126,6 +131,10 @@ impl Wanted {
                     let list = words.next().context("--only needs a comma list of services")?;
                     wanted.services = list.split(',').map(Service::named).collect::<Result<_>>()?;
                 }
+                "--for" => {
+                    let name = words.next().context("--for needs the name of a crate")?;
+                    wanted.services = declared::of(name)?;
+                }
                 other => bail!("unknown option {other:?}"),
             }
         }
@@ -203,15 +212,7 @@ fn run(wanted: &Wanted, command: &[&str]) -> Result<ExitCode> {
 fn run_with(set: &Set, program: &str, arguments: &[&str]) -> Result<ExitStatus> {
     let mut child = Command::new(program);
     child.args(arguments);
-    // `cargo run` describes xtask in these; a cargo below us must not take them for its own.
-    for name in ambient::variables() {
-        if name
-            .to_str()
-            .is_some_and(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST"))
-        {
-            child.env_remove(name);
-        }
-    }
+    forget_cargo(&mut child);
     for running in &set.running {
         child.env(running.service.variable(), &running.address);
     }
