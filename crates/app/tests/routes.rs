@@ -4,10 +4,11 @@
 
 use std::sync::Arc;
 
-use urr_auth::{FileMailer, IndexKey, Pii, Social};
+use urr_auth::{IndexKey, Pii, Social};
 use urr_gateway::table::{self, Service};
 use urr_http::Routes;
 use urr_kernel::{Clock, Ids, limits::HOLD};
+use urr_mail::FileMailer;
 use urr_passes::{Secret, access, challenge};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 

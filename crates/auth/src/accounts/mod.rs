@@ -58,7 +58,7 @@ pub(crate) async fn register(service: &Service, request: &Register) -> Result<Si
         mail::queue(service, tx, account.id, mail::Kind::VerifyEmail).await?;
         sessions::open_proven(service, tx, &account, LoginMethod::Password, &origin).await.map(Some)
     })?;
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     let Opened { signed_in, ended } = opened.ok_or(Error::RegistrationFailed)?;
     debug_assert!(ended.is_empty(), "a new account has no sessions to end");
     Ok(signed_in)

@@ -185,7 +185,7 @@ async fn join(
         }
         sessions::open(service, tx, &account, provider.method(), origin).await.map(Some)
     })?;
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     let opened = opened.ok_or(Error::RegistrationFailed)?;
     Ok(admit(service, provider, opened))
 }
