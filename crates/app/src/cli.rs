@@ -117,6 +117,9 @@ pub(crate) enum Command {
     /// Look after events that wait to be published
     #[command(subcommand)]
     Outbox(OutboxCommand),
+    /// Show mails that wait or failed, and send failed ones again
+    #[command(subcommand)]
+    Mails(MailsCommand),
     /// Measure this machine: one table, with a baseline from the same run
     #[command(subcommand)]
     Bench(BenchCommand),
@@ -240,6 +243,34 @@ pub(crate) enum OutboxCommand {
         /// Only this event; all of them when left out
         #[arg(long, value_name = "MESSAGE")]
         id: Option<urr_kernel::MessageId>,
+    },
+}
+
+/// What can be done about mails. With SQLite no other process may use the data directory.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MailsCommand {
+    /// How many mails wait, since when, and how many failed, per domain
+    Status,
+    /// The mails that wait, one per line: id, domain, kind, state, attempts, times, last error
+    List {
+        /// The mails that failed instead
+        #[arg(long)]
+        failed: bool,
+        /// Only this domain's
+        #[arg(long, value_parser = domain)]
+        domain: Option<Role>,
+        /// At most so many per domain
+        #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+        limit: u32,
+    },
+    /// Queue failed mails again, with all their attempts
+    Retry {
+        /// Only this mail; all that failed when left out
+        #[arg(value_name = "MAIL")]
+        id: Option<uuid::Uuid>,
+        /// Only this domain's
+        #[arg(long, value_parser = domain)]
+        domain: Option<Role>,
     },
 }
 

@@ -15,6 +15,7 @@ mod failure;
 mod files;
 mod gateway;
 mod lifecycle;
+mod mails;
 mod migrate;
 mod outbox;
 mod queue;
@@ -82,6 +83,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
             return Ok(queue::exit(verdict));
         }
         Command::Vwr(VwrCommand::Export { file, api }) => waiting::export(file.as_deref(), &api)?,
+        Command::Mails(command) => block_on(mails::mails(&load(&flags)?.1, command))??,
         Command::Outbox(command) => block_on(outbox::outbox(&load(&flags)?.1, command))??,
     }
     Ok(ExitCode::SUCCESS)

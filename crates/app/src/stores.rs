@@ -2,11 +2,12 @@
 
 use std::{fs, sync::Arc};
 
-use urr_auth::{FileMailer, IdentityProvider, Mailer, PortOne, Sandbox, SmtpMailer, Social};
+use urr_auth::{IdentityProvider, PortOne, Sandbox, Social};
 use urr_bus::{Bus, Limits};
 use urr_db::{DataDir, Db, Domain, PostgresConfig, SqliteOptions};
 use urr_kernel::Clock;
 use urr_kv::{Kv, KvConfig};
+use urr_mail::{FileMailer, Mailer, SmtpMailer};
 
 use crate::{
     aws,
@@ -145,15 +146,15 @@ pub(crate) fn redis(config: &Config, clock: &Clock) -> Result<Option<Kv>, Failur
     kv.map(Some).map_err(|error| Failure::because("redis", &error))
 }
 
-/// The folder in the data directory where mails are put that no server takes.
+/// The folder in the data directory that the file transport writes mails to.
 const MAIL_FOLDER: &str = "mail";
 
-/// What brings mails to people.
+/// The transport of mails, one for all domains of the process.
 pub(crate) fn mailer(config: &Config) -> Result<Arc<dyn Mailer>, Failure> {
-    match &config.auth.smtp {
+    match &config.smtp {
         None => Ok(Arc::new(FileMailer::new(config.data_dir.join(MAIL_FOLDER)))),
         Some(smtp) => {
-            let mailer = SmtpMailer::new(smtp).map_err(|error| Failure::because("auth.smtp", &error))?;
+            let mailer = SmtpMailer::new(smtp).map_err(|error| Failure::because("mail", &error))?;
             Ok(Arc::new(mailer))
         }
     }

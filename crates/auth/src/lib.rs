@@ -32,7 +32,6 @@ pub use identity::{
     sandbox::Sandbox,
 };
 pub use lockout::limit::{LoginLimit, NotNow};
-pub use mail::{BadSmtp, FileMailer, Mail, MailError, Mailer, SmtpConfig, SmtpMailer, SmtpSecurity};
 pub use passwords::{HashCost, Hashing};
 pub use pii::{BadKeys, IndexKey, Pii, PiiKeys, WrongKeys};
 pub use service::{OnRevoked, Parts, Service};
@@ -48,8 +47,7 @@ pub static DOMAIN: Domain = Domain {
         "0002_identity",
         "0003_second_factor",
         "0004_social",
-        "0005_imported",
-        "0006_urgent_mails"
+        "0005_imported"
     ],
 };
 
@@ -61,7 +59,6 @@ pub fn statements() -> Vec<&'static Sql> {
         identity::store::STATEMENTS,
         links::STATEMENTS,
         lockout::store::STATEMENTS,
-        mail::store::STATEMENTS,
         pii::store::STATEMENTS,
         second_factor::store::STATEMENTS,
         sessions::store::STATEMENTS,
@@ -120,10 +117,13 @@ fn api_routes() -> Routes<api::Api> {
 
 /// Work that goes on without anybody asking.
 pub fn reconcilers(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
-    vec![
-        Arc::new(mail::send::Send(Arc::clone(service))),
+    let mut reconcilers =
+        urr_mail::reconcilers(&service.mails, Arc::clone(service) as Arc<dyn urr_mail::Compose>);
+    let own: [Arc<dyn Reconciler>; 3] = [
         Arc::new(sessions::sweep::Sweep(Arc::clone(service))),
         Arc::new(accounts::closing::Tend(Arc::clone(service))),
         Arc::new(pii::reseal::Reseal(Arc::clone(service))),
-    ]
+    ];
+    reconcilers.extend(own);
+    reconcilers
 }

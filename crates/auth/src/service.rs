@@ -14,8 +14,8 @@ use urr_contracts::auth::{
     TripEnd, UnlinkAccount, Users, UsersOf, VerifyEmail,
 };
 use urr_db::Db;
-use urr_jobs::Nudge;
 use urr_kernel::{Actor, Clock, Ids, Role, UserId};
+use urr_mail::{Mailer, Mails};
 use urr_passes::{
     Key, Secret,
     access::{Signer, Verifier},
@@ -28,7 +28,6 @@ use crate::{
     accounts::{self, closing, roles, verification},
     identity::{self, provider::IdentityProvider},
     lockout::{brake::Brake, limit::LoginLimit},
-    mail::Mailer,
     passwords::{self, Pool},
     pii::{Pii, Vault},
     round::Rounds,
@@ -60,7 +59,7 @@ pub struct Parts {
     pub pii: Pii,
     /// With whose accounts people may sign in.
     pub social: Social,
-    /// What brings mails to people.
+    /// The transport of mails.
     pub mailer: Arc<dyn Mailer>,
     /// Who vouches for persons. `None`: nobody is verified here.
     pub identity: Option<Arc<dyn IdentityProvider>>,
@@ -87,9 +86,8 @@ pub struct Service {
     pub(crate) pool: Pool,
     pub(crate) brake: Brake,
     pub(crate) rounds: Rounds,
-    pub(crate) mailer: Arc<dyn Mailer>,
+    pub(crate) mails: Mails,
     pub(crate) identity: Option<Arc<dyn IdentityProvider>>,
-    pub(crate) mail_nudge: Nudge,
     pub(crate) on_revoked: OnRevoked,
     pub(crate) login_limit: Option<Arc<dyn LoginLimit>>,
     pub(crate) settings: Settings,
@@ -105,8 +103,10 @@ impl Service {
     /// Without a key or a secret to sign with.
     pub(crate) fn new(parts: Parts) -> Self {
         let newest = parts.access_keys.first().expect("access tokens need a key").clone();
+        let mails = Mails::new(parts.db.clone(), parts.clock.clone(), parts.ids.clone(), parts.mailer);
         Self {
             db: parts.db,
+            mails,
             signer: Signer::new(newest, parts.settings.access_lifetime),
             verifier: Verifier::new(parts.access_keys),
             challenges: Challenges::new(parts.challenge_keys),
@@ -119,9 +119,7 @@ impl Service {
             rounds: Rounds::new(),
             clock: parts.clock,
             ids: parts.ids,
-            mailer: parts.mailer,
             identity: parts.identity,
-            mail_nudge: Nudge::new(),
             on_revoked: parts.on_revoked,
             login_limit: parts.login_limit,
             settings: parts.settings,

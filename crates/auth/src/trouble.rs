@@ -2,6 +2,7 @@
 
 use urr_contracts::auth::{Error, Provider};
 use urr_db::Kind;
+use urr_mail::ForgetError;
 use urr_rpc::Ctx;
 
 use crate::{
@@ -30,12 +31,21 @@ pub(crate) enum Trouble {
         /// Why not.
         source: NoAnswer,
     },
-    /// Mails that are kept here cannot be removed.
+    /// Copies of mails that the transport keeps.
     #[error("mails cannot be removed")]
-    Mails(#[from] std::io::Error),
+    Mails(#[source] std::io::Error),
     /// A stored hash cannot be compared with.
     #[error("a password cannot be compared")]
     BadHash(#[source] BadHash),
+}
+
+impl From<ForgetError> for Trouble {
+    fn from(error: ForgetError) -> Self {
+        match error {
+            ForgetError::Db(error) => Self::Db(error),
+            ForgetError::Copies(error) => Self::Mails(error),
+        }
+    }
 }
 
 impl From<NoHash> for Trouble {

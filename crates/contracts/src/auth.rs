@@ -11,6 +11,7 @@ use std::{borrow::Cow, fmt};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+pub use urr_kernel::Language;
 use urr_rpc::service;
 
 pub use self::{accounts::*, error::Error, identity::*, second_factor::*, sessions::*, social::*};

@@ -8,6 +8,7 @@ mod birth_date;
 mod breaker;
 mod clock;
 mod ids;
+mod language;
 pub mod limits;
 mod money;
 mod order;
@@ -21,6 +22,7 @@ pub use clock::Clock;
 pub use ids::{
     EventId, Ids, LayoutId, MessageId, RequestId, ReservationId, SeatId, TicketTypeId, UserId, VisitorId,
 };
+pub use language::Language;
 pub use money::{Krw, MoneyError};
 pub use order::{BadOrderKey, OrderKey};
 pub use time::{BadTimestamp, Timestamp};

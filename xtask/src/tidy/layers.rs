@@ -12,7 +12,7 @@ use crate::{ambient, command::output};
 const DOMAINS: &[&str] = &["auth", "catalog", "queue", "tickets", "vwr"];
 /// Layers 0 and 1, and the contracts.
 const GROUND: &[&str] =
-    &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "aws", "jobs", "bus", "contracts"];
+    &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "aws", "jobs", "bus", "mail", "contracts"];
 
 /// What each of the other crates may depend on.
 const LAYERS: &[(&str, &[&str])] = &[
@@ -26,6 +26,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("aws", &["kernel", "telemetry"]),
     ("jobs", &["kernel", "telemetry", "db"]),
     ("bus", &["kernel", "telemetry", "db", "jobs"]),
+    ("mail", &["kernel", "telemetry", "db", "jobs"]),
     ("contracts", &["kernel", "rpc"]),
     ("gateway", &["kernel", "telemetry", "passes", "http", "contracts", "kv"]),
     ("site", &["kernel", "passes", "http", "rpc", "contracts"]),
@@ -59,6 +60,7 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("aws-sdk-sqs", &["aws"]),
     ("aws-smithy-http-client", &["aws"]),
     ("lambda_http", &["lambda"]),
+    ("lettre", &["mail"]),
     ("rusqlite", &["db"]),
     ("libsqlite3-sys", &["db"]),
     // testkit creates the databases that the tests run on.

@@ -35,7 +35,8 @@ pub(crate) use load::{Flag, Input, Problem, Values};
 pub(crate) use secrets::{path as secrets_path, read_or_create as read_or_create_secrets};
 pub(crate) use show::effective;
 
-use urr_auth::{PiiKeys, PortOneConfig, SmtpConfig, SocialConfig};
+use urr_auth::{PiiKeys, PortOneConfig, SocialConfig};
+use urr_mail::SmtpConfig;
 
 use crate::roles::{Role, Roles};
 
@@ -84,6 +85,8 @@ pub(crate) struct Config {
     /// The queue that is told of admissions, if there is one.
     #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "it is checked, and then nobody uses it"))]
     pub notices: Option<Notices>,
+    /// The mail server; `None`: mails become files in the data directory.
+    pub smtp: Option<SmtpConfig>,
     /// Accounts.
     pub auth: Auth,
     /// The first administrator, if it was said who that is.
@@ -242,8 +245,6 @@ pub(crate) struct Queue {
 pub(crate) struct Auth {
     /// Whether cookies go over HTTPS alone.
     pub cookie_secure: bool,
-    /// The mail server, if mails go to one.
-    pub smtp: Option<SmtpConfig>,
     /// Finds accounts by their address: `None` until it is generated.
     pub index_key: Option<Secret<32>>,
     /// Seals personal data.

@@ -16,10 +16,10 @@ impl Problems<'_> {
             let why = "profile = production makes up no secrets and this process has accounts";
             self.missing(&s::AUTH_INDEX_KEY.info, why);
         }
-        if config.auth.smtp.is_none() && config.roles.has(Role::Auth) {
+        if config.smtp.is_none() && config.roles.has(Role::Auth) {
             let why =
-                "profile = production brings mails to people, which files do not; set auth.mail = smtp too";
-            self.missing(&s::AUTH_SMTP_SERVER.info, why);
+                "profile = production brings mails to people, which files do not; set mail.kind = smtp too";
+            self.missing(&s::MAIL_SMTP_SERVER.info, why);
         }
         if config.remote.auth.is_none() && !config.roles.has(Role::Auth) {
             let why = "profile = production accepts no token of a session that ended, and this process does not run auth";

@@ -2,8 +2,9 @@
 
 use std::{collections::BTreeMap, net::IpAddr, time::Duration};
 
-use urr_auth::{PiiKeys, PortOneConfig, SmtpConfig, SmtpSecurity};
+use urr_auth::{PiiKeys, PortOneConfig};
 use urr_contracts::auth::Sensitive;
+use urr_mail::{SmtpConfig, SmtpSecurity};
 
 use super::{
     Auth, Bus, Config, FirstAdmin, Http, Identity, Log, Problem, Profile, Redis, Remote, Sale, Storage,
@@ -57,6 +58,7 @@ impl Config {
             queue: queue(values),
             counting: problems.counting(),
             notices: problems.notices(),
+            smtp: problems.smtp(),
             auth: problems.auth(),
             admin: problems.admin(),
             secret: values.get(&s::SECURITY_SECRET),
@@ -168,7 +170,6 @@ impl Problems<'_> {
         let local = values.get(&s::PROFILE) == Profile::Local && values.get(&s::LISTEN).ip().is_loopback();
         Auth {
             cookie_secure: values.get(&s::AUTH_COOKIE_SECURE).unwrap_or(!local || over_tls),
-            smtp: self.smtp(),
             index_key: values.get(&s::AUTH_INDEX_KEY),
             pii_keys: self.pii_keys(),
             seals_plain: values.get(&s::AUTH_PII_SEAL_PLAIN),
@@ -187,43 +188,43 @@ impl Problems<'_> {
 
     fn smtp(&mut self) -> Option<SmtpConfig> {
         let values = self.values;
-        if values.get(&s::AUTH_MAIL) == MailKind::File {
+        if values.get(&s::MAIL_KIND) == MailKind::File {
             let stray = [
-                &s::AUTH_MAIL_FROM.info,
-                &s::AUTH_SMTP_SERVER.info,
-                &s::AUTH_SMTP_SECURITY.info,
-                &s::AUTH_SMTP_USER.info,
-                &s::AUTH_SMTP_PASSWORD.info,
+                &s::MAIL_FROM.info,
+                &s::MAIL_SMTP_SERVER.info,
+                &s::MAIL_SMTP_SECURITY.info,
+                &s::MAIL_SMTP_USER.info,
+                &s::MAIL_SMTP_PASSWORD.info,
             ];
             for info in stray {
-                self.stray(info, "is only for auth.mail = smtp; set that too, or remove it");
+                self.stray(info, "is only for mail.kind = smtp; set that too, or remove it");
             }
             return None;
         }
-        let (server, from) = (values.get(&s::AUTH_SMTP_SERVER), values.get(&s::AUTH_MAIL_FROM));
+        let (server, from) = (values.get(&s::MAIL_SMTP_SERVER), values.get(&s::MAIL_FROM));
         for (info, missing) in
-            [(&s::AUTH_SMTP_SERVER.info, server.is_none()), (&s::AUTH_MAIL_FROM.info, from.is_none())]
+            [(&s::MAIL_SMTP_SERVER.info, server.is_none()), (&s::MAIL_FROM.info, from.is_none())]
         {
             if missing {
-                self.missing(info, "auth.mail = smtp needs it");
+                self.missing(info, "mail.kind = smtp needs it");
             }
         }
-        let (user, password) = (values.get(&s::AUTH_SMTP_USER), values.get(&s::AUTH_SMTP_PASSWORD));
+        let (user, password) = (values.get(&s::MAIL_SMTP_USER), values.get(&s::MAIL_SMTP_PASSWORD));
         match (&user, &password) {
-            (Some(_), None) => self.missing(&s::AUTH_SMTP_PASSWORD.info, "auth.smtp_user is"),
-            (None, Some(_)) => self.missing(&s::AUTH_SMTP_USER.info, "auth.smtp_password is"),
+            (Some(_), None) => self.missing(&s::MAIL_SMTP_PASSWORD.info, "mail.smtp_user is"),
+            (None, Some(_)) => self.missing(&s::MAIL_SMTP_USER.info, "mail.smtp_password is"),
             _ => {}
         }
         let HostPort(server) = server?;
         let (host, port) = server.rsplit_once(':').expect("a server is host:port");
-        let security = match values.get(&s::AUTH_SMTP_SECURITY) {
+        let security = match values.get(&s::MAIL_SMTP_SECURITY) {
             SmtpProtection::Tls => SmtpSecurity::Tls,
             SmtpProtection::StartTls => SmtpSecurity::StartTls,
             SmtpProtection::Plain => SmtpSecurity::Plain,
         };
         if security == SmtpSecurity::Plain && !is_this_machine(host) {
             let why = "= plain, but the server is on another machine; choose tls or starttls";
-            self.stray(&s::AUTH_SMTP_SECURITY.info, why);
+            self.stray(&s::MAIL_SMTP_SECURITY.info, why);
         }
         Some(SmtpConfig {
             host: host.to_owned(),

@@ -106,7 +106,8 @@ pub(crate) const SECTIONS: &[(&str, &str)] = &[
     ),
     ("vwr", "Tier 1 of the waiting room: the line in front of everything. Operators open its rooms."),
     ("aws", "DynamoDB and SQS, for a binary that was built with the feature `aws`: [aws.md](aws.md)."),
-    ("auth", "Accounts: cookies, mails, personal data. Only for processes with the role `auth`."),
+    ("mail", "How mails of every domain are sent: [operations.md](operations.md#mails)."),
+    ("auth", "Accounts: cookies, personal data. Only for processes with the role `auth`."),
     ("security", "Keys."),
     (
         "admin",
@@ -284,7 +285,6 @@ settings! {
     QUEUE_GRACE_SECS("queue.grace_secs"): Int<0, 3_600> = "65";
     /// Days for which the journal of a closed room is kept.
     QUEUE_JOURNAL_DAYS("queue.journal_days"): Int<1, 3_650> = "90";
-
     /// The FIFO queue of SQS that is told of everybody who comes in. Left out, nobody is told. The role `notices` reads it.
     QUEUE_NOTICES_URL("queue.notices_url"): Option<HttpUrl> = "";
 
@@ -302,20 +302,20 @@ settings! {
     /// A server that stands in for SQS, likewise.
     AWS_SQS_ENDPOINT("aws.sqs_endpoint"): Option<HttpUrl> = "";
 
+    /// `file` writes mails to `mail/` in the data directory; `smtp` needs `mail.smtp_server` and `mail.from`.
+    MAIL_KIND("mail.kind"): MailKind = "file";
+    /// The sender of every mail, such as `URR <no-reply@urr.example>`.
+    MAIL_FROM("mail.from"): Option<String> = "";
+    /// The mail server.
+    MAIL_SMTP_SERVER("mail.smtp_server"): Option<HostPort> = "";
+    /// `tls` from the first byte (port 465), `starttls` (port 587), or `plain` for a server on this machine only.
+    MAIL_SMTP_SECURITY("mail.smtp_security"): SmtpProtection = "starttls";
+    /// The user name for the mail server, if it needs one.
+    MAIL_SMTP_USER("mail.smtp_user"): Option<String> = "";
+    /// The password that goes with `mail.smtp_user`.
+    MAIL_SMTP_PASSWORD("mail.smtp_password"): Option<Secret<1>> = "";
     /// Whether cookies go over HTTPS alone. Left out, `false` for the `local` profile on a loopback `listen` without an `https` `public_url`, and `true` elsewhere.
     AUTH_COOKIE_SECURE("auth.cookie_secure"): Option<bool> = "";
-    /// `file` writes mails to `mail/` in the data directory; `smtp` needs `auth.smtp_server` and `auth.mail_from`.
-    AUTH_MAIL("auth.mail"): MailKind = "file";
-    /// Who mails are from, such as `URR <no-reply@urr.example>`.
-    AUTH_MAIL_FROM("auth.mail_from"): Option<String> = "";
-    /// The mail server.
-    AUTH_SMTP_SERVER("auth.smtp_server"): Option<HostPort> = "";
-    /// `tls` from the first byte (port 465), `starttls` (port 587), or `plain` for a server on this machine only.
-    AUTH_SMTP_SECURITY("auth.smtp_security"): SmtpProtection = "starttls";
-    /// The name to give the mail server, if it wants one.
-    AUTH_SMTP_USER("auth.smtp_user"): Option<String> = "";
-    /// The password that goes with `auth.smtp_user`.
-    AUTH_SMTP_PASSWORD("auth.smtp_password"): Option<Secret<1>> = "";
     /// Accounts are found by a hash of their address with this key. It must stay the same for as long as there are accounts.
     AUTH_INDEX_KEY("auth.index_key"): Option<Secret<32>> = "";
     /// Seal addresses, names and phone numbers in the database. The first key seals; the others open what was sealed before. None leaves them readable.

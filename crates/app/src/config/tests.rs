@@ -285,15 +285,15 @@ fn cookies_are_for_https_alone_except_on_this_machine() {
 
 #[test]
 fn a_mail_server_is_whole_and_protected() {
-    let given = Given::new().env("URR_AUTH_MAIL", "smtp");
+    let given = Given::new().env("URR_MAIL_KIND", "smtp");
     assert_eq!(given.problems().len(), 2, "{:?}", given.problems());
-    let given = given.env("URR_AUTH_SMTP_SERVER", "mail:587").env("URR_AUTH_MAIL_FROM", "URR <a@b.kr>");
-    let smtp = given.config().auth.smtp.unwrap();
+    let given = given.env("URR_MAIL_SMTP_SERVER", "mail:587").env("URR_MAIL_FROM", "URR <a@b.kr>");
+    let smtp = given.config().smtp.unwrap();
     assert_eq!((smtp.host.as_str(), smtp.port), ("mail", 587));
-    let problem = given.env("URR_AUTH_SMTP_SECURITY", "plain").problem();
+    let problem = given.env("URR_MAIL_SMTP_SECURITY", "plain").problem();
     assert!(problem.contains("another machine"), "{problem}");
-    let problem = Given::new().env("URR_AUTH_SMTP_SERVER", "mail:587").problem();
-    assert!(problem.contains("auth.mail = smtp"), "{problem}");
+    let problem = Given::new().env("URR_MAIL_SMTP_SERVER", "mail:587").problem();
+    assert!(problem.contains("mail.kind = smtp"), "{problem}");
 }
 
 #[test]

@@ -194,8 +194,8 @@ fn an_account_that_is_there_already_is_promoted_by_the_person_on_call_alone() {
     let production = ["--set", "profile=production", "--set", "auth.cookie_secure=false"];
     let keys = ["--set", "security.secret=0123456789abcdef0123456789abcdef"];
     let index = ["--set", "auth.index_key=0123456789abcdef0123456789abcdef"];
-    let mail = ["--set", "auth.mail=smtp", "--set", "auth.smtp_server=127.0.0.1:1"];
-    let from = ["--set", "auth.mail_from=URR <no-reply@urr.example>"];
+    let mail = ["--set", "mail.kind=smtp", "--set", "mail.smtp_server=127.0.0.1:1"];
+    let from = ["--set", "mail.from=URR <no-reply@urr.example>"];
     let set = [&production[..], &keys, &index, &mail, &from].concat();
     let serving = place.serve(&set);
     walk_in(&serving);

@@ -8,7 +8,9 @@ const SECRET: &str = "0123456789abcdef0123456789abcdef";
 fn help_and_version_say_what_this_is() {
     let place = Place::new();
     let help = place.run(&["--help"]).ok();
-    for command in ["serve", "migrate", "check-config", "doctor", "token", "admin", "outbox", "version"] {
+    for command in
+        ["serve", "migrate", "check-config", "doctor", "token", "admin", "outbox", "mails", "version"]
+    {
         assert!(help.contains(command), "{command}");
     }
     assert!(place.run(&["version"]).ok().starts_with("urr "));
@@ -174,6 +176,20 @@ fn the_outbox_of_a_fresh_installation_is_empty() {
     assert!(out.contains("tickets") && out.contains("0 waiting"), "{out}");
     place.run(&["outbox", "dead"]).ok();
     place.run(&["outbox", "republish"]).ok();
+}
+
+#[test]
+fn the_mails_of_a_fresh_installation_are_none_and_an_unknown_one_is_not_retried() {
+    let place = Place::new();
+    place.run(&["migrate"]).ok();
+    let out = place.run(&["mails", "status"]).ok();
+    assert!(out.contains("auth: 0 waiting; 0 failed"), "{out}");
+    assert!(place.run(&["mails", "list"]).ok().contains("no waiting mails"));
+    assert!(place.run(&["mails", "list", "--failed", "--domain", "auth"]).ok().contains("no failed mails"));
+    assert!(place.run(&["mails", "retry"]).ok().contains("0 queued again"));
+    let unknown = "00000000-0000-7000-8000-000000000001";
+    let said = place.run(&["mails", "retry", unknown]).failed();
+    assert!(said.contains("is not among the failed mails"), "{said}");
 }
 
 #[test]

@@ -125,22 +125,6 @@ create table links (
 create index links_of_account on links (account_id, purpose);
 create index links_by_end on links (expires_at);
 
--- Mails to be sent: written with the change that is their reason, sent afterwards.
-create table mails (
-    id         blob    not null primary key,
-    account_id blob    not null references accounts (id),
-    kind       text    not null,
-    state      text    not null check (state in ('waiting', 'sent', 'failed')),
-    attempts   integer not null,
-    next_at    integer not null,
-    created_at integer not null,
-    ended_at   integer,
-    trouble    text
-) strict, without rowid;
-create index mails_waiting on mails (next_at) where state = 'waiting';
-create index mails_of_account on mails (account_id);
-create index mails_by_end on mails (ended_at) where state <> 'waiting';
-
 -- What must not change between two starts, such as a fingerprint of the index key.
 create table facts (
     name  text not null primary key,

@@ -25,9 +25,6 @@ pub(crate) const BATCH: u32 = 100;
 /// Accounts for which the database may not answer before a run gives up. One may be too large; several mean that it is away.
 const MAX_UNANSWERED: u32 = 3;
 
-/// Mails of an account whose copies are removed with it: a month of one every five minutes.
-const MAX_MAILS: u32 = 10_000;
-
 statements! {
     /// Accounts that were closed long enough ago, behind a given one.
     TO_ERASE = "
@@ -51,10 +48,6 @@ statements! {
     ERASE_HISTORY = "delete from login_history where account_id = $1";
     /// What was sent to it.
     ERASE_LINKS = "delete from links where account_id = $1";
-    /// What was to be sent to it.
-    ERASE_MAILS = "delete from mails where account_id = $1";
-    /// Which those were.
-    MAILS = "select id from mails where account_id = $1 order by id limit $2";
     /// What its owner agreed to.
     ERASE_TERMS = "delete from terms_agreements where account_id = $1";
 
@@ -153,14 +146,14 @@ impl Service {
 
     async fn erase(&self, id: UserId) -> Result<(), Trouble> {
         let now = self.clock.now();
-        self.forget_mails(id).await?;
+        // Before the rows that say which mails there were: after a crash in between it is done again.
+        self.mails.forget(id.as_uuid()).await?;
         transaction!(self.db, "auth.erase", async |tx: &mut Tx<'_>| {
             let parts = [
                 &ERASE_TOKENS,
                 &ERASE_SESSIONS,
                 &ERASE_HISTORY,
                 &ERASE_LINKS,
-                &ERASE_MAILS,
                 &ERASE_TERMS,
                 &identity::store::ERASE_CHECKS,
                 &identity::store::ERASE,
@@ -170,18 +163,10 @@ impl Service {
             for part in parts {
                 tx.execute(part, &[&id]).await?;
             }
+            urr_mail::erase(tx, id.as_uuid()).await?;
             tx.execute(&ERASE, &[&id, &now]).await?;
             Ok(())
         })
-    }
-
-    /// Removes mails that are kept here. Before the account forgets which they were: after a crash in between it is done again.
-    async fn forget_mails(&self, id: UserId) -> Result<(), Trouble> {
-        let mails = self.db.read("auth.mails_of", async |tx: &mut Tx<'_>| {
-            tx.all(&MAILS, &[&id, &MAX_MAILS], |row| row.get::<Uuid>(0)).await
-        });
-        let mails: Vec<Uuid> = mails.await.map_err(|error: urr_db::Error| error)?;
-        Ok(self.mailer.forget(&mails).await?)
     }
 
     /// Lets accounts fall dormant that nobody signed in to. Answers with how many did.

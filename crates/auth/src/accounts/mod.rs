@@ -59,7 +59,7 @@ pub(crate) async fn register(service: &Service, request: &Register) -> Result<Si
         mail::queue(service, tx, account.id, mail::Kind::VerifyEmail).await?;
         sessions::open_proven(service, tx, &account, LoginMethod::Password, &origin).await.map(Some)
     })?;
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     let Some(Opened { signed_in, ended }) = opened else {
         lockout::count_taken_address(service, &origin);
         return Err(Error::AlreadyRegistered.into());

@@ -37,7 +37,7 @@ pub(crate) async fn request(service: &Service, ctx: &Ctx) -> Result<Done, Troubl
         }
         Ok::<_, Trouble>(())
     })?;
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     Ok(Done {})
 }
 

@@ -1,69 +1,17 @@
-//! Mails: written down with the change that is their reason, sent afterwards by a reconciler, tried again if need be.
+//! The mails of accounts: what they are for, and how they are composed when they are sent.
 //!
-//! A waiting mail holds no address, no text and no link. All three are made when it is sent, so what a link carries is never
-//! on disk and an erased account leaves no address behind.
+//! A queued mail names an account. Address, text and link are made for each attempt, so that what a link
+//! carries is never on disk and an erased account leaves no address behind.
 
-mod file;
-pub(crate) mod send;
-mod smtp;
-pub(crate) mod store;
 mod texts;
 
-use std::io;
-
 use async_trait::async_trait;
-use urr_contracts::auth::Sensitive;
-use urr_db::Tx;
-use urr_kernel::{Timestamp, UserId};
-use uuid::Uuid;
+use urr_db::{Tx, transaction};
+use urr_jobs::BoxError;
+use urr_kernel::{Scalar as _, UserId, Value};
+use urr_mail::{Compose, Draft, NewMail, Queued};
 
-use crate::{links::Purpose, service::Service, trouble::Trouble};
-
-pub use file::FileMailer;
-pub use smtp::{BadSmtp, SmtpConfig, SmtpMailer, SmtpSecurity};
-
-/// A mail that is ready to be sent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mail {
-    /// The same for every attempt to send it.
-    pub id: Uuid,
-    /// The address of its reader, in its one spelling.
-    pub to: String,
-    /// One line.
-    pub subject: String,
-    /// Plain text. It may carry a link, so it is not for logs.
-    pub text: Sensitive,
-    /// When it was written.
-    pub at: Timestamp,
-}
-
-/// Why a mail was not sent.
-#[derive(Debug, thiserror::Error)]
-pub enum MailError {
-    /// Later it may work.
-    #[error("the mail could not be sent now")]
-    Temporary(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// It never will.
-    #[error("the mail was refused for good")]
-    Permanent(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
-/// Whatever brings mails to people. Sending the same mail twice must be harmless: after a crash nobody knows.
-#[async_trait]
-pub trait Mailer: Send + Sync + 'static {
-    /// Hands one mail over. Bounded in time by the implementation.
-    async fn send(&self, mail: Mail) -> Result<(), MailError>;
-
-    /// Removes what is kept of these mails here. Whoever hands mails over and keeps none has nothing to do.
-    async fn forget(&self, _mails: &[Uuid]) -> io::Result<()> {
-        Ok(())
-    }
-
-    /// Removes what is kept here of mails from before then.
-    async fn forget_before(&self, _then: Timestamp) -> io::Result<()> {
-        Ok(())
-    }
-}
+use crate::{accounts, links, links::Purpose, service::Service, trouble::Trouble};
 
 /// Why a mail is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +20,7 @@ pub(crate) enum Kind {
     VerifyEmail,
     /// Set a new password.
     ResetPassword,
-    /// Somebody tried to register with the address.
+    /// A registration used the address of an existing account.
     AlreadyRegistered,
     /// The password was changed.
     PasswordChanged,
@@ -110,12 +58,44 @@ impl Kind {
     }
 }
 
-/// Writes down that an account's owner is to get a mail; for [`accounts::NOBODY`](crate::accounts::NOBODY) that is as much work and comes to nothing. Nudge the sender after the commit.
+/// Queues a mail to an account's owner; for [`accounts::NOBODY`] this costs the same and queues nothing.
+/// Nudge the sender after the commit.
 pub(crate) async fn queue(
     service: &Service,
     tx: &mut Tx<'_>,
     account: UserId,
     kind: Kind,
 ) -> Result<(), Trouble> {
-    Ok(store::insert(tx, service.ids.next(), account, kind, service.clock.now()).await?)
+    // A flood of registrations must not delay a new password.
+    let urgent = kind == Kind::ResetPassword;
+    let mail = NewMail { urgent, ..NewMail::new(kind.as_str(), account.as_uuid()) };
+    service.mails.queue(tx, &mail).await?;
+    Ok(())
+}
+
+#[async_trait]
+impl Compose for Service {
+    async fn compose(&self, mail: &Queued) -> Result<Draft, BoxError> {
+        let kind = Kind::from_value(Value::Text(mail.kind.as_str().into()))?;
+        Ok(compose(self, UserId::from_uuid(mail.recipient), kind).await?)
+    }
+}
+
+async fn compose(service: &Service, id: UserId, kind: Kind) -> Result<Draft, Trouble> {
+    transaction!(service.db, "auth.compose_mail", async |tx: &mut Tx<'_>| {
+        let found = accounts::store::get(&service.vault, tx, id).await?;
+        let Some(stored) = found.filter(accounts::store::Stored::is_open) else {
+            return Ok(Draft::Drop("the account is closed"));
+        };
+        let account = &stored.account;
+        if kind == Kind::VerifyEmail && account.email_verified {
+            return Ok(Draft::Drop("the address is verified already"));
+        }
+        let carried = match kind.purpose() {
+            Some(purpose) => Some(links::make(service, tx, id, purpose).await?),
+            None => None,
+        };
+        let text = texts::render(kind, account, &service.settings.site_url, carried.as_ref());
+        Ok::<_, Trouble>(Draft::Send { to: account.email.clone(), text })
+    })
 }

@@ -59,7 +59,7 @@ pub(crate) async fn change(
     let Opened { signed_in, ended: evicted } = opened;
     ended.extend(evicted);
     service.announce(&ended);
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     Ok(signed_in)
 }
 
@@ -86,7 +86,7 @@ pub(crate) async fn forgot(service: &Service, request: &ForgotPassword) -> Resul
         let account = found.filter(|_| due).map_or(accounts::NOBODY, |stored| stored.account.id);
         mail::queue(service, tx, account, mail::Kind::ResetPassword).await
     })?;
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     Ok(Done {})
 }
 
@@ -124,6 +124,6 @@ pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<
         replace(service, tx, account.id, &hash).await
     })?;
     service.announce(&ended);
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     Ok(Done {})
 }

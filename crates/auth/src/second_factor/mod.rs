@@ -133,7 +133,7 @@ pub(crate) async fn renew_codes(
         mail::queue(service, tx, user, mail::Kind::SecondFactorChanged).await
     });
     tried.settle(service, outcome).await?;
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     Ok(RecoveryCodes { recovery_codes: codes.iter().map(|code| rules::shown(code)).collect() })
 }
 
@@ -185,7 +185,7 @@ pub(crate) async fn reset(
         sessions::end_all(service, tx, user, EndReason::SecondFactorChanged).await
     })?;
     service.announce(&ended);
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     Ok(Done {})
 }
 
@@ -247,6 +247,6 @@ async fn reopen(
 fn announce(service: &Service, opened: Opened, mut ended: Vec<Revocation>) -> SignedIn {
     ended.extend(opened.ended);
     service.announce(&ended);
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     opened.signed_in
 }

@@ -39,7 +39,7 @@ pub(crate) async fn refresh(service: &Service, request: &Refresh) -> Result<Sign
         // undo the very thing it reports.
         Exchange::Reused(revocation) => {
             service.announce(&[revocation]);
-            service.mail_nudge.nudge();
+            service.mails.nudge();
             metrics::counter!("urr_auth_refresh_reused_total").increment(1);
             tracing::warn!(user = %revocation.user, session = %revocation.session, "a refresh token was used twice");
             Err(Error::RefreshReused.into())

@@ -1,4 +1,4 @@
-//! Forgets what is of no use any more: old tokens, sessions, revocations, attempts, links, verifications, mails and history.
+//! Forgets what is of no use any more: old tokens, sessions, revocations, attempts, links, verifications and history.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,9 +17,6 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// A revocation outlives the last access token it is about by this much: clocks differ, and processes start late.
 const REVOCATION_MARGIN: Duration = Duration::from_hours(1);
-
-/// A sent or failed mail stays on the list for whoever looks into it.
-const MAILS_KEPT: Duration = DAY.saturating_mul(30);
 
 statements! {
     /// Tokens that nobody can use, not even a thief.
@@ -54,11 +51,6 @@ statements! {
         delete from identity_checks where id in
             (select id from identity_checks where expires_at <= $1 order by expires_at limit $2)";
 
-    /// Mails that are done with.
-    MAILS = "
-        delete from mails where id in
-            (select id from mails where state <> 'waiting' and ended_at <= $1 order by ended_at limit $2)";
-
     /// Sign-ins beyond the time they are kept.
     HISTORY = "
         delete from login_history where id in (select id from login_history where at <= $1 order by at limit $2)";
@@ -88,16 +80,14 @@ impl Service {
     pub(crate) async fn sweep(&self) -> Result<u64, Trouble> {
         let now = self.clock.now();
         let revoked_before = now.before(self.settings.access_lifetime + REVOCATION_MARGIN);
-        let parts: [(&'static str, &'static Sql, Timestamp); 7] = [
+        let parts: [(&'static str, &'static Sql, Timestamp); 6] = [
             ("auth.sweep_tokens", &TOKENS, now),
             ("auth.sweep_sessions", &SESSIONS, now.before(DAY)),
             ("auth.sweep_revocations", &REVOCATIONS, revoked_before),
             ("auth.sweep_links", &LINKS, now.before(DAY)),
             ("auth.sweep_identity_checks", &CHECKS, now.before(DAY)),
-            ("auth.sweep_mails", &MAILS, now.before(MAILS_KEPT)),
             ("auth.sweep_history", &HISTORY, now.before(self.settings.history_kept)),
         ];
-        self.mailer.forget_before(now.before(MAILS_KEPT)).await?;
         let mut most = 0;
         for (name, sql, before) in parts {
             let gone = transaction!(self.db, name, async |tx: &mut Tx<'_>| {

@@ -57,7 +57,7 @@ pub(crate) async fn link(
     })?;
     owner.settle(service);
     if let Some(linked) = linked {
-        service.mail_nudge.nudge();
+        service.mails.nudge();
         return Ok(LinkOutcome::Linked { linked });
     }
     let trip = trip::leave(service, request.provider, request.return_to.as_deref(), Some(user)).await?;
@@ -74,7 +74,7 @@ pub(super) async fn link_proved(
         own(accounts::store::lock(&service.vault, tx, account).await?)?;
         insert(service, tx, account, profile).await
     })?;
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     Ok(linked)
 }
 
@@ -121,6 +121,6 @@ pub(crate) async fn unlink(service: &Service, ctx: &Ctx, request: &UnlinkAccount
         mail::queue(service, tx, user, mail::Kind::SignInChanged).await
     })?;
     owner.settle(service);
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     Ok(Done {})
 }

@@ -185,7 +185,7 @@ async fn join(
         }
         sessions::open(service, tx, &account, provider.method(), origin).await.map(Some)
     })?;
-    service.mail_nudge.nudge();
+    service.mails.nudge();
     let Some(opened) = opened else {
         lockout::count_taken_address(service, origin);
         return Err(Error::AlreadyRegistered.into());

@@ -4,9 +4,8 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use urr_kernel::Timestamp;
+use urr_mail::{Mail, MailError, Mailer};
 use uuid::Uuid;
-
-use crate::{Mail, MailError, Mailer};
 
 /// Keeps mails, or refuses them as it is told to.
 #[derive(Default)]

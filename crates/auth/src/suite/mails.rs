@@ -5,9 +5,9 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 use urr_contracts::auth::ForgotPassword;
 use urr_db::{Error as DbError, Tx};
+use urr_mail::MailError;
 
 use super::world::{DAY, LINKS, MAILS, World, follow};
-use crate::MailError;
 
 async fn states(world: &World, user: &urr_contracts::auth::SignedIn) -> Vec<(String, i64)> {
     let read: Result<_, DbError> = world

@@ -271,6 +271,7 @@ pub(crate) async fn what_is_over_is_forgotten(world: &World) {
     world.auth.logout(&world.of(&renewed), logout(&renewed)).await.unwrap();
     let left = async || {
         world.service.sweep().await.unwrap();
+        world.service.mails.sweep().await.unwrap();
         world.count(&LEFT, &[]).await
     };
     let everything = world.count(&LEFT, &[]).await;

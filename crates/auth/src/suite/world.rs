@@ -12,6 +12,7 @@ use urr_contracts::auth::{
 use urr_db::{Db, Sql, Tx, statements};
 use urr_http::{Client, ClientLimits};
 use urr_kernel::{Actor, Clock, Ids, Role, UserId};
+use urr_mail::{Mailer, Sender};
 use urr_passes::{
     Secret,
     access::{self, Verified, Verifier},
@@ -21,7 +22,7 @@ use urr_rpc::{Ctx, REQUEST_BUDGET, Remote, internal_guard};
 use urr_testkit::{fixed, fresh_postgres, fresh_sqlite, within};
 
 use super::{elsewhere::Elsewhere, mailbox::Mailbox};
-use crate::{HashCost, Hashing, IndexKey, Mailer, Parts, Pii, PiiKeys, Sandbox, Service, Settings, Social};
+use crate::{HashCost, Hashing, IndexKey, Parts, Pii, PiiKeys, Sandbox, Service, Settings, Social};
 
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 pub(crate) const PASSWORD: &str = "correct horse battery";
@@ -99,7 +100,7 @@ statements! {
              + (select count(*) from attempts) + (select count(*) from links) + (select count(*) from mails)
              + (select count(*) from login_history)";
     /// How mails ended.
-    pub(crate) MAILS = "select state, attempts from mails where account_id = $1 order by id";
+    pub(crate) MAILS = "select state, attempts from mails where recipient = $1 order by id";
     /// Hashes of what links carry.
     pub(crate) LINKS = "select token_hash from links";
     /// Verifications of identities that an account began.
@@ -241,7 +242,7 @@ impl World {
 
     /// Sends what waits to be sent.
     pub(crate) async fn send_mails(&self) {
-        self.service.send_mails().await.unwrap();
+        send_mails(&self.service).await;
     }
 
     /// What the last link to prove an address carries.
@@ -257,7 +258,7 @@ impl World {
     async fn link(&self, email: &str, page: &str) -> Sensitive {
         self.send_mails().await;
         let mails = self.mailbox.to(email);
-        let (_, rest) = mails.iter().rev().find_map(|mail| mail.text.expose().split_once(page)).unwrap();
+        let (_, rest) = mails.iter().rev().find_map(|mail| mail.text.split_once(page)).unwrap();
         Sensitive::new(rest.split_whitespace().next().unwrap())
     }
 
@@ -316,6 +317,11 @@ pub(crate) fn parts(db: &Db, clock: &Clock, ids: &Ids, pii: Pii) -> Parts {
         login_limit: None,
         settings: Settings { site_url: "https://urr.example".to_owned(), hashing, ..Settings::default() },
     }
+}
+
+/// What the reconciler `mail.send` of a process does.
+pub(crate) async fn send_mails(service: &Arc<Service>) {
+    Sender::new(service.mails.clone(), service.clone()).send_due().await.unwrap();
 }
 
 fn secret() -> Secret {

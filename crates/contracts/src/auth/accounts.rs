@@ -4,18 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{Role, Timestamp, UserId};
 
-use super::{Origin, OwnerProof, Sensitive};
-
-/// The language of mails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Language {
-    /// Korean.
-    #[default]
-    Ko,
-    /// English.
-    En,
-}
+use super::{Language, Origin, OwnerProof, Sensitive};
 
 /// Where an account is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

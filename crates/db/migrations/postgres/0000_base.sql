@@ -1,4 +1,4 @@
--- Tables that every domain has in its own schema: messages out, messages in, leases.
+-- Tables that every domain has in its own schema: messages out, messages in, leases, mails.
 
 create table outbox (
     seq          bigint      generated always as identity primary key,
@@ -62,3 +62,29 @@ create table leases (
     epoch      bigint      not null,
     expires_at timestamptz not null
 );
+
+-- Mails to be sent, queued in the transaction that is their reason (crate `mail`). Neither address nor text is stored.
+create table mails (
+    id         uuid        not null primary key,
+    -- Queueing the same key again does nothing.
+    key        text,
+    kind       text        not null,
+    -- Id of the recipient in the domain, such as an account.
+    recipient  uuid        not null,
+    -- What the template needs, as JSON.
+    data       text        not null check (length(data) <= 16384),
+    urgent     boolean     not null,
+    state      text        not null check (state in ('waiting', 'sent', 'failed', 'dropped')),
+    attempts   integer     not null,
+    next_at    timestamptz not null,
+    created_at timestamptz not null,
+    ended_at   timestamptz,
+    last_error text,
+    check ((state = 'waiting') = (ended_at is null))
+);
+create unique index mails_by_key on mails (key);
+create index mails_waiting on mails (next_at) where state = 'waiting';
+create index mails_urgent on mails (next_at) where state = 'waiting' and urgent;
+create index mails_failed on mails (id) where state = 'failed';
+create index mails_of_recipient on mails (recipient);
+create index mails_by_end on mails (ended_at) where state <> 'waiting';

@@ -1,4 +1,4 @@
--- Tables that every domain has in its own file: messages out, messages in, leases.
+-- Tables that every domain has in its own file: messages out, messages in, leases, mails.
 
 create table outbox (
     -- AUTOINCREMENT: a number is never used again, not even after the last row was purged, or readers would skip rows.
@@ -59,3 +59,29 @@ create table leases (
     epoch      integer not null,
     expires_at integer not null
 ) strict, without rowid;
+
+-- Mails to be sent, queued in the transaction that is their reason (crate `mail`). Neither address nor text is stored.
+create table mails (
+    id         blob    not null primary key,
+    -- Queueing the same key again does nothing.
+    key        text,
+    kind       text    not null,
+    -- Id of the recipient in the domain, such as an account.
+    recipient  blob    not null,
+    -- What the template needs, as JSON.
+    data       text    not null check (length(data) <= 16384),
+    urgent     integer not null check (urgent in (0, 1)),
+    state      text    not null check (state in ('waiting', 'sent', 'failed', 'dropped')),
+    attempts   integer not null,
+    next_at    integer not null,
+    created_at integer not null,
+    ended_at   integer,
+    last_error text,
+    check ((state = 'waiting') = (ended_at is null))
+) strict, without rowid;
+create unique index mails_by_key on mails (key);
+create index mails_waiting on mails (next_at) where state = 'waiting';
+create index mails_urgent on mails (next_at) where state = 'waiting' and urgent;
+create index mails_failed on mails (id) where state = 'failed';
+create index mails_of_recipient on mails (recipient);
+create index mails_by_end on mails (ended_at) where state <> 'waiting';

@@ -4,8 +4,8 @@ use super::{super::Identity, Given, SECRET};
 
 /// With a mail server, which production asks for.
 fn with_mail(given: Given) -> Given {
-    let given = given.env("URR_AUTH_MAIL", "smtp").env("URR_AUTH_SMTP_SERVER", "mail:587");
-    given.env("URR_AUTH_MAIL_FROM", "URR <a@b.kr>")
+    let given = given.env("URR_MAIL_KIND", "smtp").env("URR_MAIL_SMTP_SERVER", "mail:587");
+    given.env("URR_MAIL_FROM", "URR <a@b.kr>")
 }
 
 #[test]
@@ -19,7 +19,7 @@ fn production_names_every_missing_secret_at_once() {
     );
     assert!(problems[1].contains("`auth.index_key` is not set"));
     assert!(
-        problems[2].contains("`auth.smtp_server` is not set") && problems[2].contains("auth.mail = smtp")
+        problems[2].contains("`mail.smtp_server` is not set") && problems[2].contains("mail.kind = smtp")
     );
     assert!(problems[3].contains("`internal.token` is not set"));
     let given = given.env("URR_SECURITY_SECRET", SECRET).env("URR_AUTH_INDEX_KEY", SECRET);
@@ -48,7 +48,7 @@ fn persons_are_made_up_on_a_laptop_and_vouched_for_in_production() {
         with_mail(given).env("URR_AUTH_INDEX_KEY", SECRET)
     };
     assert!(matches!(production().config().auth.identity, Identity::Off));
-    let filed = production().env("URR_AUTH_MAIL", "file").problems();
+    let filed = production().env("URR_MAIL_KIND", "file").problems();
     assert!(filed.iter().any(|problem| problem.contains("which files do not")), "{filed:?}");
     let refused = production().env("URR_AUTH_IDENTITY", "sandbox").problem();
     assert!(refused.contains("made-up persons"), "{refused}");

@@ -1,4 +1,4 @@
-//! Mails as files in a folder: for an installation without a mail server.
+//! The file transport: mails become files in a folder. For installations without a mail server.
 
 use std::{
     io,
@@ -12,15 +12,15 @@ use tokio::{fs, io::AsyncWriteExt as _};
 use urr_kernel::Timestamp;
 use uuid::Uuid;
 
-use super::{Mail, MailError, Mailer, smtp::system_time};
+use crate::{Mail, MailError, Mailer, smtp::system_time};
 
-/// Who mails are from that no server ever sees.
+/// The sender of mails that never reach a server.
 const FROM: &str = "URR <no-reply@localhost>";
 
-/// How the name of a mail's file ends.
+/// The extension of a mail's file.
 const ENDING: &str = "eml";
 
-/// Mails that are kept; beyond them the oldest goes. At 1 kB each they are a few megabytes.
+/// Mails that are kept; above it the oldest are deleted. At 1 kB each they take a few megabytes.
 const MAX_FILES: usize = 2_000;
 
 /// Writes each mail to `<folder>/<id>.eml`. Ids sort by time.
@@ -30,7 +30,7 @@ pub struct FileMailer {
 }
 
 impl FileMailer {
-    /// Mails go to this folder, which is made with the first of them.
+    /// Writes to this folder, which is created with the first mail.
     pub fn new(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
@@ -41,13 +41,12 @@ impl FileMailer {
         let Mail { id, to, subject, text, at } = mail;
         let mut date = Headers::new();
         date.set(Date::new(system_time(*at)));
-        // As it is and not encoded, as a server would want it: it is for people who read the file.
+        // Not encoded as a mail server would want it: people read these files.
         let text = format!(
             "To: {to}\r\nFrom: {FROM}\r\nSubject: {subject}\r\n{date}Message-ID: <{id}@localhost>\r\n\
-             MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n{}",
-            text.expose()
+             MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n{text}"
         );
-        // For the owner of the installation alone: whoever reads a link can set somebody's password.
+        // Readable by the owner alone: a link in a mail can set an account's password.
         let mut file =
             fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&path).await?;
         file.write_all(text.as_bytes()).await?;
@@ -80,7 +79,7 @@ async fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// When the mail of a file was written: its id says so.
+/// When a mail was queued, from the time in its id.
 fn written_at(path: &Path) -> Option<Timestamp> {
     let id: Uuid = path.file_stem()?.to_str()?.parse().ok()?;
     let (seconds, nanos) = id.get_timestamp()?.to_unix();
@@ -99,8 +98,8 @@ async fn remove(path: &Path) -> io::Result<()> {
 impl Mailer for FileMailer {
     async fn send(&self, mail: Mail) -> Result<(), MailError> {
         let path = self.write(&mail).await.map_err(|error| MailError::Temporary(error.into()))?;
-        // Where it is, never what it says: a link in a log would be worth as much as the mail.
-        tracing::info!(path = %path.display(), subject = mail.subject, "a mail was written to a file");
+        // The path and never the text: a link in a log would be worth as much as the mail.
+        tracing::info!(path = %path.display(), subject = mail.subject, "mail written to a file");
         Ok(())
     }
 
@@ -124,7 +123,6 @@ impl Mailer for FileMailer {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-    use urr_contracts::auth::Sensitive;
 
     use urr_testkit::fixed;
 
@@ -139,7 +137,7 @@ mod tests {
         let send = async || {
             let (id, at) = (ids.next(), clock.now());
             let to = "minji@example.com".to_owned();
-            mailer.send(Mail { id, to, subject: String::new(), text: Sensitive::new(""), at }).await.unwrap();
+            mailer.send(Mail { id, to, subject: String::new(), text: String::new(), at }).await.unwrap();
             id
         };
         let is_kept = |id: Uuid| mailer.path(id).exists();
@@ -165,7 +163,7 @@ mod tests {
             id: Uuid::from_u128(number),
             to: "minji@example.com".to_owned(),
             subject: "제목".to_owned(),
-            text: Sensitive::new("본문"),
+            text: "본문".to_owned(),
             at: clock.now(),
         };
         let path = |number: u128| dir.path().join(format!("mail/{}.eml", Uuid::from_u128(number)));

@@ -6,7 +6,6 @@ use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
 };
-use urr_contracts::auth::Sensitive;
 use urr_testkit::{fixed, within};
 
 use super::*;
@@ -105,7 +104,7 @@ fn mail() -> Mail {
         id: ids.next(),
         to: "minji@xn--2w2ba672h.xn--3e0b707e".to_owned(),
         subject: "비밀번호 재설정".to_owned(),
-        text: Sensitive::new("링크\n.\nhttps://urr.example/reset-password#token=abc\n"),
+        text: "링크\n.\nhttps://urr.example/reset-password#token=abc\n".to_owned(),
         at: clock.now(),
     }
 }

@@ -1,4 +1,4 @@
-//! Mails over SMTP.
+//! The SMTP transport.
 
 use std::{fmt, time::Duration};
 
@@ -15,7 +15,7 @@ use lettre::{
 };
 use urr_kernel::Timestamp;
 
-use super::{Mail, MailError, Mailer};
+use crate::{Mail, MailError, Mailer};
 
 /// How the connection is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl fmt::Debug for SmtpConfig {
 /// A configuration that cannot work.
 #[derive(Debug, thiserror::Error)]
 pub enum BadSmtp {
-    /// Nobody can answer to it.
+    /// The sender is malformed.
     #[error("the sender {0:?} is not an address")]
     From(String),
     /// TLS cannot be set up.
@@ -110,15 +110,15 @@ impl SmtpMailer {
             .to(Mailbox::new(None, to))
             .subject(&mail.subject)
             .date(system_time(mail.at))
-            // The same for every attempt, so that a reader shows a mail once that was sent twice.
+            // The same for every attempt: servers and readers can recognise a repeat.
             .message_id(Some(format!("<{}@{}>", mail.id, self.from.email.domain())))
             .header(ContentType::TEXT_PLAIN)
-            .body(mail.text.expose().to_owned())
+            .body(mail.text.clone())
             .map_err(|error| permanent(error.into()))
     }
 }
 
-pub(super) fn system_time(at: Timestamp) -> std::time::SystemTime {
+pub(crate) fn system_time(at: Timestamp) -> std::time::SystemTime {
     let since = u64::try_from(at.as_micros()).unwrap_or(0);
     std::time::SystemTime::UNIX_EPOCH + Duration::from_micros(since)
 }
@@ -127,7 +127,7 @@ pub(super) fn system_time(at: Timestamp) -> std::time::SystemTime {
 impl Mailer for SmtpMailer {
     async fn send(&self, mail: Mail) -> Result<(), MailError> {
         let message = self.message(&mail)?;
-        // The library's own limit ends with the connection being made; a server that then falls silent would be waited for.
+        // lettre's timeout covers connecting only; this one bounds the whole exchange.
         let sent = tokio::time::timeout(self.timeout, self.server.send(message)).await;
         match sent.map_err(|late| MailError::Temporary(late.into()))? {
             Ok(_) => Ok(()),

@@ -1,0 +1,15 @@
+//! Languages that mails are written in.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The language of mails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// Korean.
+    #[default]
+    Ko,
+    /// English.
+    En,
+}
