@@ -15,7 +15,7 @@ use tokio::{
 use urr_e2e::{
     http::{Answer, Connection, Request},
     line::{SECRET, with_crowd},
-    program::{self, Launch, free_address},
+    program::{self, free_address},
     stage::Stage,
 };
 use urr_kernel::{Clock, Ids, OrderKey};

@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_e2e::{
     dice,
     http::Request,
-    program::{self, Launch, free_address},
+    program::{self, free_address},
     shop::{self, Reservation},
     siege::{End, Siege},
     stage::Stage,

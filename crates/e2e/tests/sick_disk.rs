@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use urr_e2e::{
     http::Answer,
     powerloss::{Disk, Sickness, Syncs},
-    program::{self, Launch},
+    program,
     shop::{self, Buyer, Reservation},
     stage::Stage,
 };

@@ -125,7 +125,7 @@ pub async fn create_event(
     let later = |hours: i64| Timestamp::from_micros(opens.as_micros() + hours * hour);
     let body = json!({
         "title": "A night to remember", "venue": "The hall", "seatLayoutId": layout["id"],
-        "saleStartDate": opens, "saleEndDate": later(48), "eventDate": later(72),
+        "saleStartDate": opens, "saleEndDate": later(24), "eventDate": later(48),
     });
     let answer = connection.send(&Request::post("/api/admin/events", &body).by(&admin.token)).await?;
     ensure!(answer.status == 201, "event: {}", answer.show());

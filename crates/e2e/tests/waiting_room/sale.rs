@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use urr_e2e::{
     http::Request,
     line::{self, Ask, ask, crowd},
-    program::{self, Launch},
+    program,
     stage::Stage,
 };
 use urr_testkit::until;

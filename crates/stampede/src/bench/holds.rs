@@ -256,7 +256,7 @@ impl Client for Direct {
         let wish = self.wishes.get(self.next.fetch_add(1, Ordering::Relaxed))?;
         let mut hold = wish.hold.clone();
         hold.idempotency_key = Some(wish.user.to_string());
-        let held = self.tickets.hold(&self.buyer(wish.user), hold).await;
-        Some(held.map(drop).map_err(|error| error.to_string()))
+        let answer = self.tickets.hold(&self.buyer(wish.user), hold).await;
+        Some(answer.map(drop).map_err(|error| error.to_string()))
     }
 }

@@ -92,8 +92,8 @@ impl Fans {
         limit: Duration,
     ) -> anyhow::Result<EventId> {
         let mut operator = Connection::to(self.place.address);
-        // On sale for two days, which is longer than any run by its clock.
-        let new = NewEvent { seats: 1, opens_in_secs: -3_600 };
+        // On sale for a day by the server's clock: longer than the longest `--minutes`, which are 20 hours.
+        let new = NewEvent { seats: 1, opens_in_secs: -60 };
         let event = shop::create_event(&mut operator, &self.operator, new).await?;
         self.order(&mut operator, "pause", event).await?;
         let mut asking = JoinSet::new();
