@@ -5,11 +5,11 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use urr_kernel::UserId;
 
+use urr_stampede::{bench::BenchCommand, crowd::StampedeArgs};
+
 use crate::{
-    bench::BenchCommand,
     config::{Choice as _, Flag, nearest},
     roles::Role,
-    stampede::StampedeArgs,
 };
 
 /// What was typed.

@@ -20,6 +20,21 @@ impl Failure {
     }
 }
 
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join("\n"))
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// What `urr-stampede` reports: the chain of causes, which may have lines of a log at its end.
+impl From<anyhow::Error> for Failure {
+    fn from(error: anyhow::Error) -> Self {
+        Self(format!("{error:#}").lines().map(str::to_owned).collect())
+    }
+}
+
 impl From<Vec<Problem>> for Failure {
     fn from(problems: Vec<Problem>) -> Self {
         Self(problems.into_iter().map(|problem| problem.to_string()).collect())

@@ -24,8 +24,6 @@ mod remote;
 mod roles;
 mod say;
 mod serve;
-mod served;
-mod stampede;
 mod stores;
 mod token;
 mod waiting;
@@ -35,6 +33,7 @@ mod wire;
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::Parser as _;
+use urr_stampede::report::Report;
 
 use crate::{
     cli::{Cli, Command, ConfigCommand, Flags, StampedeCommand, VwrCommand},
@@ -75,8 +74,15 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Doctor => block_on(doctor::doctor(&load(&flags)?.1))??,
         Command::Token(args) => token::token(&config::gather(&input(&flags))?, &args)?,
         Command::Admin(command) => block_on(admin::admin(load(&flags)?, command))??,
-        Command::Bench(command) => bench::run(&command)?,
-        Command::Stampede(StampedeCommand::Queue(args)) => stampede::run(&args, &flags)?,
+        Command::Bench(command) => return Ok(print(&urr_stampede::bench::run(&command, &bench::App)?)),
+        Command::Stampede(StampedeCommand::Queue(args)) => {
+            if flags.config.is_some() || !flags.settings().is_empty() {
+                return Err(Failure::new(
+                    "a stampede is for a server of its own on loopback and for no other: it takes no settings",
+                ));
+            }
+            return Ok(print(&urr_stampede::crowd::run(&args)?));
+        }
         Command::Queue(command) => {
             let verdict =
                 load(&flags).and_then(|(_, config)| block_on(queue::queue(&config, command)).flatten());
@@ -87,6 +93,19 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Outbox(command) => block_on(outbox::outbox(&load(&flags)?.1, command))??,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a report. The exit code tells faults, and a run that a signal ended, as a shell does.
+fn print(report: &Report) -> ExitCode {
+    say!("{}", report.text.trim_end());
+    for fault in &report.faults {
+        complain!("urr: {fault}");
+    }
+    match (report.interrupted_by, report.faults.is_empty()) {
+        (Some(signal), _) => ExitCode::from(128 + signal),
+        (None, true) => ExitCode::SUCCESS,
+        (None, false) => ExitCode::FAILURE,
+    }
 }
 
 fn load(flags: &Flags) -> Result<(Values, Config), Failure> {

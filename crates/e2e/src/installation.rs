@@ -7,7 +7,7 @@ use urr_testkit::services;
 use crate::{
     http::Connection,
     people::{ADMIN, PASSWORD},
-    program::{Launch, Program, Running, free_address},
+    program::{self, Launch, Running, free_address},
     stores::Stores,
 };
 
@@ -44,7 +44,7 @@ impl Installation {
     /// Everything in one process, on files.
     pub async fn whole(dir: &Path, change: Change) -> anyhow::Result<Self> {
         let internal = free_address();
-        let launch = Launch::new(&Program::find()?, &dir.join("whole"))?;
+        let launch = program::launch(&dir.join("whole"))?;
         let launch = change("whole", with_accounts(shared(launch), internal));
         let running = launch.up().await?;
         let front = running.address;
@@ -61,7 +61,7 @@ impl Installation {
 
     /// Accounts, sales and the front door in processes of their own, each with files of its own.
     pub async fn apart(dir: &Path, change: Change) -> anyhow::Result<Self> {
-        let launch = |name: &str| Launch::new(&Program::find()?, &dir.join(name)).map(shared);
+        let launch = |name: &str| program::launch(&dir.join(name)).map(shared);
         Self::up(launch, change).await
     }
 
@@ -69,7 +69,7 @@ impl Installation {
     pub async fn on_servers(dir: &Path, change: Change) -> anyhow::Result<Option<Self>> {
         let (Some(stores), Some(kafka)) = (Stores::fresh().await, services::kafka()) else { return Ok(None) };
         let launch = |name: &str| {
-            let launch = Launch::new(&Program::find()?, &dir.join(name)).map(shared)?;
+            let launch = program::launch(&dir.join(name)).map(shared)?;
             Ok(stores
                 .settings(launch)
                 .set("bus.kind", "kafka")

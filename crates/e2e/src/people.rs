@@ -1,118 +1,15 @@
-//! People with accounts, as the public API knows them.
+//! Accounts through the public API, and the mails that they get.
 
 use std::{fs, path::Path, time::Duration};
 
-use anyhow::{Context as _, ensure};
-use serde_json::{Value, json};
 use urr_testkit::until;
 
-use crate::http::{Answer, Connection, Lost, Request};
+pub use urr_stampede::people::*;
 
-/// The operator of every installation that tests start.
-pub const ADMIN: &str = "boss@example.com";
-
-/// Everybody's password.
-pub const PASSWORD: &str = "correct horse battery staple";
-
-/// How long a mail may take: it is written by a reconciler that is nudged.
+/// How long a mail may take: a reconciler writes it, woken by the commit.
 const MAIL: Duration = Duration::from_secs(30);
 
-/// Somebody who is signed in.
-#[derive(Clone, Debug)]
-pub struct Person {
-    /// The account's id.
-    pub id: String,
-    /// The account's address.
-    pub email: String,
-    /// The access token.
-    pub access: String,
-    /// The refresh token.
-    pub refresh: String,
-}
-
-impl Person {
-    /// Reads an answer that signs somebody in.
-    pub fn from_answer(answer: &Answer) -> anyhow::Result<Self> {
-        let body = answer.json();
-        let text = |value: &Value| value.as_str().map(str::to_owned).with_context(|| answer.show());
-        Ok(Self {
-            id: text(&body["user"]["id"])?,
-            email: text(&body["user"]["email"])?,
-            access: text(&body["token"])?,
-            refresh: text(&body["refreshToken"])?,
-        })
-    }
-}
-
-/// Makes an account and signs its owner in.
-pub async fn register(connection: &mut Connection, email: &str) -> anyhow::Result<Person> {
-    register_with(connection, email, &[]).await
-}
-
-/// The same with further headers.
-pub async fn register_with(
-    connection: &mut Connection,
-    email: &str,
-    headers: &[(&str, &str)],
-) -> anyhow::Result<Person> {
-    let agreed = |kind: &str| json!({ "type": kind, "agreed": true });
-    let body = json!({
-        "email": email, "password": PASSWORD, "name": "Minji", "language": "en",
-        "agreements": [agreed("SERVICE"), agreed("PRIVACY")],
-    });
-    let request = Request { headers, ..Request::post("/api/auth/register", &body) };
-    let answer = connection.send(&request).await?;
-    ensure!(answer.status == 201, "register: {}", answer.show());
-    Person::from_answer(&answer)
-}
-
-/// Tries to sign in.
-pub async fn login(connection: &mut Connection, email: &str, password: &str) -> Result<Answer, Lost> {
-    login_with(connection, email, password, &[]).await
-}
-
-/// The same with further headers.
-pub async fn login_with(
-    connection: &mut Connection,
-    email: &str,
-    password: &str,
-    headers: &[(&str, &str)],
-) -> Result<Answer, Lost> {
-    let body = json!({ "email": email, "password": password });
-    connection.send(&Request { headers, ..Request::post("/api/auth/login", &body) }).await
-}
-
-/// Signs in.
-pub async fn sign_in(connection: &mut Connection, email: &str) -> anyhow::Result<Person> {
-    let answer = login(connection, email, PASSWORD).await?;
-    ensure!(answer.status == 200, "login: {}", answer.show());
-    Person::from_answer(&answer)
-}
-
-/// Exchanges a refresh token.
-pub async fn refresh(connection: &mut Connection, token: &str) -> Result<Answer, Lost> {
-    connection.send(&Request::post("/api/auth/refresh", &json!({ "refreshToken": token }))).await
-}
-
-/// Signs out.
-pub async fn logout(connection: &mut Connection, person: &Person) -> Result<Answer, Lost> {
-    let request = Request { method: "POST", path: "/api/auth/logout", ..Request::default() };
-    connection.send(&request.by(&person.access)).await
-}
-
-/// Gives somebody a role.
-pub async fn set_role(
-    connection: &mut Connection,
-    admin: &Person,
-    of: &Person,
-    role: &str,
-) -> Result<Answer, Lost> {
-    let path = format!("/api/admin/users/{}/role", of.id);
-    let request = Request { method: "PUT", ..Request::post(&path, &json!({ "role": role })) };
-    connection.send(&request.by(&admin.access)).await
-}
-
-/// What the link of the newest mail to this address carries, once there is a mail with such a link.
+/// The token in the link of the newest mail to this address, once there is a mail with a link to `page`.
 pub async fn mailed(data_dir: &Path, to: &str, page: &str) -> String {
     let mut found = None;
     until(MAIL, async || {

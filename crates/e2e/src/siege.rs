@@ -5,13 +5,13 @@ use std::{collections::BTreeSet, path::Path, time::Duration};
 use anyhow::{Context as _, ensure};
 use urr_kernel::Clock;
 
+use urr_stampede::buyers::{Buyers, Goods, Tally, ledger::Violation};
+
 use crate::{
-    crowd::{Crowd, Goods, Tally},
     dice::Dice,
     http::Connection,
-    ledger::Violation,
     powerloss::{Disk, Syncs},
-    program::{Launch, Program, Running},
+    program::{self, Launch, Running},
     shop::{self, Buyer, NewEvent},
 };
 
@@ -110,7 +110,7 @@ impl Report {
 pub struct Siege<'d> {
     launch: Launch,
     disk: Option<&'d Disk>,
-    crowd: Crowd,
+    crowd: Buyers,
     dice: Dice,
     clock: Clock,
     end: End,
@@ -125,9 +125,8 @@ impl<'d> Siege<'d> {
         disk: Option<(&'d Disk, Syncs)>,
         mut dice: Dice,
     ) -> anyhow::Result<Self> {
-        let program = Program::find()?;
         let data_dir = disk.map_or_else(|| dir.join("data"), |(disk, _)| disk.root().to_owned());
-        let mut launch = Launch::new(&program, &data_dir)?;
+        let mut launch = program::launch(&data_dir)?;
         let with_disk = |mut launch: Launch, syncs: Syncs| {
             for (key, value) in disk.iter().flat_map(|(disk, _)| disk.env(syncs)) {
                 launch = launch.env(key, value);
@@ -149,7 +148,7 @@ impl<'d> Siege<'d> {
             disk.power_back()?;
             launch = with_disk(launch, syncs);
         }
-        let crowd = Crowd::new(dir, CLIENTS, &buyers, Goods { event, seats }, &mut dice)?;
+        let crowd = Buyers::new(dir, CLIENTS, &buyers, Goods { event, seats }, &mut dice)?;
         let report = Report::default();
         Ok(Self {
             launch,

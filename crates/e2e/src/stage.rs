@@ -6,7 +6,7 @@ use urr_kernel::{EventId, SeatId};
 
 use crate::{
     http::Connection,
-    program::{Launch, Program, Running},
+    program::{self, Launch, Running},
     shop::{self, Buyer, NewEvent},
 };
 
@@ -24,7 +24,7 @@ pub struct Stage {
 impl Stage {
     /// On embedded parts, with its files in `dir`.
     pub async fn embedded(dir: &Path) -> anyhow::Result<Self> {
-        Self::up(Launch::new(&Program::find()?, &dir.join("data"))?).await
+        Self::up(program::launch(&dir.join("data"))?).await
     }
 
     /// As the launch says.

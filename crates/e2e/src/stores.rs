@@ -4,7 +4,7 @@ use std::path::Path;
 
 use urr_testkit::{Proxy, fresh_database, services};
 
-use crate::program::{Launch, Program};
+use crate::program::{self, Launch};
 
 /// The sets of stores on which both tiers of the waiting room run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Backend {
     /// A server with its tables made, on fresh stores; `None`, told loudly, when one of them is not there.
     pub async fn launch(self, dir: &Path) -> anyhow::Result<Option<Launch>> {
         if self == Self::Embedded {
-            return Launch::new(&Program::find()?, &dir.join("data")).map(Some);
+            return program::launch(&dir.join("data")).map(Some);
         }
         match Stores::of(self).await {
             Some(stores) => stores.launch(dir).await.map(Some),
@@ -66,7 +66,7 @@ impl Stores {
 
     /// A server with its tables made, on these stores.
     pub async fn launch(&self, dir: &Path) -> anyhow::Result<Launch> {
-        let launch = self.settings(Launch::new(&Program::find()?, &dir.join("data"))?);
+        let launch = self.settings(program::launch(&dir.join("data"))?);
         launch.run(&["migrate"]).await?;
         Ok(launch)
     }

@@ -15,7 +15,7 @@ use tokio::{
 use urr_e2e::{
     http::{Answer, Connection, Request},
     line::{SECRET, with_crowd},
-    program::{Launch, Program, free_address},
+    program::{self, free_address},
     stage::Stage,
 };
 use urr_kernel::{Clock, Ids, OrderKey};
@@ -198,7 +198,7 @@ async fn nginx_lets_on_who_has_waited_and_sends_the_others_to_wait() -> anyhow::
 async fn nginx_asks_about_every_request_in_the_same_way() -> anyhow::Result<()> {
     let Some(program) = services::nginx() else { return Ok(()) };
     let dir = tempfile::tempdir()?;
-    let launch = with_crowd(Launch::new(&Program::find()?, &dir.path().join("data"))?);
+    let launch = with_crowd(program::launch(&dir.path().join("data"))?);
     let stage = Stage::up(launch).await?;
     let mut tasks = JoinSet::new();
     let shop = shop(&mut tasks).await;

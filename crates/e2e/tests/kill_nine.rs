@@ -1,7 +1,7 @@
 //! kill -9 in a loop on the real binary while eight clients hold seats: no acknowledged hold is lost or doubled.
 
 use urr_e2e::{
-    dice::{Dice, setting},
+    dice::{self, setting},
     siege::Siege,
 };
 
@@ -11,7 +11,7 @@ const CYCLES: u64 = 40;
 #[tokio::test(flavor = "multi_thread")]
 async fn no_acknowledged_hold_is_lost_or_doubled_by_kill_nine() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let dice = Dice::of_this_run("kill_nine");
+    let dice = dice::of_this_run("kill_nine");
     let cycles = setting("URR_E2E_KILL_CYCLES", CYCLES);
     let report = Siege::prepare(dir.path(), None, dice).await?.run(cycles, |_| false).await?;
     report.print("kill_nine");

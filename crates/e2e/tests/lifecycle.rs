@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use urr_e2e::{
-    dice::Dice,
+    dice,
     http::Request,
-    program::{Launch, Program, free_address},
+    program::{self, free_address},
     shop::{self, Reservation},
     siege::{End, Siege},
     stage::Stage,
@@ -17,7 +17,7 @@ const CYCLES: u64 = 10;
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_drains_and_no_acknowledged_hold_is_lost() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let dice = Dice::of_this_run("sigterm");
+    let dice = dice::of_this_run("sigterm");
     // The siege fails if a process that was asked to stop ends with anything but 0.
     let siege = Siege::prepare(dir.path(), None, dice).await?.ending(End::Terminate);
     let report = siege.run(CYCLES, |_| false).await?;
@@ -67,7 +67,7 @@ async fn a_hold_is_still_there_after_a_clean_stop_and_start() -> anyhow::Result<
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_start_has_something_to_sell_and_the_second_does_not_add_to_it() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let launch = Launch::new(&Program::find()?, &dir.path().join("data"))?.set("demo", "true");
+    let launch = program::launch(&dir.path().join("data"))?.set("demo", "true");
     let mut listed = Vec::new();
     for _ in 0..2 {
         let running = launch.up().await?;

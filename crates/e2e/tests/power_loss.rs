@@ -2,7 +2,7 @@
 //! outlives the process.
 
 use urr_e2e::{
-    dice::{Dice, setting},
+    dice::{self, setting},
     powerloss::{Disk, Syncs},
     siege::Siege,
 };
@@ -17,7 +17,7 @@ const CONTROL_CYCLES: u64 = 10;
 async fn no_acknowledged_hold_is_lost_or_doubled_by_power_loss() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let disk = Disk::new(dir.path())?;
-    let dice = Dice::of_this_run("power_loss");
+    let dice = dice::of_this_run("power_loss");
     let cycles = setting("URR_E2E_POWER_CYCLES", CYCLES);
     let siege = Siege::prepare(dir.path(), Some((&disk, Syncs::All)), dice).await?;
     let report = siege.run(cycles, |_| false).await?;
@@ -35,7 +35,7 @@ async fn no_acknowledged_hold_is_lost_or_doubled_by_power_loss() -> anyhow::Resu
 async fn the_loop_notices_synchronous_normal() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let disk = Disk::new(dir.path())?;
-    let dice = Dice::of_this_run("power_loss control");
+    let dice = dice::of_this_run("power_loss control");
     let siege = Siege::prepare(dir.path(), Some((&disk, Syncs::AsInNormal)), dice).await?;
     let report = siege.run(CONTROL_CYCLES, |report| report.lost() > 0).await?;
     report.print("power_loss control");

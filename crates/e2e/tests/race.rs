@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tokio::{sync::Barrier, task::JoinSet};
 use urr_e2e::{
-    dice::Dice,
+    dice,
     http::{Answer, Connection},
     shop::{self, Buyer, Reservation},
     stage::Stage,
@@ -88,7 +88,7 @@ async fn overlapping_wishes_in_any_order_neither_deadlock_nor_share_a_seat() -> 
     let stage = Stage::up(stores.launch(dir.path()).await?).await?;
     let buyers = stage.buyers(BUYERS).await?;
     let (event, seats) = stage.event(-60).await?;
-    let mut dice = Dice::of_this_run("overlapping");
+    let mut dice = dice::of_this_run("overlapping");
     let mut wishes = Vec::new();
     for buyer in buyers {
         // Two to four of the ten, in an order of chance.

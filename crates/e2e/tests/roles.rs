@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use urr_e2e::{
     collector::Collector,
     http::{Connection, Request},
-    program::{Launch, Program, Running, free_address},
+    program::{self, Launch, Running, Signal, free_address},
     shop::{self, Buyer, NewEvent, Reservation},
 };
 use urr_kernel::{Clock, EventId, SeatId};
@@ -34,10 +34,9 @@ struct Pair {
 impl Pair {
     /// Starts both, each with files of its own in `dir`, or both on `postgres`.
     async fn up(dir: &Path, kafka: &str, postgres: Option<&str>) -> anyhow::Result<Self> {
-        let program = Program::find()?;
         let (internal, collector) = (free_address(), Collector::start().await?);
         let launch = |role: &str| -> anyhow::Result<Launch> {
-            let launch = Launch::new(&program, &dir.join(role))?
+            let launch = program::launch(&dir.join(role))?
                 .set("security.secret", SECRET)
                 .set("internal.token", TOKEN)
                 .set("bus.kind", "kafka")
@@ -156,9 +155,9 @@ async fn is_refused_in_time(pair: &Pair, event: EventId) -> anyhow::Result<()> {
 async fn the_catalog_hangs_and_goes_on(pair: &Pair, admin: &Buyer) -> anyhow::Result<()> {
     let new = NewEvent { seats: 1, opens_in_secs: -60 };
     let event = shop::create_event(&mut pair.at_catalog(), admin, new).await?;
-    pair.catalog_running.signal("STOP").await?;
+    pair.catalog_running.signal(Signal::STOP)?;
     let refused = is_refused_in_time(pair, event).await;
-    pair.catalog_running.signal("CONT").await?;
+    pair.catalog_running.signal(Signal::CONT)?;
     refused?;
     until(PATIENCE, async || shop::seat_map(&mut pair.at_tickets(), event).await.is_ok()).await;
     Ok(())

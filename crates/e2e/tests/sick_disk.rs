@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use urr_e2e::{
     http::Answer,
     powerloss::{Disk, Sickness, Syncs},
-    program::{Launch, Program},
+    program,
     shop::{self, Buyer, Reservation},
     stage::Stage,
 };
@@ -32,7 +32,7 @@ struct Story {
 
 impl Story {
     async fn begin(disk: &Disk) -> anyhow::Result<Self> {
-        let mut launch = Launch::new(&Program::find()?, disk.root())?;
+        let mut launch = program::launch(disk.root())?;
         for (key, value) in disk.env(Syncs::All) {
             launch = launch.env(key, value);
         }

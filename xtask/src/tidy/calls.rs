@@ -15,8 +15,8 @@ const CALLS: &[(&str, &str)] = &[
     ("queue", "catalog"),
 ];
 
-/// The crates that wire domains together and so hold all of them.
-const WIRING: &[&str] = &["app", "contracts", "testkit", "e2e"];
+/// The crates that wire domains together, or play their users, and so hold all of them.
+const WIRING: &[&str] = &["app", "contracts", "stampede", "testkit", "e2e"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     let services = declared(tree);

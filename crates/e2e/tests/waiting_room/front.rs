@@ -7,7 +7,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use urr_e2e::{
-    dice::{Dice, setting},
+    dice::{self, Dice, setting},
     http::{Answer, Connection, Request},
     stage::Stage,
     stores::Backend,
@@ -153,7 +153,7 @@ async fn operate(stage: &Stage, event: EventId, what: &str, body: Value) -> anyh
 async fn no_number_is_given_twice_or_lost_by_kill_nine(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
-    let mut dice = Dice::of_this_run("front_kill");
+    let mut dice = dice::of_this_run("front_kill");
     let mut stage = Stage::up(launch.set("redis.deadline_ms", "5000")).await?;
     let (event, _) = stage.event(-60).await?;
     operate(&stage, event, "activate", json!({ "rate": RATE })).await?;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use anyhow::ensure;
 use urr_e2e::{
-    dice::Dice,
+    dice,
     line::{self, Ask, Fan, crowd},
-    program::free_address,
+    program::{Signal, free_address},
     stage::Stage,
     stores::Backend,
 };
@@ -45,7 +45,7 @@ async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many
 ) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
-    let mut dice = Dice::of_this_run("frozen");
+    let mut dice = dice::of_this_run("frozen");
     let launch = line::with_crowd(launch)
         .set("queue.threshold", "0")
         .set("queue.batch", BATCH.to_string())
@@ -69,9 +69,9 @@ async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many
         // There is something to do for both, and one falls asleep over it.
         ensure!(empty(awake, event, &people).await == THRESHOLD as usize, "the room was not full");
         tokio::time::sleep(Duration::from_millis(dice.below(RUN_MS))).await;
-        asleep.running.signal("STOP").await?;
+        asleep.running.signal(Signal::STOP)?;
         until(LIMIT, async || is_full(awake, event).await).await;
-        asleep.running.signal("CONT").await?;
+        asleep.running.signal(Signal::CONT)?;
         until(LIMIT, async || is_full(asleep, event).await && is_full(awake, event).await).await;
     }
     // Whoever woke last has had a run to itself, and did no harm.

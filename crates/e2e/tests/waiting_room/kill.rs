@@ -12,7 +12,7 @@ use std::{
 
 use anyhow::ensure;
 use urr_e2e::{
-    dice::{Dice, setting},
+    dice::{self, Dice, setting},
     line::{self, Ask, Fan, crowd},
     stage::Stage,
     stores::Backend,
@@ -122,7 +122,7 @@ async fn let_in(
 async fn no_acknowledged_place_is_lost_or_moved_by_kill_nine(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
-    let mut dice = Dice::of_this_run("waiting_room_kill");
+    let mut dice = dice::of_this_run("waiting_room_kill");
     let (people, kills) = match backend {
         Backend::Embedded => (setting("URR_E2E_WAITING", PEOPLE), KILLS),
         Backend::Postgres => ON_POSTGRES,

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use urr_e2e::{
     http::{Answer, Connection, Request},
     line::{self, Fan, crowd, set_threshold},
-    program::{Launch, Program, free_address},
+    program::{self, Launch, free_address},
     stage::Stage,
 };
 use urr_kernel::{EventId, SeatId};
@@ -221,7 +221,7 @@ async fn the_story(stage: Stage, front: SocketAddr) -> anyhow::Result<()> {
 }
 
 fn launch(dir: &std::path::Path) -> anyhow::Result<Launch> {
-    let launch = line::with_crowd(Launch::new(&Program::find()?, dir)?);
+    let launch = line::with_crowd(program::launch(dir)?);
     let launch = launch.set("queue.guard", "true").set("limits.enabled", "false");
     Ok(launch.set("internal.token", "between-processes-0f6b1c9d"))
 }

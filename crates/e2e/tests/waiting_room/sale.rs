@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use urr_e2e::{
     http::Request,
     line::{self, Ask, ask, crowd},
-    program::{Launch, Program},
+    program,
     stage::Stage,
 };
 use urr_testkit::until;
@@ -14,7 +14,7 @@ use urr_testkit::until;
 #[tokio::test(flavor = "multi_thread")]
 async fn seats_are_sold_to_those_who_are_in() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
-    let launch = line::with_crowd(Launch::new(&Program::find()?, &dir.path().join("data"))?);
+    let launch = line::with_crowd(program::launch(&dir.path().join("data"))?);
     let stage = Stage::up(launch.set("queue.guard", "true").set("queue.threshold", "1")).await?;
     let (event, seats) = stage.event(-60).await?;
     let people = crowd(2);

@@ -1,0 +1,104 @@
+//! What the front door costs: the same handler behind all of it, and behind nothing but the check of a token.
+
+use std::sync::Arc;
+
+use axum::{
+    Router, extract,
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use serde::Serialize;
+use urr_http::{Caller, Json, Problem, Respond, Routes, StatusCode};
+use urr_jobs::Tasks;
+use urr_kernel::{Clock, Role, UserId};
+use urr_passes::{
+    Secret,
+    access::{self, Verifier},
+};
+
+use super::{
+    Bench, Runtimes,
+    holds::FAST,
+    load::Deck,
+    turns::{Scene, Turns, Words, serve},
+};
+use crate::{http::Request, report::Report};
+
+/// A route for signed-in users with the general rate limit: 3,000 a minute for each.
+const PATH: &str = "/api/reservations/my";
+
+/// Requests of one user in the whole run, at most: a third of what the limit allows in a minute.
+const ASKS: usize = 1_000;
+
+/// The share of the bare check that the whole door should reach.
+const TARGET_PERCENT: f64 = 85.0;
+
+/// What both rows answer.
+#[derive(Serialize)]
+struct Answer {
+    user: UserId,
+    reservations: [(); 0],
+}
+
+async fn noop(caller: Caller) -> Result<Json<Answer>, Problem> {
+    Ok(Json(Answer { user: caller.user()?, reservations: [] }))
+}
+
+/// The handler behind the check of a bearer token.
+struct Bare {
+    keys: Verifier,
+    clock: Clock,
+    router: Router,
+}
+
+impl Bare {
+    fn new(secret: &str, clock: &Clock) -> anyhow::Result<Self> {
+        let keys = Verifier::new([access::key(&Secret::new(secret)?)]);
+        Ok(Self { keys, clock: clock.clone(), router: Router::new().route(PATH, get(noop)) })
+    }
+}
+
+impl Respond for Bare {
+    async fn respond(&self, mut request: extract::Request) -> Response {
+        let header = request.headers().get("authorization").and_then(|header| header.to_str().ok());
+        let token = header.and_then(|header| header.strip_prefix("Bearer "));
+        match token.map(|token| self.keys.verify(token, self.clock.now())) {
+            Some(Ok(verified)) => {
+                request.extensions_mut().insert(verified.access.actor());
+                self.router.respond(request).await
+            }
+            _ => StatusCode::UNAUTHORIZED.into_response(),
+        }
+    }
+}
+
+/// Measures.
+pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
+    let installed = bench.install("gateway", &[])?;
+    let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
+    let seconds = usize::try_from(turns.asked().as_secs() + 1).expect("a run is short");
+    let users = (seconds * FAST).div_ceil(ASKS);
+    let request = |_| {
+        let token = installed.tokens.of(bench.ids.next(), Role::User);
+        Request::get(PATH).by(&token).bytes("127.0.0.1")
+    };
+    let deck = Deck::endless((0..users).map(request).collect());
+    let bare = Bare::new(&installed.secret, &bench.clock)?;
+    let bare = serve(&runtimes, &tasks, bare, installed.app.limits())?;
+    let routes = Routes::new().get(PATH, USER, noop);
+    let whole = runtimes.server.block_on(installed.app.serve_behind_gateway("tickets", routes, &tasks))?;
+    let scenes = [
+        Scene { name: "bare token check".to_owned(), address: bare, deck: Arc::clone(&deck) },
+        Scene { name: "whole front door".to_owned(), address: whole, deck },
+    ];
+    let words = Words {
+        title: "front door".to_owned(),
+        command: "gateway",
+        first: "bare check",
+        judged: 1,
+        target_percent: TARGET_PERCENT,
+    };
+    let mut report = Report::default();
+    turns.run(runtimes, &tasks, &scenes, &bench.clock, &words, &mut report)?;
+    Ok(report)
+}

@@ -1,0 +1,191 @@
+//! What is held: events with seats enough, buyers with tokens, requests written out beforehand so that the load costs little.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use anyhow::Context as _;
+use serde_json::json;
+use urr_contracts::{
+    catalog::{Catalog, CreateEvent, ListLayouts, SeatsOf},
+    tickets::HoldSeats,
+};
+use urr_jobs::Tasks;
+use urr_kernel::{Clock, EventId, Ids, LayoutId, Role, SeatId, Timestamp, UserId};
+use urr_rpc::Ctx;
+
+use super::{Bench, Installed, noop};
+use crate::{http::Request, tokens::Tokens};
+
+/// Seats of one hold.
+const SEATS: usize = 2;
+
+/// Events prepared at most. Tickets remembers the seats of so many of the largest hall, and a benchmark that makes it
+/// forget would measure something else: 7 × 50,000 seats are 175,000 holds, or 35,000 per second for 5 s.
+const MAX_EVENTS: usize = 7;
+
+/// One hold to be asked for: a buyer of its own and two seats that nobody else wants.
+#[derive(Clone, Debug)]
+pub(super) struct Wish {
+    /// The buyer.
+    pub(super) user: UserId,
+    /// What the buyer asks for.
+    pub(super) hold: HoldSeats,
+}
+
+/// Creates events before anything serves them, with seats for at least `holds` holds if there is room.
+pub(super) async fn wishes(
+    bench: &Bench<'_>,
+    installed: &Installed,
+    holds: usize,
+) -> anyhow::Result<Vec<Wish>> {
+    let Bench { clock, ids, .. } = bench;
+    let domains = installed.app.open(&Tasks::new()).await?;
+    let catalog = domains.catalog();
+    let layouts = catalog.layouts(&Ctx::system(ids, clock), ListLayouts {}).await.context("layouts")?.layouts;
+    let largest = layouts.into_iter().max_by_key(|layout| layout.total_seats);
+    let largest = largest.context("there is no seat layout")?;
+    let events = (holds * SEATS).div_ceil(largest.total_seats as usize).clamp(1, MAX_EVENTS);
+    let mut wishes = Vec::new();
+    for event in create_events(&*catalog, largest.id, events, clock, ids).await? {
+        let seats = seats(&*catalog, event, clock, ids).await.context("seats")?;
+        wishes.extend(seats.chunks_exact(SEATS).map(|seats| Wish {
+            user: ids.next(),
+            hold: HoldSeats { event, seats: seats.to_vec(), idempotency_key: None },
+        }));
+    }
+    Ok(wishes)
+}
+
+/// Creates events on sale in the smallest hall: for rows that buy nothing.
+pub(super) async fn events(
+    catalog: &dyn Catalog,
+    count: usize,
+    clock: &Clock,
+    ids: &Ids,
+) -> anyhow::Result<Vec<EventId>> {
+    let layouts = catalog.layouts(&Ctx::system(ids, clock), ListLayouts {}).await.context("layouts")?.layouts;
+    let smallest = layouts.into_iter().min_by_key(|layout| layout.total_seats);
+    create_events(catalog, smallest.context("there is no seat layout")?.id, count, clock, ids).await
+}
+
+async fn create_events(
+    catalog: &dyn Catalog,
+    layout: LayoutId,
+    count: usize,
+    clock: &Clock,
+    ids: &Ids,
+) -> anyhow::Result<Vec<EventId>> {
+    let mut events = Vec::with_capacity(count);
+    for number in 0..count {
+        let new = event(number, layout, clock.now());
+        let made = catalog.create_event(&Ctx::system(ids, clock), new).await;
+        events.push(made.context("an event cannot be created")?.event.id);
+    }
+    Ok(events)
+}
+
+fn event(number: usize, layout: LayoutId, now: Timestamp) -> CreateEvent {
+    const HOUR: Duration = Duration::from_hours(1);
+    CreateEvent {
+        title: format!("Benchmark {number}"),
+        description: None,
+        venue: "Loopback".to_owned(),
+        address: None,
+        artist_name: None,
+        event_at: now.after(HOUR * 48),
+        sale_start_at: now.before(HOUR),
+        sale_end_at: now.after(HOUR * 24),
+        poster_image_url: None,
+        layout: Some(layout),
+        ticket_types: Vec::new(),
+        max_seats_per_reservation: None,
+        max_seats_per_user: None,
+    }
+}
+
+async fn seats(
+    catalog: &dyn Catalog,
+    event: EventId,
+    clock: &Clock,
+    ids: &Ids,
+) -> Result<Vec<SeatId>, urr_contracts::catalog::Error> {
+    let (mut seats, mut from) = (Vec::new(), Some(0));
+    while let Some(start) = from {
+        let page = catalog.seats(&Ctx::system(ids, clock), SeatsOf { event, from: start }).await?;
+        from = page.next;
+        seats.extend(page.seats.into_iter().map(|seat| seat.id));
+    }
+    Ok(seats)
+}
+
+/// A wish in every event for a seat that does not exist. Its refusal makes tickets load the seats of the event, so that the
+/// measured holds do not.
+pub(super) fn strangers(wishes: &[Wish], ids: &Ids) -> Vec<Wish> {
+    let events: BTreeSet<EventId> = wishes.iter().map(|wish| wish.hold.event).collect();
+    let stranger = |event| Wish {
+        user: ids.next(),
+        hold: HoldSeats { event, seats: vec![ids.next()], idempotency_key: None },
+    };
+    events.into_iter().map(stranger).collect()
+}
+
+/// Brings seats and buyers out of order, each for itself.
+pub(super) fn scatter(wishes: &mut [Wish], ids: &Ids) {
+    let mut users: Vec<UserId> = wishes.iter().map(|wish| wish.user).collect();
+    shuffle(&mut users, ids);
+    shuffle(wishes, ids);
+    for (wish, user) in wishes.iter_mut().zip(users) {
+        wish.user = user;
+    }
+}
+
+pub(super) fn shuffle<T>(items: &mut [T], ids: &Ids) {
+    for last in (1..items.len()).rev() {
+        let other = u64::from_le_bytes(ids.bytes()) % (last as u64 + 1);
+        items.swap(last, usize::try_from(other).expect("a number up to an index is one"));
+    }
+}
+
+/// The wishes as HTTP requests.
+pub(super) fn requests(wishes: &[Wish], tokens: &Tokens) -> Vec<Vec<u8>> {
+    let request = |wish: &Wish| {
+        let body = json!({
+            "eventId": wish.hold.event,
+            "seatIds": wish.hold.seats,
+            "idempotencyKey": wish.user.to_string(),
+        });
+        Request::post(noop::PATH, &body).by(&tokens.of(wish.user, Role::User)).bytes("127.0.0.1")
+    };
+    wishes.iter().map(request).collect()
+}
+
+/// Wishes for events and seats that do not exist, for a handler that does not look.
+pub(super) fn made_up(count: usize, tokens: &Tokens, ids: &Ids) -> Vec<Vec<u8>> {
+    let wish = |_| Wish {
+        user: ids.next(),
+        hold: HoldSeats { event: ids.next(), seats: vec![ids.next(), ids.next()], idempotency_key: None },
+    };
+    let wishes: Vec<Wish> = (0..count).map(wish).collect();
+    requests(&wishes, tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scattering_loses_nobody_and_no_seat() {
+        let ids = Ids::seeded(Clock::fixed(Timestamp::from_micros(0)), 1);
+        let wish = |_| Wish {
+            user: ids.next(),
+            hold: HoldSeats { event: ids.next(), seats: vec![ids.next()], idempotency_key: None },
+        };
+        let before: Vec<Wish> = (0..100).map(wish).collect();
+        let mut after = before.clone();
+        scatter(&mut after, &ids);
+        let users = |wishes: &[Wish]| wishes.iter().map(|wish| wish.user).collect::<BTreeSet<_>>();
+        let seats = |wishes: &[Wish]| wishes.iter().map(|wish| wish.hold.seats[0]).collect::<BTreeSet<_>>();
+        assert_eq!((users(&before), seats(&before)), (users(&after), seats(&after)));
+        let moved = before.iter().zip(&after).filter(|(before, after)| before.hold.seats != after.hold.seats);
+        assert!(moved.count() > 80);
+    }
+}

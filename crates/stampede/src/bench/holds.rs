@@ -1,0 +1,262 @@
+//! The rows of the table: what is built, what is sent to it.
+
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use anyhow::{Context as _, ensure};
+use urr_contracts::tickets::Tickets;
+use urr_jobs::Tasks;
+use urr_kernel::{Actor, Clock, Ids, Role, UserId};
+use urr_rpc::{Ctx, REQUEST_BUDGET};
+
+use super::{
+    Bench, Installed, Runtimes,
+    bare::{self, Claims},
+    goods::{self, Wish},
+    load::{self, Client, Deck, Pace},
+    noop,
+    table::Measured,
+    turns::STOP,
+};
+use crate::http::Connection;
+
+/// Holds prepared per second that is to be measured: more than the fastest row has ever made, and so many that the slow
+/// rows do not run out.
+pub(super) const FAST: usize = 60_000;
+const SLOW: usize = 12_000;
+
+/// How often a buyer of the baseline comes back: less often than the limits allow, which is 30 times a minute.
+const COMES_BACK: usize = 10;
+
+/// One row.
+#[derive(Debug)]
+pub(super) enum Scene {
+    /// The same edge, token check, parser and printer, and a handler that does nothing.
+    Noop,
+    /// Files, over HTTP. Holds of one moment are one write, so that without group commit they have a sync per batch.
+    Embedded {
+        /// Whether concurrent writes share one fsync.
+        group_commit: bool,
+    },
+    /// Files, over HTTP, seats and buyers in no order: every hold touches pages of its own.
+    Scattered,
+    /// Files, without HTTP.
+    InProcess,
+    /// A server, over HTTP.
+    Postgres(String),
+    /// Claims and a message and nothing else, without HTTP, in files. Each is a transaction of its own, so that sharing a sync shows here.
+    Bare {
+        /// Whether concurrent writes share one fsync.
+        group_commit: bool,
+    },
+    /// The same on a server.
+    BarePostgres(String),
+}
+
+impl Scene {
+    /// The rows of a run; the baseline first.
+    pub(super) fn all(postgres: Option<&str>) -> Vec<Self> {
+        let mut scenes = vec![
+            Self::Noop,
+            Self::Embedded { group_commit: true },
+            Self::Scattered,
+            Self::Embedded { group_commit: false },
+            Self::InProcess,
+            Self::Bare { group_commit: true },
+            Self::Bare { group_commit: false },
+        ];
+        scenes.extend(postgres.map(|url| Self::Postgres(url.to_owned())));
+        scenes.extend(postgres.map(|url| Self::BarePostgres(url.to_owned())));
+        scenes
+    }
+
+    /// What the row is called.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Noop => "no-op handler, HTTP",
+            Self::Embedded { group_commit: true } => "holds, SQLite, group commit, HTTP",
+            Self::Scattered => "holds, SQLite, group commit, HTTP, scattered",
+            Self::Embedded { group_commit: false } => "holds, SQLite, one sync per batch, HTTP",
+            Self::InProcess => "holds, SQLite, group commit, in process",
+            Self::Postgres(_) => "holds, PostgreSQL, HTTP",
+            Self::Bare { group_commit: true } => "bare claims, SQLite, group commit, in process",
+            Self::Bare { group_commit: false } => "bare claims, SQLite, one sync each, in process",
+            Self::BarePostgres(_) => "bare claims, PostgreSQL, in process",
+        }
+    }
+
+    /// Builds, measures, tears down.
+    pub(super) fn run(
+        &self,
+        runtimes: &Runtimes,
+        bench: &Bench<'_>,
+        pace: Pace,
+        done: &Arc<AtomicU64>,
+    ) -> anyhow::Result<Measured> {
+        let seconds = usize::try_from((pace.warm_up + pace.span).as_secs()).expect("a run is short");
+        let row = |name: &str, settings: &[(&str, &str)]| {
+            Ok::<_, anyhow::Error>(HoldsRow {
+                runtimes,
+                bench,
+                installed: bench.install(name, settings)?,
+                pace,
+                done,
+            })
+        };
+        match self {
+            Self::Noop => row("noop", &[])?.noop((seconds * FAST).div_ceil(COMES_BACK)),
+            Self::Embedded { group_commit } => {
+                let value = group_commit.to_string();
+                let row = row(&format!("sqlite-{value}"), &[("storage.group_commit", &value)])?;
+                row.http(seconds * FAST, Order::OfTheHall)
+            }
+            Self::Scattered => row("scattered", &[])?.http(seconds * FAST, Order::None),
+            Self::InProcess => row("in-process", &[])?.in_process(seconds * FAST),
+            Self::Postgres(url) => {
+                let row = row("postgres", &[("storage.kind", "postgres"), ("storage.url", url)])?;
+                runtimes.server.block_on(row.installed.app.migrate())?;
+                row.http(seconds * SLOW, Order::OfTheHall)
+            }
+            Self::Bare { group_commit } => {
+                let value = group_commit.to_string();
+                row(&format!("bare-{value}"), &[("storage.group_commit", &value)])?.bare()
+            }
+            Self::BarePostgres(url) => {
+                row("bare-postgres", &[("storage.kind", "postgres"), ("storage.url", url)])?.bare()
+            }
+        }
+    }
+}
+
+/// In which order seats are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    /// Row by row, each by a buyer newer than the last: neighbours share the pages they touch.
+    OfTheHall,
+    /// Anywhere, by anybody.
+    None,
+}
+
+/// One row under way.
+struct HoldsRow<'r> {
+    runtimes: &'r Runtimes,
+    bench: &'r Bench<'r>,
+    installed: Installed,
+    pace: Pace,
+    done: &'r Arc<AtomicU64>,
+}
+
+impl HoldsRow<'_> {
+    fn noop(&self, buyers: usize) -> anyhow::Result<Measured> {
+        let (Bench { clock, ids, .. }, tasks) = (self.bench, Tasks::new());
+        let requests = goods::made_up(buyers, &self.installed.tokens, ids);
+        let routes = noop::routes(clock, ids);
+        let address = self.installed.app.serve_behind_gateway("tickets", routes, &tasks);
+        let address = self.runtimes.server.block_on(address)?;
+        let measured = self.runtimes.send(&Deck::endless(requests), address, clock, self.pace, self.done);
+        // What does not end in time ends with its runtime.
+        let _ = self.runtimes.server.block_on(tasks.shutdown(STOP));
+        measured
+    }
+
+    fn http(&self, holds: usize, order: Order) -> anyhow::Result<Measured> {
+        let Bench { clock, ids, .. } = self.bench;
+        let (server, load) = (&self.runtimes.server, &self.runtimes.load);
+        let mut wishes = server.block_on(goods::wishes(self.bench, &self.installed, holds))?;
+        if order == Order::None {
+            goods::scatter(&mut wishes, ids);
+        }
+        let tokens = &self.installed.tokens;
+        let strangers = goods::requests(&goods::strangers(&wishes, ids), tokens);
+        let requests = Deck::once(goods::requests(&wishes, tokens));
+        let running = server.block_on(self.installed.app.serve())?;
+        let address = running.address();
+        let measured = load
+            .block_on(refused(address, &strangers))
+            .and_then(|()| self.runtimes.send(&requests, address, clock, self.pace, self.done));
+        server.block_on(running.stop())?;
+        measured
+    }
+
+    fn in_process(&self, holds: usize) -> anyhow::Result<Measured> {
+        let Bench { clock, ids, .. } = self.bench;
+        self.runtimes.server.block_on(async {
+            let wishes = Arc::new(goods::wishes(self.bench, &self.installed, holds).await?);
+            let tasks = Tasks::new();
+            let domains = self.installed.app.open(&tasks).await?;
+            domains.start_background()?;
+            let client = Direct {
+                tickets: domains.tickets(),
+                wishes: Arc::clone(&wishes),
+                next: Arc::default(),
+                clock: clock.clone(),
+                ids: ids.clone(),
+            };
+            for Wish { user, hold } in goods::strangers(&wishes, ids) {
+                // It is refused; the seats of the event are loaded now.
+                let _ = client.tickets.hold(&client.buyer(user), hold).await;
+            }
+            let clients = (0..self.pace.clients).map(|_| client.clone()).collect();
+            let measured = load::run(clients, self.pace, clock, self.done).await;
+            // What does not end in time ends with its runtime.
+            let _ = tasks.shutdown(STOP).await;
+            Ok(measured)
+        })
+    }
+
+    fn bare(&self) -> anyhow::Result<Measured> {
+        let Bench { clock, ids, .. } = self.bench;
+        self.runtimes.server.block_on(async {
+            let db = self.installed.app.database(&bare::DOMAIN).await?;
+            let client = || Claims { db: db.clone(), clock: clock.clone(), ids: ids.clone() };
+            let clients = (0..self.pace.clients).map(|_| client()).collect();
+            Ok(load::run(clients, self.pace, clock, self.done).await)
+        })
+    }
+}
+
+/// Sends requests that must be refused.
+async fn refused(address: SocketAddr, requests: &[Vec<u8>]) -> anyhow::Result<()> {
+    let mut connection = Connection::open(address).await.context("the server cannot be reached")?;
+    for request in requests {
+        let answer = connection.expect_200(request).await?;
+        let answer = answer.err().unwrap_or_default();
+        ensure!(
+            answer.contains("\"tickets.seats_not_found\""),
+            "a hold of a seat that does not exist was not refused: {answer}"
+        );
+    }
+    Ok(())
+}
+
+/// A client that calls the service as a route handler would.
+#[derive(Clone)]
+struct Direct {
+    tickets: Arc<dyn Tickets>,
+    wishes: Arc<Vec<Wish>>,
+    next: Arc<AtomicUsize>,
+    clock: Clock,
+    ids: Ids,
+}
+
+impl Direct {
+    fn buyer(&self, user: UserId) -> Ctx {
+        let actor = Actor::User { id: user, role: Role::User };
+        Ctx::new(self.ids.next(), actor, self.clock.clone(), REQUEST_BUDGET)
+    }
+}
+
+impl Client for Direct {
+    async fn once(&mut self) -> Option<Result<(), String>> {
+        let wish = self.wishes.get(self.next.fetch_add(1, Ordering::Relaxed))?;
+        let mut hold = wish.hold.clone();
+        hold.idempotency_key = Some(wish.user.to_string());
+        let answer = self.tickets.hold(&self.buyer(wish.user), hold).await;
+        Some(answer.map(drop).map_err(|error| error.to_string()))
+    }
+}

@@ -1,0 +1,101 @@
+//! The baseline: a handler that does nothing, behind the same front, edge, guards, parser and printer as a hold.
+
+use axum::extract::{FromRef, State};
+use serde::{Deserialize, Serialize};
+use urr_http::{Caller, Class, Json, Line, Problem, Routes, USER};
+use urr_kernel::{Clock, EventId, Ids, ReservationId, SeatId, Timestamp, UserId};
+use urr_rpc::Ctx;
+
+/// Where the handler is: in the place of the one it is compared with, so that the same guards stand before it.
+pub(super) const PATH: &str = "/api/seats/reserve";
+
+#[derive(Clone)]
+struct Api {
+    clock: Clock,
+    ids: Ids,
+}
+
+impl FromRef<Api> for Clock {
+    fn from_ref(api: &Api) -> Self {
+        api.clock.clone()
+    }
+}
+
+impl FromRef<Api> for Ids {
+    fn from_ref(api: &Api) -> Self {
+        api.ids.clone()
+    }
+}
+
+/// The body of a hold.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reserve {
+    event_id: EventId,
+    seat_ids: Vec<SeatId>,
+    #[serde(default)]
+    idempotency_key: Option<String>,
+}
+
+/// An answer with as much in it as that of a hold.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    message: &'static str,
+    reservation: Shown,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    id: ReservationId,
+    user: UserId,
+    event_id: EventId,
+    event_title: &'static str,
+    idempotency_key: Option<String>,
+    expires_at: Timestamp,
+    seats: Vec<Seat>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Seat {
+    id: SeatId,
+    section: &'static str,
+    grade: &'static str,
+    label: &'static str,
+    price: u32,
+    fencing_token: i64,
+}
+
+async fn noop(
+    State(Api { clock, .. }): State<Api>,
+    ctx: Ctx,
+    caller: Caller,
+    Json(body): Json<Reserve>,
+) -> Result<Json<Answer>, Problem> {
+    let seats = body.seat_ids.into_iter().map(|id| Seat {
+        id,
+        section: "Ground",
+        grade: "Ground",
+        label: "Ground-100-100",
+        price: 165_000,
+        fencing_token: 1,
+    });
+    let reservation = Shown {
+        id: ReservationId::from_uuid(ctx.request_id.as_uuid()),
+        user: caller.user()?,
+        event_id: body.event_id,
+        event_title: "A night to remember",
+        idempotency_key: body.idempotency_key,
+        expires_at: clock.now(),
+        seats: seats.collect(),
+    };
+    Ok(Json(Answer { message: "Seats reserved temporarily", reservation }))
+}
+
+/// The handler, to be served behind everything that a hold passes.
+pub(super) fn routes(clock: &Clock, ids: &Ids) -> Routes {
+    let policy = USER.limit(Class::Booking).after_line(Line::Body).with_slot();
+    Routes::new().post(PATH, policy, noop).with_state(Api { clock: clock.clone(), ids: ids.clone() })
+}

@@ -1,0 +1,142 @@
+//! Rooms in Redis beside the bare scripts: what is left of Redis's own speed.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::bail;
+use urr_jobs::{Tasks, pause};
+use urr_kernel::{EventId, Ids, UserId};
+
+use super::{
+    super::{
+        Bench, Progress, Runtimes,
+        load::{self, Client, Pace},
+        table::named,
+        turns::{STOP, Turns, Words},
+    },
+    SETTINGS,
+};
+use crate::{
+    host::{RedisRooms, RoomCall},
+    report::Report,
+};
+
+/// How many wait. A script takes about as long with ten times as many.
+const WAITING: usize = 100_000;
+
+/// Who joins at the same time while the room fills.
+const JOINERS: usize = 256;
+
+/// The share of the bare script that a join should reach.
+const TARGET_PERCENT: f64 = 70.0;
+
+/// Workers look at rooms every second.
+const ADMIT_EVERY: Duration = Duration::from_secs(1);
+
+/// What is measured, in the order of the table.
+const ROWS: [(RoomCall, &str); 4] = [
+    (RoomCall::BareJoin, "EVALSHA of the script of a join"),
+    (RoomCall::Join, "join"),
+    (RoomCall::BareStatus, "EVALSHA of the script of a status"),
+    (RoomCall::Status, "status"),
+];
+
+/// Measures.
+pub(super) fn run(turns: &Turns, url: &str, bench: &Bench<'_>) -> anyhow::Result<Report> {
+    let settings: Vec<_> = SETTINGS.into_iter().chain([("redis.urls", url)]).collect();
+    let installed = bench.install("redis", &settings)?;
+    let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
+    let asker = runtimes.server.block_on(async {
+        let rooms = installed.app.redis_rooms().await?;
+        let asker = fill(rooms, bench).await?;
+        // As in a process that serves, steps are moved to the database.
+        let (rooms, event, stop) = (Arc::clone(&asker.rooms), asker.event, tasks.token());
+        tasks.spawn("bench.admission", async move {
+            while !stop.is_cancelled() {
+                rooms.admit(event).await;
+                pause(&stop, None, ADMIT_EVERY).await;
+            }
+        });
+        anyhow::Ok(asker)
+    })?;
+    let names: Vec<String> = ROWS.iter().map(|(_, name)| (*name).to_owned()).collect();
+    let sums = turns.rounds(&names, 1, |row, pace, done| {
+        let asker = Asker { call: ROWS[row].0, ..asker.clone() };
+        Ok(runtimes.server.block_on(load::run(vec![asker; pace.clients], pace, &bench.clock, done)))
+    });
+    // What does not end in time ends with its runtime.
+    let _ = runtimes.server.block_on(tasks.shutdown(STOP));
+    runtimes.stop();
+    let words = Words {
+        title: format!("rooms in Redis, in process, {}", named(WAITING)),
+        command: "queue --redis \"$URL\"",
+        first: "bare script",
+        judged: 1,
+        target_percent: TARGET_PERCENT,
+    };
+    let mut report = Report::default();
+    let rates = turns.tell(&words, names, sums?, &mut report);
+    report.line(format_args!("status   {:.1} % of its bare script", rates[3] / rates[2] * 100.0));
+    Ok(report)
+}
+
+/// Fills a new room.
+async fn fill(rooms: Arc<dyn RedisRooms>, bench: &Bench<'_>) -> anyhow::Result<Asker> {
+    let asker = Asker {
+        rooms,
+        event: bench.ids.next(),
+        people: (0..WAITING).map(|_| bench.ids.next()).collect(),
+        next: Arc::default(),
+        ids: bench.ids.clone(),
+        call: RoomCall::Join,
+    };
+    let pace = Pace { clients: JOINERS, warm_up: Duration::ZERO, span: Duration::from_hours(1) };
+    let progress = Progress::start(&format!("joining, {}", named(WAITING)));
+    let fillers = vec![Filler(asker.clone()); JOINERS];
+    let joined = load::run(fillers, pace, &bench.clock, &progress.done).await;
+    progress.end();
+    match joined.first_failure {
+        None => Ok(asker),
+        Some(why) => bail!("{} users could not join: {why}", joined.failed),
+    }
+}
+
+/// Makes one call again and again: a status for users in line, a join for new ones.
+#[derive(Clone)]
+struct Asker {
+    rooms: Arc<dyn RedisRooms>,
+    event: EventId,
+    people: Arc<[UserId]>,
+    next: Arc<AtomicUsize>,
+    ids: Ids,
+    call: RoomCall,
+}
+
+impl Client for Asker {
+    async fn once(&mut self) -> Option<Result<(), String>> {
+        let user = match self.call {
+            RoomCall::BareJoin | RoomCall::Join => self.ids.next(),
+            RoomCall::BareStatus | RoomCall::Status => {
+                self.people[self.next.fetch_add(1, Ordering::Relaxed) % self.people.len()]
+            }
+        };
+        Some(self.rooms.call(self.call, self.event, user).await)
+    }
+}
+
+/// Joins each user once.
+#[derive(Clone)]
+struct Filler(Asker);
+
+impl Client for Filler {
+    async fn once(&mut self) -> Option<Result<(), String>> {
+        let Asker { rooms, event, people, next, .. } = &self.0;
+        let user = *people.get(next.fetch_add(1, Ordering::Relaxed))?;
+        Some(rooms.call(RoomCall::Join, *event, user).await)
+    }
+}

@@ -1,0 +1,192 @@
+//! What Tier 1 of the waiting room does per second: how a check compares with a handler that does nothing, and how many take a number.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use anyhow::{Context as _, bail};
+use axum::{Router, routing::get};
+use serde::Serialize;
+use urr_contracts::vwr::{Assign, GiveOrder, Order, Vwr};
+use urr_http::Json;
+use urr_jobs::Tasks;
+use urr_kernel::{Clock, EventId, Ids, VisitorId};
+use urr_passes::{
+    Secret,
+    visitor::{self, Marks},
+};
+use urr_rpc::Ctx;
+
+use super::{
+    Bench, Installed, Progress, Runtimes, goods,
+    load::{self, Client, Deck, Pace},
+    table::named,
+    turns::{Scene, Turns, Words, serve},
+};
+use crate::{http::Request, report::Report};
+
+/// How many wait in each room.
+const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
+
+/// People of a room who ask again and again, spread evenly over its line.
+const ASKING: usize = 50_000;
+
+/// People who take a number at the same time while a room fills.
+const COMING: usize = 256;
+
+/// The share of the handler that does nothing which a check should reach.
+const TARGET_PERCENT: f64 = 75.0;
+
+/// As much as a check answers.
+#[derive(Serialize)]
+struct Answer {
+    admitted: bool,
+    position: u64,
+    serving_counter: u64,
+    total_in_queue: u64,
+    ahead: u64,
+    estimated_wait: u64,
+    next_poll: u64,
+    paused: bool,
+}
+
+async fn noop() -> Json<Answer> {
+    Json(Answer {
+        admitted: false,
+        position: 500,
+        serving_counter: 0,
+        total_in_queue: 1_000,
+        ahead: 499,
+        estimated_wait: 3_600,
+        next_poll: 2,
+        paused: false,
+    })
+}
+
+/// Measures.
+pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
+    // Every client has the same address, and the limits are not measured here.
+    let installed = bench.install("vwr", &[("limits.enabled", "false")])?;
+    let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
+    let domains = runtimes.server.block_on(installed.app.open(&tasks))?;
+    let (checks, assign) = runtimes.server.block_on(fill_rooms(bench, &installed, &domains.vwr()))?;
+    let limits = || installed.app.limits();
+    let nothing = Router::new().route("/vwr/check/{id}/{ticket}", get(noop));
+    let nothing = serve(&runtimes, &tasks, nothing, limits())?;
+    let bare = serve(&runtimes, &tasks, Router::from(domains.vwr_routes()), limits())?;
+    let whole = runtimes.server.block_on(domains.serve())?;
+    let decks: Vec<Arc<Deck>> = checks.into_iter().map(Deck::endless).collect();
+    let (largest, assigns) = (&decks[SIZES.len() - 1], Deck::endless(vec![assign]));
+    let scene = |name: &str, address, deck: &Arc<Deck>| Scene {
+        name: name.to_owned(),
+        address,
+        deck: Arc::clone(deck),
+    };
+    // The same bytes as a check, so that reading a request costs the same.
+    let mut scenes = vec![scene("no-op handler", nothing, largest)];
+    for (waiting, deck) in SIZES.iter().zip(&decks) {
+        scenes.push(scene(&format!("check, {}", named(*waiting)), bare, deck));
+    }
+    scenes.push(scene("check behind the front door", whole, largest));
+    scenes.push(scene("assign", bare, &assigns));
+    let words = Words {
+        title: "Tier 1 of the waiting room".to_owned(),
+        command: "vwr",
+        first: "no-op handler",
+        judged: SIZES.len(),
+        target_percent: TARGET_PERCENT,
+    };
+    let mut report = Report::default();
+    turns.run(runtimes, &tasks, &scenes, &bench.clock, &words, &mut report)?;
+    Ok(report)
+}
+
+/// Opens a room of each size and fills it. Returns the checks of each, and the request of a new visitor of the last.
+async fn fill_rooms(
+    bench: &Bench<'_>,
+    installed: &Installed,
+    vwr: &Arc<dyn Vwr>,
+) -> anyhow::Result<(Vec<Vec<Vec<u8>>>, Vec<u8>)> {
+    let marks = Marks::new([visitor::key(&Secret::new(installed.secret.as_str())?)]);
+    let (mut checks, mut assign) = (Vec::with_capacity(SIZES.len()), Vec::new());
+    for waiting in SIZES {
+        let event: EventId = bench.ids.next();
+        let ctx = Ctx::system(&bench.ids, &bench.clock);
+        let order = Order::Activate { rate: Some(0), fail_open: None };
+        vwr.order(&ctx, GiveOrder { event, order }).await.context("a room cannot be opened")?;
+        checks.push(fill(vwr, event, waiting, &marks, bench).await?);
+        let path = format!("/vwr/assign/{event}");
+        assign = Request { method: "POST", ..Request::get(&path) }.bytes("127.0.0.1");
+    }
+    Ok((checks, assign))
+}
+
+/// Fills a room. Returns the checks of some of its visitors.
+async fn fill(
+    vwr: &Arc<dyn Vwr>,
+    event: EventId,
+    waiting: usize,
+    marks: &Marks,
+    bench: &Bench<'_>,
+) -> anyhow::Result<Vec<Vec<u8>>> {
+    let (next, places) = (Arc::new(AtomicUsize::new(0)), Arc::new(Mutex::new(Vec::new())));
+    let comer = |_| Comer {
+        vwr: Arc::clone(vwr),
+        event,
+        waiting,
+        next: Arc::clone(&next),
+        places: Arc::clone(&places),
+        clock: bench.clock.clone(),
+        ids: bench.ids.clone(),
+    };
+    // It ends when everybody has come.
+    let pace = Pace { clients: COMING, warm_up: Duration::ZERO, span: Duration::from_hours(1) };
+    let progress = Progress::start(&format!("coming, {waiting} waiting"));
+    let came = load::run((0..COMING).map(comer).collect(), pace, &bench.clock, &progress.done).await;
+    progress.end();
+    if let Some(why) = came.first_failure {
+        bail!("{} visitors got no number: {why}", came.failed);
+    }
+    let mut places = std::mem::take(&mut *places.lock().unwrap_or_else(PoisonError::into_inner));
+    goods::shuffle(&mut places, &bench.ids);
+    let check = |(visitor, ticket): (VisitorId, String)| {
+        let (name, mark) = (visitor::cookie(event), marks.sign(visitor));
+        let (path, cookie) = (format!("/vwr/check/{event}/{ticket}"), format!("{name}={mark}"));
+        Request { headers: &[("cookie", &cookie)], ..Request::get(&path) }.bytes("127.0.0.1")
+    };
+    Ok(places.into_iter().map(check).collect())
+}
+
+/// Takes numbers until the room is full, and keeps the tickets of those who will ask.
+struct Comer {
+    vwr: Arc<dyn Vwr>,
+    event: EventId,
+    waiting: usize,
+    next: Arc<AtomicUsize>,
+    places: Arc<Mutex<Vec<(VisitorId, String)>>>,
+    clock: Clock,
+    ids: Ids,
+}
+
+impl Client for Comer {
+    async fn once(&mut self) -> Option<Result<(), String>> {
+        let nth = self.next.fetch_add(1, Ordering::Relaxed);
+        if nth >= self.waiting {
+            return None;
+        }
+        let (visitor, ctx) = (self.ids.next(), Ctx::system(&self.ids, &self.clock));
+        let request = Assign { event: self.event, visitor, ticket: None };
+        let place = match self.vwr.assign(&ctx, request).await {
+            Ok(place) => place,
+            Err(error) => return Some(Err(error.to_string())),
+        };
+        if nth.is_multiple_of(self.waiting.div_ceil(ASKING)) {
+            self.places.lock().unwrap_or_else(PoisonError::into_inner).push((visitor, place.ticket));
+        }
+        Some(Ok(()))
+    }
+}

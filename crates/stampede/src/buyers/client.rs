@@ -1,0 +1,288 @@
+//! One client: it sends requests of several buyers, one at a time.
+
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use urr_kernel::{Clock, ReservationId, SeatId, Timestamp};
+
+use super::{
+    Goods, PATIENCE, Tally,
+    journal::{Journal, Line, Step},
+    ledger::Violation,
+};
+use crate::{
+    dice::Dice,
+    http::{Answer, Connection, Lost},
+    shop::{self, Buyer, Reservation},
+};
+
+/// Seats one buyer may hold of one event.
+const SEATS_PER_BUYER: usize = 4;
+
+/// Pause before knocking again at a door that is shut.
+const KNOCK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Of a hundred steps, how many give a hold back, and how many ask again for a hold that was already promised.
+const RELEASES: u64 = 40;
+const REPEATS: u64 = 5;
+
+/// One client with several buyers. It does one thing at a time.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) number: usize,
+    dice: Dice,
+    buyers: Vec<Buyer>,
+    goods: Arc<Goods>,
+    journal: Journal,
+    clock: Clock,
+    asked: u64,
+    /// What was sent and not answered.
+    pub(super) pending: Option<Pending>,
+    holds: Vec<Held>,
+    pub(super) tally: Tally,
+    pub(super) violations: Vec<Violation>,
+}
+
+/// A hold that was promised and not given back.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    key: String,
+    buyer: usize,
+    seats: Vec<SeatId>,
+    reservation: ReservationId,
+    expires_at: Timestamp,
+}
+
+/// A request without an answer.
+#[derive(Clone, Debug)]
+pub(super) enum Pending {
+    Hold { key: String, buyer: usize, seats: Vec<SeatId>, again: bool },
+    Release(Held),
+}
+
+impl Client {
+    /// A client whose journal is in `dir`.
+    pub(super) fn new(
+        number: usize,
+        buyers: Vec<Buyer>,
+        goods: &Arc<Goods>,
+        dir: &Path,
+        dice: Dice,
+        clock: &Clock,
+    ) -> std::io::Result<Self> {
+        Ok(Self {
+            number,
+            dice,
+            buyers,
+            goods: Arc::clone(goods),
+            journal: Journal::create(dir, number)?,
+            clock: clock.clone(),
+            asked: 0,
+            pending: None,
+            holds: Vec::new(),
+            tally: Tally::default(),
+            violations: Vec::new(),
+        })
+    }
+
+    /// Holds and releases until `closing`.
+    pub(super) async fn buy(&mut self, address: SocketAddr, closing: &AtomicBool) -> anyhow::Result<()> {
+        let mut connection = Connection::to(address).patience(PATIENCE);
+        while !closing.load(Ordering::SeqCst) {
+            let step = if self.pending.is_some() {
+                self.ask_again(&mut connection).await
+            } else {
+                self.something(&mut connection).await
+            };
+            match step {
+                Ok(()) => {}
+                Err(Stuck::Lost(Lost::NotSent(_))) => tokio::time::sleep(KNOCK_AGAIN).await,
+                Err(Stuck::Lost(Lost::Unknown(_))) => self.tally.unanswered += 1,
+                Err(Stuck::Journal(error)) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    async fn something(&mut self, connection: &mut Connection) -> Result<(), Stuck> {
+        let now = self.clock.now();
+        self.holds.retain(|held| held.expires_at > now);
+        let roll = self.dice.below(100);
+        if roll < REPEATS && !self.holds.is_empty() {
+            return self.repeat(connection).await;
+        }
+        let free: Vec<usize> = (0..self.buyers.len()).filter(|buyer| self.room(*buyer) > 0).collect();
+        if free.is_empty() || (roll < REPEATS + RELEASES && !self.holds.is_empty()) {
+            let held = self.holds.swap_remove(self.dice.index(self.holds.len()));
+            self.write(Step::Releasing { key: held.key.clone() })?;
+            return self.release(connection, held).await;
+        }
+        let buyer = free[self.dice.index(free.len())];
+        let seats = self.choose(self.room(buyer));
+        self.asked += 1;
+        let key = format!("c{}-{}", self.number, self.asked);
+        self.write(Step::Asking { key: key.clone(), user: self.buyers[buyer].user, seats: seats.clone() })?;
+        self.hold(connection, Pending::Hold { key, buyer, seats, again: false }).await
+    }
+
+    /// How many more seats a buyer may hold.
+    fn room(&self, buyer: usize) -> usize {
+        let held: usize =
+            self.holds.iter().filter(|held| held.buyer == buyer).map(|held| held.seats.len()).sum();
+        SEATS_PER_BUYER.saturating_sub(held)
+    }
+
+    /// One to `most` different seats.
+    fn choose(&mut self, most: usize) -> Vec<SeatId> {
+        let count = 1 + self.dice.index(most);
+        let mut seats = BTreeSet::new();
+        while seats.len() < count {
+            seats.insert(self.goods.seats[self.dice.index(self.goods.seats.len())]);
+        }
+        seats.into_iter().collect()
+    }
+
+    pub(super) async fn ask_again(&mut self, connection: &mut Connection) -> Result<(), Stuck> {
+        match self.pending.take() {
+            Some(Pending::Hold { key, buyer, seats, .. }) => {
+                self.hold(connection, Pending::Hold { key, buyer, seats, again: true }).await
+            }
+            Some(Pending::Release(held)) => self.release(connection, held).await,
+            None => Ok(()),
+        }
+    }
+
+    async fn hold(&mut self, connection: &mut Connection, request: Pending) -> Result<(), Stuck> {
+        let Pending::Hold { key, buyer, seats, again } = request.clone() else { return Ok(()) };
+        self.pending = Some(request);
+        let token = self.buyers[buyer].token.clone();
+        let answer = shop::hold(connection, &token, self.goods.event, &seats, &key).await?;
+        match (answer.status, answer.code().as_str()) {
+            (200, _) => {
+                let Some(held) = self.promised(&key, buyer, &seats, &answer)? else { return Ok(()) };
+                self.tally.held += 1;
+                self.tally.resolved += u64::from(again);
+                self.holds.push(held);
+            }
+            (409, code @ "tickets.seats_taken") => {
+                if again {
+                    self.not_by_oneself(connection, &key, &token, &seats).await?;
+                }
+                self.write(Step::Refused { key, code: code.to_owned() })?;
+                self.tally.refused += 1;
+            }
+            // Nothing is known yet: the request stays pending and is sent again.
+            (503, _) => {
+                tokio::time::sleep(KNOCK_AGAIN).await;
+                return Ok(());
+            }
+            _ => self.unexpected(&key, &answer),
+        }
+        self.pending = None;
+        Ok(())
+    }
+
+    /// Writes a promise down. None if the answer is not a promise after all.
+    fn promised(
+        &mut self,
+        key: &str,
+        buyer: usize,
+        seats: &[SeatId],
+        answer: &Answer,
+    ) -> Result<Option<Held>, Stuck> {
+        let Ok(found) = Reservation::from_answer(answer) else {
+            self.unexpected(key, answer);
+            self.pending = None;
+            return Ok(None);
+        };
+        let promised: BTreeSet<SeatId> = found.seats.iter().map(|seat| seat.id).collect();
+        if promised != seats.iter().copied().collect() {
+            self.unexpected(key, answer);
+        }
+        let (reservation, expires_at) = (found.id, found.expires_at);
+        self.write(Step::Held { key: key.to_owned(), reservation, seats: found.fences(), expires_at })?;
+        Ok(Some(Held { key: key.to_owned(), buyer, seats: seats.to_vec(), reservation, expires_at }))
+    }
+
+    /// After a refusal on asking again: the seats must not be in the buyer's own hands, unless by another request that
+    /// happened to want the same seat.
+    async fn not_by_oneself(
+        &mut self,
+        connection: &mut Connection,
+        key: &str,
+        token: &str,
+        seats: &[SeatId],
+    ) -> Result<(), Stuck> {
+        let Ok(live) = shop::live_reservations(connection, token).await else {
+            return Err(Stuck::Lost(Lost::Unknown(std::io::ErrorKind::UnexpectedEof.into())));
+        };
+        let known: BTreeSet<ReservationId> = self.holds.iter().map(|held| held.reservation).collect();
+        let mut unknown = live.into_iter().filter(|own| !known.contains(&own.id));
+        let own = unknown.find(|own| own.seats.iter().any(|seat| seats.contains(&seat.id)));
+        if let Some(own) = own {
+            self.violations
+                .push(Violation::TakenByOneself { key: key.to_owned(), found: format!("{own:?}") });
+        }
+        Ok(())
+    }
+
+    async fn release(&mut self, connection: &mut Connection, held: Held) -> Result<(), Stuck> {
+        self.pending = Some(Pending::Release(held.clone()));
+        let token = self.buyers[held.buyer].token.clone();
+        let answer = shop::release(connection, &token, held.reservation).await?;
+        match answer.status {
+            200 => {
+                self.write(Step::Released { key: held.key })?;
+                self.tally.released += 1;
+            }
+            503 => {
+                tokio::time::sleep(KNOCK_AGAIN).await;
+                return Ok(());
+            }
+            _ => self.unexpected(&held.key, &answer),
+        }
+        self.pending = None;
+        Ok(())
+    }
+
+    /// Asks again for a hold that was promised: the answer must be the same promise. The ledger compares.
+    async fn repeat(&mut self, connection: &mut Connection) -> Result<(), Stuck> {
+        let held = self.holds[self.dice.index(self.holds.len())].clone();
+        let token = self.buyers[held.buyer].token.clone();
+        let answer = shop::hold(connection, &token, self.goods.event, &held.seats, &held.key).await?;
+        match answer.status {
+            200 => {
+                self.promised(&held.key, held.buyer, &held.seats, &answer)?;
+                self.tally.repeated += 1;
+            }
+            503 => {}
+            _ => self.write(Step::Refused { key: held.key, code: answer.show() })?,
+        }
+        Ok(())
+    }
+
+    fn unexpected(&mut self, key: &str, answer: &Answer) {
+        self.violations.push(Violation::Unexpected { key: key.to_owned(), found: answer.show() });
+    }
+
+    fn write(&mut self, step: Step) -> Result<(), Stuck> {
+        Ok(self.journal.write(&Line { at: self.clock.now(), step })?)
+    }
+}
+
+/// Why a client cannot go on at once.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Stuck {
+    #[error(transparent)]
+    Lost(#[from] Lost),
+    #[error("the journal cannot be written: {0}")]
+    Journal(#[from] std::io::Error),
+}

@@ -1,0 +1,58 @@
+//! A seeded random generator: the same seed gives the same numbers.
+
+/// A small generator (`SplitMix64`): plenty for choosing seats and moments, and nothing else.
+#[derive(Clone, Debug)]
+pub struct Dice(u64);
+
+impl Dice {
+    /// Dice that roll what this seed says.
+    pub fn seeded(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next number.
+    pub fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`. The bias of the remainder is of no consequence for the small ends used here.
+    pub fn below(&mut self, end: u64) -> u64 {
+        assert!(end > 0, "nothing is below zero");
+        self.roll() % end
+    }
+
+    /// A place in something that has `len` places.
+    pub fn index(&mut self, len: usize) -> usize {
+        usize::try_from(self.below(len as u64)).expect("an index below a usize is one")
+    }
+
+    /// True in `percent` of a hundred rolls.
+    pub fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+
+    /// Dice of their own for somebody else, so that the order in which they roll does not matter.
+    pub fn split(&mut self) -> Self {
+        Self(self.roll())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_rolls_the_same_and_another_does_not() {
+        let rolls = |seed| {
+            let mut dice = Dice::seeded(seed);
+            (0..8).map(|_| dice.below(1_000)).collect::<Vec<_>>()
+        };
+        assert_eq!(rolls(1), rolls(1));
+        assert_ne!(rolls(1), rolls(2));
+        assert!((0..100).all(|_| Dice::seeded(3).index(4) < 4));
+    }
+}
