@@ -31,6 +31,8 @@ service! {
         @idempotent async fn status(StatusOf) -> Place;
         /// The calling user goes, and their place or slot is free at once.
         @idempotent async fn leave(LeaveLine) -> Left;
+        /// The events whose waiting rooms the calling user is in. Does not count as activity.
+        @idempotent async fn entries(MyEntries) -> QueueEntries;
         /// Whether a user is in with a given slot, which keeps the slot alive. For the guards of the sale.
         @idempotent async fn slot(SlotOf) -> SlotState;
         /// What an operator sees of a room. For admins.
@@ -159,6 +161,9 @@ pub enum Standing {
         entry_token: Sensitive,
         /// When the token stops opening it.
         token_expires_at: Timestamp,
+        /// When the slot ends at the latest, however active its owner is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slot_ends_at: Option<Timestamp>,
     },
     /// Neither.
     Absent,
@@ -196,6 +201,28 @@ pub struct LeaveLine {
 pub struct Left {
     /// There was.
     pub was_here: bool,
+}
+
+/// Lists the calling user's queue entries.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct MyEntries {}
+
+/// The calling user's queue entries, in no particular order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueEntries {
+    /// One per event.
+    pub entries: Vec<QueueEntry>,
+}
+
+/// A place in line or a slot.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueueEntry {
+    /// The event.
+    pub event: EventId,
+    /// Title and artist; `None` if the catalog does not answer.
+    pub info: Option<EventInfo>,
+    /// Whether the user was admitted and holds a slot; otherwise they wait.
+    pub active: bool,
 }
 
 /// Asks about a slot.

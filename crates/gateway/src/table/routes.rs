@@ -116,6 +116,7 @@ const QUEUE: &[Route] = of!(Queue {
     GET  "/api/queue/status/{id}"          User counted_as(Queue);
     POST "/api/queue/heartbeat/{id}"       User counted_as(Queue);
     POST "/api/queue/leave/{id}"           User counted_as(Queue);
+    GET  "/api/queue/my"                   User counted_as(Queue);
     GET  "/api/queue/admin/{id}"           Admin counted_as(Queue);
     PUT  "/api/queue/admin/threshold/{id}" Admin counted_as(Queue);
     POST "/api/queue/admin/threshold/{id}" Admin counted_as(Queue);
