@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn only_whoever_has_a_place_is_told_that_they_keep_it() {
         assert!(
-            PAGE.contains("state==='lost'?(place?w.lost:w.none)") && PAGE.matches(",none:'").count() == 2
+            PAGE.contains("state==='lost'?(place?w.lost:w.none)") && PAGE.matches(",none:").count() == 2
         );
         assert!(PAGE.contains("state==='cookies'||!place?'':w.note"));
     }
