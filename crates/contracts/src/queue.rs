@@ -1,5 +1,7 @@
 //! The line in front of one event's seats.
 
+mod entries;
+
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -8,6 +10,7 @@ use urr_kernel::{EventId, Timestamp, UserId};
 use urr_rpc::{Kind, ServiceError, service};
 use uuid::Uuid;
 
+pub use self::entries::{MyEntries, QueueEntries, QueueEntry};
 use crate::auth::Sensitive;
 
 /// The most that may be in at once. Far beyond what one sale digests; a slip of the finger is refused.
@@ -201,28 +204,6 @@ pub struct LeaveLine {
 pub struct Left {
     /// There was.
     pub was_here: bool,
-}
-
-/// Lists the calling user's queue entries.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct MyEntries {}
-
-/// The calling user's queue entries, in no particular order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueueEntries {
-    /// One per event.
-    pub entries: Vec<QueueEntry>,
-}
-
-/// A place in line or a slot.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueueEntry {
-    /// The event.
-    pub event: EventId,
-    /// Title and artist; `None` if the catalog does not answer.
-    pub info: Option<EventInfo>,
-    /// Whether the user was admitted and holds a slot; otherwise they wait.
-    pub active: bool,
 }
 
 /// Asks about a slot.

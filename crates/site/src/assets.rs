@@ -24,6 +24,7 @@ const STYLE: &str = concat!(
     include_str!("../assets/css/parts.css"),
     include_str!("../assets/css/pages.css"),
     include_str!("../assets/css/sale.css"),
+    include_str!("../assets/css/seats.css"),
     include_str!("../assets/css/control.css"),
     include_str!("../assets/css/charts.css"),
 );
