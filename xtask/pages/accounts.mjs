@@ -38,6 +38,7 @@ async function strangers(server, person) {
   await page.waitForSelector('[role="alert"]:not([hidden])');
   await page.goto("/register");
   await person.look("register");
+  await easierForms(page);
   await page.goto("/forgot-password");
   await person.look("forgot");
   for (const path of ["/reset-password", "/verify-email"]) {
@@ -50,6 +51,24 @@ async function strangers(server, person) {
   await person.look("not-found");
   await page.goto("/account");
   await person.at("/login");
+}
+
+/** One box agrees to everything, and a password can be seen while it is typed. */
+async function easierForms(page) {
+  const all = page.locator("[data-agree-all]");
+  const agreed = () => page.locator("[data-agreement]:checked").count();
+  await all.check();
+  if ((await agreed()) !== 3) throw new Error("one box does not agree to everything");
+  await page.locator('[name="MARKETING"]').uncheck();
+  if (await all.isChecked()) throw new Error("the box says that everything is agreed to, and it is not");
+  await all.check();
+  await all.uncheck();
+  if ((await agreed()) !== 0) throw new Error("what one box agreed to cannot be taken back with it");
+  await page.locator("#password").fill("a password");
+  for (const type of ["text", "password"]) {
+    await page.locator(".reveal").click();
+    if ((await page.getAttribute("#password", "type")) !== type) throw new Error(`the password is not shown as ${type}`);
+  }
 }
 
 /** Whoever guesses is locked out for a while, is told for how long, and cannot press on meanwhile. */
@@ -69,8 +88,8 @@ async function lockedOut(server, person) {
     if ((await answered).status() === 429) break;
     await page.waitForSelector(`${form("login")} [data-problem]:not([hidden])`);
   }
-  await page.waitForFunction(() => document.querySelector('form[data-form="login"] button').disabled);
-  await page.waitForFunction(() => !document.querySelector('form[data-form="login"] button').disabled);
+  await page.waitForFunction(() => document.querySelector('form[data-form="login"] button.main-action').disabled);
+  await page.waitForFunction(() => !document.querySelector('form[data-form="login"] button.main-action').disabled);
 }
 
 /** On a device that is not signed in, the link asks for the password. */
@@ -155,7 +174,7 @@ async function secondFactor(server, person, email, password) {
 /** Reads the drawn code as a phone would. */
 async function readCode(page, readQr) {
   const { side, pixels } = await page.evaluate(async () => {
-    const svg = document.querySelector("[data-qr]");
+    const svg = document.querySelector("[data-qr] svg");
     const side = 4 * svg.viewBox.baseVal.width;
     const canvas = Object.assign(document.createElement("canvas"), { width: side, height: side });
     const pen = canvas.getContext("2d");

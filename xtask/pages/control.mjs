@@ -125,6 +125,29 @@ async function frontControls(person) {
   await state(page, "vwr", "paused");
 }
 
+/** Everybody who comes would have to wait, so it is asked first. */
+async function turnOn(person, states) {
+  const { page } = person;
+  await person.press('[data-vwr="activate"]');
+  await person.look("control-turn-on", { network: false });
+  await person.press('[data-dialog="activate"] [value="no"]');
+  await state(page, "vwr", "off");
+  await person.press('[data-vwr="activate"]');
+  await person.press('[data-dialog="activate"] [value="yes"]');
+  await state(page, "vwr", ...states);
+}
+
+/** An operator finds the control room from any page. */
+async function findsTheWay(person) {
+  const { page } = person;
+  await page.goto("/");
+  await person.press('.top a[href="/admin"]');
+  await person.at("/admin");
+  await person.look("admin");
+  await person.press('main a[href="/admin/queue"]');
+  await person.at("/admin/queue");
+}
+
 /** Everybody in front would come in at once, so it is asked first. */
 async function turningOff(person) {
   const { page } = person;
@@ -152,7 +175,7 @@ async function clearing(person, title) {
 
 /** Everything that was done here is on the page, once each. */
 async function recorded(page) {
-  const words = { ko: ["8명", "멈춤", "다시 엶", "비움", "켬", "끔", "초당", "3명까지"], en: ["to 8", "Paused", "Resumed", "Cleared", "room on", "room off", "rate to", "up to 3"] };
+  const words = { ko: ["8명", "일시 중지", "재개", "비움", "켬", "끔", "초당", "3명까지"], en: ["to 8", "Paused", "Resumed", "Cleared", "room on", "room off", "rate to", "up to 3"] };
   const lang = await page.getAttribute("html", "lang");
   const rows = await page.locator("[data-deeds] li").allTextContents();
   for (const word of words[lang]) {
@@ -170,8 +193,7 @@ async function anotherSite(person) {
   await person.at(`/admin/queue/${site}`);
   if (await page.locator('[data-room="queue"]').count()) throw new Error("there are no seats behind it");
   await state(page, "vwr", "off");
-  await person.press('[data-vwr="activate"]');
-  await state(page, "vwr", "free");
+  await turnOn(person, ["free"]);
   await page.waitForSelector('[data-pulse="live"]');
   await person.look("control-site", { network: false });
   await page.goto("/admin/queue");
@@ -194,11 +216,12 @@ export async function control(browser, server, view) {
   const { page } = person;
   await signIn(person, ADMIN, PASSWORD, `/events/${event.id}`);
   await person.at(`/events/${event.id}`);
+  await findsTheWay(person);
+  await page.goto(`/events/${event.id}`);
   const seen = asked(page, event.id);
   await person.press(`a[href="/admin/queue/${event.id}"]`);
   await state(page, "vwr", "off");
-  await person.press('[data-vwr="activate"]');
-  await state(page, "vwr", "open", "free");
+  await turnOn(person, ["open", "free"]);
   const crowd = new Crowd(server, event.id, await fans(server, event.id, token));
   try {
     await moving(page, event.id, seen);

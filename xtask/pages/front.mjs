@@ -31,6 +31,10 @@ async function withScripts(browser, server, view, event, operate) {
   const lang = view.locale.slice(0, 2);
   if ((await page.getAttribute("html", "lang")) !== lang) throw new Error(`the page is not in ${lang}`);
   await person.look("front-waiting");
+  await page.waitForFunction(() => /\d/.test(document.title));
+  if (!(await page.isVisible("#ask"))) throw new Error("nobody is signed in, and the page does not ask for it");
+  if (!(await page.locator("#turn").textContent()).includes("10")) throw new Error("the page does not say how long a turn lasts");
+  await otherLanguage(person, event);
   const before = await page.locator("#count").textContent();
   await operate("resume");
   await page.waitForFunction((before) => document.getElementById("count").textContent !== before, before);
@@ -39,6 +43,22 @@ async function withScripts(browser, server, view, event, operate) {
   // Nobody is signed in, so the next room asks for that.
   await person.at("/login", 30_000);
   await person.end();
+}
+
+/** A language that was chosen on the site is that of the waiting room, and the other way round. */
+async function otherLanguage(person, event) {
+  const { page } = person;
+  const [own, other] = person.view.locale.startsWith("ko") ? ["ko", "en"] : ["en", "ko"];
+  const tab = await person.tab();
+  const { title } = await tab.request.get(`/api/events/${event}`).then((answer) => answer.json()).then((body) => body.event ?? body);
+  await tab.goto(`/events/${event}?lang=${other}`);
+  await tab.goto(`/vwr/${event}`);
+  if ((await tab.getAttribute("html", "lang")) !== other) throw new Error(`the site is in ${other}, and its waiting room is not`);
+  await tab.waitForFunction((title) => document.title.includes(title), title);
+  await tab.locator("#language").click();
+  await tab.goto(`/events/${event}`);
+  if ((await tab.getAttribute("html", "lang")) !== own) throw new Error(`the waiting room is in ${own}, and the site is not`);
+  await tab.close();
 }
 
 /** A page that loads itself again does so in the middle of every look. This is the same one without that. */

@@ -1,4 +1,4 @@
-// Waiting when it does not go smoothly: one browser waits for two events, the line is full, the event is called off.
+// Waiting when it does not go smoothly: two events at once, too many of them, a full line, a cancelled event.
 import { signUp } from "./accounts.mjs";
 import { VIEWS } from "./browser.mjs";
 import { guarded } from "./front.mjs";
@@ -31,6 +31,61 @@ async function twoTabs(browser, server, view, events, operate) {
   await each((event) => until("the end of the room in front", async () => !(await guarded(server, event))));
 }
 
+/** Days before a sale opens, the page counts down to it, and does not speak of minutes. */
+async function early(browser, server, view) {
+  const { events } = await server.ask("/api/events?status=upcoming&limit=10");
+  const event = events.find((event) => event.seat_layout_id ?? event.seatLayoutId);
+  if (!event) throw new Error("no event with seats is coming");
+  const person = await browser.person(server, view);
+  const { page } = person;
+  await signUp(person, `early.${view.name}@example.com`, "/");
+  await page.goto(`/queue/${event.id}`);
+  await page.waitForSelector("[data-opening]:not([hidden])");
+  await page.waitForFunction(() => /일|day|:/.test(document.querySelector("[data-opening] [data-left]").textContent));
+  const shown = await page.locator('[data-step="waiting"]').innerText();
+  if (/\d{3,} ?(분|min)/.test(shown)) throw new Error(`the wait is told in minutes: ${shown}`);
+  await person.look("queue-early");
+  await person.end();
+}
+
+/** In as many waiting rooms as allowed, the next one says so, lists them, and lets one be left. */
+async function tooMany(browser, server, view, events) {
+  const person = await browser.person(server, view);
+  const { page } = person;
+  person.expect(409);
+  await signUp(person, `many.${view.name}@example.com`, "/");
+  const join = async (event) => page.goto(`/queue/${event.id}`);
+  await join(events[0]);
+  await person.at(`/events/${events[0].id}/seats`);
+  await page.goto("/account");
+  await page.waitForSelector("[data-my-entries] [data-entries] li");
+  await person.look("account-entries");
+  await join(events[1]);
+  await page.waitForSelector('[data-step="refused"]:not([hidden])');
+  await page.waitForSelector("[data-others]:not([hidden]) [data-entries] li");
+  await person.look("queue-too-many");
+  await person.press("[data-others] [data-entries] button");
+  await page.waitForFunction(() => !document.querySelector("[data-others] [data-entries] li"));
+  await person.press('[data-step="refused"] [data-join]');
+  await person.at(`/events/${events[1].id}/seats`);
+  await leavingSeats(person, events[1]);
+  await person.end();
+}
+
+/** The seats page shows how long the slot lasts, and gives it up once that is confirmed. */
+async function leavingSeats(person, event) {
+  const { page } = person;
+  await page.waitForSelector("[data-slot]:not([hidden])");
+  await page.waitForFunction(() => /^1[0-9]:\d\d$/.test(document.querySelector("[data-slot] [data-left]").textContent));
+  await person.press("[data-slot-leave]");
+  await person.look("seats-leave");
+  await person.press('[data-dialog="slot"] [value="no"]');
+  if (!page.url().endsWith("/seats")) throw new Error("the slot was given up although it was not confirmed");
+  await person.press("[data-slot-leave]");
+  await person.press('[data-dialog="slot"] [value="yes"]');
+  await person.at(`/events/${event.id}`);
+}
+
 /** The line is as long as it may be: the page says so, and joins by itself once there is room. */
 async function fullLine(server, person, event) {
   const { page } = person;
@@ -54,7 +109,7 @@ async function calledOff(person, event, operate) {
   person.expect(409);
   await operate(`/api/admin/events/${event.id}/cancel`);
   await page.waitForSelector('[data-step="refused"]:not([hidden])');
-  await page.waitForFunction(() => /취소|called off/.test(document.querySelector("[data-problem]:not([hidden])")?.textContent));
+  await page.waitForFunction(() => /취소|cancelled/.test(document.querySelector("[data-problem]:not([hidden])")?.textContent));
   await person.look("queue-cancelled");
   let asked = 0;
   page.on("request", (request) => (asked += request.url().includes("/api/queue/") ? 1 : 0));
@@ -72,7 +127,14 @@ export async function hitches(browser, { binary }, view) {
     const [event, other] = await seatedEvents(server);
     // Nothing about it depends on the screen or the language.
     if (view === VIEWS[0]) await twoTabs(browser, server, view, [event, other], operate);
-    await operate(`/api/queue/admin/pause/${event.id}`);
+    await early(browser, server, view);
+    const narrow = await Server.start(binary, { "queue.max_events_per_user": 1 });
+    try {
+      await tooMany(browser, narrow, view, await seatedEvents(narrow));
+    } finally {
+      await narrow.stop();
+    }
+    await server.ask(`/api/queue/admin/pause/${event.id}`, {}, token);
     const person = await browser.person(server, view);
     await signUp(person, `late.${view.name}@example.com`, "/");
     await fullLine(server, person, event);

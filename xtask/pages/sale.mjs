@@ -53,6 +53,57 @@ async function waiting(server, person, event, operate) {
   await person.at(`/events/${event.id}/seats`);
 }
 
+/** What is wrong is said where one looks: next to the button, on the screen. */
+async function isInView(page, selector) {
+  const box = await page.locator(selector).boundingBox();
+  const height = await page.evaluate(() => innerHeight);
+  if (!box || box.y < 0 || box.y + box.height > height) throw new Error(`${selector} is not on the screen: ${JSON.stringify(box)}`);
+}
+
+const CHOICE_PROBLEM = "[data-choice] [data-problem]:not([hidden])";
+
+/** An answer that was cut off is no success, and the page works on afterwards. */
+async function cutOff(person) {
+  const { page } = person;
+  const path = "**/api/seats/reserve";
+  await page.route(path, (route) => route.fulfill({ status: 200, contentType: "application/json", body: '{"reserv' }));
+  await page.evaluate(() => scrollTo(0, 0));
+  await person.press("[data-hold]");
+  await page.waitForSelector(CHOICE_PROBLEM);
+  await isInView(page, CHOICE_PROBLEM);
+  await isInView(page, "[data-hold]");
+  await person.look("seats-problem");
+  await page.unroute(path);
+}
+
+/** The plan is centred, its option fits its box, and a button that does nothing looks like that under the mouse, too. */
+async function planIsReadable(person) {
+  const { page } = person;
+  await page.waitForSelector("[data-slot]:not([hidden])");
+  const colour = () => page.locator("[data-hold]").evaluate((button) => getComputedStyle(button).backgroundColor);
+  const before = await colour();
+  await page.locator("[data-hold]").hover({ force: true });
+  await page.waitForTimeout(200);
+  if ((await colour()) !== before) throw new Error("a disabled button changes under the mouse");
+  const { off, more } = await page.locator("[data-grid]").evaluate((grid) => ({
+    off: Math.abs(grid.scrollLeft - (grid.scrollWidth - grid.clientWidth) / 2),
+    more: grid.scrollWidth > grid.clientWidth + 2,
+  }));
+  if (off > 2) throw new Error(`the plan is ${off} px off its middle`);
+  if (more !== (await page.isVisible("[data-swipe]"))) throw new Error("it is not said that there are more seats");
+  const covers = await page.locator(".plan-row").first().evaluate((row) =>
+    row.querySelector(".plan-row-name").offsetHeight >= row.querySelector(".seat").offsetHeight);
+  if (!covers) throw new Error("seats show through above and below the number of their row");
+  const cut = await page.locator("[data-section]").evaluate((select) => {
+    const style = getComputedStyle(select);
+    const pen = document.createElement("canvas").getContext("2d");
+    pen.font = style.font;
+    const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
+    return [...select.options].map((option) => option.text.replace(/[\d,]+(?=석| left)/, "1,000")).find((text) => pen.measureText(text).width > room);
+  });
+  if (cut) throw new Error(`"${cut}" does not fit its box`);
+}
+
 /** The seats are held, but the answer says that nobody knows: pressing again finds them. */
 async function answerIsLost(person) {
   const { page } = person;
@@ -72,14 +123,19 @@ async function answerIsLost(person) {
 async function holding(server, person, event) {
   const { page } = person;
   await page.waitForSelector('.seat:not([aria-disabled="true"])');
+  await planIsReadable(person);
   await person.look("seats");
   // With the keyboard: in, to the right, and again.
   await page.locator('.seat[tabindex="0"]').focus();
-  await page.keyboard.press("Enter");
   await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("ArrowLeft");
   await page.keyboard.press("Space");
   await page.waitForFunction(() => document.querySelectorAll("[data-chosen] li").length === 2);
+  const numbers = (await page.locator("[data-chosen] .what").allTextContents()).map((text) => Number(text.match(/\d+(?=\D*$)/)[0]));
+  if (numbers[0] > numbers[1]) throw new Error(`chosen seats are not in order: ${numbers}`);
   await person.look("seats-chosen");
+  await cutOff(person);
   await answerIsLost(person);
   await person.press("[data-hold]");
   await page.waitForSelector("[data-held]:not([hidden])");
@@ -87,7 +143,17 @@ async function holding(server, person, event) {
   await page.reload();
   await page.waitForSelector("[data-held]:not([hidden])");
   await person.press("[data-give-back]");
+  await person.look("seats-release");
+  await person.press('[data-dialog="release"] [value="no"]');
+  if (!(await page.isVisible("[data-held]"))) throw new Error("the seats were released although it was not confirmed");
+  const held = await page.locator("[data-held-seats] div").allTextContents();
+  await person.press("[data-give-back]");
+  await person.press('[data-dialog="release"] [value="yes"]');
   await page.waitForSelector("[data-plan]:not([hidden])");
+  const grey = await page.evaluate((names) =>
+    [...document.querySelectorAll('.seat[aria-disabled="true"]')]
+      .filter((seat) => names.some((name) => seat.ariaLabel.replaceAll(" ", "").startsWith(`${name},`.replaceAll(" ", "")))).length, held);
+  if (grey) throw new Error(`${grey} of the released seats are shown as taken`);
 }
 
 /** Through both rooms: the one in front of everything, and the one in front of the seats. */
@@ -127,10 +193,24 @@ async function leaving(server, person, event, operate) {
   await operate("pause", event.id);
   await page.goto(`/queue/${event.id}`);
   await page.waitForSelector('[data-step="waiting"]:not([hidden])');
-  await page.waitForFunction(() => /멈춰|paused/.test(document.querySelector("[data-wait]").textContent));
+  await page.waitForFunction(() => /중지|paused/.test(document.querySelector("[data-wait]").textContent));
   if ((await waits()) !== 1) throw new Error("whoever waits is not in line");
+  const title = await page.title();
+  if (!title.includes(event.title) || !/\d/.test(title)) throw new Error(`the tab says neither the place nor the event: ${title}`);
+  const other = await person.tab();
+  await other.goto(`/queue/${event.id}`);
+  await other.waitForSelector('[data-step="waiting"]:not([hidden])');
   await person.press("[data-leave]");
+  await person.look("queue-leave");
+  await person.press('[data-dialog="leave"] [value="no"]');
+  if ((await waits()) !== 1) throw new Error("the line was left although it was not confirmed");
+  await person.press("[data-leave]");
+  await person.press('[data-dialog="leave"] [value="yes"]');
   await page.waitForSelector('[data-step="left"]:not([hidden])');
+  if (await page.isVisible("[data-paused]")) throw new Error("whoever left is told that they keep their place");
+  // The other tab does not join again behind everybody's back.
+  await other.waitForSelector('[data-step="left"]:not([hidden])');
+  await other.close();
   if ((await waits()) !== 0) throw new Error("whoever left is still in line");
   await person.look("queue-left");
   let asked = 0;

@@ -1,5 +1,7 @@
 //! The line in front of one event's seats.
 
+mod entries;
+
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -8,6 +10,7 @@ use urr_kernel::{EventId, Timestamp, UserId};
 use urr_rpc::{Kind, ServiceError, service};
 use uuid::Uuid;
 
+pub use self::entries::{MyEntries, QueueEntries, QueueEntry};
 use crate::auth::Sensitive;
 
 /// The most that may be in at once. Far beyond what one sale digests; a slip of the finger is refused.
@@ -31,6 +34,8 @@ service! {
         @idempotent async fn status(StatusOf) -> Place;
         /// The calling user goes, and their place or slot is free at once.
         @idempotent async fn leave(LeaveLine) -> Left;
+        /// The events whose waiting rooms the calling user is in. Does not count as activity.
+        @idempotent async fn entries(MyEntries) -> QueueEntries;
         /// Whether a user is in with a given slot, which keeps the slot alive. For the guards of the sale.
         @idempotent async fn slot(SlotOf) -> SlotState;
         /// What an operator sees of a room. For admins.
@@ -159,6 +164,9 @@ pub enum Standing {
         entry_token: Sensitive,
         /// When the token stops opening it.
         token_expires_at: Timestamp,
+        /// When the slot ends at the latest, however active its owner is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slot_ends_at: Option<Timestamp>,
     },
     /// Neither.
     Absent,

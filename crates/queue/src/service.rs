@@ -10,8 +10,8 @@ use urr_contracts::{
     auth::Sensitive,
     catalog::Catalog,
     queue::{
-        Audit, AuditOf, CheckIn, ClearRoom, Error, LeaveLine, Left, PauseRoom, Place, Queue, RoomOf,
-        RoomState, SetThreshold, SlotOf, SlotState, StatusOf,
+        Audit, AuditOf, CheckIn, ClearRoom, Error, LeaveLine, Left, MyEntries, PauseRoom, Place, Queue,
+        QueueEntries, RoomOf, RoomState, SetThreshold, SlotOf, SlotState, StatusOf,
     },
 };
 use urr_db::{Db, Tx, transaction};
@@ -196,6 +196,10 @@ impl Queue for Service {
     async fn leave(&self, ctx: &Ctx, request: LeaveLine) -> Result<Left, Error> {
         let left = places::leave(self, ctx, request).await;
         left.map_err(|trouble| self.failed(ctx, "leave", request.event, trouble))
+    }
+
+    async fn entries(&self, ctx: &Ctx, _: MyEntries) -> Result<QueueEntries, Error> {
+        places::entries(self, ctx).await.map_err(|trouble| trouble.reveal(ctx, "entries"))
     }
 
     async fn slot(&self, ctx: &Ctx, request: SlotOf) -> Result<SlotState, Error> {

@@ -24,6 +24,7 @@ const STYLE: &str = concat!(
     include_str!("../assets/css/parts.css"),
     include_str!("../assets/css/pages.css"),
     include_str!("../assets/css/sale.css"),
+    include_str!("../assets/css/seats.css"),
     include_str!("../assets/css/control.css"),
     include_str!("../assets/css/charts.css"),
 );
@@ -35,7 +36,8 @@ const MODULES: &[(&str, &str)] = &[
     ("api.js", include_str!("../assets/js/api.js")),
     ("forms.js", include_str!("../assets/js/forms.js")),
     ("clock.js", include_str!("../assets/js/clock.js")),
-    ("qr.js", include_str!("../assets/js/qr.js")),
+    ("dialogs.js", include_str!("../assets/js/dialogs.js")),
+    ("entries.js", include_str!("../assets/js/entries.js")),
     ("shell.js", include_str!("../assets/js/shell.js")),
     ("login.js", include_str!("../assets/js/login.js")),
     ("register.js", include_str!("../assets/js/register.js")),

@@ -18,10 +18,19 @@ use crate::{
 pub(crate) fn routes() -> Routes<Site> {
     let about = |what| About::new(what).bare(StatusCode::OK).bare(StatusCode::SEE_OTHER);
     Routes::new()
+        .get("/admin", PAGE, start)
+        .about(about("What administrators can do, with links"))
         .get("/admin/queue", PAGE, rooms)
         .about(about("Every line, and the way to the room from which it is run"))
         .get("/admin/queue/{id}", PAGE, control)
         .about(about("The room from which a line is run, of an event or of any other site"))
+}
+
+#[derive(Template)]
+#[template(path = "admin.html")]
+pub(crate) struct AdminPage {
+    pub(crate) shell: Shell,
+    pub(crate) events: Vec<EventView>,
 }
 
 #[derive(Template)]
@@ -63,6 +72,18 @@ fn elsewhere(visitor: &Visitor, path: &str) -> Result<Option<Response>, Problem>
     }
     Caller(visitor.actor).admin()?;
     Ok(None)
+}
+
+async fn start(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> Result<Response, Problem> {
+    if let Some(way) = elsewhere(&visitor, "/admin")? {
+        return Ok(way);
+    }
+    let events = shop::coming(&*site.catalog, &ctx, visitor.lang).await?;
+    page(&visitor, &admin_page(&visitor, events))
+}
+
+pub(crate) fn admin_page(visitor: &Visitor, events: Vec<EventView>) -> AdminPage {
+    AdminPage { shell: visitor.shell(visitor.lang.words().control.start, None), events }
 }
 
 async fn rooms(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> Result<Response, Problem> {

@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(headers[header::CONTENT_TYPE], "text/html; charset=utf-8");
         assert_eq!(headers[header::RETRY_AFTER], "3");
         assert!(headers[header::CONTENT_SECURITY_POLICY].to_str().unwrap().contains("script-src 'self'"));
-        assert!(body.contains("This page cannot be shown right now"), "{body}");
+        assert!(body.contains("available right now"), "{body}");
         for (path, accept) in [("/x", "*/*"), ("/api/x", "text/html")] {
             let (_, headers, body) = asked(path, accept).await;
             assert_eq!(headers[header::CONTENT_TYPE], PROBLEM_JSON, "{path} {accept}");

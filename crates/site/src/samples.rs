@@ -159,6 +159,9 @@ fn rendered(lang: Lang) -> Vec<(&'static str, String)> {
     for shown in [vec![], vec![shop::event_page(&nobody, event(EventStatus::OnSale, true), None).event]] {
         all.push(("rooms", control::rooms_page(&somebody, shown).render()));
     }
+    for shown in [vec![], vec![shop::event_page(&nobody, event(EventStatus::OnSale, true), None).event]] {
+        all.push(("admin", control::admin_page(&somebody, shown).render()));
+    }
     for finishing in [false, true] {
         let page = RegisterPage { shell: shell(Some("register.js")), next: "/".to_owned(), finishing };
         all.push(("register", page.render()));

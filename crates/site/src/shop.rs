@@ -16,7 +16,7 @@ use crate::{
     site::Site,
     times,
     visitor::{Shell, Visitor},
-    words::Lang,
+    words::{Lang, fill},
 };
 
 /// Events of one kind on the first page. A city has fewer sales at a time.
@@ -95,7 +95,7 @@ fn view(lang: Lang, event: EventSummary) -> EventView {
         closes: times::moment(lang, event.sale_end_at),
         price: event.min_price.zip(event.max_price).map(|(least, most)| money::range(lang, least, most)),
         places: money::number(event.places.into()),
-        left: money::number(left.into()),
+        left: fill(words.left, &[("left", left.into())]),
         badge: match state {
             Stage::OnSale => words.on_sale,
             Stage::Soon => words.soon,
@@ -213,8 +213,9 @@ async fn one(catalog: &dyn Catalog, ctx: &Ctx, event: EventId) -> Result<EventDe
 pub(crate) fn event_page(visitor: &Visitor, found: EventDetail, script: Option<&'static str>) -> EventPage {
     let lang = visitor.lang;
     let (each, user) = (found.max_seats_per_reservation, found.max_seats_per_user);
-    let limit = lang.words().sale.limit_text;
-    let limit = limit.replace("{each}", &each.to_string()).replace("{user}", &user.to_string());
+    let words = &lang.words().sale;
+    let limit = if each < user { words.limit_both } else { words.limit_text };
+    let limit = fill(limit, &[("each", each.into()), ("user", user.into())]);
     let kind = |kind: TicketType| KindRow {
         name: kind.name,
         price: money::won(lang, kind.price),
@@ -266,12 +267,12 @@ fn first_to(visitor: &Visitor, found: &EventDetail, here: &str, open: &[EventSta
 
 pub(crate) fn seats_page(visitor: &Visitor, found: EventDetail) -> SeatsPage {
     let words = &visitor.lang.words().sale;
-    let title = format!("{} · {}", words.seats_title, found.event.title);
+    let title = format!("{} · {}", found.event.title, words.seats_title);
     let each = found.max_seats_per_reservation;
     SeatsPage {
         shell: visitor.shell(&title, Some("seats.js")),
         each,
-        hint: words.chosen_none.replace("{each}", &each.to_string()),
+        hint: fill(words.chosen_none, &[("each", each.into())]),
         event: view(visitor.lang, found.event),
     }
 }
@@ -299,6 +300,6 @@ async fn queue(
 }
 
 pub(crate) fn queue_page(visitor: &Visitor, found: EventDetail) -> QueuePage {
-    let title = format!("{} · {}", visitor.lang.words().queue.title, found.event.title);
+    let title = format!("{} · {}", found.event.title, visitor.lang.words().queue.title);
     QueuePage { shell: visitor.shell(&title, Some("queue.js")), event: view(visitor.lang, found.event) }
 }

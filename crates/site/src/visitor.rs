@@ -51,6 +51,7 @@ impl Visitor {
             script,
             carries: false,
             signed_in: self.actor.user().is_some(),
+            operator: self.actor.is_admin() || self.is_unproven_admin(),
             languages: Lang::ALL.map(|lang| (lang, self.in_language(lang))),
         }
     }
@@ -123,11 +124,12 @@ fn preferred(headers: &HeaderMap) -> Lang {
     best.filter(|(_, weight)| *weight > 0.0).map_or(Lang::En, |(lang, _)| lang)
 }
 
-/// Makes a browser remember the language for a year.
+/// Makes a browser remember the language for a year. Scripts may read it: the page of the site waiting room is the same file for
+/// everybody and chooses its language in the browser.
 pub(crate) fn remember(lang: Lang) -> HeaderValue {
     HeaderValue::from_static(match lang {
-        Lang::Ko => "lang=ko; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax",
-        Lang::En => "lang=en; Path=/; Max-Age=31536000; HttpOnly; SameSite=Lax",
+        Lang::Ko => "lang=ko; Path=/; Max-Age=31536000; SameSite=Lax",
+        Lang::En => "lang=en; Path=/; Max-Age=31536000; SameSite=Lax",
     })
 }
 
@@ -141,6 +143,8 @@ pub(crate) struct Shell {
     /// Whether the address may carry a secret behind its `#`, which is taken out before anything else loads.
     pub(crate) carries: bool,
     pub(crate) signed_in: bool,
+    /// Whether the menu has a link to the admin pages.
+    pub(crate) operator: bool,
     /// The same page in each language.
     pub(crate) languages: [(Lang, String); 2],
 }

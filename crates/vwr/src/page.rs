@@ -29,8 +29,11 @@ const API: &str = r#"<meta name="vwr-api" content="/vwr-api">"#;
 
 /// What is said without scripts: by the server, which then sends another page, and by a file, which cannot.
 const REFRESHES: &str =
-    "이 화면은 JavaScript 없이도 스스로 새로 고쳐집니다. · This page refreshes itself without JavaScript.";
-const NEEDS_SCRIPT: &str = "이 화면에는 JavaScript가 필요합니다. · This page needs JavaScript.";
+    "자바스크립트가 없어도 자동으로 새로고침됩니다. · This page refreshes automatically without JavaScript.";
+const NEEDS_SCRIPT: &str = "이 화면을 이용하려면 자바스크립트가 필요합니다. · This page needs JavaScript.";
+
+/// Where people sign in while they wait. An exported page has none: it may stand in front of another site.
+const SIGN_IN: &str = r#"<meta name="vwr-sign-in" content="/login">"#;
 
 /// Longest way back. Longer ones are forgotten, and the visitor comes to the event's page.
 const MAX_WAY: usize = 1_000;
@@ -70,7 +73,7 @@ async fn page(
     }
     let link = format!("/vwr/{event}?plain=1&amp;to={}", escaped(&encoded(&to)));
     let refresh = format!(r#"<noscript><meta http-equiv="refresh" content="0; url={link}"></noscript>"#);
-    html(PAGE.replacen(HEAD, &refresh, 1), "public, max-age=60")
+    html(PAGE.replacen(HEAD, &format!("{SIGN_IN}{refresh}"), 1), "public, max-age=60")
 }
 
 /// Whether a path leads somewhere on this site and nowhere else.
@@ -169,8 +172,11 @@ fn go(to: &str, lines: Vec<cookies::Line>) -> Response {
     (StatusCode::FOUND, headers, AppendHeaders(lines)).into_response()
 }
 
-/// Whether English comes before Korean in what the browser asks for. Korean where it does not say.
+/// Whether the page is in English: as the cookie of the site says, else as the browser prefers. Korean if neither says anything.
 fn prefers_english(headers: &HeaderMap) -> bool {
+    if let Some(chosen) = urr_http::cookie(headers, "lang") {
+        return chosen == "en";
+    }
     let wanted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok()).unwrap_or("ko");
     let first = wanted.split(',').map(str::trim).find(|tag| tag.starts_with("ko") || tag.starts_with("en"));
     first.map_or(wanted != "*", |tag| tag.starts_with("en"))
@@ -179,12 +185,13 @@ fn prefers_english(headers: &HeaderMap) -> bool {
 /// What the plain page says.
 struct Words {
     language: &'static str,
+    brand: &'static str,
     title: &'static str,
     sub: &'static str,
     ahead: &'static str,
     place: &'static str,
     wait: &'static str,
-    minutes: &'static str,
+    turn: &'static str,
     away: &'static str,
     paused: &'static str,
     stopped: &'static str,
@@ -192,52 +199,64 @@ struct Words {
 
 const KOREAN: Words = Words {
     language: "ko",
-    title: "차례를 기다리고 있어요",
-    sub: "이 화면은 스스로 새로 고쳐지고, 차례가 되면 자동으로 입장합니다.",
-    ahead: "앞에 남은 사람",
-    place: "내 순번",
-    wait: "예상 대기",
-    minutes: "분",
-    away: "지금은 순번을 확인할 수 없어요. 받은 순번은 그대로이고, 곧 다시 확인합니다.",
-    paused: "지금은 입장이 잠시 멈춰 있어요. 순번은 그대로입니다.",
-    stopped: "입장 멈춤",
+    brand: "우르르",
+    title: "차례를 기다리고 있습니다",
+    sub: "자동으로 새로고침되며, 차례가 되면 자동으로 입장합니다.",
+    ahead: "내 앞 대기 인원",
+    place: "나의 대기 번호",
+    wait: "예상 대기 시간",
+    turn: "차례가 되면 10분 안에 예매를 시작해 주세요.",
+    away: "지금은 순서를 확인할 수 없습니다. 받은 순서는 그대로 유지되며 자동으로 다시 확인합니다.",
+    paused: "입장이 일시 중지되었습니다. 순서는 그대로 유지됩니다.",
+    stopped: "일시 중지",
 };
 
 const ENGLISH: Words = Words {
     language: "en",
+    brand: "URR",
     title: "You are in line",
-    sub: "This page refreshes itself and lets you in when it is your turn.",
+    sub: "This page refreshes automatically and takes you in when it's your turn.",
     ahead: "people ahead of you",
     place: "Your number",
     wait: "Estimated wait",
-    minutes: "min",
-    away: "We cannot look up the line right now. A number you have is kept; we are trying again.",
-    paused: "Nobody is being let in for a moment. You keep your place.",
+    turn: "When it's your turn, you have 10 minutes to continue.",
+    away: "We can't check the line right now. You keep your place. We'll try again automatically.",
+    paused: "Entry is paused. You keep your place.",
     stopped: "paused",
 };
+
+/// A wait in minutes, or in hours once it is longer than one.
+fn minutes(words: &Words, secs: u64) -> String {
+    let minutes = secs.div_ceil(60);
+    match (words.language, minutes / 60, minutes % 60) {
+        ("ko", 0, minutes) => format!("{minutes}분"),
+        (_, 0, minutes) => format!("{minutes} min"),
+        ("ko", hours, 0) => format!("{hours}시간"),
+        ("ko", hours, minutes) => format!("{hours}시간 {minutes}분"),
+        (_, hours, 0) => format!("{hours} h"),
+        (_, hours, minutes) => format!("{hours} h {minutes} min"),
+    }
+}
 
 fn written(words: &Words, place: Option<&Place>) -> String {
     let style = between(PAGE, "<style>", "</style>");
     let refresh = place.map_or(2 * PLAIN_POLL, |place| place.next_poll_secs.max(PLAIN_POLL));
-    let Words { language, title, sub, .. } = words;
+    let Words { language, brand, title, sub, .. } = words;
+    let tab = place.map_or_else(String::new, |place| format!("{} · ", place.ahead));
     let mut page = format!(
         "<!doctype html>\n<html lang=\"{language}\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><meta name=\"robots\" content=\"noindex\">\
-         <meta http-equiv=\"refresh\" content=\"{refresh}\"><title>{title} · URR</title><link rel=\"icon\" href=\"data:,\">\
-         <style>{style}</style></head><body><header><span class=\"name\">URR 우르르</span></header><main>\
+         <meta http-equiv=\"refresh\" content=\"{refresh}\"><title>{tab}{title} · {brand}</title><link rel=\"icon\" href=\"data:,\">\
+         <style>{style}</style></head><body><header><span class=\"name\">{brand}</span></header><main>\
          <section class=\"card still\" aria-labelledby=\"title\"><h1 id=\"title\">{title}</h1><p class=\"sub\">{sub}</p>"
     );
     if let Some(place) = place {
-        let wait = if place.paused {
-            words.stopped.to_owned()
-        } else {
-            format!("{} {}", place.wait_secs.div_ceil(60), words.minutes)
-        };
+        let wait = if place.paused { words.stopped.to_owned() } else { minutes(words, place.wait_secs) };
         let _infallible = write!(
             page,
             "<div class=\"ring\"><span class=\"count\">{}</span><span class=\"unit\">{}</span></div>\
-             <dl><div><dt>{}</dt><dd>{}</dd></div><div><dt>{}</dt><dd>{wait}</dd></div></dl>",
-            place.ahead, words.ahead, words.place, place.position, words.wait
+             <dl><div><dt>{}</dt><dd>{}</dd></div><div><dt>{}</dt><dd>{wait}</dd></div></dl><p class=\"note\">{}</p>",
+            place.ahead, words.ahead, words.place, place.position, words.wait, words.turn
         );
         if place.paused {
             let _infallible = write!(page, "<p class=\"warn\">{}</p>", words.paused);
@@ -265,10 +284,36 @@ mod tests {
     }
 
     #[test]
+    fn a_pass_lasts_as_long_as_the_page_says() {
+        let minutes = urr_passes::vwr_pass::LIFETIME.as_secs() / 60;
+        let (korean, english) = (KOREAN.turn, ENGLISH.turn);
+        assert!(korean.contains(&format!("{minutes}분")) && english.contains(&format!("{minutes} minutes")));
+        assert!(PAGE.contains(korean) && PAGE.contains(english), "both pages say the same");
+    }
+
+    #[test]
+    fn the_language_of_the_site_comes_before_that_of_the_browser() {
+        let english = |cookie: &'static str, accept: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
+            headers.insert(header::ACCEPT_LANGUAGE, HeaderValue::from_static(accept));
+            prefers_english(&headers)
+        };
+        assert!(english("lang=en", "ko") && !english("lang=ko", "en") && english("other=ko", "en"));
+        assert!(PAGE.contains("document.cookie"), "the other page reads it, too");
+    }
+
+    #[test]
+    fn a_long_wait_is_told_in_hours() {
+        let both = |secs| [minutes(&KOREAN, secs), minutes(&ENGLISH, secs)];
+        assert_eq!(both(61), ["2분", "2 min"]);
+        assert_eq!(both(7_260), ["2시간 1분", "2 h 1 min"]);
+        assert_eq!(both(3_600), ["1시간", "1 h"]);
+    }
+
+    #[test]
     fn only_whoever_has_a_place_is_told_that_they_keep_it() {
-        assert!(
-            PAGE.contains("state==='lost'?(place?w.lost:w.none)") && PAGE.matches(",none:'").count() == 2
-        );
+        assert!(PAGE.contains("state==='lost'?(place?w.lost:w.none)") && PAGE.matches(",none:").count() == 2);
         assert!(PAGE.contains("state==='cookies'||!place?'':w.note"));
     }
 
@@ -278,6 +323,7 @@ mod tests {
         assert!(own.contains("connect-src 'self'") && !own.contains(HEAD));
         assert!(own.contains(r#"<meta name="vwr-api" content="/line/api">"#));
         assert!(PAGE.contains(REFRESHES) && !own.contains(REFRESHES) && own.contains(NEEDS_SCRIPT));
+        assert!(!own.contains(SIGN_IN), "another site has another way to sign in");
         assert!(own.len() < 30_000);
         for elsewhere in ["https://api.example/line", "//api.example", "api", ""] {
             assert_eq!(export(elsewhere), None, "{elsewhere}: cookies do not go there");

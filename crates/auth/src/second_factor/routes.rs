@@ -90,7 +90,8 @@ async fn enrol(
 ) -> Result<(StatusCode, Json<Secret>), Problem> {
     let request = EnrolSecondFactor { proof: OwnerProof { password, session }, origin };
     let made = auth.enrol_second_factor(&ctx, request).await.map_err(|error| problem(&error))?;
-    Ok((StatusCode::CREATED, Json(Secret { secret: made.secret, uri: made.uri })))
+    let qr = urr_http::qr_svg(made.uri.expose()).map(Sensitive::new);
+    Ok((StatusCode::CREATED, Json(Secret { secret: made.secret, uri: made.uri, qr })))
 }
 
 /// What an authenticator app needs. Told once.
@@ -99,6 +100,9 @@ async fn enrol(
 struct Secret {
     secret: Sensitive,
     uri: Sensitive,
+    /// `uri` as a QR code: an SVG document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    qr: Option<Sensitive>,
 }
 
 /// Body of `POST /api/auth/second-factor/confirm` and `…/recovery-codes`.

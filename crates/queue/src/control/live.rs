@@ -66,7 +66,7 @@ fn wait(totals: &Totals) -> Option<u64> {
         return Some(0);
     }
     let pace = totals.per_second.filter(|_| !totals.paused)?;
-    Some(rules::wait(waiting + 1, Some(pace)).secs)
+    Some(rules::at_pace(waiting + 1, pace))
 }
 
 /// Looks at a room and tells whoever watches it.

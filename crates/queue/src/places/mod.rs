@@ -7,12 +7,14 @@ pub(crate) mod rules;
 pub(crate) mod store;
 
 use urr_contracts::queue::{
-    CheckIn, Error, LeaveLine, Left, Place, PlaceTicket, SlotOf, SlotState, Standing, StatusOf, TokenRefusal,
+    CheckIn, Error, LeaveLine, Left, Place, PlaceTicket, QueueEntries, QueueEntry, SlotOf, SlotState,
+    Standing, StatusOf, TokenRefusal,
 };
 use urr_kernel::{Actor, EventId, UserId};
 use urr_passes::{entry, entry::Entry, queue_ticket, queue_ticket::Ticket};
 use urr_rpc::Ctx;
 
+use self::rules::Outlook;
 use crate::{
     events::Known,
     hall,
@@ -98,6 +100,18 @@ pub(crate) async fn leave(service: &Service, ctx: &Ctx, request: LeaveLine) -> R
     Ok(Left { was_here: service.rooms()?.leave(request.event, user, Why::Left).await? })
 }
 
+/// The events whose waiting rooms the calling user is in.
+pub(crate) async fn entries(service: &Service, ctx: &Ctx) -> Result<QueueEntries, Trouble> {
+    let user = signed_in(ctx)?;
+    let mut entries = Vec::new();
+    for (event, active) in service.rooms()?.entries(user).await? {
+        // An event that was deleted meanwhile still counts, so its entry can still be left.
+        let known = service.events.get(ctx, event).await.ok().flatten();
+        entries.push(QueueEntry { event, info: known.map(|known| known.info.clone()), active });
+    }
+    Ok(QueueEntries { entries })
+}
+
 /// Whether a slot goes on, which keeps it alive.
 pub(crate) async fn slot(service: &Service, ctx: &Ctx, request: SlotOf) -> Result<SlotState, Trouble> {
     match ctx.actor {
@@ -130,7 +144,7 @@ fn place(
     let (standing, next_poll_secs) = match answer.standing {
         hall::Standing::Waiting { ahead, .. } => {
             let position = count(ahead).saturating_add(1);
-            let wait = rules::wait(position, totals.per_second);
+            let wait = rules::wait(position, &Outlook::of(totals, &service.limits));
             let next_poll = rules::next_poll_secs(position, &wait, shut_secs, &service.limits);
             let is_stopped = totals.paused || totals.threshold == 0;
             let wait = (!is_stopped).then(|| rules::after(shut_secs, wait));
@@ -140,7 +154,9 @@ fn place(
             service.teller.tell(Admitted { event, user, slot: slot.id, at: answer.now });
             let expires = ends.min(answer.now.after(entry::LIFETIME));
             let entry_token = service.sign_entry(&Entry { event, user, slot: slot.id, expires });
-            (Standing::Active { entry_token, token_expires_at: expires }, rules::IDLE_POLL_SECS)
+            let slot_ends_at = Some(slot.since.after(service.limits.slot_total));
+            let standing = Standing::Active { entry_token, token_expires_at: expires, slot_ends_at };
+            (standing, rules::IDLE_POLL_SECS)
         }
         hall::Standing::Absent | hall::Standing::Full | hall::Standing::Elsewhere => {
             (Standing::Absent, rules::IDLE_POLL_SECS)

@@ -9,7 +9,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::{
     auth::Sensitive,
-    queue::{CheckIn, Error, EventInfo, LeaveLine, Place, Queue, Standing, StatusOf, TokenRefusal},
+    queue::{
+        CheckIn, Error, EventInfo, LeaveLine, MyEntries, Place, Queue, QueueEntry, Standing, StatusOf,
+        TokenRefusal,
+    },
 };
 use urr_http::{About, Class, Json, LineSince, OnlyResume, Path, Problem, Query, Routes, StatusCode, USER};
 use urr_kernel::{EventId, Timestamp};
@@ -40,6 +43,8 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(about("Keeps the caller's place").answer::<Beat>(OK).refuses([StatusCode::CONFLICT]))
         .post("/api/queue/leave/{id}", USER.limit(Class::Queue), leave)
         .about(about("Gives the caller's place or slot up").answer::<Message>(OK))
+        .get("/api/queue/my", USER.limit(Class::Queue), mine)
+        .about(About::new("The events whose waiting rooms the caller is in").answer::<Mine>(OK))
 }
 
 /// Query of `POST /api/queue/check/{id}`.
@@ -82,7 +87,7 @@ async fn check(
         Standing::Waiting { ticket, .. } => {
             cookies.extend(ticket.iter().flat_map(|ticket| api.keep_ticket(event, ticket)));
         }
-        Standing::Active { entry_token, token_expires_at } => {
+        Standing::Active { entry_token, token_expires_at, .. } => {
             cookies.extend(api.keep_entry(event, entry_token, *token_expires_at));
             cookies.extend(api.forget_ticket(event));
         }
@@ -94,7 +99,7 @@ async fn check(
 async fn status(State(api): State<Api>, ctx: Ctx, Path(event): Path<EventId>) -> Result<Response, Problem> {
     let place = api.0.status(&ctx, StatusOf { event }).await.map_err(|error| problem(&error))?;
     let mut cookies: Vec<Line> = Vec::new();
-    if let Standing::Active { entry_token, token_expires_at } = &place.standing {
+    if let Standing::Active { entry_token, token_expires_at, .. } = &place.standing {
         cookies.extend(api.keep_entry(event, entry_token, *token_expires_at));
         cookies.extend(api.forget_ticket(event));
     }
@@ -115,6 +120,35 @@ async fn heartbeat(
 async fn leave(State(api): State<Api>, ctx: Ctx, Path(event): Path<EventId>) -> Result<Response, Problem> {
     api.0.leave(&ctx, LeaveLine { event }).await.map_err(|error| problem(&error))?;
     Ok((AppendHeaders(api.forget(event)), Json(Message { message: "Left queue" })).into_response())
+}
+
+/// The answer to `GET /api/queue/my`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "QueueEntries")]
+struct Mine {
+    entries: Vec<MyEntry>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(rename = "QueueEntry")]
+struct MyEntry {
+    event_id: EventId,
+    /// Left out if the catalog does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    event_info: Option<EventInfo>,
+    /// `queued` or `active`.
+    status: Status,
+}
+
+async fn mine(State(api): State<Api>, ctx: Ctx) -> Result<Json<Mine>, Problem> {
+    let found = api.0.entries(&ctx, MyEntries {}).await.map_err(|error| problem(&error))?;
+    let entry = |entry: QueueEntry| MyEntry {
+        event_id: entry.event,
+        event_info: entry.info,
+        status: if entry.active { Status::Active } else { Status::Queued },
+    };
+    Ok(Json(Mine { entries: found.entries.into_iter().map(entry).collect() }))
 }
 
 /// How somebody stands, in the words that clients know.
@@ -213,6 +247,9 @@ struct Active {
     /// To be sent along as `x-queue-entry-token` with what buys.
     entry_token: Sensitive,
     entry_token_expires_at: Timestamp,
+    /// When the slot ends at the latest, however active its owner is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    slot_ends_at: Option<Timestamp>,
 }
 
 impl From<Place> for Shown {
@@ -230,8 +267,8 @@ impl From<Place> for Shown {
                     estimated_wait_range: wait.map(|wait| Range { from: wait.from_secs, to: wait.to_secs }),
                 });
             }
-            Standing::Active { entry_token, token_expires_at } => {
-                active = Some(Active { entry_token, entry_token_expires_at: token_expires_at });
+            Standing::Active { entry_token, token_expires_at, slot_ends_at } => {
+                active = Some(Active { entry_token, entry_token_expires_at: token_expires_at, slot_ends_at });
             }
             Standing::Absent => {}
         }

@@ -2,51 +2,116 @@
 
 use urr_contracts::queue::Wait;
 
-use crate::settings::Limits;
+use crate::{hall::Totals, settings::Limits};
 
 /// Seconds between two questions of somebody who is in, or of somebody who is nowhere.
 pub(crate) const IDLE_POLL_SECS: u32 = 3;
 
-/// People let in per second as long as nobody knows better: the pace of a sale with defaults.
-const ASSUMED_PER_SECOND: f64 = 50.0;
+/// How long people take to choose seats, in seconds, until the room has measured it.
+const TYPICAL_STAY: f64 = 180.0;
 
-/// Nobody is told that it takes less than this: they would only be disappointed.
+/// The estimate keeps this many assumed departures, so that one person more or less in a small room does not move it much.
+const ASSUMED_DEPARTURES: f64 = 3.0;
+
+/// Seconds over which [`Totals::per_second`] is measured.
+const MEASURED_OVER: f64 = 60.0;
+
+/// Shorter estimates are rounded up to this.
 const MIN_WAIT_SECS: u64 = 5;
 
-/// A measured pace changes by about this much from one minute to the next; an assumed one may be anything.
+/// Bounds of the range, as factors of the estimate: with plenty of measured departures, and with none.
 const MEASURED: (f64, f64) = (0.8, 1.3);
 const ASSUMED: (f64, f64) = (0.5, 3.0);
 
-/// How long whoever stands at `position`, counted from one, will wait.
-pub(crate) fn wait(position: u64, per_second: Option<f64>) -> Wait {
-    let (least, most) = if per_second.is_some() { MEASURED } else { ASSUMED };
-    let secs = wait_secs(position, per_second);
-    Wait { secs, from_secs: times(secs, least), to_secs: times(secs, most).max(secs) }
+/// What a wait is estimated from.
+///
+/// A full room admits people as slots end, so the estimate rests on departures. Admissions that only filled the room say nothing about
+/// them: the first minute of a sale would promise a wait of seconds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outlook {
+    threshold: f64,
+    free: f64,
+    /// Slots that ended since the room was opened.
+    departed: f64,
+    /// Slots that ended per second over the last minute, if that was measured.
+    per_second: Option<f64>,
+    batch: f64,
+    slot_total: f64,
+}
+
+impl Outlook {
+    pub(crate) fn of(totals: &Totals, limits: &Limits) -> Self {
+        let (active, admitted) = (float(totals.active), float64(totals.admitted));
+        let departed = (admitted - active).max(0.0);
+        Self {
+            threshold: f64::from(totals.threshold).max(1.0),
+            free: (f64::from(totals.threshold) - active).max(0.0),
+            departed,
+            per_second: totals.per_second.filter(|_| departed > 0.0).map(|pace| pace * departed / admitted),
+            batch: float(limits.batch).max(1.0),
+            slot_total: limits.slot_total.as_secs_f64().max(1.0),
+        }
+    }
+
+    /// Slots that end per second, and how much of that is measured rather than assumed, from 0 to 1.
+    fn departures(&self) -> (f64, f64) {
+        let assumed = self.threshold / TYPICAL_STAY;
+        // However slow people are, a slot ends after `slot_total`; however fast, `batch` people come in per second.
+        let bounded =
+            |rate: f64| rate.min(self.batch).max((self.threshold / self.slot_total).min(self.batch));
+        let Some(measured) = self.per_second else { return (bounded(assumed), 0.0) };
+        let people = measured * MEASURED_OVER;
+        let fading = TYPICAL_STAY * self.threshold / (self.threshold + self.departed);
+        let prior = fading.max(ASSUMED_DEPARTURES / assumed);
+        let rate = (assumed * prior + people) / (prior + MEASURED_OVER);
+        let known = MEASURED_OVER / (MEASURED_OVER + prior) * people / (people + ASSUMED_DEPARTURES);
+        (bounded(rate), known)
+    }
+}
+
+/// How long the person at `position`, counted from one, will wait. The range narrows as departures are measured.
+pub(crate) fn wait(position: u64, outlook: &Outlook) -> Wait {
+    let people = float64(position);
+    let beyond = people - outlook.free;
+    if beyond <= 0.0 {
+        let secs = whole(people / outlook.batch).max(MIN_WAIT_SECS);
+        return Wait { secs, from_secs: times(secs, MEASURED.0), to_secs: times(secs, ASSUMED.1) };
+    }
+    let (rate, known) = outlook.departures();
+    let secs = whole(beyond / rate).max(MIN_WAIT_SECS);
+    let between = |from: f64, to: f64| from + (to - from) * known;
+    let longest = whole(beyond * outlook.slot_total / outlook.threshold).max(secs);
+    Wait {
+        secs,
+        from_secs: times(secs, between(ASSUMED.0, MEASURED.0)),
+        to_secs: times(secs, between(ASSUMED.1, MEASURED.1)).clamp(secs, longest),
+    }
+}
+
+/// Seconds until the person at `position` is admitted at a measured pace.
+pub(crate) fn at_pace(position: u64, per_second: f64) -> u64 {
+    whole(float64(position) / per_second).max(MIN_WAIT_SECS)
 }
 
 fn times(secs: u64, factor: f64) -> u64 {
-    let secs = f64::from(u32::try_from(secs).unwrap_or(u32::MAX));
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "positive, and saturating is what we want"
-    )]
-    let times = (secs * factor).ceil() as u64;
-    times
+    whole(float64(secs) * factor)
 }
 
-fn wait_secs(position: u64, per_second: Option<f64>) -> u64 {
-    let pace = per_second.filter(|pace| *pace > 0.0).unwrap_or(ASSUMED_PER_SECOND);
-    let people = f64::from(u32::try_from(position).unwrap_or(u32::MAX));
-    let secs = (people / pace).ceil();
-    // At most u32::MAX people at a pace above zero: as a number of seconds it fits, or it saturates.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "positive, and saturating is what we want"
-    )]
-    let secs = secs as u64;
-    secs.max(MIN_WAIT_SECS)
+fn float(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+fn float64(number: u64) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "positive, and saturating is what we want"
+)]
+fn whole(secs: f64) -> u64 {
+    secs.ceil() as u64
 }
 
 /// Nobody is asked to come back sooner: it would tell them nothing new.
@@ -88,28 +153,104 @@ mod tests {
     use std::time::Duration;
 
     use proptest::prelude::*;
+    use urr_kernel::Timestamp;
 
     use super::*;
+    use crate::pace::Pace;
 
-    #[test]
-    fn the_wait_is_the_line_over_the_pace() {
-        assert_eq!(wait_secs(1_000, Some(10.0)), 100);
-        assert_eq!(wait_secs(1_000, None), 20, "fifty a second until somebody knows better");
-        assert_eq!(wait_secs(1_000, Some(0.0)), 20);
-        assert_eq!(wait_secs(1, Some(100.0)), MIN_WAIT_SECS);
-        assert_eq!(wait_secs(u64::MAX, Some(f64::MIN_POSITIVE)), u64::MAX);
+    const LONG_OPEN: Totals = Totals {
+        waiting: 0,
+        active: 100,
+        threshold: 100,
+        paused: false,
+        epoch: 1,
+        per_second: None,
+        arrived: 0,
+        admitted: 1_000_000,
+    };
+
+    /// A full room that has been open for long and admits so many people per second.
+    fn outlook(per_second: Option<f64>, limits: &Limits) -> Outlook {
+        Outlook::of(&Totals { per_second, ..LONG_OPEN }, limits)
+    }
+
+    fn waits(position: u64, per_second: Option<f64>) -> Wait {
+        wait(position, &outlook(per_second, &Limits::default()))
     }
 
     #[test]
-    fn a_wait_is_a_range_and_a_guess_is_a_wide_one() {
-        assert_eq!(wait(1_000, Some(10.0)), Wait { secs: 100, from_secs: 80, to_secs: 130 });
-        assert_eq!(wait(1_000, None), Wait { secs: 20, from_secs: 10, to_secs: 60 });
-        let far = wait(u64::MAX, Some(f64::MIN_POSITIVE));
+    fn the_wait_is_the_line_over_the_departures() {
+        let measured = waits(1_000, Some(10.0));
+        assert!((100..=110).contains(&measured.secs), "{measured:?}");
+        assert_eq!(waits(1_000, None).secs, 1_800, "a hundred people who take three minutes each");
+        assert_eq!(waits(1, Some(100.0)).secs, MIN_WAIT_SECS);
+        assert_eq!(at_pace(1_000, 10.0), 100);
+        let far = waits(u64::MAX, Some(f64::MIN_POSITIVE));
         assert!(far.from_secs <= far.secs && far.secs <= far.to_secs);
     }
 
+    #[test]
+    fn free_slots_are_filled_at_full_speed() {
+        let empty = Outlook::of(&Totals { active: 0, admitted: 0, ..LONG_OPEN }, &Limits::default());
+        assert_eq!(wait(100, &empty).secs, MIN_WAIT_SECS);
+        assert_eq!(wait(200, &empty).secs, 180, "the second hundred waits for the first to leave");
+    }
+
+    #[test]
+    fn the_range_narrows_as_departures_are_measured() {
+        let width = |wait: Wait| {
+            f64::from(u32::try_from(wait.to_secs).unwrap())
+                / f64::from(u32::try_from(wait.from_secs).unwrap())
+        };
+        assert!(width(waits(1_000, None)) > 4.0);
+        assert!(width(waits(1_000, Some(10.0))) < 2.0);
+    }
+
+    /// Estimates for the 18th in line, once a second from the opening on, while people take two to five minutes.
+    fn estimates(threshold: u32, secs: u64) -> Vec<Wait> {
+        let start = Timestamp::from_micros(1_790_000_040_000_000);
+        let limits = Limits::default();
+        let stay = |nth: u64| 120 + nth * 67 % 180;
+        let (mut pace, mut ends, mut admitted) = (Pace::default(), Vec::new(), 0_u64);
+        (0..secs)
+            .map(|second| {
+                let now = start.after(Duration::from_secs(second));
+                ends.retain(|end| *end > second);
+                while ends.len() < usize::try_from(threshold).unwrap() {
+                    pace.note(now);
+                    ends.push(second + stay(admitted));
+                    admitted += 1;
+                }
+                let totals = Totals {
+                    threshold,
+                    active: ends.len(),
+                    admitted,
+                    per_second: pace.per_second(now),
+                    ..LONG_OPEN
+                };
+                wait(18, &Outlook::of(&totals, &limits))
+            })
+            .collect()
+    }
+
+    #[test]
+    fn an_estimate_does_not_jump() {
+        for threshold in [1, 3, 20, 100] {
+            let estimates = estimates(threshold, 1_800);
+            assert_eq!(estimates[0].secs, estimates[100].secs, "filling the room measures nothing");
+            for (second, pair) in estimates.windows(2).enumerate() {
+                let [before, after] = [pair[0], pair[1]].map(|wait| u32::try_from(wait.secs).unwrap());
+                let change = f64::from(before.max(after)) / f64::from(before.min(after));
+                assert!(change < 1.4, "{threshold}: {before} s, then {after} s after {second} s");
+            }
+            let all = estimates.iter().map(|wait| wait.secs);
+            let (least, most) = (all.clone().min().unwrap(), all.max().unwrap());
+            assert!(most <= 3 * least.max(20), "{threshold}: between {least} s and {most} s");
+        }
+    }
+
     fn poll(position: u64, per_second: Option<f64>) -> u32 {
-        next_poll_secs(position, &wait(position, per_second), 0, &Limits::default())
+        next_poll_secs(position, &waits(position, per_second), 0, &Limits::default())
     }
 
     #[test]
@@ -119,7 +260,7 @@ mod tests {
         assert_eq!(poll(100_001, Some(50.0)), 666, "nobody is sent away there so soon");
         assert_eq!(poll(1_000_000, Some(50.0)), 3_600);
         let strict = Limits { waiting_idle: Duration::from_secs(5), ..Limits::default() };
-        let strict = |at| next_poll_secs(at, &wait(at, None), 0, &strict);
+        let strict = |at| next_poll_secs(at, &waits(at, None), 0, &strict);
         assert_eq!([1, 301, 100_001].map(strict), [2, 2, 666]);
     }
 
@@ -132,7 +273,7 @@ mod tests {
 
     #[test]
     fn before_a_sale_begins_people_are_told_to_come_back_when_it_does() {
-        let (limits, soon) = (Limits::default(), wait(1, None));
+        let (limits, soon) = (Limits::default(), waits(1, Some(100.0)));
         assert_eq!(after(3_600, soon).secs, 3_600 + MIN_WAIT_SECS);
         let polls = [3_600, 60, 10, 1, 0].map(|shut| next_poll_secs(1, &soon, shut, &limits));
         assert_eq!(polls, [300, 43, 10, 3, 3], "never long after it begins");
@@ -152,7 +293,7 @@ mod tests {
                 reason = "between 1 and a million"
             )]
             let left = left as u64;
-            elapsed += next_poll_secs(left, &wait(left, Some(pace)), 0, limits);
+            elapsed += next_poll_secs(left, &wait(left, &outlook(Some(pace), limits)), 0, limits);
             questions += 1;
         }
     }
@@ -172,7 +313,7 @@ mod tests {
         #[test]
         fn nobody_further_back_is_told_a_shorter_wait(a in 0_u64..2_000_000, b in 0_u64..2_000_000, pace in 0.1_f64..1_000.0) {
             let (near, far) = (a.min(b), a.max(b));
-            prop_assert!(wait_secs(near, Some(pace)) <= wait_secs(far, Some(pace)));
+            prop_assert!(waits(near, Some(pace)).secs <= waits(far, Some(pace)).secs);
             prop_assert!(poll(near.max(1), Some(pace)) <= poll(far.max(1), Some(pace)));
         }
 
@@ -183,7 +324,7 @@ mod tests {
         ) {
             let limits = Limits { batch, waiting_idle: Duration::from_secs(idle), ..Limits::default() };
             let position = u64::try_from(ahead).unwrap() + 1;
-            let told = next_poll_secs(position, &wait(position, Some(pace)), shut, &limits);
+            let told = next_poll_secs(position, &wait(position, &outlook(Some(pace), &limits)), shut, &limits);
             let silent = Duration::from_secs(told.into()).mul_f64(1.1);
             let let_in = batch.saturating_mul(usize::try_from(silent.as_secs()).unwrap() + 1);
             let at_the_end = limits.silence(ahead.saturating_sub(let_in));

@@ -179,6 +179,17 @@ impl Memory {
         others.take(self.limits.max_events_per_user).count() == self.limits.max_events_per_user
     }
 
+    pub(super) fn entries(&self, user: UserId) -> Vec<(EventId, bool)> {
+        let now = self.clock.now();
+        let halls = self.halls.load();
+        let entry = |(event, hall): (&EventId, &Arc<Mutex<Numbered>>)| {
+            let hall = &lock(hall).hall;
+            let active = matches!(hall.standing(user, &self.limits), Standing::Active { .. });
+            hall.has(user, now, &self.limits).then_some((*event, active))
+        };
+        halls.iter().filter_map(entry).collect()
+    }
+
     fn turn(&self, user: UserId) -> MutexGuard<'_, ()> {
         let hash = usize::try_from(self.hasher.hash_one(user)).unwrap_or(usize::MAX);
         self.turns[hash % TURNS].lock().unwrap_or_else(PoisonError::into_inner)

@@ -186,6 +186,14 @@ impl Room {
         }
     }
 
+    /// Events in which a user waits (`false`) or holds a slot (`true`). Does not count as activity.
+    pub(crate) async fn entries(&self, user: UserId) -> Result<Vec<(EventId, bool)>, Closed> {
+        match self {
+            Self::Memory(room) => Ok(room.entries(user)),
+            Self::Redis(room) => room.entries(user).await,
+        }
+    }
+
     /// Somebody goes. `false`: they were not here.
     pub async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
         match self {

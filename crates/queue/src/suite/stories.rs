@@ -6,8 +6,8 @@ use tokio::task::JoinSet;
 use urr_contracts::{
     catalog::EventStatus,
     queue::{
-        AuditOf, CheckIn, ClearRoom, Error, LeaveLine, Left, PauseRoom, Place, RoomOf, SetThreshold, SlotOf,
-        Standing, StatusOf, TokenRefusal,
+        AuditOf, CheckIn, ClearRoom, Error, LeaveLine, Left, MyEntries, PauseRoom, Place, RoomOf,
+        SetThreshold, SlotOf, Standing, StatusOf, TokenRefusal,
     },
 };
 use urr_kernel::{Actor, UserId};
@@ -67,7 +67,8 @@ pub(crate) async fn somebody_waits_is_let_in_and_goes(world: World) {
     .await;
     assert_eq!(world.position(third).await, Some(1));
     let place = world.status(second).await;
-    let Standing::Active { entry_token, token_expires_at } = place.standing else { panic!() };
+    let Standing::Active { entry_token, token_expires_at, slot_ends_at } = place.standing else { panic!() };
+    assert!(slot_ends_at.is_some_and(|ends| ends > token_expires_at), "a slot outlasts one token");
     let entry = Entries::new([entry::key(&world.secret)]).verify(entry_token.expose(), world.clock.now());
     let entry = entry.unwrap();
     assert_eq!((entry.event, entry.user), (world.event, second));
@@ -196,8 +197,13 @@ pub(crate) async fn a_full_line_and_too_many_lines_say_so(world: World) {
     let fourth = world.another_event();
     let refused = world.check_with(people[0], fourth, None, None).await;
     assert_eq!(refused, Err(Error::TooManyLines { max: 3 }));
+    let entries = async || world.queue.entries(&world.ctx(people[0]), MyEntries {}).await.unwrap().entries;
+    let found = entries().await;
+    assert_eq!(found.len(), 3, "every entry is listed, so that one can be left: {found:?}");
+    assert!(found.iter().all(|entry| entry.info.is_some() && !entry.active));
     world.check(people[0]).await.unwrap();
     world.queue.leave(&world.ctx(people[0]), LeaveLine { event: world.event }).await.unwrap();
+    assert!(entries().await.iter().all(|entry| entry.event != world.event));
     world.check_with(people[0], fourth, None, None).await.unwrap();
 }
 

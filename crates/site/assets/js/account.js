@@ -1,5 +1,6 @@
 // One's own account. After every change the page is loaded again, so that it shows what is, and not what was hoped for.
 import { SIGNED_IN, call, memory } from "./api.js";
+import { showEntries } from "./entries.js";
 import { explain, onSubmit, tell, tellNext } from "./forms.js";
 import { secondFactor } from "./second_factor.js";
 import { say } from "./texts.js";
@@ -61,4 +62,5 @@ send?.addEventListener("click", async () => {
   }
 });
 
+showEntries(document.querySelector("[data-my-entries]"), { problem: tell });
 secondFactor();

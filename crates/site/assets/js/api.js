@@ -30,9 +30,20 @@ async function send(method, path, body, headers) {
   } catch {
     throw new Refused("network");
   }
-  const read = await answer.json().catch(() => ({}));
-  if (!answer.ok) throw new Refused(read.code ?? "other", answer.status, read);
+  const read = await answer.text().then(parse, () => null);
+  if (!answer.ok) throw new Refused(read?.code ?? "other", answer.status, read ?? {});
+  // A response that was cut off on the way is not a success: what it would have said is missing.
+  if (read === null) throw new Refused("network");
   return { status: answer.status, body: read };
+}
+
+/** The JSON of a body; an empty one is an empty object, and `null` stands for one that cannot be read. */
+function parse(text) {
+  try {
+    return text ? JSON.parse(text) : {};
+  } catch {
+    return null;
+  }
 }
 
 /** An access token lives for an hour. Whoever is still here then gets a new one, once for all tabs at a time. */

@@ -27,6 +27,26 @@ export function span(milliseconds) {
   return hours > 0 ? `${hours}:${String(minutes).padStart(2, "0")}:${rest}` : `${minutes}:${rest}`;
 }
 
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+
+/** Seconds as people say them, the coarser the longer: `7 min`, `35 min`, `1 h 30 min`, `3 days`. */
+function roughly(seconds, round) {
+  if (seconds < 10 * MINUTE) return say("time_minutes", { minutes: Math.max(1, round(seconds / MINUTE)) });
+  if (seconds <= 55 * MINUTE) return say("time_minutes", { minutes: 5 * round(seconds / MINUTE / 5) });
+  if (seconds >= 2 * DAY) return say("time_days", { days: round(seconds / DAY) });
+  const halves = Math.max(2, round(seconds / HOUR * 2));
+  return say(halves % 2 && halves < 12 ? "time_hours_half" : "time_hours", { hours: Math.floor(halves / 2) });
+}
+
+/** A wait of `low` to `high` seconds. */
+export function waitText(low, high) {
+  if (high <= MINUTE) return say("wait_soon");
+  const [least, most] = [roughly(Math.max(MINUTE, low), Math.floor), roughly(high, Math.ceil)];
+  return least === most ? say("wait_about", { time: most }) : say("wait_range", { least, most });
+}
+
 /** Counts down in an element's `[data-left]` and calls `then` at the end. Gives back how to stop it. */
 export function countDown(element, until, then) {
   const left = element.querySelector("[data-left]");

@@ -2,6 +2,7 @@
 import { call } from "./api.js";
 import { Chart, KINDS, toSeconds } from "./charts.js";
 import { span } from "./clock.js";
+import { confirmed } from "./dialogs.js";
 import { explain, onSubmit, tell } from "./forms.js";
 import { follow } from "./live.js";
 import { count, lang, say } from "./texts.js";
@@ -237,8 +238,10 @@ for (const button of root.querySelectorAll("[data-do], [data-vwr]")) {
   const path = button.dataset.do
     ? `/api/queue/admin/${button.dataset.do}/${event}`
     : `/api/admin/vwr/${button.dataset.vwr}/${event}`;
-  button.addEventListener("click", () =>
-    act("POST", path).then(() => tell(say("done")), (error) => problem(explain(error))));
+  button.addEventListener("click", async () => {
+    if (button.dataset.confirm && !(await confirmed(button.dataset.confirm))) return;
+    await act("POST", path).then(() => tell(say("done")), (error) => problem(explain(error)));
+  });
 }
 
 for (const button of root.querySelectorAll("[data-ask]")) {

@@ -24,7 +24,7 @@ export function onSubmit(name, act) {
 }
 
 export function enable(form, whether) {
-  for (const button of form.querySelectorAll("button")) button.disabled = !whether;
+  for (const button of form.querySelectorAll("button:not(.reveal)")) button.disabled = !whether;
 }
 
 function values(form) {
@@ -43,7 +43,7 @@ function reason(input) {
   if (input.type === "checkbox") return say("agree_first");
   if (input.validity.valueMissing) return say("field_required");
   if (input.type === "email") return say("field_email");
-  return input.type === "password" ? say("invalid_password") : say("auth.invalid");
+  return input.type === "password" || input.autocomplete.includes("password") ? say("invalid_password") : say("auth.invalid");
 }
 
 /** Says what is wrong with a field, next to it. */
@@ -54,7 +54,7 @@ function mark(input, text) {
   const described = [input.getAttribute("aria-describedby"), id].filter(Boolean).join(" ");
   input.dataset.described = input.getAttribute("aria-describedby") ?? "";
   input.setAttribute("aria-describedby", described);
-  (input.closest(".check") ?? input).after(note);
+  (input.closest(".check, .reveal-box") ?? input).after(note);
 }
 
 function clear(form) {
@@ -110,6 +110,25 @@ export function step(name) {
   for (const section of document.querySelectorAll("[data-step]")) section.hidden = section.dataset.step !== name;
   document.querySelector(`[data-step="${name}"] [tabindex="-1"]`)?.focus();
 }
+
+/** Lets people see what they type into password fields. */
+function offerToShow(input) {
+  const button = Object.assign(document.createElement("button"), { type: "button", className: "reveal" });
+  const label = (key) => Object.assign(button, { ariaLabel: say(key), title: say(key) });
+  const box = Object.assign(document.createElement("div"), { className: "reveal-box" });
+  input.replaceWith(box);
+  box.append(input, button);
+  label("show_password");
+  button.ariaPressed = "false";
+  button.addEventListener("click", () => {
+    const hidden = input.type === "password";
+    input.type = hidden ? "text" : "password";
+    button.ariaPressed = String(hidden);
+    label(hidden ? "hide_password" : "show_password");
+  });
+}
+
+for (const input of document.querySelectorAll('.field input[type="password"]')) offerToShow(input);
 
 const FLASH = "urr-flash";
 

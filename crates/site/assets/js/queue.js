@@ -1,5 +1,8 @@
 // The waiting room. Whatever goes wrong, whoever waits keeps waiting and sees it; only the server's word lets anybody in.
 import { call, entry, memory } from "./api.js";
+import { countDown, serverNow, span, waitText } from "./clock.js";
+import { confirmed } from "./dialogs.js";
+import { leftKey, showEntries } from "./entries.js";
 import { explain, step } from "./forms.js";
 import { count, has, say } from "./texts.js";
 
@@ -22,6 +25,7 @@ const root = document.querySelector("[data-queue]");
 const event = root.dataset.queue;
 const part = (name) => root.querySelector(`[data-${name}]`);
 const first = memory("sessionStorage");
+const shared = memory("localStorage");
 const pass = entry(event);
 const FIRST_PLACE = `urr-place-${event}`;
 
@@ -31,6 +35,12 @@ let over = false;
 let inLine = false;
 let failures = 0;
 let announced = 0;
+/** The last place that was shown, and whether this tab had to join again since. */
+let lastPlace = 0;
+let rejoined = false;
+/** When the sale opens, while it has not; `stopOpening` ends the countdown to it. */
+let opensAt = 0;
+let stopOpening = () => {};
 
 function problem(text) {
   const notice = part("problem");
@@ -54,9 +64,11 @@ async function ask() {
       ? await call("GET", `/api/queue/status/${event}`)
       : await call("POST", `/api/queue/check/${event}`, undefined, pass.headers());
     failures = 0;
-    problem("");
-    part("paused").hidden = !(isStopped(body) && body.queued);
-    heard(body);
+    if (!over) {
+      problem("");
+      part("paused").hidden = !(isStopped(body) && body.queued);
+      heard(body);
+    }
   } catch (error) {
     failed(error);
   } finally {
@@ -71,8 +83,10 @@ function heard(body) {
     waiting(body);
     return later(Math.max(Number(body.nextPoll) || USUAL, SHORTEST));
   }
-  // Nobody knows us any more: join, with the place that our ticket remembers.
+  if (shared.get(leftKey(event))) return showLeft();
+  // The place is gone, perhaps because this device slept: join with the ticket that remembers it.
   inLine = false;
+  rejoined = true;
   later(SHORTEST);
 }
 
@@ -109,6 +123,7 @@ function refused(error) {
   problem(error.status === 404 && !has(error.code) ? say("queue_no_event") : explain(error));
   part("paused").hidden = true;
   step("refused");
+  if (error.code === "queue.too_many_lines") showEntries(part("others"), { besides: event, problem, changed: () => problem("") });
 }
 
 /** Nobody is let in, and nobody can say for how long. */
@@ -117,27 +132,46 @@ const isStopped = (body) => Boolean(body.paused) || body.threshold === 0;
 function waiting(body) {
   step("waiting");
   const position = Number(body.position);
+  const people = (number) => say("people", { count: count(number) });
   part("position").textContent = count(position);
-  part("ahead").textContent = count(body.peopleAhead);
-  part("behind").textContent = count(body.peopleBehind);
+  part("ahead").textContent = people(body.peopleAhead);
+  part("behind").textContent = people(body.peopleBehind);
   part("wait").textContent = wait(body);
   part("inside").textContent = body.threshold ? `${count(body.currentUsers)} / ${count(body.threshold)}` : count(body.currentUsers);
+  if (rejoined && lastPlace && position > lastPlace) problem(say("queue_rejoined"));
+  rejoined = false;
+  lastPlace = position;
+  untilOpening(body.opensAt ? Date.parse(body.opensAt) : 0);
   const from = Math.max(Number(first.get(FIRST_PLACE)) || position, position);
   first.set(FIRST_PLACE, String(from));
   part("progress").max = Math.max(from, 1);
   part("progress").value = from - position;
-  document.title = say("queue_tab", { position: count(position) });
-  announce(say("queue_announce", { position: count(position), wait: wait(body) }));
+  document.title = say("queue_tab", { position: count(position), event: root.dataset.title });
+  announceWait(position, body);
 }
 
-/** A range, because nobody knows when those inside will be done. */
+/** Before the sale opens, the time until then says more than a wait that begins with it. */
+function untilOpening(at) {
+  for (const element of root.querySelectorAll("[data-early]")) element.hidden = !at;
+  for (const element of root.querySelectorAll("[data-usual]")) element.hidden = Boolean(at);
+  if (at === opensAt) return;
+  opensAt = at;
+  stopOpening();
+  stopOpening = at ? countDown(part("opening"), at, () => later(SHORTEST)) : () => {};
+}
+
+/** A range, because it depends on how long those inside take. */
 function wait(body) {
   if (isStopped(body)) return say("wait_paused");
   const about = Number(body.estimatedWait) || 0;
-  const { from: low, to: high } = body.estimatedWaitRange ?? { from: about, to: about };
-  if (high <= 60) return say("wait_soon");
-  const [least, most] = [Math.max(1, Math.floor(low / 60)), Math.ceil(high / 60)];
-  return least === most ? say("wait_about", { minutes: most }) : say("wait_range", { least, most });
+  const { from, to } = body.estimatedWaitRange ?? { from: about, to: about };
+  return waitText(from, to);
+}
+
+async function announceWait(position, body) {
+  const early = opensAt && span(opensAt - (await serverNow()));
+  const values = { position: count(position), wait: early || wait(body) };
+  announce(say(early ? "queue_announce_early" : "queue_announce", values));
 }
 
 function announce(text) {
@@ -155,16 +189,27 @@ function admitted({ entryToken }) {
   location.replace(root.dataset.then);
 }
 
+function showLeft() {
+  over = true;
+  inLine = false;
+  lastPlace = 0;
+  clearTimeout(timer);
+  stopOpening();
+  opensAt = 0;
+  first.forget(FIRST_PLACE);
+  problem("");
+  part("paused").hidden = true;
+  step("left");
+}
+
 async function leave() {
+  if (!(await confirmed("leave"))) return;
   part("leave").disabled = true;
   try {
     await call("POST", `/api/queue/leave/${event}`);
-    over = true;
-    inLine = false;
-    clearTimeout(timer);
-    first.forget(FIRST_PLACE);
-    problem("");
-    step("left");
+    // Other tabs of this browser are told, or they would join again at the back.
+    shared.set(leftKey(event), String(Date.now()));
+    showLeft();
   } catch (error) {
     problem(explain(error));
   } finally {
@@ -175,6 +220,7 @@ async function leave() {
 part("leave").addEventListener("click", leave);
 for (const button of root.querySelectorAll("[data-join]")) {
   button.addEventListener("click", () => {
+    shared.forget(leftKey(event));
     over = false;
     problem("");
     step("joining");
@@ -187,5 +233,9 @@ for (const [target, name] of [[document, "visibilitychange"], [window, "online"]
     if (!document.hidden) ask();
   });
 }
+addEventListener("storage", ({ key, newValue }) => {
+  if (key === leftKey(event) && newValue && !over) showLeft();
+});
 addEventListener("offline", () => over || problem(say(inLine ? "queue_offline" : "network")));
+shared.forget(leftKey(event));
 ask();

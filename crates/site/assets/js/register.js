@@ -49,5 +49,11 @@ async function fillIn(form) {
   }
 }
 
+const agreed = [...document.querySelectorAll("[data-agreement]")];
+const all = document.querySelector("[data-agree-all]");
+all.closest("label").hidden = false;
+all.addEventListener("change", () => agreed.forEach((box) => (box.checked = all.checked)));
+for (const box of agreed) box.addEventListener("change", () => (all.checked = agreed.every((one) => one.checked)));
+
 const finishing = document.querySelector('form[data-form="finish"]');
 if (finishing) fillIn(finishing);

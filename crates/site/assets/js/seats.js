@@ -1,13 +1,17 @@
 // The seats of an event: one section at a time, so that a stadium is as quick as a theatre.
-import { call, entry } from "./api.js";
+import { call, entry, memory } from "./api.js";
 import { countDown } from "./clock.js";
+import { confirmed } from "./dialogs.js";
+import { leftKey } from "./entries.js";
 import { explain } from "./forms.js";
-import { say, won } from "./texts.js";
+import { count, say, won } from "./texts.js";
 
 /** How often the plan is asked for anew. It is compared with what is known, so an unchanged one costs nothing. */
 const LOOK_AGAIN = 4_000;
 /** How often the waiting room is told that somebody is here; it gives a silent place away after ten minutes, and an entry token is no longer than that. */
 const SIGN_OF_LIFE = 60_000;
+/** The plan may be this old. Seats that were just released are shown as free meanwhile. */
+const PLAN_AGE = 3_000;
 
 const root = document.querySelector("[data-seats]");
 const event = root.dataset.seats;
@@ -22,13 +26,35 @@ let stale = false;
 /** Names a wish until it is answered: `null` once it is, or when another one was made. */
 let key = null;
 let stopCountdown = () => {};
+/** When the slot ends, as the waiting room last said. */
+let slotEnds = 0;
+let stopSlot = () => {};
+/** Seats that this page released, with the time until which they count as free whatever the plan says. */
+const released = new Map();
 
 const pass = entry(event);
 
+/** Errors are shown where the button is that caused them: in the bar with the choice, or with the held seats. */
 function problem(text) {
-  part("problem").textContent = text;
-  part("problem").hidden = !text;
+  for (const notice of root.querySelectorAll("[data-problem]")) {
+    const shown = text && !notice.closest("section, aside").hidden;
+    // The same words again would be read out again.
+    if (notice.textContent !== (shown ? text : "")) notice.textContent = shown ? text : "";
+    notice.hidden = !shown;
+  }
 }
+
+/** `VIP석`, `VIP`: a section as part of a seat's name. */
+const area = (section) => (/[A-Za-z]$/.test(section) ? say("seat_area", { section }) : section);
+
+/** `VIP석 1열 4번`, `VIP, row 1, seat 4`. */
+function nameOf({ section, row, number }) {
+  return say("seat_name", { area: area(section), row, number });
+}
+
+const named = (seat) => nameOf({ section: seat.section, row: seat.row_number, number: seat.seat_number });
+
+const isFree = (seat) => seat.status === "available" || released.get(seat.id) > Date.now();
 
 function refused(error) {
   if (error.status === 403 && (error.body.redirectTo || error.code === "vwr.pass_required")) {
@@ -42,7 +68,7 @@ function refused(error) {
 function grewOld(error) {
   stale = true;
   const text = say(error.code === "vwr.pass_required" ? "turn_over" : "map_old");
-  if (part("problem").textContent !== text) problem(text);
+  problem(text);
 }
 
 async function look() {
@@ -67,7 +93,7 @@ async function look() {
 function redraw() {
   // While nobody knows what became of a wish, the seats may be taken by it; a repeat of it tells.
   for (const seat of key ? [] : seats) {
-    if (seat.status !== "available" && chosen.delete(seat.id)) problem(say("seat_gone", { seat: seat.seat_label }));
+    if (!isFree(seat) && chosen.delete(seat.id)) problem(say("seat_gone", { seat: named(seat) }));
   }
   drawSections();
   drawGrid();
@@ -77,11 +103,11 @@ function redraw() {
 function drawSections() {
   const select = part("section");
   const names = [...new Set(seats.map((seat) => seat.section))];
-  const kept = select.value || names.find((name) => seats.some((seat) => seat.section === name && seat.status === "available"));
+  const kept = select.value || names.find((name) => seats.some((seat) => seat.section === name && isFree(seat)));
   const options = names.map((name) => {
     const inside = seats.filter((seat) => seat.section === name);
-    const free = inside.filter((seat) => seat.status === "available").length;
-    const text = say("section_option", { name, price: won(inside[0].price), free });
+    const free = inside.filter(isFree).length;
+    const text = say("section_option", { name, price: won(inside[0].price), free: count(free) });
     return new Option(text, name, false, name === kept);
   });
   select.replaceChildren(...options);
@@ -105,17 +131,41 @@ function drawGrid() {
     return line;
   });
   grid.replaceChildren(...lines);
+  if (centred !== part("section").value) centre();
+  showMore();
   const again = focused && grid.querySelector(`[data-seat="${focused}"]`);
   rove(again || grid.querySelector('.seat:not([aria-disabled="true"])') || grid.querySelector(".seat"));
   again?.focus();
 }
 
+/** The section whose plan was scrolled to its middle. */
+let centred = null;
+
+/** Seats in front of the stage are in the middle of a row, so a wide plan starts there. */
+function centre() {
+  const grid = part("grid");
+  centred = part("section").value;
+  grid.scrollLeft = (grid.scrollWidth - grid.clientWidth) / 2;
+  grid.scrollTop = 0;
+}
+
+/** Shows on which sides of the plan there are more seats. */
+function showMore() {
+  const grid = part("grid");
+  const right = grid.scrollWidth - grid.clientWidth - grid.scrollLeft;
+  part("more").classList.toggle("more-left", grid.scrollLeft > 2);
+  part("more").classList.toggle("more-right", right > 2);
+  part("swipe").hidden = grid.scrollWidth <= grid.clientWidth + 2;
+}
+
 function button(seat) {
-  const free = seat.status === "available";
+  const free = isFree(seat);
   const element = Object.assign(document.createElement("button"), { type: "button", className: "seat", textContent: seat.seat_number });
   element.dataset.seat = seat.id;
   element.tabIndex = -1;
-  element.setAttribute("aria-label", say(free ? "seat_free" : "seat_taken", { seat: seat.seat_label, price: won(seat.price) }));
+  // The number stands alone in it, as it is shown on the seat: voice control matches the visible text.
+  const said = { area: area(seat.section), row: seat.row_number, number: seat.seat_number, price: won(seat.price) };
+  element.setAttribute("aria-label", say(free ? "seat_free" : "seat_taken", said));
   element.setAttribute("aria-pressed", String(chosen.has(seat.id)));
   if (!free) element.setAttribute("aria-disabled", "true");
   return element;
@@ -149,23 +199,29 @@ function toggle(element) {
   problem("");
   key = null;
   if (chosen.has(seat.id)) chosen.delete(seat.id);
-  else if (seat.status !== "available") return problem(say("seat_gone", { seat: seat.seat_label }));
+  else if (!isFree(seat)) return problem(say("seat_gone", { seat: named(seat) }));
   else if (chosen.size >= most) return problem(say("seats_enough", { most }));
   else chosen.set(seat.id, seat);
   element.setAttribute("aria-pressed", String(chosen.has(seat.id)));
   drawChoice();
 }
 
+/** By section, row and number, however they were picked. */
+function inOrder(one, other) {
+  return one.section.localeCompare(other.section) || one.row_number - other.row_number || one.seat_number - other.seat_number;
+}
+
 function drawChoice() {
-  const items = [...chosen.values()].map((seat) => {
+  const items = [...chosen.values()].sort(inOrder).map((seat) => {
     const item = document.createElement("li");
-    const what = Object.assign(document.createElement("span"), { className: "what", textContent: `${seat.grade} · ${seat.seat_label}` });
+    const what = Object.assign(document.createElement("span"), { className: "what", textContent: named(seat) });
     item.append(what, Object.assign(document.createElement("span"), { textContent: won(seat.price) }));
     return item;
   });
   part("chosen").replaceChildren(...items);
   part("none").hidden = chosen.size > 0;
   part("total-line").hidden = chosen.size === 0;
+  part("count").textContent = say("seats_count", { count: chosen.size });
   part("total").textContent = won([...chosen.values()].reduce((sum, seat) => sum + seat.price, 0));
   part("hold").disabled = chosen.size === 0;
 }
@@ -187,7 +243,7 @@ async function hold() {
     showHeld({
       id: reservation.id,
       number: reservation.reservationNumber,
-      seats: reservation.seats.map((seat) => seat.seatLabel),
+      seats: reservation.seats,
       total: reservation.totalAmount,
       until: reservation.expiresAt,
     });
@@ -201,10 +257,15 @@ async function hold() {
   }
 }
 
+let heldIds = [];
+
 function showHeld(held) {
   chosen.clear();
   part("held-number").textContent = held.number;
-  part("held-seats").textContent = held.seats.join(", ");
+  const seat = ({ section, rowNumber, seatNumber }) => nameOf({ section, row: rowNumber, number: seatNumber });
+  part("held-seats").replaceChildren(
+    ...held.seats.map((one) => Object.assign(document.createElement("div"), { textContent: seat(one) })));
+  heldIds = held.seats.map((one) => one.id ?? one.seatId);
   part("held-total").textContent = won(held.total);
   for (const name of ["plan", "choice"]) part(name).hidden = true;
   part("held").hidden = false;
@@ -220,13 +281,15 @@ function backToPlan(text) {
   for (const name of ["plan", "choice"]) part(name).hidden = false;
   problem(text);
   version = null;
-  drawChoice();
+  redraw();
 }
 
 async function giveBack() {
+  if (!(await confirmed("release"))) return;
   part("give-back").disabled = true;
   try {
     await call("POST", `/api/reservations/${part("held").dataset.reservation}/cancel`);
+    for (const id of heldIds) released.set(id, Date.now() + PLAN_AGE);
     backToPlan("");
   } catch (error) {
     refused(error);
@@ -244,7 +307,7 @@ async function resume() {
     showHeld({
       id: mine.id,
       number: mine.reservation_number,
-      seats: mine.items.map((item) => item.seatLabel),
+      seats: mine.items,
       total: mine.total_amount,
       until: mine.expires_at,
     });
@@ -258,12 +321,39 @@ async function showLife() {
   try {
     const { body } = await call("GET", `/api/queue/status/${event}`);
     pass.keep(body.entryToken);
+    showSlot(body.slotEndsAt ? Date.parse(body.slotEndsAt) : 0);
   } catch (error) {
     console.warn("the waiting room was not told", error.code);
   }
 }
 
+/** The time that is left of the slot. A browser that is not in a waiting room has none to show. */
+function showSlot(ends) {
+  part("slot").hidden = !ends;
+  if (ends === slotEnds) return;
+  slotEnds = ends;
+  stopSlot();
+  if (ends) stopSlot = countDown(part("slot"), ends, () => problem(say("turn_over")));
+}
+
+/** Gives the slot up, so that the next person gets in. */
+async function leaveSlot() {
+  if (!(await confirmed("slot"))) return;
+  part("slot-leave").disabled = true;
+  try {
+    await call("POST", `/api/queue/leave/${event}`);
+    memory("localStorage").set(leftKey(event), String(Date.now()));
+    location.assign(`/events/${event}`);
+  } catch (error) {
+    refused(error);
+    part("slot-leave").disabled = false;
+  }
+}
+
 part("section").addEventListener("change", drawGrid);
+part("grid").addEventListener("scroll", showMore, { passive: true });
+addEventListener("resize", showMore);
+part("slot-leave").addEventListener("click", leaveSlot);
 part("grid").addEventListener("click", ({ target }) => {
   const seat = target.closest(".seat");
   if (!seat) return;
@@ -277,5 +367,6 @@ part("grid").addEventListener("keydown", (pressed) => {
 part("hold").addEventListener("click", hold);
 part("give-back").addEventListener("click", giveBack);
 setInterval(showLife, SIGN_OF_LIFE);
+showLife();
 await resume();
 look();

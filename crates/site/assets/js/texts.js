@@ -3,10 +3,15 @@ const { default: texts } = await import(document.documentElement.dataset.texts);
 
 export const lang = document.documentElement.lang;
 
-/** The text of a key, with what belongs in its braces. */
+/** The text of a key, with values in its braces. `[one|many]` is the form that fits the number before it. */
 export function say(key, values = {}) {
   const text = texts[key] ?? texts.other;
-  return text.replace(/\{(\w+)\}/g, (_, name) => String(values[name] ?? ""));
+  let last = "";
+  return text.replace(/\{(\w+)\}|\[([^|\]]*)\|([^\]]*)\]/g, (_, name, one, many) => {
+    if (name === undefined) return last === "1" ? one : many;
+    last = String(values[name] ?? "");
+    return last;
+  });
 }
 
 /** Whether there is a text of this key. */

@@ -10,6 +10,8 @@ mod script;
 
 use std::fmt;
 
+use crate::money;
+
 pub(crate) use self::{
     account::AccountWords,
     common::CommonWords,
@@ -108,6 +110,26 @@ pub(crate) struct Words {
     pub(crate) control: ControlWords,
 }
 
+/// Puts numbers into a text: `{name}` becomes its number, and `[one|many]` the form that fits the number before it.
+pub(crate) fn fill(text: &str, numbers: &[(&str, u64)]) -> String {
+    let (mut filled, mut rest, mut last) = (String::with_capacity(text.len()), text, 0);
+    while let Some(at) = rest.find(['{', '[']) {
+        let end = if rest[at..].starts_with('{') { '}' } else { ']' };
+        let Some(inside) = rest[at + 1..].split(end).next() else { break };
+        filled.push_str(&rest[..at]);
+        if end == '}' {
+            last = numbers.iter().find(|(name, _)| *name == inside).map_or(0, |(_, number)| *number);
+            filled.push_str(&money::number(last));
+        } else {
+            let (one, many) = inside.split_once('|').unwrap_or((inside, inside));
+            filled.push_str(if last == 1 { one } else { many });
+        }
+        rest = rest.get(at + inside.len() + 2..).unwrap_or_default();
+    }
+    filled.push_str(rest);
+    filled
+}
+
 static KO: Words = Words {
     common: CommonWords::KO,
     account: AccountWords::KO,
@@ -159,6 +181,27 @@ mod tests {
             assert!(!en.contains(is_hangul), "{key} has Korean in its English form: {en}");
             assert!(ko.contains(is_hangul), "{key} is not Korean: {ko}");
             assert_eq!(slots(ko), slots(en), "{key} leaves room for different things");
+        }
+    }
+
+    #[test]
+    fn numbers_take_the_form_that_fits() {
+        let text = "Up to {each} [seat|seats], {user} per person";
+        assert_eq!(fill(text, &[("each", 1), ("user", 4)]), "Up to 1 seat, 4 per person");
+        assert_eq!(fill(text, &[("each", 1_000), ("user", 1)]), "Up to 1,000 seats, 1 per person");
+        assert_eq!(fill("nothing to fill", &[]), "nothing to fill");
+    }
+
+    /// Korean pages speak in one voice: sentences end in 합니다체, and none in 해요체.
+    #[test]
+    fn korean_sentences_are_formal() {
+        for (key, ko, _) in all() {
+            for sentence in ko.split(['.', '?', '!']).map(str::trim).filter(|sentence| !sentence.is_empty()) {
+                let asks = ["주세요", "하세요", "두세요", "신가요", "셨네요", "으셨나요"]
+                    .iter()
+                    .any(|end| sentence.ends_with(end));
+                assert!(asks || !sentence.ends_with('요'), "{key}: {ko}");
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use axum::{
     routing::get,
 };
 use serde::Serialize;
-use urr_http::{Caller, Json, Problem, Respond, Routes, StatusCode};
+use urr_http::{Caller, Json, Problem, Respond, Routes, StatusCode, USER};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, Role, UserId};
 use urr_passes::{

@@ -298,11 +298,11 @@ async fn the_page_waits_without_scripts_too() {
         assert!(text.contains("http-equiv=\"refresh\"") && text.contains("<dd>1</dd>"), "{text}");
     }
     let text = text_of(browser.send(&world, Method::GET, &plain).await).await;
-    assert!(text.contains(">입장 멈춤<") && !text.contains("분</dd>"), "nobody is let on: {text}");
+    assert!(text.contains(">일시 중지<") && !text.contains("분</dd>"), "nobody is let on: {text}");
     let operator = world.operator().actor;
     operate(&world, operator, Method::PUT, &format!("/api/admin/vwr/rate/{event}"), r#"{"rate":1}"#).await;
     let text = text_of(browser.send(&world, Method::GET, &plain).await).await;
-    assert!(text.contains("<dd>1 분</dd>") && !text.contains("입장 멈춤"), "{text}");
+    assert!(text.contains("<dd>1분</dd>") && !text.contains("일시 중지"), "{text}");
     operate(&world, operator, Method::POST, &format!("/api/admin/vwr/advance/{event}"), "").await;
     let turn = browser.send(&world, Method::GET, &plain).await;
     assert_eq!(turn.status(), StatusCode::FOUND);

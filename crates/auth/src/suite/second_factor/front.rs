@@ -61,6 +61,7 @@ async fn a_second_factor_over_http() {
     assert_eq!(status, StatusCode::CREATED);
     let secret = made["secret"].as_str().unwrap().to_owned();
     assert!(made["uri"].as_str().unwrap().starts_with("otpauth://totp/URR:"));
+    assert!(made["qr"].as_str().unwrap().contains("<svg "));
     let code = || shown_by_app(&secret, world.clock.now());
     let body = json!({ "code": code() });
     let (status, on) = post("/api/auth/second-factor/confirm", &body).by(&user).answer().await;

@@ -13,11 +13,14 @@ use crate::room::Closed;
 
 static LINES: Script = Script::new("queue.lines", include_str!("../lines.lua"));
 static GONE: Script = Script::new("queue.gone", include_str!("../gone.lua"));
-/// Whether somebody waits or is in, without taking it for a sign of life.
+/// 2 for a user who holds a slot, 1 for one who waits, else 0. Does not count as activity.
 static HAS: Script = Script::new(
     "queue.has",
-    "if redis.call('ZSCORE', KEYS[1], ARGV[1]) or redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return 1 end return 0",
+    "if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return 2 end \
+     if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 1 end return 0",
 );
+/// Every event in a user's note.
+static NOTED: Script = Script::new("queue.noted", "return redis.call('ZRANGE', KEYS[1], 0, -1)");
 
 /// How long it is remembered in which lines somebody stands: as long as a ticket is good.
 const LINES_KEPT: Duration = Duration::from_hours(24);
@@ -43,10 +46,7 @@ impl Redis {
             let mut past = 0;
             for other in others {
                 let other: EventId = parse(other).map_err(closed)?;
-                let keys = [key(other, "queue"), key(other, "slots")];
-                let there =
-                    self.kv.run(&HAS, &keys, &[Arg::from(user_text.as_str())]).await.map_err(closed)?;
-                if there == Reply::Int(0) {
+                if self.stands(other, &user_text).await? == Reply::Int(0) {
                     self.gone(other, user, ARRIVAL).await?;
                     past += 1;
                 }
@@ -56,6 +56,27 @@ impl Redis {
             }
         }
         Ok(false)
+    }
+
+    /// The events in which a user waits (`false`) or holds a slot (`true`).
+    pub(in crate::room) async fn entries(&self, user: UserId) -> Result<Vec<(EventId, bool)>, Closed> {
+        let reply = self.kv.run(&NOTED, &[lines_of(user)], &[]).await.map_err(closed)?;
+        let (user, mut entries) = (user.to_string(), Vec::new());
+        for noted in reply.list().map_err(closed)? {
+            let event: EventId = parse(noted).map_err(closed)?;
+            match self.stands(event, &user).await? {
+                Reply::Int(2) => entries.push((event, true)),
+                Reply::Int(1) => entries.push((event, false)),
+                _ => {}
+            }
+        }
+        Ok(entries)
+    }
+
+    /// What [`HAS`] says about a user.
+    async fn stands(&self, event: EventId, user: &str) -> Result<Reply, Closed> {
+        let keys = [key(event, "queue"), key(event, "slots")];
+        self.kv.run(&HAS, &keys, &[Arg::from(user)]).await.map_err(closed)
     }
 
     /// Takes note that somebody who arrived at least so long ago does not stand in a line any more.
