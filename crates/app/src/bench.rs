@@ -19,7 +19,7 @@ use urr_stampede::host::{Domains, Host, Installation, RedisRooms, RoomCall, Serv
 use urr_telemetry::{Health, Metrics};
 
 use crate::{
-    config::{self, Config, Flag, Input, Storage, Values},
+    config::{self, Choice as _, Config, Flag, Input, Storage, Values},
     failure::Failure,
     gateway::{self, Memory},
     migrate,
