@@ -33,7 +33,12 @@ const LIMIT: Duration = Duration::from_mins(1);
 const CONNECTS: usize = 10;
 
 /// What was made once per domain of this process.
-struct Templates<T>(Mutex<Vec<(&'static Domain, Arc<OnceCell<T>>)>>);
+struct Templates<T>(Mutex<Vec<Template<T>>>);
+
+struct Template<T> {
+    domain: &'static Domain,
+    made: Arc<OnceCell<T>>,
+}
 
 impl<T> Templates<T> {
     const fn new() -> Self {
@@ -43,12 +48,12 @@ impl<T> Templates<T> {
     /// Tests may have several domains of one name, so what counts is the value and not its name.
     fn of(&self, domain: &'static Domain) -> Arc<OnceCell<T>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, known)) = all.iter().find(|(known, _)| std::ptr::eq(*known, domain)) {
-            return Arc::clone(known);
+        if let Some(known) = all.iter().find(|known| std::ptr::eq(known.domain, domain)) {
+            return Arc::clone(&known.made);
         }
-        let cell = Arc::new(OnceCell::new());
-        all.push((domain, Arc::clone(&cell)));
-        cell
+        let made = Arc::new(OnceCell::new());
+        all.push(Template { domain, made: Arc::clone(&made) });
+        made
     }
 }
 
