@@ -7,7 +7,7 @@ use std::sync::Arc;
 use urr_auth::{FileMailer, IndexKey, Pii, Social};
 use urr_gateway::table::{self, Service};
 use urr_http::Routes;
-use urr_kernel::{Clock, Ids, limits::HOLD};
+use urr_kernel::{Clock, Ids};
 use urr_passes::{Secret, access, challenge};
 use urr_tickets::gate::{GATE_TTL, SeatGate};
 
@@ -22,7 +22,7 @@ async fn domains() -> Vec<(Service, Routes)> {
         catalog: catalog.clone(),
         clock: clock.clone(),
         ids: ids.clone(),
-        hold_for: HOLD,
+        settings: urr_tickets::Settings::default(),
         tasks: urr_jobs::Tasks::new(),
     });
     let (_files, db) = urr_testkit::fresh_sqlite(&urr_queue::DOMAIN).await;
@@ -33,8 +33,7 @@ async fn domains() -> Vec<(Service, Routes)> {
         clock: clock.clone(),
         ids: ids.clone(),
         secrets: vec![Secret::new("correct horse battery staple, twice").unwrap()],
-        limits: urr_queue::Limits::default(),
-        grace: urr_queue::GRACE,
+        settings: urr_queue::Settings::default(),
         secure_cookies: true,
         notices: None,
     });
@@ -46,7 +45,7 @@ async fn domains() -> Vec<(Service, Routes)> {
         ids: ids.clone(),
         secrets: vec![Secret::new("correct horse battery staple, twice").unwrap()],
         tasks: urr_jobs::Tasks::new(),
-        settings: urr_vwr::Settings { secure_cookies: false },
+        secure_cookies: false,
     });
     let auth = accounts(clock.clone(), ids.clone()).await;
     let site = urr_site::build(urr_site::Parts { auth: auth.clone(), catalog: catalog.clone(), clock, ids });

@@ -18,6 +18,7 @@ mod preflight;
 mod proxy;
 pub mod revoked;
 pub mod rooms;
+mod settings;
 pub mod slots;
 mod streams;
 pub mod table;
@@ -30,4 +31,5 @@ pub use self::{
     front::Front,
     origin::{BadOrigin, Origins},
     proxy::Upstream,
+    settings::Settings,
 };

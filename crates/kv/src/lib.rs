@@ -14,6 +14,7 @@ mod keeper;
 mod node;
 mod reply;
 mod script;
+mod settings;
 mod slots;
 #[cfg(test)]
 mod suite;
@@ -23,3 +24,4 @@ pub use config::{ConfigError, KvConfig};
 pub use error::Error;
 pub use reply::Reply;
 pub use script::{Arg, Script};
+pub use settings::Settings;

@@ -30,7 +30,7 @@ statements! {
 /// Opens a database of the configured kind with nothing in it but claims.
 pub(super) async fn open(config: &Config) -> Result<Db, Failure> {
     let failed = |error| Failure::because("the bare database", &error);
-    if let Some(postgres) = stores::postgres(config) {
+    if let Some(postgres) = config.storage.postgres() {
         urr_db::postgres_provision(&postgres, &[&DOMAIN]).await.map_err(failed)?;
     }
     let db = stores::database(config, &DOMAIN).map_err(failed)?;

@@ -79,7 +79,7 @@ pub(super) fn run(turns: &Turns) -> Result<(), Failure> {
     let ground = scenes::ground();
     let (_, mut config) = scenes::setup(&bench.path("vwr"), &[], &ground.ids)?;
     // Everybody comes from one address.
-    config.door.limits = None;
+    config.limits.enabled = false;
     let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
     let stage = runtimes.server.block_on(set_up(&config, &ground, &tasks))?;
     let scenes = stage.into_scenes(&runtimes, &tasks, &config)?;

@@ -5,6 +5,7 @@
 
 mod file;
 pub(crate) mod send;
+mod settings;
 mod smtp;
 pub(crate) mod store;
 mod texts;
@@ -20,7 +21,8 @@ use uuid::Uuid;
 use crate::{links::Purpose, service::Service, trouble::Trouble};
 
 pub use file::FileMailer;
-pub use smtp::{BadSmtp, SmtpConfig, SmtpMailer, SmtpSecurity};
+pub use settings::{MailKind, MailSettings, SmtpSecurity};
+pub use smtp::{BadSmtp, SmtpConfig, SmtpMailer};
 
 /// A mail that is ready to be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]

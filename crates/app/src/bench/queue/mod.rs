@@ -96,7 +96,7 @@ pub(super) fn run(args: &QueueArgs) -> Result<(), Failure> {
     let settings: Vec<_> = SETTINGS.into_iter().chain([("roles", "auth,catalog,queue,tickets")]).collect();
     let (_, mut config) = scenes::setup(&data_dir, &settings, &ground.ids)?;
     // The few who ask do so more often than people may.
-    config.door.limits = None;
+    config.limits.enabled = false;
     let disk = bench.describe()?;
     let (mut lines, joins) = fill(&config, &ground)?;
     let started = start(&bench, &data_dir, &ground)?;
