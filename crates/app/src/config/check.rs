@@ -35,7 +35,7 @@ impl Config {
     fn check_sqs(&self, problems: &mut Problems<'_>) {
         let info = const { urr_queue::Settings::info("queue.notices_url") };
         if let Some(url) = &self.queue.notices_url {
-            if !url.expose().ends_with(".fifo") {
+            if url.expose().strip_suffix(".fifo").is_none() {
                 problems.stray(info, "is no FIFO queue, whose name ends with .fifo");
             }
             return self.check_aws("queue.notices_url", problems);

@@ -18,7 +18,6 @@ settings! {
 
 settings! {
     /// `[aws]`.
-    #[cfg_attr(not(feature = "aws"), expect(dead_code, reason = "only read with the `aws` feature"))]
     pub(crate) struct Aws in "aws"
         "DynamoDB and SQS, for a binary that was built with the feature `aws`: [aws.md](aws.md)."
     {
