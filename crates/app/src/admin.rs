@@ -15,7 +15,7 @@ use urr_rpc::Ctx;
 
 use crate::{
     cli::AdminCommand,
-    config::{Config, Profile, Storage, Values},
+    config::{Config, Profile, Values},
     failure::Failure,
     roles::Role,
     say::{complain, say},
@@ -59,11 +59,11 @@ pub(crate) async fn first(
     clock: &Clock,
     ids: &Ids,
 ) -> Result<Option<Made>, Failure> {
-    let embedded = config.profile == Profile::Local && matches!(config.storage, Storage::Sqlite { .. });
-    let (email, password) = match &config.admin {
-        Some(admin) => (admin.email.as_str(), Some(Sensitive::new(admin.password.expose()))),
-        None if embedded => (EMAIL, None),
-        None => return Ok(None),
+    let embedded = config.profile == Profile::Local && config.storage.is_sqlite();
+    let (email, password) = match (&config.admin.email, &config.admin.password) {
+        (Some(email), Some(password)) => (email.0.as_str(), Some(Sensitive::new(password.expose()))),
+        _ if embedded => (EMAIL, None),
+        _ => return Ok(None),
     };
     match ensure(auth, (clock, ids), (email, NAME), password, false).await {
         // Somebody else may have registered with the address; the others can be served without an administrator.

@@ -19,7 +19,7 @@ use urr_stampede::host::{Domains, Host, Installation, RedisRooms, RoomCall, Serv
 use urr_telemetry::{Health, Metrics};
 
 use crate::{
-    config::{self, Choice as _, Config, Flag, Input, Storage, Values},
+    config::{self, Choice as _, Config, Flag, Input, Values},
     failure::Failure,
     gateway::{self, Memory},
     migrate,
@@ -97,11 +97,11 @@ impl Installation for Configured {
     }
 
     async fn database(&self, domain: &'static Domain) -> anyhow::Result<Db> {
-        if let Storage::Sqlite { .. } = self.config.storage {
+        if self.config.storage.is_sqlite() {
             // Creates the directory. A benchmark's is used by nothing else, so the lock need not be kept.
             drop(stores::lock(&self.config)?);
         }
-        if let Some(postgres) = stores::postgres(&self.config) {
+        if let Some(postgres) = self.config.storage.postgres() {
             urr_db::postgres_provision(&postgres, &[domain]).await?;
         }
         let db = stores::database(&self.config, domain)?;

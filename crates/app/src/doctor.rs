@@ -2,6 +2,7 @@
 
 use std::{fs, time::Duration};
 
+use urr_bus::BusKind;
 use urr_db::{Db, EngineKind, Tx};
 use urr_http::{Call, Client, ClientLimits, StatusCode};
 use urr_kernel::{Clock, Timestamp};
@@ -10,7 +11,7 @@ use urr_kv::{Kv, Script};
 use crate::{
     aws,
     clocks::same_time,
-    config::{self, Choice as _, Config, Storage},
+    config::{Choice as _, Config},
     failure::Failure,
     files,
     remote::RemoteRole,
@@ -57,15 +58,16 @@ pub(crate) async fn doctor(config: &Config) -> Result<(), Failure> {
     let mut report = Report::default();
     report.add("clock", sane(clock.now()));
     report.add("open files", Ok(open_files(config)));
-    match &config.storage {
-        Storage::Sqlite { .. } => report.embedded(config).await,
-        Storage::Postgres { pool, .. } => report.postgres(config, *pool, &clock).await,
+    if config.storage.is_sqlite() {
+        report.embedded(config).await;
+    } else {
+        report.postgres(config, config.storage.pool, &clock).await;
     }
-    if config.redis.is_some() {
+    if config.redis.is_on() {
         report.redis(config, &clock).await;
     }
-    if let config::Bus::Kafka { brokers, .. } = &config.bus {
-        let name = format!("Kafka at {}", brokers.join(","));
+    if config.bus.kind == BusKind::Kafka {
+        let name = format!("Kafka at {}", config.bus.broker_list());
         report.add(&name, kafka(config).await);
     }
     for (name, found) in aws::examine(config, &clock).await {
@@ -130,10 +132,7 @@ impl Report {
     async fn redis(&mut self, config: &Config, clock: &Clock) {
         let name = "Redis";
         let patient = Config {
-            redis: config
-                .redis
-                .clone()
-                .map(|redis| config::Redis { deadline: Duration::from_secs(2), ..redis }),
+            redis: urr_kv::Settings { deadline: Duration::from_secs(2), ..config.redis.clone() },
             ..config.clone()
         };
         match stores::redis(&patient, clock) {
@@ -162,7 +161,7 @@ impl Report {
     async fn upstream(&mut self, config: &Config, clock: &Clock) {
         let client = Client::new(ClientLimits::default(), clock.clone());
         for role in config.passes_on() {
-            for url in config.door.upstream.of(role) {
+            for url in config.upstream.of(role) {
                 let found = tokio::time::timeout(PATIENCE, listener(&client, url.expose())).await;
                 let name = format!("{} behind the gateway at {}", role.name(), url.expose());
                 self.add(&name, found.unwrap_or_else(|_| Err(late())));

@@ -3,7 +3,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::config::{Config, Storage};
+use crate::config::Config;
 
 /// Listeners, the runtime, logs, the data directory, Redis, Kafka and the collector of traces: some dozens, and as many again for whoever
 /// opens a few more.
@@ -23,11 +23,8 @@ pub(crate) fn raise() -> usize {
 
 /// How many connections each listener may have with so many files: `http.max_connections`, or what fits.
 pub(crate) fn connections(config: &Config, files: usize) -> usize {
-    let each = match config.storage {
-        Storage::Sqlite { .. } => SQLITE_FILES,
-        Storage::Postgres { pool, .. } => pool,
-    };
-    let listeners = 1 + usize::from(config.internal_listen.is_some());
+    let each = if config.storage.is_sqlite() { SQLITE_FILES } else { config.storage.pool };
+    let listeners = 1 + usize::from(config.internal.listen.is_some());
     let reserve = OTHERS + listeners * urr_http::MAX_REFUSALS + each * config.roles.domains().count();
     // A request that goes on to another process has a second connection there.
     let goes_on = config.passes_on().next().is_some() || config.needs_remote().next().is_some();

@@ -53,13 +53,13 @@ pub(crate) struct Memory {
 impl Memory {
     /// Nothing yet.
     pub(crate) fn new(config: &Config, kv: Option<&Kv>, clock: &Clock) -> Self {
-        let knows = config.roles.has(Role::Auth) || config.remote.auth.is_some();
+        let knows = config.roles.has(Role::Auth) || config.remote.of(Role::Auth).is_some();
         let passes = Passes::new(config.secrets().map(|secret| vwr_pass::key(&secret.0)));
         let tickets = config.secrets().map(|secret| queue_ticket::key(&secret.0));
         let places = Places::new(entries(config), queue_ticket::Tickets::new(tickets));
-        let rooms = || Arc::new(Rooms::new(clock.clone(), passes, places, config.auth.cookie_secure));
-        let has_rooms = config.roles.has(Role::Vwr) || config.remote.vwr.is_some();
-        let limiter = config.door.limits.map(|limits| match kv {
+        let rooms = || Arc::new(Rooms::new(clock.clone(), passes, places, config.secure_cookies()));
+        let has_rooms = config.roles.has(Role::Vwr) || config.remote.of(Role::Vwr).is_some();
+        let limiter = config.limits.enabled.then_some(config.limits).map(|limits| match kv {
             Some(kv) => Limiter::redis(kv.clone(), limits, clock.clone()),
             None => Limiter::memory(limits, clock.clone()),
         });
@@ -218,8 +218,8 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
         limiter: memory.limiter.clone(),
         revoked: memory.revoked.clone(),
         rooms: memory.rooms.clone(),
-        proxies: config.door.proxies.clone(),
-        origins: config.door.origins.clone().at_home(config.public_url.as_deref().unwrap_or_default()),
+        proxies: config.door.proxies(),
+        origins: config.door.origins.clone().at_home(config.public_url.as_ref().map_or("", HttpUrl::expose)),
         slots: None,
         health: ground.health.clone(),
     }
@@ -227,7 +227,7 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
 
 /// The guard before what buys, if seats are sold only to those who are in.
 fn slots(config: &Config, domains: &Domains, ground: &Ground) -> Option<Arc<Slots>> {
-    let queue = domains.waiting_room().filter(|_| config.queue.guard)?;
+    let queue = domains.waiting_room().filter(|_| config.guards_seats())?;
     let ask = AskQueue { queue, clock: ground.clock.clone(), ids: ground.ids.clone() };
     Some(Arc::new(Slots::new(entries(config), Arc::new(ask), ground.clock.clone())))
 }
@@ -260,7 +260,7 @@ pub(crate) fn upstreams(config: &Config, clock: &Clock) -> Result<Vec<(Role, Ups
     let signer = hop::Signer::new(hop::key(&secret.0));
     let client = Client::new(ClientLimits::default(), clock.clone());
     let upstream = |role: Role| {
-        let urls = config.door.upstream.of(role).iter().map(HttpUrl::expose);
+        let urls = config.upstream.of(role).iter().map(HttpUrl::expose);
         let upstream = Upstream::new(declared(role).0, urls, &client, clock.clone(), signer.clone());
         let upstream =
             upstream.map_err(|error| Failure::because(format!("upstream.{}", role.name()), &error))?;

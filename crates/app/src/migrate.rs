@@ -31,7 +31,7 @@ urr_db::statements! {
 
 /// Brings every database of this process to this version's schema.
 pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
-    if let Some(postgres) = stores::postgres(config) {
+    if let Some(postgres) = config.storage.postgres() {
         let domains: Vec<&Domain> = config.roles.iter().filter_map(stores::domain_of).collect();
         urr_db::postgres_provision(&postgres, &domains)
             .await

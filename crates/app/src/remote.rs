@@ -60,7 +60,7 @@ impl RemoteRole {
     pub(crate) fn all(config: &Config, clock: &Clock) -> Result<Vec<Self>, Failure> {
         let usual = Client::new(ClientLimits::default(), clock.clone());
         let brief = Client::new(brief(), clock.clone());
-        let token: Arc<str> = config.internal_token.as_ref().map_or("", |token| token.expose()).into();
+        let token: Arc<str> = config.internal.token.as_ref().map_or("", |token| token.expose()).into();
         let elsewhere = config.needs_remote().filter_map(|role| Some((role, config.remote.of(role)?)));
         elsewhere
             .map(|(role, url)| {

@@ -94,6 +94,8 @@ impl fmt::Display for Roles {
 }
 
 impl Kind for Roles {
+    type Value = Self;
+
     fn describe() -> String {
         format!("`all` (but `notices`), or a list of {}", Role::describe())
     }

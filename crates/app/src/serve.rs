@@ -4,12 +4,12 @@ use std::{net::SocketAddr, os::unix::fs::DirBuilderExt as _, sync::Arc, time::Du
 
 use urr_http::{Respond, Server};
 use urr_kernel::{Clock, Ids};
-use urr_telemetry::{Guard, Health, Logging, Metrics, Otlp};
+use urr_telemetry::{Guard, Health, Metrics};
 
 use crate::{
     admin::{self, Made},
     clocks,
-    config::{self, Choice, Config, LogFormat, Profile, Storage, Values},
+    config::{self, Choice, Config, HttpUrl, Kind as _, Profile, Values},
     door::Door,
     failure::Failure,
     files, gateway,
@@ -51,19 +51,7 @@ pub(crate) async fn serve(values: Values, config: Config) -> Result<(), Failure>
 
 /// Logs and traces, from here to the end of the process.
 pub(crate) fn start_logging(config: &Config) -> Result<Guard, Failure> {
-    let logging = Logging {
-        format: match config.log.format {
-            LogFormat::Pretty => urr_telemetry::LogFormat::Pretty,
-            LogFormat::Json => urr_telemetry::LogFormat::Json,
-        },
-        filter: config.log.filter.clone(),
-        otlp: config.log.otlp.as_ref().map(|url| Otlp {
-            endpoint: url.expose().to_owned(),
-            service: "urr".to_owned(),
-            sample: f64::from(config.log.otlp_percent) / 100.0,
-        }),
-    };
-    urr_telemetry::init(&logging).map_err(|error| Failure::because("log", &error))
+    urr_telemetry::init(&config.log.logging("urr")).map_err(|error| Failure::because("log", &error))
 }
 
 /// A process that serves.
@@ -95,7 +83,9 @@ impl Running {
         let databases = Databases::open(&config)?;
         let mut config = with_secrets(values, config, &ground.ids)?;
         let (server, public) = bind(config.listen, "listen").await?;
-        config.public_url.get_or_insert_with(|| url(public));
+        config
+            .public_url
+            .get_or_insert_with(|| HttpUrl::parse(&url(public)).expect("the URL of a listener is one"));
         let files = files::raise();
         if let Some(cause) = files::shortage(&config, files) {
             tracing::warn!(cause, "fewer connections are served than http.max_connections");
@@ -111,7 +101,7 @@ impl Running {
         let Self { config, databases, ground, work, .. } = &running;
         wire::start_background(config, &domains, databases, ground, &work.background)?;
         if let (Some(address), Some(router)) =
-            (config.internal_listen, wire::internal(config, &domains, ground))
+            (config.internal.listen, wire::internal(config, &domains, ground))
         {
             let (server, internal) = bind(address, "internal.listen").await?;
             // Other processes call from few addresses, with many connections each.
@@ -124,10 +114,10 @@ impl Running {
     /// Serves the public side. Files are at hand, so they are put in order and filled first; a server may be on its way, so health
     /// answers while we wait for it. Reading a million places back takes a second, in which everything but the line answers.
     async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
-        let proxies = self.config.door.proxies.clone();
+        let proxies = self.config.door.proxies();
         let server = server.sharing(move |peer| proxies.trusts(peer));
         let api = gateway::door(&self.config, domains, &self.ground)?;
-        if let Storage::Sqlite { .. } = self.config.storage {
+        if self.config.storage.is_sqlite() {
             prepare(&self.config, &self.databases, &self.ground.clock).await?;
             self.seeded = seed(&self.config, domains).await?;
             self.open_accounts(domains).await?;
@@ -283,9 +273,10 @@ pub(crate) async fn check_keys(auth: &urr_auth::Service) -> Result<(), Failure> 
 
 /// Makes sure that the tables are this version's.
 pub(crate) async fn prepare(config: &Config, databases: &Databases, clock: &Clock) -> Result<(), Failure> {
-    match config.storage {
-        Storage::Sqlite { .. } => migrate(databases).await,
-        Storage::Postgres { .. } => wait_for_server(databases, clock).await,
+    if config.storage.is_sqlite() {
+        migrate(databases).await
+    } else {
+        wait_for_server(databases, clock).await
     }
 }
 

@@ -1,30 +1,22 @@
 //! Opens what the configuration names: databases, Redis, the bus. Nothing here connects yet, except to files.
 
-use std::{fs, sync::Arc};
+use std::sync::Arc;
 
-use urr_auth::{IdentityProvider, PortOne, Sandbox, Social};
-use urr_bus::{Bus, Limits};
-use urr_db::{DataDir, Db, Domain, PostgresConfig, SqliteOptions};
+use urr_auth::{IdentityProvider, Social};
+use urr_bus::{Bus, BusKind, Limits};
+use urr_db::{DataDir, Db, Domain};
 use urr_kernel::Clock;
-use urr_kv::{Kv, KvConfig};
+use urr_kv::Kv;
 use urr_mail::{FileMailer, Mailer, SmtpMailer};
 
-use crate::{
-    aws,
-    config::{self, Config, Storage},
-    failure::Failure,
-    gateway,
-    remote::RemoteRole,
-    roles::Role,
-    serve,
-};
+use crate::{aws, config::Config, failure::Failure, gateway, remote::RemoteRole, roles::Role, serve};
 
 /// Finds what the settings alone cannot show, without waiting for any store: addresses that the drivers refuse, certificates that
 /// cannot be read, a filter that is none.
 #[expect(clippy::unused_async, reason = "the clients of Redis and Kafka want a runtime around them")]
 pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
     let clock = Clock::system();
-    let postgres = postgres(config).map(|postgres| postgres.check());
+    let postgres = config.storage.postgres().map(|postgres| postgres.check());
     let postgres = postgres.transpose().map_err(|error| Failure::because("storage", &error));
     let found = [
         postgres.err(),
@@ -63,8 +55,7 @@ pub(crate) struct Databases {
 impl Databases {
     /// Opens them. With SQLite this takes the data directory for this process alone.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
-        let has_files =
-            matches!(config.storage, Storage::Sqlite { .. }) && config.roles.domains().next().is_some();
+        let has_files = config.storage.is_sqlite() && config.roles.domains().next().is_some();
         let lock = if has_files { Some(lock(config)?) } else { None };
         let domains = config.roles.iter().filter_map(|role| Some((role, domain_of(role)?)));
         let open = domains
@@ -103,45 +94,19 @@ pub(crate) fn lock(config: &Config) -> Result<DataDir, Failure> {
 
 /// One domain's database.
 pub(crate) fn database(config: &Config, domain: &'static Domain) -> Result<Db, urr_db::Error> {
-    match &config.storage {
-        Storage::Sqlite { group_commit } => {
-            let options = SqliteOptions { group_commit: *group_commit, ..SqliteOptions::default() };
-            Db::sqlite(&config.data_dir, domain, options)
-        }
-        Storage::Postgres { .. } => {
-            let postgres = postgres(config).expect("the storage is PostgreSQL");
-            Db::postgres(&postgres, domain)
-        }
+    match config.storage.postgres() {
+        Some(postgres) => Db::postgres(&postgres, domain),
+        None => Db::sqlite(&config.data_dir, domain, config.storage.sqlite()),
     }
-}
-
-/// How to reach PostgreSQL, if that is where the truth is.
-pub(crate) fn postgres(config: &Config) -> Option<PostgresConfig> {
-    let Storage::Postgres { url, admin_url, ca_file, pool } = &config.storage else { return None };
-    Some(PostgresConfig {
-        admin_url: admin_url.as_ref().map(|url| url.expose().to_owned()),
-        ca_file: ca_file.clone(),
-        pool_size: *pool,
-        ..PostgresConfig::new(url.expose())
-    })
 }
 
 /// The client of the configured Redis, if there is one.
 pub(crate) fn redis(config: &Config, clock: &Clock) -> Result<Option<Kv>, Failure> {
-    let Some(redis) = &config.redis else { return Ok(None) };
-    let ca_pem = match &redis.ca_file {
-        Some(path) => Some(fs::read(path).map_err(|error| {
-            Failure::because(format!("redis.ca_file {} cannot be read", path.display()), &error)
-        })?),
-        None => None,
+    let unreadable = |error| {
+        let file = config.redis.ca_file.clone().unwrap_or_default();
+        Failure::because(format!("redis.ca_file {} cannot be read", file.display()), &error)
     };
-    let config = KvConfig {
-        urls: redis.urls.iter().map(|url| url.expose().to_owned()).collect(),
-        cluster: redis.cluster,
-        allow_insecure: redis.allow_insecure,
-        deadline: redis.deadline,
-        ca_pem,
-    };
+    let Some(config) = config.redis.config().map_err(unreadable)? else { return Ok(None) };
     let kv = Kv::connect(&config, clock.clone());
     kv.map(Some).map_err(|error| Failure::because("redis", &error))
 }
@@ -151,7 +116,7 @@ const MAIL_FOLDER: &str = "mail";
 
 /// The transport of mails, one for all domains of the process.
 pub(crate) fn mailer(config: &Config) -> Result<Arc<dyn Mailer>, Failure> {
-    match &config.smtp {
+    match &config.mail.smtp() {
         None => Ok(Arc::new(FileMailer::new(config.data_dir.join(MAIL_FOLDER)))),
         Some(smtp) => {
             let mailer = SmtpMailer::new(smtp).map_err(|error| Failure::because("mail", &error))?;
@@ -160,35 +125,26 @@ pub(crate) fn mailer(config: &Config) -> Result<Arc<dyn Mailer>, Failure> {
     }
 }
 
-/// Who vouches for persons, if anybody does.
+/// Who verifies identities, if they are verified.
 pub(crate) fn identity(config: &Config, clock: &Clock) -> Result<Option<Arc<dyn IdentityProvider>>, Failure> {
-    match &config.auth.identity {
-        config::Identity::Off => Ok(None),
-        config::Identity::Sandbox => Ok(Some(Arc::new(Sandbox))),
-        config::Identity::Portone(portone) => {
-            let portone = PortOne::new(portone.clone(), clock.clone());
-            Ok(Some(Arc::new(portone.map_err(|error| Failure::because("auth.portone", &error))?)))
-        }
-    }
+    let provider = config.auth.identity_provider(clock);
+    provider.map_err(|error| Failure::because("auth.portone", &error))
 }
 
 /// With whose accounts people may sign in.
 pub(crate) fn social(config: &Config, clock: &Clock) -> Result<Social, Failure> {
-    Social::new(&config.auth.social, clock).map_err(|error| Failure::because("auth", &error))
+    Social::new(&config.auth.social(), clock).map_err(|error| Failure::because("auth", &error))
 }
 
 /// The configured bus.
 pub(crate) fn bus(config: &Config) -> Result<Bus, Failure> {
-    match &config.bus {
-        config::Bus::InProcess => Ok(Bus::in_process(Limits::default())),
+    match config.bus.kind {
+        BusKind::InProcess => Ok(Bus::in_process(Limits::default())),
         #[cfg(not(feature = "kafka"))]
-        config::Bus::Kafka { .. } => Err(Failure::new("this binary was built without the feature `kafka`")),
+        BusKind::Kafka => Err(Failure::new("this binary was built without the feature `kafka`")),
         #[cfg(feature = "kafka")]
-        config::Bus::Kafka { brokers, replication, options } => {
-            let options = options.iter().map(|option| (option.name.clone(), option.value.clone())).collect();
-            let replication = i32::try_from(*replication).expect("replication is at most 15");
-            let kafka = urr_bus::KafkaConfig { brokers: brokers.join(","), replication, options };
-            Bus::kafka(kafka, Limits::default()).map_err(|error| Failure::because("bus", &error))
+        BusKind::Kafka => {
+            Bus::kafka(config.bus.kafka(), Limits::default()).map_err(|error| Failure::because("bus", &error))
         }
     }
 }

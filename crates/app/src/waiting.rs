@@ -46,7 +46,7 @@ pub(crate) fn first_tier(
         ids: ids.clone(),
         secrets,
         tasks: tasks.clone(),
-        settings: urr_vwr::Settings { secure_cookies: config.auth.cookie_secure },
+        secure_cookies: config.secure_cookies(),
     })))
 }
 
@@ -72,9 +72,8 @@ pub(crate) fn second_tier(
         clock: clock.clone(),
         ids: ids.clone(),
         secrets,
-        limits: config.queue.limits,
-        grace: config.queue.grace,
-        secure_cookies: config.auth.cookie_secure,
+        settings: config.queue.clone(),
+        secure_cookies: config.secure_cookies(),
         notices,
     })))
 }

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use axum::{Router, extract::Request};
-use urr_auth::{IndexKey, Pii};
 use urr_bus::{Consumer, Source};
 use urr_contracts::{auth, auth::Auth, catalog, catalog::Catalog, queue, tickets, vwr};
 use urr_db::{Db, EngineKind};
@@ -81,7 +80,7 @@ impl Domains {
                 catalog: here_or_there(catalog.as_ref(), &remote),
                 clock: clock.clone(),
                 ids: ids.clone(),
-                hold_for: config.sale.hold,
+                settings: config.sale.clone(),
                 tasks: tasks.clone(),
             })
         });
@@ -177,14 +176,14 @@ fn accounts(
     clock: &Clock,
     ids: &Ids,
 ) -> Result<Option<Arc<urr_auth::Service>>, Failure> {
-    let (access_keys, settings) = (access_keys(config), &config.auth);
-    let Some(index) = settings.index_key.as_ref().filter(|_| config.roles.has(Role::Auth)) else {
+    let access_keys = access_keys(config);
+    let Some(pii) = config.auth.pii().filter(|_| config.roles.has(Role::Auth)) else {
         return Ok(None);
     };
     if access_keys.is_empty() {
         return Ok(None);
     }
-    let site = config.public_url.clone();
+    let site_url = config.public_url.as_ref().map(|url| url.expose().to_owned());
     Ok(Some(urr_auth::build(urr_auth::Parts {
         db: databases.of(Role::Auth),
         clock: clock.clone(),
@@ -192,25 +191,15 @@ fn accounts(
         access_keys,
         challenge_keys: config.secrets().map(|secret| challenge::key(&secret.0)).collect(),
         secrets: secrets(config),
-        pii: Pii {
-            index: IndexKey::derive(index.expose().as_bytes()),
-            keys: settings.pii_keys.clone(),
-            takes_plain: settings.seals_plain,
-        },
+        pii,
         social: stores::social(config, clock)?,
         mailer: stores::mailer(config)?,
         identity: stores::identity(config, clock)?,
         on_revoked: memory.on_revoked(),
         login_limit: memory.login_limit(),
         settings: urr_auth::Settings {
-            site_url: site.unwrap_or_else(|| serve::url(config.listen)),
-            secure_cookies: settings.cookie_secure,
-            terms_version: settings.terms_version.clone(),
-            erase_after: settings.erase_after,
-            dormant_after: settings.dormant_after,
-            history_kept: settings.history_kept,
-            admin_needs_second_factor: settings.admin_needs_second_factor,
-            ..urr_auth::Settings::default()
+            site_url: site_url.unwrap_or_else(|| serve::url(config.listen)),
+            ..config.auth.clone()
         },
     })))
 }
@@ -264,7 +253,7 @@ pub(crate) struct Ground {
 
 /// The public side: what browsers need around the edge around the API, and what operators ask.
 pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> impl Respond + use<R> {
-    let operators = config.door.operators.clone();
+    let operators = config.door.operators();
     let is_operator = move |request: &Request| {
         let peer = request.extensions().get::<Peer>();
         peer.is_some_and(|Peer(peer)| operators.include(peer.ip(), request.headers()))
@@ -278,8 +267,8 @@ pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> im
 
 /// The internal listener: the edge around the token around the services. `None` if nobody is to come in.
 pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> Option<impl Respond + use<>> {
-    config.internal_listen?;
-    let token = config.internal_token.as_ref().expect("a process with an internal listener has a token");
+    config.internal.listen?;
+    let token = config.internal.token.as_ref().expect("a process with an internal listener has a token");
     let services =
         domains.internal_routes(&ground.clock, &ground.ids).merge(remote::roles_route(&config.roles));
     let services = services.merge(urr_http::ops_routes(ground.health.clone(), ground.metrics.clone()));
@@ -300,24 +289,7 @@ fn edge_parts(config: &Config, ground: &Ground) -> EdgeParts {
 
 /// The limits of both listeners.
 pub(crate) fn limits(config: &Config) -> Limits {
-    let http = &config.http;
-    Limits {
-        body_bytes: http.body_bytes,
-        auth_body_bytes: http.auth_body_bytes,
-        header_bytes: http.header_bytes,
-        headers: http.headers,
-        request_time: http.request_time,
-        header_read_time: http.header_read_time,
-        keep_alive_time: http.keep_alive_time,
-        write_stall_time: http.write_stall_time,
-        max_in_flight: http.max_in_flight,
-        max_connections: http.max_connections,
-        max_connections_per_address: match http.max_connections_per_address {
-            0 => Limits::per_address(http.max_connections),
-            most => most,
-        },
-        drain_time: lifecycle::drain_after(http.notice),
-    }
+    Limits { drain_time: lifecycle::drain_after(config.http.notice), ..config.http }
 }
 
 /// Starts everything that works without being asked: the bus, the reconcilers, the watch over parts we can do without.
@@ -377,19 +349,7 @@ mod tests {
     use crate::config::tests::of_env;
 
     #[test]
-    fn defaults_are_those_the_parts_were_built_with() {
-        let embedded = of_env(&[]).unwrap();
-        assert_eq!(limits(&embedded), Limits { drain_time: lifecycle::DRAIN, ..Limits::default() });
-        assert_eq!(embedded.log.access_sample, AccessLog::default().sample);
-
-        let servers = of_env(&[
-            ("URR_STORAGE_KIND", "postgres"),
-            ("URR_STORAGE_URL", "postgres://urr@localhost/urr"),
-            ("URR_REDIS_URLS", "redis://localhost"),
-        ])
-        .unwrap();
-        let postgres = stores::postgres(&servers).unwrap();
-        assert_eq!(postgres.pool_size, urr_db::PostgresConfig::new("").pool_size);
-        assert_eq!(servers.redis.unwrap().deadline, urr_kv::KvConfig::DEADLINE);
+    fn requests_are_logged_as_often_as_the_edge_was_measured_with() {
+        assert_eq!(of_env(&[]).unwrap().log.access_sample, AccessLog::default().sample);
     }
 }

@@ -157,7 +157,7 @@ pub(crate) fn cookie(
     value: &str,
     age: Duration,
 ) -> (HeaderName, HeaderValue) {
-    let secure = if service.settings.secure_cookies { "; Secure" } else { "" };
+    let secure = if service.settings.secure_cookies() { "; Secure" } else { "" };
     let age = age.as_secs();
     let text = format!("{name}={value}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
     let mut value = HeaderValue::try_from(text).expect("tokens are printable ASCII");

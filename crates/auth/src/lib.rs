@@ -36,8 +36,11 @@ pub use passwords::{HashCost, Hashing};
 pub use pii::{BadKeys, IndexKey, Pii, PiiKeys, WrongKeys};
 pub use service::{OnRevoked, Parts, Service};
 pub use sessions::rules::revocation_life;
-pub use settings::Settings;
-pub use social::{BadPage, GoogleConfig, OAuthConfig, Social, SocialConfig};
+pub use settings::{IdentityKind, PiiKey, SecondFactor, Settings};
+pub use social::{
+    BadPage, GoogleConfig, OAuthConfig, Social, SocialConfig,
+    settings::{Google, Kakao, Naver},
+};
 
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain {

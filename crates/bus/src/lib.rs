@@ -12,6 +12,7 @@ mod in_process;
 #[cfg(feature = "kafka")]
 mod kafka;
 mod log;
+mod settings;
 mod store;
 mod tidy;
 
@@ -26,6 +27,7 @@ use urr_kernel::Clock;
 pub use in_process::InProcess;
 #[cfg(feature = "kafka")]
 pub use kafka::{Kafka, KafkaConfig};
+pub use settings::{BusKind, Settings};
 
 /// Carries messages from the outboxes of the sources to the consumer groups.
 #[derive(Clone, Debug)]

@@ -13,6 +13,7 @@ mod migrate;
 pub mod offsets;
 pub mod outbox;
 mod postgres;
+mod settings;
 mod sql;
 mod sqlite;
 mod tx;
@@ -31,6 +32,7 @@ pub use self::{
     migrate::{Domain, Migration},
     outbox::{Message, Position},
     postgres::{PostgresConfig, postgres_provision},
+    settings::{Settings, StorageKind},
     sql::Sql,
     sqlite::SqliteOptions,
     tx::{MAX_ROWS, Row, Tx},

@@ -67,15 +67,17 @@ impl FromStr for Cidr {
     }
 }
 
-/// The header in which trusted proxies write where a request came from. Exactly one is believed: the other one passes through a
-/// proxy that does not know it, as the client wrote it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ForwardedHeader {
-    /// `X-Forwarded-For: client, proxy`.
-    #[default]
-    XForwardedFor,
-    /// `Forwarded: for=client, for=proxy` (RFC 7239).
-    Forwarded,
+urr_settings::choice! {
+    /// The header in which trusted proxies report the client's address. Exactly one is believed: a proxy
+    /// that does not know the other one passes it through as the client wrote it.
+    #[derive(Default)]
+    pub enum ForwardedHeader {
+        /// `X-Forwarded-For: client, proxy`.
+        #[default]
+        XForwardedFor = "x-forwarded-for",
+        /// `Forwarded: for=client, for=proxy` (RFC 7239).
+        Forwarded = "forwarded",
+    }
 }
 
 /// What proxies write about where a request came from, and that it passed one.

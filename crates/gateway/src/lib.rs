@@ -19,6 +19,7 @@ mod preflight;
 mod proxy;
 pub mod revoked;
 pub mod rooms;
+mod settings;
 pub mod slots;
 mod streams;
 pub mod table;
@@ -32,4 +33,5 @@ pub use self::{
     guards::Guards,
     origin::{BadOrigin, Origins},
     proxy::Upstream,
+    settings::Settings,
 };

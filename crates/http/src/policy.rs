@@ -67,6 +67,7 @@ pub enum Line {
 
 /// What a route asks of its caller: who may call it, which rate limit applies, and which guards
 /// run before it. Start from [`PUBLIC`], [`USER`], [`ADMIN`] or [`PAGE`].
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent property of a route")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
     /// Who may call it.

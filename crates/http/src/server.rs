@@ -103,7 +103,7 @@ impl Server {
             cut: CancellationToken::new(),
             tasks: TaskTracker::new(),
             places: Arc::new(Semaphore::new(limits.max_connections)),
-            addresses: PerAddress::new(limits.max_connections_per_address, self.shared),
+            addresses: PerAddress::new(limits.per_address(), self.shared),
             refusals: Arc::new(Semaphore::new(MAX_REFUSALS)),
             connections: metrics::gauge!("urr_http_connections"),
             refused: refused("all"),

@@ -15,6 +15,7 @@ mod moments;
 mod node;
 mod reply;
 mod script;
+mod settings;
 mod slots;
 #[cfg(test)]
 mod suite;
@@ -24,3 +25,4 @@ pub use config::{ConfigError, KvConfig};
 pub use error::Error;
 pub use reply::Reply;
 pub use script::{Arg, Script};
+pub use settings::Settings;

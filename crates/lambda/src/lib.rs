@@ -42,7 +42,7 @@ impl Function {
             secrets: settings.secrets,
             tasks: Tasks::new(),
             // Whatever stands in front of a function speaks TLS.
-            settings: urr_vwr::Settings { secure_cookies: true },
+            secure_cookies: true,
         });
         let router = Router::from(urr_vwr::visitor_routes(&vwr));
         let parts = EdgeParts {

@@ -5,6 +5,7 @@ mod file;
 mod mailer;
 mod queue;
 mod send;
+mod settings;
 mod smtp;
 mod store;
 mod sweep;
@@ -19,7 +20,8 @@ pub use file::FileMailer;
 pub use mailer::{Mail, MailError, Mailer};
 pub use queue::{ForgetError, Mails, NewMail, erase};
 pub use send::{Compose, Draft, Queued, Sender};
-pub use smtp::{BadSmtp, SmtpConfig, SmtpMailer, SmtpSecurity};
+pub use settings::{MailKind, Settings, SmtpSecurity};
+pub use smtp::{BadSmtp, SmtpConfig, SmtpMailer};
 pub use template::{Template, Text, Words};
 
 /// The reconcilers of one domain: one sends its mails, one deletes those that ended long ago.

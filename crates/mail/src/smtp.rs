@@ -15,18 +15,7 @@ use lettre::{
 };
 use urr_kernel::Timestamp;
 
-use crate::{Mail, MailError, Mailer};
-
-/// How the connection is protected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SmtpSecurity {
-    /// TLS from the first byte, usually on port 465.
-    Tls,
-    /// TLS before anything is said, usually on port 587. A server that does not offer it is refused.
-    StartTls,
-    /// None: for a relay on the same machine.
-    Plain,
-}
+use crate::{Mail, MailError, Mailer, SmtpSecurity};
 
 /// Where mails go.
 #[derive(Clone)]

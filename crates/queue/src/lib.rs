@@ -32,7 +32,7 @@ pub use notices::{Admitted, Notices};
 pub use promise::{Flaw, Flaws, Promise};
 pub use room::{Answer, CannotOpen, Closed, GRACE, Order, Room};
 pub use service::{Parts, Service};
-pub use settings::Limits;
+pub use settings::{Limits, Settings};
 
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain {

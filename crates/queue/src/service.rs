@@ -35,7 +35,7 @@ use crate::{
     notices::{Notices, Teller},
     places,
     room::{CannotOpen, Order, Room},
-    settings::Limits,
+    settings::{Limits, Settings},
     trouble::Trouble,
 };
 
@@ -60,10 +60,8 @@ pub struct Parts {
     pub ids: Ids,
     /// What the keys of tokens are made of, the one that signs first.
     pub secrets: Vec<Secret>,
-    /// The numbers rooms live by.
-    pub limits: Limits,
-    /// After Redis has lost a room nobody is let in for this long, so that everybody gets their place back first.
-    pub grace: Duration,
+    /// The section `[queue]`.
+    pub settings: Settings,
     /// Whether cookies go over HTTPS alone.
     pub secure_cookies: bool,
     /// Whoever wants to know who came in.
@@ -101,8 +99,8 @@ impl Service {
             room: OnceLock::new(),
             clock: parts.clock,
             ids: parts.ids,
-            limits: parts.limits,
-            grace: parts.grace,
+            limits: parts.settings.limits,
+            grace: parts.settings.grace,
             secure_cookies: parts.secure_cookies,
             watched: Watched::default(),
             teller: Teller::new(parts.notices),

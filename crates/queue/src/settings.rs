@@ -1,27 +1,56 @@
-//! The numbers a room lives by.
+//! Settings of the waiting room in front of one event's seats.
 
 use std::time::Duration;
 
-/// What a room allows. Set once for the whole process; an event's own threshold is kept with its room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// How many may be in at once, unless an operator says otherwise for an event.
-    pub threshold: u32,
-    /// A slot ends this long after the last sign of life.
-    pub slot_idle: Duration,
-    /// A slot ends this long after it was given, whatever its owner does.
-    pub slot_total: Duration,
-    /// A place at the front of the line ends this long after the last sign of life, and one further back later: [`Limits::silence`]. The
-    /// ticket brings it back.
-    pub waiting_idle: Duration,
-    /// How many may wait for one event.
-    pub max_waiting: usize,
-    /// In how many lines one user may stand at a time.
-    pub max_events_per_user: usize,
-    /// People let in per event and second at most: what the sale behind the door digests.
-    pub batch: usize,
-    /// How long the journal of a closed room is kept.
-    pub journal_kept: Duration,
+use urr_settings::{Count, Days, HttpUrl, Secs, Size, settings};
+
+settings! {
+    /// `[queue]`.
+    pub struct Settings in "queue"
+        "The waiting room in front of one event's seats. Rooms are in Redis if there is one, shared by all \
+         processes; else in the memory of the one process that has the role `queue`, with a journal in its database."
+    {
+        /// Whether seats are sold only to users with a slot. Left out, `true` where the process runs
+        /// `queue` or `remote.queue` is set; the `production` profile requires a value where neither is.
+        pub guard: Option<bool> = "",
+        /// Seconds for which admissions stop after Redis has lost a room, so that waiting users get their
+        /// position back first. Waiting users poll every few seconds, or later if their turn cannot come
+        /// sooner.
+        pub grace("grace_secs"): Secs<0, 3_600> = "65",
+        /// The FIFO queue of SQS that gets a message for every admission. Left out, none is sent. The role
+        /// `notices` reads it.
+        pub notices_url: Option<HttpUrl> = "",
+    }
+    tables {
+        /// What a room allows.
+        pub limits: Limits,
+    }
+}
+
+settings! {
+    /// What a room allows. Set once for the whole process; an event's own threshold is kept with its
+    /// room.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct Limits in "queue" {
+        /// Slots per event, unless an operator sets another number for the event.
+        pub threshold: Count<0, 1_000_000> = "1000",
+        /// Most admissions per event and second.
+        pub batch: Size<1, 10_000> = "100",
+        /// Seconds without a request after which a slot ends.
+        pub slot_idle("slot_idle_secs"): Secs<5, 86_400> = "600",
+        /// Seconds after which a slot ends in any case.
+        pub slot_total("slot_secs"): Secs<5, 86_400> = "1200",
+        /// Seconds without a request after which the first in line lose their position; their ticket
+        /// restores it for a day. Users further back may be silent for longer: three times as long again as
+        /// the line needs to reach them at full speed (`queue.batch`).
+        pub waiting_idle("waiting_idle_secs"): Secs<5, 86_400> = "600",
+        /// Most users waiting for one event; more get 503 with Retry-After.
+        pub max_waiting: Size<1, 10_000_000> = "50000",
+        /// Most lines one user may stand in.
+        pub max_events_per_user: Size<1, 100> = "3",
+        /// Days for which the journal of a closed room is kept.
+        pub journal_kept("journal_days"): Days<1, 3_650> = "90",
+    }
 }
 
 impl Limits {
@@ -43,17 +72,12 @@ impl Limits {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            threshold: 1_000,
-            slot_idle: Duration::from_mins(10),
-            slot_total: Duration::from_mins(20),
-            waiting_idle: Duration::from_mins(10),
-            max_waiting: 50_000,
-            max_events_per_user: 3,
-            batch: 100,
-            journal_kept: Duration::from_hours(24 * 90),
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_grace_is_the_one_that_polls_are_timed_for() {
+        assert_eq!(Settings::default().grace, crate::GRACE);
     }
 }

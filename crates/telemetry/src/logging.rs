@@ -12,19 +12,10 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    Otlp,
+    LogFormat, Otlp,
     lines::{FLUSH_TIME, Lines},
     trace,
 };
-
-/// How log lines look.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogFormat {
-    /// For people.
-    Pretty,
-    /// One JSON object per line, for machines.
-    Json,
-}
 
 /// What to say, and where.
 #[derive(Clone, Debug)]

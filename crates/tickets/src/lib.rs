@@ -10,6 +10,7 @@ mod map;
 mod race;
 mod sales;
 mod service;
+mod settings;
 #[cfg(test)]
 mod suite;
 mod trouble;
@@ -21,6 +22,7 @@ use urr_http::{RoleRoutes, RouteName, Routes};
 use urr_jobs::Reconciler;
 
 pub use service::{Parts, Service};
+pub use settings::Settings;
 
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain {

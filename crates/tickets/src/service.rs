@@ -1,6 +1,6 @@
 //! The service: what it is made of, and each method in one line.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use urr_contracts::{
@@ -25,6 +25,7 @@ use crate::{
     },
     map::{self, Maps},
     sales::Sales,
+    settings::Settings,
     trouble::Trouble,
 };
 
@@ -40,8 +41,8 @@ pub struct Parts {
     pub clock: Clock,
     /// New ids.
     pub ids: Ids,
-    /// How long an unpaid reservation keeps its seats.
-    pub hold_for: Duration,
+    /// The section `[sale]`.
+    pub settings: Settings,
     /// Where holds are made together.
     pub tasks: Tasks,
 }
@@ -56,7 +57,7 @@ pub struct Service {
     pub(crate) maps: Maps,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
-    pub(crate) hold_for: Duration,
+    pub(crate) settings: Settings,
     /// Holds to end, by when they ran out.
     pub(crate) lapsed: Round<(Timestamp, ReservationId)>,
 }
@@ -75,7 +76,7 @@ impl Service {
             gate: parts.gate,
             clock: parts.clock,
             ids: parts.ids,
-            hold_for: parts.hold_for,
+            settings: parts.settings,
             lapsed: Round::new("expire"),
         }
     }

@@ -49,7 +49,7 @@ pub(crate) fn set_pass(service: &Service, event: EventId, token: &str, expires_a
 
 /// For HTTP alone, and sent along when somebody follows a link to us.
 fn set(service: &Service, name: &str, value: &str, age: Duration) -> Line {
-    let secure = if service.settings.secure_cookies { "; Secure" } else { "" };
+    let secure = if service.secure_cookies { "; Secure" } else { "" };
     let age = age.as_secs();
     let text = format!("{name}={value}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
     let mut value = HeaderValue::try_from(text).expect("tokens are printable ASCII");

@@ -13,6 +13,7 @@ mod recent;
 mod routes;
 mod rules;
 mod service;
+mod settings;
 mod store;
 #[cfg(test)]
 mod suite;
@@ -31,7 +32,8 @@ pub use self::{
     counters::Counters,
     page::export,
     rules::DEFAULT_RATE,
-    service::{Parts, Service, Settings},
+    service::{Parts, Service},
+    settings::{CountersKind, Settings},
 };
 
 /// The domain's tables.

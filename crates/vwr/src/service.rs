@@ -39,14 +39,7 @@ pub struct Parts {
     pub secrets: Vec<Secret>,
     /// Where arrivals are counted together.
     pub tasks: Tasks,
-    /// What browsers are told.
-    pub settings: Settings,
-}
-
-/// What browsers are told.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Whether cookies go over HTTPS alone.
+    /// Whether cookies are `Secure`.
     pub secure_cookies: bool,
 }
 
@@ -62,7 +55,7 @@ pub struct Service {
     pub(crate) passes: vwr_pass::Passes,
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
-    pub(crate) settings: Settings,
+    pub(crate) secure_cookies: bool,
     /// Tells this process's worker from others'.
     pub(crate) worker: Uuid,
     pub(crate) watched: Watched,
@@ -86,7 +79,7 @@ impl Service {
             worker: Uuid::from_bytes(parts.ids.bytes()),
             clock: parts.clock,
             ids: parts.ids,
-            settings: parts.settings,
+            secure_cookies: parts.secure_cookies,
             watched: Watched::default(),
         }
     }

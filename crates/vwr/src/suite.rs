@@ -23,7 +23,7 @@ use urr_passes::{Secret, vwr_pass, vwr_ticket};
 use urr_rpc::{Ctx, Remote, internal_guard};
 use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 
-use crate::{Counters, DOMAIN, Parts, Service, Settings};
+use crate::{Counters, DOMAIN, Parts, Service};
 
 /// Far more than any story takes.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -160,7 +160,7 @@ fn service(counters: Counters, db: Db, (clock, ids): (&Clock, &Ids), secrets: Ve
         ids: ids.clone(),
         secrets,
         tasks: Tasks::new(),
-        settings: Settings { secure_cookies: false },
+        secure_cookies: false,
     })
 }
 

@@ -11,24 +11,38 @@ use crate::{ambient, command::output};
 /// Domains never know each other, and only the app knows more than one. Each stands on everything in `GROUND`.
 const DOMAINS: &[&str] = &["auth", "catalog", "queue", "tickets", "vwr"];
 /// Layers 0 and 1, and the contracts.
-const GROUND: &[&str] =
-    &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "aws", "jobs", "bus", "mail", "contracts"];
+const GROUND: &[&str] = &[
+    "kernel",
+    "settings",
+    "telemetry",
+    "passes",
+    "http",
+    "rpc",
+    "db",
+    "kv",
+    "aws",
+    "jobs",
+    "bus",
+    "mail",
+    "contracts",
+];
 
 /// What each of the other crates may depend on.
 const LAYERS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
-    ("telemetry", &["kernel"]),
+    ("settings", &["kernel"]),
+    ("telemetry", &["kernel", "settings"]),
     ("passes", &["kernel"]),
-    ("http", &["kernel", "telemetry"]),
+    ("http", &["kernel", "settings", "telemetry"]),
     ("rpc", &["kernel", "telemetry", "http"]),
-    ("db", &["kernel", "telemetry"]),
-    ("kv", &["kernel", "telemetry"]),
+    ("db", &["kernel", "settings", "telemetry"]),
+    ("kv", &["kernel", "settings", "telemetry"]),
     ("aws", &["kernel", "telemetry"]),
     ("jobs", &["kernel", "telemetry", "db"]),
-    ("bus", &["kernel", "telemetry", "db", "jobs"]),
-    ("mail", &["kernel", "telemetry", "db", "jobs"]),
+    ("bus", &["kernel", "settings", "telemetry", "db", "jobs"]),
+    ("mail", &["kernel", "settings", "telemetry", "db", "jobs"]),
     ("contracts", &["kernel", "rpc"]),
-    ("gateway", &["kernel", "telemetry", "passes", "http", "contracts", "kv"]),
+    ("gateway", &["kernel", "settings", "telemetry", "passes", "http", "contracts", "kv"]),
     ("site", &["kernel", "passes", "http", "rpc", "contracts"]),
     // Tier 1 alone, as a function; its tests open rooms as an operator does.
     ("lambda", &["kernel", "telemetry", "passes", "http", "rpc", "aws", "jobs", "contracts", "vwr"]),

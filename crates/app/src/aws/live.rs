@@ -11,7 +11,7 @@ use urr_vwr::Counters;
 
 use super::notices::{self, Outgoing};
 use crate::{
-    config::{self, AwsPlace, Config, Counting},
+    config::{Config, HttpUrl},
     failure::Failure,
     roles::Role,
     say::say,
@@ -99,20 +99,26 @@ pub(crate) async fn examine(config: &Config, clock: &Clock) -> Vec<(String, Resu
 
 /// The queue that is told of admissions, if there is one.
 fn queue(config: &Config, clock: &Clock) -> Result<Option<Queue>, Failure> {
-    let Some(config::Notices { place, url }) = &config.notices else { return Ok(None) };
-    let queue = Queue::connect(reach(place), url, clock.clone());
+    let Some(url) = &config.queue.notices_url else { return Ok(None) };
+    let aws = reach(config, config.aws.sqs_endpoint.as_ref());
+    let queue = Queue::connect(aws, url.expose(), clock.clone());
     queue.map(Some).map_err(|error| Failure::because("aws.sqs_endpoint", &error))
 }
 
-/// The connection to DynamoDB and the prefix of the table, if places are counted there.
+/// The connection to DynamoDB and the prefix of the table, if positions are counted there.
 fn dynamo<'c>(config: &'c Config, clock: &Clock) -> Result<Option<(Dynamo, &'c str)>, Failure> {
-    let Counting::DynamoDb { place, prefix } = &config.counting else { return Ok(None) };
-    let dynamo = Dynamo::connect(reach(place), clock.clone());
+    if !config.vwr.uses_dynamodb() {
+        return Ok(None);
+    }
+    let dynamo = Dynamo::connect(reach(config, config.aws.dynamodb_endpoint.as_ref()), clock.clone());
     let dynamo = dynamo.map_err(|error| Failure::because("aws.dynamodb_endpoint", &error))?;
-    Ok(Some((dynamo, prefix)))
+    Ok(Some((dynamo, &config.vwr.table_prefix)))
 }
 
-fn reach(place: &AwsPlace) -> AwsConfig {
-    let AwsPlace { region, endpoint, deadline } = place.clone();
-    AwsConfig { region, endpoint, deadline }
+fn reach(config: &Config, endpoint: Option<&HttpUrl>) -> AwsConfig {
+    AwsConfig {
+        region: config.aws.region.clone().unwrap_or_default(),
+        endpoint: endpoint.map(|url| url.expose().to_owned()),
+        deadline: config.aws.deadline,
+    }
 }

@@ -12,10 +12,22 @@ use std::{
 
 use toml::de::{DeTable, DeValue};
 
-use super::{
-    kinds::{Kind, nearest},
-    settings::{ENV_ALIASES, ENV_CONFIG, ENV_PREFIX, ENV_TESTS, Info, SETTINGS, Setting, find, find_file},
-};
+use urr_settings::ENV_PREFIX;
+
+use super::{Info, Problem, infos, nearest};
+
+/// Environment variables of the test suite.
+pub(crate) const ENV_TESTS: &str = "URR_TEST_";
+
+/// The environment variable that names the configuration file, as `--config` does.
+pub(crate) const ENV_CONFIG: &str = "URR_CONFIG";
+
+/// Other names of settings, which existing deployments already export.
+pub(crate) const ENV_ALIASES: &[(&str, &str)] =
+    &[("INTERNAL_API_TOKEN", "internal.token"), ("GOOGLE_CLIENT_ID", "auth.google.client_id")];
+
+/// The end of a key that names the file a secret is in.
+const FILE_SUFFIX: &str = "_file";
 
 /// The largest configuration file or secret file that is read: hundreds of times what they hold.
 const MAX_FILE_BYTES: u64 = 1 << 20;
@@ -50,7 +62,7 @@ pub(crate) struct Flag {
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// Nobody set it.
+    /// It was not set.
     Default,
     /// Made on first start and kept in the data directory.
     Generated(PathBuf),
@@ -73,17 +85,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// One thing that is wrong, in one line: where it came from, what it is, what to do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem(pub String);
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-/// The text of every setting that somebody set, and where it came from.
+/// The text of every setting that was set, and its source.
 #[derive(Clone, Default)]
 pub(crate) struct Values {
     found: BTreeMap<&'static str, (String, Source)>,
@@ -100,29 +102,24 @@ impl Values {
         (loader.values, loader.problems)
     }
 
-    /// The value of a setting.
-    pub(crate) fn get<T: Kind>(&self, setting: &Setting<T>) -> T {
-        T::parse(self.text(&setting.info)).expect("values were checked when they were loaded")
+    /// The source of a value.
+    pub(crate) fn source(&self, key: &str) -> &Source {
+        self.found.get(key).map_or(&Source::Default, |(_, source)| source)
     }
 
-    /// The value as text.
-    pub(crate) fn text(&self, info: &Info) -> &str {
-        self.found.get(info.key).map_or(info.default, |(text, _)| text)
-    }
-
-    /// Where the value came from.
-    pub(crate) fn source(&self, info: &Info) -> &Source {
-        self.found.get(info.key).map_or(&Source::Default, |(_, source)| source)
-    }
-
-    /// Whether somebody set it.
-    pub(crate) fn is_set(&self, info: &Info) -> bool {
-        self.found.contains_key(info.key)
-    }
-
-    /// Fills a setting that nobody configured with a value made on first start.
+    /// Sets a value generated on first start, unless it is configured.
     pub(crate) fn set_generated(&mut self, info: &'static Info, text: String, path: PathBuf) {
         self.found.entry(info.key).or_insert((text, Source::Generated(path)));
+    }
+}
+
+impl urr_settings::Source for Values {
+    fn text(&self, key: &str) -> Option<&str> {
+        self.found.get(key).map(|(text, _)| text.as_str())
+    }
+
+    fn origin(&self, key: &str) -> String {
+        self.source(key).to_string()
     }
 }
 
@@ -190,7 +187,7 @@ impl Loader {
             let Some(name) = name.to_str() else { continue };
             let alias = ENV_ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, key)| *key);
             let ours = name.starts_with(ENV_PREFIX) && !name.starts_with(ENV_TESTS) && name != ENV_CONFIG;
-            // Container tools pass an empty text for a variable that nobody set.
+            // Docker Compose passes an empty string for an unset variable; treat it as unset.
             if value.is_empty() || !(ours || alias.is_some()) {
                 continue;
             }
@@ -202,7 +199,7 @@ impl Loader {
             if let Some(key) = alias.map(str::to_owned).or_else(|| key_of_env(name)) {
                 self.accept(&mut layer, &key, value.to_owned(), source);
             } else {
-                let known: Vec<_> = SETTINGS.iter().map(|info| info.env()).collect();
+                let known: Vec<_> = infos().iter().map(|info| info.env()).collect();
                 let meant = did_you_mean(nearest(name, known.iter().map(String::as_str)));
                 self.problem(&source, format!("no setting has this name{meant}"));
             }
@@ -259,7 +256,7 @@ impl Loader {
     /// Drops and reports what does not parse.
     fn check(&mut self) {
         let mut bad = Vec::new();
-        for info in SETTINGS {
+        for info in infos() {
             let Some((text, source)) = self.values.found.get(info.key) else { continue };
             if let Err(wrong) = (info.check)(text) {
                 bad.push((
@@ -283,9 +280,19 @@ struct Layer {
     files: BTreeMap<&'static str, (String, Source)>,
 }
 
+/// The setting with this key.
+fn find(key: &str) -> Option<&'static Info> {
+    infos().iter().copied().find(|info| info.key == key)
+}
+
+/// The secret setting whose `*_file` variant this key is.
+fn find_file(key: &str) -> Option<&'static Info> {
+    key.strip_suffix(FILE_SUFFIX).and_then(find).filter(|info| info.secret)
+}
+
 /// The key an environment variable sets.
 fn key_of_env(name: &str) -> Option<String> {
-    SETTINGS.iter().find_map(|info| {
+    infos().iter().find_map(|info| {
         let env = info.env();
         if name == env {
             Some(info.key.to_owned())
@@ -300,8 +307,8 @@ fn key_of_env(name: &str) -> Option<String> {
 /// The key that was probably meant: the nearest whole key, or the one whose last word was written without its table.
 fn nearest_key(key: &str) -> Option<&'static str> {
     let last = |key: &'static str| key.rsplit_once('.').map_or(key, |(_, last)| last);
-    let bare = SETTINGS.iter().map(|info| info.key).find(|known| last(known) == key);
-    bare.or_else(|| nearest(key, SETTINGS.iter().map(|info| info.key)))
+    let bare = infos().iter().map(|info| info.key).find(|known| last(known) == key);
+    bare.or_else(|| nearest(key, infos().iter().map(|info| info.key)))
 }
 
 fn did_you_mean(name: Option<&str>) -> String {

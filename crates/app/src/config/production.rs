@@ -1,39 +1,52 @@
-//! What the profile `production` asks for beyond a configuration that fits together.
+//! What the profile `production` requires beyond a configuration that fits together.
 
-use super::{Config, Profile, resolve::Problems, settings as s};
+use urr_settings::Problems;
+
+use super::{Config, Internal, Profile, Remote, Security};
 use crate::roles::Role;
 
-impl Problems<'_> {
-    /// In production nothing is made up, so everything secret that is used must have been configured.
-    pub(super) fn production(&mut self, config: &Config) {
-        if config.profile != Profile::Production {
+impl Config {
+    /// In production no secret is generated, so every secret that is used must be configured.
+    pub(super) fn check_production(&self, problems: &mut Problems<'_>) {
+        if self.profile != Profile::Production {
             return;
         }
-        if config.secret.is_none() {
-            self.missing(&s::SECURITY_SECRET.info, "profile = production makes up no secrets");
+        if self.security.secret.is_none() {
+            let info = const { Security::info("security.secret") };
+            problems.missing(info, "profile = production makes up no secrets");
         }
-        if config.auth.index_key.is_none() && config.roles.has(Role::Auth) {
-            let why = "profile = production makes up no secrets and this process has accounts";
-            self.missing(&s::AUTH_INDEX_KEY.info, why);
-        }
-        if config.smtp.is_none() && config.roles.has(Role::Auth) {
-            let why =
-                "profile = production brings mails to people, which files do not; set mail.kind = smtp too";
-            self.missing(&s::MAIL_SMTP_SERVER.info, why);
-        }
-        if config.remote.auth.is_none() && !config.roles.has(Role::Auth) {
+        if self.roles.has(Role::Auth) {
+            self.check_accounts(problems);
+        } else if self.remote.of(Role::Auth).is_none()
+            && let Some(info) = Remote::info(Role::Auth)
+        {
             let why = "profile = production accepts no token of a session that ended, and this process does not run auth";
-            self.missing(&s::REMOTE_AUTH.info, why);
+            problems.missing(info, why);
         }
-        let sells_to_anybody = config.roles.has(Role::Tickets) && !config.queue.guard;
-        if sells_to_anybody && !self.values.is_set(&s::QUEUE_GUARD.info) {
-            let why = "profile = production sells seats only to those whom the waiting room let in, and this process does \
-                       not run queue; or set queue.guard = false";
-            self.missing(&s::REMOTE_QUEUE.info, why);
+        let sells_unguarded = self.roles.has(Role::Tickets) && !self.guards_seats();
+        if sells_unguarded
+            && !problems.is_set(const { urr_queue::Settings::info("queue.guard") })
+            && let Some(info) = Remote::info(Role::Queue)
+        {
+            let why = "profile = production sells seats only to users whom the waiting room admitted, and this process \
+                       does not run queue; or set queue.guard = false";
+            problems.missing(info, why);
         }
-        if config.internal_token.is_none() && config.talks_to_others() {
+        if self.internal.token.is_none() && self.talks_to_others() {
             let why = "profile = production makes up no secrets and this process talks to others";
-            self.missing(&s::INTERNAL_TOKEN.info, why);
+            problems.missing(const { Internal::info("internal.token") }, why);
+        }
+    }
+
+    fn check_accounts(&self, problems: &mut Problems<'_>) {
+        if self.auth.index_key.is_none() {
+            let why = "profile = production makes up no secrets and this process has accounts";
+            problems.missing(const { urr_auth::Settings::info("auth.index_key") }, why);
+        }
+        if self.mail.smtp().is_none() {
+            let why =
+                "profile = production delivers mails to people, which files do not; set mail.kind = smtp too";
+            problems.missing(const { urr_mail::Settings::info("mail.smtp_server") }, why);
         }
     }
 }

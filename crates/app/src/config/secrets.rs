@@ -9,20 +9,21 @@ use std::{
 };
 
 use urr_kernel::Ids;
+use urr_settings::Section as _;
 
-use super::{
-    Kind as _, Profile, SigningSecret, Values,
-    settings::{AUTH_INDEX_KEY, DATA_DIR, INTERNAL_TOKEN, Info, PROFILE, SECURITY_SECRET},
-};
+use super::{Config, Info, Internal, Kind as _, Profile, Security, SigningSecret, Values};
 
 /// The file in the data directory.
 pub(crate) const FILE: &str = "secrets.toml";
 
 /// What is generated. 32 random bytes in hex: 256 bits, and longer than every minimum.
-pub(crate) static GENERATED: &[&Info] = &[&SECURITY_SECRET.info, &INTERNAL_TOKEN.info, &AUTH_INDEX_KEY.info];
+pub(crate) static GENERATED: &[&Info] = &[SECRET, Internal::info("internal.token"), INDEX_KEY];
+
+const SECRET: &Info = Security::info("security.secret");
+const INDEX_KEY: &Info = urr_auth::Settings::info("auth.index_key");
 
 /// Those that files of older versions do not have. Nothing depends on them there, so they are made when first needed.
-static ADDED_LATER: &[&Info] = &[&AUTH_INDEX_KEY.info];
+static ADDED_LATER: &[&Info] = &[INDEX_KEY];
 
 /// The secrets kept in a data directory, by setting.
 pub(crate) type Secrets = Vec<(&'static Info, String)>;
@@ -60,20 +61,20 @@ pub(crate) fn read_or_create(data_dir: &Path, ids: &Ids) -> io::Result<Secrets> 
 }
 
 impl Values {
-    /// Where secrets are that nobody configured.
+    /// The file of generated secrets.
     pub(crate) fn secrets_path(&self) -> PathBuf {
-        path(&self.get(&DATA_DIR))
+        path(&Config::read(self).data_dir)
     }
 
     /// What keys are made of: as it was configured, or as an earlier start has made it. Whether the rest of the configuration fits
     /// together is not asked.
     pub(crate) fn signing_secret(&self) -> io::Result<Option<SigningSecret>> {
-        let configured = self.get(&SECURITY_SECRET);
-        if configured.is_some() || self.get(&PROFILE) == Profile::Production {
-            return Ok(configured);
+        let config = Config::read(self);
+        if config.security.secret.is_some() || config.profile == Profile::Production {
+            return Ok(config.security.secret);
         }
-        let made = read(&self.get(&DATA_DIR))?.unwrap_or_default();
-        let made = made.into_iter().find(|(info, _)| info.key == SECURITY_SECRET.info.key);
+        let made = read(&config.data_dir)?.unwrap_or_default();
+        let made = made.into_iter().find(|(info, _)| info.key == SECRET.key);
         Ok(made.and_then(|(_, text)| SigningSecret::parse(&text).ok()))
     }
 }

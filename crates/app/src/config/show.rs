@@ -2,23 +2,25 @@
 
 use std::fmt::Write as _;
 
+use urr_settings::{Section as _, Source as _};
+
 use super::{
-    choices::Profile,
+    Config, Info, Profile, docs, infos,
     load::{Source, Values},
     secrets,
-    settings::{Info, PROFILE, SECTIONS, SETTINGS},
 };
 
 /// Every setting in the form of the file, secrets redacted, with the source of each that is not the default.
 pub(crate) fn effective(values: &Values) -> String {
     let mut page = String::new();
-    for (section, _) in SECTIONS {
+    for table in docs::tables() {
+        let section = table.name;
         if !section.is_empty() {
             let _ = write!(page, "\n[{section}]\n");
         }
-        for info in SETTINGS {
+        for info in infos() {
             let (table, name) = info.key.split_once('.').unwrap_or(("", info.key));
-            if table == *section {
+            if table == section {
                 page.push_str(&line(values, info, name));
             }
         }
@@ -27,18 +29,18 @@ pub(crate) fn effective(values: &Values) -> String {
 }
 
 fn line(values: &Values, info: &Info, name: &str) -> String {
-    let text = (info.show)(values.text(info));
-    match values.source(info) {
+    let text = (info.show)(values.text(info.key).unwrap_or(info.default));
+    match values.source(info.key) {
         Source::Default if text.is_empty() => format!("# {name} is not set{}\n", later(values, info)),
         Source::Default => format!("{name} = {}\n", quoted(&text)),
         source => format!("{name} = {}  # {source}\n", quoted(&text)),
     }
 }
 
-/// What will stand in for a secret that nobody configured.
+/// What will stand in for a secret that is not configured.
 fn later(values: &Values, info: &Info) -> &'static str {
     let generated = secrets::GENERATED.iter().any(|made| made.key == info.key);
-    if generated && values.get(&PROFILE) == Profile::Local { "; made on first start" } else { "" }
+    if generated && Config::read(values).profile == Profile::Local { "; made on first start" } else { "" }
 }
 
 /// As TOML has it: numbers and booleans bare, everything else as text.

@@ -2,10 +2,14 @@
 
 mod bus;
 mod clock;
+mod declared;
 mod door;
 mod production;
+mod social;
 
-use std::{ffi::OsString, fs, path::Path};
+use std::{ffi::OsString, fs, path::Path, time::Duration};
+
+use urr_bus::BusKind;
 
 use super::*;
 
@@ -67,10 +71,10 @@ fn nothing_configured_is_the_embedded_mode() {
     assert_eq!(config.listen, "127.0.0.1:3001".parse().unwrap());
     assert_eq!(config.data_dir, Path::new("./urr-data"));
     assert_eq!(config.roles, Roles::all());
-    assert!(matches!(config.storage, Storage::Sqlite { group_commit: true }));
-    assert!(matches!(config.bus, Bus::InProcess));
-    assert!(config.redis.is_none() && config.internal_listen.is_none() && config.demo);
-    assert!(!config.auth.admin_needs_second_factor);
+    assert!(config.storage.is_sqlite() && config.storage.group_commit);
+    assert_eq!(config.bus.kind, BusKind::InProcess);
+    assert!(!config.redis.is_on() && config.internal.listen.is_none() && config.demo);
+    assert_eq!(config.auth.admin_second_factor, Some(SecondFactor::Off));
 }
 
 #[test]
@@ -185,7 +189,7 @@ fn unknown_url_schemes_are_refused_without_printing_the_password() {
 }
 
 #[test]
-fn sections_resolve_into_enums_that_carry_their_data() {
+fn servers_are_configured_section_by_section() {
     let config = Given::new()
         .file("storage = { kind = \"postgres\", url = \"postgres://urr@db/urr\", pool = 4 }")
         .env("URR_BUS_KIND", "kafka")
@@ -193,13 +197,12 @@ fn sections_resolve_into_enums_that_carry_their_data() {
         .env("URR_BUS_ALLOW_INSECURE", "true")
         .env("URR_REDIS_URLS", "redis://127.0.0.1:6379")
         .config();
-    let Storage::Postgres { url, admin_url: None, pool: 4, .. } = &config.storage else {
-        panic!("{config:?}")
-    };
-    assert_eq!(url.expose(), "postgres://urr@db/urr");
-    let Bus::Kafka { brokers, replication: 3, .. } = &config.bus else { panic!("{config:?}") };
-    assert_eq!(brokers, &["a:9092", "b:9092"]);
-    assert_eq!(config.redis.unwrap().deadline, Duration::from_millis(100));
+    let postgres = config.storage.postgres().unwrap();
+    assert_eq!((postgres.url.as_str(), postgres.pool_size), ("postgres://urr@db/urr", 4));
+    assert!(postgres.admin_url.is_none());
+    assert_eq!((config.bus.kind, config.bus.replication), (BusKind::Kafka, 3));
+    assert_eq!(config.bus.broker_list(), "a:9092,b:9092");
+    assert_eq!(config.redis.config().unwrap().unwrap().deadline, Duration::from_millis(100));
     assert!(!config.demo, "a shared database is not filled with demo data");
 }
 
@@ -269,18 +272,18 @@ fn one_secret_under_two_names_is_refused() {
 fn the_first_admin_has_both_a_name_and_a_password() {
     assert!(Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").problem().contains("`admin.password` is not set"));
     let given = Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").env("URR_ADMIN_PASSWORD", "correct horse");
-    assert_eq!(given.config().admin.unwrap().email, "a@b.kr");
+    assert_eq!(given.config().admin.email.unwrap().0, "a@b.kr");
     let given = given.env("URR_ADMIN_EMAIL_FILE", "x");
     assert!(given.problems().join(" ").contains("no setting has this name"), "an address is no secret");
 }
 
 #[test]
 fn cookies_are_for_https_alone_except_on_this_machine() {
-    assert!(!Given::new().config().auth.cookie_secure);
-    assert!(Given::new().env("URR_LISTEN", "0.0.0.0:3001").config().auth.cookie_secure);
-    assert!(Given::new().env("URR_AUTH_COOKIE_SECURE", "true").config().auth.cookie_secure);
-    assert!(Given::new().env("URR_PUBLIC_URL", "https://tickets.example").config().auth.cookie_secure);
-    assert!(!Given::new().env("URR_PUBLIC_URL", "http://localhost:3001").config().auth.cookie_secure);
+    assert!(!Given::new().config().secure_cookies());
+    assert!(Given::new().env("URR_LISTEN", "0.0.0.0:3001").config().secure_cookies());
+    assert!(Given::new().env("URR_AUTH_COOKIE_SECURE", "true").config().secure_cookies());
+    assert!(Given::new().env("URR_PUBLIC_URL", "https://tickets.example").config().secure_cookies());
+    assert!(!Given::new().env("URR_PUBLIC_URL", "http://localhost:3001").config().secure_cookies());
 }
 
 #[test]
@@ -288,7 +291,7 @@ fn a_mail_server_is_whole_and_protected() {
     let given = Given::new().env("URR_MAIL_KIND", "smtp");
     assert_eq!(given.problems().len(), 2, "{:?}", given.problems());
     let given = given.env("URR_MAIL_SMTP_SERVER", "mail:587").env("URR_MAIL_FROM", "URR <a@b.kr>");
-    let smtp = given.config().smtp.unwrap();
+    let smtp = given.config().mail.smtp().unwrap();
     assert_eq!((smtp.host.as_str(), smtp.port), ("mail", 587));
     let problem = given.env("URR_MAIL_SMTP_SECURITY", "plain").problem();
     assert!(problem.contains("another machine"), "{problem}");
@@ -300,13 +303,13 @@ fn a_mail_server_is_whole_and_protected() {
 fn personal_data_is_sealed_with_the_first_key() {
     let key = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=";
     let given = |keys: String| Given::new().env("URR_AUTH_PII_KEYS", &keys);
-    let keys = given(format!("new:{key},old:{key}")).config().auth.pii_keys.unwrap();
+    let keys = given(format!("new:{key},old:{key}")).config().auth.sealing_keys().unwrap().unwrap();
     assert!(format!("{keys:?}").contains("\"new\""), "{keys:?}");
     let problem = given(format!("a:{key},a:{key}")).problem();
     assert!(problem.contains("two keys of one id") && !problem.contains(key), "{problem}");
     assert!(given(format!("a b:{key}")).problem().contains("letters"));
     let moving = given(format!("new:{key}")).env("URR_AUTH_PII_SEAL_PLAIN", "true").config();
-    assert!(moving.auth.seals_plain && !given(format!("new:{key}")).config().auth.seals_plain);
+    assert!(moving.auth.pii_seal_plain && !given(format!("new:{key}")).config().auth.pii_seal_plain);
     let keyless = Given::new().env("URR_AUTH_PII_SEAL_PLAIN", "true").problem();
     assert!(keyless.contains("auth.pii_keys"), "{keyless}");
 }
@@ -325,7 +328,11 @@ fn the_effective_configuration_shows_sources_and_hides_secrets() {
     assert!(page.contains("hold_secs = 300\n"), "{page}");
     assert!(page.contains("# token is not set; made on first start\n"), "{page}");
     assert!(toml::from_str::<toml::Table>(&page).is_ok(), "{page}");
-    values.set_generated(&settings::INTERNAL_TOKEN.info, SECRET.to_owned(), "./urr-data/secrets.toml".into());
+    values.set_generated(
+        Internal::info("internal.token"),
+        SECRET.to_owned(),
+        "./urr-data/secrets.toml".into(),
+    );
     let page = effective(&values);
     assert!(page.contains("token = \"(redacted)\"  # generated, in ./urr-data/secrets.toml\n"), "{page}");
     for page in [page, format!("{config:?} {values:?}")] {
@@ -338,7 +345,7 @@ fn what_was_configured_is_not_replaced_by_what_was_generated() {
     let given = Given::new().env("URR_SECURITY_SECRET", SECRET);
     let (mut values, _) = load(&given.input).unwrap();
     values.set_generated(
-        &settings::SECURITY_SECRET.info,
+        Security::info("security.secret"),
         "another correct horse battery staple".to_owned(),
         "secrets.toml".into(),
     );
@@ -347,7 +354,7 @@ fn what_was_configured_is_not_replaced_by_what_was_generated() {
 
 /// The name of the key that signs access tokens.
 fn key(config: &Config) -> String {
-    urr_passes::access::key(&config.secret.clone().unwrap().0).id().to_owned()
+    urr_passes::access::key(&config.security.secret.clone().unwrap().0).id().to_owned()
 }
 
 #[test]

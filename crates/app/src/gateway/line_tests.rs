@@ -35,7 +35,7 @@ impl World {
             ids: ids.clone(),
             secrets: vec![secret.clone()],
             tasks: Tasks::new(),
-            settings: urr_vwr::Settings { secure_cookies: false },
+            secure_cookies: false,
         });
         let tickets = queue_ticket::Tickets::new([queue_ticket::key(&secret)]);
         let places = Places::new(Entries::new([entry::key(&secret)]), tickets);

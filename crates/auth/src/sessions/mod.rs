@@ -152,7 +152,7 @@ fn pair(
 /// What a session of an account may do. All sessions of an account with a second factor were opened with it, because turning it on
 /// ends the others.
 fn role(service: &Service, account: &Account) -> Role {
-    let unproven = service.settings.admin_needs_second_factor && !account.second_factor;
+    let unproven = service.settings.admin_needs_second_factor() && !account.second_factor;
     if account.role == Role::Admin && unproven { Role::UnprovenAdmin } else { account.role }
 }
 

@@ -15,6 +15,7 @@ mod once;
 mod port;
 pub(crate) mod routes;
 mod rules;
+pub(crate) mod settings;
 pub(crate) mod sign_up;
 pub(crate) mod store;
 pub(crate) mod trip;

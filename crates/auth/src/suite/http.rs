@@ -138,7 +138,7 @@ async fn registering_answers_with_the_names_and_cookies_that_clients_know() {
 #[tokio::test]
 async fn on_localhost_cookies_go_without_tls() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
-    let world = World::build(kinds, |service| service.settings.secure_cookies = false).await.unwrap();
+    let world = World::build(kinds, |service| service.settings.cookie_secure = Some(false)).await.unwrap();
     let response = ask(&world, Method::POST, "/api/auth/register").json(&registration()).send().await;
     let kept = cookies(&response);
     assert_eq!(kept.len(), 2);

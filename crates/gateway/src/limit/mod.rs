@@ -17,42 +17,40 @@ use std::{
 use urr_http::Class;
 use urr_kernel::{Clock, UserId};
 use urr_kv::Kv;
+use urr_settings::{Count, settings};
 
 pub use self::{memory::Memory, redis::Redis};
 
-/// How many requests each class lets through per window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RateLimits {
-    /// How far back is counted. At most an hour.
-    pub window: Duration,
-    /// See [`Class::Auth`]. A person needs two; an office behind one address a few dozen.
-    pub auth: u32,
-    /// See [`Class::Login`].
-    pub login: u32,
-    /// See [`Class::Queue`]. The quickest poll is one a second.
-    pub queue: u32,
-    /// See [`Class::Arrivals`]. A carrier's address may stand for ten thousand phones, with a page and a place each.
-    pub arrivals: u32,
-    /// See [`Class::Booking`].
-    pub booking: u32,
-    /// See [`Class::Payments`].
-    pub payments: u32,
-    /// See [`Class::General`].
-    pub general: u32,
-}
-
-impl Default for RateLimits {
-    fn default() -> Self {
-        Self {
-            window: Duration::from_mins(1),
-            auth: 60,
-            login: 10,
-            queue: 120,
-            arrivals: 30_000,
-            booking: 30,
-            payments: 20,
-            general: 3_000,
-        }
+settings! {
+    /// How many requests each class lets through per window.
+    #[derive(Copy, PartialEq, Eq)]
+    pub struct RateLimits in "limits"
+        "Requests per minute and client: a signed-in user is counted by account, others and every sign-in or \
+         registration by address. More get 429 with Retry-After. Counted in Redis if there is one, else by each \
+         process for itself."
+    {
+        /// Off where a proxy in front counts already, and for load tests.
+        pub enabled: bool = "true",
+        /// Signing in, signing up, refreshing and everything else under `/api/auth`. A person needs two; an
+        /// office behind one address a few dozen.
+        pub auth: Count<1, 1_000_000> = "60",
+        /// Signing in to one account, from any address.
+        pub login: Count<1, 1_000_000> = "10",
+        /// The waiting room. The quickest poll is one a second.
+        pub queue: Count<1, 1_000_000> = "120",
+        /// Arriving at Tier 1 of the waiting room: its page, and taking a number. A carrier's address may
+        /// stand for ten thousand phones.
+        pub arrivals: Count<1, 1_000_000> = "30000",
+        /// Taking and giving back seats.
+        pub booking: Count<1, 1_000_000> = "30",
+        /// Paying.
+        pub payments: Count<1, 1_000_000> = "20",
+        /// Everything else.
+        pub general: Count<1, 1_000_000> = "3000",
+    }
+    beside {
+        /// How far back is counted. At most an hour.
+        pub window: Duration = Duration::from_mins(1),
     }
 }
 

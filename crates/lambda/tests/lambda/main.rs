@@ -48,7 +48,7 @@ impl Server {
             ids: ids.clone(),
             secrets: vec![Secret::new(SECRET).unwrap()],
             tasks: Tasks::new(),
-            settings: urr_vwr::Settings { secure_cookies: true },
+            secure_cookies: true,
         });
         Some(Self { vwr, clock, ids, endpoint, prefix, _files: files })
     }

@@ -25,7 +25,7 @@ use urr_rpc::{Ctx, Remote, internal_guard};
 use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 
 use super::catalog::HandMade;
-use crate::{Admitted, DOMAIN, Notices, Parts, Service, journal::Why, settings::Limits};
+use crate::{Admitted, DOMAIN, Notices, Parts, Service, Settings, journal::Why, settings::Limits};
 
 #[derive(Clone, Copy)]
 pub(crate) enum RoomKind {
@@ -273,8 +273,7 @@ fn service(
         clock: clock.clone(),
         ids: ids.clone(),
         secrets: vec![secret.clone()],
-        limits: *limits,
-        grace: Duration::ZERO,
+        settings: Settings { limits: *limits, grace: Duration::ZERO, ..Settings::default() },
         secure_cookies: true,
         notices: Some(Arc::clone(heard) as Arc<dyn Notices>),
     })

@@ -111,7 +111,7 @@ pub(crate) async fn plan(
         card: sale.card.clone(),
         status: ReservationStatus::Pending,
         total: plan.total,
-        expires_at: now.after(service.hold_for),
+        expires_at: now.after(service.settings.hold),
         created_at: now,
         seats: Vec::new(),
     };

@@ -109,7 +109,7 @@ impl World {
                 catalog: Arc::clone(&catalog) as Arc<dyn Catalog>,
                 clock: clock.clone(),
                 ids: ids.clone(),
-                hold_for: HOLD,
+                settings: crate::Settings { hold: HOLD },
                 tasks: Tasks::new(),
             };
             Some(Arc::new(Service::new(parts, way)))

@@ -36,11 +36,11 @@ fn production_wants_to_know_which_sessions_ended() {
 
 #[test]
 fn seats_are_guarded_where_the_waiting_room_is_at_hand_and_production_wants_it_said_otherwise() {
-    assert!(Given::new().config().queue.guard);
+    assert!(Given::new().config().guards_seats());
     let apart = || Given::new().env("URR_ROLES", "catalog,tickets");
-    assert!(!apart().config().queue.guard);
+    assert!(!apart().config().guards_seats());
     let there = apart().env("URR_REMOTE_QUEUE", "http://a:3002").config();
-    assert!(there.queue.guard);
+    assert!(there.guards_seats());
     assert_eq!(there.needs_remote().collect::<Vec<_>>(), [Role::Queue]);
     assert!(apart().env("URR_QUEUE_GUARD", "true").problem().contains("`remote.queue` is not set"));
     let production = || {
@@ -48,15 +48,15 @@ fn seats_are_guarded_where_the_waiting_room_is_at_hand_and_production_wants_it_s
         given.env("URR_REMOTE_AUTH", "http://a:3002").env("INTERNAL_API_TOKEN", SECRET)
     };
     assert!(production().problem().contains("queue.guard = false"));
-    assert!(!production().env("URR_QUEUE_GUARD", "false").config().queue.guard);
+    assert!(!production().env("URR_QUEUE_GUARD", "false").config().guards_seats());
     let alone = Given::new().env("URR_ROLES", "catalog,queue").problems();
     assert!(alone.iter().any(|problem| problem.contains("queue without tickets")), "{alone:?}");
 }
 
 #[test]
-fn whoever_is_on_the_same_machine_operates_it_unless_in_production() {
+fn loopback_is_operator_unless_production() {
     let near = |given: Given| {
-        let operators = given.config().door.operators;
+        let operators = given.config().door.operators();
         ["127.0.0.1", "::1", "198.51.100.9"]
             .map(|peer| operators.include(peer.parse().unwrap(), &axum::http::HeaderMap::new()))
     };
@@ -72,17 +72,18 @@ fn whoever_is_on_the_same_machine_operates_it_unless_in_production() {
 
 #[test]
 fn the_front_door_counts_by_default_and_believes_nobody() {
-    let door = Given::new().config().door;
-    assert_eq!(door.limits, Some(urr_gateway::limit::RateLimits::default()));
-    assert!(door.proxies.addresses.is_empty() && door.origins.is_empty());
+    let config = Given::new().config();
+    assert!(config.limits.enabled);
+    assert_eq!(config.limits, urr_gateway::limit::RateLimits::default());
+    assert!(config.door.proxies().addresses.is_empty() && config.door.origins.is_empty());
     let given = Given::new()
         .env("URR_LIMITS_ENABLED", "false")
         .env("URR_HTTP_TRUSTED_PROXIES", "10.0.0.0/8, ::1")
         .env("URR_HTTP_FORWARDED_HEADER", "forwarded")
         .env("URR_HTTP_ORIGINS", "https://shop.example");
-    let door = given.config().door;
-    assert!(door.limits.is_none() && !door.origins.is_empty());
-    assert_eq!(door.proxies.addresses.len(), 2);
+    let config = given.config();
+    assert!(!config.limits.enabled && !config.door.origins.is_empty());
+    assert_eq!(config.door.proxies().addresses.len(), 2);
     for (name, wrong) in [
         ("URR_HTTP_TRUSTED_PROXIES", "balancer"),
         ("URR_HTTP_ORIGINS", "https://shop.example/"),

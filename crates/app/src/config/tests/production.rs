@@ -1,6 +1,8 @@
 //! The profile `production`: what it asks for, and what it makes up no more.
 
-use super::{super::Identity, Given, SECRET};
+use urr_auth::{IdentityKind, SecondFactor};
+
+use super::{Given, SECRET};
 
 /// With a mail server, which production asks for.
 fn with_mail(given: Given) -> Given {
@@ -24,8 +26,9 @@ fn production_names_every_missing_secret_at_once() {
     assert!(problems[3].contains("`internal.token` is not set"));
     let given = given.env("URR_SECURITY_SECRET", SECRET).env("URR_AUTH_INDEX_KEY", SECRET);
     let config = with_mail(given).env("INTERNAL_API_TOKEN", SECRET).config();
-    assert!(config.is_complete() && config.auth.cookie_secure && config.auth.admin_needs_second_factor);
-    assert_eq!(config.internal_token.unwrap().expose(), SECRET);
+    assert!(config.is_complete() && config.secure_cookies());
+    assert_eq!(config.auth.admin_second_factor, Some(SecondFactor::Required));
+    assert_eq!(config.internal.token.unwrap().expose(), SECRET);
     assert!(!config.demo, "demo data has no place in production");
 }
 
@@ -37,22 +40,22 @@ fn persons_are_made_up_on_a_laptop_and_vouched_for_in_production() {
         .env("URR_AUTH_PORTONE_CHANNEL_KEY", "channel-key-1");
     assert_eq!(portone.problems().len(), 3, "none of them is of use to the sandbox");
     let portone = portone.env("URR_AUTH_IDENTITY", "portone").config();
-    assert!(matches!(&portone.auth.identity, Identity::Portone(config)
-        if config.base_url == "https://api.portone.io" && config.store_id == "store-1"));
+    let reached = portone.auth.portone().unwrap();
+    assert_eq!((reached.base_url.as_str(), reached.store_id.as_str()), ("https://api.portone.io", "store-1"));
     assert!(!format!("{:?}", portone.auth).contains("hush"));
     assert_eq!(Given::new().env("URR_AUTH_IDENTITY", "portone").problems().len(), 3);
 
-    assert!(matches!(Given::new().config().auth.identity, Identity::Sandbox));
+    assert_eq!(Given::new().config().auth.identity, Some(IdentityKind::Sandbox));
     let production = || {
         let given = Given::new().env("URR_PROFILE", "production").env("URR_SECURITY_SECRET", SECRET);
         with_mail(given).env("URR_AUTH_INDEX_KEY", SECRET)
     };
-    assert!(matches!(production().config().auth.identity, Identity::Off));
+    assert_eq!(production().config().auth.identity, Some(IdentityKind::Off));
     let filed = production().env("URR_MAIL_KIND", "file").problems();
     assert!(filed.iter().any(|problem| problem.contains("which files do not")), "{filed:?}");
     let refused = production().env("URR_AUTH_IDENTITY", "sandbox").problem();
     assert!(refused.contains("made-up persons"), "{refused}");
     let told =
         production().env("URR_AUTH_IDENTITY", "sandbox").env("URR_AUTH_IDENTITY_ALLOW_SANDBOX", "true");
-    assert!(matches!(told.config().auth.identity, Identity::Sandbox));
+    assert_eq!(told.config().auth.identity, Some(IdentityKind::Sandbox));
 }

@@ -17,7 +17,9 @@ use crate::second_factor::rules::shown_by_app;
 #[tokio::test]
 async fn where_it_is_required_an_admin_without_it_is_a_user_who_may_turn_it_on() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
-    let required = |service: &mut crate::Service| service.settings.admin_needs_second_factor = true;
+    let required = |service: &mut crate::Service| {
+        service.settings.admin_second_factor = Some(crate::SecondFactor::Required);
+    };
     let world = World::build(kinds, required).await.unwrap();
     let user = world.register(EMAIL).await;
     let promote = SetRole { user: user.account.id, role: Role::Admin };

@@ -1,20 +1,20 @@
-//! The types a setting can have: how each reads from text, describes itself in docs/config.md and prints without
-//! giving a secret away.
+//! Kinds of settings: how each is parsed, described in docs/config.md and printed without secrets.
 
-use std::{fmt, net::SocketAddr, path::PathBuf};
+use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
-use base64::{Engine as _, prelude::BASE64_STANDARD};
+/// A kind of setting. Flags, the environment and the file all give text.
+pub trait Kind {
+    /// What the code that uses the setting gets.
+    type Value;
 
-/// A type of setting. Values arrive as text from flags, the environment and the file alike.
-pub(crate) trait Kind: Sized {
-    /// Whether the text must not be printed, and may come from a file of its own (`*_file`).
+    /// Whether the text must not be printed and may come from a file of its own (`*_file`).
     const SECRET: bool = false;
 
-    /// What may stand there, for docs/config.md.
+    /// Describes the allowed values, for docs/config.md.
     fn describe() -> String;
 
-    /// Reads the value, or says what is wrong in words that follow "`key = value` …".
-    fn parse(text: &str) -> Result<Self, String>;
+    /// Returns the value, or what is wrong in words that follow "`key = value` …".
+    fn parse(text: &str) -> Result<Self::Value, String>;
 
     /// The text as it may be printed.
     fn show(text: &str) -> String {
@@ -23,7 +23,7 @@ pub(crate) trait Kind: Sized {
 }
 
 /// The known name nearest to a misspelt one, if any is near enough to be meant.
-pub(crate) fn nearest<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     // Below this similarity a suggestion is more often noise than help: `hold` and `hold_secs` score 0.89 and
     // `cors.origins` and `bus.brokers` 0.61.
     const NEAR: f64 = 0.75;
@@ -35,8 +35,8 @@ pub(crate) fn nearest<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>)
         .map(|(_, name)| name)
 }
 
-/// One of a few named things. Made with [`choice!`].
-pub(crate) trait Choice: Kind + Copy + 'static {
+/// One of a few names. Declared with [`choice!`](crate::choice).
+pub trait Choice: Kind<Value = Self> + Copy + 'static {
     /// Every one of them.
     const ALL: &'static [Self];
 
@@ -44,14 +44,16 @@ pub(crate) trait Choice: Kind + Copy + 'static {
     fn name(self) -> &'static str;
 }
 
-/// Declares an enum whose variants have the names used in configuration, on the command line and in logs.
+/// Declares an enum whose variants have the names used in configuration, on the command line and in
+/// logs.
+#[macro_export]
 macro_rules! choice {
     ($(#[$meta:meta])* $vis:vis enum $enum:ident { $($(#[$doc:meta])* $variant:ident = $name:literal,)+ }) => {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $vis enum $enum { $($(#[$doc])* $variant,)+ }
 
-        impl $crate::config::Choice for $enum {
+        impl $crate::Choice for $enum {
             const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             fn name(self) -> &'static str {
@@ -59,7 +61,9 @@ macro_rules! choice {
             }
         }
 
-        impl $crate::config::Kind for $enum {
+        impl $crate::Kind for $enum {
+            type Value = Self;
+
             fn describe() -> String {
                 [$(concat!("`", $name, "`")),+].join(", ")
             }
@@ -68,7 +72,7 @@ macro_rules! choice {
                 match text {
                     $($name => Ok(Self::$variant),)+
                     wrong => {
-                        let meant = $crate::config::nearest(wrong, [$($name),+])
+                        let meant = $crate::nearest(wrong, [$($name),+])
                             .map(|name| format!("; did you mean `{name}`?"))
                             .unwrap_or_default();
                         Err(format!("is none of {}{meant}", [$($name),+].join(", ")))
@@ -78,9 +82,9 @@ macro_rules! choice {
         }
     };
 }
-pub(crate) use choice;
-
 impl Kind for bool {
+    type Value = Self;
+
     fn describe() -> String {
         "`true` or `false`".to_owned()
     }
@@ -91,6 +95,8 @@ impl Kind for bool {
 }
 
 impl Kind for SocketAddr {
+    type Value = Self;
+
     fn describe() -> String {
         "address and port".to_owned()
     }
@@ -101,6 +107,8 @@ impl Kind for SocketAddr {
 }
 
 impl Kind for PathBuf {
+    type Value = Self;
+
     fn describe() -> String {
         "path".to_owned()
     }
@@ -111,6 +119,8 @@ impl Kind for PathBuf {
 }
 
 impl Kind for String {
+    type Value = Self;
+
     fn describe() -> String {
         "text".to_owned()
     }
@@ -122,13 +132,15 @@ impl Kind for String {
 
 /// A setting that may be left out: empty text means it is.
 impl<T: Kind> Kind for Option<T> {
+    type Value = Option<T::Value>;
+
     const SECRET: bool = T::SECRET;
 
     fn describe() -> String {
         T::describe()
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str) -> Result<Self::Value, String> {
         if text.is_empty() { Ok(None) } else { T::parse(text).map(Some) }
     }
 
@@ -137,74 +149,84 @@ impl<T: Kind> Kind for Option<T> {
     }
 }
 
-/// A whole number between two bounds, both allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Int<const MIN: u64, const MAX: u64>(u64);
-
-impl<const MIN: u64, const MAX: u64> Int<MIN, MAX> {
-    /// The number.
-    pub(crate) fn get(self) -> u64 {
-        self.0
-    }
-
-    /// The number as a size or count in memory.
-    pub(crate) fn size(self) -> usize {
-        usize::try_from(self.0).expect("the bounds of settings are below 2^32")
-    }
-
-    /// The number as a 32-bit count.
-    pub(crate) fn count(self) -> u32 {
-        u32::try_from(self.0).expect("the bounds of settings are below 2^32")
+fn whole(text: &str, min: u64, max: u64) -> Result<u64, String> {
+    match text.replace('_', "").parse() {
+        Ok(number) if (min..=max).contains(&number) => Ok(number),
+        Ok(_) => Err(format!("is out of range; it must be between {min} and {max}")),
+        Err(_) => Err(format!("is not a whole number between {min} and {max}")),
     }
 }
 
-impl<const MIN: u64, const MAX: u64> Kind for Int<MIN, MAX> {
-    fn describe() -> String {
-        format!("{MIN} to {MAX}")
-    }
+/// Declares kinds of whole numbers between two bounds, both allowed, and what each number becomes.
+macro_rules! numbers {
+    ($($(#[$meta:meta])* $name:ident => $value:ty: $make:expr;)*) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug)]
+        pub enum $name<const MIN: u64, const MAX: u64> {}
 
-    fn parse(text: &str) -> Result<Self, String> {
-        const { assert!(MIN <= MAX && MAX <= u32::MAX as u64, "bounds are in order and fit 32 bits") }
-        match text.replace('_', "").parse() {
-            Ok(number) if (MIN..=MAX).contains(&number) => Ok(Self(number)),
-            Ok(_) => Err(format!("is out of range; it must be between {MIN} and {MAX}")),
-            Err(_) => Err(format!("is not a whole number between {MIN} and {MAX}")),
+        impl<const MIN: u64, const MAX: u64> Kind for $name<MIN, MAX> {
+            type Value = $value;
+
+            fn describe() -> String {
+                format!("{MIN} to {MAX}")
+            }
+
+            fn parse(text: &str) -> Result<$value, String> {
+                const { assert!(MIN <= MAX && MAX <= u32::MAX as u64, "bounds are in order and fit 32 bits") }
+                whole(text, MIN, MAX).map($make)
+            }
         }
-    }
+    )*};
+}
+
+numbers! {
+    /// A number.
+    Count => u32: |number| u32::try_from(number).expect("bounds fit 32 bits");
+    /// A number of things in memory.
+    Size => usize: |number| usize::try_from(number).expect("bounds fit 32 bits");
+    /// A time in milliseconds.
+    Millis => Duration: Duration::from_millis;
+    /// A time in seconds.
+    Secs => Duration: Duration::from_secs;
+    /// A time in days.
+    Days => Duration: |days| Duration::from_hours(24 * days);
 }
 
 /// Several values; in text they are separated by commas.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct List<T>(pub Vec<T>);
+#[derive(Clone, Copy, Debug)]
+pub struct List<T>(std::marker::PhantomData<T>);
 
 impl<T: Kind> Kind for List<T> {
+    type Value = Vec<T::Value>;
+
     const SECRET: bool = T::SECRET;
 
     fn describe() -> String {
         format!("list of: {}", T::describe())
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
-        parts(text).map(T::parse).collect::<Result<_, _>>().map(Self)
+    fn parse(text: &str) -> Result<Self::Value, String> {
+        items(text).map(T::parse).collect()
     }
 
     fn show(text: &str) -> String {
-        parts(text).map(T::show).collect::<Vec<_>>().join(", ")
+        items(text).map(T::show).collect::<Vec<_>>().join(", ")
     }
 }
 
-fn parts(text: &str) -> impl Iterator<Item = &str> {
-    // A list in a file of its own stands one item per line.
+/// The items of a list.
+pub fn items(text: &str) -> impl Iterator<Item = &str> {
+    // In a file of its own a list has one item per line.
     text.split([',', '\n']).map(str::trim).filter(|part| !part.is_empty())
 }
 
 /// A secret of at least `MIN` characters. `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Secret<const MIN: usize>(String);
+pub struct Secret<const MIN: usize>(String);
 
 impl<const MIN: usize> Secret<MIN> {
     /// The secret itself: for the code that signs, compares or connects, never for a log.
-    pub(crate) fn expose(&self) -> &str {
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }
@@ -216,9 +238,11 @@ impl<const MIN: usize> fmt::Debug for Secret<MIN> {
 }
 
 /// What is printed in place of a secret.
-pub(crate) const REDACTED: &str = "(redacted)";
+pub const REDACTED: &str = "(redacted)";
 
 impl<const MIN: usize> Kind for Secret<MIN> {
+    type Value = Self;
+
     const SECRET: bool = true;
 
     fn describe() -> String {
@@ -242,65 +266,9 @@ impl<const MIN: usize> Kind for Secret<MIN> {
     }
 }
 
-/// The secret that signing keys are derived from. Too short and too simple ones are refused by whoever derives.
-#[derive(Clone, Debug)]
-pub(crate) struct SigningSecret(pub urr_passes::Secret);
-
-impl Kind for SigningSecret {
-    const SECRET: bool = true;
-
-    fn describe() -> String {
-        "secret of 32 bytes or more".to_owned()
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        let made = urr_passes::Secret::new(text).map(Self);
-        made.map_err(|weak| format!("is too weak: {weak}; make one with `openssl rand -hex 32`"))
-    }
-
-    fn show(_: &str) -> String {
-        REDACTED.to_owned()
-    }
-}
-
-/// `id:key`: a key that seals personal data, and the name under which sealed values remember it.
-#[derive(Clone, PartialEq, Eq)]
-pub(crate) struct PiiKey {
-    /// Which key.
-    pub id: String,
-    /// The key itself.
-    pub key: [u8; 32],
-}
-
-impl fmt::Debug for PiiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:***", self.id)
-    }
-}
-
-impl Kind for PiiKey {
-    const SECRET: bool = true;
-
-    fn describe() -> String {
-        "`id:key`, the key as 32 bytes in base64".to_owned()
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        const WANTED: &str = "is not id:key with 32 bytes in base64, such as from `openssl rand -base64 32`";
-        let (id, key) = text.split_once(':').ok_or(WANTED)?;
-        let key =
-            BASE64_STANDARD.decode(key.trim()).ok().and_then(|key| key.try_into().ok()).ok_or(WANTED)?;
-        Ok(Self { id: id.trim().to_owned(), key })
-    }
-
-    fn show(text: &str) -> String {
-        text.split_once(':').map_or_else(|| REDACTED.to_owned(), |(id, _)| format!("{id}:***"))
-    }
-}
-
 /// `name=value`, whose value may be a secret.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct Property {
+pub struct Property {
     /// Which property.
     pub name: String,
     /// Its value.
@@ -314,6 +282,8 @@ impl fmt::Debug for Property {
 }
 
 impl Kind for Property {
+    type Value = Self;
+
     const SECRET: bool = true;
 
     fn describe() -> String {
@@ -340,11 +310,15 @@ mod tests {
 
     #[test]
     fn numbers_keep_their_bounds() {
-        assert_eq!(Int::<1, 9_000>::parse("1_000").unwrap().get(), 1_000);
-        assert!(Int::<1, 9>::parse("10").unwrap_err().contains("between 1 and 9"));
-        assert!(Int::<1, 9>::parse("-1").unwrap_err().contains("whole number"));
-        assert!(Int::<1, 9>::parse("1.5").is_err());
-        assert!(Int::<1, 9>::parse("").is_err());
+        assert_eq!(Count::<1, 9_000>::parse("1_000"), Ok(1_000));
+        assert_eq!(Size::<1, 9_000>::parse("7"), Ok(7));
+        assert_eq!(Secs::<1, 90>::parse("60"), Ok(Duration::from_mins(1)));
+        assert_eq!(Millis::<1, 90>::parse("60"), Ok(Duration::from_millis(60)));
+        assert_eq!(Days::<1, 90>::parse("2"), Ok(Duration::from_hours(48)));
+        assert!(Count::<1, 9>::parse("10").unwrap_err().contains("between 1 and 9"));
+        assert!(Count::<1, 9>::parse("-1").unwrap_err().contains("whole number"));
+        assert!(Count::<1, 9>::parse("1.5").is_err());
+        assert!(Count::<1, 9>::parse("").is_err());
     }
 
     #[test]
@@ -356,22 +330,9 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_personal_data_have_a_name_and_32_bytes_and_do_not_print() {
-        let text = "2026:q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=";
-        let key = PiiKey::parse(text).unwrap();
-        assert_eq!((key.id.as_str(), key.key), ("2026", [171; 32]));
-        assert_eq!(PiiKey::show(text), "2026:***");
-        assert_eq!(format!("{key:?}"), "2026:***");
-        for wrong in ["q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=", "2026:q6ur", "2026:hunter2!"] {
-            let said = PiiKey::parse(wrong).unwrap_err();
-            assert!(said.contains("openssl rand") && !said.contains(wrong), "{said}");
-        }
-    }
-
-    #[test]
     fn properties_show_their_names_only() {
         let text = "security.protocol=SASL_SSL,\nsasl.password=hunter2=\n";
-        let List(properties) = List::<Property>::parse(text).unwrap();
+        let properties = List::<Property>::parse(text).unwrap();
         assert_eq!(properties[1].value, "hunter2=");
         assert!(!format!("{properties:?}").contains("hunter2"));
         assert_eq!(List::<Property>::show(text), "security.protocol=***, sasl.password=***");

@@ -1,14 +1,40 @@
-//! Where other servers are: URLs, brokers, mail. A URL may carry a password, so it prints without it.
+//! Addresses of other servers. A URL may carry a password and is printed without it.
 
-use std::fmt;
+use std::{fmt, net::IpAddr};
 
-use super::kinds::{Kind, REDACTED};
+use crate::{Kind, REDACTED};
 
-/// `host:port` of a broker.
+/// `host:port`, such as that of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct HostPort(pub String);
+pub struct HostPort {
+    /// Name or address; an IPv6 address is in brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl HostPort {
+    /// Whether it is on this machine.
+    pub fn is_loopback(&self) -> bool {
+        is_loopback(&self.host)
+    }
+}
+
+impl fmt::Display for HostPort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.host, self.port)
+    }
+}
+
+/// Whether a host, with or without the brackets of IPv6, is this machine.
+pub fn is_loopback(host: &str) -> bool {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    bare.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
 
 impl Kind for HostPort {
+    type Value = Self;
+
     fn describe() -> String {
         "`host:port`".to_owned()
     }
@@ -17,20 +43,22 @@ impl Kind for HostPort {
         if let Some((scheme, _)) = text.split_once("://") {
             return Err(format!("starts with `{scheme}://`; a broker is just host:port"));
         }
-        match text.rsplit_once(':') {
-            Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok_and(|port| port > 0) => {
-                Ok(Self(text.to_owned()))
+        match text.rsplit_once(':').map(|(host, port)| (host, port.parse())) {
+            Some((host, Ok(port))) if !host.is_empty() && port > 0 => {
+                Ok(Self { host: host.to_owned(), port })
             }
             _ => Err("is not host:port, such as kafka-1:9092".to_owned()),
         }
     }
 }
 
-/// An account name that mail reaches.
+/// An e-mail address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Email(pub String);
+pub struct Email(pub String);
 
 impl Kind for Email {
+    type Value = Self;
+
     fn describe() -> String {
         "e-mail address".to_owned()
     }
@@ -52,12 +80,24 @@ macro_rules! url {
     ($($(#[$meta:meta])* $name:ident($secret:literal): $($scheme:literal)|+;)*) => {$(
         $(#[$meta])*
         #[derive(Clone, PartialEq, Eq)]
-        pub(crate) struct $name(String);
+        pub struct $name(String);
 
         impl $name {
-            /// The address with its password: for the code that connects, never for a log.
-            pub(crate) fn expose(&self) -> &str {
+            /// The URL with its password: for the code that connects, never for a log.
+            pub fn expose(&self) -> &str {
                 &self.0
+            }
+
+            /// The host, without user, port and path.
+            pub fn host(&self) -> &str {
+                let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+                let rest = rest.rsplit_once('@').map_or(rest, |(_, host)| host);
+                let rest = rest.split(['/', '?', '#']).next().unwrap_or_default();
+                if rest.starts_with('[') {
+                    rest.split_inclusive(']').next().unwrap_or_default()
+                } else {
+                    rest.split(':').next().unwrap_or_default()
+                }
             }
         }
 
@@ -68,6 +108,8 @@ macro_rules! url {
         }
 
         impl Kind for $name {
+            type Value = Self;
+
             const SECRET: bool = $secret;
 
             fn describe() -> String {
@@ -87,11 +129,11 @@ macro_rules! url {
 }
 
 url! {
-    /// Where a PostgreSQL server is.
+    /// URL of a PostgreSQL database.
     PostgresUrl(true): "postgres" | "postgresql";
-    /// Where a Redis node is.
+    /// URL of a Redis node.
     RedisUrl(true): "redis" | "rediss";
-    /// Where another role, or a collector of traces, is.
+    /// URL of an HTTP server, without a slash at the end.
     HttpUrl(false): "http" | "https";
 }
 
@@ -114,7 +156,7 @@ fn check_url(text: &str, schemes: &[&str]) -> Result<(), String> {
 }
 
 /// The URL without its password. A password with a stray `/` or `@` in it is still hidden whole.
-pub(crate) fn redact_url(text: &str) -> String {
+fn redact_url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return REDACTED.to_owned() };
     let (user, host) = match rest.rsplit_once('@') {
         Some((user, host)) if user.contains(':') => {
@@ -141,7 +183,7 @@ fn redact_query(query: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::kinds::List;
+    use crate::List;
 
     #[test]
     fn a_url_is_printed_without_its_password() {
@@ -170,11 +212,20 @@ mod tests {
         assert!(RedisUrl::parse("redis://").unwrap_err().contains("names no host"));
         assert!(HttpUrl::parse("http://user:secret@/x").unwrap_err().contains("names no host"));
         assert!(RedisUrl::parse("rediss://cache:6380").is_ok());
+        for (url, host) in [
+            ("http://u:p@a.example:80/x", "a.example"),
+            ("https://[::1]:443", "[::1]"),
+            ("http://127.0.0.1", "127.0.0.1"),
+        ] {
+            assert_eq!(HttpUrl::parse(url).unwrap().host(), host);
+        }
     }
 
     #[test]
     fn brokers_are_host_and_port() {
-        assert!(HostPort::parse("kafka-1:9092").is_ok());
+        assert_eq!(HostPort::parse("kafka-1:9092").unwrap().to_string(), "kafka-1:9092");
+        assert!(HostPort::parse("[::1]:9092").unwrap().is_loopback());
+        assert!(!HostPort::parse("localhost.example.com:9092").unwrap().is_loopback());
         assert!(HostPort::parse("kafka-1").is_err());
         assert!(HostPort::parse("kafka://kafka-1:9092").unwrap_err().contains("just host:port"));
     }
