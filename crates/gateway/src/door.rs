@@ -119,7 +119,9 @@ impl Gateway {
         own.iter().chain(&urr_http::ops_names()).for_each(|name| document.add(&OWN, name));
         for Behind { role, names, place } in &self.behind {
             if !matches!(place, Place::Nowhere) {
-                names.iter().for_each(|name| document.add(role, name));
+                for name in names {
+                    document.add(role, name);
+                }
             }
         }
         document.finish()

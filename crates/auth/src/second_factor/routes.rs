@@ -25,7 +25,7 @@ pub(crate) fn routes() -> Routes<Api> {
         .about(
             About::new("Makes a secret for an authenticator app")
                 .body::<Enrolling>()
-                .answer::<Secret>(StatusCode::CREATED)
+                .answer::<Enrolled>(StatusCode::CREATED)
                 .refuses([StatusCode::CONFLICT]),
         )
         .delete("/api/auth/second-factor", USER.limit(Class::Auth).critical(), disable)
@@ -87,17 +87,17 @@ async fn enrol(
     CameFrom(origin): CameFrom,
     Current(session): Current,
     Json(Enrolling { password }): Json<Enrolling>,
-) -> Result<(StatusCode, Json<Secret>), Problem> {
+) -> Result<(StatusCode, Json<Enrolled>), Problem> {
     let request = EnrolSecondFactor { proof: OwnerProof { password, session }, origin };
     let made = auth.enrol_second_factor(&ctx, request).await.map_err(|error| problem(&error))?;
     let qr = urr_http::qr_svg(made.uri.expose()).map(Sensitive::new);
-    Ok((StatusCode::CREATED, Json(Secret { secret: made.secret, uri: made.uri, qr })))
+    Ok((StatusCode::CREATED, Json(Enrolled { secret: made.secret, uri: made.uri, qr })))
 }
 
 /// What an authenticator app needs. Told once.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SecondFactorSecret")]
-struct Secret {
+struct Enrolled {
     secret: Sensitive,
     uri: Sensitive,
     /// `uri` as a QR code: an SVG document.

@@ -139,11 +139,14 @@ impl Compose for Shop {
     }
 }
 
+/// How the transport fails.
+pub(crate) type Fails = fn(&Mail) -> MailError;
+
 /// Keeps mails, or fails as it is told.
 #[derive(Default)]
 pub(crate) struct Transport {
     pub(crate) sent: Mutex<Vec<Mail>>,
-    pub(crate) fails: Mutex<Option<fn(&Mail) -> MailError>>,
+    pub(crate) fails: Mutex<Option<Fails>>,
     /// Never answers.
     pub(crate) hangs: Mutex<bool>,
     pub(crate) forgot_before: Mutex<Option<Timestamp>>,
