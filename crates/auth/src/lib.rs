@@ -45,13 +45,7 @@ pub use social::{
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain {
     name: "auth",
-    migrations: migrations![
-        "0001_accounts",
-        "0002_identity",
-        "0003_second_factor",
-        "0004_social",
-        "0005_imported"
-    ],
+    migrations: migrations!["0001_accounts"],
 };
 
 /// Every statement the domain can run; a test prepares them on both engines.

@@ -19,6 +19,10 @@ create table accounts (
     updated_at        integer not null,
     deleted_at        integer,
     erased_at         integer,
+    -- The same instant as in `identities`, so that an account is shown without reading the identity.
+    identity_verified_at integer,
+    -- The same instant as `second_factors.confirmed_at`, so that a sign-in reads it with the account.
+    second_factor_at  integer,
     check ((status = 'deleted') = (deleted_at is not null)),
     -- Until it is erased an account has an address and a name; afterwards nothing personal is left.
     check ((erased_at is null) = (email is not null)),
@@ -32,6 +36,9 @@ create index accounts_admins on accounts (id) where role = 'admin';
 create index accounts_to_rest on accounts (last_login_at) where status = 'active';
 create index accounts_to_erase on accounts (deleted_at) where status = 'deleted' and erased_at is null;
 create index accounts_by_key on accounts (pii_key, id) where erased_at is null;
+-- Finds the dearest hash among imported accounts, so that comparing a password costs the same for every address. A bcrypt hash is
+-- `$2b$10$…`: a 2 in the second place, and the cost in the fifth and sixth.
+create index accounts_imported on accounts (substr(password_hash, 5, 2)) where substr(password_hash, 2, 1) = '2';
 
 -- Every decision about the terms, with its version and time. The last one of a kind counts.
 create table terms_agreements (
@@ -130,3 +137,64 @@ create table facts (
     name  text not null primary key,
     value blob not null
 ) strict, without rowid;
+
+-- Verifications that were begun: each is one account's and good once.
+create table identity_checks (
+    id         blob    not null primary key,
+    account_id blob    not null references accounts (id),
+    created_at integer not null,
+    expires_at integer not null,
+    used_at    integer
+) strict, without rowid;
+create index identity_checks_of_account on identity_checks (account_id, id);
+create index identity_checks_by_end on identity_checks (expires_at);
+
+-- Who the owner of an account is, as a provider vouched for it. Gone when the account is erased, and until then the person
+-- has no other.
+create table identities (
+    account_id  blob    not null primary key references accounts (id),
+    -- Keyed hash of the CI, the number that a person has everywhere in Korea.
+    ci_index    blob    not null,
+    -- CI, DI, name, birth date and phone, sealed as one value (src/pii); `pii_key` names the key.
+    person      blob    not null,
+    pii_key     text    not null,
+    source      text    not null check (source in ('sandbox', 'portone')),
+    verified_at integer not null
+) strict, without rowid;
+-- One person, one account.
+create unique index identities_by_person on identities (ci_index);
+create index identities_by_key on identities (pii_key, account_id);
+
+-- The second factor of an account: the secret it shares with an authenticator app. On once it is confirmed.
+create table second_factors (
+    account_id   blob    not null primary key references accounts (id),
+    -- Sealed always, with a key of its own where `pii_key` is empty (src/pii).
+    secret       blob    not null,
+    pii_key      text    not null,
+    -- The last time step whose code was accepted: neither it nor an earlier one is good again.
+    last_step    integer not null,
+    created_at   integer not null,
+    confirmed_at integer
+) strict, without rowid;
+create index second_factors_by_key on second_factors (pii_key, account_id);
+
+-- Keyed hashes of recovery codes. A row is deleted when its code is used.
+create table recovery_codes (
+    account_id blob not null references accounts (id),
+    code_hash  blob not null,
+    primary key (account_id, code_hash)
+) strict, without rowid;
+
+-- Accounts elsewhere with which somebody signs in to an account here.
+create table linked_accounts (
+    id            blob    not null primary key,
+    account_id    blob    not null references accounts (id),
+    provider      text    not null check (provider in ('google', 'kakao', 'naver')),
+    -- Keyed hash of who they are there: enough to find the account, and of no use to anybody else.
+    subject_index blob    not null,
+    linked_at     integer not null,
+    last_used_at  integer
+) strict, without rowid;
+create unique index linked_accounts_by_subject on linked_accounts (provider, subject_index);
+-- One of each provider, so that "unlink Google" says which.
+create unique index linked_accounts_of_account on linked_accounts (account_id, provider);

@@ -1,1 +1,0 @@
--- Nothing to do here: this step makes checks cheaper for SQLite, and PostgreSQL's are cheap as they are.

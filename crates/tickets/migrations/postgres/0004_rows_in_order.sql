@@ -1,1 +1,0 @@
--- Nothing to do here: this step lays SQLite's rows in the order in which they come, as PostgreSQL's lie already.
