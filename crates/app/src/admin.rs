@@ -16,8 +16,8 @@ use urr_rpc::Ctx;
 use crate::{
     cli::AdminCommand,
     config::{Config, Profile, Values},
+    domains,
     failure::Failure,
-    roles::Role,
     say::{complain, say},
     serve,
     stores::Databases,
@@ -80,7 +80,7 @@ pub(crate) async fn first(
 
 /// `urr admin`.
 pub(crate) async fn admin((values, config): (Values, Config), command: AdminCommand) -> Result<(), Failure> {
-    if !config.roles.has(Role::Auth) {
+    if !config.roles.has(&domains::auth::ROLE) {
         return Err(Failure::new(format!("roles = {} has no accounts; add auth", config.roles)));
     }
     let clock = Clock::system();
@@ -89,14 +89,17 @@ pub(crate) async fn admin((values, config): (Values, Config), command: AdminComm
     let config = serve::with_secrets(values, config, &ids)?;
     let domains = Domains::build(&config, &databases, &clock, &ids, &Tasks::new())?;
     serve::prepare(&config, &databases, &clock).await?;
-    let auth = domains.auth.as_ref().expect("a process with accounts and keys has the service");
-    serve::check_keys(auth).await?;
+    let auth = domains
+        .services
+        .get::<urr_auth::Service>()
+        .expect("a process with accounts and keys has the service");
+    serve::check_keys(&auth).await?;
     match command {
         AdminCommand::Create { email, name, password_stdin, promote } => {
             let password = if password_stdin { Some(read_password()?) } else { None };
-            create(auth, (&clock, &ids), (&email, &name), password, promote).await
+            create(&auth, (&clock, &ids), (&email, &name), password, promote).await
         }
-        AdminCommand::Import { file } => import(auth, &file).await,
+        AdminCommand::Import { file } => import(&auth, &file).await,
         AdminCommand::ResetSecondFactor { email } => {
             let (ctx, request) = (Ctx::system(&ids, &clock), ResetSecondFactor { email: email.clone() });
             auth.reset_second_factor(&ctx, request)

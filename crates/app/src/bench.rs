@@ -19,11 +19,11 @@ use urr_stampede::host::{Domains, Host, Installation, RedisRooms, RoomCall, Serv
 use urr_telemetry::{Health, Metrics};
 
 use crate::{
-    config::{self, Choice as _, Config, Flag, Input, Values},
+    config::{self, Config, Flag, Input, Values},
+    domains,
     failure::Failure,
     gateway::{self, Memory},
     migrate,
-    roles::Role,
     serve::{self, Running},
     stores::{self, Databases},
     wire::{self, Ground},
@@ -90,9 +90,9 @@ impl Installation for Configured {
         tasks: &Tasks,
     ) -> anyhow::Result<SocketAddr> {
         let Self { config, ground, .. } = self;
-        let owner = Role::SERVING.iter().find(|role| role.name() == owner).context("no such role")?;
+        let owner = gateway::declared().find(|(role, _)| role.name == owner).context("no such role")?;
         let guards = gateway::guards(config, &Memory::brand_new(config, &ground.clock), ground);
-        let api = Gateway::new(guards).local(gateway::declared(*owner).0, routes).finish();
+        let api = Gateway::new(guards).local(owner.1.0, routes).finish();
         listen(wire::public(config, api, ground), self.limits(), tasks).await
     }
 
@@ -115,8 +115,14 @@ impl Installation for Configured {
         serve::prepare(config, &databases, &ground.clock).await?;
         let kv = stores::redis(config, &ground.clock)?.context("Redis is not configured")?;
         let (clock, ids) = (ground.clock.clone(), ground.ids.clone());
-        let room =
-            Room::redis(kv, databases.of(Role::Queue), clock, ids, config.queue.limits, Duration::ZERO);
+        let room = Room::redis(
+            kv,
+            databases.of(&domains::queue::ROLE),
+            clock,
+            ids,
+            config.queue.limits,
+            Duration::ZERO,
+        );
         Ok(Arc::new(Rooms { room, _databases: databases }))
     }
 }
@@ -154,30 +160,36 @@ struct Opened {
 /// The roles of an installation are those that its benchmark uses.
 const RUNS: &str = "the benchmark runs this role";
 
+impl Opened {
+    fn queue_service(&self) -> Arc<urr_queue::Service> {
+        self.domains.services.get().expect(RUNS)
+    }
+}
+
 #[async_trait(?Send)]
 impl Domains for Opened {
     fn catalog(&self) -> Arc<dyn Catalog> {
-        self.domains.catalog.clone().expect(RUNS)
+        self.domains.services.get::<dyn Catalog>().expect(RUNS)
     }
 
     fn tickets(&self) -> Arc<dyn Tickets> {
-        self.domains.tickets.clone().expect(RUNS)
+        self.domains.services.get::<dyn Tickets>().expect(RUNS)
     }
 
     fn queue(&self) -> Arc<dyn Queue> {
-        self.domains.queue.clone().expect(RUNS)
+        self.domains.services.get::<dyn Queue>().expect(RUNS)
     }
 
     fn vwr(&self) -> Arc<dyn Vwr> {
-        self.domains.vwr.clone().expect(RUNS)
+        self.domains.services.get::<dyn Vwr>().expect(RUNS)
     }
 
     fn queue_routes(&self) -> Routes {
-        urr_queue::routes(self.domains.queue.as_ref().expect(RUNS))
+        urr_queue::routes(&self.queue_service())
     }
 
     fn vwr_routes(&self) -> Routes {
-        urr_vwr::routes(self.domains.vwr.as_ref().expect(RUNS))
+        urr_vwr::routes(&self.domains.services.get().expect(RUNS))
     }
 
     fn start_background(&self) -> anyhow::Result<()> {
@@ -186,12 +198,12 @@ impl Domains for Opened {
     }
 
     async fn open_rooms(&self) -> anyhow::Result<()> {
-        let queue = self.domains.queue.as_ref().expect(RUNS);
+        let queue = &self.queue_service();
         queue.open(&self.tasks).await.context("the rooms cannot be read back")
     }
 
     fn start_admission(&self) {
-        let queue = self.domains.queue.as_ref().expect(RUNS);
+        let queue = &self.queue_service();
         urr_jobs::run(&self.tasks, urr_queue::admission(queue), None, self.ground.clock.clone());
     }
 

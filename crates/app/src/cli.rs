@@ -8,7 +8,7 @@ use urr_kernel::UserId;
 use urr_stampede::{bench::BenchCommand, crowd::StampedeArgs};
 
 use crate::{
-    config::{Choice as _, Flag, nearest},
+    config::{Flag, nearest},
     roles::Role,
 };
 
@@ -301,9 +301,8 @@ fn pair(text: &str) -> Result<(String, String), String> {
 }
 
 fn domain(text: &str) -> Result<Role, String> {
-    let known = Role::DOMAINS.iter().copied();
-    known.clone().find(|role| role.name() == text).ok_or_else(|| {
-        let names: Vec<_> = known.map(Role::name).collect();
+    Role::domains().find(|role| role.name == text).ok_or_else(|| {
+        let names: Vec<_> = Role::domains().map(|role| role.name).collect();
         let meant = nearest(text, names.iter().copied()).map(|name| format!("; did you mean {name}?"));
         format!("the domains are {}{}", names.join(", "), meant.unwrap_or_default())
     })
@@ -339,8 +338,8 @@ mod tests {
     fn the_command_line_is_well_formed_and_lists_every_role() {
         Cli::command().debug_assert();
         let help = Cli::command().render_long_help().to_string();
-        for role in Role::ALL {
-            assert!(help.contains(role.name()), "--roles does not mention {}", role.name());
+        for role in Role::all() {
+            assert!(help.contains(role.name), "--roles does not mention {}", role.name);
         }
     }
 
@@ -373,7 +372,7 @@ mod tests {
 
     #[test]
     fn an_unknown_domain_is_refused_with_the_nearest() {
-        assert_eq!(domain("tickets"), Ok(Role::Tickets));
+        assert_eq!(domain("tickets"), Ok(Role::of(&crate::domains::tickets::ROLE)));
         assert_eq!(
             domain("ticket").unwrap_err(),
             "the domains are auth, catalog, queue, tickets, vwr; did you mean tickets?"

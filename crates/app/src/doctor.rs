@@ -11,7 +11,7 @@ use urr_kv::{Kv, Script};
 use crate::{
     aws,
     clocks::same_time,
-    config::{Choice as _, Config},
+    config::Config,
     failure::Failure,
     files,
     remote::RemoteRole,
@@ -111,7 +111,7 @@ impl Report {
         };
         self.add(&name, writable(config));
         for (role, db) in databases.iter() {
-            self.add(&format!("{} database", role.name()), sqlite(db).await);
+            self.add(&format!("{} database", role.name), sqlite(db).await);
         }
     }
 
@@ -121,7 +121,7 @@ impl Report {
             Err(Failure(lines)) => return self.add("PostgreSQL database", Err(lines.join("; "))),
         };
         for (role, db) in databases.iter() {
-            self.add(&format!("{} database", role.name()), postgres(role, db, clock).await);
+            self.add(&format!("{} database", role.name), postgres(role, db, clock).await);
         }
         if let Some((_, db)) = databases.iter().next() {
             let most = databases.iter().count() * pool;
@@ -163,7 +163,7 @@ impl Report {
         for role in config.passes_on() {
             for url in config.upstream.of(role) {
                 let found = tokio::time::timeout(PATIENCE, listener(&client, url.expose())).await;
-                let name = format!("{} behind the gateway at {}", role.name(), url.expose());
+                let name = format!("{} behind the gateway at {}", role.name, url.expose());
                 self.add(&name, found.unwrap_or_else(|_| Err(late())));
             }
         }
@@ -232,8 +232,7 @@ async fn sqlite(db: &Db) -> Result<String, String> {
 
 async fn postgres(role: Role, db: &Db, clock: &Clock) -> Result<String, String> {
     debug_assert_eq!(db.engine(), EngineKind::Postgres);
-    let others: Vec<&str> =
-        Role::DOMAINS.iter().filter(|other| **other != role).map(|role| role.name()).collect();
+    let others: Vec<&str> = Role::domains().filter(|other| *other != role).map(|role| role.name).collect();
     let look = db.read("app.doctor", async |tx: &mut Tx<'_>| {
         let server: (String, String, Timestamp) =
             tx.one(&SERVER, &[], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?))).await?;

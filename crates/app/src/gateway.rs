@@ -17,7 +17,7 @@ use urr_gateway::{
     rooms::{OpenRoom, RoomSource, Rooms},
     slots::{SlotSource, Slots},
 };
-use urr_http::{Class, Client, ClientLimits, Respond, RoleRoutes, RouteName, Routes};
+use urr_http::{Class, Client, ClientLimits, Respond};
 use urr_kernel::{Clock, Ids, Timestamp};
 use urr_kv::Kv;
 use urr_passes::{
@@ -30,7 +30,8 @@ use urr_rpc::Ctx;
 use uuid::Uuid;
 
 use crate::{
-    config::{Choice as _, Config, HttpUrl},
+    config::{Config, HttpUrl},
+    domains::{self, PublicRoutes},
     failure::Failure,
     roles::Role,
     wire::{self, Domains, Ground},
@@ -53,12 +54,12 @@ pub(crate) struct Memory {
 impl Memory {
     /// Nothing yet.
     pub(crate) fn new(config: &Config, kv: Option<&Kv>, clock: &Clock) -> Self {
-        let knows = config.roles.has(Role::Auth) || config.remote.of(Role::Auth).is_some();
+        let knows = config.is_reachable(&domains::auth::ROLE);
         let passes = Passes::new(config.secrets().map(|secret| vwr_pass::key(&secret.0)));
         let tickets = config.secrets().map(|secret| queue_ticket::key(&secret.0));
         let places = Places::new(entries(config), queue_ticket::Tickets::new(tickets));
         let rooms = || Arc::new(Rooms::new(clock.clone(), passes, places, config.secure_cookies()));
-        let has_rooms = config.roles.has(Role::Vwr) || config.remote.of(Role::Vwr).is_some();
+        let has_rooms = config.is_reachable(&domains::vwr::ROLE);
         let limiter = config.limits.enabled.then_some(config.limits).map(|limits| match kv {
             Some(kv) => Limiter::redis(kv.clone(), limits, clock.clone()),
             None => Limiter::memory(limits, clock.clone()),
@@ -171,10 +172,9 @@ pub(crate) fn door(
     let slots = slots(config, domains, ground);
     let mut gateway = Gateway::new(Guards { slots, ..guards(config, &domains.memory, ground) });
     let mut upstreams = upstreams(config, &ground.clock)?;
-    for role in Role::SERVING {
-        let (routes, names) = declared(*role);
-        gateway = match (local(*role, domains), upstreams.iter().position(|(elsewhere, _)| elsewhere == role))
-        {
+    for (role, (routes, names)) in declared() {
+        let place = upstreams.iter().position(|(elsewhere, _)| *elsewhere == role);
+        gateway = match (domains.routes(role), place) {
             (Some(here), _) => gateway.local(routes, here),
             (None, Some(place)) => gateway.remote(upstreams.swap_remove(place).1, &names),
             (None, None) => gateway.absent(routes, names),
@@ -183,30 +183,9 @@ pub(crate) fn door(
     Ok(gateway.finish())
 }
 
-/// The routes of a role that runs in this process.
-fn local(role: Role, domains: &Domains) -> Option<Routes> {
-    match role {
-        Role::Auth => domains.auth.as_ref().map(urr_auth::routes),
-        Role::Catalog => domains.catalog.as_ref().map(urr_catalog::routes),
-        Role::Queue => domains.queue.as_ref().map(urr_queue::routes),
-        Role::Tickets => domains.tickets.as_ref().map(urr_tickets::routes),
-        Role::Site => domains.site.as_ref().map(urr_site::routes),
-        Role::Vwr => domains.vwr.as_ref().map(urr_vwr::routes),
-        Role::Gateway | Role::Notices => None,
-    }
-}
-
-/// The public routes of a role, wherever it runs: its code is part of this binary in any case.
-pub(crate) fn declared(role: Role) -> (&'static RoleRoutes, Vec<RouteName>) {
-    match role {
-        Role::Auth => (&urr_auth::ROLE, urr_auth::described()),
-        Role::Catalog => (&urr_catalog::ROLE, urr_catalog::described()),
-        Role::Tickets => (&urr_tickets::ROLE, urr_tickets::described()),
-        Role::Queue => (&urr_queue::ROLE, urr_queue::described()),
-        Role::Vwr => (&urr_vwr::ROLE, urr_vwr::described()),
-        Role::Site => (&urr_site::ROLE, urr_site::described()),
-        Role::Gateway | Role::Notices => unreachable!("only roles with public routes are asked"),
-    }
+/// The public routes of every role, wherever it runs: its code is part of this binary in any case.
+pub(crate) fn declared() -> impl Iterator<Item = (Role, PublicRoutes)> {
+    Role::all().filter_map(|role| Some((role, role.routes?())))
 }
 
 /// What the guards go by.
@@ -227,7 +206,7 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
 
 /// The guard before what buys, if seats are sold only to those who are in.
 fn slots(config: &Config, domains: &Domains, ground: &Ground) -> Option<Arc<Slots>> {
-    let queue = domains.waiting_room().filter(|_| config.guards_seats())?;
+    let queue = domains.peer().filter(|_| config.guards_seats())?;
     let ask = AskQueue { queue, clock: ground.clock.clone(), ids: ground.ids.clone() };
     Some(Arc::new(Slots::new(entries(config), Arc::new(ask), ground.clock.clone())))
 }
@@ -260,10 +239,11 @@ pub(crate) fn upstreams(config: &Config, clock: &Clock) -> Result<Vec<(Role, Ups
     let signer = hop::Signer::new(hop::key(&secret.0));
     let client = Client::new(ClientLimits::default(), clock.clone());
     let upstream = |role: Role| {
+        let (routes, _) = role.routes.expect("only roles with public routes are forwarded to")();
         let urls = config.upstream.of(role).iter().map(HttpUrl::expose);
-        let upstream = Upstream::new(declared(role).0, urls, &client, clock.clone(), signer.clone());
+        let upstream = Upstream::new(routes, urls, &client, clock.clone(), signer.clone());
         let upstream =
-            upstream.map_err(|error| Failure::because(format!("upstream.{}", role.name()), &error))?;
+            upstream.map_err(|error| Failure::because(format!("upstream.{}", role.name), &error))?;
         Ok((role, upstream))
     };
     config.passes_on().map(upstream).collect()

@@ -10,6 +10,7 @@ mod cli;
 mod clocks;
 mod config;
 mod doctor;
+mod domains;
 mod door;
 mod failure;
 mod files;

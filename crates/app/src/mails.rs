@@ -5,21 +5,14 @@ use urr_kernel::Clock;
 use urr_mail::admin;
 use uuid::Uuid;
 
-use crate::{
-    cli::MailsCommand,
-    config::{Choice as _, Config},
-    failure::Failure,
-    roles::Role,
-    say::say,
-    stores::Databases,
-};
+use crate::{cli::MailsCommand, config::Config, failure::Failure, roles::Role, say::say, stores::Databases};
 
 /// Runs the command on the databases of the domains that run here.
 pub(crate) async fn mails(config: &Config, command: MailsCommand) -> Result<(), Failure> {
     let databases = Databases::open(config)?;
     let of = |domain: Option<Role>| {
         let wanted = move |(role, _): &(Role, &Db)| domain.is_none_or(|domain| *role == domain);
-        databases.iter().filter(wanted).map(|(role, db)| (role.name(), db))
+        databases.iter().filter(wanted).map(|(role, db)| (role.name, db))
     };
     match command {
         MailsCommand::Status => status(of(None)).await,

@@ -2,13 +2,7 @@
 
 use urr_db::{Db, Domain, EngineKind, Tx};
 
-use crate::{
-    aws,
-    config::{Choice as _, Config},
-    failure::Failure,
-    say::say,
-    stores::{self, Databases},
-};
+use crate::{aws, config::Config, failure::Failure, say::say, stores::Databases};
 
 urr_db::statements! {
     /// Who we are, and something of the schema that belongs to somebody else: the schema first, then its tables and sequences.
@@ -32,7 +26,7 @@ urr_db::statements! {
 /// Brings every database of this process to this version's schema.
 pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
     if let Some(postgres) = config.storage.postgres() {
-        let domains: Vec<&Domain> = config.roles.iter().filter_map(stores::domain_of).collect();
+        let domains: Vec<&Domain> = config.roles.iter().filter_map(|role| role.tables).collect();
         urr_db::postgres_provision(&postgres, &domains)
             .await
             .map_err(|error| Failure::because("PostgreSQL", &error))?;
@@ -42,7 +36,7 @@ pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
         warn_of_public(db).await;
     }
     for (role, db) in databases.iter() {
-        let name = role.name();
+        let name = role.name;
         if db.engine() == EngineKind::Postgres {
             check_owner(name, db).await?;
             say!("{name}: role urr_{name} owns schema {name}");

@@ -14,7 +14,7 @@ use urr_kernel::{Clock, Ids, MessageId};
 
 use crate::{
     cli::OutboxCommand,
-    config::{Choice as _, Config},
+    config::Config,
     failure::Failure,
     roles::Role,
     say::say,
@@ -45,8 +45,8 @@ impl Bus {
     /// Only what belongs to one domain.
     fn of(mut self, domain: Option<Role>) -> Self {
         if let Some(role) = domain {
-            self.sources.retain(|source| source.domain == role.name());
-            self.consumers.retain(|consumer| consumer.db().domain().name == role.name());
+            self.sources.retain(|source| source.domain == role.name);
+            self.consumers.retain(|consumer| consumer.db().domain().name == role.name);
         }
         self
     }

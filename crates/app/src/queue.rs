@@ -12,8 +12,8 @@ use urr_queue::{
 use crate::{
     cli::QueueCommand,
     config::Config,
+    domains,
     failure::Failure,
-    roles::Role,
     say::{complain, say},
     stores::{self, Databases},
 };
@@ -42,11 +42,11 @@ pub(crate) fn exit(verdict: Result<Verdict, Failure>) -> ExitCode {
 /// Does what was asked about waiting rooms.
 pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<Verdict, Failure> {
     let QueueCommand::Verify { event } = command;
-    if !config.roles.has(Role::Queue) {
+    if !config.roles.has(&domains::queue::ROLE) {
         return Err(Failure::new("the waiting rooms are not here: run this with the role queue"));
     }
     let databases = Databases::open(config)?;
-    let db = databases.of(Role::Queue);
+    let db = databases.of(&domains::queue::ROLE);
     settle(config, &db, event).await?;
     let report = journal::verify(&db, event).await;
     let report = report.map_err(|error| Failure::because("the queue database", &error))?;

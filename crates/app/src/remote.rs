@@ -11,7 +11,7 @@ use urr_rpc::Remote;
 use urr_telemetry::Check;
 
 use crate::{
-    config::{Choice as _, Config},
+    config::Config,
     failure::Failure,
     roles::{Role, Roles},
 };
@@ -27,7 +27,7 @@ struct Served {
 
 /// The answer to [`ROLES_PATH`] for a process with these roles.
 pub(crate) fn roles_route(roles: &Roles) -> Router {
-    let names: Vec<String> = roles.iter().map(|role| role.name().to_owned()).collect();
+    let names: Vec<String> = roles.iter().map(|role| role.name.to_owned()).collect();
     Router::new().route(ROLES_PATH, get(async move || Json(Served { roles: names })))
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct RemoteRole {
 
 impl fmt::Display for RemoteRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}", self.role.name(), self.target.name())
+        write!(f, "{} at {}", self.role.name, self.target.name())
     }
 }
 
@@ -64,11 +64,11 @@ impl RemoteRole {
         let elsewhere = config.needs_remote().filter_map(|role| Some((role, config.remote.of(role)?)));
         elsewhere
             .map(|(role, url)| {
-                let client =
-                    if matches!(role, Role::Auth | Role::Queue | Role::Vwr) { &brief } else { &usual };
+                let by_guards = role.remote.as_ref().is_some_and(|used| used.by_guards.is_some());
+                let client = if by_guards { &brief } else { &usual };
                 let target = client.target(url.expose());
                 let target =
-                    target.map_err(|error| Failure::because(format!("remote.{}", role.name()), &error))?;
+                    target.map_err(|error| Failure::because(format!("remote.{}", role.name), &error))?;
                 Ok(Self { role, target, token: Arc::clone(&token) })
             })
             .collect()
@@ -94,10 +94,10 @@ impl RemoteRole {
             status => return Err(format!("it answered {status} and is no internal listener of urr")),
         }
         let served: Served = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
-        if served.roles.iter().any(|role| role == self.role.name()) {
+        if served.roles.iter().any(|role| role == self.role.name) {
             Ok(())
         } else {
-            Err(format!("it runs {} and not {}", served.roles.join(", "), self.role.name()))
+            Err(format!("it runs {} and not {}", served.roles.join(", "), self.role.name))
         }
     }
 }

@@ -1,52 +1,76 @@
 //! The parts of the product a process can run.
 
-use std::{collections::BTreeSet, fmt};
+use std::{cmp::Ordering, collections::BTreeSet, fmt, ops::Deref};
 
-use crate::config::{Choice, Kind, choice};
+use crate::{
+    config::{Kind, nearest},
+    domains::{self, Declaration},
+};
 
-choice! {
-    /// One part of the product. One process runs any set of them.
-    pub(crate) enum Role {
-        /// Accounts and sessions.
-        Auth = "auth",
-        /// Events, halls and seats as they are offered.
-        Catalog = "catalog",
-        /// Passes requests on to domains that run elsewhere. The guards stand at every public listener, with it or without.
-        Gateway = "gateway",
-        /// Reads notices of admissions. `all` leaves it out: what it reads is gone for everybody else who might read it.
-        Notices = "notices",
-        /// The waiting room in front of one event's seats.
-        Queue = "queue",
-        /// The pages.
-        Site = "site",
-        /// Holds, reservations and tickets.
-        Tickets = "tickets",
-        /// Tier 1 of the waiting room: the line in front of everything.
-        Vwr = "vwr",
-    }
-}
+/// One part of the product, by its declaration. A process runs any set of them.
+#[derive(Clone, Copy)]
+pub(crate) struct Role(&'static Declaration);
 
 impl Role {
-    /// The domains this role calls while it answers: each must be here or remote. The call graph is a DAG, see
-    /// ARCHITECTURE.md.
-    pub(crate) fn needs(self) -> &'static [Role] {
-        match self {
-            Self::Queue | Self::Tickets => &[Self::Catalog],
-            Self::Site => &[Self::Auth, Self::Catalog],
-            Self::Auth | Self::Catalog | Self::Gateway | Self::Notices | Self::Vwr => &[],
-        }
+    /// The role that is declared so.
+    pub(crate) const fn of(declaration: &'static Declaration) -> Self {
+        Self(declaration)
+    }
+
+    /// Every role.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        domains::ALL.iter().copied()
     }
 
     /// The roles that own a database.
-    pub(crate) const DOMAINS: &'static [Role] =
-        &[Self::Auth, Self::Catalog, Self::Queue, Self::Tickets, Self::Vwr];
+    pub(crate) fn domains() -> impl Iterator<Item = Self> {
+        Self::all().filter(|role| role.tables.is_some())
+    }
 
-    /// The roles that have public routes: the domains and the pages.
-    pub(crate) const SERVING: &'static [Role] =
-        &[Self::Auth, Self::Catalog, Self::Queue, Self::Site, Self::Tickets, Self::Vwr];
+    /// The roles that have public routes.
+    pub(crate) fn serving() -> impl Iterator<Item = Self> {
+        Self::all().filter(|role| role.routes.is_some())
+    }
+}
 
-    /// The domains among which events travel both ways. The waiting room only listens to tickets; auth neither speaks nor listens.
-    pub(crate) const TALKING: &'static [Role] = &[Self::Catalog, Self::Tickets];
+impl From<&'static Declaration> for Role {
+    fn from(declaration: &'static Declaration) -> Self {
+        Self(declaration)
+    }
+}
+
+impl Deref for Role {
+    type Target = Declaration;
+
+    fn deref(&self) -> &Declaration {
+        self.0
+    }
+}
+
+impl fmt::Debug for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Role {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Role {}
+
+impl PartialOrd for Role {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Role {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name.cmp(other.name)
+    }
 }
 
 /// The roles of this process.
@@ -56,17 +80,17 @@ pub(crate) struct Roles(BTreeSet<Role>);
 impl Roles {
     /// Everything that sells: the default.
     pub(crate) fn all() -> Self {
-        Self(Role::ALL.iter().copied().filter(|role| *role != Role::Notices).collect())
+        Self(Role::all().filter(|role| role.in_all).collect())
     }
 
     /// Whether this process runs `role`.
-    pub(crate) fn has(&self, role: Role) -> bool {
-        self.0.contains(&role)
+    pub(crate) fn has(&self, role: impl Into<Role>) -> bool {
+        self.0.contains(&role.into())
     }
 
     /// The domains among them.
     pub(crate) fn domains(&self) -> impl Iterator<Item = Role> {
-        Role::DOMAINS.iter().copied().filter(|role| self.has(*role))
+        self.iter().filter(|role| role.tables.is_some())
     }
 
     /// The roles in a stable order.
@@ -87,7 +111,7 @@ impl fmt::Display for Roles {
             if at > 0 {
                 f.write_str(",")?;
             }
-            f.write_str(role.name())?;
+            f.write_str(role.name)?;
         }
         Ok(())
     }
@@ -97,19 +121,30 @@ impl Kind for Roles {
     type Value = Self;
 
     fn describe() -> String {
-        format!("`all` (but `notices`), or a list of {}", Role::describe())
+        let quoted = |role: Role| format!("`{}`", role.name);
+        let (all, left_out): (Vec<_>, Vec<_>) = (
+            Role::all().map(quoted).collect(),
+            Role::all().filter(|role| !role.in_all).map(quoted).collect(),
+        );
+        format!("`all` (but {}), or a list of {}", left_out.join(", "), all.join(", "))
     }
 
     fn parse(text: &str) -> Result<Self, String> {
         if text == "all" {
             return Ok(Self::all());
         }
-        let roles = text
-            .split(',')
-            .map(|name| Role::parse(name.trim()).map_err(|wrong| format!("`{}` {wrong}", name.trim())))
-            .collect::<Result<_, _>>()?;
+        let roles = text.split(',').map(|name| one(name.trim())).collect::<Result<_, _>>()?;
         Ok(Self(roles))
     }
+}
+
+fn one(name: &str) -> Result<Role, String> {
+    let names = || Role::all().map(|role| role.name);
+    Role::all().find(|role| role.name == name).ok_or_else(|| {
+        let meant =
+            nearest(name, names()).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default();
+        format!("`{name}` is none of {}{meant}", names().collect::<Vec<_>>().join(", "))
+    })
 }
 
 #[cfg(test)]
@@ -120,17 +155,13 @@ mod tests {
     fn roles_read_from_a_list_and_unknown_ones_are_named() {
         assert_eq!(Roles::parse("all"), Ok(Roles::all()));
         let some = Roles::parse("tickets, catalog").unwrap();
-        assert!(some.has(Role::Tickets) && some.has(Role::Catalog) && !some.has(Role::Gateway));
+        assert!(
+            some.has(&domains::tickets::ROLE)
+                && some.has(&domains::catalog::ROLE)
+                && !some.has(&domains::gateway::ROLE)
+        );
         assert_eq!(some.to_string(), "catalog,tickets");
         assert!(Roles::parse("tickets,catalgo").unwrap_err().contains("did you mean `catalog`"));
         assert!(Roles::parse("").is_err());
-    }
-
-    #[test]
-    fn only_domains_are_called_and_none_calls_itself() {
-        for role in Role::ALL {
-            assert!(!role.needs().contains(role));
-            assert!(role.needs().iter().all(|needed| Role::DOMAINS.contains(needed)));
-        }
     }
 }

@@ -9,7 +9,8 @@ use urr_telemetry::{Guard, Health, Metrics};
 use crate::{
     admin::{self, Made},
     clocks,
-    config::{self, Choice, Config, HttpUrl, Kind as _, Profile, Values},
+    config::{self, Choice as _, Config, HttpUrl, Kind as _, Profile, Values},
+    domains,
     door::Door,
     failure::Failure,
     files, gateway,
@@ -157,16 +158,16 @@ impl Running {
 
     /// Makes sure that accounts can be found and that somebody can run the platform.
     async fn open_accounts(&mut self, domains: &Domains) -> Result<(), Failure> {
-        if let Some(auth) = &domains.auth {
-            check_keys(auth).await?;
-            self.admin = admin::first(&self.config, auth, &self.ground.clock, &self.ground.ids).await?;
+        if let Some(auth) = domains.services.get::<urr_auth::Service>() {
+            check_keys(&auth).await?;
+            self.admin = admin::first(&self.config, &auth, &self.ground.clock, &self.ground.ids).await?;
         }
         Ok(())
     }
 
     /// Reads the waiting rooms back, where they are kept in memory.
     async fn open_rooms(&self, domains: &Domains) -> Result<(), Failure> {
-        let Some(queue) = &domains.queue else { return Ok(()) };
+        let Some(queue) = domains.services.get::<urr_queue::Service>() else { return Ok(()) };
         let opened = queue.open(&self.work.background).await;
         opened.map_err(|error| Failure::because("the waiting rooms", &error))
     }
@@ -184,18 +185,18 @@ impl Running {
     fn greet(&self) {
         let (config, url) = (&self.config, url(self.public));
         say!("URR {} is ready at {url}", env!("CARGO_PKG_VERSION"));
-        let domains = config.roles.domains().map(Choice::name).collect::<Vec<_>>().join(", ");
-        if !Role::DOMAINS.iter().all(|domain| config.roles.has(*domain)) {
+        let domains = config.roles.domains().map(|role| role.name).collect::<Vec<_>>().join(", ");
+        if !Role::domains().all(|domain| config.roles.has(domain)) {
             say!("  serves   {}", if domains.is_empty() { "no domain" } else { &domains });
         }
-        let passed = config.passes_on().map(Choice::name).collect::<Vec<_>>().join(", ");
+        let passed = config.passes_on().map(|role| role.name).collect::<Vec<_>>().join(", ");
         if !passed.is_empty() {
             say!("  passes   {passed} on to other processes");
         }
         if let Some(internal) = self.internal {
             say!("  other processes reach {domains} at {}", self::url(internal));
         }
-        let (look, sign_in) = if config.roles.has(Role::Site) {
+        let (look, sign_in) = if config.roles.has(&domains::site::ROLE) {
             (format!("{url}/"), format!("{url}/login"))
         } else {
             (format!("{url}/api/events"), format!("POST {url}/api/auth/login"))
@@ -284,7 +285,7 @@ pub(crate) async fn prepare(config: &Config, databases: &Databases, clock: &Cloc
 async fn migrate(databases: &Databases) -> Result<(), Failure> {
     for (role, db) in databases.iter() {
         for migration in db.migrate().await.map_err(|error| failed(role, &error))? {
-            tracing::info!(database = role.name(), migration, "migrated");
+            tracing::info!(database = role.name, migration, "migrated");
         }
     }
     Ok(())
@@ -301,12 +302,12 @@ async fn wait_for_server(databases: &Databases, clock: &Clock) -> Result<(), Fai
                 return Err(failed(role, &error));
             }
             if clock.ticks().saturating_sub(started) >= WAIT_FOR_SERVER {
-                let what = format!("the {} database after {} s", role.name(), WAIT_FOR_SERVER.as_secs());
+                let what = format!("the {} database after {} s", role.name, WAIT_FOR_SERVER.as_secs());
                 return Err(Failure::because(what, &error));
             }
             if !std::mem::replace(&mut told, true) {
                 let cause = urr_telemetry::chain(&error);
-                tracing::warn!(database = role.name(), cause, "waiting for the server");
+                tracing::warn!(database = role.name, cause, "waiting for the server");
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -315,18 +316,18 @@ async fn wait_for_server(databases: &Databases, clock: &Clock) -> Result<(), Fai
 }
 
 fn failed(role: Role, error: &urr_db::Error) -> Failure {
-    Failure::because(format!("the {} database", role.name()), error)
+    Failure::because(format!("the {} database", role.name), error)
 }
 
 /// Learns which rooms are open, if somebody can say. Else it goes on without, and is not ready.
 async fn learn_rooms(domains: &Domains, ground: &Ground) {
-    if domains.queue.is_some() && domains.memory.rooms.is_none() {
+    if domains.services.get::<urr_queue::Service>().is_some() && domains.memory.rooms.is_none() {
         tracing::warn!(
             "nobody says which waiting rooms in front are open, so whoever comes here gets a place: set remote.vwr \
              if there are any"
         );
     }
-    let mut learnt = match &domains.vwr {
+    let mut learnt = match domains.services.get::<urr_vwr::Service>() {
         Some(vwr) => vwr.refresh().await,
         None => Ok(()),
     };
@@ -340,9 +341,9 @@ async fn learn_rooms(domains: &Domains, ground: &Ground) {
 
 /// Fills an empty catalog with demo data, where that is wanted. True if it did.
 async fn seed(config: &Config, domains: &Domains) -> Result<bool, Failure> {
-    match &domains.catalog {
+    match domains.services.get::<urr_catalog::Service>() {
         Some(catalog) if config.demo => {
-            urr_catalog::demo::seed(catalog).await.map_err(|error| Failure::because("demo data", &error))
+            urr_catalog::demo::seed(&catalog).await.map_err(|error| Failure::because("demo data", &error))
         }
         _ => Ok(false),
     }

@@ -33,18 +33,6 @@ pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
     if lines.is_empty() { Ok(()) } else { Err(Failure(lines)) }
 }
 
-/// The tables of a role, if it has any.
-pub(crate) fn domain_of(role: Role) -> Option<&'static Domain> {
-    match role {
-        Role::Auth => Some(&urr_auth::DOMAIN),
-        Role::Catalog => Some(&urr_catalog::DOMAIN),
-        Role::Queue => Some(&urr_queue::DOMAIN),
-        Role::Tickets => Some(&urr_tickets::DOMAIN),
-        Role::Vwr => Some(&urr_vwr::DOMAIN),
-        Role::Site | Role::Gateway | Role::Notices => None,
-    }
-}
-
 /// The databases of the roles that run here.
 pub(crate) struct Databases {
     open: Vec<(Role, Db)>,
@@ -57,7 +45,7 @@ impl Databases {
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let has_files = config.storage.is_sqlite() && config.roles.domains().next().is_some();
         let lock = if has_files { Some(lock(config)?) } else { None };
-        let domains = config.roles.iter().filter_map(|role| Some((role, domain_of(role)?)));
+        let domains = config.roles.iter().filter_map(|role| Some((role, role.tables?)));
         let open = domains
             .map(|(role, domain)| {
                 let failed = |error| Failure::because(format!("the {} database", domain.name), &error);
@@ -68,7 +56,8 @@ impl Databases {
     }
 
     /// The database of a role that runs here.
-    pub(crate) fn of(&self, role: Role) -> Db {
+    pub(crate) fn of(&self, role: impl Into<Role>) -> Db {
+        let role = role.into();
         let found = self.open.iter().find(|(owner, _)| *owner == role);
         found.map(|(_, db)| db.clone()).expect("every domain that runs here has its database open")
     }

@@ -21,18 +21,19 @@ const PERIOD: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One part that is watched.
+#[derive(Clone)]
 pub(crate) struct Watched {
     name: &'static str,
     /// What goes on without it, for the log.
     without: &'static str,
     check: Arc<dyn Check>,
-    up: AtomicBool,
+    up: Arc<AtomicBool>,
 }
 
 impl Watched {
     /// A part that is believed to be there until a look says otherwise.
     pub(crate) fn new(name: &'static str, without: &'static str, check: Arc<dyn Check>) -> Self {
-        Self { name, without, check, up: AtomicBool::new(true) }
+        Self { name, without, check, up: Arc::new(AtomicBool::new(true)) }
     }
 
     /// A Redis, and whether it keeps what it is given.

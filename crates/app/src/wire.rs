@@ -4,54 +4,45 @@ use std::sync::Arc;
 
 use axum::{Router, extract::Request};
 use urr_bus::{Consumer, Source};
-use urr_contracts::{auth, auth::Auth, catalog, catalog::Catalog, queue, tickets, vwr};
 use urr_db::{Db, EngineKind};
 use urr_gateway::{Front, revoked::RevocationSource, rooms::RoomSource};
-use urr_http::{AccessLog, Edge, EdgeParts, Limits, Peer, Respond, WithOps};
+use urr_http::{AccessLog, Edge, EdgeParts, Limits, Peer as HttpPeer, Respond, Routes, WithOps};
 use urr_jobs::{Lease, LeaseConfig, Reconciler, Tasks};
 use urr_kernel::{Clock, Ids};
 use urr_kv::Kv;
-use urr_passes::{Key, access, challenge};
+use urr_passes::{Key, access};
+use urr_rpc::Peer;
 use urr_site::Dress;
 use urr_telemetry::{Health, Metrics};
-use urr_tickets::gate::{GATE_TTL, SeatGate};
 
 use crate::{
     aws,
-    config::{Choice as _, Config},
+    config::Config,
+    domains::{Build, Part, Services, site},
     failure::Failure,
     gateway::{self, AskAuth, AskVwr},
     lifecycle,
     remote::{self, RemoteRole},
-    roles::Role,
-    serve,
+    roles::{Role, Roles},
     stores::{self, Databases},
-    waiting,
     watch::{Watch, Watched},
 };
 
-/// The domains that run here, and what they were built from.
+/// The roles that run here, and what they were built from.
 pub(crate) struct Domains {
-    /// Accounts, if they are here.
-    pub auth: Option<Arc<urr_auth::Service>>,
-    /// The catalog, if it runs here.
-    pub catalog: Option<Arc<urr_catalog::Service>>,
-    /// The waiting room in front of one event, if it is here.
-    pub queue: Option<Arc<urr_queue::Service>>,
-    /// Tickets, if they run here.
-    pub tickets: Option<Arc<urr_tickets::Service>>,
-    /// The pages, if they are here.
-    pub site: Option<Arc<urr_site::Parts>>,
-    /// Tier 1 of the waiting room, if it is here.
-    pub vwr: Option<Arc<urr_vwr::Service>>,
-    /// What the guards before them remember.
+    /// What each role that runs here consists of.
+    pub parts: Vec<(Role, Part)>,
+    /// Their services.
+    pub services: Services,
+    /// What the guards in front of them remember.
     pub memory: gateway::Memory,
+    /// Roles in other processes.
+    pub remote: Vec<RemoteRole>,
     kv: Option<Kv>,
-    pub(crate) remote: Vec<RemoteRole>,
 }
 
 impl Domains {
-    /// Builds them in the order in which they call each other, last called first.
+    /// Builds the configured roles, each after those it calls.
     pub(crate) fn build(
         config: &Config,
         databases: &Databases,
@@ -62,146 +53,81 @@ impl Domains {
         let kv = stores::redis(config, clock)?;
         let remote = RemoteRole::all(config, clock)?;
         let memory = gateway::Memory::new(config, kv.as_ref(), clock);
-        let catalog = config.roles.has(Role::Catalog).then(|| {
-            urr_catalog::build(urr_catalog::Parts {
-                db: databases.of(Role::Catalog),
-                clock: clock.clone(),
-                ids: ids.clone(),
-            })
-        });
-
-        let tickets = config.roles.has(Role::Tickets).then(|| {
-            urr_tickets::build(urr_tickets::Parts {
-                db: databases.of(Role::Tickets),
-                gate: match &kv {
-                    Some(kv) => SeatGate::redis(kv.clone(), GATE_TTL),
-                    None => SeatGate::memory(clock.clone(), GATE_TTL),
-                },
-                catalog: here_or_there(catalog.as_ref(), &remote),
-                clock: clock.clone(),
-                ids: ids.clone(),
-                settings: config.sale.clone(),
-                tasks: tasks.clone(),
-            })
-        });
-
-        let queue = waiting::second_tier(
+        let services = Services::default();
+        let (kv_here, remote_here) = (kv.as_ref(), &remote[..]);
+        let mut build = Build {
             config,
             databases,
-            kv.as_ref(),
-            catalog.as_ref(),
-            &remote,
+            clock,
+            ids,
             tasks,
-            (clock, ids),
-        )?;
-        let auth = accounts(config, databases, &memory, clock, ids)?;
-        let site =
-            accounts_anywhere(auth.as_ref(), &remote).filter(|_| config.roles.has(Role::Site)).map(|auth| {
-                urr_site::build(urr_site::Parts {
-                    auth,
-                    catalog: here_or_there(catalog.as_ref(), &remote),
-                    clock: clock.clone(),
-                    ids: ids.clone(),
-                })
-            });
-        let vwr = waiting::first_tier(config, databases, kv.as_ref(), tasks, (clock, ids))?;
-        Ok(Self { auth, catalog, queue, tickets, site, vwr, memory, kv, remote })
+            kv: kv_here,
+            memory: &memory,
+            remote: remote_here,
+            services,
+        };
+        let mut parts = Vec::new();
+        for role in calls_first(&config.roles) {
+            parts.extend((role.build)(&mut build)?.map(|part| (role, part)));
+        }
+        let services = build.services;
+        Ok(Self { parts, services, memory, remote, kv })
     }
 
-    /// Who listens to them.
-    pub(crate) fn consumers(&self) -> Vec<Arc<dyn Consumer>> {
-        let catalog = self.catalog.iter().flat_map(urr_catalog::consumers);
-        catalog.chain(self.queue.iter().flat_map(urr_queue::consumers)).collect()
-    }
-
-    /// What each domain keeps in order by itself, with the database that the work changes.
+    /// What each domain does by itself in one process at a time, with the database that the work changes.
     fn reconcilers(&self, databases: &Databases) -> Vec<(Db, Arc<dyn Reconciler>)> {
-        let auth = self.auth.iter().flat_map(urr_auth::reconcilers);
-        let auth = auth.map(|reconciler| (databases.of(Role::Auth), reconciler));
-        let queue = self.queue.iter().flat_map(urr_queue::reconcilers);
-        let queue = queue.map(|reconciler| (databases.of(Role::Queue), reconciler));
-        let tickets = self.tickets.iter().flat_map(urr_tickets::reconcilers);
-        let tickets = tickets.map(|reconciler| (databases.of(Role::Tickets), reconciler));
-        auth.chain(queue).chain(tickets).collect()
+        let of = |(role, part): &(Role, Part)| {
+            let db = databases.of(*role);
+            part.reconcilers.iter().map(|reconciler| (db.clone(), Arc::clone(reconciler))).collect::<Vec<_>>()
+        };
+        self.parts.iter().filter(|(role, _)| role.tables.is_some()).flat_map(of).collect()
     }
 
-    /// What other processes may ask.
-    fn internal_routes(&self, clock: &Clock, ids: &Ids) -> Router {
-        let mut routes = Router::new();
-        if let Some(service) = &self.auth {
-            routes = routes.merge(auth::internal_routes(service.clone(), clock.clone(), ids.clone()));
-        }
-        if let Some(service) = &self.catalog {
-            routes = routes.merge(catalog::internal_routes(service.clone(), clock.clone(), ids.clone()));
-        }
-        if let Some(service) = &self.queue {
-            routes = routes.merge(queue::internal_routes(service.clone(), clock.clone(), ids.clone()));
-        }
-        if let Some(service) = &self.tickets {
-            routes = routes.merge(tickets::internal_routes(service.clone(), clock.clone(), ids.clone()));
-        }
-        if let Some(service) = &self.vwr {
-            routes = routes.merge(vwr::internal_routes(service.clone(), clock.clone(), ids.clone()));
-        }
-        routes
+    /// The consumers of messages.
+    pub(crate) fn consumers(&self) -> Vec<Arc<dyn Consumer>> {
+        self.parts.iter().flat_map(|(_, part)| part.consumers.iter().cloned()).collect()
     }
 
-    /// The waiting room, here or there, if there is one.
-    pub(crate) fn waiting_room(&self) -> Option<Arc<dyn queue::Queue>> {
-        let here = self.queue.clone().map(|service| service as Arc<dyn queue::Queue>);
-        let there = || self.remote.iter().find(|remote| remote.role == Role::Queue);
-        here.or_else(|| Some(Arc::new(there()?.service())))
+    /// The public routes of a role, if it runs here.
+    pub(crate) fn routes(&self, role: Role) -> Option<Routes> {
+        self.parts.iter().find(|(known, _)| *known == role)?.1.routes.clone()
     }
 
-    /// Whoever knows which sessions ended, if the guards are to know.
+    /// What other processes may call.
+    fn internal_routes(&self) -> Router {
+        self.parts.iter().fold(Router::new(), |routes, (_, part)| routes.merge(part.internal.clone()))
+    }
+
+    /// A service, in this process or in another one, if this process calls it.
+    pub(crate) fn peer<P: Peer + ?Sized>(&self) -> Option<Arc<P>> {
+        self.services.peer(&self.remote)
+    }
+
+    /// Reports ended sessions, if the guards check them.
     pub(crate) fn sessions(&self, ground: &Ground) -> Option<Arc<dyn RevocationSource>> {
-        let auth = accounts_anywhere(self.auth.as_ref(), &self.remote)?;
+        let auth = self.peer()?;
         Some(Arc::new(AskAuth { auth, clock: ground.clock.clone(), ids: ground.ids.clone() }))
     }
 
-    /// Whoever knows which waiting rooms are open, if the guards are to know.
+    /// Reports open waiting rooms, if the guards check them.
     pub(crate) fn rooms(&self, ground: &Ground) -> Option<Arc<dyn RoomSource>> {
-        let here = self.vwr.clone().map(|service| service as Arc<dyn vwr::Vwr>);
-        let there = || self.remote.iter().find(|remote| remote.role == Role::Vwr);
-        let vwr = here.or_else(|| Some(Arc::new(there()?.service())))?;
+        let vwr = self.peer()?;
         Some(Arc::new(AskVwr { vwr, clock: ground.clock.clone(), ids: ground.ids.clone() }))
     }
 }
 
-/// Accounts, if they are here. Without keys there are none: a command that serves nobody has no use for them.
-fn accounts(
-    config: &Config,
-    databases: &Databases,
-    memory: &gateway::Memory,
-    clock: &Clock,
-    ids: &Ids,
-) -> Result<Option<Arc<urr_auth::Service>>, Failure> {
-    let access_keys = access_keys(config);
-    let Some(pii) = config.auth.pii().filter(|_| config.roles.has(Role::Auth)) else {
-        return Ok(None);
-    };
-    if access_keys.is_empty() {
-        return Ok(None);
+/// The roles in an order in which each comes after those it calls. The calls form a DAG, so every pass finds some.
+fn calls_first(roles: &Roles) -> Vec<Role> {
+    let mut left: Vec<Role> = roles.iter().collect();
+    let mut ordered = Vec::with_capacity(left.len());
+    while !left.is_empty() {
+        let waits = |role: &Role| role.calls.iter().any(|called| left.contains(called));
+        let (waiting, ready): (Vec<Role>, Vec<Role>) = left.iter().partition(|role| waits(role));
+        assert!(!ready.is_empty(), "roles call each other in a circle: {waiting:?}");
+        ordered.extend(ready);
+        left = waiting;
     }
-    let site_url = config.public_url.as_ref().map(|url| url.expose().to_owned());
-    Ok(Some(urr_auth::build(urr_auth::Parts {
-        db: databases.of(Role::Auth),
-        clock: clock.clone(),
-        ids: ids.clone(),
-        access_keys,
-        challenge_keys: config.secrets().map(|secret| challenge::key(&secret.0)).collect(),
-        secrets: secrets(config),
-        pii,
-        social: stores::social(config, clock)?,
-        mailer: stores::mailer(config)?,
-        identity: stores::identity(config, clock)?,
-        on_revoked: memory.on_revoked(),
-        login_limit: memory.login_limit(),
-        settings: urr_auth::Settings {
-            site_url: site_url.unwrap_or_else(|| serve::url(config.listen)),
-            ..config.auth.clone()
-        },
-    })))
+    ordered
 }
 
 /// What the keys of all tokens are made of, the one that signs first.
@@ -216,26 +142,7 @@ pub(crate) fn access_keys(config: &Config) -> Vec<Key> {
 
 /// The outboxes of the domains that run here.
 pub(crate) fn sources(databases: &Databases) -> Vec<Source> {
-    databases.iter().map(|(role, db)| Source { domain: role.name(), db: db.clone() }).collect()
-}
-
-/// The catalog, wherever it is. Callers cannot tell.
-pub(crate) fn here_or_there(
-    here: Option<&Arc<urr_catalog::Service>>,
-    remote: &[RemoteRole],
-) -> Arc<dyn Catalog> {
-    if let Some(service) = here {
-        return service.clone();
-    }
-    let there = remote.iter().find(|remote| remote.role == Role::Catalog);
-    Arc::new(there.expect("the configuration names every role that is called").service())
-}
-
-/// Accounts, wherever they are, if this process is to ask them.
-fn accounts_anywhere(here: Option<&Arc<urr_auth::Service>>, remote: &[RemoteRole]) -> Option<Arc<dyn Auth>> {
-    let here = here.cloned().map(|service| service as Arc<dyn Auth>);
-    let there = || remote.iter().find(|remote| remote.role == Role::Auth);
-    here.or_else(|| Some(Arc::new(there()?.service())))
+    databases.iter().map(|(role, db)| Source { domain: role.name, db: db.clone() }).collect()
 }
 
 /// What a process needs besides its configuration and its databases.
@@ -255,12 +162,12 @@ pub(crate) struct Ground {
 pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> impl Respond + use<R> {
     let operators = config.door.operators();
     let is_operator = move |request: &Request| {
-        let peer = request.extensions().get::<Peer>();
-        peer.is_some_and(|Peer(peer)| operators.include(peer.ip(), request.headers()))
+        let peer = request.extensions().get::<HttpPeer>();
+        peer.is_some_and(|HttpPeer(peer)| operators.include(peer.ip(), request.headers()))
     };
     let api = WithOps::new(api, ground.health.clone(), ground.metrics.clone(), is_operator);
     let edge = Edge::around(api, edge_parts(config, ground));
-    let pages = config.roles.has(Role::Site) || config.passes_on().any(|role| role == Role::Site);
+    let pages = config.roles.has(&site::ROLE) || config.passes_on().any(|role| role == Role::of(&site::ROLE));
     let dressed = if pages { Dress::errors_of(edge) } else { Dress::nothing_of(edge) };
     Front::before(dressed, config.door.origins.clone())
 }
@@ -269,8 +176,7 @@ pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> im
 pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> Option<impl Respond + use<>> {
     config.internal.listen?;
     let token = config.internal.token.as_ref().expect("a process with an internal listener has a token");
-    let services =
-        domains.internal_routes(&ground.clock, &ground.ids).merge(remote::roles_route(&config.roles));
+    let services = domains.internal_routes().merge(remote::roles_route(&config.roles));
     let services = services.merge(urr_http::ops_routes(ground.health.clone(), ground.metrics.clone()));
     let guarded = urr_rpc::internal_guard(urr_http::named(services), token.expose());
     Some(Edge::around(urr_http::live_route(guarded), edge_parts(config, ground)))
@@ -309,15 +215,18 @@ pub(crate) fn start_background(
         urr_jobs::run(tasks, reconciler, lease, ground.clock.clone());
     }
 
-    if let Some(queue) = &domains.queue {
-        // Not by lease: each room sees to it that nobody is let in twice, and the next process must not wait for a dead one.
-        urr_jobs::run(tasks, urr_queue::admission(queue), None, ground.clock.clone());
-        urr_jobs::run(tasks, urr_queue::sampling(queue), None, ground.clock.clone());
+    for (_, part) in &domains.parts {
+        for reconciler in &part.everywhere {
+            urr_jobs::run(tasks, Arc::clone(reconciler), None, ground.clock.clone());
+        }
+        if let Some(start) = part.on_start {
+            start(&domains.services, tasks);
+        }
     }
 
     aws::read_notices(config, &ground.clock, tasks)?;
-    let mut watched = Vec::new();
-    watched.extend(domains.vwr.as_ref().map(|vwr| waiting::start(vwr, ground, tasks)));
+    let mut watched: Vec<_> =
+        domains.parts.iter().flat_map(|(_, part)| part.watched.iter().cloned()).collect();
     if let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(ground)) {
         tasks.spawn("gateway.revoked", Arc::clone(revoked).watch(source, tasks.token()));
         let without = "nobody signs in and nobody operates";

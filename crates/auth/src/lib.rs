@@ -43,10 +43,7 @@ pub use social::{
 };
 
 /// The domain's tables.
-pub static DOMAIN: Domain = Domain {
-    name: "auth",
-    migrations: migrations!["0001_accounts"],
-};
+pub static DOMAIN: Domain = Domain { name: "auth", migrations: migrations!["0001_accounts"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {

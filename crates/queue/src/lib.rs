@@ -35,10 +35,7 @@ pub use service::{Parts, Service};
 pub use settings::{Limits, Settings};
 
 /// The domain's tables.
-pub static DOMAIN: Domain = Domain {
-    name: "queue",
-    migrations: migrations!["0001_rooms"],
-};
+pub static DOMAIN: Domain = Domain { name: "queue", migrations: migrations!["0001_rooms"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {

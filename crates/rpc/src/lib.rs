@@ -17,7 +17,7 @@ pub use ctx::{Ctx, REQUEST_BUDGET};
 pub use error::{Kind, ServiceError, problem, restore};
 pub use guard::{CODES, internal_guard};
 pub use loading::Loading;
-pub use remote::{Remote, Retry};
+pub use remote::{Peer, Remote, Retry};
 
 /// What the macro's output names. Not for use by hand.
 #[doc(hidden)]

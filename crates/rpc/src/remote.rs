@@ -1,6 +1,6 @@
 //! A service that runs in another process.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue, header};
 use serde::{Serialize, de::DeserializeOwned};
@@ -22,6 +22,15 @@ pub enum Retry {
     Safe,
     /// Asked once. Whoever calls decides whether to ask again.
     Never,
+}
+
+/// A service as other roles know it: `dyn Catalog` and the like. Implemented by [`service!`](crate::service).
+pub trait Peer: Send + Sync + 'static {
+    /// The role that offers it.
+    const ROLE: &'static str;
+
+    /// The service in another process.
+    fn remote(remote: Remote) -> Arc<Self>;
 }
 
 /// Another role, reached over HTTP. Implements every service trait.

@@ -40,6 +40,14 @@ macro_rules! service {
             )*
         }
 
+        impl $crate::Peer for dyn $Service {
+            const ROLE: &'static str = $domain;
+
+            fn remote(remote: $crate::Remote) -> ::std::sync::Arc<Self> {
+                ::std::sync::Arc::new(remote)
+            }
+        }
+
         /// Serves the service to other roles.
         pub fn internal_routes(
             service: ::std::sync::Arc<dyn $Service>,

@@ -25,10 +25,7 @@ pub use service::{Parts, Service};
 pub use settings::Settings;
 
 /// The domain's tables.
-pub static DOMAIN: Domain = Domain {
-    name: "tickets",
-    migrations: migrations!["0001_holds"],
-};
+pub static DOMAIN: Domain = Domain { name: "tickets", migrations: migrations!["0001_holds"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
 pub fn statements() -> Vec<&'static Sql> {

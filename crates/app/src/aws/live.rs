@@ -12,8 +12,8 @@ use urr_vwr::Counters;
 use super::notices::{self, Outgoing};
 use crate::{
     config::{Config, HttpUrl},
+    domains,
     failure::Failure,
-    roles::Role,
     say::say,
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn notices(
 
 /// Starts to read what was told of admissions, if that is this process's to do.
 pub(crate) fn read_notices(config: &Config, clock: &Clock, tasks: &Tasks) -> Result<(), Failure> {
-    if config.roles.has(Role::Notices)
+    if config.roles.has(&domains::notices::ROLE)
         && let Some(queue) = queue(config, clock)?
     {
         let reader = notices::read(queue, tasks.clone(), clock.clone(), notices::log);
@@ -58,7 +58,7 @@ pub(crate) fn counters(
 /// Makes the table, if it is ours to make.
 pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
     let Some((dynamo, prefix)) = dynamo(config, &Clock::system())? else { return Ok(()) };
-    if !config.roles.has(Role::Vwr) {
+    if !config.roles.has(&domains::vwr::ROLE) {
         return Ok(());
     }
     let table = urr_vwr::table(prefix);

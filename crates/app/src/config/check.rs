@@ -4,7 +4,7 @@ use urr_bus::BusKind;
 use urr_settings::Problems;
 
 use super::{Admin, Aws, Config, Internal, Profile, Remote};
-use crate::{config::Choice as _, roles::Role};
+use crate::{domains::notices, roles::Role};
 
 impl Config {
     /// Reports every setting that does not fit the others.
@@ -43,7 +43,7 @@ impl Config {
         }
         let endpoint = const { Aws::info("aws.sqs_endpoint") };
         problems.stray(endpoint, "is only for queue.notices_url; set that too, or remove it");
-        if self.roles.has(Role::Notices) {
+        if self.roles.has(&notices::ROLE) {
             problems.missing(info, "the role notices reads it");
         }
     }
@@ -75,13 +75,13 @@ impl Config {
     fn check_roles(&self, problems: &mut Problems<'_>) {
         for role in self.needs_remote().filter(|role| self.remote.of(*role).is_none()) {
             if let Some(info) = Remote::info(role) {
-                let why = format!("roles = {} needs {} and does not run it", self.roles, role.name());
+                let why = format!("roles = {} needs {} and does not run it", self.roles, role.name);
                 problems.missing(info, &why);
             }
         }
-        let works = |role: &Role| Role::SERVING.contains(role) || *role == Role::Notices;
+        let works = |role: &Role| role.routes.is_some() || *role == Role::of(&notices::ROLE);
         if !self.roles.iter().any(|role| works(&role)) && self.passes_on().next().is_none() {
-            let serving = Role::SERVING.iter().map(|role| role.name()).collect::<Vec<_>>();
+            let serving: Vec<_> = Role::serving().map(|role| role.name).collect();
             let (last, rest) = serving.split_last().expect("some roles have public routes");
             let why = format!(
                 "names nothing that answers and upstream nothing to pass requests on to, so there is nothing to serve; \
@@ -98,20 +98,18 @@ impl Config {
             return;
         }
         let roles = const { Self::info("roles") };
-        if self.roles.has(Role::Queue) && !self.roles.has(Role::Tickets) {
-            let why = "has queue without tickets, whose purchases free slots and which bus.kind = in_process cannot \
-                       report; set bus.kind = kafka, or run both together";
-            problems.stray(roles, why);
-        }
-        let talking = Role::TALKING.iter().filter(|role| self.roles.has(**role)).count();
-        if talking != 0 && talking != Role::TALKING.len() {
-            let all = Role::TALKING.iter().map(|role| role.name()).collect::<Vec<_>>().join(", ");
-            let what = format!(
-                "roles = {} separates domains whose events bus.kind = in_process cannot carry; set bus.kind = kafka, \
-                 or run {all} together",
-                self.roles,
-            );
-            problems.about(roles, &what);
+        let pairs = Role::all().flat_map(|role| role.listens_to.iter().map(move |source| (role, *source)));
+        for (listener, source) in pairs {
+            let (listens, publishes) = (self.roles.has(listener), self.roles.has(source));
+            // A role that the source calls runs somewhere; other listeners may run nowhere.
+            if (listens && !publishes) || (publishes && !listens && source.calls.contains(&listener)) {
+                let what = format!(
+                    "roles = {} separates {} from {}, whose messages bus.kind = in_process cannot carry; set bus.kind = \
+                     kafka, or run both together",
+                    self.roles, listener.name, source.name,
+                );
+                problems.about(roles, &what);
+            }
         }
     }
 

@@ -26,7 +26,10 @@ pub(crate) use sections::{Admin, Aws, Internal, Security, SigningSecret};
 pub(crate) use show::effective;
 pub(crate) use urr_settings::{Choice, HttpUrl, Info, Kind, Problem, choice, nearest};
 
-use crate::roles::{Role, Roles};
+use crate::{
+    domains,
+    roles::{Role, Roles},
+};
 
 choice! {
     /// How strict the process is about its configuration.
@@ -151,7 +154,7 @@ impl Config {
         // In production a proxy on the same machine may stand between the process and the public.
         let near = if local { urr_gateway::Settings::loopback() } else { Vec::new() };
         self.door.operators.get_or_insert(near);
-        let at_hand = self.roles.has(Role::Queue) || self.remote.of(Role::Queue).is_some();
+        let at_hand = self.is_reachable(&domains::queue::ROLE);
         self.queue.guard.get_or_insert(at_hand);
     }
 
@@ -169,7 +172,7 @@ impl Config {
     pub(crate) fn is_complete(&self) -> bool {
         self.security.secret.is_some()
             && (self.internal.token.is_some() || !self.talks_to_others())
-            && (self.auth.index_key.is_some() || !self.roles.has(Role::Auth))
+            && (self.auth.index_key.is_some() || !self.roles.has(&domains::auth::ROLE))
     }
 
     /// What keys are derived from, the newest first.
@@ -184,21 +187,24 @@ impl Config {
 
     /// The roles that this process calls but does not run.
     pub(crate) fn needs_remote(&self) -> impl Iterator<Item = Role> {
-        let needs = |role| self.roles.iter().any(|here| here.needs().contains(&role));
-        let asked_by_guards = |role| match role {
-            Role::Auth | Role::Vwr => self.remote.of(role).is_some(),
-            Role::Queue => self.guards_seats() && self.roles.has(Role::Tickets),
-            _ => false,
+        let calls = |role: &Role| self.roles.iter().any(|here| here.calls.contains(role));
+        let by_guards = |role: &Role| {
+            let used = role.remote.as_ref().and_then(|remote| remote.by_guards);
+            used.is_some_and(|is_used| is_used(self))
         };
-        Role::ALL
-            .iter()
-            .copied()
-            .filter(move |role| !self.roles.has(*role) && (needs(*role) || asked_by_guards(*role)))
+        Role::all().filter(move |role| !self.roles.has(*role) && (calls(role) || by_guards(role)))
+    }
+
+    /// Whether a role runs here or in a process that this one may call.
+    pub(crate) fn is_reachable(&self, role: impl Into<Role>) -> bool {
+        let role = role.into();
+        self.roles.has(role) || self.remote.of(role).is_some()
     }
 
     /// The roles whose public routes this process passes on to others.
     pub(crate) fn passes_on(&self) -> impl Iterator<Item = Role> {
         let elsewhere = |role: &Role| !self.roles.has(*role) && !self.upstream.of(*role).is_empty();
-        Role::SERVING.iter().copied().filter(move |role| self.roles.has(Role::Gateway) && elsewhere(role))
+        let forwards = self.roles.has(&domains::gateway::ROLE);
+        Role::serving().filter(move |role| forwards && elsewhere(role))
     }
 }

@@ -3,7 +3,7 @@
 use urr_settings::Problems;
 
 use super::{Config, Internal, Profile, Remote, Security};
-use crate::roles::Role;
+use crate::domains::{auth, queue, tickets};
 
 impl Config {
     /// In production no secret is generated, so every secret that is used must be configured.
@@ -15,18 +15,18 @@ impl Config {
             let info = const { Security::info("security.secret") };
             problems.missing(info, "profile = production makes up no secrets");
         }
-        if self.roles.has(Role::Auth) {
+        if self.roles.has(&auth::ROLE) {
             self.check_accounts(problems);
-        } else if self.remote.of(Role::Auth).is_none()
-            && let Some(info) = Remote::info(Role::Auth)
+        } else if self.remote.of(&auth::ROLE).is_none()
+            && let Some(info) = Remote::info(&auth::ROLE)
         {
             let why = "profile = production accepts no token of a session that ended, and this process does not run auth";
             problems.missing(info, why);
         }
-        let sells_unguarded = self.roles.has(Role::Tickets) && !self.guards_seats();
+        let sells_unguarded = self.roles.has(&tickets::ROLE) && !self.guards_seats();
         if sells_unguarded
             && !problems.is_set(const { urr_queue::Settings::info("queue.guard") })
-            && let Some(info) = Remote::info(Role::Queue)
+            && let Some(info) = Remote::info(&queue::ROLE)
         {
             let why = "profile = production sells seats only to users whom the waiting room admitted, and this process \
                        does not run queue; or set queue.guard = false";

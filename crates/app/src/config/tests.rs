@@ -230,7 +230,7 @@ fn a_needed_role_must_be_here_or_there() {
         "{problem}"
     );
     let config = given.env("URR_REMOTE_CATALOG", "https://b:3002/").config();
-    assert_eq!(config.remote.of(Role::Catalog).unwrap().expose(), "https://b:3002");
+    assert_eq!(config.remote.of(&crate::domains::catalog::ROLE).unwrap().expose(), "https://b:3002");
     assert!(config.talks_to_others());
     let config = Given::new().env("URR_REMOTE_CATALOG", "http://b:3002").config();
     assert!(!config.talks_to_others(), "what runs here is not called elsewhere");

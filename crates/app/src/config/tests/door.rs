@@ -1,7 +1,10 @@
 //! The front door and those behind it.
 
 use super::{Given, SECRET};
-use crate::roles::Role;
+use crate::{
+    domains::{auth, queue, tickets},
+    roles::Role,
+};
 
 #[test]
 fn a_gateway_without_a_domain_has_nothing_to_serve() {
@@ -16,8 +19,8 @@ fn a_gateway_without_a_domain_has_nothing_to_serve() {
         .env("URR_UPSTREAM_TICKETS", "http://a:3001,http://b:3001/")
         .env("URR_REMOTE_AUTH", "http://a:3002");
     let config = given.config();
-    assert_eq!(config.passes_on().collect::<Vec<_>>(), [Role::Tickets]);
-    assert_eq!(config.needs_remote().collect::<Vec<_>>(), [Role::Auth]);
+    assert_eq!(config.passes_on().collect::<Vec<_>>(), [Role::of(&tickets::ROLE)]);
+    assert_eq!(config.needs_remote().collect::<Vec<_>>(), [Role::of(&auth::ROLE)]);
     assert!(config.talks_to_others());
     let config = Given::new().env("URR_UPSTREAM_TICKETS", "http://a:3001").config();
     assert_eq!(config.passes_on().count(), 0, "what runs here is answered here");
@@ -41,7 +44,7 @@ fn seats_are_guarded_where_the_waiting_room_is_at_hand_and_production_wants_it_s
     assert!(!apart().config().guards_seats());
     let there = apart().env("URR_REMOTE_QUEUE", "http://a:3002").config();
     assert!(there.guards_seats());
-    assert_eq!(there.needs_remote().collect::<Vec<_>>(), [Role::Queue]);
+    assert_eq!(there.needs_remote().collect::<Vec<_>>(), [Role::of(&queue::ROLE)]);
     assert!(apart().env("URR_QUEUE_GUARD", "true").problem().contains("`remote.queue` is not set"));
     let production = || {
         let given = apart().env("URR_PROFILE", "production").env("URR_SECURITY_SECRET", SECRET);
