@@ -53,7 +53,7 @@ fn seats_are_guarded_where_the_waiting_room_is_at_hand_and_production_wants_it_s
     assert!(production().problem().contains("queue.guard = false"));
     assert!(!production().env("URR_QUEUE_GUARD", "false").config().guards_seats());
     let alone = Given::new().env("URR_ROLES", "catalog,queue").problems();
-    assert!(alone.iter().any(|problem| problem.contains("queue without tickets")), "{alone:?}");
+    assert!(alone.iter().any(|problem| problem.contains("separates queue from tickets")), "{alone:?}");
 }
 
 #[test]
