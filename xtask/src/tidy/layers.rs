@@ -5,12 +5,11 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
-use super::{Finding, tree::Tree};
+use super::{Finding, calls, tree::Tree};
 use crate::{ambient, command::output};
 
-/// Domains never know each other, and only the app knows more than one. Each stands on everything in `GROUND`.
-const DOMAINS: &[&str] = &["auth", "catalog", "queue", "tickets", "vwr"];
-/// Layers 0 and 1, and the contracts.
+/// Layers 0 and 1, and the contracts: what a domain may depend on. A crate with a contract of its own name is a domain.
+/// Domains never depend on each other, and only the app depends on more than one.
 const GROUND: &[&str] = &[
     "kernel",
     "settings",
@@ -55,14 +54,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Whether `me` may depend on `other`; nothing when `me` has no place.
-fn may_know(me: &str, other: &str) -> Option<bool> {
+/// Whether `me` may depend on `other`; `None` if `me` belongs to no layer.
+fn may_know(domains: &[String], me: &str, other: &str) -> Option<bool> {
+    let is_domain = |name: &str| domains.iter().any(|domain| domain == name);
     match me {
         "app" => {
             let others = ["gateway", "site", "stampede"];
-            Some(GROUND.contains(&other) || DOMAINS.contains(&other) || others.contains(&other))
+            Some(GROUND.contains(&other) || is_domain(other) || others.contains(&other))
         }
-        _ if DOMAINS.contains(&me) => Some(GROUND.contains(&other)),
+        _ if is_domain(me) => Some(GROUND.contains(&other)),
         _ => LAYERS.iter().find(|(name, _)| *name == me).map(|(_, allowed)| allowed.contains(&other)),
     }
 }
@@ -125,14 +125,15 @@ fn parse(metadata: &Value) -> Option<Vec<Package>> {
 }
 
 pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let (domains, mut findings) = (calls::domains(tree), Vec::new());
     for package in packages {
         let me = ours(&package.name).unwrap_or(&package.name);
         let manifest =
             if me == "xtask" { "xtask/Cargo.toml".to_owned() } else { format!("crates/{me}/Cargo.toml") };
         let line = |needle: &str| tree.get(&manifest).map_or(1, |file| file.line_of(needle));
-        if may_know(me, me).is_none() {
-            let remedy = "give it a place in DOMAINS or LAYERS in xtask/src/tidy/layers.rs";
+        if may_know(&domains, me, me).is_none() {
+            let remedy =
+                "declare its service in crates/contracts, or add it to LAYERS in xtask/src/tidy/layers.rs";
             findings.push(Finding::new(&manifest, 1, format!("{me} belongs to no layer"), remedy));
             continue;
         }
@@ -147,7 +148,7 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
         }
         for dependency in &package.needs {
             let problem = ours(&dependency.name)
-                .and_then(|other| wrong_layer(me, other, dependency.only_for_tests))
+                .and_then(|other| wrong_layer(&domains, me, other, dependency.only_for_tests))
                 .or_else(|| wrong_driver(me, &dependency.name));
             if let Some((wrong, remedy)) = problem {
                 findings.push(Finding::new(&manifest, line(&dependency.name), wrong, remedy));
@@ -157,9 +158,9 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
     findings
 }
 
-fn wrong_layer(me: &str, other: &str, only_for_tests: bool) -> Option<(String, String)> {
+fn wrong_layer(domains: &[String], me: &str, other: &str, only_for_tests: bool) -> Option<(String, String)> {
     let for_tests = only_for_tests && other == "testkit";
-    (!for_tests && may_know(me, other) != Some(true)).then(|| {
+    (!for_tests && may_know(domains, me, other) != Some(true)).then(|| {
         let remedy = "move what it needs down a layer, or reach it through contracts or an event";
         (format!("{me} must not depend on {other}"), remedy.to_owned())
     })
@@ -183,7 +184,7 @@ mod tests {
         let dependencies: Vec<Value> =
             dependencies.iter().map(|(name, kind)| json!({"name": name, "kind": kind})).collect();
         let packages = parse(&json!({"packages": [{"name": name, "dependencies": dependencies}]})).unwrap();
-        check(&Tree::of(&[]), &packages).into_iter().map(|finding| finding.wrong).collect()
+        check(&Tree::of(&calls::CONTRACTS), &packages).into_iter().map(|finding| finding.wrong).collect()
     }
 
     #[test]
