@@ -1,4 +1,4 @@
-//! What an operator asks of the bus: what waits, what was given up on, and another try.
+//! Operator functions: backlog, dead letters, republishing.
 
 use std::sync::Arc;
 
@@ -13,22 +13,22 @@ use urr_kernel::{Clock, MessageId};
 
 use crate::{Consumer, Failure, Limits, Source, deliver::Delivery};
 
-/// Rows one question may give back: more than a person reads, less than a terminal chokes on.
+/// Most rows returned at once: more than a person reads.
 pub const MAX_LISTED: u32 = 1_000;
 
-/// Pages of [`MAX_LISTED`] that one command works through: a million messages are hours of work, and an end to a run that
-/// new ones would keep alive.
+/// Most pages of [`MAX_LISTED`] per command. A million messages take hours, and newly arriving ones
+/// must not keep the command running.
 const MAX_PAGES: u32 = 1_000;
 
-/// Why a dead letter was not delivered after all. It stays where it is.
+/// Why a dead letter was not republished. It is kept.
 #[derive(Debug, thiserror::Error)]
 pub enum RepublishError {
-    /// Somebody else dealt with it, or it never was there.
+    /// It does not exist, or is already handled.
     #[error("group {group} has no dead letter {message}")]
     NoSuchLetter {
-        /// The group that was asked.
+        /// The group.
         group: &'static str,
-        /// The message that was asked for.
+        /// The message id.
         message: MessageId,
     },
     /// It still cannot be applied.
@@ -42,7 +42,7 @@ impl From<urr_db::Error> for RepublishError {
     }
 }
 
-/// What waits in each outbox: for the broker, or within the process for the group that is furthest behind.
+/// The backlog of each outbox: rows waiting for Kafka or, in process, for the slowest group.
 pub async fn backlog(sources: &[Source]) -> Result<Vec<(&'static str, Backlog)>, urr_db::Error> {
     let mut all = Vec::with_capacity(sources.len());
     for source in sources {
@@ -53,7 +53,7 @@ pub async fn backlog(sources: &[Source]) -> Result<Vec<(&'static str, Backlog)>,
     Ok(all)
 }
 
-/// Messages that a group gave up on, after this one or from the beginning, in the order in which they were written.
+/// The dead letters of a group in the order they were written, starting after `after`.
 pub async fn dead_letters(
     consumer: &dyn Consumer,
     after: Option<&DeadLetter>,
@@ -64,25 +64,25 @@ pub async fn dead_letters(
     consumer.db().read("bus.dead_letters", list).await
 }
 
-/// How many messages a group gave up on.
+/// The number of dead letters of a group.
 pub async fn count_dead_letters(consumer: &dyn Consumer) -> Result<i64, urr_db::Error> {
     let group = consumer.group();
     let count = async |tx: &mut Tx<'_>| dead_letters::count_of(tx, group).await;
     consumer.db().read("bus.count_dead", count).await
 }
 
-/// What came of giving dead messages another try.
+/// Result of republishing.
 #[derive(Debug, Default)]
 pub struct Again {
-    /// So many had it.
+    /// Number of messages republished.
     pub sent: u32,
-    /// These still cannot be applied.
+    /// Messages that failed again.
     pub failed: Vec<(MessageId, RepublishError)>,
-    /// There are more than were looked at.
+    /// Whether more messages were left than one command handles.
     pub is_cut: bool,
 }
 
-/// Delivers the dead letters of a group again, or only that of one message, in the order in which they were written.
+/// Republishes the dead letters of a group, or only one, in the order they were written.
 pub async fn republish_all(
     consumer: &Arc<dyn Consumer>,
     only: Option<MessageId>,
@@ -106,8 +106,8 @@ pub async fn republish_all(
     Ok(Again { is_cut: true, ..again })
 }
 
-/// Delivers a dead letter to its group again, now and once: taking it out, the inbox and the effect are one transaction.
-/// Other groups do not see it a second time.
+/// Applies a dead letter once, immediately. Removing it, the inbox row and the effect are one
+/// transaction. Other groups are not affected.
 pub async fn republish(
     consumer: &Arc<dyn Consumer>,
     message: MessageId,
@@ -130,7 +130,7 @@ pub async fn republish(
     })
 }
 
-/// Messages that the broker refused for good, after the row numbered `after`.
+/// Messages that Kafka refused permanently, after the row numbered `after`.
 pub async fn unpublished(source: &Source, after: i64, limit: u32) -> Result<Vec<Dead>, urr_db::Error> {
     let limit = limit.min(MAX_LISTED);
     source
@@ -139,7 +139,7 @@ pub async fn unpublished(source: &Source, after: i64, limit: u32) -> Result<Vec<
         .await
 }
 
-/// Gives a message that the broker refused another four tries. Says whether there was one.
+/// Gives a refused message four more attempts. Returns whether it exists.
 pub async fn publish_again(source: &Source, seq: i64, clock: &Clock) -> Result<bool, urr_db::Error> {
     let now = clock.now();
     transaction!(source.db, "bus.publish_again", async |tx: &mut Tx<'_>| {
@@ -147,7 +147,7 @@ pub async fn publish_again(source: &Source, seq: i64, clock: &Clock) -> Result<b
     })
 }
 
-/// Gives all messages of an outbox that the broker refused another four tries, or only one of them.
+/// Gives all refused messages of an outbox, or only one, four more attempts.
 pub async fn publish_all_again(
     source: &Source,
     only: Option<MessageId>,

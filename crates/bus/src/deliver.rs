@@ -1,4 +1,4 @@
-//! Applying messages once: inbox and effect in one transaction, retries, and giving up.
+//! Applies messages exactly once: inbox row and effect in one transaction, retries, dead letters.
 
 use std::{error::Error as StdError, panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
@@ -14,28 +14,28 @@ use urr_kernel::{Clock, MessageId};
 
 use crate::{Consumer, Failure, Limits, Message, store};
 
-/// Applies the messages of one group, in the order in which it is given them.
+/// Applies the messages of one consumer group in order.
 #[derive(Clone)]
 pub(crate) struct Delivery {
     pub(crate) consumer: Arc<dyn Consumer>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) clock: Clock,
-    /// The end of the process, or of this group's turn at a partition.
+    /// Cancelled at shutdown, or when the group loses the partition.
     pub(crate) stopping: CancellationToken,
 }
 
-/// How a group remembers what it has passed.
+/// Where a group's offset is stored.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Progress<'p> {
-    /// The broker remembers, and is told after the transaction.
+    /// In Kafka, committed after the transaction.
     #[cfg(feature = "kafka")]
     Broker,
-    /// A row in the group's own database remembers, moved in the same transaction as the effects. Moving it fails if it
-    /// no longer stands at `from`: then another process was here first.
+    /// In the group's own database, updated in the transaction of the effects. The update fails if
+    /// the stored offset is not `from`: another process has moved it.
     Offset { source: &'p str, from: Option<Position>, to: Position },
 }
 
-/// Why nothing was applied.
+/// Why a transaction applied nothing.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error(transparent)]
@@ -50,27 +50,27 @@ impl From<urr_db::Error> for Refusal {
     }
 }
 
-/// How the delivery of one message ended.
+/// Result of delivering one message.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    /// Its effect is committed, now or before.
+    /// The effect is committed, now or by an earlier delivery.
     Applied,
-    /// It failed too often, or can never work.
+    /// It failed too often, or can never succeed.
     Dead { cause: String, attempts: u32 },
-    /// Another process has moved the group's offset: look where it stands.
+    /// Another process moved the group's offset: reload it.
     Moved,
     /// The process is stopping; nothing was applied.
     Stopped,
 }
 
-/// How setting a message aside ended.
+/// Result of storing a dead letter.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SetAside {
-    /// It is kept, and the group has moved on.
+    /// It is stored and the group has moved on.
     Done,
-    /// Another process has moved the group's offset.
+    /// Another process moved the group's offset.
     Moved,
-    /// The process is stopping; nothing was kept.
+    /// The process is stopping; nothing was stored.
     Stopped,
 }
 
@@ -79,7 +79,7 @@ impl Delivery {
         self.consumer.group()
     }
 
-    /// Whether the group does anything about a message.
+    /// Whether the group handles this message.
     pub(crate) fn wants(&self, message: &Message) -> bool {
         self.consumer.topics().contains(&&*message.topic) && self.consumer.wants(message)
     }
@@ -94,14 +94,14 @@ impl Delivery {
         let messages: Vec<&Message> =
             messages.iter().copied().filter(|message| self.wants(message)).collect();
         let applied: usize = transaction!(self.db(), "bus.apply", async |tx: &mut Tx<'_>| {
-            // First, because it locks the offset: two processes of one group take turns here.
+            // First, because it locks the offset row and so serializes processes of one group.
             self.advance(tx, progress).await?;
             if messages.is_empty() {
                 return Ok(0);
             }
             let ids: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
             let mut new = inbox::first_times(tx, self.group(), &ids, now).await?;
-            // A message that stands twice in one batch is new once.
+            // A message that occurs twice in a batch is applied once.
             let fresh: Vec<&Message> =
                 messages.iter().copied().filter(|message| new.remove(&message.id)).collect();
             if !fresh.is_empty() {
@@ -115,8 +115,9 @@ impl Delivery {
         Ok(())
     }
 
-    /// Applies one message, trying again as [`Limits::retries`] says. A database that is away, full or locked is waited
-    /// for: that is not the message's fault, and the group could not note a dead letter either.
+    /// Applies one message, with retries as in [`Limits::retries`]. While the database is
+    /// unreachable, full or locked it waits instead: the message is not at fault, and a dead letter
+    /// could not be stored either.
     pub(crate) async fn one(&self, message: &Message, progress: Progress<'_>) -> Verdict {
         let (mut attempts, mut outages, mut unwilling) = (0_u32, 0_u32, None);
         loop {
@@ -148,7 +149,7 @@ impl Delivery {
             metrics::counter!("urr_bus_retries_total", "group" => self.group()).increment(1);
             tracing::warn!(
                 group = self.group(), message = %message.id, kind = message.kind, attempts, cause,
-                "a message could not be applied and is tried again"
+                "message not applied; it will be retried"
             );
             if pause(&self.stopping, None, wait).await == Woken::Stopping {
                 return Verdict::Stopped;
@@ -156,8 +157,9 @@ impl Delivery {
         }
     }
 
-    /// Keeps a message that its group gave up on, and lets the group move on, in one transaction. A letter that the
-    /// database will never take is told of and let go, for a group that stands still loses every message behind it.
+    /// Stores a dead letter and advances the group's offset in one transaction. If the database
+    /// rejects the letter itself, it is logged and dropped: otherwise the group would be stuck
+    /// behind it.
     pub(crate) async fn set_aside(
         &self,
         message: &Message,
@@ -167,7 +169,8 @@ impl Delivery {
     ) -> SetAside {
         tracing::error!(
             group = self.group(), message = %message.id, kind = message.kind, key = message.key, cause, attempts,
-            "a message was set aside as a dead letter"
+            "a message was set aside as a dead letter: its effect is missing until `urr outbox republish` \
+             applies it"
         );
         metrics::counter!("urr_bus_dead_letters_total", "group" => self.group()).increment(1);
         let mut letter = Some(self.letter(message, cause, attempts));
@@ -211,16 +214,22 @@ impl Delivery {
         let cause = urr_telemetry::chain(failure);
         tracing::error!(
             group = self.group(), message = %message.id, kind = message.kind, key = message.key, cause,
-            "the database does not take a dead letter; the group moves on without it"
+            "the database refused to store a dead letter: the message is skipped and stays only in its \
+             outbox or topic, for seven days"
         );
         metrics::counter!("urr_bus_lost_letters_total", "group" => self.group()).increment(1);
     }
 
-    /// Waits while a database or the broker is away; `false` if the process is stopping.
+    /// Waits with backoff while a database or the broker is unavailable. Returns `false` at
+    /// shutdown.
     pub(crate) async fn sit_out(&self, outages: u32, failure: &(dyn StdError + Sync)) -> bool {
         if outages == 1 {
             let cause = urr_telemetry::chain(failure);
-            tracing::error!(group = self.group(), cause, "the group waits for something that is away");
+            tracing::error!(
+                group = self.group(),
+                cause,
+                "database or Kafka unavailable: the consumer group waits and retries, no message is lost"
+            );
         }
         let wait: Duration = self.limits.outage.delay(outages, self.clock.ticks());
         pause(&self.stopping, None, wait).await != Woken::Stopping
@@ -230,8 +239,9 @@ impl Delivery {
         self.consumer.db()
     }
 
-    /// Whether the store has answered questions and yet refused this one message for longer than [`Limits::unwilling`].
-    /// The time in which it did not even answer does not count: it could not keep a dead letter either.
+    /// Whether the database responds to pings and yet has refused this message for longer than
+    /// [`Limits::unwilling`]. Time without a response does not count: a dead letter could not be
+    /// stored then either.
     async fn is_exhausted(&self, unwilling: &mut Option<Duration>) -> bool {
         let now = self.clock.ticks();
         if self.db().ping().await.is_err() {
@@ -241,8 +251,8 @@ impl Delivery {
         now.saturating_sub(*unwilling.get_or_insert(now)) >= self.limits.unwilling
     }
 
-    /// Whether the store keeps a letter, which it then has. One that is full takes neither that nor the effect, and once it has room again
-    /// it takes the effect.
+    /// Tries to store the dead letter and returns whether that worked. A full database takes
+    /// neither the letter nor the effect; once it has space, it takes the effect.
     async fn takes_a_letter(&self, message: &Message, cause: &str, attempts: u32) -> bool {
         let letter = self.letter(message, cause, attempts);
         let kept: Result<(), urr_db::Error> =
@@ -263,7 +273,7 @@ impl Delivery {
         }
     }
 
-    /// Calls the consumer. What it panics with is a failure like any other; the transaction rolls back.
+    /// Calls the consumer. A panic or a timeout is a failure like any other and rolls back.
     pub(crate) async fn apply(&self, tx: &mut Tx<'_>, messages: &[&Message]) -> Result<(), Failure> {
         let applying = AssertUnwindSafe(self.consumer.apply_all(tx, messages)).catch_unwind();
         match tokio::time::timeout(self.limits.apply, applying).await {
@@ -274,16 +284,17 @@ impl Delivery {
     }
 }
 
-/// Whether a database error lies behind a failure that the message may have nothing to do with: it was away, full, locked
-/// or had others in the way. An unknown commit counts: the inbox tells on the next try whether it happened.
+/// Whether the failure is caused by the database and not by the message: unreachable, full, locked
+/// or a conflict. An unknown commit counts too: the inbox shows at the next attempt whether it
+/// happened.
 fn blames_the_store(failure: &Failure) -> bool {
     behind(failure).is_some_and(|error| {
         error.is_blocked() || matches!(error.kind(), Kind::Unavailable | Kind::UnknownCommit | Kind::Retry)
     })
 }
 
-/// The database error behind a failure. One that is shared answers `source()` with what lies behind it, so it is looked
-/// for by itself.
+/// The database error in the source chain. `Arc<Error>` needs its own check: its `source()` is that
+/// of the inner error.
 fn behind(failure: &Failure) -> Option<&urr_db::Error> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(failure);
     while let Some(error) = cause {
@@ -312,11 +323,11 @@ mod tests {
 
     static SHOP: Domain = Domain { name: "shop", migrations: &[] };
 
-    /// As of a database whose directory is gone.
+    /// The error of a database whose directory does not exist.
     fn away() -> urr_db::Error {
         let dir = tempfile::tempdir().unwrap();
         let opened = Db::sqlite(&dir.path().join("gone"), &SHOP, SqliteOptions::default());
-        opened.err().expect("there is no such directory")
+        opened.err().expect("the directory does not exist")
     }
 
     #[derive(Debug, thiserror::Error)]
@@ -324,7 +335,7 @@ mod tests {
     struct Shared(#[source] Arc<urr_db::Error>);
 
     #[test]
-    fn a_store_is_blamed_through_whatever_wraps_its_error() {
+    fn database_errors_are_found_in_the_source_chain() {
         assert!(blames_the_store(&away().into()));
         assert!(blames_the_store(&Failure::Retry(Shared(Arc::new(away())).into())));
         assert!(!blames_the_store(&Failure::Retry("of another kind".into())));

@@ -1,4 +1,4 @@
-//! The bus within one process: the outbox tables are the log, each group keeps its own offsets.
+//! The in-process bus: the outbox tables are the log and each group stores its own offsets.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,13 +14,13 @@ use crate::{
     tidy,
 };
 
-/// How often an idle lane makes sure that its place in the log still means something: a database can be replaced under a
-/// running process.
+/// How often an idle lane checks that its offset is still within the log: a database can be
+/// restored under a running process.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
-/// Carries messages from every outbox to every group without leaving the process.
+/// Delivers messages from every outbox to every group within the process.
 ///
-/// Several processes may run the same groups on PostgreSQL: the offset row makes them take turns.
+/// Several processes may run the same groups on PostgreSQL: the offset row serializes them.
 #[derive(Clone, Debug)]
 pub struct InProcess {
     limits: Arc<Limits>,
@@ -65,7 +65,7 @@ impl InProcess {
     }
 }
 
-/// One commit wakes one waiter; every group has to hear of it.
+/// Forwards each commit notification, which wakes one waiter, to all groups.
 async fn spread(committed: Nudge, groups: Vec<Nudge>, stopping: CancellationToken) {
     loop {
         tokio::select! {
@@ -75,28 +75,29 @@ async fn spread(committed: Nudge, groups: Vec<Nudge>, stopping: CancellationToke
     }
 }
 
-/// One group reading one outbox.
+/// One group that reads one outbox.
 struct Lane {
     log: Arc<Log>,
     delivery: Delivery,
     nudge: Nudge,
 }
 
-/// Where the group stands, as far as this lane knows. Another process may move it; the next transaction notices.
+/// The group's offset as this lane last saw it. If another process moves it, the next transaction
+/// fails and it is reloaded.
 #[derive(Clone, Copy)]
 enum Standing {
     Unknown,
-    /// After this position; `None` if the group has never read.
+    /// The last processed position; `None` if the group has never read.
     After(Option<Position>),
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Step {
-    /// There is more, or the group has to look again where it stands.
+    /// More messages are available, or the offset must be reloaded.
     Go,
-    /// The group has caught up: more may have come meanwhile, or will soon.
+    /// Caught up. Wait briefly so that new messages form a batch.
     Gather,
-    /// The group has seen everything there is.
+    /// Nothing to read.
     Idle,
     Stop,
 }
@@ -138,7 +139,8 @@ impl Lane {
         }
     }
 
-    /// Reads one batch and applies it: in one transaction if all goes well, otherwise one by one.
+    /// Reads one batch and applies it in one transaction. If that fails, applies the messages one
+    /// by one.
     async fn step(&self, at: &mut Standing) -> Result<Step, Failure> {
         let Delivery { consumer, limits, clock, .. } = &self.delivery;
         let from = match *at {
@@ -159,7 +161,7 @@ impl Lane {
                 *at = Standing::Unknown;
                 Ok(Step::Go)
             }
-            // Nobody's message is at fault: the group cannot note where it is.
+            // No message is involved: the offset could not be stored.
             Err(Refusal::Failed(failure)) if wanted.is_empty() => Err(failure),
             Err(Refusal::Failed(_)) => Ok(self.one_by_one(from, &batch, at).await),
         }
@@ -215,7 +217,7 @@ mod tests {
         NO_OFFSETS = "drop table bus_offsets";
     }
 
-    /// Wants nothing that is said here.
+    /// A consumer of another topic.
     struct Deaf(Db);
 
     #[async_trait]
@@ -233,11 +235,11 @@ mod tests {
         }
 
         async fn apply(&self, _: &mut Tx<'_>, _: &Message) -> Result<(), Failure> {
-            Err(Failure::Poison("it hears nothing".into()))
+            Err(Failure::Poison("unexpected message".into()))
         }
     }
 
-    /// A lane over an outbox with one message that its group does not want.
+    /// A lane whose outbox has one message that the group does not handle.
     async fn lane(db: &Db) -> Lane {
         let clock = fixed_clock();
         let message = Message {
@@ -257,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_group_that_cannot_pass_over_what_it_does_not_want_pauses() {
+    async fn failing_to_store_the_offset_of_skipped_messages_is_an_error() {
         let (_dir, db) = fresh_sqlite(&SHOP).await;
         let lane = lane(&db).await;
         let mut at = Standing::After(None);
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_group_that_read_another_log_has_passed_nothing_of_this_one() {
+    async fn an_offset_beyond_the_log_counts_as_unread() {
         let (_dir, db) = fresh_sqlite(&SHOP).await;
         let lane = lane(&db).await;
         for (seq, passed) in [(1, true), (2, false), (1_000, false)] {

@@ -1,10 +1,11 @@
-//! Publish and consume: in process or over Kafka, with the same promises.
+//! Publish and consume: in process or over Kafka, with the same guarantees.
 //!
-//! A domain publishes by appending to its outbox in the transaction of the change; nothing here is called for that. A
-//! domain consumes by implementing [`Consumer`]: the bus opens a transaction on the consumer's own database, notes the
-//! message in the inbox and calls [`Consumer::apply`] in it, so however often a message arrives it has one effect.
-//! Messages of one key arrive in the order in which they were written. A message that keeps failing is retried three
-//! times and then set aside as a dead letter, and the group moves on.
+//! A domain publishes by appending to its outbox in the transaction of the change; it calls nothing
+//! in this crate. A domain consumes by implementing [`Consumer`]: the bus opens a transaction on
+//! the consumer's database, inserts the message id into the inbox and calls [`Consumer::apply`].
+//! However often a message is delivered, it has one effect. Messages of one key arrive in the order
+//! they were written. A message that keeps failing is retried three times and then stored as a dead
+//! letter, and the group moves on.
 
 pub mod admin;
 mod deliver;
@@ -29,20 +30,20 @@ pub use in_process::InProcess;
 pub use kafka::{Kafka, KafkaConfig};
 pub use settings::{BusKind, Settings};
 
-/// Carries messages from the outboxes of the sources to the consumer groups.
+/// Delivers messages from outboxes to consumer groups.
 #[derive(Clone, Debug)]
 pub enum Bus {
-    /// Within the process: the outbox tables are the log. Needs every source and every consumer in the same process.
+    /// In process: the outbox tables are the log. Needs all sources and consumers in one process.
     InProcess(InProcess),
-    /// Over Kafka, between processes that each have some of the roles.
+    /// Over Kafka, between processes with different roles.
     #[cfg(feature = "kafka")]
     Kafka(Kafka),
 }
 
-/// A domain whose outbox is carried.
+/// A domain that publishes.
 #[derive(Clone)]
 pub struct Source {
-    /// The domain's name, which offsets and metrics carry.
+    /// The domain's name, in offsets and metrics.
     pub domain: &'static str,
     /// Its database, with the outbox.
     pub db: Db,
@@ -54,29 +55,29 @@ impl fmt::Debug for Source {
     }
 }
 
-/// A consumer group: what a domain does about the messages of some topics.
+/// A consumer group of a domain.
 #[async_trait]
 pub trait Consumer: Send + Sync + 'static {
-    /// The name under which the group's progress is kept. It outlives the process: never rename it.
+    /// The group's name, under which its offsets are stored. Never rename it.
     fn group(&self) -> &'static str;
 
-    /// The topics it wants to hear.
+    /// The topics it subscribes to.
     fn topics(&self) -> &'static [&'static str];
 
-    /// The database its effects go to.
+    /// The database of its effects.
     fn db(&self) -> &Db;
 
-    /// Whether it does anything about such a message. The group passes over others and keeps no trace of them.
+    /// Whether it handles this message. Others are skipped without an inbox row.
     fn wants(&self, _: &Message) -> bool {
         true
     }
 
-    /// Applies one message. Everything it does must go through `tx`, because the call may be rolled back and made
-    /// again. A type or a field it does not know is no failure: return `Ok` and leave the message alone.
+    /// Applies one message. All effects must go through `tx`: the call may be rolled back and
+    /// repeated. An unknown type or field is not an error: return `Ok` and ignore the message.
     async fn apply(&self, tx: &mut Tx<'_>, message: &Message) -> Result<(), Failure>;
 
-    /// Applies several messages in their order, all or none. For a consumer that can do that with less work than one by one; if it
-    /// fails the messages come again one by one.
+    /// Applies several messages in order, all or none. Override it if a batch is cheaper than
+    /// single messages. If it fails, the messages are applied one by one.
     async fn apply_all(&self, tx: &mut Tx<'_>, messages: &[&Message]) -> Result<(), Failure> {
         for message in messages {
             self.apply(tx, message).await?;
@@ -88,10 +89,10 @@ pub trait Consumer: Send + Sync + 'static {
 /// Why a message was not applied.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It may work later: tried again three times, then set aside.
+    /// May succeed later: retried three times, then stored as a dead letter.
     #[error("the message could not be applied")]
     Retry(#[source] BoxError),
-    /// It can never work: set aside at once.
+    /// Can never succeed: stored as a dead letter at once.
     #[error("the message can never be applied")]
     Poison(#[source] BoxError),
 }
@@ -102,28 +103,32 @@ impl From<urr_db::Error> for Failure {
     }
 }
 
-/// The numbers of the bus. Tests shorten the waits; nobody else needs to.
+/// Limits and intervals of the bus. Only tests change them.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// The waits before each retry of a failing message; after the last retry it is set aside. 1 + 2 + 4 s outlast a
-    /// deadlock or a restart of something small and hold the messages behind it back for no longer than that.
+    /// Pauses before each retry of a failing message; after the last it becomes a dead letter. 1 +
+    /// 2 + 4 s outlast a deadlock or a short restart, and delay the messages behind it no longer.
     pub retries: [Duration; 3],
-    /// How often an outbox is looked at when nobody nudges: the most a message is late after a lost nudge.
+    /// Interval of polling the outbox without a notification. Bounds the delay of a message after a
+    /// lost one.
     pub poll: Duration,
     /// Messages applied in one transaction.
     pub batch: u32,
-    /// Within the process: how long a group that has caught up lets messages gather before it looks again. In a rush it then makes a
-    /// few large changes where it would make hundreds of small ones, each with a sync of its own that the sale waits behind.
+    /// In-process bus: how long a group that has caught up waits for a batch to form. Under load it
+    /// then makes a few large transactions instead of hundreds of small ones, each with its own
+    /// fsync that delays the sale.
     pub gather: Duration,
-    /// One call of a [`Consumer`] may take this long. It is database work only, and a statement has 2 s or less.
+    /// Time limit of one [`Consumer`] call. It does only database work, and a statement takes at
+    /// most 2 s.
     pub apply: Duration,
-    /// The waits while a database or the broker is away.
+    /// Pauses while a database or the broker is unavailable.
     pub outage: Backoff,
-    /// How long a message may wait for a database that answers and yet does not write it, because a table is locked for
-    /// instance, before it is set aside after all. At 15 to 30 s between tries it has had 120 of them or more in an hour,
-    /// and may be the reason itself. A database that has no room for the letter either is waited for without end.
+    /// How long to retry a message that a reachable database refuses to write, for instance because
+    /// of a locked table, before it becomes a dead letter. With 15 to 30 s between attempts that is
+    /// at least 120 attempts in an hour, and the message itself may be the cause. If the database
+    /// has no space for the dead letter either, retries go on without end.
     pub unwilling: Duration,
-    /// How often finished rows are marked and purged, and what waits is counted: often enough for an alert.
+    /// Interval of marking, purging and counting rows: short enough for alerts.
     pub tidy: Duration,
 }
 
@@ -143,30 +148,30 @@ impl Default for Limits {
     }
 }
 
-/// Why a bus cannot start. An unreachable broker is no reason: the bus starts and waits for it.
+/// Why a bus cannot start. An unreachable broker is no error: the bus starts and waits for it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Two consumers would share one offset and each get some of the messages.
+    /// Two consumers have the same group, so each would get only some messages.
     #[error("two consumers are registered as group {0}")]
     SameGroup(&'static str),
-    /// The Kafka settings make no sense.
-    #[error("the Kafka settings are refused: {0}")]
+    /// The Kafka settings are invalid.
+    #[error("invalid Kafka settings: {0}")]
     Settings(String),
 }
 
 impl Bus {
-    /// A bus within the process.
+    /// An in-process bus.
     pub fn in_process(limits: Limits) -> Self {
         Self::InProcess(InProcess::new(limits))
     }
 
-    /// A bus over Kafka. Fails only if the settings are wrong, not if the broker is away.
+    /// A bus over Kafka. Fails if the settings are invalid, not if the broker is unreachable.
     #[cfg(feature = "kafka")]
     pub fn kafka(config: KafkaConfig, limits: Limits) -> Result<Self, Error> {
         Ok(Self::Kafka(Kafka::new(config, limits)?))
     }
 
-    /// Whether what carries the messages answers; nothing to ask within the process.
+    /// Health check of the broker; `None` in process.
     pub fn health(&self) -> Option<Arc<dyn urr_telemetry::Check>> {
         match self {
             Self::InProcess(_) => None,
@@ -175,7 +180,7 @@ impl Bus {
         }
     }
 
-    /// Starts carrying messages from `sources` to `consumers` until `tasks` is shut down.
+    /// Delivers messages from `sources` to `consumers` until `tasks` is shut down.
     pub fn start(
         &self,
         sources: &[Source],
@@ -197,7 +202,7 @@ impl Bus {
     }
 }
 
-/// Every statement of this crate, for the test that prepares them all on both engines.
+/// All SQL statements of this crate, for the test that prepares them on both engines.
 pub fn statements() -> &'static [&'static urr_db::Sql] {
     store::STATEMENTS
 }
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failing_message_is_tried_again_after_one_two_and_four_seconds() {
+    fn retries_wait_one_two_and_four_seconds() {
         assert_eq!(Limits::default().retries, [1, 2, 4].map(Duration::from_secs));
     }
 }

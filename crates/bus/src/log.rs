@@ -1,10 +1,10 @@
-//! An outbox as a log that groups read: noticing that it is not the log they have read, and that something holds it back.
+//! An outbox as a log: cached reads, detection of restored databases and of blocked reads.
 //!
-//! A group's offset means something only in the log that gave it out. After a dump was restored onto another PostgreSQL
-//! server, whose transactions count from their own beginning, or an older SQLite file was put beside a newer one, offsets
-//! lie beyond the log's end and everything new before them. Nobody would ever read it. So a group that stands where the
-//! log has not been yet begins anew: what it has dealt with it finds in its inbox, which remembers for longer than an
-//! outbox keeps rows.
+//! An offset is only valid in the log it came from. After a dump is restored on another PostgreSQL
+//! server, whose transaction ids have their own sequence, or after an older SQLite file is put in
+//! place, offsets lie beyond the end of the log and new messages would never be read. A group with
+//! such an offset restarts from the beginning. The inbox skips what was already applied; it keeps
+//! its rows longer than the outbox does.
 
 use std::{
     ops::Deref,
@@ -17,22 +17,22 @@ use urr_db::{Position, Tx, offsets, outbox, transaction};
 
 use crate::{Consumer, Message, Source, store};
 
-/// Rows that cannot be read for this long are worth a warning: a transaction has a few seconds at most.
+/// Warn if rows stay unreadable this long: a transaction normally takes a few seconds at most.
 const HELD_BACK: Duration = Duration::from_secs(10);
 
-/// The warning is repeated while it lasts, rarely enough to be read.
+/// Interval at which the warning is repeated.
 const WARN_EVERY: Duration = Duration::from_mins(5);
 
-/// How long a batch that one group has read is good for the others, who are right behind it.
+/// How long a batch read by one group is cached for the others.
 const RECENT: Duration = Duration::from_secs(1);
 
-/// One source's outbox with everybody who reads it.
+/// The outbox of one source and its reading groups.
 pub(crate) struct Log {
     pub(crate) source: Source,
     pub(crate) readers: Vec<Arc<dyn Consumer>>,
-    /// What was read last. All groups follow the end of the log, so what one has read the others want next.
+    /// The last batch. All groups follow the end of the log, so they read the same batches.
     recent: StdMutex<Recent>,
-    /// Held while foreign rows are adopted, and while it is decided which rows everybody has passed.
+    /// Held while rows of another server are adopted, and while rows are marked as published.
     settling: Mutex<()>,
     held_back: StdMutex<HeldBack>,
 }
@@ -43,20 +43,20 @@ impl Log {
         Self { source: source.clone(), readers: readers.to_vec(), recent, settling, held_back }
     }
 
-    /// Nobody adopts rows meanwhile.
+    /// Blocks the adoption of foreign rows while the guard is held.
     pub(crate) async fn settled(&self) -> MutexGuard<'_, ()> {
         self.settling.lock().await
     }
 
-    /// Where a group stands; `None` if it has never read. A group that stands where the log has not been is sent back to
-    /// the start.
+    /// The group's offset; `None` if it has never read. An offset beyond the end of the log is
+    /// reset to the start.
     pub(crate) async fn standing(&self, reader: &dyn Consumer) -> Result<Option<Position>, urr_db::Error> {
-        // It may be another log by now.
+        // The database may have been replaced.
         self.recent().forget();
         self.adopt_foreign_rows().await?;
         let (group, source) = (reader.group(), self.source.domain);
         let Some(at) = self.offset(reader).await? else { return Ok(None) };
-        // Asked after the offset was loaded, or the log could have grown past it in between.
+        // Read after the offset, so that an offset stored meanwhile cannot be beyond it.
         let end = self.end().await?;
         if at < end {
             return Ok(Some(at));
@@ -67,17 +67,17 @@ impl Log {
         if reset {
             tracing::warn!(
                 group, source, offset = ?at, end = ?end,
-                "the group's offset lies beyond the end of the log, as after a restore: the group reads everything that \
-                 is kept again, and messages that it knows have no second effect"
+                "the group's offset lies beyond the end of the log; was the database restored? The group rereads \
+                 all kept messages and skips those already applied"
             );
             return Ok(Some(Position::START));
         }
-        // Another process was faster.
+        // Another process has reset it already.
         self.offset(reader).await
     }
 
-    /// The position of the group that is furthest behind; `None` if some group has not begun or has read another log, or
-    /// there is none.
+    /// The lowest offset of all groups. `None` if a group has no offset yet, if an offset is beyond
+    /// the log, or if there are no groups.
     pub(crate) async fn passed_by_all(&self) -> Result<Option<Position>, urr_db::Error> {
         let mut furthest_behind: Option<Position> = None;
         let mut furthest = Position::START;
@@ -92,7 +92,8 @@ impl Log {
         Ok(furthest_behind)
     }
 
-    /// The next messages after a position. If there are none, notes whether a transaction holds some back.
+    /// The next messages after a position. Without any, checks whether an open transaction blocks
+    /// reads.
     pub(crate) async fn read(
         &self,
         after: Position,
@@ -119,7 +120,7 @@ impl Log {
         if warn {
             tracing::warn!(
                 source = self.source.domain,
-                "messages cannot be read because an old transaction on the PostgreSQL server holds the log back; find it \
+                "messages are delayed: an old transaction on the PostgreSQL server blocks reads of the outbox; find it \
                  with: select pid, usename, application_name, state, xact_start, query from pg_stat_activity where \
                  backend_xid is not null order by xact_start (or in pg_prepared_xacts)"
             );
@@ -132,8 +133,9 @@ impl Log {
         Ok(batch)
     }
 
-    /// Rows that came with a dump of another server go to the beginning of the log. Every group is sent there first: one
-    /// that stood further on would never see them, and if this process dies half-way, the rows that are left tell.
+    /// Moves rows restored from another server to the start of the log. All groups are reset first,
+    /// because a later offset would skip these rows. If the process dies in between, the remaining
+    /// foreign rows trigger this again.
     async fn adopt_foreign_rows(&self) -> Result<(), urr_db::Error> {
         if !self.has_foreign_rows().await? {
             return Ok(());
@@ -155,18 +157,18 @@ impl Log {
                 outbox::adopt_foreign(tx).await
             })?;
             rows += adopted;
-            // Ends because nobody adds such rows: the server's own are older than the end of the log.
+            // Terminates: rows written by this server are never foreign.
             if adopted < u64::from(outbox::ADOPT_BATCH) {
                 break;
             }
         }
-        // Whoever has read meanwhile has not seen them.
+        // A batch cached meanwhile does not contain them.
         self.recent().forget();
         tracing::warn!(
             source,
             rows,
-            "the outbox holds rows of another PostgreSQL server, as after a restore: they were put at the beginning of \
-             the log and every group reads everything that is kept again; messages that it knows have no second effect"
+            "the outbox holds rows of another PostgreSQL server; was the database restored? They moved to the start of \
+             the log, and every group rereads all kept messages and skips those already applied"
         );
         Ok(())
     }
@@ -190,12 +192,12 @@ impl Log {
     }
 }
 
-/// Messages of the log, in order.
+/// Consecutive messages of the log.
 #[derive(Clone)]
 pub(crate) struct Batch {
     rows: Arc<[(Position, Message)]>,
     from: usize,
-    /// Whether there were no more.
+    /// Whether the batch reached the end of the log.
     pub(crate) is_all: bool,
 }
 
@@ -207,18 +209,18 @@ impl Deref for Batch {
     }
 }
 
-/// What was read after a position, and when.
+/// A cached batch, the position it was read after, and when.
 struct Read {
     after: Position,
     batch: Batch,
     at: Duration,
 }
 
-/// The last batch that was read of the log as it is.
+/// Cache of the last batch.
 #[derive(Default)]
 struct Recent {
     read: Option<Read>,
-    /// How often it was forgotten: what was read before that is not remembered after it.
+    /// Number of invalidations. A batch read before an invalidation is not cached after it.
     forgotten: u64,
 }
 
@@ -234,7 +236,7 @@ impl Recent {
         self.forgotten += 1;
     }
 
-    /// What of it lies after a position. Nothing: that has to be read.
+    /// The cached messages after a position, or `None` on a cache miss.
     fn after(&self, after: Position, now: Duration) -> Option<Batch> {
         let Read { after: begin, batch, at } = self.read.as_ref()?;
         let from = batch.partition_point(|(position, _)| *position <= after);
@@ -244,7 +246,7 @@ impl Recent {
     }
 }
 
-/// Since when rows wait that nobody can read, and when that was last told.
+/// Since when rows are unreadable, and when that was last logged.
 #[derive(Default)]
 struct HeldBack {
     since: Option<Duration>,
@@ -252,7 +254,7 @@ struct HeldBack {
 }
 
 impl HeldBack {
-    /// Notes whether rows wait now; says whether to warn.
+    /// Records whether rows are unreadable now. Returns whether to log a warning.
     fn note(&mut self, waiting: bool, now: Duration) -> bool {
         if !waiting {
             self.since = None;
@@ -276,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_one_group_has_read_is_good_for_the_others_behind_it_for_a_while() {
+    fn a_batch_is_cached_for_other_groups_for_a_second() {
         let clock = fixed_clock();
         let ids = Ids::seeded(clock.clone(), 1);
         let at = |seq| Position { xid: 0, seq };
@@ -301,18 +303,18 @@ mod tests {
         assert_eq!(seqs(10, now), Some(vec![11, 12, 15]));
         assert_eq!(seqs(12, now), Some(vec![15]));
         assert_eq!(seqs(13, now), Some(vec![15]));
-        assert_eq!(seqs(9, now), None, "there may be others before it");
-        assert_eq!(seqs(15, now), None, "what comes after it has to be read");
+        assert_eq!(seqs(9, now), None, "earlier messages may be missing from the cache");
+        assert_eq!(seqs(15, now), None, "later messages are not cached");
         assert_eq!(seqs(10, later), None);
         recent.forget();
         recent.remember(read(), 0);
-        assert!(recent.after(at(10), now).is_none(), "it was read before it was to be forgotten");
+        assert!(recent.after(at(10), now).is_none(), "a batch read before the invalidation is not cached");
         recent.remember(read(), 1);
         assert!(recent.after(at(10), now).is_some());
     }
 
     #[test]
-    fn rows_that_wait_for_long_are_told_of_rarely() {
+    fn unreadable_rows_are_logged_after_ten_seconds_and_then_rarely() {
         let secs = Duration::from_secs;
         let mut held_back = HeldBack::default();
         assert!(!held_back.note(true, secs(100)));
@@ -324,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_read_in_time_are_not_told_of() {
+    fn short_delays_are_not_logged() {
         let secs = Duration::from_secs;
         let mut held_back = HeldBack::default();
         for second in 0..60 {

@@ -1,4 +1,4 @@
-//! Settings of the bus, and whether others on the network could read along.
+//! Settings of the bus, and the check for unprotected connections.
 
 use urr_settings::{Count, HostPort, List, Problems, Property, choice, settings};
 
@@ -34,12 +34,12 @@ settings! {
 const PROTOCOL: &str = "security.protocol";
 
 impl Settings {
-    /// The brokers as librdkafka wants them.
+    /// The brokers in librdkafka's format.
     pub fn broker_list(&self) -> String {
         self.brokers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 
-    /// How to reach Kafka.
+    /// The Kafka configuration.
     #[cfg(feature = "kafka")]
     pub fn kafka(&self) -> crate::KafkaConfig {
         let pair = |option: &Property| (option.name.clone(), option.value.clone());
@@ -50,7 +50,7 @@ impl Settings {
         }
     }
 
-    /// Reports settings of the bus that is not used, what Kafka lacks, and an unprotected network.
+    /// Reports settings of the unused kind, missing Kafka settings, and unprotected connections.
     pub fn check(&self, problems: &mut Problems<'_>) {
         let (brokers, options) = const { (Self::info("bus.brokers"), Self::info("bus.options")) };
         if self.kind == BusKind::InProcess {
@@ -66,7 +66,7 @@ impl Settings {
             let why = "= kafka, but this binary was built without the feature `kafka`";
             problems.stray(const { Self::info("bus.kind") }, why);
         }
-        // librdkafka ignores the case.
+        // librdkafka ignores case here.
         let protocol = self.options.iter().rev().find(|option| option.name == PROTOCOL);
         let protocol = protocol.map_or_else(String::new, |option| option.value.to_ascii_uppercase());
         if protocol.ends_with("SSL") {
@@ -80,8 +80,8 @@ impl Settings {
         }
     }
 
-    /// Anything between this machine and a broker beyond loopback could read and write. As with Redis,
-    /// credentials or a permission are required.
+    /// Requires credentials or `bus.allow_insecure` for remote brokers, because traffic could be
+    /// read and changed on the way. Redis has the same rule.
     fn check_network(&self, problems: &mut Problems<'_>) {
         if let Some(broker) = self.brokers.iter().find(|broker| !broker.is_loopback()) {
             let what = format!(

@@ -1,32 +1,31 @@
-//! The statements of the in-process bus that go beyond what `db` offers: moving an offset only from where it is known to
-//! stand, and marking what every group has passed.
+//! SQL of the in-process bus beyond `db`: conditional offset updates and marking of processed rows.
 
 use urr_db::{EngineKind, Error, Position, Tx, statements};
 use urr_kernel::Timestamp;
 
-/// Rows marked in one transaction: a few milliseconds of work, so that nobody's write waits long for it.
+/// Rows marked per transaction: a few milliseconds, so that other writes are not delayed.
 pub(crate) const MARK_BATCH: u32 = 1_000;
 
 statements! {
-    /// A group's first step.
+    /// Inserts a group's first offset.
     BEGIN = "insert into bus_offsets (consumer_group, source, xid, seq) values ($1, $2, $3, $4)
              on conflict (consumer_group, source) do nothing";
 
-    /// Moves a group on from where it stands. Of two processes the second waits here for the first, and then finds that
-    /// the group stands elsewhere.
+    /// Moves an offset. Of two processes the second blocks here until the first commits, and then
+    /// matches no row.
     ADVANCE = "update bus_offsets set xid = $5, seq = $6
                 where consumer_group = $1 and source = $2 and xid = $3 and seq = $4";
 
-    /// Sends a group back to the start.
+    /// Resets an offset to the start.
     RESET = "update bus_offsets set xid = 0, seq = 0 where consumer_group = $1 and source = $2";
 
-    /// Marks rows that every group has passed.
+    /// Marks rows that every group has processed.
     MARK_SQLITE = sqlite "
         update outbox set published_at = $2
          where seq in (select seq from outbox
                         where published_at is null and dead_at is null and seq <= $1 order by seq limit $3)";
 
-    /// Marks rows that every group has passed.
+    /// Marks rows that every group has processed.
     MARK_POSTGRES = postgres "
         update outbox set published_at = $3
          where seq in (select seq from outbox
@@ -34,7 +33,8 @@ statements! {
                         order by seq limit $4)";
 }
 
-/// Moves a group from one position to the next. `false` if it does not stand there: another process has moved it.
+/// Moves a group's offset. Returns `false` if the stored offset is not `from`: another process has
+/// moved it.
 pub(crate) async fn advance(
     tx: &mut Tx<'_>,
     group: &str,
@@ -51,13 +51,13 @@ pub(crate) async fn advance(
     Ok(moved == 1)
 }
 
-/// Sends a group back to the start of a source's log, wherever it stands. One that has not begun is there already.
+/// Resets a group's offset to the start of the log. A group without an offset is already there.
 pub(crate) async fn reset(tx: &mut Tx<'_>, group: &str, source: &str) -> Result<(), Error> {
     tx.execute(&RESET, &[&group, &source]).await.map(|_| ())
 }
 
-/// Marks at most [`MARK_BATCH`] rows up to a position as published. Says how many; fewer than the batch means that it is
-/// done.
+/// Marks at most [`MARK_BATCH`] rows up to a position as published and returns how many. Fewer than
+/// that means there are no more.
 pub(crate) async fn mark(tx: &mut Tx<'_>, up_to: Position, now: Timestamp) -> Result<u64, Error> {
     match tx.engine_kind() {
         EngineKind::Sqlite => tx.execute(&MARK_SQLITE, &[&up_to.seq, &now, &MARK_BATCH]).await,
@@ -88,26 +88,26 @@ mod tests {
             .unwrap_or_else(|error: Error| panic!("{error:?}"))
     }
 
-    async fn an_offset_moves_only_from_where_it_stands(db: &Db) {
+    async fn an_offset_only_moves_from_its_current_value(db: &Db) {
         let at = |xid, seq| Position { xid, seq };
         assert!(moved(db, None, at(1, 5)).await);
-        assert!(!moved(db, None, at(1, 9)).await, "another process began first");
-        assert!(!moved(db, Some(at(1, 4)), at(1, 9)).await, "behind");
-        assert!(!moved(db, Some(at(0, 5)), at(1, 9)).await, "another transaction's number");
+        assert!(!moved(db, None, at(1, 9)).await, "another process inserted the offset first");
+        assert!(!moved(db, Some(at(1, 4)), at(1, 9)).await, "`from` is behind");
+        assert!(!moved(db, Some(at(0, 5)), at(1, 9)).await, "`from` has another xid");
         assert_eq!(stands(db).await, Some(at(1, 5)));
         assert!(moved(db, Some(at(1, 5)), at(2, 1)).await);
         assert_eq!(stands(db).await, Some(at(2, 1)));
     }
 
     #[tokio::test]
-    async fn an_offset_moves_only_from_where_it_stands_on_sqlite() {
+    async fn an_offset_only_moves_from_its_current_value_on_sqlite() {
         let (_dir, db) = fresh_sqlite(&DOMAIN).await;
-        an_offset_moves_only_from_where_it_stands(&db).await;
+        an_offset_only_moves_from_its_current_value(&db).await;
     }
 
     #[tokio::test]
-    async fn an_offset_moves_only_from_where_it_stands_on_postgres() {
+    async fn an_offset_only_moves_from_its_current_value_on_postgres() {
         let Some(db) = fresh_postgres(&DOMAIN).await else { return };
-        an_offset_moves_only_from_where_it_stands(&db).await;
+        an_offset_only_moves_from_its_current_value(&db).await;
     }
 }

@@ -1,4 +1,4 @@
-//! Marking what everybody has read and forgetting what is old enough.
+//! Housekeeping: marks published outbox rows, purges old outbox and inbox rows, updates gauges.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,21 +9,22 @@ use urr_kernel::Clock;
 
 use crate::{Limits, Source, deliver::Delivery, log::Log, store};
 
-/// Within the process: marks the rows of an outbox that every group has passed, and deletes those marked a week ago.
+/// In-process bus: marks the outbox rows that every group has processed, and deletes rows marked a
+/// week ago.
 pub(crate) fn settle_outbox(log: &Arc<Log>, limits: &Limits, tasks: &Tasks, clock: &Clock) {
     let (source, log) = (log.source.clone(), Some(Arc::clone(log)));
     let tidy = TidyOutbox { source, log, period: limits.tidy, clock: clock.clone() };
     urr_jobs::run(tasks, Arc::new(tidy), None, clock.clone());
 }
 
-/// Over Kafka: the relay marks what it has published, and what was marked a week ago is deleted.
+/// Kafka: the relay marks what it published; this deletes rows marked a week ago.
 #[cfg(feature = "kafka")]
 pub(crate) fn purge_outbox(source: &Source, limits: &Limits, tasks: &Tasks, clock: &Clock) {
     let tidy = TidyOutbox { source: source.clone(), log: None, period: limits.tidy, clock: clock.clone() };
     urr_jobs::run(tasks, Arc::new(tidy), None, clock.clone());
 }
 
-/// Forgets messages that a group dealt with so long ago that they cannot come again.
+/// Deletes inbox rows that are too old for a redelivery.
 pub(crate) fn care_for_group(delivery: &Delivery, tasks: &Tasks) {
     let tidy = TidyInbox {
         db: delivery.consumer.db().clone(),
@@ -35,7 +36,8 @@ pub(crate) fn care_for_group(delivery: &Delivery, tasks: &Tasks) {
 
 struct TidyOutbox {
     source: Source,
-    /// Who must have passed a row before it counts as published; nobody where a relay says so.
+    /// The log whose readers must all have processed a row before it counts as published. `None`
+    /// with Kafka, where the relay marks rows.
     log: Option<Arc<Log>>,
     period: Duration,
     clock: Clock,
@@ -72,7 +74,7 @@ impl Reconciler for TidyOutbox {
 }
 
 impl TidyOutbox {
-    /// Shows what waits, for the alert that tells of a broker or a group that has been away for long.
+    /// Updates the gauges of waiting rows, on which operators alert.
     async fn count(&self) -> Result<(), urr_db::Error> {
         let db = &self.source.db;
         let backlog = db.read("bus.backlog", async |tx: &mut Tx<'_>| outbox::backlog(tx).await).await?;

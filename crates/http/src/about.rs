@@ -1,21 +1,22 @@
-//! What the API document says about a route. Shapes come from the types that handlers read and write, so they cannot drift.
+//! A route's entry in the API document. Schemas are derived from the types that handlers read and
+//! write, so they cannot drift.
 
 use std::fmt;
 
 use http::StatusCode;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-/// Makes the schema of one type.
+/// Generates the schema of one type.
 #[derive(Clone, Copy)]
 pub struct Shape(fn(&mut SchemaGenerator) -> Schema);
 
 impl Shape {
-    /// The shape of a type.
+    /// The schema of `T`.
     pub fn of<T: JsonSchema>() -> Self {
         Self(SchemaGenerator::subschema_for::<T>)
     }
 
-    /// Its schema; what it refers to is left with the generator.
+    /// Generates the schema. Referenced definitions go into the generator.
     pub fn schema(self, generator: &mut SchemaGenerator) -> Schema {
         (self.0)(generator)
     }
@@ -27,7 +28,7 @@ impl fmt::Debug for Shape {
     }
 }
 
-/// What a route takes and answers.
+/// A route's inputs and responses.
 ///
 /// ```
 /// # use urr_http::{About, StatusCode};
@@ -36,9 +37,9 @@ impl fmt::Debug for Shape {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// One line.
+    /// One-line summary.
     pub summary: &'static str,
-    /// Parameters of the path that are more than any text.
+    /// Path parameters with a schema; others are plain strings.
     pub path: Vec<(&'static str, Shape)>,
     /// The query string, as an object.
     pub query: Option<Shape>,
@@ -46,25 +47,26 @@ pub struct About {
     pub body: Option<Shape>,
     /// Whether the body may be left out.
     pub body_is_optional: bool,
-    /// Answers that are no errors, with the JSON body they have.
+    /// Successful responses and the schema of their JSON body.
     pub answers: Vec<(StatusCode, Option<Shape>)>,
-    /// The JSON in each event of an answer that does not end.
+    /// The JSON in each event of a server-sent event stream.
     pub events: Option<Shape>,
-    /// Refusals beside those that the guards make, and those of anything with such a body, query or path.
+    /// Error statuses beyond those implied by the policy and by having a body, query or path
+    /// parameter.
     pub refusals: Vec<StatusCode>,
-    /// Cookies that may say what the body does not: a name and what it holds.
+    /// Optional cookies: name and description.
     pub cookies: Vec<(&'static str, &'static str)>,
-    /// Headers that may say what the body does not: a name, what it holds, and its shape.
+    /// Optional headers: name, description and schema.
     pub headers: Vec<(&'static str, &'static str, Shape)>,
 }
 
 impl About {
-    /// A route in one line.
+    /// An entry with only a summary.
     pub fn new(summary: &'static str) -> Self {
         Self { summary, ..Self::default() }
     }
 
-    /// A parameter of the path.
+    /// Adds a path parameter.
     pub fn path<T: JsonSchema>(mut self, name: &'static str) -> Self {
         self.path.push((name, Shape::of::<T>()));
         self
@@ -87,37 +89,37 @@ impl About {
         Self { body_is_optional: true, ..self.body::<T>() }
     }
 
-    /// An answer with a JSON body.
+    /// Adds a response with a JSON body.
     pub fn answer<T: JsonSchema>(mut self, status: StatusCode) -> Self {
         self.answers.push((status, Some(Shape::of::<T>())));
         self
     }
 
-    /// An answer of server-sent events, each with JSON in it.
+    /// The response is a stream of server-sent events, each with JSON data.
     pub fn events<T: JsonSchema>(mut self) -> Self {
         self.events = Some(Shape::of::<T>());
         self
     }
 
-    /// Statuses with which it refuses, beside those that follow from its row in the table and from what it takes.
+    /// Adds error statuses beyond those implied by its policy and its inputs.
     pub fn refuses<const N: usize>(mut self, statuses: [StatusCode; N]) -> Self {
         self.refusals.extend(statuses);
         self
     }
 
-    /// A cookie that it reads.
+    /// Adds an optional cookie.
     pub fn cookie(mut self, name: &'static str, holds: &'static str) -> Self {
         self.cookies.push((name, holds));
         self
     }
 
-    /// A header that it reads and that may be left out.
+    /// Adds an optional header.
     pub fn header<T: JsonSchema>(mut self, name: &'static str, holds: &'static str) -> Self {
         self.headers.push((name, holds, Shape::of::<T>()));
         self
     }
 
-    /// An answer without a body, or with one that is no JSON.
+    /// Adds a response without a JSON body.
     pub fn bare(mut self, status: StatusCode) -> Self {
         self.answers.push((status, None));
         self

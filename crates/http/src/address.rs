@@ -1,4 +1,4 @@
-//! Who is at the other end, as an address.
+//! The client's address.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -7,14 +7,14 @@ use http::{Extensions, request::Parts};
 
 use crate::Peer;
 
-/// The address of the client itself. The gateway puts it into the request: the other end of the connection, or, behind proxies
-/// that are configured as trusted, what they say about it. For limits, histories and lockouts, never for rights.
+/// The client's address as the gateway determined it: the peer of the connection, or what a trusted
+/// proxy reports. For rate limits, history and lockouts, never for authorization.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClientAddress(pub IpAddr);
 
 impl ClientAddress {
-    /// The client of a request: as the gateway found it, else the other end of the connection. A request that came over no
-    /// connection, as in tests, is from nowhere: `0.0.0.0`.
+    /// The address set by the gateway, else the peer of the connection. `0.0.0.0` for a request
+    /// without a connection, as in tests.
     pub fn of(extensions: &Extensions) -> Self {
         if let Some(found) = extensions.get::<Self>() {
             return *found;
@@ -37,12 +37,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_gateway_found_comes_before_the_peer() {
+    fn the_address_set_by_the_gateway_overrides_the_peer() {
         let mut extensions = Extensions::new();
         let client = |extensions: &Extensions| ClientAddress::of(extensions).0.to_string();
         assert_eq!(client(&extensions), "0.0.0.0");
         extensions.insert(Peer("[::ffff:192.0.2.1]:80".parse().unwrap()));
-        assert_eq!(client(&extensions), "192.0.2.1", "one spelling for an address");
+        assert_eq!(client(&extensions), "192.0.2.1", "IPv4-mapped addresses are canonical");
         extensions.insert(ClientAddress("2001:db8::1".parse().unwrap()));
         assert_eq!(client(&extensions), "2001:db8::1");
     }

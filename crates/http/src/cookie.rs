@@ -1,9 +1,9 @@
-//! Reading one cookie of a request.
+//! Reads one cookie of a request.
 
 use http::{HeaderMap, header};
 
-/// The cookie of this name. Other sites on the same domain can plant a second one: two that differ are none, and neither is an empty
-/// one, which is how some clients delete it.
+/// The value of a cookie. `None` if it is empty, as some clients delete it so, or if it is sent
+/// twice with different values: another site on the same domain may have planted one.
 pub fn cookie<'h>(headers: &'h HeaderMap, wanted: &str) -> Option<&'h str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_cookies_that_differ_are_none() {
+    fn conflicting_cookies_are_ignored() {
         for (lines, found) in [
             (&["a=b; t=x; c=d"][..], Some("x")),
             (&["t=x; t=x"], Some("x")),

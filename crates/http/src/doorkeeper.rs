@@ -1,5 +1,5 @@
-//! Guards who cannot decide before the body is read. Which event somebody wants to buy for may stand there alone; what the guards
-//! know of the request goes along with it, and the handler that parses the body asks.
+//! Guard checks that need the event id from the request body. A guard that runs before the body is
+//! read leaves its check in the request; the handler runs it once it has parsed the body.
 
 use std::{convert::Infallible, fmt, sync::Arc};
 
@@ -11,13 +11,12 @@ use crate::Problem;
 
 type Verdict = dyn Fn(EventId) -> Result<(), Problem> + Send + Sync;
 
-/// Says whether a request may go on to an event. Handlers take it like any other part of a request; where no guard stands, it
-/// lets everybody through.
+/// The deferred guard checks of a request, as an extractor. Without guards every event is allowed.
 #[derive(Clone, Default)]
 pub struct Doorkeeper(Vec<Arc<Verdict>>);
 
 impl Doorkeeper {
-    /// Lets one more guard have a say, after those who had.
+    /// Adds a check, which runs after the ones already added.
     pub fn add(
         extensions: &mut Extensions,
         verdict: impl Fn(EventId) -> Result<(), Problem> + Send + Sync + 'static,
@@ -27,7 +26,7 @@ impl Doorkeeper {
         extensions.insert(keeper);
     }
 
-    /// Whether the request may go on to this event: every guard agrees, or the first who does not says why.
+    /// Runs the checks in order and returns the first error.
     pub fn check(&self, event: EventId) -> Result<(), Problem> {
         self.0.iter().try_for_each(|verdict| verdict(event))
     }
@@ -47,8 +46,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Doorkeeper {
     }
 }
 
-/// Since when people wait in line in front of the event that a request names, if a guard knows of such a line. Handlers take it like
-/// any other part of a request.
+/// When the waiting room of the event in the request opened, if a guard found one. `None` without
+/// one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LineSince(pub Option<Timestamp>);
 
@@ -60,8 +59,8 @@ impl<S: Send + Sync> FromRequestParts<S> for LineSince {
     }
 }
 
-/// Whether a guard let somebody past a line for their turn in it, or for the place that they have behind it: they may take that up, and get
-/// no new one. Handlers take it like any other part of a request.
+/// Whether a guard let the request past the waiting room only to resume an existing turn or
+/// position. Handlers must not give such a request a new position.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OnlyResume(pub bool);
 
@@ -80,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_guard_has_a_say() {
+    fn checks_run_in_order_and_the_first_error_wins() {
         let event =
             |last: u8| format!("0190a1f0-0000-7000-8000-00000000000{last}").parse::<EventId>().unwrap();
         let (one, two) = (event(1), event(2));

@@ -1,5 +1,5 @@
-//! What answers at one path. A router that has found the path finds it once more, notes what it found and copies its routes; whoever has
-//! a table of its own has done all of that.
+//! The handlers of one path, callable without axum's router. The gateway matches the path in its
+//! own table; a router would match it again, record the match and clone its routes.
 
 use std::{fmt, marker::PhantomData, pin::Pin, sync::Arc};
 
@@ -10,7 +10,7 @@ use crate::Respond;
 
 pub(crate) type Answering = Pin<Box<dyn Future<Output = Response> + Send>>;
 
-/// A handler whose arguments nobody need know.
+/// A handler with its argument types erased.
 trait Call<S>: Send + Sync {
     fn call(&self, request: Request, state: S) -> Answering;
 }
@@ -23,7 +23,7 @@ impl<H: Handler<T, S, Future = Answering>, T: 'static, S: 'static> Call<S> for T
     }
 }
 
-/// A handler that has been given its state.
+/// A handler bound to its state.
 struct Stated<S>(Arc<dyn Call<S>>, S);
 
 impl<S: Clone + Send + Sync, S2> Call<S2> for Stated<S> {
@@ -32,7 +32,7 @@ impl<S: Clone + Send + Sync, S2> Call<S2> for Stated<S> {
     }
 }
 
-/// What answers one method of a path without parameters.
+/// The handler of one method of a path without parameters.
 pub(crate) struct Endpoint<S> {
     method: Method,
     call: Arc<dyn Call<S>>,
@@ -60,12 +60,12 @@ impl<S> fmt::Debug for Endpoint<S> {
     }
 }
 
-/// Everything that answers at one path, and at no other.
+/// All handlers of one path.
 #[derive(Clone, Debug, Default)]
 pub struct AtPath {
-    /// Handlers that can be asked at once.
+    /// Handlers that are called directly.
     endpoints: Vec<Endpoint<()>>,
-    /// All of them, for the rest: what takes parameters from the path, HEAD, and methods that nobody takes.
+    /// All handlers. Used for path parameters, HEAD and 405.
     router: Router,
 }
 
@@ -74,13 +74,13 @@ impl AtPath {
         Self { endpoints, router }
     }
 
-    /// Adds what else answers at the same path.
+    /// Adds other handlers of the same path.
     pub fn merge(&mut self, other: Self) {
         self.endpoints.extend(other.endpoints);
         self.router = std::mem::take(&mut self.router).merge(other.router);
     }
 
-    /// The answer to a request for this path.
+    /// Handles a request for this path.
     pub async fn respond(&self, request: Request) -> Response {
         match self.endpoints.iter().find(|endpoint| endpoint.method == *request.method()) {
             Some(endpoint) => endpoint.call.call(request, ()).await,

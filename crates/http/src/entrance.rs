@@ -1,4 +1,5 @@
-//! For whose seats a request may ask. The gateway finds it out and leaves it in the request; whoever reads the body compares.
+//! The event that a request may buy for. The gateway checks the queue slot and leaves the result in
+//! the request; the handler compares it with the event in the body.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -6,17 +7,17 @@ use urr_kernel::EventId;
 
 use crate::{Problem, codes};
 
-/// What the gateway found out about the caller's slot.
+/// Result of the gateway's slot check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entrance {
-    /// Nobody guards the sale.
+    /// Buying needs no slot.
     Open,
     /// The caller has a slot of this event.
     Slot(EventId),
 }
 
 impl Entrance {
-    /// Lets a request for this event's seats through.
+    /// Returns an error unless the request may buy seats of this event.
     pub fn allows(self, event: EventId) -> Result<(), Problem> {
         match self {
             Self::Slot(of) if of != event => Err(entry_required("other_event")),
@@ -25,7 +26,7 @@ impl Entrance {
     }
 }
 
-/// Where nobody has looked, nobody gets in.
+/// Fails closed: without a result from the gateway the request is refused.
 impl<S: Send + Sync> FromRequestParts<S> for Entrance {
     type Rejection = Problem;
 
@@ -34,7 +35,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Entrance {
     }
 }
 
-/// The answer to whoever wants to buy without a slot. The sentence is the one that clients know; `reason` says what is wrong.
+/// 403 `queue.entry_required`. Clients know the message; `reason` says what is wrong.
 pub fn entry_required(reason: &'static str) -> Problem {
     Problem::of(codes::ENTRY_REQUIRED, "Queue entry token required")
         .field("redirectTo", "/queue")
@@ -46,7 +47,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_slot_is_good_for_its_own_event_and_nothing_is_good_for_none() {
+    async fn a_slot_allows_its_own_event_only_and_a_missing_check_is_refused() {
         let id = |text: &str| text.parse::<EventId>().unwrap();
         let event = id("0197b3c2-0000-7000-8000-000000000001");
         let other = id("0197b3c2-0000-7000-8000-000000000002");

@@ -1,4 +1,4 @@
-//! What handlers take from a request. Whatever is wrong with it becomes a [`Problem`], never a 500.
+//! Extractors. Invalid input becomes a [`Problem`] with a 4xx status.
 
 use std::{borrow::Cow, error::Error as StdError};
 
@@ -17,8 +17,9 @@ use crate::{
     edge::{body_bytes, reading},
 };
 
-/// A JSON body. Refusals: 415 for another media type, 413 for a large body, 400 for anything that is not the JSON
-/// the handler wants. As an `Option` it may be left out. As an answer it is `application/json`.
+/// A JSON body. Rejections: 415 for another media type, 413 for a large body, 400 for invalid JSON
+/// or the wrong shape. `Option<Json<T>>` accepts an empty body. As a response it is
+/// `application/json`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -34,7 +35,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Json<T> {
     }
 }
 
-/// A body that may be left out. One that is there has to say that it is JSON.
+/// An optional body. A body that is not empty must have a JSON content type.
 impl<S: Send + Sync, T: DeserializeOwned> OptionalFromRequest<S> for Json<T> {
     type Rejection = Problem;
 
@@ -91,7 +92,8 @@ async fn read(request: Request, limit: usize) -> Result<Bytes, Problem> {
     }
 }
 
-/// The edge may have put its own limit around the body, and axum wraps the errors of bodies it boxes.
+/// Searches the error chain: the edge may have wrapped the body in its own limit, and axum wraps
+/// the errors of boxed bodies.
 fn is_too_large(error: &(dyn StdError + 'static)) -> bool {
     let mut next = Some(error);
     while let Some(error) = next {
@@ -108,8 +110,8 @@ pub(crate) fn too_large(limit: usize) -> Problem {
         .field("maxBytes", limit)
 }
 
-/// A struct may also be read from an array of its fields in their order. Nobody has promised that order to anybody, and the body that
-/// is documented is an object.
+/// Parses a body. serde would also read a struct from an array of its fields in order; that is
+/// refused, because the order of fields is not part of the API.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     let read = serde_json::from_slice(body).map_err(|error| {
         if error.is_data() {
@@ -125,7 +127,8 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
     Ok(read)
 }
 
-/// Parses once more, only now keeping track of where it is: the good path does not pay for it.
+/// Parses again to find the path of the wrong field, so that valid bodies do not pay for tracking
+/// it.
 fn wrong_shape<T: DeserializeOwned>(body: &[u8], error: &serde_json::Error) -> Problem {
     let path = serde_path_to_error::deserialize::<_, T>(&mut serde_json::Deserializer::from_slice(body))
         .err()
@@ -144,7 +147,7 @@ impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T>
         match axum::extract::Path::from_request_parts(parts, state).await {
             Ok(axum::extract::Path(path)) => Ok(Self(path)),
             Err(rejection) if rejection.status().is_client_error() => Err(bad_path(rejection.body_text())),
-            // The route and the handler disagree about its parameters: a mistake of ours.
+            // The route and its handler disagree about the parameters: a bug.
             Err(rejection) => Err(Problem::of(codes::INTERNAL, "The server failed.").caused_by(&rejection)),
         }
     }
@@ -168,14 +171,14 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
 }
 
 impl<T: DeserializeOwned> Query<T> {
-    /// What the query of an address says.
+    /// Parses the query of a URI.
     pub fn read(uri: &Uri) -> Result<Self, Problem> {
         let bad = |rejection: rejection::QueryRejection| Problem::of(codes::BAD_QUERY, rejection.body_text());
         axum::extract::Query::try_from_uri(uri).map(|axum::extract::Query(query)| Self(query)).map_err(bad)
     }
 }
 
-/// On whose behalf the request runs: the [`Actor`] the gateway put into the request, else nobody.
+/// The [`Actor`] that the gateway put into the request, else [`Actor::Anonymous`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller(pub Actor);
 
@@ -185,8 +188,8 @@ impl Caller {
         self.0.user().ok_or_else(|| Problem::of(codes::AUTH_REQUIRED, "Please sign in first."))
     }
 
-    /// The same caller if it may do what operators may: else 401 `auth.required`, 403 `auth.second_factor_required` or 403
-    /// `auth.admin_required`.
+    /// The actor if it is an admin. Else 401 `auth.required`, 403 `auth.second_factor_required` or
+    /// 403 `auth.admin_required`.
     pub fn admin(&self) -> Result<Actor, Problem> {
         if self.0.is_admin() {
             return Ok(self.0);

@@ -1,4 +1,5 @@
-//! axum glue: problems, extractors, limits, timeouts, security headers, client with breaker and retry.
+//! axum glue: error bodies, extractors, limits, timeouts, security headers, and a client with
+//! circuit breaker and retries.
 
 mod about;
 mod address;

@@ -1,4 +1,4 @@
-//! Limits of the server. The defaults are for a machine that faces the public.
+//! Server limits. The defaults suit a server on the public internet.
 
 use std::time::Duration;
 
@@ -47,13 +47,13 @@ settings! {
         pub hsts: bool = "false",
     }
     beside {
-        /// How long requests in progress may take once the server is told to stop.
+        /// How long requests in progress may take after shutdown began.
         pub drain_time: Duration = Duration::from_secs(30),
     }
 }
 
 impl Limits {
-    /// The most connections of one address: as configured, or a share of all.
+    /// The connection limit per address: as configured, or a share of all connections.
     pub fn per_address(&self) -> usize {
         match self.max_connections_per_address {
             0 => (self.max_connections / 8).max(256),

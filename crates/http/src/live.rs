@@ -1,8 +1,8 @@
-//! Figures as they come: server-sent events for people who watch something.
+//! Live statistics as server-sent events.
 //!
-//! Whoever measures publishes once, for everybody who listens. A listener who reads slowly loses the oldest of what it has not read,
-//! and sees by the times that something is missing; nobody waits for it. Whoever comes late or comes back is told the last minutes
-//! first.
+//! Each sample is published once for all listeners. A slow listener loses its oldest unread
+//! samples, never delays others, and can see the gap in the timestamps. A new or reconnecting
+//! listener first gets the last ten minutes.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -28,34 +28,36 @@ use urr_kernel::Timestamp;
 
 use crate::{Problem, codes};
 
-/// Samples that are kept for those who come late: ten minutes at one a second, about 200 kB.
+/// Samples kept for late listeners: ten minutes at one per second, about 200 kB.
 const KEPT: usize = 600;
 
-/// Samples that somebody may be behind before the oldest of them are dropped: half a minute.
+/// Unread samples per listener before the oldest are dropped: half a minute.
 const BEHIND: usize = 32;
 
-/// Listeners at the same time. Each costs a connection and, while it reads slowly, [`BEHIND`] shared samples.
+/// Concurrent listeners. Each costs a connection and, while it reads slowly, [`BEHIND`] shared
+/// samples.
 const MAX_LISTENERS: usize = 64;
 
-/// Things that are measured at the same time: with [`KEPT`] samples of 350 bytes each, 13 MB.
+/// Feeds at the same time: with [`KEPT`] samples of 350 bytes each, 13 MB.
 const MAX_FEEDS: usize = 64;
 
-/// Without a sample for this long, something is said all the same, so that nobody in between takes the connection for dead.
+/// A comment is sent after this long without a sample, so that proxies do not close the connection
+/// as idle.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-/// What a listener is told who finds no place: somebody closes a page sooner or later.
+/// `Retry-After` of a refused listener: pages get closed sooner or later.
 const TRY_AGAIN: Duration = Duration::from_secs(10);
 
-/// When browsers come back after a connection broke, in the words of the protocol.
+/// First bytes of a stream: browsers reconnect after two seconds.
 const GREETING: &[u8] = b"retry: 2000\n\n";
 
-/// The last sample a listener has heard of.
+/// The last sample a reconnecting listener received.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Tells proxies such as nginx to pass every piece on as it comes.
+/// Turns off response buffering in nginx and similar proxies.
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// What is measured, by what it is about, and those who listen.
+/// Feeds of samples by key, and their listeners.
 pub struct Live<K> {
     feeds: Mutex<HashMap<K, Feed>>,
     places: Arc<Semaphore>,
@@ -65,14 +67,14 @@ struct Feed {
     /// The last samples, oldest first.
     kept: VecDeque<Frame>,
     listeners: broadcast::Sender<Frame>,
-    /// Samples since anybody asked for it to go on.
+    /// Samples since the feed was last requested.
     idle: usize,
 }
 
-/// One sample as it goes over the wire. Everybody who listens shares the bytes.
+/// One encoded sample. All listeners share the bytes.
 #[derive(Clone)]
 struct Frame {
-    /// Its time in milliseconds: a number that another process goes on with.
+    /// Event id: the sample's time in milliseconds, so that ids continue across processes.
     number: i64,
     bytes: Bytes,
 }
@@ -84,18 +86,19 @@ impl<K> Default for Live<K> {
 }
 
 impl<K: Copy + Eq + Hash> Live<K> {
-    /// Asks for samples about something, for the next ten minutes or as long as somebody listens. One too many is not measured.
+    /// Requests a feed for the next ten minutes, or for as long as it has listeners. Ignored if
+    /// there are too many feeds.
     pub fn open(&self, about: K) {
         Self::opened(&mut self.lock(), about, |_| ());
     }
 
-    /// What is to be measured.
+    /// The feeds that need samples.
     pub fn wanted(&self) -> Vec<K> {
         self.lock().keys().copied().collect()
     }
 
-    /// Hands a sample to everybody who listens and keeps it for those who come late. Never waits. What nobody has asked for is
-    /// dropped, and what nobody has asked for again is forgotten.
+    /// Sends a sample to all listeners and keeps it for late ones. Never blocks. A sample without a
+    /// feed is dropped; a feed without requests or listeners for ten minutes is removed.
     pub fn publish(&self, about: K, at: Timestamp, sample: &impl Serialize) {
         let mut feeds = self.lock();
         let Some(feed) = feeds.get_mut(&about) else { return };
@@ -110,11 +113,11 @@ impl<K: Copy + Eq + Hash> Live<K> {
             feed.kept.pop_front();
         }
         feed.kept.push_back(frame.clone());
-        // That nobody listens is no reason not to keep it.
+        // Fails without listeners; the sample is kept anyway.
         let _nobody = feed.listeners.send(frame);
     }
 
-    /// The answer to somebody who listens: what is kept, or as much of it as they have not heard, and then what comes.
+    /// Returns the event stream: kept samples after `Last-Event-ID` first, then new ones.
     pub fn listen(&self, about: K, headers: &HeaderMap) -> Result<Response, Problem> {
         let heard = headers.get(LAST_EVENT_ID).and_then(|id| id.to_str().ok()?.trim().parse().ok());
         let no_place = || {
@@ -125,7 +128,7 @@ impl<K: Copy + Eq + Hash> Live<K> {
             .retry_after(TRY_AGAIN)
         };
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| no_place())?;
-        // Under one lock, so that no sample is missed or told twice.
+        // Under one lock, so that no sample is missed or sent twice.
         let begin = |feed: &mut Feed| (feed.after(heard), feed.listeners.subscribe());
         let mut feeds = self.lock();
         Self::make_room(&mut feeds, about);
@@ -143,7 +146,7 @@ impl<K: Copy + Eq + Hash> Live<K> {
         Ok((headers, Body::from_stream(pieces)).into_response())
     }
 
-    /// Whoever listens comes before what is only measured in case somebody does: the longest unwanted of that makes way.
+    /// If there are too many feeds, removes the feed without listeners that has been idle longest.
     fn make_room(feeds: &mut HashMap<K, Feed>, about: K) {
         if feeds.len() < MAX_FEEDS || feeds.contains_key(&about) {
             return;
@@ -173,7 +176,7 @@ impl Feed {
         Self { kept: VecDeque::new(), listeners: broadcast::Sender::new(BEHIND), idle: 0 }
     }
 
-    /// What somebody is told first who has heard everything up to `heard`.
+    /// The first bytes of a stream: the greeting and all kept samples after `heard`.
     fn after(&self, heard: Option<i64>) -> Bytes {
         let news = self.kept.iter().filter(|frame| heard.is_none_or(|heard| frame.number > heard));
         let mut bytes = BytesMut::from(GREETING);
@@ -186,12 +189,12 @@ impl Feed {
 
 impl Frame {
     fn new(number: i64, sample: &impl Serialize) -> Self {
-        let sample = serde_json::to_string(sample).expect("a sample is plain figures");
+        let sample = serde_json::to_string(sample).expect("samples serialize without error");
         Self { number, bytes: format!("id: {number}\ndata: {sample}\n\n").into() }
     }
 }
 
-/// Somebody who listens. Its place is free when it is dropped.
+/// One listener. Dropping it frees its permit.
 struct Listener {
     first: Option<Bytes>,
     frames: broadcast::Receiver<Frame>,
@@ -206,7 +209,7 @@ impl Listener {
         loop {
             match timeout(HEARTBEAT, self.frames.recv()).await {
                 Ok(Ok(frame)) => return Some(frame.bytes),
-                // It was too slow for some; it goes on with the oldest that is left.
+                // The listener lagged: continue with the oldest sample still buffered.
                 Ok(Err(broadcast::error::RecvError::Lagged(_))) => {}
                 Ok(Err(broadcast::error::RecvError::Closed)) => return None,
                 Err(_elapsed) => return Some(Bytes::from_static(b": still here\n\n")),
@@ -239,7 +242,7 @@ mod tests {
         live.listen(ROOM, headers).unwrap().into_body()
     }
 
-    /// The numbers of the samples in the next piece.
+    /// The values of the samples in the next chunk.
     async fn heard(body: &mut Body) -> Vec<i64> {
         let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
         let text = String::from_utf8(piece.to_vec()).unwrap();
@@ -248,12 +251,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_comes_late_hears_the_last_minutes_and_whoever_comes_back_the_rest() {
+    async fn late_listeners_get_history_and_reconnecting_ones_the_rest() {
         let live = live(0..10);
         let mut late = body(&live, &HeaderMap::new());
         assert_eq!(heard(&mut late).await, (0..10).collect::<Vec<i64>>());
         live.publish(ROOM, at(10), &10);
-        assert_eq!(heard(&mut late).await, [10], "nothing twice and nothing missing");
+        assert_eq!(heard(&mut late).await, [10], "no sample is repeated or lost");
         let back = HeaderMap::from_iter([(LAST_EVENT_ID, HeaderValue::from_static("7000"))]);
         assert_eq!(heard(&mut body(&live, &back)).await, [8, 9, 10]);
         let strange = HeaderMap::from_iter([(LAST_EVENT_ID, HeaderValue::from_static("yesterday"))]);
@@ -261,20 +264,20 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_slow_listener_loses_the_oldest_and_holds_nobody_up() {
+    async fn a_slow_listener_loses_the_oldest_samples_and_blocks_nothing() {
         let live = live(0..0);
         let mut slow = body(&live, &HeaderMap::new());
         assert!(heard(&mut slow).await.is_empty());
         (0..1_000).for_each(|second| live.publish(ROOM, at(second), &second));
         let behind = i64::try_from(BEHIND).unwrap();
-        assert_eq!(heard(&mut slow).await, [1_000 - behind], "it goes on with the oldest that is left");
+        assert_eq!(heard(&mut slow).await, [1_000 - behind], "it continues with the oldest buffered sample");
         assert_eq!(heard(&mut slow).await, [1_001 - behind]);
         let kept = heard(&mut body(&live, &HeaderMap::new())).await;
-        assert_eq!((kept.len(), kept[0]), (KEPT, 400), "and no more is kept than may be");
+        assert_eq!((kept.len(), kept[0]), (KEPT, 400), "history is bounded");
     }
 
     #[tokio::test]
-    async fn one_listener_too_many_is_told_so_and_a_place_is_free_when_somebody_goes() {
+    async fn listeners_over_the_limit_get_503_until_one_leaves() {
         let live = live(0..1);
         let mut all: Vec<_> = (0..MAX_LISTENERS).map(|_| body(&live, &HeaderMap::new())).collect();
         let refused = live.listen(ROOM, &HeaderMap::new()).unwrap_err();
@@ -287,14 +290,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_asks_for_is_neither_measured_nor_kept() {
+    async fn feeds_without_requests_or_listeners_are_removed() {
         let live = live(0..1);
         live.publish(9, at(0), &0);
         assert_eq!(live.wanted(), [ROOM]);
         let listener = body(&live, &HeaderMap::new());
         let kept = i64::try_from(KEPT).unwrap();
         (1..kept + 100).for_each(|second| live.publish(ROOM, at(second), &second));
-        assert_eq!(live.wanted(), [ROOM], "somebody listens");
+        assert_eq!(live.wanted(), [ROOM], "the feed has a listener");
         drop(listener);
         live.publish(ROOM, at(kept + 100), &0);
         assert!(live.wanted().is_empty());
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_listens_comes_before_what_nobody_listens_to() {
+    async fn a_listener_replaces_an_idle_feed() {
         let live = Live::default();
         (0..=u8::MAX).for_each(|about| live.open(about));
         let mut all = Vec::new();
@@ -314,20 +317,20 @@ mod tests {
         }
         assert_eq!(live.wanted().len(), MAX_FEEDS);
         (0..=u8::MAX).for_each(|about| live.open(about));
-        assert!(!live.wanted().contains(&0), "and stays");
+        assert!(!live.wanted().contains(&0), "feeds with listeners are not replaced");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn silence_is_broken_before_anybody_takes_the_connection_for_dead() {
+    async fn a_heartbeat_comment_is_sent_without_samples() {
         let live = live(0..0);
         let mut listener = body(&live, &HeaderMap::new());
         heard(&mut listener).await;
         let piece = listener.frame().await.unwrap().unwrap().into_data().unwrap();
-        assert!(piece.starts_with(b":"), "a comment is no sample");
+        assert!(piece.starts_with(b":"), "a heartbeat is an SSE comment");
     }
 
     #[tokio::test]
-    async fn a_clock_that_steps_back_does_not_repeat_a_number() {
+    async fn event_ids_grow_even_if_the_clock_steps_back() {
         let live = live(5..6);
         live.publish(ROOM, at(3), &3);
         let back = HeaderMap::from_iter([(LAST_EVENT_ID, HeaderValue::from_static("5000"))]);

@@ -1,4 +1,4 @@
-//! What operators and load balancers ask for.
+//! Health and metrics endpoints for operators and load balancers.
 
 use std::{fmt, sync::Arc};
 
@@ -19,8 +19,9 @@ const LIVE: &str = "/health/live";
 const READY: &str = "/health/ready";
 const METRICS: &str = "/metrics";
 
-/// `/health/live`: the process runs. `/health/ready`: it can serve, or 503 `http.not_ready` naming what is missing.
-/// `/metrics`: the Prometheus text format. For operators: both tell how the inside is built and how it fares.
+/// `/health/live`: the process runs. `/health/ready`: it can serve, or 503 `http.not_ready` with
+/// the parts that are missing. `/metrics`: the Prometheus text format. For operators only: the last
+/// two reveal internals.
 pub fn ops_routes(health: Health, metrics: Metrics) -> Router {
     let numbers = async move || {
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics.render())
@@ -32,15 +33,15 @@ pub fn ops_routes(health: Health, metrics: Metrics) -> Router {
         .route(METRICS, get(numbers))
 }
 
-/// `/health/live` for anybody, and everything else as before: whoever restarts processes need not have the token of `routes`, and
-/// at a listener of its own no crowd is in the way.
+/// Serves `/health/live` in front of `routes`, without their token, so that an orchestrator can
+/// probe the internal listener.
 pub fn live_route(routes: Router) -> Router {
     named(Router::new().route(LIVE, get(live))).fallback_service(routes)
 }
 
-/// What the API document says about them.
+/// Their entries in the API document.
 pub fn ops_names() -> [RouteName; 3] {
-    // Never limited: a busy process must not be taken for a dead one.
+    // Never rate-limited: an orchestrator must not take a busy process for a dead one.
     let policy = PUBLIC.unlimited();
     let name = |path, about| RouteName { method: Method::GET, any_method: false, path, policy, about };
     let ready = About::new("Whether the process can serve").answer::<Condition>(StatusCode::OK);
@@ -52,26 +53,26 @@ pub fn ops_names() -> [RouteName; 3] {
     ]
 }
 
-/// How a process is.
+/// Health of the process.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "only used for its JSON schema")]
 struct Condition {
     /// `live` or `ready`.
     status: String,
-    /// What it consists of, for operators.
+    /// Checked parts. Only operators get them.
     #[serde(skip_serializing_if = "Option::is_none")]
     parts: Option<Vec<String>>,
 }
 
-/// What anybody may know: whether the process runs and can serve, and not why.
+/// The public variant: status only, no reasons.
 fn probe_routes(health: Health) -> Router {
     Router::new().route(LIVE, get(live)).route(READY, get(ready_or_not)).with_state(health)
 }
 
-/// Tells who is an operator.
+/// Decides whether a request comes from an operator.
 type IsOperator = Arc<dyn Fn(&Request) -> bool + Send + Sync>;
 
-/// What operators ask beside what everybody asks.
+/// Adds the health and metrics endpoints to a responder.
 pub struct WithOps<R> {
     ops: Router,
     probes: Router,
@@ -80,8 +81,8 @@ pub struct WithOps<R> {
 }
 
 impl<R> WithOps<R> {
-    /// Answers what operators ask, and leaves the rest to `inner`. Whoever is none is told whether the process can serve, and
-    /// nothing more.
+    /// Serves health and metrics itself and passes everything else to `inner`. Only operators get
+    /// details and metrics; others get the bare status.
     pub fn new(
         inner: R,
         health: Health,

@@ -1,4 +1,4 @@
-//! How many connections one client address has open.
+//! Limits the open connections per client address.
 
 use std::{
     collections::HashMap,
@@ -7,12 +7,13 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-/// The network part of an IPv6 address: one subscriber has at least a /64, so its addresses count as one.
+/// The /64 prefix of an IPv6 address. A subscriber has at least a /64, so its addresses count as
+/// one.
 const IPV6_NETWORK: u128 = !0 << 64;
 
 type IsShared = dyn Fn(IpAddr) -> bool + Send + Sync;
 
-/// Which addresses stand for many clients, as those of proxies and balancers do. The limit is not for them.
+/// Tells which addresses many clients share, such as proxies. They are exempt from the limit.
 #[derive(Clone)]
 pub(crate) struct Shared(Arc<IsShared>);
 
@@ -47,7 +48,7 @@ impl PerAddress {
         Arc::new(Self { max, shared, open: Mutex::default() })
     }
 
-    /// Takes a place for one more connection from `peer`, or returns `None` if the address has as many as it may.
+    /// Counts one more connection from `peer`, or returns `None` if the address is at its limit.
     pub(crate) fn take(self: &Arc<Self>, peer: IpAddr) -> Option<Place> {
         let peer = peer.to_canonical();
         if (self.shared.0)(peer) {
@@ -75,7 +76,7 @@ fn counted_as(address: IpAddr) -> IpAddr {
     }
 }
 
-/// The place of one connection, given back when it is dropped.
+/// One counted connection. Dropping it frees its place.
 #[derive(Debug)]
 pub(crate) struct Place(Option<(Arc<PerAddress>, IpAddr)>);
 
@@ -101,15 +102,15 @@ mod tests {
     }
 
     #[test]
-    fn an_address_has_so_many_places_and_gets_them_back() {
+    fn connections_per_address_are_limited_and_freed_on_drop() {
         let counts = PerAddress::new(2, Shared::default());
         let [one, other] = [address("192.0.2.1"), address("192.0.2.2")];
         let mut places = vec![counts.take(one).unwrap(), counts.take(one).unwrap()];
         assert!(counts.take(one).is_none());
-        assert!(counts.take(address("::ffff:192.0.2.1")).is_none(), "the same address, written for IPv6");
+        assert!(counts.take(address("::ffff:192.0.2.1")).is_none(), "the same address, IPv4-mapped");
         assert!(counts.take(other).is_some());
         places.pop();
-        places.push(counts.take(one).expect("a place was given back"));
+        places.push(counts.take(one).expect("one connection was closed"));
         assert!(counts.take(one).is_none());
         drop(places);
         assert!(counts.open().is_empty(), "addresses without connections take no memory");
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_many_clients_share_has_no_limit() {
+    fn shared_addresses_have_no_limit() {
         let proxy = address("192.0.2.1");
         let counts = PerAddress::new(1, Shared::new(move |peer| peer == proxy));
         let places: Vec<_> = (0..10).map(|_| counts.take(proxy)).collect();

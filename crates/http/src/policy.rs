@@ -1,5 +1,5 @@
-//! What a route asks of its caller. Each route declares its policy where it is registered, so a
-//! route without one does not compile.
+//! The policy of a route: access, rate limit and guards. Each route declares it where it is
+//! registered, so a route without one does not compile.
 
 use std::time::Duration;
 
@@ -65,8 +65,8 @@ pub enum Line {
     Body,
 }
 
-/// What a route asks of its caller: who may call it, which rate limit applies, and which guards
-/// run before it. Start from [`PUBLIC`], [`USER`], [`ADMIN`] or [`PAGE`].
+/// Who may call a route, which rate limit applies, and which guards run before it. Start from
+/// [`PUBLIC`], [`USER`], [`ADMIN`] or [`PAGE`].
 #[expect(clippy::struct_excessive_bools, reason = "each is an independent property of a route")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Policy {
@@ -74,7 +74,8 @@ pub struct Policy {
     pub access: Access,
     /// Its rate limit; `None` if it is not limited.
     pub limit: Option<Class>,
-    /// Refuse the request while requests cannot be counted: guessing here is worth something.
+    /// Whether to refuse requests while the rate limiter is unavailable. For routes where guessing
+    /// pays off, such as sign-in.
     pub critical: bool,
     /// Whether it needs a pass of the site waiting room.
     pub line: Line,

@@ -1,4 +1,4 @@
-//! The one error body of the product.
+//! The error body of every response.
 
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -17,12 +17,13 @@ use crate::codes::Code;
 /// The media type of every error body.
 pub const PROBLEM_JSON: &str = "application/problem+json";
 
-/// Members that mean the same in every problem, so a field of the same name never replaces them.
+/// Members common to all problems. A field of the same name never replaces them.
 pub const RESERVED: [&str; 6] = ["code", "error", "message", "status", "requestId", "retryAfter"];
 
-/// An error as clients see it:
-/// `{"code":"tickets.seats_taken","error":"…","message":"…","status":409,"requestId":"…", …fields}`.
-/// `error` and `message` carry the same sentence because older clients read either. The edge adds `requestId`.
+/// An error as clients see it, as JSON:
+/// `{"code":"tickets.seats_taken","error":"…","message":"…","status":409,"requestId":"…", …}`.
+/// `error` and `message` hold the same sentence because older clients read either. The edge adds
+/// `requestId`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
     /// The HTTP status.
@@ -31,16 +32,16 @@ pub struct Problem {
     pub code: Cow<'static, str>,
     /// A sentence for people.
     pub message: Cow<'static, str>,
-    /// When asking again makes sense: the `Retry-After` header and the member `retryAfter`, in whole seconds.
+    /// When to retry: the `Retry-After` header and the member `retryAfter`, in whole seconds.
     pub retry_after: Option<Duration>,
     /// Further members of the body.
     pub fields: Map<String, Value>,
-    /// Why it happened, for the log alone. It is never sent.
+    /// Why it happened. Logged, never sent.
     pub cause: Option<String>,
 }
 
 impl Problem {
-    /// A problem with nothing but its status, code and sentence.
+    /// A problem without further fields.
     pub fn new(
         status: StatusCode,
         code: impl Into<Cow<'static, str>>,
@@ -67,19 +68,19 @@ impl Problem {
         self
     }
 
-    /// Tells the client when to ask again.
+    /// Sets when the client should retry.
     pub fn retry_after(mut self, after: Duration) -> Self {
         self.retry_after = Some(after);
         self
     }
 
-    /// Keeps the reason for the log line that the edge writes; clients never see it.
+    /// Sets the cause, which the edge logs and clients never see.
     pub fn caused_by(mut self, error: &dyn std::error::Error) -> Self {
         self.cause = Some(urr_telemetry::chain(error));
         self
     }
 
-    /// Whole seconds, rounded up and at least one: a client told "0" asks again at once.
+    /// Whole seconds, rounded up and at least 1: with 0 clients would retry at once.
     fn retry_after_secs(&self) -> Option<u64> {
         self.retry_after.map(|after| (after.as_secs() + u64::from(after.subsec_nanos() > 0)).max(1))
     }
@@ -112,7 +113,7 @@ impl Serialize for Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let body = Bytes::from(serde_json::to_vec(&self).expect("a problem has only string keys"));
+        let body = Bytes::from(serde_json::to_vec(&self).expect("all keys are strings"));
         let mut response = Response::new(Body::from(body.clone()));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
@@ -125,7 +126,7 @@ impl IntoResponse for Problem {
     }
 }
 
-/// A problem on its way to the edge, which knows the request id and writes the log line.
+/// A problem in the response's extensions, for the edge, which adds the request id and logs it.
 #[derive(Clone)]
 pub(crate) struct Unsigned {
     body: Bytes,
@@ -134,7 +135,7 @@ pub(crate) struct Unsigned {
 }
 
 impl Unsigned {
-    /// The body with the request id in it. The body is an object with members, so its last byte is a brace.
+    /// The body with the request id inserted before its closing brace. It always has members.
     pub(crate) fn sign(&self, id: RequestId) -> Vec<u8> {
         const MEMBER: &[u8] = b",\"requestId\":\"";
         /// A UUID in its hyphenated form.
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_problem_says_the_same_in_status_body_and_headers() {
+    async fn status_body_and_headers_agree() {
         let problem = Problem::new(StatusCode::CONFLICT, "tickets.seats_taken", "Some seats are taken.")
             .field("seats", json!(["A-1"]))
             .retry_after(Duration::from_millis(1_200));
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_field_cannot_pretend_to_be_a_common_member() {
+    async fn a_field_cannot_replace_a_reserved_member() {
         let problem =
             Problem::new(StatusCode::NOT_FOUND, "x.y", "No.").field("code", "other").field("status", 200);
         let body = body(problem.into_response()).await;

@@ -1,7 +1,7 @@
-//! How long a connection may be quiet, and how long it may take to say what it wants.
+//! Separate timeouts for idle connections and for slow request heads.
 //!
-//! hyper has one limit for both: from the moment it waits for a request until the request's head is complete. It asks a timer of ours
-//! for it, and the timer tells the two apart by what the stream has heard meanwhile.
+//! hyper has one timeout for both: from waiting for a request until its head is complete. It gets
+//! that timeout from our timer, which tells the two apart by whether the stream has read any bytes.
 
 use std::{
     pin::Pin,
@@ -16,7 +16,7 @@ use std::{
 use hyper::rt::{Sleep, Timer};
 use tokio::{sync::Semaphore, time};
 
-/// What a connection has heard; its stream, its timer and its service share it.
+/// Read activity of a connection, shared by its stream, timer and service.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard(Arc<Told>);
 
@@ -35,27 +35,27 @@ impl Heard {
         self.0.reads.load(Ordering::Relaxed)
     }
 
-    /// A whole head was heard, and somebody answers it.
+    /// Marks a request head as complete: a handler now runs.
     pub(crate) fn head(&self) {
         self.0.awaits_head.store(false, Ordering::Relaxed);
     }
 
-    /// Whether nobody has been asked since hyper began to wait for a head. What is said meanwhile, hyper says by itself.
+    /// Whether hyper waits for a request head. Anything written meanwhile comes from hyper itself.
     pub(crate) fn awaits_head(&self) -> bool {
         self.0.awaits_head.load(Ordering::Relaxed)
     }
 }
 
-/// The timer of one connection.
+/// hyper's timer for one connection.
 pub(crate) struct HeadTimer {
     pub(crate) heard: Heard,
-    /// How long a head may take once it has begun. hyper is told the same.
+    /// Time for a request head once it has begun. Equals hyper's own setting.
     pub(crate) head_time: Duration,
     pub(crate) keep_alive_time: Duration,
-    /// Places for connections: while few are free, nobody keeps one for long.
+    /// Connection permits. While more than half are taken, idle connections are closed early.
     pub(crate) places: Arc<Semaphore>,
     pub(crate) max_places: usize,
-    /// Whether the connection has asked for a request before.
+    /// Whether the connection has already waited for a request once.
     pub(crate) is_used: AtomicBool,
 }
 
@@ -82,15 +82,15 @@ impl Timer for HeadTimer {
         })
     }
 
-    /// Asked when hyper begins to wait for a head, with the time that a head may take from now.
+    /// Called when hyper starts to wait for a request head.
     fn sleep_until(&self, _: Instant) -> Pin<Box<dyn Sleep>> {
         self.sleep(self.head_time)
     }
 }
 
 pin_project_lite::pin_project! {
-    /// Waits for a head to begin, then for its end. hyper polls it after every read that did not complete one, so a byte that arrives
-    /// needs to wake nobody.
+    /// Ends when a request head did not begin in time or did not complete in time. hyper polls it
+    /// after every read that does not complete a head, so incoming bytes need no extra wakeup.
     struct Patience {
         #[pin]
         sleep: time::Sleep,
@@ -109,7 +109,7 @@ impl Future for Patience {
         if !*this.has_begun && this.heard.count() != *this.before {
             *this.has_begun = true;
             let head = time::sleep(*this.head_time);
-            // Never later than before: a first byte does not add to the time of somebody who has sent nothing yet.
+            // Never extends the deadline: a single byte must not buy more time.
             if head.deadline() < this.sleep.deadline() {
                 this.sleep.set(head);
             }

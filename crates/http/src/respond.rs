@@ -1,4 +1,4 @@
-//! Whoever answers requests.
+//! The trait of everything that answers requests.
 
 use std::{convert::Infallible, sync::Arc};
 
@@ -11,13 +11,13 @@ use tower::Service as _;
 
 use crate::Problem;
 
-/// Answers requests: a router, or what stands before one. A stack of routers boxes and moves every request at every step; a stack of
-/// these is one future.
+/// A router, or a layer in front of one. A stack of axum routers boxes and moves the request at
+/// every step; a stack of responders is a single future.
 pub trait Respond: Send + Sync + 'static {
-    /// The answer to one request.
+    /// Handles one request.
     fn respond(&self, request: Request) -> impl Future<Output = Response> + Send;
 
-    /// What somebody is answered whose request nobody can read: the problem, with whatever stands around every answer.
+    /// The response to a request that could not be parsed. Layers add their usual headers.
     fn refuse(&self, problem: Problem) -> Response {
         problem.into_response()
     }
@@ -29,7 +29,7 @@ impl Respond for Router {
     }
 }
 
-/// The same as a router, for whoever wants one.
+/// Wraps a responder in an axum router.
 pub fn router(responder: impl Respond) -> Router {
     let responder = Arc::new(responder);
     Router::new().fallback_service(tower::service_fn(move |request| {

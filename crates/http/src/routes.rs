@@ -1,4 +1,4 @@
-//! A router that can say which routes it has. axum's cannot, and a guard that does not know a route cannot guard it.
+//! A router that lists its routes. axum's cannot, and the gateway guards only routes that it knows.
 
 use axum::{
     Router,
@@ -21,9 +21,9 @@ pub struct RouteName {
     pub any_method: bool,
     /// The path, such as `/api/events/{id}`.
     pub path: &'static str,
-    /// What it asks of its caller.
+    /// Who may call it and which guards apply.
     pub policy: Policy,
-    /// What it takes and answers.
+    /// Its entry in the API document.
     pub about: About,
 }
 
@@ -35,12 +35,12 @@ pub struct Routes<S = ()> {
     names: Vec<RouteName>,
 }
 
-/// What answers at one path.
+/// The handlers of one path.
 #[derive(Clone, Debug)]
 struct Served<S> {
     path: &'static str,
     methods: MethodRouter<S>,
-    /// The same handlers, if the path has no parameters, which only a router can hand over.
+    /// The same handlers for direct calls. Empty if the path has parameters, which need a router.
     endpoints: Vec<Endpoint<S>>,
 }
 
@@ -120,12 +120,12 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         }
     }
 
-    /// Says what the route that was added last takes and answers.
+    /// Sets the API document entry of the route added last.
     ///
     /// # Panics
-    /// When there is none.
+    /// If no route was added yet.
     pub fn about(mut self, about: About) -> Self {
-        self.names.last_mut().expect("a route comes before what is said about it").about = about;
+        self.names.last_mut().expect("`about` follows a route").about = about;
         self
     }
 
@@ -136,7 +136,7 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         self
     }
 
-    /// Gives handlers what they work with.
+    /// Binds the handlers to their state.
     pub fn with_state<S2>(self, state: S) -> Routes<S2> {
         let stated = |Served { path, methods, endpoints }: Served<S>| Served {
             path,
@@ -146,14 +146,14 @@ impl<S: Clone + Send + Sync + 'static> Routes<S> {
         Routes { paths: self.paths.into_iter().map(stated).collect(), names: self.names }
     }
 
-    /// What is in it, in the order it was added.
+    /// The routes in the order they were added.
     pub fn names(&self) -> &[RouteName] {
         &self.names
     }
 }
 
 impl Routes {
-    /// What answers at each path, and at no other. Whoever has chosen the path need not have it chosen again.
+    /// The handlers by path, for a caller that matches paths itself.
     pub fn by_path(self) -> impl Iterator<Item = (&'static str, AtPath)> {
         let alone = |Served { path, methods, endpoints }: Served<()>| {
             (path, AtPath::new(Router::new().route(path, methods), endpoints))
@@ -179,7 +179,7 @@ mod tests {
     use crate::PUBLIC;
 
     #[tokio::test]
-    async fn what_is_listed_is_what_is_served() {
+    async fn listed_routes_are_served() {
         let one = Routes::new().get("/a/{id}", PUBLIC, async || "get").put("/a/{id}", PUBLIC, async || "put");
         let other = Routes::new().delete("/b", PUBLIC, async || "delete").any("/c", PUBLIC, async || "any");
         let routes = one.merge(other).with_state::<()>(());

@@ -1,4 +1,4 @@
-//! The listener: HTTP/1.1 with limits on headers, time and connections, and a stop that lets requests finish.
+//! The HTTP/1.1 listener, with limits on headers, time and connections and a graceful shutdown.
 
 use std::{
     convert::Infallible,
@@ -29,22 +29,23 @@ use crate::{
     unread::Unread,
 };
 
-/// The pause after the system refused a connection for want of file descriptors or memory: time for some to be freed.
+/// Pause after `accept` failed for lack of file descriptors or memory, until some are freed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Surplus connections that are being told so at the same time; beyond these they are closed without a word.
+/// Connections over the limit that get a 503 at the same time. Beyond these they are closed without
+/// a response.
 pub const MAX_REFUSALS: usize = 256;
 
-/// How long telling one of them may take.
+/// Time limit for sending that 503.
 const REFUSAL_TIME: Duration = Duration::from_secs(2);
 
-/// The parser's smallest buffer.
+/// hyper's smallest read buffer.
 const MIN_BUFFER: usize = 8 * 1024;
 
-/// Headers the parser keeps on the stack; any other number costs an allocation per request.
+/// Headers that hyper parses on the stack. Any other limit costs an allocation per request.
 const PARSER_HEADERS: usize = 100;
 
-/// What a surplus connection is told, whatever it asks.
+/// The response to a connection over the limit, sent without reading its request.
 const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     content-type: application/problem+json\r\n\
     content-length: 138\r\n\
@@ -55,16 +56,17 @@ const REFUSAL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\n\
     {\"code\":\"http.overloaded\",\"error\":\"Too many connections are open.\",\
     \"message\":\"Too many connections are open.\",\"status\":503,\"retryAfter\":1}";
 
-/// Where a connection comes from: the last proxy, or the client itself. In the extensions of every request.
+/// The remote address of the connection: the client or the last proxy. In the extensions of every
+/// request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peer(pub SocketAddr);
 
-/// In the extensions of a request that names no host though its protocol demands it. Only what came over a connection is asked: a
-/// program that calls a router by itself has nobody to misunderstand it.
+/// In the extensions of an HTTP/1.1 request without `Host`. Only set for requests from a socket: a
+/// router called in process needs no host.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Nameless;
 
-/// A socket that listens but serves nobody yet.
+/// A bound listener that does not accept connections yet.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -72,24 +74,25 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the address, so that a second process on it is told at once.
+    /// Binds the address. Fails at once if another process uses it.
     pub async fn bind(addr: impl ToSocketAddrs) -> io::Result<Self> {
         Ok(Self { listener: TcpListener::bind(addr).await?, shared: Shared::default() })
     }
 
-    /// Exempts addresses that many clients share, such as those of proxies, from [`Limits::max_connections_per_address`].
+    /// Exempts addresses that many clients share, such as proxies, from
+    /// [`Limits::max_connections_per_address`].
     #[must_use]
     pub fn sharing(self, is_shared: impl Fn(IpAddr) -> bool + Send + Sync + 'static) -> Self {
         Self { shared: Shared::new(is_shared), ..self }
     }
 
-    /// The address, with the port the system chose if none was asked for.
+    /// The bound address, with the actual port if port 0 was requested.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
-    /// Serves until `shutdown`. Then new connections are refused, idle ones closed, and requests in progress have
-    /// [`Limits::drain_time`] to finish.
+    /// Serves until `shutdown` is cancelled. Then new connections are refused, idle ones closed,
+    /// and requests in progress get [`Limits::drain_time`] to finish.
     pub async fn serve(
         self,
         responder: impl Respond,
@@ -115,7 +118,7 @@ impl Server {
     }
 }
 
-/// Refused connections, by the limit that was reached.
+/// Counter of refused connections, by the limit that was reached.
 fn refused(limit: &'static str) -> metrics::Counter {
     metrics::counter!("urr_http_connections_refused_total", "limit" => limit)
 }
@@ -124,7 +127,7 @@ struct Open<R> {
     responder: Arc<R>,
     limits: Limits,
     shutdown: CancellationToken,
-    /// Ends what is still open when the time to drain is over.
+    /// Cancelled when the drain time is over; aborts the remaining connections.
     cut: CancellationToken,
     tasks: TaskTracker,
     places: Arc<Semaphore>,
@@ -136,7 +139,7 @@ struct Open<R> {
 }
 
 impl<R: Respond> Open<R> {
-    /// Takes connections until told to stop. Dropping the listener makes the system refuse new ones.
+    /// Accepts connections until shutdown. Dropping the listener makes the kernel refuse new ones.
     async fn accept(&self, listener: TcpListener) {
         loop {
             let accepted = tokio::select! {
@@ -148,7 +151,11 @@ impl<R: Respond> Open<R> {
                 Ok((stream, peer)) => self.admit(stream, peer),
                 Err(error) if is_of_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "connections cannot be accepted");
+                    tracing::warn!(
+                        %error,
+                        "connections cannot be accepted: new clients wait, retrying every 100 ms; \
+                         is the machine out of file descriptors or memory?"
+                    );
                     tokio::select! {
                         () = self.shutdown.cancelled() => return,
                         () = sleep(ACCEPT_PAUSE) => {}
@@ -167,7 +174,8 @@ impl<R: Respond> Open<R> {
             let connection = Connection {
                 responder: Arc::clone(&self.responder),
                 limits: self.limits,
-                // Its own, because every connection looks at it and a shared one would be a shared lock.
+                // A child token: every connection polls it, and a shared token would be a shared
+                // lock.
                 shutdown: self.shutdown.child_token(),
                 cut: self.cut.child_token(),
                 peer,
@@ -201,7 +209,7 @@ impl<R: Respond> Open<R> {
     }
 }
 
-/// A client that went away before it was accepted says nothing about the next one.
+/// Whether the error concerns a single connection. Then the next `accept` can follow at once.
 fn is_of_one_connection(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -211,7 +219,7 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 
 async fn refuse(stream: TcpStream, stall: Duration, _turn: OwnedSemaphorePermit) {
     let mut stream = Stream::new(stream, stall, Heard::default());
-    // Whether it hears us is its own matter.
+    // The client may already be gone; there is nothing to do then.
     let _gone = stream.write_all(REFUSAL).await;
     let _gone = stream.shutdown().await;
 }
@@ -230,7 +238,7 @@ struct Connection<R> {
 impl<R: Respond> Connection<R> {
     async fn serve(self, stream: TcpStream) {
         if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "a connection was gone before it began");
+            tracing::debug!(%error, "client closed the connection before it was served");
             return;
         }
         let heard = Heard::default();
@@ -269,7 +277,7 @@ impl<R: Respond> Connection<R> {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(error = urr_telemetry::chain(&error), peer = %self.peer, "a connection ended early");
+            tracing::debug!(error = urr_telemetry::chain(&error), peer = %self.peer, "connection closed with an error");
         }
     }
 }
@@ -287,7 +295,7 @@ fn parser(limits: &Limits, timer: HeadTimer) -> http1::Builder {
     parser
 }
 
-/// One in the gauge of open connections for as long as it lives.
+/// Counts one open connection in the gauge until dropped.
 struct Counted(metrics::Gauge);
 
 impl Counted {
@@ -308,7 +316,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_canned_refusal_is_framed_as_it_says() {
+    fn the_static_503_has_the_right_content_length() {
         let text = std::str::from_utf8(REFUSAL).unwrap();
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
         assert!(
@@ -320,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn running_out_of_descriptors_is_not_the_fault_of_one_connection() {
+    fn out_of_descriptors_is_not_an_error_of_one_connection() {
         const EMFILE: i32 = 24;
         assert!(!is_of_one_connection(&io::Error::from_raw_os_error(EMFILE)));
         assert!(is_of_one_connection(&io::ErrorKind::ConnectionAborted.into()));

@@ -1,5 +1,5 @@
-//! A TCP stream that neither waits for ever for a reader nor hangs up on somebody who is still speaking, and says in our words what
-//! the parser of requests has to say.
+//! The TCP stream of a connection. It times out clients that stop reading, lingers on close so that
+//! the client can read an error response, and replaces hyper's bare error responses.
 
 use std::{
     io::{self, IoSlice},
@@ -16,23 +16,23 @@ use tokio::{
 
 use crate::{quiet::Heard, unread::Unread};
 
-/// How long a closed connection is listened to. Closing with bytes unread resets the connection, and the client would lose
-/// the answer that says why, such as 413.
+/// How long to keep reading after the write side is closed. Closing with unread bytes resets the
+/// connection, and the client would lose a response such as 413.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 
-/// How many bytes are thrown away meanwhile: twice the largest body accepted by default.
+/// Bytes discarded while lingering: twice the default body limit.
 const LINGER_BYTES: usize = 2 * 1024 * 1024;
 
-/// Read at once while lingering.
+/// Read size while lingering.
 const LINGER_CHUNK: usize = 4 * 1024;
 
 pub(crate) struct Stream {
     tcp: TcpStream,
     stall_time: Duration,
-    /// Runs while the other side takes nothing.
+    /// Runs while the client reads nothing.
     stall: Option<Pin<Box<Sleep>>>,
     heard: Heard,
-    /// Whether there may be bytes of an answer that did not get out yet.
+    /// Whether part of a response may still be unwritten.
     is_speaking: bool,
     unread: Option<Unread>,
     linger: Linger,
@@ -49,19 +49,19 @@ impl Stream {
         Self { tcp, stall_time, stall: None, heard, is_speaking: false, unread: None, linger: Linger::No }
     }
 
-    /// Lets `unread` put what the parser says about a request that it cannot read.
+    /// Replaces hyper's own error responses by those of `unread`.
     pub(crate) fn saying(mut self, unread: Unread) -> Self {
         self.unread = Some(unread);
         self
     }
 
-    /// Whether these are words of the parser: it waits for a request, and the last answer is out. Bytes of an answer that the other
-    /// side is slow to take are never mistaken for them.
+    /// Whether a write comes from hyper itself: it waits for a request and the last response is
+    /// flushed. Bytes of a response to a slow client are never mistaken for it.
     fn is_parser(&self) -> bool {
         self.unread.is_some() && self.heard.awaits_head() && !self.is_speaking
     }
 
-    /// Says ours instead of what the parser says, all of which counts as said once ours is.
+    /// Writes our response instead of hyper's and then reports all of hyper's bytes as written.
     fn poll_say(&mut self, cx: &mut Context<'_>, said: &[IoSlice<'_>]) -> Poll<io::Result<usize>> {
         let length = said.iter().map(|slice| slice.len()).sum();
         while let Some(left) =
@@ -79,7 +79,7 @@ impl Stream {
         Poll::Ready(Ok(length))
     }
 
-    /// Passes progress on; without any for too long the write fails.
+    /// Passes the result on, but fails the write after too long without progress.
     fn watch<T>(&mut self, cx: &mut Context<'_>, progress: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if progress.is_ready() {
             self.stall = None;
@@ -88,7 +88,7 @@ impl Stream {
         let stall_time = self.stall_time;
         let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(stall_time)));
         ready!(stall.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read its answer")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client stopped reading its response")))
     }
 }
 
@@ -133,13 +133,13 @@ impl AsyncWrite for Stream {
         self.tcp.is_write_vectored()
     }
 
-    /// Asked once hyper has handed over everything it had.
+    /// hyper flushes once it has written a whole response.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.is_speaking = false;
         Pin::new(&mut self.tcp).poll_flush(cx)
     }
 
-    /// Says that nothing more comes, then reads on until the other side closes, for a bounded while.
+    /// Closes the write side, then reads and discards until the client closes, within limits.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if matches!(this.linger, Linger::No) {

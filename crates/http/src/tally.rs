@@ -1,4 +1,4 @@
-//! What happened at a door since somebody last looked: counts that only grow, as numbers per second.
+//! Rates per second from growing counters, for live statistics of waiting rooms.
 
 use std::{
     collections::HashMap,
@@ -10,37 +10,38 @@ use std::{
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// What was seen of several doors.
+/// The last sample of each waiting room.
 #[derive(Debug)]
 pub struct Tally<K>(Mutex<HashMap<K, Seen>>);
 
-/// How many came through, counted from some beginning on.
+/// Counters of a waiting room, from any starting point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
-    /// People who came.
+    /// Users who joined.
     pub arrived: u64,
-    /// People who were let in.
+    /// Users who were admitted.
     pub admitted: u64,
 }
 
-/// What the next look is compared with.
+/// The previous sample.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
-    /// When the last look was, on the clock's ticks.
+    /// When it was taken, on the monotonic clock.
     at: Duration,
-    /// Nothing if it saw nothing.
+    /// `None` if the counters were unavailable.
     counts: Option<Counts>,
     errors: u64,
 }
 
-/// What happened since the look before.
+/// Rates since the previous sample.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Rates {
-    /// People who came, per second since the sample before. Nothing: nobody knows.
+    /// Users who joined per second since the previous sample. Absent if unknown.
     pub arrived: Option<f64>,
-    /// People who were let in, per second since the sample before. Nothing: nobody knows.
+    /// Users admitted per second since the previous sample. Absent if unknown.
     pub admitted: Option<f64>,
-    /// Visitors of this process who were told of an error of ours, or that there is no room, per second since the sample before.
+    /// Requests of this process per second that failed with a server error, including 503 for lack
+    /// of capacity, since the previous sample.
     pub errors: f64,
 }
 
@@ -51,19 +52,19 @@ impl<K> Default for Tally<K> {
 }
 
 impl<K: Copy + Eq + Hash> Tally<K> {
-    /// Notes that somebody was told of an error. At a door that nobody looks at it is not counted.
+    /// Counts an error. Ignored for a room that is not being sampled.
     pub fn failed(&self, about: K) {
         if let Some(seen) = self.lock().get_mut(&about) {
             seen.errors += 1;
         }
     }
 
-    /// Forgets all doors but these.
+    /// Drops the samples of all other rooms.
     pub fn keep_only(&self, these: &[K]) {
         self.lock().retain(|about, _| these.contains(about));
     }
 
-    /// Remembers a look at `ticks` of the clock, and tells what happened since the one before.
+    /// Stores a sample taken at `ticks` and returns the rates since the previous one.
     pub fn look(&self, about: K, ticks: Duration, counts: Option<Counts>) -> Rates {
         let Some(before) = self.lock().insert(about, Seen { at: ticks, counts, errors: 0 }) else {
             return Rates::default();
@@ -72,7 +73,7 @@ impl<K: Copy + Eq + Hash> Tally<K> {
         if elapsed.is_zero() {
             return Rates::default();
         }
-        // A door that counts less than before has begun anew.
+        // A smaller count means that the counters were reset.
         let more = before.counts.zip(counts).and_then(|(before, now)| {
             let arrived = now.arrived.checked_sub(before.arrived)?;
             Some((arrived, now.admitted.checked_sub(before.admitted)?))
@@ -89,7 +90,7 @@ impl<K: Copy + Eq + Hash> Tally<K> {
     }
 }
 
-/// To one decimal: nobody reads more.
+/// Rounded to one decimal.
 fn per_second(number: u64, elapsed: Duration) -> f64 {
     let number = f64::from(u32::try_from(number).unwrap_or(u32::MAX));
     (number / elapsed.as_secs_f64() * 10.0).round() / 10.0
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_look_tells_what_happened_since_the_one_before() {
+    fn a_sample_returns_the_rates_since_the_previous_one() {
         let (tally, door) = (Tally::default(), 'a');
         let counts = |arrived, admitted| Some(Counts { arrived, admitted });
         let look = |counts, millis| {
@@ -108,15 +109,15 @@ mod tests {
             (arrived, admitted, errors)
         };
         tally.failed(door);
-        assert_eq!(look(counts(1_000, 900), 1_000), (None, None, 0.0), "nobody knows what was before");
+        assert_eq!(look(counts(1_000, 900), 1_000), (None, None, 0.0), "there is no previous sample");
         (0..3).for_each(|_| tally.failed(door));
         assert_eq!(look(counts(1_030, 912), 2_500), (Some(20.0), Some(8.0), 2.0));
         tally.failed(door);
-        assert_eq!(look(None, 3_500), (None, None, 1.0), "errors are counted here, whatever the store says");
+        assert_eq!(look(None, 3_500), (None, None, 1.0), "errors are counted without the counters");
         assert_eq!(look(counts(1_030, 912), 4_500), (None, None, 0.0));
-        assert_eq!(look(counts(2, 1), 5_500), (None, None, 0.0), "it began anew");
+        assert_eq!(look(counts(2, 1), 5_500), (None, None, 0.0), "the counters were reset");
         assert_eq!(look(counts(9, 9), 5_500), (None, None, 0.0), "no time has passed");
         tally.keep_only(&[]);
-        assert_eq!(look(counts(10, 10), 6_500), (None, None, 0.0), "it was forgotten");
+        assert_eq!(look(counts(10, 10), 6_500), (None, None, 0.0), "the previous sample was dropped");
     }
 }

@@ -1,6 +1,6 @@
-//! The client against servers that answer, fail, stall and lie.
+//! The client against servers that respond, fail, stall or send invalid data.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{
     sync::{
@@ -27,7 +27,7 @@ use urr_kernel::{BreakerLimits, Clock, Timestamp};
 /// No test waits longer than this for anything.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Fast enough for tests, in the proportions of the defaults.
+/// The default limits with a short retry pause.
 fn limits() -> ClientLimits {
     ClientLimits { pause: Duration::from_millis(1), ..ClientLimits::default() }
 }
@@ -47,7 +47,7 @@ async fn serve(router: Router) -> (String, AbortOnDropHandle<std::io::Result<()>
     (base, spawn(server.serve(router, Limits::default(), CancellationToken::new())))
 }
 
-/// A server below HTTP: `act` decides what happens to each connection, by its number.
+/// A plain TCP server. `act` handles each connection, by its number.
 async fn raw<F>(
     act: impl Fn(usize, TcpStream) -> F + Send + 'static,
 ) -> (String, Arc<AtomicUsize>, AbortOnDropHandle<()>)
@@ -93,7 +93,7 @@ async fn closed_port() -> String {
 }
 
 #[tokio::test]
-async fn a_call_carries_its_headers_and_body_and_any_status_is_an_answer() {
+async fn headers_and_body_are_sent_and_any_status_is_a_response() {
     let echo = async |headers: HeaderMap, body: Bytes| {
         assert_eq!(headers["content-type"], "application/json");
         (StatusCode::CONFLICT, [("x-back", headers["x-token"].clone())], body)
@@ -108,14 +108,14 @@ async fn a_call_carries_its_headers_and_body_and_any_status_is_an_answer() {
 }
 
 #[tokio::test]
-async fn a_refused_connection_was_not_sent() {
+async fn a_refused_connection_is_not_sent() {
     let target = client(limits()).target(&closed_port().await).unwrap();
     assert!(matches!(target.send(ask()).await, Err(CallError::NotSent { .. })));
 }
 
 #[tokio::test]
-async fn a_connection_that_cannot_be_opened_in_time_was_not_sent() {
-    // Nobody accepts, so once the queue of the listener is full the system answers no further connection.
+async fn a_connect_timeout_is_not_sent() {
+    // The listener never accepts, so once its backlog is full the kernel ignores new connections.
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let listener = socket.listen(1).unwrap();
@@ -123,7 +123,7 @@ async fn a_connection_that_cannot_be_opened_in_time_was_not_sent() {
     let mut queue = Vec::new();
     while let Ok(stream) = timeout(Duration::from_millis(200), TcpStream::connect(addr)).await {
         queue.push(stream.unwrap());
-        assert!(queue.len() < 100, "the queue holds one");
+        assert!(queue.len() < 100, "the backlog is one connection");
     }
     let limits = ClientLimits { connect: Duration::from_millis(50), ..limits() };
     let target = client(limits).target(&format!("http://{addr}")).unwrap();
@@ -131,7 +131,7 @@ async fn a_connection_that_cannot_be_opened_in_time_was_not_sent() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_comes_leaves_the_outcome_unknown() {
+async fn a_read_timeout_leaves_the_outcome_unknown() {
     let (base, count, _server) = raw(|_, stream| async move {
         let _open = stream;
         std::future::pending::<()>().await;
@@ -140,11 +140,11 @@ async fn an_answer_that_never_comes_leaves_the_outcome_unknown() {
     let limits = ClientLimits { read: Duration::from_millis(100), ..limits() };
     let target = client(limits).target(&base).unwrap();
     assert!(matches!(target.send(ask()).await, Err(CallError::Unknown { .. })));
-    assert_eq!(count.load(Ordering::SeqCst), 1, "nobody said it may be sent twice");
+    assert_eq!(count.load(Ordering::SeqCst), 1, "a call is not retried unless it is idempotent");
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_leaves_the_outcome_unknown() {
+async fn a_truncated_response_leaves_the_outcome_unknown() {
     let (base, _, _server) = raw(|_, mut stream| async move {
         read_request(&mut stream).await;
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await.unwrap();
@@ -178,7 +178,7 @@ async fn a_call_that_is_not_idempotent_is_tried_once() {
 }
 
 #[tokio::test]
-async fn an_error_status_is_never_tried_again() {
+async fn an_error_status_is_not_retried() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = count.clone();
     let fail = async move || {
@@ -192,16 +192,16 @@ async fn an_error_status_is_never_tried_again() {
 }
 
 #[tokio::test]
-async fn no_pause_begins_that_would_outlast_the_callers_time() {
+async fn no_retry_starts_beyond_the_time_limit_of_the_call() {
     let limits = ClientLimits { pause: DEADLINE, ..limits() };
     let target = client(limits).target(&closed_port().await).unwrap();
     let call = ask().idempotent(true).within(Duration::from_secs(5));
-    let error = timeout(DEADLINE / 2, target.send(call)).await.expect("it gives up instead of waiting");
+    let error = timeout(DEADLINE / 2, target.send(call)).await.expect("the call fails instead of waiting");
     assert!(matches!(error, Err(CallError::NotSent { .. })));
 }
 
 #[tokio::test]
-async fn an_answer_larger_than_the_limit_is_refused() {
+async fn a_response_over_the_size_limit_is_refused() {
     let (base, _server) = serve(Router::new().route("/x", post(async || "z".repeat(1_001)))).await;
     let target = client(ClientLimits { answer_bytes: 1_000, ..limits() }).target(&base).unwrap();
     assert!(matches!(target.send(ask()).await, Err(CallError::TooLarge { limit: 1_000, .. })));
@@ -218,7 +218,7 @@ async fn fail_until_open(target: &Target) {
 }
 
 #[tokio::test]
-async fn a_failing_target_is_left_alone_and_tried_again_later() {
+async fn the_breaker_opens_after_failures_and_closes_again() {
     let (base, count, _server) =
         raw(|n, stream| async move { if n < 10 { hang_up(stream).await } else { answer(stream).await } })
             .await;
@@ -228,7 +228,7 @@ async fn a_failing_target_is_left_alone_and_tried_again_later() {
     let error = target.send(ask().idempotent(true)).await.unwrap_err();
     assert!(matches!(error, CallError::Open { .. }), "{error}");
     assert_eq!(error.retry_after(), Some(Duration::from_secs(10)));
-    assert_eq!(count.load(Ordering::SeqCst), 10, "an open breaker asks nobody");
+    assert_eq!(count.load(Ordering::SeqCst), 10, "an open breaker sends nothing");
 
     clock.advance(Duration::from_secs(10));
     for _ in 0..3 {
@@ -238,7 +238,7 @@ async fn a_failing_target_is_left_alone_and_tried_again_later() {
 }
 
 #[tokio::test]
-async fn an_outage_status_opens_the_breaker_and_a_defect_does_not() {
+async fn status_503_opens_the_breaker_and_500_does_not() {
     let router = Router::new()
         .route("/out/x", post(async || StatusCode::SERVICE_UNAVAILABLE))
         .route("/bug/x", post(async || StatusCode::INTERNAL_SERVER_ERROR));
@@ -254,7 +254,7 @@ async fn an_outage_status_opens_the_breaker_and_a_defect_does_not() {
 }
 
 #[tokio::test]
-async fn calls_beyond_the_limit_wait_for_their_turn() {
+async fn concurrent_calls_are_limited() {
     let (now, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let (at_once, peak) = (now.clone(), most.clone());
     let busy = async move || {
@@ -279,7 +279,7 @@ async fn calls_beyond_the_limit_wait_for_their_turn() {
 }
 
 #[tokio::test]
-async fn bad_targets_and_bad_paths_are_refused_before_anything_is_sent() {
+async fn invalid_targets_and_paths_are_refused() {
     let client = client(limits());
     for base in ["", "127.0.0.1:80", "ftp://a", "http://", "http://user:pw@a", "http://a/?x=1", "redis://a"] {
         assert!(client.target(base).is_err(), "{base}");
@@ -290,7 +290,8 @@ async fn bad_targets_and_bad_paths_are_refused_before_anything_is_sent() {
     }
 }
 
-/// A TLS server with a certificate of its own for `localhost`; answers one request per connection.
+/// A TLS server with a self-signed certificate for `localhost`. It answers one request per
+/// connection.
 async fn tls_server() -> (String, CertificateDer<'static>, AbortOnDropHandle<()>) {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
     let certificate = made.cert.der().clone();
@@ -320,13 +321,13 @@ async fn tls_server() -> (String, CertificateDer<'static>, AbortOnDropHandle<()>
 }
 
 #[tokio::test]
-async fn https_works_with_a_trusted_certificate_and_no_other() {
+async fn https_accepts_only_trusted_certificates() {
     let (base, certificate, _server) = tls_server().await;
     let trusting = Client::trusting(limits(), Clock::system(), vec![certificate]);
     let reply = trusting.target(&base).unwrap().send(ask()).await.unwrap();
     assert_eq!(&reply.body[..], b"tls");
 
-    // A machine without any authorities refuses the target itself, which is just as good.
+    // On a system without root certificates, creating the target fails instead.
     if let Ok(target) = client(limits()).target(&base) {
         assert!(matches!(target.send(ask()).await, Err(CallError::NotSent { .. })));
     }

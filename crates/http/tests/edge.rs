@@ -1,6 +1,6 @@
-//! What the edge does to every request, seen from outside.
+//! Tests of the edge through a router.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -105,7 +105,7 @@ async fn bad_bodies_are_refused_with_their_own_codes() {
 }
 
 #[tokio::test]
-async fn only_json_is_taken_for_json() {
+async fn only_json_content_types_are_accepted() {
     async fn may_wish(_: Option<Json<Wish>>) {}
     let app = app(wishes().route("/may", post(may_wish)));
     let typed = |kind: Option<&str>, path: &str, body: &'static str| {
@@ -123,7 +123,7 @@ async fn only_json_is_taken_for_json() {
         let refused = is(415, "http.unsupported_media_type");
         assert_eq!(code(&app, typed(kind, "/wish", one)).await, refused, "{kind:?}");
         assert_eq!(code(&app, typed(kind, "/may", one)).await, refused, "{kind:?}");
-        // Nothing is nothing, whatever it is called.
+        // An empty body is accepted with any content type.
         assert_eq!(send(&app, typed(kind, "/may", "")).await.0, StatusCode::OK, "{kind:?}");
     }
     for kind in ["application/json", "Application/JSON; charset=utf-8", "application/vnd.urr+json"] {
@@ -212,7 +212,7 @@ async fn head_and_options_are_answered_without_a_body() {
 }
 
 #[tokio::test]
-async fn every_answer_has_the_security_headers_and_a_page_may_choose_its_own() {
+async fn every_response_has_security_headers_and_handlers_can_override_them() {
     let router = Router::new()
         .route("/json", get(async || Json(1)))
         .route("/page", get(async || ([(header::CONTENT_SECURITY_POLICY, "default-src 'self'")], "page")))
@@ -232,14 +232,14 @@ async fn every_answer_has_the_security_headers_and_a_page_may_choose_its_own() {
 }
 
 #[tokio::test]
-async fn every_value_of_a_header_that_a_handler_repeats_reaches_the_client() {
+async fn repeated_header_values_are_all_sent() {
     let cookies =
         [(header::SET_COOKIE, "a=1"), (header::SET_COOKIE, "b=2"), (header::CACHE_CONTROL, "private")];
     let routes = Router::new().route("/cookies", get(async move || AppendHeaders(cookies)));
     let (_, headers, _) = send(&app(routes), get_request("/cookies")).await;
     let all = |name| headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect::<Vec<_>>();
     assert_eq!(all(header::SET_COOKIE), ["a=1", "b=2"]);
-    assert_eq!(all(header::CACHE_CONTROL), ["private"], "its own instead of the usual");
+    assert_eq!(all(header::CACHE_CONTROL), ["private"], "the handler's value replaces the default");
     assert_eq!(all(header::X_FRAME_OPTIONS), ["DENY"]);
 }
 
@@ -251,7 +251,7 @@ async fn strict_transport_security_is_sent_when_configured() {
 }
 
 #[tokio::test]
-async fn a_sane_request_id_is_kept_and_any_other_replaced() {
+async fn a_valid_request_id_is_kept_and_any_other_replaced() {
     let told = async |request: Request| Json(request_id(request.extensions()).unwrap().to_string());
     let app = app(Router::new().route("/id", get(told)));
     let ask = |id: &[u8]| {
@@ -275,7 +275,7 @@ async fn a_sane_request_id_is_kept_and_any_other_replaced() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_500_that_does_not_say_why_and_the_next_request_is_served() {
+async fn a_panic_is_a_500_without_details_and_the_next_request_is_served() {
     let router = Router::new()
         .route("/panic", get(async || -> Response { panic!("secret reason") }))
         .route("/fine", get(async || "fine"));
@@ -295,7 +295,7 @@ async fn a_handler_that_takes_too_long_is_504() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_that_was_given_more_time_gets_it_and_no_more() {
+async fn allow_time_extends_the_timeout_of_one_request() {
     let slow = async |request: Request| {
         allow_time(request.extensions(), Duration::from_mins(1));
         let secs = request.uri().query().unwrap().parse().unwrap();
@@ -345,7 +345,7 @@ async fn requests_above_the_limit_are_shed_but_probes_are_answered() {
 }
 
 #[tokio::test]
-async fn an_abandoned_request_gives_its_place_back() {
+async fn a_cancelled_request_frees_its_in_flight_slot() {
     let app = edge(
         Router::new()
             .route("/stuck", get(async || -> Response { std::future::pending().await }))
@@ -360,7 +360,7 @@ async fn an_abandoned_request_gives_its_place_back() {
 }
 
 #[tokio::test]
-async fn callers_are_told_apart() {
+async fn caller_roles_are_enforced() {
     let router = Router::new()
         .route("/user", get(async |caller: Caller| caller.user().map(|id| id.to_string())))
         .route("/admin", get(async |caller: Caller| caller.admin().map(|_| "welcome")));
@@ -384,7 +384,7 @@ async fn callers_are_told_apart() {
 }
 
 #[tokio::test]
-async fn fields_and_retry_advice_of_a_problem_reach_the_client() {
+async fn problem_fields_and_retry_after_are_sent() {
     let taken = async || {
         Problem::new(StatusCode::CONFLICT, "tickets.seats_taken", "Taken.")
             .field("seats", json!(["A-1"]))

@@ -1,6 +1,6 @@
-//! What operators see: readiness, metrics and the access log.
+//! Tests of readiness, metrics and the access log.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{
     io,
@@ -55,7 +55,7 @@ impl Check for Down {
 }
 
 #[tokio::test]
-async fn whoever_is_no_operator_learns_that_it_is_not_ready_and_nothing_else() {
+async fn only_operators_see_why_a_process_is_not_ready() {
     let health = Health::new();
     let inner = Router::new().route("/", get(async || "inner"));
     let is_operator = |request: &Request| request.headers().contains_key("x-operator");
@@ -86,7 +86,7 @@ async fn whoever_is_no_operator_learns_that_it_is_not_ready_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn readiness_names_what_is_missing_and_draining_ends_it() {
+async fn readiness_lists_failed_checks_and_fails_while_draining() {
     let health = Health::new();
     let parts = EdgeParts { health: health.clone(), ..parts(0) };
     let app = edge(ops_routes(health.clone(), Metrics::install()), parts);
@@ -104,7 +104,7 @@ async fn readiness_names_what_is_missing_and_draining_ends_it() {
 }
 
 #[tokio::test]
-async fn requests_are_counted_under_the_name_of_their_route() {
+async fn request_metrics_are_labelled_by_route() {
     let metrics = Metrics::install();
     let router = Router::new()
         .route("/counted/{id}", get(async |Path(_): Path<String>| "ok"))
@@ -137,7 +137,7 @@ impl io::Write for Memory {
     }
 }
 
-/// What is logged while `path` is asked for.
+/// The lines logged during a request for `path`.
 async fn logged(app: &Router, path: &str) -> Vec<Value> {
     let memory = Memory::default();
     let writer = memory.clone();
@@ -166,7 +166,7 @@ fn logging_app(sample: u32) -> Router {
 }
 
 #[tokio::test]
-async fn a_sampled_request_is_one_line_without_its_query() {
+async fn a_sampled_request_is_logged_once_without_its_query() {
     let lines = logged(&logging_app(1), "/fine/7?token=secret").await;
     assert_eq!(lines.len(), 1, "{lines:?}");
     let line = &lines[0];
@@ -179,7 +179,7 @@ async fn a_sampled_request_is_one_line_without_its_query() {
 }
 
 #[tokio::test]
-async fn a_failure_is_always_a_line_and_says_why() {
+async fn server_errors_are_always_logged_with_their_cause() {
     let app = logging_app(0);
     let lines = logged(&app, "/broken?token=secret").await;
     assert_eq!(lines.len(), 1, "{lines:?}");
@@ -188,5 +188,5 @@ async fn a_failure_is_always_a_line_and_says_why() {
     assert_eq!(line["cause"], "the disk is full");
     let lines = logged(&app, "/panic").await;
     assert_eq!((lines.len(), &lines[0]["cause"]), (1, &json!("panic: a wrong turn")));
-    assert!(logged(&app, "/none").await.is_empty(), "a client's mistake is not our failure");
+    assert!(logged(&app, "/none").await.is_empty(), "client errors are not logged");
 }

@@ -1,6 +1,6 @@
-//! How long a connection may be quiet between two requests, and how many one client address may have.
+//! Tests of the keep-alive timeout and of the connection limit per address.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -14,10 +14,11 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use urr_http::{Limits, Server};
 
-/// Less than a quiet connection lasts by default, so that one that was not closed early fails a test.
+/// Shorter than the default keep-alive, so that a connection that was not closed early fails the
+/// test.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a head may take here.
+/// The header read timeout in these tests.
 const HEAD: Duration = Duration::from_millis(300);
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\n\r\n";
@@ -39,19 +40,19 @@ fn start(server: Server, limits: Limits) -> Running {
     Running { address, _task: task }
 }
 
-/// Asks once on a new connection from this address. The connection stays open.
+/// Sends one request on a new connection from this address. The connection stays open.
 async fn ask_from(address: [u8; 4], running: &Running) -> (TcpStream, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((address, 0).into()).unwrap();
     let mut stream = socket.connect(running.address).await.unwrap();
-    // A refused connection may be closed before it is written to; what was said there is read all the same.
+    // The server may close a refused connection before this write; its response can still be read.
     let _refused = stream.write_all(GET).await;
     let mut status = [0; 12];
     stream.read_exact(&mut status).await.unwrap();
     (stream, String::from_utf8(status.to_vec()).unwrap())
 }
 
-/// What comes back until the connection is quiet for a while, or closed.
+/// Everything received until the connection is silent for `quiet`, or closed.
 async fn heard(stream: &mut TcpStream, quiet: Duration) -> String {
     let mut answer = Vec::new();
     while let Ok(Ok(1..)) = timeout(quiet, stream.read_buf(&mut answer)).await {}
@@ -59,18 +60,18 @@ async fn heard(stream: &mut TcpStream, quiet: Duration) -> String {
 }
 
 #[tokio::test]
-async fn a_connection_that_asked_something_may_be_quiet_for_longer_than_a_head_may_take() {
+async fn keep_alive_outlasts_the_header_read_timeout() {
     let limits = Limits { header_read_time: HEAD, ..Limits::default() };
     let running = serve(limits).await;
     timeout(PATIENCE, async {
         let mut stream = TcpStream::connect(running.address).await.unwrap();
-        // Each pause is longer than a head may take.
+        // Each pause is longer than the header read timeout.
         for _ in 0..2 {
             stream.write_all(GET).await.unwrap();
             let answer = heard(&mut stream, HEAD * 2).await;
             assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         }
-        // A head that has begun has no more time than any other.
+        // Once a head has begun, the header read timeout applies.
         stream.write_all(b"GET / HT").await.unwrap();
         let mut rest = Vec::new();
         timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("it is closed").unwrap();
@@ -81,13 +82,13 @@ async fn a_connection_that_asked_something_may_be_quiet_for_longer_than_a_head_m
 }
 
 #[tokio::test]
-async fn while_many_are_connected_nobody_keeps_a_place_for_long() {
+async fn keep_alive_is_short_while_many_are_connected() {
     let crowded = Limits { header_read_time: HEAD, max_connections: 1, ..Limits::default() };
     let running = serve(crowded).await;
     let mut stream = TcpStream::connect(running.address).await.unwrap();
     stream.write_all(GET).await.unwrap();
     let mut answer = Vec::new();
-    // Closed by the server long before the time it could keep the connection: the place is needed.
+    // With more than half of the connections in use, the shorter timeout applies.
     timeout(PATIENCE, stream.read_to_end(&mut answer)).await.expect("it is closed").unwrap();
     assert!(answer.starts_with(b"HTTP/1.1 200"));
 }
@@ -116,11 +117,11 @@ async fn one_address_cannot_take_every_connection() {
         }
     })
     .await
-    .expect("closed connections free their places");
+    .expect("closed connections free their slots");
 }
 
 #[tokio::test]
-async fn an_address_that_proxies_share_may_take_every_connection() {
+async fn shared_addresses_are_exempt_from_the_limit() {
     let limits = Limits { max_connections_per_address: 1, ..Limits::default() };
     let server = Server::bind("127.0.0.1:0").await.unwrap().sharing(|peer| peer.is_loopback());
     let running = start(server, limits);

@@ -1,6 +1,6 @@
-//! The listener's limits, over real sockets and with bytes no HTTP library would send.
+//! Tests of the listener's limits, over real sockets and with raw bytes.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -62,13 +62,13 @@ fn echo() -> Router {
         .route("/ignore", post(async || "I did not read it"))
 }
 
-/// Sends bytes and reads until the server closes. The answer to a request that leaves the connection open needs
+/// Sends bytes and reads until the server closes the connection. A request must ask for that with
 /// `connection: close`.
 async fn talk(addr: SocketAddr, bytes: &[u8]) -> String {
     timeout(DEADLINE, async {
         let (mut read, mut write) = TcpStream::connect(addr).await.unwrap().into_split();
         let bytes = bytes.to_vec();
-        // The server may close before it has everything; what matters is what it said.
+        // The server may close before it has read everything; only its response matters.
         let writing = spawn(async move {
             let _refused = write.write_all(&bytes).await;
             write
@@ -91,7 +91,7 @@ fn small(change: impl FnOnce(&mut Limits)) -> Limits {
 const GET_AND_CLOSE: &[u8] = b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
-async fn an_ordinary_request_is_answered_and_knows_its_peer() {
+async fn a_request_is_answered_and_has_its_peer_address() {
     let running = serve(echo(), Limits::default()).await;
     let answer = talk(running.addr, GET_AND_CLOSE).await;
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("hello"), "{answer}");
@@ -107,7 +107,7 @@ async fn headers_that_never_end_close_the_connection() {
 }
 
 #[tokio::test]
-async fn headers_that_trickle_in_close_the_connection_too() {
+async fn trickling_headers_close_the_connection() {
     let running = serve(echo(), small(|limits| limits.header_read_time = Duration::from_millis(200))).await;
     let closed = timeout(DEADLINE, async {
         let (mut read, mut write) = TcpStream::connect(running.addr).await.unwrap().into_split();
@@ -124,7 +124,7 @@ async fn headers_that_trickle_in_close_the_connection_too() {
         trickle.await.unwrap();
         answer
     });
-    let answer = closed.await.expect("one byte at a time does not keep a connection");
+    let answer = closed.await.expect("a trickle of bytes does not keep the connection open");
     assert!(!String::from_utf8_lossy(&answer).contains("200"));
 }
 
@@ -149,7 +149,7 @@ async fn a_header_of_a_mebibyte_is_431() {
 }
 
 #[tokio::test]
-async fn header_size_is_limited_to_the_byte_that_is_configured() {
+async fn header_size_is_limited_as_configured() {
     let running = serve(echo(), small(|limits| limits.header_bytes = 9_000)).await;
     let padded = |length: usize| {
         let empty = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\nx: \r\n\r\n";
@@ -178,7 +178,7 @@ async fn ten_thousand_headers_are_431() {
 }
 
 #[tokio::test]
-async fn a_request_names_its_host_unless_it_is_of_http_1_0() {
+async fn http_1_1_requires_a_host_header() {
     let running = serve(echo(), Limits::default()).await;
     let nameless = talk(running.addr, b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n").await;
     assert!(nameless.starts_with("HTTP/1.1 400") && nameless.contains("http.host_required"), "{nameless}");
@@ -188,14 +188,14 @@ async fn a_request_names_its_host_unless_it_is_of_http_1_0() {
 }
 
 #[tokio::test]
-async fn a_large_body_is_413_before_it_is_read_and_the_client_hears_it() {
+async fn a_large_body_is_413_before_it_is_read_and_the_client_gets_the_response() {
     let running = serve(echo(), Limits::default()).await;
     let mut request =
         b"POST /echo HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 2097152\r\n\r\n".to_vec();
-    // Nothing of the body is sent: the length alone is enough to refuse.
+    // Only the head is sent: the announced length is enough to refuse.
     let answer = talk(running.addr, &request).await;
     assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("http.body_too_large"), "{answer}");
-    // All of it is sent: the answer is not lost in a reset.
+    // The whole body is sent: the response must not be lost in a reset.
     request.extend_from_slice(&vec![b' '; 2_097_152]);
     let answer = talk(running.addr, &request).await;
     assert!(answer.starts_with("HTTP/1.1 413") && answer.contains("http.body_too_large"), "{answer}");
@@ -239,7 +239,7 @@ async fn pipelined_requests_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_body_nobody_read_is_never_taken_for_the_next_request() {
+async fn an_unread_body_is_not_parsed_as_the_next_request() {
     let running = serve(echo(), Limits::default()).await;
     let smuggled = "GET /peer HTTP/1.1\r\nhost: a\r\n\r\n";
     let filler = "z".repeat(300_000);
@@ -287,7 +287,7 @@ async fn odd_request_targets_are_4xx() {
 }
 
 #[tokio::test]
-async fn a_client_that_reads_nothing_is_dropped() {
+async fn a_client_that_reads_nothing_is_disconnected() {
     let ended = Arc::new(Semaphore::new(0));
     let told = ended.clone();
     let flood = async move || {
@@ -302,11 +302,11 @@ async fn a_client_that_reads_nothing_is_dropped() {
     let running = serve(Router::new().route("/flood", get(flood)), limits).await;
     let mut silent = TcpStream::connect(running.addr).await.unwrap();
     silent.write_all(b"GET /flood HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
-    // It never reads. The server gives up on it, which drops the endless body.
+    // The client never reads, so the server closes the connection and drops the endless body.
     timeout(DEADLINE, ended.acquire()).await.expect("the connection was dropped").unwrap().forget();
 }
 
-/// Tells when it is gone.
+/// Adds a permit when dropped.
 struct Told(Arc<Semaphore>);
 
 impl Drop for Told {
@@ -316,7 +316,7 @@ impl Drop for Told {
 }
 
 #[tokio::test]
-async fn connections_above_the_limit_are_told_503_and_places_are_given_back() {
+async fn connections_over_the_limit_get_503_until_one_closes() {
     let running = serve(echo(), small(|limits| limits.max_connections = 2)).await;
     let ask = async |stream: &mut TcpStream| {
         stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
@@ -337,11 +337,11 @@ async fn connections_above_the_limit_are_told_503_and_places_are_given_back() {
         }
     })
     .await
-    .expect("the place of a closed connection is free again");
+    .expect("a closed connection frees its slot");
 }
 
 #[tokio::test]
-async fn a_stop_finishes_requests_in_progress_closes_idle_ones_and_refuses_new_ones() {
+async fn shutdown_finishes_requests_closes_idle_connections_and_refuses_new_ones() {
     let (entered, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
     let (arrived, waiting) = (entered.clone(), gate.clone());
     let slow = async move || {
@@ -352,12 +352,12 @@ async fn a_stop_finishes_requests_in_progress_closes_idle_ones_and_refuses_new_o
     let router = Router::new().route("/slow", get(slow)).route("/", get(async || "hello"));
     let running = serve(router, Limits::default()).await;
     let addr = running.addr;
-    // A connection that was used before and is kept for later.
+    // An idle keep-alive connection.
     let mut idle = TcpStream::connect(addr).await.unwrap();
     idle.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
     let mut answer = Vec::new();
     while !answer.ends_with(b"hello") {
-        assert_ne!(idle.read_buf(&mut answer).await.unwrap(), 0, "it is kept open");
+        assert_ne!(idle.read_buf(&mut answer).await.unwrap(), 0, "the connection stays open");
     }
     let in_progress = spawn(async move { talk(addr, b"GET /slow HTTP/1.1\r\nhost: a\r\n\r\n").await });
     entered.acquire().await.unwrap().forget();
@@ -372,7 +372,7 @@ async fn a_stop_finishes_requests_in_progress_closes_idle_ones_and_refuses_new_o
     gate.add_permits(1);
     let answer = timeout(DEADLINE, in_progress).await.unwrap().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("finished"), "{answer}");
-    timeout(DEADLINE, running.end).await.expect("the server ends").unwrap().unwrap();
+    timeout(DEADLINE, running.end).await.expect("the server stops").unwrap().unwrap();
 }
 
 #[tokio::test]
@@ -389,12 +389,12 @@ async fn a_request_that_outlasts_the_drain_is_cut_off() {
     let cut = spawn(async move { talk(addr, b"GET /stuck HTTP/1.1\r\nhost: a\r\n\r\n").await });
     entered.acquire().await.unwrap().forget();
     running.stop.cancel();
-    timeout(DEADLINE, running.end).await.expect("the server ends anyway").unwrap().unwrap();
+    timeout(DEADLINE, running.end).await.expect("the server stops after the drain time").unwrap().unwrap();
     assert_eq!(timeout(DEADLINE, cut).await.unwrap().unwrap(), "");
 }
 
 #[tokio::test]
-async fn an_address_in_use_is_an_error_at_once() {
+async fn binding_an_address_in_use_fails() {
     let running = serve(echo(), Limits::default()).await;
     assert_eq!(Server::bind(running.addr).await.unwrap_err().kind(), std::io::ErrorKind::AddrInUse);
 }

@@ -1,6 +1,6 @@
-//! What a client is told whose request cannot be read, over real sockets.
+//! Responses to requests that cannot be parsed, over real sockets.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -19,7 +19,7 @@ use urr_telemetry::Health;
 /// No test waits longer than this for anything.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// More than the buffers of a connection take.
+/// More than the socket buffers hold.
 const LARGE: usize = 16 * 1024 * 1024;
 
 async fn serve() -> (SocketAddr, AbortOnDropHandle<std::io::Result<()>>) {
@@ -42,7 +42,7 @@ async fn serve() -> (SocketAddr, AbortOnDropHandle<std::io::Result<()>>) {
     (address, AbortOnDropHandle::new(end))
 }
 
-/// Sends bytes, waits, and reads until the server closes.
+/// Sends bytes, waits, and reads until the server closes the connection.
 async fn talk(address: SocketAddr, bytes: &[u8], wait: Duration) -> String {
     let talk = async {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -77,7 +77,7 @@ fn check(answer: &str, status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_read_is_told_so_like_any_other() {
+async fn an_unparsable_request_gets_a_problem() {
     let (address, _server) = serve().await;
     let long = format!("GET / HTTP/1.1\r\nhost: a\r\nx: {}\r\n\r\n", "y".repeat(20_000));
     let many = format!("GET / HTTP/1.1\r\nhost: a\r\n{}\r\n", "a: b\r\n".repeat(200));
@@ -94,7 +94,7 @@ async fn a_request_that_cannot_be_read_is_told_so_like_any_other() {
 }
 
 #[tokio::test]
-async fn the_answer_before_it_stays_whole() {
+async fn the_previous_response_is_sent_intact() {
     let (address, _server) = serve().await;
     let answers = talk(address, b"GET / HTTP/1.1\r\nhost: a\r\n\r\nnonsense\r\n\r\n", Duration::ZERO).await;
     let (first, second) = answers.split_once("hello").unwrap();
@@ -103,7 +103,7 @@ async fn the_answer_before_it_stays_whole() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_taken_slowly_is_not_mistaken_for_it() {
+async fn a_slowly_read_response_is_not_replaced() {
     let (address, _server) = serve().await;
     let requests = b"GET /large HTTP/1.1\r\nhost: a\r\n\r\nnonsense\r\n\r\n";
     let answers = talk(address, requests, Duration::from_millis(300)).await;
@@ -111,6 +111,6 @@ async fn an_answer_that_is_taken_slowly_is_not_mistaken_for_it() {
     assert!(head.contains(&format!("content-length: {LARGE}")), "{head}");
     let (body, refusal) = rest.split_at(LARGE);
     assert!(body.bytes().all(|byte| byte == b'x'));
-    // hyper may have put both into one piece; then it keeps its own words.
+    // hyper may write both responses in one call. Then its bare 400 is not replaced.
     assert!(refusal.starts_with("HTTP/1.1 400 Bad Request\r\n"), "{refusal}");
 }

@@ -1,4 +1,4 @@
-//! The client: finds the node of a call's keys, follows redirections, counts.
+//! The client: routes calls to nodes, follows redirections, records metrics.
 
 use std::{
     collections::BTreeMap,
@@ -21,16 +21,18 @@ use crate::{
     slots::{self, Map},
 };
 
-/// Tries that follow each other at once: by hash, by source, to where the slot moved, to where it moves on.
+/// Attempts without a pause: by hash, by source, after MOVED, after ASK.
 const TRIES_AT_ONCE: usize = 4;
 
-/// Before every further try. The nodes disagree, or the keys of a slot that moves are on both ends: milliseconds, usually.
+/// Pause before every further attempt. The nodes disagree, or a migrating slot has keys on both
+/// nodes; either usually lasts milliseconds.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// How often one call may be sent. With the usual deadline of 100 ms that ends it first, after about twenty pauses.
+/// Attempts per call. The default deadline of 100 ms ends a call earlier, after about twenty
+/// pauses.
 const MAX_TRIES: usize = 64;
 
-/// A connection to one Redis or to a Cluster of them. Clones share everything.
+/// A client of one Redis node or of a Cluster. Clones share all state.
 #[derive(Clone)]
 pub struct Kv(pub(crate) Arc<Inner>);
 
@@ -39,12 +41,12 @@ pub(crate) struct Inner {
     clock: Clock,
     deadline: Duration,
     pub(crate) start: Vec<Address>,
-    /// Every node met so far and still of use, so that connections and breakers outlive a change of the map.
+    /// All nodes in use, so that connections and breakers survive a new slot map.
     nodes: Mutex<BTreeMap<Address, Arc<Node>>>,
     map: RwLock<Arc<Map>>,
-    /// Tells the keeper that the map may be out of date.
+    /// Notifies the keeper that the slot map may be out of date.
     pub(crate) doubt: Arc<Notify>,
-    /// Ends with the last clone.
+    /// Aborted when the last clone is dropped.
     keeper: Mutex<JoinSet<()>>,
 }
 
@@ -55,14 +57,15 @@ impl fmt::Debug for Kv {
 }
 
 impl Kv {
-    /// Starts a client. It connects in the background: Redis being down is not an error here but at the calls.
+    /// Creates a client, which connects in the background. If Redis is down, calls fail, not this
+    /// function.
     ///
     /// # Panics
     /// Outside a Tokio runtime.
     pub fn connect(config: &KvConfig, clock: Clock) -> Result<Self, ConfigError> {
         let (endpoint, start) = Endpoint::new(config)?;
         if endpoint.uses_tls() {
-            // Fails when the process has chosen already, which is as good.
+            // Fails if a provider is already installed, which is fine.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         let endpoint = Arc::new(endpoint);
@@ -76,7 +79,7 @@ impl Kv {
             clock,
             deadline: config.deadline,
             nodes: Mutex::new(BTreeMap::from([(start[0].clone(), Arc::clone(&first))])),
-            // Until the map is known, the first node is asked for everything and says where else to go.
+            // Until the slot map is loaded, the first node gets all calls and redirects them.
             map: RwLock::new(Arc::new(Map::all_at(first))),
             start,
             doubt: Arc::clone(&doubt),
@@ -87,7 +90,8 @@ impl Kv {
         Ok(Self(inner))
     }
 
-    /// Runs a script on the node that serves its keys, which must share a hash tag, within the configured deadline.
+    /// Runs a script within the default deadline, on the node that owns its keys. All keys must
+    /// share a hash tag.
     pub async fn run(
         &self,
         script: &Script,
@@ -97,7 +101,7 @@ impl Kv {
         self.run_within(self.0.deadline, script, keys, args).await
     }
 
-    /// Like [`Kv::run`] with a deadline of its own.
+    /// Like [`Kv::run`], with another deadline.
     pub async fn run_within(
         &self,
         deadline: Duration,
@@ -114,12 +118,12 @@ impl Kv {
         outcome
     }
 
-    /// Whether every primary answers.
+    /// Returns an error unless every primary responds.
     pub async fn ping(&self) -> Result<(), Error> {
         self.0.ask_all(&redis::cmd("PING")).await.map(drop)
     }
 
-    /// What time it is on the first primary that answers.
+    /// The clock of the first primary that responds.
     pub async fn server_time(&self) -> Result<Timestamp, Error> {
         let mut command = Cmd::new();
         command.arg("TIME");
@@ -133,8 +137,8 @@ impl Kv {
         Err(failure)
     }
 
-    /// What the primaries do when memory runs out. Anything but `noeviction` may forget keys that callers count on; if
-    /// one primary says something else, that is the answer.
+    /// The `maxmemory-policy` of the primaries. Any policy but `noeviction` may evict keys that
+    /// callers rely on; if one primary has such a policy, it is returned.
     pub async fn maxmemory_policy(&self) -> Result<String, Error> {
         let mut command = Cmd::new();
         command.arg("INFO").arg("memory");
@@ -146,7 +150,7 @@ impl Kv {
         Ok(odd.map_or_else(|| Self::SAFE_POLICY.to_owned(), |odd| policies.swap_remove(odd)))
     }
 
-    /// What [`Kv::maxmemory_policy`] should say.
+    /// The only safe value of [`Kv::maxmemory_policy`].
     pub const SAFE_POLICY: &'static str = "noeviction";
 }
 
@@ -199,7 +203,7 @@ impl Inner {
                 }
             }
         }
-        Err(Error::Down(format!("the nodes still disagree about slot {slot} after {MAX_TRIES} tries")))
+        Err(Error::Down(format!("the nodes still disagree about slot {slot} after {MAX_TRIES} attempts")))
     }
 
     fn unserved(&self) -> Error {
@@ -207,7 +211,7 @@ impl Inner {
         Error::Down("no node serves the slot".to_owned())
     }
 
-    /// One command that is not about keys.
+    /// Sends a command without keys to one node.
     pub(crate) async fn ask(&self, node: &Node, command: &Cmd) -> Result<Reply, Error> {
         node.call(command, false, self.deadline).await.map_err(|fault| match fault {
             Fault::Error(error) => error,
@@ -215,7 +219,7 @@ impl Inner {
         })
     }
 
-    /// The same of every primary at once.
+    /// Sends a command without keys to every primary concurrently.
     pub(crate) async fn ask_all(&self, command: &Cmd) -> Result<Vec<Reply>, Error> {
         let primaries = self.map().primaries();
         join_all(primaries.iter().map(|node| self.ask(node, command))).await.into_iter().collect()
@@ -225,7 +229,7 @@ impl Inner {
         Arc::clone(&self.map.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The node at an address, met before or not.
+    /// The node at this address, added if it is new.
     pub(crate) fn node(&self, address: Address) -> Result<Arc<Node>, Error> {
         let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(node) = nodes.get(&address) {
@@ -238,12 +242,12 @@ impl Inner {
         Ok(node)
     }
 
-    /// Every node met so far.
+    /// All known nodes.
     pub(crate) fn met(&self) -> Vec<Arc<Node>> {
         self.nodes.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// From now on this map is right. Nodes that it does not name are forgotten, except those to start from.
+    /// Replaces the slot map. Nodes that are not in it are dropped, except the configured ones.
     pub(crate) fn adopt(&self, map: Map) {
         let primaries = map.primaries();
         *self.map.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(map);
@@ -255,7 +259,7 @@ impl Inner {
 }
 
 fn read_time(answer: &Reply) -> Result<Timestamp, Error> {
-    let odd = || Error::Reply("TIME answered in an unknown form".to_owned());
+    let odd = || Error::Reply("unexpected reply to TIME".to_owned());
     let [secs, micros] = answer.list()? else { return Err(odd()) };
     let number = |reply: &Reply| -> Result<i64, Error> {
         std::str::from_utf8(reply.bytes()?).ok().and_then(|text| text.parse().ok()).ok_or_else(odd)
@@ -267,5 +271,5 @@ fn read_time(answer: &Reply) -> Result<Timestamp, Error> {
 fn read_policy(info: &[u8]) -> Result<String, Error> {
     let info = String::from_utf8_lossy(info);
     let policy = info.lines().find_map(|line| line.trim().strip_prefix("maxmemory_policy:"));
-    policy.map(str::to_owned).ok_or_else(|| Error::Reply("INFO memory names no maxmemory_policy".to_owned()))
+    policy.map(str::to_owned).ok_or_else(|| Error::Reply("INFO memory has no maxmemory_policy".to_owned()))
 }

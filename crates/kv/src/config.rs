@@ -1,4 +1,4 @@
-//! Where Redis is and what may be asked of the network in between.
+//! Configuration of the Redis client.
 
 use std::{fmt, net::IpAddr, time::Duration};
 
@@ -7,27 +7,28 @@ use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 
 use crate::node::Address;
 
-/// Where Redis is.
+/// How to connect to Redis.
 #[derive(Clone)]
 pub struct KvConfig {
-    /// `redis://` or `rediss://` (TLS), with user and password where Redis asks for them. One node, or the start nodes of
-    /// a Cluster.
+    /// `redis://` or `rediss://` (TLS), with user and password if required. One node, or the seed
+    /// nodes of a Cluster.
     pub urls: Vec<String>,
-    /// Whether it is a Cluster; several URLs always are.
+    /// Whether it is a Cluster. Several URLs always mean a Cluster.
     pub cluster: bool,
-    /// Whether to talk to a node beyond loopback that has neither TLS nor a password.
+    /// Whether to allow a remote node that has neither TLS nor a password.
     pub allow_insecure: bool,
-    /// How long a call may take unless it says otherwise.
+    /// Default deadline of a call.
     pub deadline: Duration,
-    /// Certificate authorities in PEM that vouch for the nodes, instead of the system's.
+    /// PEM root certificates to trust instead of the system's.
     pub ca_pem: Option<Vec<u8>>,
 }
 
 impl KvConfig {
-    /// A call is worth less than the database transaction it saves once it takes longer than this.
+    /// Default deadline. A call that takes longer costs more than the database transaction it
+    /// saves.
     pub const DEADLINE: Duration = Duration::from_millis(100);
 
-    /// One node with everything else as usual.
+    /// A single node with default settings.
     pub fn single(url: impl Into<String>) -> Self {
         Self {
             urls: vec![url.into()],
@@ -38,7 +39,7 @@ impl KvConfig {
         }
     }
 
-    /// A Cluster by some of its nodes, with everything else as usual.
+    /// A Cluster, by some of its nodes, with default settings.
     pub fn cluster(urls: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { urls: urls.into_iter().map(Into::into).collect(), cluster: true, ..Self::single("") }
     }
@@ -56,13 +57,13 @@ impl fmt::Debug for KvConfig {
     }
 }
 
-/// A configuration that will not be used, and why. It never shows a URL, which may carry a password.
+/// An invalid configuration. Never shows a URL, which may contain a password.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// No URL at all.
-    #[error("redis.urls names no node")]
+    /// There is no URL.
+    #[error("redis.urls is empty")]
     NoUrl,
-    /// A URL that names no node.
+    /// An invalid URL.
     #[error("redis.urls, entry {entry}: {why}")]
     BadUrl {
         /// Which entry, from 1.
@@ -70,10 +71,10 @@ pub enum ConfigError {
         /// What is wrong with it.
         why: String,
     },
-    /// The nodes of one Cluster are reached in one way.
+    /// The nodes of a Cluster differ in credentials or TLS, or use a database other than 0.
     #[error("redis.urls: all nodes of a cluster need the same user, password and TLS, and database 0")]
     Mixed,
-    /// Anybody on the way could read and write.
+    /// A remote node without TLS or a password: traffic could be read and changed on the way.
     #[error(
         "redis at {host} is not on this machine and has neither TLS nor a password; use rediss:// or a password, \
          or set redis.allow_insecure = true if the network between is yours alone"
@@ -82,12 +83,12 @@ pub enum ConfigError {
         /// The node's host.
         host: String,
     },
-    /// The certificate authorities cannot be read.
-    #[error("the certificate authorities for redis are not PEM: {0}")]
+    /// The root certificates cannot be parsed.
+    #[error("redis.ca_file has no valid PEM certificates: {0}")]
     BadAuthorities(String),
 }
 
-/// How every node is reached. Nodes that a Cluster names later are reached like those in the configuration.
+/// Credentials and TLS for all nodes, including those discovered later in a Cluster.
 pub(crate) struct Endpoint {
     settings: RedisConnectionInfo,
     tls: bool,
@@ -102,7 +103,7 @@ impl fmt::Debug for Endpoint {
 }
 
 impl Endpoint {
-    /// Reads the configuration: how to reach nodes, and which to start from.
+    /// Validates the configuration. Returns the endpoint and the seed nodes.
     pub(crate) fn new(config: &KvConfig) -> Result<(Self, Vec<Address>), ConfigError> {
         let nodes: Vec<(RedisConnectionInfo, bool, Address)> = config
             .urls
@@ -134,7 +135,7 @@ impl Endpoint {
         Ok((endpoint, addresses))
     }
 
-    /// What connects to one node. Nothing is sent yet.
+    /// A client for one node. It does not connect yet.
     pub(crate) fn client(&self, address: &Address) -> Result<redis::Client, ConfigError> {
         let Address { host, port } = address.clone();
         let protected = self.tls || self.settings.password().is_some();
@@ -167,12 +168,13 @@ fn parse(url: &str) -> Result<(RedisConnectionInfo, bool, Address), String> {
         return Err("the scheme must be redis:// or rediss://".to_owned());
     }
     let info = url.into_connection_info().map_err(|error| error.to_string())?;
-    // RESP3 tells at once when a connection is lost, so that it is made again before the next call needs it.
+    // With RESP3 the client crate notices a lost connection at once and reconnects before the next
+    // call.
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     match info.addr() {
         ConnectionAddr::Tcp(host, port) => Ok((settings, false, Address { host: host.clone(), port: *port })),
         ConnectionAddr::TcpTls { insecure: true, .. } => {
-            Err("#insecure would accept any certificate; name the authority instead".to_owned())
+            Err("#insecure would accept any certificate; set redis.ca_file instead".to_owned())
         }
         ConnectionAddr::TcpTls { host, port, .. } => {
             Ok((settings, true, Address { host: host.clone(), port: *port }))
@@ -205,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_loopback_redis_needs_tls_or_a_password_or_permission() {
+    fn a_remote_node_needs_tls_a_password_or_allow_insecure() {
         let insecure = |host: &str| Some(ConfigError::Insecure { host: host.to_owned() });
         for (url, allow_insecure, expected) in [
             ("redis://127.0.0.1:6379", false, None),
@@ -225,17 +227,17 @@ mod tests {
             assert_eq!(refusal(&config), expected, "{url} allow_insecure={allow_insecure}");
         }
         let config = KvConfig::cluster(["redis://127.0.0.1:1", "redis://10.0.0.5:1"]);
-        assert_eq!(refusal(&config), insecure("10.0.0.5"), "one open node is enough");
+        assert_eq!(refusal(&config), insecure("10.0.0.5"), "one insecure node is enough");
     }
 
     #[test]
-    fn the_refusal_names_the_setting_that_overrules_it() {
+    fn the_error_names_the_setting_that_allows_it() {
         let message = refusal(&KvConfig::single("redis://10.0.0.5:6379")).unwrap().to_string();
         assert!(message.contains("10.0.0.5") && message.contains("redis.allow_insecure"), "{message}");
     }
 
     #[test]
-    fn a_node_that_a_cluster_names_later_is_held_to_the_same_rule() {
+    fn discovered_nodes_must_be_secure_too() {
         let (endpoint, _) = Endpoint::new(&KvConfig::cluster(["redis://127.0.0.1:1"])).unwrap();
         let later = Address { host: "10.0.0.5".to_owned(), port: 1 };
         assert_eq!(
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_that_names_no_node_is_refused_without_repeating_it() {
+    fn invalid_urls_are_refused_without_leaking_passwords() {
         for url in [
             "http://:hunter2@h",
             "redis:///",
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn nodes_of_one_cluster_are_reached_in_one_way() {
+    fn cluster_nodes_must_share_credentials_and_tls() {
         for urls in [
             ["redis://:a@h:1", "redis://:b@h:2"],
             ["redis://:a@h:1", "rediss://:a@h:2"],

@@ -1,37 +1,39 @@
-//! What can go wrong with a call.
+//! Errors of a call.
 
 use std::time::Duration;
 
 use urr_kernel::Refused;
 
-/// Why a call has no answer. After [`Error::Down`] and [`Error::Timeout`] the script may or may not have run.
+/// Why a call failed. After [`Error::Down`] and [`Error::Timeout`] the script may or may not have
+/// run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The node cannot be reached or cannot serve now.
+    /// The node is unreachable or cannot serve.
     #[error("redis is down: {0}")]
     Down(String),
-    /// No answer within the deadline.
+    /// No reply within the deadline.
     #[error("redis did not answer within {} ms", .0.as_millis())]
     Timeout(Duration),
-    /// The node failed often lately and was not asked.
-    #[error("redis failed repeatedly; it is tried again in {} ms", retry_after.as_millis())]
+    /// The circuit breaker is open; nothing was sent.
+    #[error("redis failed repeatedly: its circuit breaker is open for {} ms", retry_after.as_millis())]
     Open {
-        /// When asking again makes sense.
+        /// When to retry.
         retry_after: Duration,
     },
-    /// As many calls are waiting for the node as may wait; it was not asked.
+    /// Too many calls wait for the node; nothing was sent.
     #[error("too many calls are waiting for redis")]
     Full,
-    /// Redis answered with an error, or with something the caller did not expect.
-    #[error("redis refused: {0}")]
+    /// Redis returned an error or an unexpected reply.
+    #[error("redis returned an error: {0}")]
     Reply(String),
-    /// The keys of one call are not in one slot, so no Cluster could run it.
+    /// The keys are in different slots or there are none, so a Cluster could not run the call.
     #[error("a script needs at least one key, and all its keys must share one hash tag")]
     Keys,
 }
 
 impl Error {
-    /// Whether going on without Redis is the answer, as opposed to a mistake in the call.
+    /// Whether Redis is unavailable, so that the caller should go on without it. Otherwise the call
+    /// itself is wrong.
     pub fn is_unavailable(&self) -> bool {
         match self {
             Self::Down(_) | Self::Timeout(_) | Self::Open { .. } | Self::Full => true,
@@ -39,7 +41,7 @@ impl Error {
         }
     }
 
-    /// The word in metrics.
+    /// The label in metrics.
     pub(crate) fn label(&self) -> &'static str {
         match self {
             Self::Down(_) => "down",

@@ -1,4 +1,4 @@
-//! What goes on in the background: learning who serves what, and keeping connections awake.
+//! Background task: refreshes the slot map and keeps connections alive.
 
 use std::{
     sync::{Arc, Weak},
@@ -17,13 +17,15 @@ use crate::{
     slots::{self, Map},
 };
 
-/// Between two looks when nobody is in doubt. Also how long an idle connection that was cut in silence stays unnoticed.
+/// Interval between refreshes. Also the longest time that a silently broken idle connection goes
+/// unnoticed.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// Between two looks however great the doubt: a fail-over takes seconds, and five questions a second are no load.
+/// Shortest time between refreshes. A failover takes seconds, and five queries per second are no
+/// load.
 const MIN_GAP: Duration = Duration::from_millis(200);
 
-/// Runs until the client is gone.
+/// Runs until the client is dropped.
 pub(crate) async fn keep(client: Weak<Inner>, doubt: Arc<Notify>, is_cluster: bool) {
     let mut turn = 0;
     loop {
@@ -31,11 +33,12 @@ pub(crate) async fn keep(client: Weak<Inner>, doubt: Arc<Notify>, is_cluster: bo
             let Some(client) = client.upgrade() else { return };
             if is_cluster {
                 if let Err(error) = learn(&client, turn).await {
-                    tracing::debug!(%error, "no node of the cluster says who serves what");
+                    tracing::debug!(%error, "cannot load the slot map: no cluster node returned it; calls use the old one");
                 }
                 turn = turn.wrapping_add(1);
             }
-            // Whoever fails is counted by its own breaker; the first of these also opens the connections.
+            // Failures are recorded by the node's breaker. The first ping also opens the
+            // connections.
             let _ = client.ask_all(&redis::cmd("PING")).await;
             Arc::clone(&doubt)
         };
@@ -48,8 +51,8 @@ pub(crate) async fn keep(client: Weak<Inner>, doubt: Arc<Notify>, is_cluster: bo
     }
 }
 
-/// Asks one node after the other who serves what and believes the first that answers. Each time another begins, because
-/// a node that was cut off from the others believes in the past.
+/// Loads the slot map from the first node that responds. Starts with another node each time,
+/// because a partitioned node returns a stale map.
 async fn learn(client: &Inner, turn: usize) -> Result<(), Error> {
     for address in &client.start {
         client.node(address.clone())?;

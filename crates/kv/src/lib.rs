@@ -1,11 +1,12 @@
-//! One Redis client for a single node and for a Cluster: scripts, deadlines, breakers. It knows nothing about seats or
-//! queues.
+//! Redis client for a single node and for a Cluster: Lua scripts, deadlines, circuit breakers. It
+//! has no knowledge of the domains.
 //!
-//! [`Kv::connect`] does not wait for Redis and does not fail because Redis is down. Every call ends within its
-//! deadline; while a node keeps failing, its breaker answers for it at once. What callers get in that case is an
-//! [`Error`] that says so, and they go on without Redis: nothing kept here is the truth about anything.
+//! [`Kv::connect`] neither waits for Redis nor fails because Redis is down. Every call ends within
+//! its deadline. While a node keeps failing, its breaker refuses calls at once. Callers then get an
+//! [`Error`] and go on without Redis: no data in Redis is authoritative.
 //!
-//! Redis 6.2 or newer; tests run on 7. Why this client and why routing is ours: docs/adr/0002-redis-client.md.
+//! Requires Redis 6.2 or newer; tests run on 7. The choice of client crate and the routing are
+//! explained in docs/adr/0002-redis-client.md.
 
 mod client;
 mod config;

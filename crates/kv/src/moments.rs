@@ -1,25 +1,27 @@
-//! A circuit breaker that counts moments of trouble instead of failed calls.
+//! A circuit breaker that counts incidents instead of failed calls.
 //!
-//! Calls to a node share one connection. A single stall fails every call in flight, so counting calls would open the
-//! breaker after a pause of one deadline. Here the calls that were in flight when one of them failed count as one failure.
+//! Calls to a node share one connection, so a single stall fails every call in flight. Counting
+//! calls would open the breaker after a stall of one deadline. Here all calls in flight during a
+//! failure count as one failure.
 
 use std::time::Duration;
 
 use urr_kernel::{Breaker, BreakerLimits, Refused};
 
-/// A [`Breaker`] whose window holds moments of trouble.
+/// A [`Breaker`] whose window holds incidents.
 #[derive(Debug)]
 pub(crate) struct Moments {
     breaker: Breaker,
     slow_call: Duration,
     current: Moment,
-    /// Calls that succeeded since the last counted failure.
+    /// Successful calls since the last counted failure.
     served: usize,
-    /// Calls that failed since then, including the counted one.
+    /// Failed calls since then, including the counted one.
     failed: usize,
 }
 
-/// When a call was permitted: between which two counted failures.
+/// Number of failures counted before a call was permitted. Calls that share it belong to the same
+/// incident.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 
@@ -30,7 +32,7 @@ impl Moments {
         Self { breaker, slow_call: limits.slow_call, current: Moment(0), served: 0, failed: 0 }
     }
 
-    /// Asks to make a call. The permitted call is reported with the moment that this returns.
+    /// Permits a call, or refuses it. Pass the returned moment to [`Self::report`].
     pub(crate) fn permit(&mut self, now: Duration) -> Result<Moment, Refused> {
         self.breaker.permit(now)?;
         Ok(self.current)
@@ -47,12 +49,12 @@ impl Moments {
             return;
         }
         if moment != self.current {
-            // It was in flight when an earlier call failed, which counted for both.
+            // In flight when an earlier call failed, which already counted for both.
             self.failed += 1;
             return;
         }
         if self.served > self.failed {
-            // Most calls succeeded since the last moment of trouble: this one starts a new series.
+            // Most calls succeeded since the last incident, so this one is not consecutive.
             self.breaker.report(now, Duration::ZERO, true);
         }
         self.breaker.report(now, took, false);
@@ -76,7 +78,7 @@ mod tests {
 
     const DEADLINE: Duration = KvConfig::DEADLINE;
 
-    /// Calls on a clock that stands still until it is moved.
+    /// Calls on a manual clock.
     struct Calls {
         clock: Clock,
         breaker: Moments,
@@ -97,7 +99,7 @@ mod tests {
             self.breaker.report(moment, now, now.saturating_sub(started), succeeded);
         }
 
-        /// One call after the other at the same time.
+        /// Makes one call after the other, without moving the clock.
         fn each(&mut self, outcomes: impl IntoIterator<Item = bool>) {
             for succeeded in outcomes {
                 let call = self.start();
@@ -109,8 +111,8 @@ mod tests {
             self.breaker.is_open(self.clock.ticks())
         }
 
-        /// One call a millisecond while the server answers nothing for `freeze`; a call that has waited for the deadline
-        /// fails. Returns when the breaker opened.
+        /// Makes one call per millisecond while the server does not respond for `freeze`
+        /// milliseconds. Calls fail at the deadline. Returns when the breaker opened.
         fn freeze(&mut self, freeze: u64) -> Option<u64> {
             let deadline = u64::try_from(DEADLINE.as_millis()).unwrap();
             let mut waiting = std::collections::VecDeque::new();
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_freeze_longer_than_the_deadline_does_not_open_it() {
+    fn one_freeze_longer_than_the_deadline_does_not_open_the_breaker() {
         let mut calls = Calls::new();
         calls.each([true; 100]);
         for _ in 0..10 {
@@ -144,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_stays_frozen_opens_it_at_the_third_deadline() {
+    fn a_frozen_server_opens_the_breaker_at_the_third_deadline() {
         let mut calls = Calls::new();
         calls.each([true; 100]);
         assert_eq!(calls.freeze(10_000), Some(300));
     }
 
     #[test]
-    fn calls_that_fail_one_after_the_other_count_one_each() {
+    fn consecutive_failures_count_one_each() {
         let mut calls = Calls::new();
         calls.each([false; 2]);
         assert!(!calls.is_open());
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn it_opens_when_half_of_the_calls_fail_and_not_when_fewer_do() {
+    fn the_breaker_opens_when_half_of_the_calls_fail() {
         let mut half = Calls::new();
         half.each([false, true, false, true, false]);
         assert!(half.is_open());
@@ -170,12 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn after_an_outage_each_trial_counts_by_itself() {
+    fn half_open_trials_count_one_each() {
         let mut calls = Calls::new();
         calls.each([false; 3]);
         calls.clock.advance(Duration::from_secs(1));
         let trials = [calls.start(), calls.start(), calls.start()];
-        assert!(calls.breaker.permit(calls.clock.ticks()).is_err(), "a fourth trial waits");
+        assert!(calls.breaker.permit(calls.clock.ticks()).is_err(), "only three trials are permitted");
         for trial in trials {
             calls.end(trial, true);
         }

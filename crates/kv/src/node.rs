@@ -1,4 +1,4 @@
-//! One Redis process: a connection that many calls share, and a breaker.
+//! One Redis node: a multiplexed connection and a circuit breaker.
 
 use std::{
     fmt,
@@ -19,19 +19,20 @@ use crate::{
     moments::{Moment, Moments},
 };
 
-/// Calls that may wait for one node. At 150,000 calls a second, the most one Redis core answered, and 50 ms, half the
-/// deadline, 7,500 are under way; the next power of two. At about 1 kB each they take 8 MB.
+/// Concurrent calls per node. One Redis core handles at most 150,000 calls per second; at 50 ms,
+/// half the deadline, 7,500 are in flight. Rounded up to a power of two. At about 1 kB each they
+/// take 8 MB.
 const MAX_IN_FLIGHT: usize = 8_192;
 
-/// Commands written ahead of the socket; callers beyond them wait their turn inside their deadline.
+/// Commands queued for the socket. Further callers wait within their deadline.
 const WRITE_AHEAD: usize = 1_024;
 
-/// Opening a connection: three round trips with TLS and a password, across a continent, and a lost packet.
+/// Connect timeout: three round trips for TLS and AUTH across a continent, plus a lost packet.
 const CONNECT_TIME: Duration = Duration::from_secs(1);
 
-/// Three moments of trouble in a row: a node that stops answering is found out after three deadlines, and a pause shorter
-/// than that, such as a fork for a snapshot, is waited for. A second later three trials find out whether the node is back;
-/// more often would only add to its load.
+/// Opens after three consecutive incidents, that is, after three deadlines without a response. A
+/// shorter pause, such as a fork for a snapshot, does not open it. After one second, three trial
+/// calls decide whether it closes; more would add load to a struggling node.
 pub(crate) const fn breaker_limits(deadline: Duration) -> BreakerLimits {
     BreakerLimits {
         window: 3,
@@ -42,7 +43,7 @@ pub(crate) const fn breaker_limits(deadline: Duration) -> BreakerLimits {
     }
 }
 
-/// Where a node is.
+/// Host and port of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Address {
     pub(crate) host: String,
@@ -55,22 +56,22 @@ impl fmt::Display for Address {
     }
 }
 
-/// Why a node has no answer.
+/// Why a call to a node failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// The slot lives on another node now.
+    /// MOVED: another node owns the slot.
     Moved(Address),
-    /// The slot is on its way to another node, and these keys are there already.
+    /// ASK: the slot is migrating and these keys are already on the other node.
     Ask(Address),
-    /// The slot is on its way to another node, and the keys are on both.
+    /// TRYAGAIN: the slot is migrating and its keys are on both nodes.
     TryAgain,
-    /// The node has not seen this script since it started.
+    /// NOSCRIPT: the script is not in the node's cache.
     NoScript,
-    /// Nothing that asking again at once could mend.
+    /// An error that an immediate retry cannot fix.
     Error(Error),
 }
 
-/// One Redis process.
+/// A node of Redis.
 pub(crate) struct Node {
     address: Address,
     endpoint: Arc<Endpoint>,
@@ -91,7 +92,7 @@ impl fmt::Debug for Node {
 }
 
 impl Node {
-    /// A node nobody has called yet. It is connected to by the first call.
+    /// Creates a node. The first call connects.
     pub(crate) fn new(
         address: Address,
         endpoint: Arc<Endpoint>,
@@ -107,7 +108,8 @@ impl Node {
         &self.address
     }
 
-    /// Sends a command and waits for its answer, for at most `limit`. `asking` is for a slot that is on its way here.
+    /// Sends a command and waits at most `limit` for the reply. `asking` is for a slot that is
+    /// migrating to this node.
     pub(crate) async fn call(&self, command: &Cmd, asking: bool, limit: Duration) -> Result<Reply, Fault> {
         let _place = self.in_flight.try_acquire().map_err(|_| Fault::Error(Error::Full))?;
         let started = self.clock.ticks();
@@ -139,10 +141,12 @@ impl Node {
             tracing::warn!(node = %self.address, "redis does not answer: calls are refused for a second, then three trial calls are made");
         }
         if opened || stuck {
-            // A connection can be lost without either end being told. Trials start on a new one.
+            // A connection can break without either end noticing, so trials use a new one.
             match link(&self.endpoint, &self.address) {
                 Ok(fresh) => state.link = fresh,
-                Err(error) => tracing::error!(node = %self.address, %error, "cannot connect anew"),
+                Err(error) => {
+                    tracing::error!(node = %self.address, %error, "cannot create a redis client: calls use the old connection until the breaker opens again")
+                }
             }
         }
     }
@@ -151,7 +155,7 @@ impl Node {
         let elsewhere = || {
             let (address, _slot) = error.redirect_node()?;
             let (host, port) = address.rsplit_once(':')?;
-            // A node that does not know how it is reached gives no host; then it is the host we asked.
+            // A node that does not know its own address sends no host; then it is this node's host.
             let host = if host.is_empty() { &self.address.host } else { host };
             Some(Address { host: host.to_owned(), port: port.parse().ok()? })
         };
@@ -167,7 +171,7 @@ impl Node {
                 | ServerErrorKind::MasterDown
                 | ServerErrorKind::ReadOnly,
             ) => down(),
-            // Somebody's script runs for ever, or the password was changed.
+            // BUSY: a script does not end. NOAUTH, WRONGPASS: the password was changed.
             ErrorKind::Extension if matches!(error.code(), Some("BUSY" | "NOAUTH" | "WRONGPASS")) => down(),
             ErrorKind::Server(_) | ErrorKind::Extension => Fault::Error(Error::Reply(error.to_string())),
             _ => down(),
@@ -179,14 +183,14 @@ impl Node {
     }
 }
 
-/// A connection that is made when it is first used and made again when it is lost.
+/// A connection that is opened on first use and reopened when lost.
 fn link(endpoint: &Endpoint, address: &Address) -> Result<ConnectionManager, Error> {
     let client = endpoint.client(address).map_err(|error| Error::Down(error.to_string()))?;
     let config = ConnectionManagerConfig::new()
-        // Each failed call starts the next attempt; how often is for the breaker to decide.
+        // Each failed call triggers a reconnect. The breaker limits how often.
         .set_number_of_retries(0)
         .set_connection_timeout(Some(CONNECT_TIME))
-        // The deadline of the call is the only one.
+        // The caller's deadline is the only timeout.
         .set_response_timeout(None)
         .set_pipeline_buffer_size(WRITE_AHEAD);
     ConnectionManager::new_lazy_with_config(client, config).map_err(|error| Error::Down(error.to_string()))
@@ -196,15 +200,15 @@ async fn send(link: &mut ConnectionManager, command: &Cmd, asking: bool) -> Resu
     if !asking {
         return link.send_packed_command(command).await?.extract_error();
     }
-    // ASKING is for the very next command of the connection, so both travel as one.
+    // ASKING applies to the next command of the connection, so both go in one pipeline.
     let mut both = redis::pipe();
     both.cmd("ASKING").add_command(command.clone());
     let answers = link.send_packed_commands(&both, 0, 2).await?;
     answers.into_iter().next_back().unwrap_or(Value::Nil).extract_error()
 }
 
-/// The connection mends itself after errors of the network and works on after answers; a refused password stays refused
-/// for it.
+/// Whether the connection must be replaced. It recovers from network errors and stays usable after
+/// error replies, but never retries a refused password.
 fn stays_broken(error: &RedisError) -> bool {
     match error.kind() {
         ErrorKind::Io | ErrorKind::Server(_) => false,

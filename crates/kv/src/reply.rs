@@ -1,24 +1,24 @@
-//! What a script answers, without the client's types.
+//! Replies of Redis, without the types of the client crate.
 
 use redis::Value;
 
 use crate::Error;
 
-/// An answer. Lua has no more kinds than these: a status is bytes, `true` is 1 and `false` is nil.
+/// A reply. These are all the types Lua returns: a status is bytes, `true` is 1, `false` is nil.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reply {
-    /// Nothing.
+    /// Nil.
     Nil,
     /// A whole number.
     Int(i64),
     /// Text or bytes.
     Bytes(Vec<u8>),
-    /// Several answers.
+    /// A list of replies.
     List(Vec<Reply>),
 }
 
 impl Reply {
-    /// The number, or [`Error::Reply`] when it is none.
+    /// The number, or [`Error::Reply`] for another type.
     pub fn int(&self) -> Result<i64, Error> {
         match self {
             Self::Int(number) => Ok(*number),
@@ -26,7 +26,7 @@ impl Reply {
         }
     }
 
-    /// The bytes, or [`Error::Reply`] when it is none.
+    /// The bytes, or [`Error::Reply`] for another type.
     pub fn bytes(&self) -> Result<&[u8], Error> {
         match self {
             Self::Bytes(bytes) => Ok(bytes),
@@ -34,7 +34,7 @@ impl Reply {
         }
     }
 
-    /// The answers of a list, or [`Error::Reply`] when it is none.
+    /// The elements of a list, or [`Error::Reply`] for another type.
     pub fn list(&self) -> Result<&[Self], Error> {
         match self {
             Self::List(list) => Ok(list),
@@ -66,7 +66,7 @@ impl From<Value> for Reply {
             Value::Array(values) | Value::Set(values) => list(values),
             Value::Map(pairs) => list(pairs.into_iter().flat_map(|(key, value)| [key, value]).collect()),
             Value::Attribute { data, .. } => Self::from(*data),
-            // Nil, and what is never the answer to a command: pushes and errors are taken out on the way here.
+            // Nil. Pushes and errors are filtered out earlier.
             _ => Self::Nil,
         }
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_of_answer_keeps_its_content() {
+    fn every_reply_type_is_converted() {
         let value = Value::Array(vec![
             Value::Nil,
             Value::Int(-3),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_of_another_kind_is_an_error_that_names_both() {
+    fn a_type_mismatch_names_both_types() {
         let error = Reply::Nil.int().unwrap_err();
         assert_eq!(error, Error::Reply("expected a number, found nothing".to_owned()));
         assert!(Reply::Int(1).list().is_err() && Reply::Int(1).bytes().is_err());

@@ -1,13 +1,14 @@
-//! Lua that runs inside Redis.
+//! Lua scripts.
 
 use std::sync::OnceLock;
 
 use redis::Cmd;
 
-/// A script. It is sent by its hash; a node that does not know it gets the source once and remembers it.
+/// A script. Sent with EVALSHA, and with EVAL if the node does not have it cached.
 ///
 /// ```
-/// static TAKE: urr_kv::Script = urr_kv::Script::new("room.take", "return redis.call('INCR', KEYS[1])");
+/// static TAKE: urr_kv::Script =
+///     urr_kv::Script::new("room.take", "return redis.call('INCR', KEYS[1])");
 /// assert_eq!(TAKE.name(), "room.take");
 /// ```
 #[derive(Debug)]
@@ -18,7 +19,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// A script with the name it has in metrics: `<domain>.<verb>`.
+    /// A script and its name in metrics: `<domain>.<verb>`.
     pub const fn new(name: &'static str, source: &'static str) -> Self {
         Self { name, source, sha: OnceLock::new() }
     }
@@ -28,13 +29,13 @@ impl Script {
         self.name
     }
 
-    /// The call by hash.
+    /// The EVALSHA command.
     pub(crate) fn by_sha(&self, keys: &[impl AsRef<str>], args: &[Arg<'_>]) -> Cmd {
         let sha = self.sha.get_or_init(|| redis::Script::new(self.source).get_hash().to_owned());
         command("EVALSHA", sha, keys, args)
     }
 
-    /// The call that brings the source along.
+    /// The EVAL command, with the source.
     pub(crate) fn by_source(&self, keys: &[impl AsRef<str>], args: &[Arg<'_>]) -> Cmd {
         command("EVAL", self.source, keys, args)
     }
@@ -67,7 +68,7 @@ impl<'a> From<&'a [u8]> for Arg<'a> {
     }
 }
 
-/// Room for a UUID, its prefix and its hash tag, so that building the usual command allocates once.
+/// Estimated bytes per argument: a UUID with prefix and hash tag. Saves reallocations.
 const USUAL_KEY_BYTES: usize = 96;
 
 fn command(verb: &str, script: &str, keys: &[impl AsRef<str>], args: &[Arg<'_>]) -> Cmd {

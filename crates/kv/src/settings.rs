@@ -1,4 +1,4 @@
-//! Settings of Redis.
+//! Settings of the Redis client.
 
 use std::{fs, io, path::PathBuf};
 
@@ -25,12 +25,12 @@ settings! {
 }
 
 impl Settings {
-    /// Whether there is a Redis.
+    /// Whether Redis is configured.
     pub fn is_on(&self) -> bool {
         !self.urls.is_empty()
     }
 
-    /// How to reach Redis, if there is one. Fails if the certificate authorities cannot be read.
+    /// The client configuration, or `None` without Redis. Fails if `ca_file` cannot be read.
     pub fn config(&self) -> io::Result<Option<KvConfig>> {
         if !self.is_on() {
             return Ok(None);
@@ -44,7 +44,7 @@ impl Settings {
         }))
     }
 
-    /// Reports a cluster without nodes and several nodes without a cluster.
+    /// Reports a cluster without nodes, and several nodes without `redis.cluster`.
     pub fn check(&self, problems: &mut Problems<'_>) {
         let urls = const { Self::info("redis.urls") };
         if self.urls.is_empty() && self.cluster {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_deadline_is_the_one_that_was_measured() {
+    fn the_default_deadline_matches_kv_config() {
         assert_eq!(Settings::default().deadline, KvConfig::DEADLINE);
         assert!(Settings::default().config().unwrap().is_none());
     }

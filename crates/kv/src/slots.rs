@@ -1,4 +1,4 @@
-//! Which node of a Cluster serves which key.
+//! Maps keys to hash slots and slots to the nodes of a Cluster.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use crate::{
     node::{Address, Node},
 };
 
-/// A Cluster divides its keys among this many slots.
+/// Number of hash slots of a Cluster.
 const SLOTS: u16 = 16_384;
 
-/// The slot of a key: CRC-16/XMODEM of its hash tag, the part between the first `{` and the next `}`; of the whole key
-/// when there is no such part.
+/// The slot of a key: CRC-16/XMODEM of its hash tag, the part between the first `{` and the next
+/// `}`, or of the whole key if that part is missing or empty.
 pub(crate) fn slot(key: &str) -> u16 {
     crc16(tag(key).as_bytes()) % SLOTS
 }
 
-/// The one slot of all keys.
+/// The slot shared by all keys, or [`Error::Keys`].
 pub(crate) fn common_slot(keys: &[impl AsRef<str>]) -> Result<u16, Error> {
     let [first, rest @ ..] = keys else { return Err(Error::Keys) };
     let slot = slot(first.as_ref());
-    // Checked on a single node too: what works on a laptop must work on a Cluster.
+    // Also checked on a single node, so that code tested there works on a Cluster.
     let same =
         rest.iter().all(|key| tag(key.as_ref()) == tag(first.as_ref()) || self::slot(key.as_ref()) == slot);
     if same { Ok(slot) } else { Err(Error::Keys) }
@@ -54,7 +54,7 @@ const CRC_OF_BYTE: [u16; 256] = {
     table
 };
 
-/// Who serves what, as far as we know. Wrong is harmless: the node asked says where the slot has gone.
+/// The slot map. A stale map is harmless: the wrong node redirects with MOVED.
 #[derive(Debug)]
 pub(crate) struct Map(Vec<Range>);
 
@@ -65,13 +65,12 @@ struct Range {
 }
 
 impl Map {
-    /// One node for everything: a single Redis, and a Cluster about which nothing is known yet.
+    /// Maps all slots to one node: a single Redis, or a Cluster before its map is loaded.
     pub(crate) fn all_at(node: Arc<Node>) -> Self {
         Self(vec![Range { last: SLOTS - 1, node }])
     }
 
-    /// From the primaries of each range. Slots between the ranges are given to the range after them, whose node will say
-    /// that it does not serve them.
+    /// Builds the map. Unassigned slots go to the node of the next range, which rejects them.
     pub(crate) fn from_ranges(
         ranges: Vec<Served>,
         mut node: impl FnMut(Address) -> Result<Arc<Node>, Error>,
@@ -85,12 +84,12 @@ impl Map {
         Ok(Self(ranges))
     }
 
-    /// The primary that serves the slot.
+    /// The primary that owns the slot.
     pub(crate) fn primary(&self, slot: u16) -> Option<&Arc<Node>> {
         self.0.get(self.0.partition_point(|range| range.last < slot)).map(|range| &range.node)
     }
 
-    /// Every primary once.
+    /// All primaries without duplicates.
     pub(crate) fn primaries(&self) -> Vec<Arc<Node>> {
         let mut nodes: Vec<Arc<Node>> = Vec::new();
         for range in &self.0 {
@@ -102,17 +101,18 @@ impl Map {
     }
 }
 
-/// A run of slots and who serves it.
+/// A slot range and its primary. Its start follows from the range before.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Served {
     last: u16,
     primary: Address,
 }
 
-/// Reads the answer to `CLUSTER SLOTS`: for each run its first slot, its last slot, its primary and its replicas. A node
-/// that does not know how it is reached gives no host; then it is the host we asked.
+/// Parses the reply to `CLUSTER SLOTS`: for each range the first slot, the last slot, the primary
+/// and its replicas. A node that does not know its own address sends no host; then it is the host
+/// we connected to.
 pub(crate) fn read(answer: &Reply, asked: &Address) -> Result<Vec<Served>, Error> {
-    let odd = || Error::Reply("CLUSTER SLOTS answered in an unknown form".to_owned());
+    let odd = || Error::Reply("unexpected reply to CLUSTER SLOTS".to_owned());
     let mut ranges = Vec::new();
     for range in answer.list()? {
         let [_, last, primary, ..] = range.list()? else { return Err(odd()) };
@@ -135,14 +135,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_the_one_redis_documents() {
+    fn crc16_matches_the_redis_specification() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
         assert_eq!(slot("foo"), 12_182);
         assert_eq!(slot("bar"), 5_061);
     }
 
     #[test]
-    fn only_the_first_whole_and_filled_hash_tag_counts() {
+    fn the_first_complete_non_empty_hash_tag_counts() {
         assert_eq!(slot("gate:{foo}:1"), slot("foo"));
         assert_eq!(slot("{foo}{bar}"), slot("foo"));
         assert_eq!(tag("{}foo"), "{}foo");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_primary_without_a_host_is_on_the_host_that_was_asked() {
+    fn a_primary_without_a_host_is_on_the_queried_host() {
         let asked = Address { host: "10.0.0.7".to_owned(), port: 1 };
         let known = Reply::Bytes(b"10.0.0.8".to_vec());
         let answer = Reply::List(vec![
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_makes_no_sense_is_an_error() {
+    fn malformed_cluster_slots_replies_are_errors() {
         let asked = Address { host: "h".to_owned(), port: 1 };
         for answer in [
             Reply::Nil,

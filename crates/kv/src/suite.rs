@@ -1,4 +1,4 @@
-//! The stories of calling Redis: on one node, on a Cluster, and on both while they fail.
+//! Tests against Redis: a single node, a Cluster, and failures of both.
 
 mod alike;
 mod cluster;
@@ -12,10 +12,10 @@ use urr_kernel::Clock;
 
 use crate::{Error, Kv, KvConfig, Reply, Script};
 
-/// Far more than any story takes.
+/// Time limit of a test; far more than any needs.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Counts its calls per key and gives back its argument, so that a call that ran twice or was mixed up shows.
+/// Increments each key and returns its argument, which reveals repeated and mixed-up calls.
 static COUNT: Script = Script::new(
     "test.count",
     "for _, key in ipairs(KEYS) do redis.call('INCR', key) redis.call('PEXPIRE', key, 60000) end return ARGV[1]",
@@ -25,7 +25,7 @@ fn kv(config: &KvConfig) -> Kv {
     Kv::connect(config, Clock::system()).unwrap()
 }
 
-/// Patience for a loaded machine: a story that is not about deadlines does not fail by one.
+/// A long deadline, for tests that are not about deadlines and may run on a loaded machine.
 fn patient(config: KvConfig) -> KvConfig {
     KvConfig { deadline: Duration::from_secs(5), ..config }
 }

@@ -1,24 +1,25 @@
-//! What is needed to reach a cluster, and the properties of the three clients made from it.
+//! Kafka configuration and the properties of the three clients.
 
 use std::{collections::BTreeMap, fmt};
 
 use rdkafka::{ClientConfig, ClientContext, config::RDKafkaLogLevel, error::KafkaError};
 
-/// How to reach a Kafka cluster.
+/// How to connect to a Kafka cluster.
 #[derive(Clone)]
 pub struct KafkaConfig {
-    /// `host:port`, comma separated: where to ask for the rest of the cluster.
+    /// Bootstrap servers: `host:port`, comma separated.
     pub brokers: String,
-    /// Copies of each partition of topics we create. 3 survives a broker; 1 is for a single-node cluster.
+    /// Replicas per partition of the topics we create. 3 tolerates the loss of a broker; 1 is for a
+    /// single-node cluster.
     pub replication: i32,
-    /// Further librdkafka properties, such as credentials. They win over ours; those that
-    /// delivery rests on are refused.
+    /// Further librdkafka properties, such as credentials. They override ours, except those that
+    /// delivery depends on, which are refused.
     pub options: BTreeMap<String, String>,
 }
 
 impl fmt::Debug for KafkaConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The values of options may be secrets; their names are enough to see what was set.
+        // Option values may be secrets, so only names are shown.
         f.debug_struct("KafkaConfig")
             .field("brokers", &self.brokers)
             .field("replication", &self.replication)
@@ -27,11 +28,11 @@ impl fmt::Debug for KafkaConfig {
     }
 }
 
-/// Delivery and order rest on these, so nobody may change them.
+/// Delivery and order depend on these, so they cannot be overridden.
 const PRODUCER: [(&str, &str); 3] = [
     ("acks", "all"),
     ("enable.idempotence", "true"),
-    // As Java clients do it, so that a key has one partition whoever publishes.
+    // The Java client's partitioner, so that a key maps to one partition for all producers.
     ("partitioner", "murmur2_random"),
 ];
 const CONSUMER: [(&str, &str); 3] = [
@@ -39,7 +40,7 @@ const CONSUMER: [(&str, &str); 3] = [
     ("enable.auto.offset.store", "false"),
     ("auto.offset.reset", "earliest"),
 ];
-/// Nor these, which have a place of their own or are other names of the above.
+/// Options that are set elsewhere, and aliases of the above. Refused too.
 const ELSEWHERE: [&str; 4] =
     ["bootstrap.servers", "metadata.broker.list", "group.id", "request.required.acks"];
 
@@ -49,7 +50,7 @@ impl KafkaConfig {
         Self { brokers: brokers.into(), replication: 1, options: BTreeMap::new() }
     }
 
-    /// The first option that tries to change what delivery rests on.
+    /// The first option that must not be overridden.
     pub(super) fn refused_option(&self) -> Option<&str> {
         let fixed = |name: &&str| {
             PRODUCER.iter().chain(&CONSUMER).any(|(fixed, _)| fixed == name) || ELSEWHERE.contains(name)
@@ -62,7 +63,7 @@ impl KafkaConfig {
         config
             .set("client.id", "urr")
             .set("bootstrap.servers", &self.brokers)
-            // A request that got no answer in this time is tried again elsewhere.
+            // A request without a response after this time is retried.
             .set("socket.timeout.ms", "10000")
             .set("reconnect.backoff.max.ms", "2000")
             .set_log_level(RDKafkaLogLevel::Warning);
@@ -84,12 +85,13 @@ impl KafkaConfig {
     pub(super) fn producer(&self) -> ClientConfig {
         let mut config = self.client();
         config
-            // Long enough for a leader election, short enough that the relay learns of an outage and backs off.
+            // Long enough for a leader election, short enough for the relay to notice an outage and
+            // back off.
             .set("message.timeout.ms", "10000")
-            // Gathers a relay batch into few requests; a message waits at most this long.
+            // Groups a relay batch into few requests; adds at most this delay.
             .set("linger.ms", "2")
-            // One relay batch is at most 500 messages per source; 10,000 leave room for twenty sources. The bytes are
-            // what bounds memory: 64 MB hold 128 messages of the largest size.
+            // A relay batch has at most 500 messages per source, so 10,000 allow twenty sources.
+            // Memory is bounded by bytes: 64 MB hold 128 messages of the largest size.
             .set("queue.buffering.max.messages", "10000")
             .set("queue.buffering.max.kbytes", "65536");
         self.with_options(config, &PRODUCER)
@@ -99,14 +101,16 @@ impl KafkaConfig {
         let mut config = self.client();
         config
             .set("group.id", group)
-            // A member that is gone frees its partitions after this; heartbeats come three times as often.
+            // The partitions of a dead member are reassigned after this; heartbeats are three times
+            // as frequent.
             .set("session.timeout.ms", "10000")
             .set("heartbeat.interval.ms", "3000")
-            // A topic that was made a moment ago may not be known to the broker that is asked: a group that came too early looks again
-            // after this, and not after the library's five minutes.
+            // A new topic may be unknown to the queried broker. A group that subscribed too early
+            // looks again after this, instead of librdkafka's five minutes.
             .set("topic.metadata.refresh.interval.ms", "10000")
-            // Read ahead at most 2 MB per partition: four messages of the largest size, thousands of the usual one. A
-            // group of 12 partitions has 24 MB at most. The library looks again after 20 ms whether there is room.
+            // Prefetch at most 2 MB per partition: four messages of the largest size, thousands of
+            // normal ones. A group of 12 partitions uses at most 24 MB. librdkafka checks for space
+            // every 20 ms.
             .set("queued.max.messages.kbytes", "2048")
             .set("fetch.queue.backoff.ms", "20")
             .set("fetch.error.backoff.ms", "500");
@@ -114,8 +118,8 @@ impl KafkaConfig {
     }
 }
 
-/// Sends the library's own log lines to ours. Its connection errors repeat with every attempt, so they stay at debug;
-/// what they mean for the product is logged once by whoever waits for the broker.
+/// Forwards librdkafka's log to ours. Its connection errors repeat with every attempt, so they are
+/// logged at debug level; the relay and the groups log an outage once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Quiet;
 

@@ -1,4 +1,5 @@
-//! A consumer group's member in this process: polls, gives each partition a lane, commits after the effect.
+//! A member of a Kafka consumer group: polls, runs one task per partition, commits offsets after
+//! the effects.
 
 use std::{future::poll_fn, pin::pin, sync::Arc, task::Poll};
 
@@ -32,7 +33,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Stays in the group until the process stops. A client that can go no further is replaced by a new one.
+    /// Stays in the group until shutdown. A client that failed is replaced by a new one.
     pub(super) async fn run(self) {
         let Delivery { clock, limits, stopping, .. } = &self.delivery;
         let group = self.delivery.group();
@@ -40,14 +41,18 @@ impl Group {
         loop {
             let began = clock.ticks();
             let Err(error) = self.membership(&unread).await else { return };
-            // One that lasted was well.
+            // A client that ran for long was healthy; restart the backoff.
             if clock.ticks().saturating_sub(began) > limits.outage.max {
                 outages = 0;
             }
             outages = outages.saturating_add(1);
             if unread.is_news(clock.ticks()) {
                 let cause = urr_telemetry::chain(&*error);
-                tracing::error!(group, cause, "the group cannot consume; it tries again");
+                tracing::error!(
+                    group,
+                    cause,
+                    "the consumer group's Kafka client failed: messages wait while a new one is created"
+                );
             }
             let wait = limits.outage.delay(outages, clock.ticks());
             if pause(stopping, None, wait).await == Woken::Stopping {
@@ -56,10 +61,10 @@ impl Group {
         }
     }
 
-    /// One client's life. `Ok` when the process is stopping.
+    /// Runs one client. Returns `Ok` at shutdown.
     async fn membership(&self, unread: &Arc<Unread>) -> Result<(), BoxError> {
         for topic in self.delivery.consumer.topics() {
-            // A broker that is away takes longer to ask than a stopping process has.
+            // An unreachable broker takes longer to time out than a shutdown may take.
             tokio::select! {
                 biased;
                 () = self.delivery.stopping.cancelled() => return Ok(()),
@@ -88,7 +93,7 @@ impl Group {
     }
 }
 
-/// A client with its lanes.
+/// A Kafka client and its partition tasks.
 struct Member<'g> {
     group: &'g Group,
     queues: Split,
@@ -105,14 +110,14 @@ impl Member<'_> {
             tokio::select! {
                 biased;
                 () = stopping.cancelled() => return Ok(()),
-                () = self.lanes.broken.cancelled() => return Err("a lane ended by itself".into()),
+                () = self.lanes.broken.cancelled() => return Err("a partition task ended unexpectedly".into()),
                 () = self.lanes.given.notified() => {
                     self.lanes.begin(stopping).into_iter().for_each(|beginning| self.start_lane(beginning));
                 }
                 record = self.client.recv() => match record {
-                    // That should not happen, because a partition has a queue of its own before it has records. It comes
-                    // again: nobody has said that it is done.
-                    Ok(record) => return Err(format!("a record of {} came past its lane", record.topic()).into()),
+                    // Must not happen: a partition gets its own queue before its first record. The
+                    // offset is not committed, so the record is delivered again.
+                    Ok(record) => return Err(format!("a record of {} bypassed its queue", record.topic()).into()),
                     Err(error) if goes_on_by_itself(&error) => self.unread.note(&error, clock.ticks()),
                     Err(error) => return Err(error.into()),
                 },
@@ -123,7 +128,8 @@ impl Member<'_> {
     fn start_lane(&self, beginning: Beginning) {
         let (topic, partition) = &beginning.partition;
         let name = format!("bus.{}.{topic}.{partition}", self.group.delivery.group());
-        // Without one the lane's end is noticed at once, and the member begins anew.
+        // Without a queue, dropping `beginning` marks the lane as broken and the client is
+        // replaced.
         let Some(queue) = self.queues.of(&beginning.partition) else { return };
         let lane = self.lane(&beginning.turn.stop);
         self.group.tasks.spawn(name, self.working.track_future(lane.run(beginning, queue)));
@@ -138,23 +144,25 @@ impl Member<'_> {
         }
     }
 
-    /// Lets the lanes finish the transactions they are in, then leaves the group, so that the other members get the
-    /// partitions at once and not after a session timeout.
+    /// Waits for the lanes' current transactions, then leaves the group, so that other members get
+    /// the partitions at once instead of after the session timeout.
     async fn leave(self) {
         self.lanes.close();
         self.working.close();
         self.working.wait().await;
         drop(self.queues);
-        // Leaving talks to the broker and blocks until it has answered or the socket timed out.
-        #[expect(clippy::disallowed_methods, reason = "it is waited for right here")]
+        // Closing the client blocks until the broker responds or the socket times out.
+        #[expect(clippy::disallowed_methods, reason = "awaited right here")]
         let left = tokio::task::spawn_blocking(move || drop(self.client)).await;
         if left.is_err() {
-            tracing::warn!("leaving a consumer group panicked");
+            tracing::warn!(
+                "closing the Kafka consumer panicked: its partitions are reassigned after the session timeout"
+            );
         }
     }
 }
 
-/// The next record of a partition, or why there is none. `None` when the lane's turn is over.
+/// The next record of a partition, or an error. `None` when the lane's turn is over.
 async fn next(queue: &Queue, turn: &Turn) -> Option<Result<Received, KafkaError>> {
     let mut coming = pin!(queue.recv());
     let record = poll_fn(|cx| match turn.take(|| coming.as_mut().poll(cx)) {
@@ -165,9 +173,10 @@ async fn next(queue: &Queue, turn: &Turn) -> Option<Result<Received, KafkaError>
     Some(taken.map(|record| Received::from_record(&record)))
 }
 
-/// Whether the client gets over it without us: it cannot reach somebody, or is not let in by them, the topic is not there
-/// yet, or it left the group and joins again. Anything else may have left partitions behind that it never starts to read: a coordinator that
-/// moves while it is asked how far the group is does that, and no rebalance cures it.
+/// Whether librdkafka recovers from the error itself: an unreachable broker, refused credentials, a
+/// topic that does not exist yet, or a rejoin. After any other error some partitions may never be
+/// fetched, for instance if the coordinator moves during an offset fetch, and no rebalance repairs
+/// that.
 fn goes_on_by_itself(error: &KafkaError) -> bool {
     matches!(
         error,
@@ -184,7 +193,7 @@ fn goes_on_by_itself(error: &KafkaError) -> bool {
     )
 }
 
-/// Works one partition in order.
+/// Processes one partition in order.
 struct Lane {
     delivery: Delivery,
     cluster: Arc<Cluster>,
@@ -206,7 +215,7 @@ impl Lane {
         let mut batch = Vec::with_capacity(most);
         while let Some(first) = next(queue, turn).await {
             batch.extend(self.readable(first));
-            // What is there already comes along; nobody waits for more.
+            // Add records that are already queued, without waiting for more.
             while (1..most).contains(&batch.len())
                 && let Some(Some(more)) = next(queue, turn).now_or_never()
             {
@@ -219,7 +228,7 @@ impl Lane {
         }
     }
 
-    /// The record, or `None` for what stands in its place: the client asks again by itself.
+    /// The record, or `None` on an error, which librdkafka retries.
     fn readable(&self, taken: Result<Received, KafkaError>) -> Option<Received> {
         match &taken {
             Ok(_) => self.unread.over(),
@@ -228,7 +237,8 @@ impl Lane {
         taken.ok()
     }
 
-    /// Applies a batch in one transaction, or if that fails one by one. `false` if the lane must stop.
+    /// Applies a batch in one transaction or, if that fails, one by one. Returns `false` if the
+    /// lane must stop.
     async fn work(&self, batch: &[Received]) -> bool {
         let readable: Option<Vec<&Message>> =
             batch.iter().map(|received| received.content.as_ref().ok()).collect();
@@ -266,10 +276,10 @@ impl Lane {
         }
     }
 
-    /// Copies a record to the dead-letter topic, however long the broker takes: the offset moves on only after it. A
-    /// letter that the broker does not want, for another producer may write larger records than ours, goes without its
-    /// content; one that it does not want either, or that we may not write, is told of and let go, or nothing behind it
-    /// would ever be read. A topic that somebody has removed is made anew.
+    /// Copies a record to the dead-letter topic and retries while the broker is unavailable; the
+    /// offset is committed only afterwards. A record that is too large, as other producers may
+    /// write, is sent without its content. If that is refused too, or writing is forbidden, it is
+    /// logged and dropped, or the partition would be stuck. A deleted topic is created again.
     async fn dead_letter(
         &self,
         received: &Received,
@@ -291,7 +301,7 @@ impl Lane {
             offset = place.offset,
             cause,
             attempts,
-            "a record was set aside as a dead letter"
+            "a record was set aside as a dead letter on its .dlq topic"
         );
         let (mut outages, mut headers) = (0_u32, story(cause));
         loop {
@@ -321,9 +331,10 @@ impl Lane {
             self.cluster.topics.forget(topic).await;
             self.cluster.topics.ensure(topic).await
         };
-        // A broker that is away takes longer to ask than a stopping process has.
+        // An unreachable broker takes longer to time out than a shutdown may take.
         if let Some(Err(error)) = self.delivery.stopping.run_until_cancelled(look).await {
-            tracing::debug!(group = self.delivery.group(), %error, "no place for dead letters");
+            let group = self.delivery.group();
+            tracing::debug!(group, %error, "cannot create the dead-letter topic; will retry");
         }
     }
 
@@ -332,18 +343,19 @@ impl Lane {
         let group = self.delivery.group();
         tracing::error!(
             group, topic, partition, offset, %error,
-            "the broker does not take a dead letter; the group moves on without it"
+            "Kafka refused a dead letter: the record is skipped and stays only in its own topic, for seven days"
         );
         metrics::counter!("urr_bus_lost_letters_total", "group" => group).increment(1);
     }
 
-    /// Tells the broker how far the group is. A lost commit costs a repeated delivery, which the inbox notices.
+    /// Commits the offset. A lost commit causes a redelivery, which the inbox filters out.
     fn commit(&self, done: &Place) {
         let mut list = TopicPartitionList::with_capacity(1);
         let next = list.add_partition_offset(&done.topic, done.partition, Offset::Offset(done.offset + 1));
         let committed = next.and_then(|()| self.client.commit(&list, CommitMode::Async));
         if let Err(error) = committed {
-            tracing::debug!(group = self.delivery.group(), %error, "an offset was not committed");
+            let group = self.delivery.group();
+            tracing::debug!(group, %error, "offset not committed; messages may be delivered again");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether the cluster answers.
+//! Health check of the Kafka cluster.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,13 +8,13 @@ use tokio::sync::Mutex;
 
 use super::Cluster;
 
-/// The health report gives each check one second; this leaves it time to say why it failed.
+/// Less than the second that the health report allows, so that the error is reported.
 const ANSWER: Duration = Duration::from_millis(900);
 
 pub(super) struct KafkaHealth {
     cluster: Arc<Cluster>,
-    // One question at a time, held by the thread that asks: a prober that gives up early and comes again must not be
-    // able to use all threads up.
+    // One request at a time, locked by the blocking thread: a prober that times out and retries
+    // must not exhaust the thread pool.
     asking: Arc<Mutex<()>>,
 }
 
@@ -36,10 +36,12 @@ impl urr_telemetry::Check for KafkaHealth {
         })
         .await;
         match asked {
-            Ok(Ok(metadata)) if metadata.brokers().is_empty() => Err("Kafka names no broker".to_owned()),
+            Ok(Ok(metadata)) if metadata.brokers().is_empty() => {
+                Err("Kafka metadata lists no brokers".to_owned())
+            }
             Ok(Ok(_)) => Ok(()),
             Ok(Err(error)) => Err(format!("Kafka does not answer: {error}")),
-            Err(_) => Err("the question to Kafka was dropped".to_owned()),
+            Err(_) => Err("the Kafka metadata request was cancelled".to_owned()),
         }
     }
 }

@@ -1,8 +1,7 @@
-//! One lane per partition: a task that works it in order, at its own pace.
+//! One lane per partition: a task that processes it in order.
 //!
-//! The group's loop does nothing but poll, so the broker never takes a slow handler for a dead member. Each lane reads
-//! its partition from a queue of its own (`queues.rs`); when the lane is slow the queue fills, and the library stops
-//! fetching.
+//! The group's loop only polls, so a slow consumer is not taken for a dead member. Each lane reads
+//! its own queue (`queues.rs`). If the lane is slow, the queue fills and librdkafka stops fetching.
 
 use std::{
     collections::HashMap,
@@ -23,13 +22,13 @@ use super::{config::Quiet, queues::Queues};
 /// Topic and partition.
 pub(super) type Partition = (String, i32);
 
-/// The partitions that belong to this member. Changed by rebalances, acted upon by the group's loop.
+/// The partitions assigned to this member. Changed by rebalances, used by the group's loop.
 #[derive(Default)]
 pub(super) struct Lanes {
     state: Mutex<State>,
-    /// There are partitions without a lane.
+    /// Notified when partitions wait for a lane.
     pub(super) given: Notify,
-    /// A lane ended though nobody told it to, which only a bug can make it do.
+    /// Cancelled when a lane ended without being stopped: a bug.
     pub(super) broken: CancellationToken,
 }
 
@@ -44,11 +43,11 @@ struct Lane {
     ended: CancellationToken,
 }
 
-/// A lane's right to take records of its partition out of the queue.
+/// A lane's permission to take records from its partition's queue.
 pub(super) struct Turn {
     pub(super) stop: CancellationToken,
-    /// Held while a record is taken and while the turn is ended. A record taken a moment later could be one of the
-    /// partition's next turn, whose lane would wait for it in vain.
+    /// Locked while a record is taken and while the turn ends. A record taken after the end could
+    /// belong to the partition's next lane, which would miss it.
     taking: Mutex<()>,
 }
 
@@ -57,7 +56,7 @@ impl Turn {
         Self { stop, taking: Mutex::new(()) }
     }
 
-    /// Takes something if the turn goes on. Must not block: whoever ends the turn waits.
+    /// Runs `take` unless the turn has ended. Must not block: ending the turn waits for it.
     pub(super) fn take<T>(&self, take: impl FnOnce() -> T) -> Option<T> {
         let _taking = self.taking.lock().unwrap_or_else(PoisonError::into_inner);
         (!self.stop.is_cancelled()).then(take)
@@ -69,17 +68,17 @@ impl Turn {
     }
 }
 
-/// What a lane is given when it begins.
+/// Everything a new lane needs.
 pub(super) struct Beginning {
     pub(super) partition: Partition,
     pub(super) turn: Arc<Turn>,
-    /// The partition's earlier lane, from before it was taken away. A queue cannot have two readers.
+    /// Cancelled when the partition's previous lane has ended. A queue must not have two readers.
     pub(super) previous: Option<CancellationToken>,
-    /// Tells the world when the lane is gone, however it went.
+    /// Signals the end of the lane, including a panic.
     pub(super) ending: Ending,
 }
 
-/// Held by a lane until its very end.
+/// Dropped when a lane ends.
 pub(super) struct Ending {
     stop: CancellationToken,
     ended: CancellationToken,
@@ -96,7 +95,7 @@ impl Drop for Ending {
 }
 
 impl Lanes {
-    /// Begins a lane for each partition that has none; each stops with the process at the latest.
+    /// Creates a lane for each waiting partition. All stop with the process.
     pub(super) fn begin(&self, stopping: &CancellationToken) -> Vec<Beginning> {
         let mut state = self.lock();
         let waiting = std::mem::take(&mut state.waiting);
@@ -122,8 +121,8 @@ impl Lanes {
         self.given.notify_one();
     }
 
-    /// Ends the lanes of partitions that now belong to another member. A lane stops after the transaction it is in;
-    /// should the new owner meet the same message, the inbox lets one of the two have its effect.
+    /// Stops the lanes of revoked partitions, after their current transaction. If the new owner
+    /// gets the same message, the inbox lets only one of them apply it.
     fn revoke(&self, partitions: &TopicPartitionList) {
         let mut state = self.lock();
         for partition in names(partitions) {
@@ -145,7 +144,7 @@ pub(super) fn names(partitions: &TopicPartitionList) -> impl Iterator<Item = Par
 
 pub(super) type GroupConsumer = StreamConsumer<Rebalances>;
 
-/// Hears of partitions that come and go. The callbacks run inside the group's own poll.
+/// Rebalance callbacks, which run inside the group's poll.
 pub(super) struct Rebalances {
     pub(super) group: &'static str,
     pub(super) lanes: Arc<Lanes>,
@@ -166,15 +165,19 @@ impl ConsumerContext for Rebalances {
     fn pre_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         match rebalance {
             Rebalance::Assign(partitions) => {
-                // Before the library has them, so that it does not fetch a record yet.
+                // Before the assignment, so that no record is fetched yet.
                 if !self.queues.split(partitions) {
-                    tracing::error!(group = self.group, "given partitions have no queues of their own");
+                    tracing::error!(
+                        group = self.group,
+                        "could not split the queues of assigned Kafka partitions: the client is replaced \
+                         and they are assigned again"
+                    );
                     self.lanes.broken.cancel();
                 }
             }
             Rebalance::Revoke(partitions) => {
                 let count = partitions.count();
-                tracing::debug!(group = self.group, partitions = count, "partitions were taken away");
+                tracing::debug!(group = self.group, partitions = count, "partitions revoked");
                 self.lanes.revoke(partitions);
             }
             Rebalance::Error(_) => {}
@@ -183,17 +186,17 @@ impl ConsumerContext for Rebalances {
 
     fn post_rebalance(&self, _: &BaseConsumer<Self>, rebalance: &Rebalance<'_>) {
         if let Rebalance::Assign(partitions) = rebalance {
-            tracing::debug!(group = self.group, partitions = partitions.count(), "partitions were given");
+            tracing::debug!(group = self.group, partitions = partitions.count(), "partitions assigned");
             self.lanes.give(partitions);
         }
     }
 
-    /// What a group's commit came to. One that is lost costs repeated deliveries after a restart; one that is refused because the
-    /// partition has gone to another member is nobody's trouble.
+    /// Result of an asynchronous commit. A lost commit causes redeliveries after a restart; one
+    /// refused because the partition was reassigned is harmless.
     fn commit_callback(&self, result: Result<(), KafkaError>, _: &TopicPartitionList) {
         let Err(error) = result else { return };
         metrics::counter!("urr_bus_uncommitted_total", "group" => self.group).increment(1);
-        tracing::debug!(group = self.group, %error, "an offset was not committed");
+        tracing::debug!(group = self.group, %error, "offset not committed; messages may be delivered again");
     }
 }
 
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_partition_that_comes_back_waits_for_its_earlier_lane() {
+    fn a_reassigned_partition_waits_for_its_previous_lane() {
         let (lanes, stopping) = (Lanes::default(), CancellationToken::new());
         lanes.give(&partitions(&[0, 1]));
         let mut first = lanes.begin(&stopping);
@@ -218,7 +221,7 @@ mod tests {
         assert!(lanes.begin(&stopping).is_empty(), "each partition has one lane");
 
         lanes.revoke(&partitions(&[0]));
-        assert_eq!(first[0].turn.take(|| "a record"), None, "its turn is over");
+        assert_eq!(first[0].turn.take(|| "a record"), None, "the turn has ended");
         assert_eq!(first[1].turn.take(|| "a record"), Some("a record"));
         lanes.give(&partitions(&[0]));
         let second = lanes.begin(&stopping).remove(0);
@@ -226,11 +229,11 @@ mod tests {
         assert!(!previous.is_cancelled());
         drop(first.remove(0));
         assert!(previous.is_cancelled());
-        assert!(!lanes.broken.is_cancelled(), "it was told to stop");
+        assert!(!lanes.broken.is_cancelled(), "the lane was stopped");
     }
 
     #[test]
-    fn a_partition_taken_away_before_its_lane_began_gets_none() {
+    fn a_partition_revoked_before_its_lane_started_gets_none() {
         let (lanes, stopping) = (Lanes::default(), CancellationToken::new());
         lanes.give(&partitions(&[0, 1]));
         lanes.revoke(&partitions(&[1]));
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_that_ends_by_itself_is_noticed() {
+    fn a_lane_that_ends_unexpectedly_is_reported() {
         let (lanes, stopping) = (Lanes::default(), CancellationToken::new());
         lanes.give(&partitions(&[0]));
         drop(lanes.begin(&stopping));

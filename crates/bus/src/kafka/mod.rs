@@ -1,4 +1,4 @@
-//! The bus over Kafka: a relay per source, a member per group.
+//! The bus over Kafka: one relay per source, one member per consumer group.
 
 mod config;
 mod group;
@@ -29,7 +29,7 @@ pub struct Kafka {
     limits: Arc<Limits>,
 }
 
-/// What relays and groups share.
+/// Shared by relays and groups.
 struct Cluster {
     config: KafkaConfig,
     producer: Producer,
@@ -45,7 +45,9 @@ impl fmt::Debug for Kafka {
 impl Kafka {
     pub(crate) fn new(config: KafkaConfig, limits: Limits) -> Result<Self, Error> {
         if let Some(option) = config.refused_option() {
-            return Err(Error::Settings(format!("delivery rests on {option}, which cannot be set")));
+            return Err(Error::Settings(format!(
+                "{option} cannot be set, because message delivery depends on it"
+            )));
         }
         let producer = Producer::new(&config).map_err(|error| refused(&error))?;
         let topics = Topics::new(&config).map_err(|error| refused(&error))?;
@@ -89,7 +91,8 @@ impl Kafka {
     }
 }
 
-/// The library's message repeats the value it dislikes, which may be a password: only the name is passed on.
+/// Converts a configuration error. librdkafka repeats the rejected value, which may be a password,
+/// so only the name is included.
 fn refused(error: &KafkaError) -> Error {
     Error::Settings(match error {
         KafkaError::ClientConfig(_, reason, name, _) => format!("{name}: {reason}"),

@@ -1,4 +1,4 @@
-//! The idempotent producer, and a new one when it can go no further.
+//! The idempotent producer, replaced after a fatal error.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -18,7 +18,8 @@ pub(super) struct Producer {
     current: Mutex<FutureProducer<Quiet>>,
 }
 
-/// How long to wait for room in the producer's queue: as long as a message in it may wait for the broker.
+/// How long to wait for space in the producer's queue: as long as a queued message may wait for the
+/// broker.
 const ROOM: Duration = Duration::from_secs(10);
 
 impl Producer {
@@ -27,7 +28,8 @@ impl Producer {
         Ok(Self { config: config.clone(), current: Mutex::new(current) })
     }
 
-    /// Returns when every in-sync copy has the record, or with the reason why that is not known.
+    /// Returns once all in-sync replicas have the record. After an error the record may or may not
+    /// be written.
     pub(super) async fn send(
         &self,
         topic: &str,
@@ -51,8 +53,9 @@ impl Producer {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// An idempotent producer that can no longer tell what was written refuses all further work. A new one may write a
-    /// record a second time, which consumers notice; the old one would write nothing ever again.
+    /// Replaces the producer after a fatal error. An idempotent producer that lost track of what
+    /// was written refuses all further records. A new one may write duplicates, which consumers
+    /// filter out.
     fn replace_if_dead(&self, used: &FutureProducer<Quiet>) {
         let Some((code, reason)) = used.client().fatal_error() else { return };
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,16 +64,26 @@ impl Producer {
         }
         match self.config.producer().create_with_context(Quiet) {
             Ok(new) => {
-                tracing::warn!(%code, reason, "the Kafka producer could not go on and was replaced");
+                tracing::warn!(
+                    %code, reason,
+                    "fatal error in the Kafka producer: it was replaced; messages may be published twice, \
+                     which consumers filter out"
+                );
                 metrics::counter!("urr_bus_producers_replaced_total").increment(1);
                 *current = new;
             }
-            Err(error) => tracing::error!(%error, "the Kafka producer cannot go on and cannot be replaced"),
+            Err(error) => {
+                tracing::error!(
+                    %error,
+                    "fatal error in the Kafka producer and a new one cannot be created: messages wait in \
+                     the outbox, retrying at the next publish"
+                );
+            }
         }
     }
 }
 
-/// Whether the record itself is at fault. Everything else is the broker's trouble and passes.
+/// Whether the record itself is invalid. All other errors are temporary broker problems.
 pub(super) fn blames_the_record(error: &KafkaError) -> bool {
     matches!(
         error.rdkafka_error_code(),
@@ -86,7 +99,7 @@ pub(super) fn blames_the_record(error: &KafkaError) -> bool {
     )
 }
 
-/// Whether the broker lets nobody, or not us, write to the topic. Waiting does not help; somebody has to allow it.
+/// Whether writing to the topic is forbidden. Retrying does not help until permissions change.
 pub(super) fn forbids_the_topic(error: &KafkaError) -> bool {
     matches!(
         error.rdkafka_error_code(),

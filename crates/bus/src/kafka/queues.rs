@@ -1,11 +1,11 @@
-//! The queue of its own that each partition has.
+//! One queue per partition.
 //!
-//! What the library fetches goes to the client's common queue unless the partition's queue has been split off. That is done
-//! before the library is told that the partition is ours, and for as long as the client lives. Pausing a partition until
-//! its lane is ready would do as well but for a race in the library (2.12): pausing and resuming take a number and then
-//! a place in the line of what is to be done with the partition, its own start of fetching does the same on another
-//! thread, and whichever comes second with the lower number is thrown away without a word: a partition that is
-//! never read.
+//! librdkafka puts fetched records into the client's common queue unless the partition's queue is
+//! split off. That is done before the partition is assigned, and stays so for the life of the
+//! client. Pausing a partition until its lane is ready would work too, but for a race in librdkafka
+//! 2.12: pause, resume and the start of fetching each take a version number and then enqueue an
+//! operation, on different threads. The operation that is enqueued second with the lower version is
+//! dropped silently, and the partition is never read.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -18,8 +18,9 @@ use super::lanes::{GroupConsumer, Partition, Rebalances, names};
 
 pub(super) type Queue = StreamPartitionQueue<Rebalances>;
 
-/// The queues of the partitions that this client has or had. One that comes back while its lane is at its last
-/// transaction finds its queue here: of two handles of one, the first to be dropped silences the other.
+/// Queues of all partitions that this client has or had. A partition that is assigned again while
+/// its lane is in its last transaction reuses its queue: of two handles to one queue, dropping the
+/// first silences the other.
 #[derive(Default)]
 pub(super) struct Queues {
     client: OnceLock<Weak<GroupConsumer>>,
@@ -27,12 +28,13 @@ pub(super) struct Queues {
 }
 
 impl Queues {
-    /// Splits off the queues of these partitions. `false` if that cannot be done.
+    /// Splits off the queues of these partitions. Returns `false` on failure.
     pub(super) fn split(&self, partitions: &TopicPartitionList) -> bool {
         let Some(client) = self.client.get().and_then(Weak::upgrade) else { return false };
         let mut split = self.lock();
         names(partitions).all(|partition| {
-            // A handle that no lane has may be of a topic that was removed since and made anew, which has another queue.
+            // An unused handle may belong to a topic that was deleted and created again, with a new
+            // queue.
             split.retain(|known, queue| *known != partition || Arc::strong_count(queue) > 1);
             match split.entry(partition) {
                 Entry::Occupied(_) => true,
@@ -50,7 +52,8 @@ impl Queues {
     }
 }
 
-/// A client's queues for as long as this lives. They keep their client alive and belong to it, so somebody has to let go.
+/// Owner of a client's queues. Queues and client reference each other, so dropping this breaks the
+/// cycle.
 pub(super) struct Split(Arc<Queues>);
 
 impl Split {
@@ -67,7 +70,7 @@ impl Split {
 
 impl Drop for Split {
     fn drop(&mut self) {
-        // The last of them may end the client, which takes a while: not under the lock.
+        // Dropping the last queue may close the client, which is slow: not under the lock.
         let queues = std::mem::take(&mut *self.0.lock());
         drop(queues);
     }
@@ -80,13 +83,13 @@ mod tests {
     fn client(queues: &Arc<Queues>) -> Arc<GroupConsumer> {
         let context =
             Rebalances { group: "group", lanes: Arc::new(Lanes::default()), queues: Arc::clone(queues) };
-        // Nobody listens there, and nobody is asked.
+        // An address without a listener; the test never connects.
         let config = KafkaConfig::new("127.0.0.1:1").consumer("group");
         Arc::new(config.create_with_context(context).unwrap())
     }
 
     #[tokio::test]
-    async fn a_partition_that_comes_back_finds_its_queue_and_none_keeps_the_client_alive() {
+    async fn queues_are_reused_while_in_use_and_do_not_leak_the_client() {
         let queues = Arc::new(Queues::default());
         let mut partitions = TopicPartitionList::new();
         partitions.add_partition("events", 0);
@@ -101,7 +104,7 @@ mod tests {
         assert!(Arc::ptr_eq(&first, &second));
         assert!(split.of(&("events".to_owned(), 1)).is_none());
 
-        // No lane has it: it may belong to a topic that is gone.
+        // No lane uses the queue, so it is replaced: its topic may have been deleted.
         let idle = Arc::downgrade(&first);
         drop((first, second));
         assert!(queues.split(&partitions));

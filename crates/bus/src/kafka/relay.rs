@@ -1,4 +1,4 @@
-//! Carries one outbox to Kafka: claims rows, publishes them, marks them.
+//! Publishes one outbox to Kafka: claims rows, sends them, marks them.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -16,11 +16,11 @@ use urr_kernel::Clock;
 use super::{Cluster, producer::blames_the_record, topics::TopicError, wire};
 use crate::{Limits, Source};
 
-/// Messages on their way at a time, each of another key. At 10 ms per round trip this is 50,000 per second.
+/// Messages in flight, each of another key. At 10 ms per round trip this is 50,000 per second.
 const BATCH: u32 = 500;
 
-/// A claim outlasts the 10 s a message may wait for room and the 10 s it may wait for the broker. A relay that died
-/// holds its messages back for no longer than this.
+/// Duration of a claim: longer than the 10 s of waiting for space in the producer's queue plus the
+/// 10 s of waiting for the broker. Messages claimed by a crashed relay are delayed this long.
 const CLAIM: Duration = Duration::from_secs(30);
 
 pub(super) struct Relay {
@@ -31,13 +31,13 @@ pub(super) struct Relay {
     pub(super) stopping: CancellationToken,
 }
 
-/// What became of a batch.
+/// Results of a batch.
 #[derive(Default)]
 struct Sorted {
     published: Vec<i64>,
-    /// The broker does not want the message itself.
+    /// The broker rejects the message itself.
     refused: Vec<(Claimed, String)>,
-    /// The broker was not there; any of the reasons will do for the log.
+    /// The broker was unavailable. One of the errors is kept for the log.
     unsent: Vec<i64>,
     outage: Option<BoxError>,
 }
@@ -84,7 +84,8 @@ impl Relay {
         *outages = 0;
     }
 
-    /// One batch. Says how many rows were claimed; fails if the broker or the database is away.
+    /// Publishes one batch and returns the number of claimed rows. Fails if the broker or the
+    /// database is unavailable.
     async fn round(&self) -> Result<usize, BoxError> {
         let now = self.clock.now();
         let claimed = transaction!(self.source.db, "bus.claim", async |tx: &mut Tx<'_>| {
@@ -97,7 +98,7 @@ impl Relay {
         let mut sorted = Sorted::default();
         let ensured: Result<(), BoxError> = tokio::select! {
             biased;
-            // A broker that is away takes longer to ask than a stopping process has.
+            // An unreachable broker takes longer to time out than a shutdown may take.
             () = self.stopping.cancelled() => Err("the process is stopping".into()),
             ensured = self.ensure_topics(&claimed) => ensured.map_err(BoxError::from),
         };
@@ -157,8 +158,8 @@ impl Relay {
         }
     }
 
-    /// Writes down what became of the batch. If this fails the rows are claimed again later and published twice, which
-    /// consumers notice.
+    /// Stores the results. If this fails, the rows are published again later; consumers filter out
+    /// the duplicates.
     async fn note(&self, sorted: &Sorted) -> Result<(), urr_db::Error> {
         let (now, source) = (self.clock.now(), self.source.domain);
         let dead = transaction!(self.source.db, "bus.published", async |tx: &mut Tx<'_>| {
@@ -175,7 +176,10 @@ impl Relay {
         metrics::counter!("urr_bus_unpublished_total", "source" => source).increment(dead);
         for (claimed, reason) in &sorted.refused {
             let (message, kind) = (claimed.message.id, &claimed.message.kind);
-            tracing::error!(source, %message, kind, reason, "the broker refused a message");
+            tracing::error!(
+                source, %message, kind, reason,
+                "Kafka refused a message: it is retried, and after four attempts listed by `urr outbox dead`"
+            );
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Topics: made on first use, with their dead-letter topics, and looked at for settings that lose messages.
+//! Creates topics and their dead-letter topics on first use and warns of unsafe settings.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -10,29 +10,29 @@ use tokio::sync::Mutex;
 
 use super::{config::KafkaConfig, config::Quiet, wire::dead_letter_topic};
 
-/// Three consumers of a group can share the work of a topic; messages of one key stay in one partition.
+/// Up to three members of a group share a topic. Messages of one key stay in one partition.
 const PARTITIONS: i32 = 3;
 
-/// The broker may take this long to make a topic or to answer a question about one.
+/// Timeout of admin requests.
 const ADMIN: Duration = Duration::from_secs(5);
 
-/// As long as the outbox keeps what it has published.
+/// Seven days, as long as the outbox keeps published rows.
 const RETENTION_MS: &str = "604800000";
-/// Dead letters wait for a person: 30 days, as long as the inbox remembers.
+/// Dead letters need manual work: 30 days, as long as inbox rows are kept.
 const DEAD_LETTER_RETENTION_MS: &str = "2592000000";
 
 pub(super) struct Topics {
     admin: Arc<AdminClient<Quiet>>,
     replication: i32,
-    // Held while asking, so that the tasks which start together ask once.
+    // Locked during requests, so that tasks that start together send only one.
     ready: Mutex<BTreeSet<String>>,
 }
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TopicError {
-    #[error("the broker did not answer about topic {topic}")]
+    #[error("no response from Kafka about topic {topic}")]
     Unreachable { topic: String, source: KafkaError },
-    #[error("topic {topic} does not exist and cannot be made: {code}")]
+    #[error("topic {topic} does not exist and cannot be created: {code}")]
     Missing { topic: String, code: RDKafkaErrorCode },
 }
 
@@ -42,7 +42,7 @@ impl Topics {
         Ok(Self { admin: Arc::new(admin), replication: config.replication, ready: Mutex::default() })
     }
 
-    /// Makes sure that a topic and its dead-letter topic exist.
+    /// Creates the topic and its dead-letter topic unless they exist.
     pub(super) async fn ensure(&self, topic: &str) -> Result<(), TopicError> {
         let mut ready = self.ready.lock().await;
         if ready.contains(topic) {
@@ -55,13 +55,13 @@ impl Topics {
         Ok(())
     }
 
-    /// Asks again before the next use: a broker said that the topic is not there.
+    /// Checks again before the next use. Called when a broker reports the topic as missing.
     pub(super) async fn forget(&self, topic: &str) {
         self.ready.lock().await.remove(topic);
     }
 
     async fn create(&self, topic: &str, retention_ms: &str) -> Result<(), TopicError> {
-        // One copy may be missing without stopping writes, if there are three; of fewer none can be spared.
+        // With three replicas, writes continue while one is down. With fewer, none can be spared.
         let min_insync = (self.replication - 1).max(1).to_string();
         let new = NewTopic::new(topic, PARTITIONS, TopicReplication::Fixed(self.replication))
             .set("min.insync.replicas", &min_insync)
@@ -76,7 +76,7 @@ impl Topics {
             Err(KafkaError::AdminOp(code)) => code,
             Err(source) => return Err(TopicError::Unreachable { topic: topic.to_owned(), source }),
         };
-        // We may not be allowed to make topics; then somebody else has.
+        // We may lack the permission to create topics; an administrator may have created it.
         if self.exists(topic).await? {
             Ok(())
         } else {
@@ -86,7 +86,7 @@ impl Topics {
 
     async fn exists(&self, topic: &str) -> Result<bool, TopicError> {
         let admin = Arc::clone(&self.admin);
-        // Asking for all topics and not for this one, because asking for one by name can make it with the broker's
+        // Fetches all topics: a request by name could auto-create the topic with the broker's
         // default number of partitions.
         #[expect(clippy::disallowed_methods, reason = "librdkafka blocks, for at most ADMIN")]
         let asked = tokio::task::spawn_blocking(move || admin.inner().fetch_metadata(None, ADMIN)).await;
@@ -96,8 +96,8 @@ impl Topics {
         Ok(metadata.topics().iter().any(|known| known.name() == topic && known.error().is_none()))
     }
 
-    /// Acknowledged by one copy only, or led by a copy that missed writes: such a topic loses messages. The databases
-    /// stay right, so this is worth a warning and not a refusal to start.
+    /// Warns of settings that can lose messages: acknowledgement by one replica, or election of a
+    /// replica that missed writes. The databases stay correct, so this does not prevent the start.
     async fn warn_of_unsafe_settings(&self, topic: &str) {
         let options = AdminOptions::new().request_timeout(Some(ADMIN));
         let asked = self.admin.describe_configs([&ResourceSpecifier::Topic(topic)], &options).await;

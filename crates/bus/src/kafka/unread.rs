@@ -1,4 +1,4 @@
-//! Records that cannot be read: the client asks again by itself, twice a second, and somebody has to hear of it.
+//! Rate-limited logging of read errors, which librdkafka retries twice a second.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -7,10 +7,10 @@ use std::{
 
 use rdkafka::error::KafkaError;
 
-/// The line is repeated while it lasts, rarely enough to be read.
+/// Interval at which the log line is repeated.
 const TELL_EVERY: Duration = Duration::from_mins(5);
 
-/// What a group, its member and the lanes know of failures in a row.
+/// Read errors in a row, shared by a group, its client and its lanes.
 pub(super) struct Unread {
     group: &'static str,
     told: Mutex<Option<Duration>>,
@@ -21,24 +21,27 @@ impl Unread {
         Self { group, told: Mutex::new(None) }
     }
 
-    /// A record came.
+    /// A record was read.
     pub(super) fn over(&self) {
         if self.told.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
-            tracing::info!(group = self.group, "records can be read again");
+            tracing::info!(group = self.group, "the consumer group reads from Kafka again");
         }
     }
 
-    /// None came, because of this.
+    /// Records a read error.
     pub(super) fn note(&self, error: &KafkaError, now: Duration) {
         metrics::counter!("urr_bus_unread_total", "group" => self.group).increment(1);
         if self.is_news(now) {
-            tracing::error!(group = self.group, %error, "the group cannot read; it goes on asking");
+            tracing::error!(
+                group = self.group, %error,
+                "the consumer group cannot read from Kafka: messages wait, retrying"
+            );
         } else {
-            tracing::debug!(group = self.group, %error, "no message");
+            tracing::debug!(group = self.group, %error, "still cannot read from Kafka");
         }
     }
 
-    /// Whether it is time to say so.
+    /// Whether to log the error now.
     pub(super) fn is_news(&self, now: Duration) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.is_some_and(|told| now.saturating_sub(told) < TELL_EVERY) {
@@ -54,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_failure_is_told_and_the_next_ones_rarely_until_a_record_comes() {
+    fn errors_are_logged_at_first_and_then_rarely_until_a_record_is_read() {
         let secs = Duration::from_secs;
         let unread = Unread::new("group");
         assert!(unread.is_news(secs(100)));

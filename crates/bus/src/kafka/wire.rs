@@ -1,4 +1,5 @@
-//! How a message looks on a topic: JSON payload, key, and the headers `messageId` and `type`.
+//! Encoding of messages as Kafka records: JSON payload, key, and the headers `messageId` and
+//! `type`.
 
 use rdkafka::message::{Header, Headers as _, Message as _, OwnedHeaders};
 use serde::Deserialize;
@@ -6,25 +7,25 @@ use urr_kernel::{MessageId, Timestamp};
 
 use crate::Message;
 
-/// Who the message is, so that a consumer can remember it.
+/// Unique id, by which consumers detect duplicates.
 const MESSAGE_ID: &str = "messageId";
-/// What the message tells.
+/// Type of the message.
 const TYPE: &str = "type";
-/// Why a dead letter is dead.
+/// Error of a dead letter.
 const CAUSE: &str = "cause";
 /// Which group gave up on a dead letter.
 const GROUP: &str = "group";
-/// How often a dead letter was tried.
+/// Number of attempts before the group gave up.
 const ATTEMPTS: &str = "attempts";
-/// Where a dead letter came from.
+/// Where the dead letter was read from.
 const ORIGINAL_TOPIC: &str = "originalTopic";
 const ORIGINAL_PARTITION: &str = "originalPartition";
 const ORIGINAL_OFFSET: &str = "originalOffset";
 
-/// Causes are error chains; longer ones are cut, because a header must fit beside the payload.
+/// Longer error chains are cut, because headers count against the record size.
 const MAX_CAUSE_BYTES: usize = 4_096;
 
-/// Where on a topic a record stands.
+/// Topic, partition and offset of a record.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Place {
     pub(super) topic: String,
@@ -32,14 +33,14 @@ pub(super) struct Place {
     pub(super) offset: i64,
 }
 
-/// One record as it came, understood or not.
+/// A received record, decoded or not.
 #[derive(Debug)]
 pub(super) struct Received {
     pub(super) place: Place,
     pub(super) content: Result<Message, Unreadable>,
 }
 
-/// A record that is no message of ours. Its bytes go to the dead letters as they are.
+/// A record that cannot be decoded. Its bytes are copied to the dead letters.
 #[derive(Debug)]
 pub(super) struct Unreadable {
     pub(super) reason: String,
@@ -63,7 +64,7 @@ impl Received {
     }
 }
 
-/// The fields every payload has. Other producers may leave the headers out; the payload then decides.
+/// Fields common to all payloads. Used if another producer left out the headers.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Common {
@@ -123,7 +124,7 @@ pub(super) fn dead_letter_headers(
         .insert(Header { key: ORIGINAL_OFFSET, value: Some(&place.offset.to_string()) })
 }
 
-/// The topic of messages that `topic`'s consumers gave up on.
+/// The dead-letter topic of `topic`.
 pub(super) fn dead_letter_topic(topic: &str) -> String {
     format!("{topic}.dlq")
 }

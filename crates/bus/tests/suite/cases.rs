@@ -1,4 +1,4 @@
-//! What every backend must do.
+//! Test cases that run on every backend.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use urr_testkit::{Proxy, until};
 
 use crate::rig::{FORGET_OFFSETS, FORGET_PUBLISHED, LIMIT, NO_LETTERS, Probe, Rig, SOON, counted};
 
-/// What a dead relay had claimed is free again after half a minute.
+/// Longer than the 30 s claim of a crashed relay.
 const CLAIM_RAN_OUT: Duration = Duration::from_mins(1);
 
 fn noted(message: &Message, note: &str) -> bool {
@@ -30,7 +30,7 @@ fn retry(text: &'static str) -> Result<(), Failure> {
     Err(Failure::Retry(text.into()))
 }
 
-/// Every note of every key once, and in the order in which they were published.
+/// Asserts that every note of every key was applied once, in the order of publishing.
 async fn assert_once_and_in_order(probe: &Probe, keys: usize, count: usize) {
     let effects = probe.effects().await;
     assert_eq!(effects.len(), count, "effects");
@@ -43,7 +43,7 @@ async fn assert_once_and_in_order(probe: &Probe, keys: usize, count: usize) {
     assert_eq!(seen.len(), keys);
 }
 
-pub(crate) async fn every_message_has_one_effect_in_the_order_of_its_key(rig: &Rig) {
+pub(crate) async fn every_message_is_applied_once_and_in_order_per_key(rig: &Rig) {
     let probe = rig.group();
     let tasks = rig.start(&[&probe]);
     rig.publish_many(10, 300).await;
@@ -53,14 +53,15 @@ pub(crate) async fn every_message_has_one_effect_in_the_order_of_its_key(rig: &R
     assert_eq!(rig.limits.batch, 64, "more than one batch");
 }
 
-pub(crate) async fn a_message_published_twice_has_one_effect(rig: &Rig) {
+pub(crate) async fn a_duplicate_message_is_applied_once(rig: &Rig) {
     let probe = rig.group();
     let tasks = rig.start(&[&probe]);
     let message = rig.message("a", "twice");
     rig.publish(&[message.clone(), message.clone()]).await;
     rig.publish_one("a", "last").await;
     probe.has_effects(2).await;
-    // The relay died between producing and marking, or the group lost its place: everything comes again.
+    // As if the relay died between producing and marking, and the group lost its offset: everything
+    // is delivered again.
     rig.run_on_shop(&FORGET_PUBLISHED).await;
     rig.run_on_ledger(&FORGET_OFFSETS).await;
     rig.clock.advance(CLAIM_RAN_OUT);
@@ -71,7 +72,7 @@ pub(crate) async fn a_message_published_twice_has_one_effect(rig: &Rig) {
     assert_eq!(probe.calls(&message), 1);
 }
 
-pub(crate) async fn a_message_that_keeps_failing_is_set_aside_and_the_group_moves_on(rig: &Rig) {
+pub(crate) async fn a_failing_message_becomes_a_dead_letter_and_the_group_moves_on(rig: &Rig) {
     let probe = rig.group().that(|message, _| match () {
         () if noted(message, "hopeless") => retry("not today"),
         () if noted(message, "poison") => Err(Failure::Poison("never".into())),
@@ -86,7 +87,7 @@ pub(crate) async fn a_message_that_keeps_failing_is_set_aside_and_the_group_move
     probe.has_effects(1).await;
     probe.has_dead_letters(3).await;
     tasks.shutdown(SOON).await.unwrap();
-    assert_eq!(probe.notes().await, ["good"], "failures leave nothing behind");
+    assert_eq!(probe.notes().await, ["good"], "failed messages are rolled back");
     let letters = probe.dead_letters().await;
     for (message, attempts, cause) in [
         (&hopeless, 4, "the message could not be applied: not today"),
@@ -100,7 +101,7 @@ pub(crate) async fn a_message_that_keeps_failing_is_set_aside_and_the_group_move
     }
 }
 
-pub(crate) async fn a_failure_that_passes_is_retried_and_applied_in_order(rig: &Rig) {
+pub(crate) async fn a_temporary_failure_is_retried_in_order(rig: &Rig) {
     let probe = rig.group().that(|message, tries| match () {
         () if noted(message, "0") && tries < 4 => retry("not yet"),
         () => Ok(()),
@@ -113,7 +114,7 @@ pub(crate) async fn a_failure_that_passes_is_retried_and_applied_in_order(rig: &
     assert!(probe.dead_letters().await.is_empty());
 }
 
-pub(crate) async fn groups_do_not_disturb_each_other(rig: &Rig) {
+pub(crate) async fn groups_are_independent(rig: &Rig) {
     let failing = rig.group().that(|message, _| match () {
         () if noted(message, "1") => Err(Failure::Poison("not for me".into())),
         () => Ok(()),
@@ -130,7 +131,7 @@ pub(crate) async fn groups_do_not_disturb_each_other(rig: &Rig) {
     assert_eq!(failing.dead_letters().await.len(), 1);
 }
 
-pub(crate) async fn a_restart_goes_on_where_the_last_process_stopped(rig: &Rig) {
+pub(crate) async fn a_restart_resumes_at_the_stored_offset(rig: &Rig) {
     let first = rig.group();
     let tasks = rig.start(&[&first]);
     let before = rig.publish_one("a", "before").await;
@@ -147,7 +148,7 @@ pub(crate) async fn a_restart_goes_on_where_the_last_process_stopped(rig: &Rig) 
     assert_eq!((second.calls(&before), second.calls(&meanwhile)), (0, 1));
 }
 
-pub(crate) async fn a_crash_at_any_point_loses_nothing_and_doubles_nothing(rig: &Rig) {
+pub(crate) async fn a_crash_neither_loses_nor_repeats_effects(rig: &Rig) {
     const ROUNDS: usize = 5;
     const EACH: usize = 40;
     let mut probe = rig.group();
@@ -157,7 +158,7 @@ pub(crate) async fn a_crash_at_any_point_loses_nothing_and_doubles_nothing(rig: 
         let messages: Vec<Message> =
             (round * EACH..(round + 1) * EACH).map(|n| rig.message("key-0", &n.to_string())).collect();
         rig.publish(&messages).await;
-        // Part of the way through this round's messages.
+        // Abort in the middle of this round.
         probe.has_effects(round * EACH + 1).await;
         tasks.abort().await;
         rig.clock.advance(CLAIM_RAN_OUT);
@@ -169,13 +170,13 @@ pub(crate) async fn a_crash_at_any_point_loses_nothing_and_doubles_nothing(rig: 
     assert_once_and_in_order(&survivor, 1, ROUNDS * EACH).await;
 }
 
-pub(crate) async fn a_crash_while_a_message_is_being_tried_loses_nothing(rig: &Rig) {
+pub(crate) async fn a_crash_during_retries_loses_nothing(rig: &Rig) {
     let first = rig.group().that(|message, _| if noted(message, "1") { retry("not yet") } else { Ok(()) });
     let patient = Limits { retries: [LIMIT; 3], ..rig.limits.clone() };
     let tasks = rig.start_with(&rig.bus_with(patient), &[&first]);
     let messages = ["0", "1", "2"].map(|note| rig.message("key-0", note));
     rig.publish(&messages).await;
-    // The first is applied, the second waits for its next try.
+    // The first message is applied; the second waits for its retry.
     until(SOON, async || first.calls(&messages[1]) >= 1 && first.effects().await.len() == 1).await;
     tasks.abort().await;
     rig.clock.advance(CLAIM_RAN_OUT);
@@ -193,7 +194,7 @@ pub(crate) async fn two_processes_share_a_group_without_double_effects(rig: &Rig
     let other = one.elsewhere(rig);
     let first = rig.start(&[&one]);
     let second = rig.start(&[&other]);
-    // As long as it takes until both have had some of the work.
+    // Repeat until both processes have applied messages.
     let mut rounds = 0_usize;
     until(SOON, async || {
         publish_round(rig, KEYS, rounds).await;
@@ -202,7 +203,7 @@ pub(crate) async fn two_processes_share_a_group_without_double_effects(rig: &Rig
         one.has_worked() && other.has_worked()
     })
     .await;
-    // One leaves in the middle; the other takes the rest.
+    // One process stops; the other takes over.
     publish_round(rig, KEYS, rounds).await;
     first.shutdown(SOON).await.unwrap();
     publish_round(rig, KEYS, rounds + 1).await;
@@ -211,14 +212,14 @@ pub(crate) async fn two_processes_share_a_group_without_double_effects(rig: &Rig
     assert_once_and_in_order(&other, KEYS, (rounds + 2) * KEYS).await;
 }
 
-/// One note of each key, with the round as its number.
+/// Publishes one note per key, numbered by the round.
 async fn publish_round(rig: &Rig, keys: usize, round: usize) {
     let messages: Vec<Message> =
         (0..keys).map(|key| rig.message(&format!("key-{key}"), &round.to_string())).collect();
     rig.publish(&messages).await;
 }
 
-pub(crate) async fn a_dead_letter_can_be_delivered_after_all(rig: &Rig) {
+pub(crate) async fn a_dead_letter_can_be_republished(rig: &Rig) {
     let repaired = Arc::new(AtomicBool::new(false));
     let is_repaired = Arc::clone(&repaired);
     let probe = rig.group().that(move |_, _| {
@@ -233,7 +234,7 @@ pub(crate) async fn a_dead_letter_can_be_delivered_after_all(rig: &Rig) {
     let consumer = probe.as_consumer();
     let again = admin::republish(&consumer, message.id, &rig.clock).await.unwrap_err();
     assert!(matches!(again, RepublishError::Failed(Failure::Poison(_))), "{again:?}");
-    assert_eq!(probe.dead_letters().await.len(), 1, "a letter that fails again stays");
+    assert_eq!(probe.dead_letters().await.len(), 1, "a dead letter that fails again is kept");
 
     repaired.store(true, Ordering::SeqCst);
     admin::republish(&consumer, message.id, &rig.clock).await.unwrap();
@@ -241,11 +242,11 @@ pub(crate) async fn a_dead_letter_can_be_delivered_after_all(rig: &Rig) {
     assert!(matches!(gone, RepublishError::NoSuchLetter { .. }), "{gone:?}");
     tasks.shutdown(SOON).await.unwrap();
     assert_eq!(probe.notes().await, ["late"]);
-    assert_eq!(other.notes().await, ["late"], "the other group did not hear it again");
+    assert_eq!(other.notes().await, ["late"], "the other group does not get it again");
     assert!(probe.dead_letters().await.is_empty());
 }
 
-pub(crate) async fn topics_that_a_group_did_not_ask_for_are_passed_over(rig: &Rig) {
+pub(crate) async fn unsubscribed_topics_are_skipped(rig: &Rig) {
     let probe = rig.group();
     let tasks = rig.start(&[&probe]);
     let foreign = Message { topic: format!("{}-other", rig.topic), ..rig.message("a", "foreign") };
@@ -256,7 +257,7 @@ pub(crate) async fn topics_that_a_group_did_not_ask_for_are_passed_over(rig: &Ri
     assert_eq!(probe.notes().await, ["ours"]);
 }
 
-pub(crate) async fn a_database_that_is_away_is_waited_for(rig: &Rig) {
+pub(crate) async fn an_unreachable_database_is_waited_for(rig: &Rig) {
     let Some(address) = rig.postgres_address() else { return };
     let mut proxy = Proxy::start(&address).await;
     let reached = rig.group_in(rig.ledger_behind(&proxy).unwrap());
@@ -268,7 +269,7 @@ pub(crate) async fn a_database_that_is_away_is_waited_for(rig: &Rig) {
     proxy.cut().await;
     rig.publish_one("a", "meanwhile").await;
     healthy.has_effects(2).await;
-    // Time enough to give up on the message ten times over.
+    // Ten times as long as all retries take.
     tokio::time::sleep(rig.limits.retries.iter().sum::<Duration>() * 10).await;
     assert!(probe.dead_letters().await.is_empty());
     proxy.restore().await;
@@ -278,13 +279,13 @@ pub(crate) async fn a_database_that_is_away_is_waited_for(rig: &Rig) {
     assert!(probe.dead_letters().await.is_empty());
 }
 
-pub(crate) async fn a_database_that_answers_and_cannot_write_is_waited_for(rig: &Rig) {
+pub(crate) async fn a_database_that_cannot_write_is_waited_for(rig: &Rig) {
     let hasty = rig.group_in(rig.hasty_ledger());
     let probe = hasty.elsewhere(rig);
-    // Too large for what is left on the disk.
+    // Larger than the space that is left.
     let note = "x".repeat(50_000);
     let message = rig.publish_one("a", &note).await;
-    // A full SQLite has no room for a letter either, so that not even an hour ends the waiting.
+    // A full SQLite cannot store a dead letter either, so it waits even longer than an hour.
     let (mut tasks, mut is_later) = (None, rig.postgres_address().is_some());
     rig.while_nothing_is_written(async || {
         tasks.get_or_insert_with(|| rig.start(&[&hasty]));
@@ -292,7 +293,7 @@ pub(crate) async fn a_database_that_answers_and_cannot_write_is_waited_for(rig: 
             rig.clock.advance(rig.limits.unwilling);
             is_later = true;
         }
-        // Its own failures would be forgiven four times.
+        // More attempts than retries allow.
         hasty.calls(&message) > 16
     })
     .await;
@@ -302,8 +303,8 @@ pub(crate) async fn a_database_that_answers_and_cannot_write_is_waited_for(rig: 
     assert!(probe.dead_letters().await.is_empty());
 }
 
-pub(crate) async fn a_message_that_a_willing_database_refuses_for_an_hour_is_set_aside(rig: &Rig) {
-    // A full SQLite has no room for the letter either.
+pub(crate) async fn a_message_refused_for_an_hour_becomes_a_dead_letter(rig: &Rig) {
+    // A full SQLite cannot store the dead letter either.
     if rig.postgres_address().is_none() {
         return;
     }
@@ -327,7 +328,7 @@ pub(crate) async fn a_message_that_a_willing_database_refuses_for_an_hour_is_set
     assert_eq!(probe.notes().await, ["behind it"]);
 }
 
-pub(crate) async fn a_letter_that_cannot_be_kept_does_not_stop_its_group(rig: &Rig) {
+pub(crate) async fn a_dead_letter_that_cannot_be_stored_does_not_block_the_group(rig: &Rig) {
     let probe = rig.group().that(|message, _| match () {
         () if noted(message, "poison") => Err(Failure::Poison("never".into())),
         () => Ok(()),
@@ -342,8 +343,9 @@ pub(crate) async fn a_letter_that_cannot_be_kept_does_not_stop_its_group(rig: &R
     assert_eq!(counted("urr_bus_lost_letters_total", probe.group), 1);
 }
 
-pub(crate) async fn a_commit_is_heard_of_long_before_the_next_poll(rig: &Rig) {
-    // Other tests' open transactions hold the log of a PostgreSQL server back, and only a poll finds what they held.
+pub(crate) async fn a_commit_wakes_the_bus_before_the_next_poll(rig: &Rig) {
+    // On a shared PostgreSQL server, open transactions of other tests delay reads until the next
+    // poll.
     if rig.brokers.is_none() && rig.postgres_address().is_some() {
         return;
     }
@@ -357,7 +359,7 @@ pub(crate) async fn a_commit_is_heard_of_long_before_the_next_poll(rig: &Rig) {
         let append = async |tx: &mut Tx<'_>| outbox::append(tx, &message).await;
         source.db.write("test.publish", append).await.unwrap();
         probe.has_effects(count).await;
-        // It is marked, so whoever reads the outbox has nothing left to do and waits.
+        // The row is marked, so the bus is idle again.
         until(SOON, async || backlog(rig).await == 0).await;
     }
     tasks.shutdown(SOON).await.unwrap();

@@ -1,4 +1,4 @@
-//! What only the in-process bus does: it marks and purges the outbox itself, and its statements are its own.
+//! Tests of the in-process bus only: marking, purging, restored databases, SQL statements.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ async fn rows(rig: &Rig) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_every_group_has_passed_is_marked_and_a_week_later_purged() {
+async fn processed_rows_are_marked_and_purged_after_a_week() {
     within(LIMIT, async {
         let rig = Rig::new(Backend::InProcessSqlite).await.unwrap();
         let (quick, slow) = (rig.group(), rig.group());
@@ -31,7 +31,7 @@ async fn what_every_group_has_passed_is_marked_and_a_week_later_purged() {
         until(SOON, async || backlog(&rig).await == 0).await;
         tasks.shutdown(SOON).await.unwrap();
 
-        // A group that joins later reads what is still there, and holds the mark back until it has.
+        // A new group reads what is still kept, and rows stay unmarked until it has.
         let tasks = rig.start(&[&quick, &slow]);
         slow.has_effects(3).await;
         rig.publish_one("a", "more").await;
@@ -49,10 +49,10 @@ async fn what_every_group_has_passed_is_marked_and_a_week_later_purged() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_one_group_has_not_passed_is_not_marked() {
+async fn a_row_is_not_marked_until_every_group_has_processed_it() {
     within(LIMIT, async {
         let mut rig = Rig::new(Backend::InProcessSqlite).await.unwrap();
-        // The second group passes one row and does not give up on the next within the test.
+        // The second group applies one row and retries the next for the rest of the test.
         rig.limits.retries = [LIMIT; 3];
         let quick = rig.group();
         let stuck = rig.group().that(|message, _| match () {
@@ -81,7 +81,7 @@ async fn a_transaction_that_commits_late_is_not_skipped() {
         let (early, shop) = (rig.message("b", "early number, late commit"), rig.shop());
         shop.write("test.late", async |tx: &mut Tx<'_>| {
             outbox::append(tx, &early).await?;
-            // The higher number commits first, and the bus hears of it.
+            // The higher sequence number commits first, and the bus is notified.
             rig.publish_one("c", "late number, early commit").await;
             tokio::time::sleep(rig.limits.poll).await;
             Ok::<(), urr_db::Error>(())
@@ -98,19 +98,19 @@ async fn a_transaction_that_commits_late_is_not_skipped() {
 }
 
 urr_db::statements! {
-    /// As after a restore onto another server, or of an older file.
+    /// An offset as after a restore on another server, or of an older file.
     FAR_AHEAD = sqlite "update bus_offsets set seq = 1000000 where consumer_group = $1"
       postgres "update bus_offsets set xid = 4611686018427387904 where consumer_group = $1";
-    /// They were purged.
+    /// All rows purged.
     FORGET_ROWS = "delete from outbox";
-    /// And the file is another one.
+    /// Sequence numbers of a new file.
     FORGET_NUMBERS = sqlite "update sqlite_sequence set seq = 0 where name = 'outbox'";
-    /// Rows that came with the dump.
+    /// Rows restored from another server's dump.
     FROM_ELSEWHERE = postgres "update outbox set xid = '4611686018427387904'::xid8";
 }
 
-/// One group stands beyond the log's end, and another where it may have been.
-async fn a_restored_log_is_read_again_without_second_effects(backend: Backend) {
+/// One group's offset is beyond the end of the log, another's is within it.
+async fn a_restored_log_is_reread_without_duplicate_effects(backend: Backend) {
     let Some(rig) = Rig::new(backend).await else { return };
     within(LIMIT, async {
         let (ahead, behind) = (rig.group(), rig.group());
@@ -126,7 +126,7 @@ async fn a_restored_log_is_read_again_without_second_effects(backend: Backend) {
         if backend == Backend::InProcessPostgres {
             rig.run_on_shop(&FROM_ELSEWHERE).await;
         }
-        // Written on the new server before the bus is up.
+        // Written on the new server before the bus starts.
         rig.publish_one("key-0", "early").await;
         let tasks = rig.start(&[&ahead, &behind]);
         rig.publish_one("key-0", "late").await;
@@ -144,18 +144,18 @@ async fn a_restored_log_is_read_again_without_second_effects(backend: Backend) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_older_file_is_read_again_without_second_effects() {
-    a_restored_log_is_read_again_without_second_effects(Backend::InProcessSqlite).await;
+async fn an_older_sqlite_file_is_reread_without_duplicate_effects() {
+    a_restored_log_is_reread_without_duplicate_effects(Backend::InProcessSqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dump_on_another_server_is_read_again_without_second_effects() {
-    a_restored_log_is_read_again_without_second_effects(Backend::InProcessPostgres).await;
+async fn a_dump_on_another_server_is_reread_without_duplicate_effects() {
+    a_restored_log_is_reread_without_duplicate_effects(Backend::InProcessPostgres).await;
 }
 
-/// The rows were purged, so only the offset tells.
+/// All rows were purged, so only the offset reveals the restore.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_offset_of_another_server_is_noticed_even_if_the_log_is_empty() {
+async fn a_foreign_offset_is_detected_even_if_the_log_is_empty() {
     let Some(rig) = Rig::new(Backend::InProcessPostgres).await else { return };
     within(LIMIT, async {
         let probe = rig.group();
@@ -175,9 +175,9 @@ async fn an_offset_of_another_server_is_noticed_even_if_the_log_is_empty() {
     .await;
 }
 
-/// A lane that idles looks again now and then.
+/// An idle lane rechecks its offset periodically.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_is_replaced_under_a_running_process_is_noticed() {
+async fn a_log_replaced_at_runtime_is_detected() {
     within(LIMIT, async {
         let rig = Rig::new(Backend::InProcessSqlite).await.unwrap();
         let probe = rig.group();
@@ -187,7 +187,7 @@ async fn a_log_that_is_replaced_under_a_running_process_is_noticed() {
         rig.run_on_shop(&FORGET_ROWS).await;
         rig.run_on_shop(&FORGET_NUMBERS).await;
         rig.publish_one("a", "new").await;
-        // Read by nobody yet, so not to be marked either: the count would be zero.
+        // Not read yet, so not marked either.
         assert_eq!(backlog(&rig).await, 1);
         rig.clock.advance(Duration::from_secs(10));
         probe.has_effects(4).await;
@@ -198,9 +198,9 @@ async fn a_log_that_is_replaced_under_a_running_process_is_noticed() {
     .await;
 }
 
-/// Somebody else's transaction is open for minutes. The messages behind it come when it ends.
+/// An unrelated transaction stays open; the rows behind it become readable when it ends.
 #[tokio::test]
-async fn rows_behind_an_open_transaction_are_seen_to_wait() {
+async fn rows_behind_an_open_transaction_are_detected() {
     let Some(rig) = Rig::new(Backend::InProcessPostgres).await else { return };
     within(LIMIT, async {
         let (shop, held) = (rig.shop(), rig.message("a", "held"));
@@ -225,8 +225,8 @@ async fn rows_behind_an_open_transaction_are_seen_to_wait() {
     .await;
 }
 
-/// More than one page of letters, set aside in any order, among those of another group.
-async fn dead_letters_are_delivered_in_the_order_in_which_they_were_written(backend: Backend) {
+/// More than one page of dead letters, inserted in reverse order, among those of another group.
+async fn dead_letters_are_republished_in_the_order_written(backend: Backend) {
     const COUNT: u64 = admin::MAX_LISTED as u64 + 5;
     let Some(rig) = Rig::new(backend).await else { return };
     within(LIMIT, async {
@@ -260,13 +260,13 @@ async fn dead_letters_are_delivered_in_the_order_in_which_they_were_written(back
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_letters_are_delivered_in_the_order_in_which_they_were_written_on_sqlite() {
-    dead_letters_are_delivered_in_the_order_in_which_they_were_written(Backend::InProcessSqlite).await;
+async fn dead_letters_are_republished_in_the_order_written_on_sqlite() {
+    dead_letters_are_republished_in_the_order_written(Backend::InProcessSqlite).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_letters_are_delivered_in_the_order_in_which_they_were_written_on_postgres() {
-    dead_letters_are_delivered_in_the_order_in_which_they_were_written(Backend::InProcessPostgres).await;
+async fn dead_letters_are_republished_in_the_order_written_on_postgres() {
+    dead_letters_are_republished_in_the_order_written(Backend::InProcessPostgres).await;
 }
 
 #[tokio::test]
@@ -280,7 +280,7 @@ async fn two_consumers_of_one_group_are_refused() {
 }
 
 #[tokio::test]
-async fn every_statement_is_good_on_both_engines() {
+async fn every_statement_prepares_on_both_engines() {
     let (_dir, sqlite) = fresh_sqlite(&LEDGER).await;
     let postgres = fresh_postgres(&LEDGER).await;
     let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();

@@ -1,4 +1,4 @@
-//! What only Kafka does: brokers that go away, topics, rebalances.
+//! Tests of Kafka only: broker outages, topics, rebalances.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
 
 type Mock = MockCluster<'static, DefaultProducerContext>;
 
-/// A broker inside this process, with the topics that only a real one lets us make.
+/// A mock broker in this process, with its topics already created.
 async fn mocked() -> (Mock, Rig) {
     let mock = MockCluster::new(1).unwrap();
     let rig = Rig::with_brokers(mock.bootstrap_servers()).await;
@@ -35,11 +35,11 @@ pub(crate) fn bus(rig: &Rig, options: &[(&str, &str)]) -> Bus {
     Bus::kafka(config, rig.limits.clone()).unwrap()
 }
 
-/// Learns of an outage in a second and not in ten.
+/// Notices an outage after one second instead of ten.
 pub(crate) const IMPATIENT: [(&str, &str); 1] = [("message.timeout.ms", "1000")];
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_broker_that_goes_away_holds_messages_back_and_comes_back_by_itself() {
+async fn messages_wait_during_a_broker_outage_and_are_sent_after_it() {
     within(LIMIT, async {
         let (mock, rig) = mocked().await;
         let probe = rig.group();
@@ -51,9 +51,12 @@ async fn a_broker_that_goes_away_holds_messages_back_and_comes_back_by_itself() 
         rig.publish_one("a", "meanwhile").await;
         until(SOON, async || claimed(&rig).await == 1).await;
         until(SOON, async || claimed(&rig).await == 0).await;
-        assert_eq!(backlog(&rig).await, 1, "it waits in the outbox");
+        assert_eq!(backlog(&rig).await, 1, "the message waits in the outbox");
         until(SOON, async || counted("urr_bus_unread_total", probe.group) > 0).await;
-        assert!(admin::unpublished(&rig.source(), 0, 10).await.unwrap().is_empty(), "and is not given up on");
+        assert!(
+            admin::unpublished(&rig.source(), 0, 10).await.unwrap().is_empty(),
+            "the message is not given up"
+        );
 
         mock.broker_up(1).unwrap();
         probe.has_effects(2).await;
@@ -65,7 +68,7 @@ async fn a_broker_that_goes_away_holds_messages_back_and_comes_back_by_itself() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_starts_without_a_broker_and_catches_up() {
+async fn the_bus_starts_without_a_broker_and_catches_up() {
     within(LIMIT, async {
         let (mock, rig) = mocked().await;
         mock.broker_down(1).unwrap();
@@ -87,23 +90,23 @@ async fn a_process_starts_without_a_broker_and_catches_up() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_process_stops_in_the_middle_of_asking_a_broker_that_is_away() {
+async fn shutdown_does_not_wait_for_an_unreachable_broker() {
     within(LIMIT, async {
-        // Nobody listens there, so asking about a topic takes the five seconds that a broker has.
+        // There is no listener, so an admin request takes its full timeout of five seconds.
         let rig = Rig::with_brokers(format!("127.0.0.1:{}", free_port())).await;
         let probe = rig.group();
         rig.publish_one("a", "waits").await;
         let tasks = rig.start(&[&probe]);
         until(SOON, async || claimed(&rig).await == 1).await;
         tasks.shutdown(Duration::from_secs(3)).await.unwrap();
-        assert_eq!(claimed(&rig).await, 0, "the next process can take it at once");
+        assert_eq!(claimed(&rig).await, 0, "the claim is released at shutdown");
         assert_eq!(backlog(&rig).await, 1);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_coordinator_that_moves_while_it_is_asked_where_a_group_is_leaves_no_partition_unread() {
+async fn a_coordinator_move_during_offset_fetch_leaves_no_partition_unread() {
     within(LIMIT, async {
         let (mock, rig) = mocked().await;
         mock.request_errors(RDKafkaApiKey::OffsetFetch, &[RDKafkaRespErr::RD_KAFKA_RESP_ERR_NOT_COORDINATOR]);
@@ -118,14 +121,15 @@ async fn a_coordinator_that_moves_while_it_is_asked_where_a_group_is_leaves_no_p
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_producer_that_can_go_no_further_is_replaced() {
+async fn a_producer_is_replaced_after_a_fatal_error() {
     within(LIMIT, async {
         let (mock, rig) = mocked().await;
         let probe = rig.group();
         let tasks = rig.start_with(&bus(&rig, &IMPATIENT), &[&probe]);
         rig.publish_one("a", "before").await;
         probe.has_effects(1).await;
-        // To an idempotent producer this says that it and the broker no longer agree on what was written.
+        // A fatal error for an idempotent producer: it and the broker disagree about what was
+        // written.
         let lost_count = RDKafkaRespErr::RD_KAFKA_RESP_ERR_OUT_OF_ORDER_SEQUENCE_NUMBER;
         mock.request_errors(RDKafkaApiKey::Produce, &[lost_count]);
         rig.publish_one("a", "after").await;
@@ -137,7 +141,7 @@ async fn a_producer_that_can_go_no_further_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_message_that_the_broker_refuses_is_set_aside_and_can_be_published_again() {
+async fn a_refused_message_is_set_aside_and_can_be_republished() {
     let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
     within(LIMIT, async {
         let probe = rig.group();
@@ -167,10 +171,10 @@ async fn a_message_that_the_broker_refuses_is_set_aside_and_can_be_published_aga
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_group_slower_than_the_poll_interval_keeps_its_partitions() {
+async fn a_slow_consumer_keeps_its_partitions() {
     let Some(mut rig) = Rig::new(Backend::KafkaSqlite).await else { return };
     within(LIMIT, async {
-        // Two waits of 4 s are longer than the 6 s after which the broker takes a member that does not poll for dead.
+        // Two waits of 4 s exceed the 6 s after which a member that does not poll is removed.
         rig.limits.retries = [Duration::from_secs(4); 3];
         let slow = [("session.timeout.ms", "6000"), ("max.poll.interval.ms", "6000")];
         let probe = rig.group().that(|message, tries| match () {
@@ -181,27 +185,27 @@ async fn a_group_slower_than_the_poll_interval_keeps_its_partitions() {
         let message = rig.publish_one("slow", "slow").await;
         probe.has_effects(1).await;
         tasks.shutdown(SOON).await.unwrap();
-        // Together, and then one by one; a member thrown out would have begun anew.
+        // One batch attempt and three single ones. A removed member would have started again.
         assert_eq!(probe.calls(&message), 4);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_full_lane_pauses_its_partition_and_loses_nothing() {
+async fn a_full_queue_pauses_fetching_and_loses_nothing() {
     let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
     within(LIMIT, async {
         const COUNT: usize = 400;
         let (open, gate) = std::sync::mpsc::channel::<()>();
         let gate = Mutex::new(Some(gate));
         let probe = rig.group().that(move |_, _| {
-            // The first message waits until everything else has been published; then the gate is gone.
+            // The first message blocks until everything is published.
             if let Some(gate) = gate.lock().unwrap().take() {
                 let _ = gate.recv_timeout(Duration::from_secs(8));
             }
             Ok(())
         });
-        // Far less than there is to read.
+        // Much less than there is to read.
         let small = [("queued.max.messages.kbytes", "1"), ("fetch.message.max.bytes", "1000")];
         let tasks = rig.start_with(&bus(&rig, &small), &[&probe]);
         rig.publish_many(1, COUNT).await;
@@ -216,7 +220,7 @@ async fn a_full_lane_pauses_its_partition_and_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_that_come_and_go_double_nothing() {
+async fn rebalances_cause_no_duplicate_effects() {
     let Some(rig) = Rig::new(Backend::KafkaPostgres).await else { return };
     within(LIMIT, async {
         const KEYS: usize = 12;
@@ -247,7 +251,7 @@ async fn assert_in_order_per_key(probe: &Probe) {
     for (key, note) in &effects {
         let note: i64 = note.parse().unwrap();
         let (round, before) = last.get(key.as_str()).copied().unwrap_or((0, -1));
-        // Each round counts from the beginning.
+        // Each round starts at zero.
         let round = if note > before { round } else { round + 1 };
         assert!(round < 3, "{key} went back to {note} after {before}");
         last.insert(key, (round, note));
@@ -255,7 +259,7 @@ async fn assert_in_order_per_key(probe: &Probe) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn topics_are_made_with_three_partitions_and_a_place_for_dead_letters() {
+async fn topics_are_created_with_three_partitions_and_a_dlq() {
     let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
     within(LIMIT, async {
         let probe = rig.group();
@@ -275,7 +279,7 @@ async fn topics_are_made_with_three_partitions_and_a_place_for_dead_letters() {
 }
 
 #[tokio::test]
-async fn settings_that_make_no_sense_are_refused_without_their_values() {
+async fn invalid_settings_are_refused_without_leaking_values() {
     let refused = |name: &str, value: &str| {
         let mut config = KafkaConfig::new(format!("127.0.0.1:{}", free_port()));
         config.options.insert(name.to_owned(), value.to_owned());
@@ -293,7 +297,7 @@ async fn settings_that_make_no_sense_are_refused_without_their_values() {
 }
 
 urr_db::statements! {
-    /// Rows that a relay has taken and not yet dealt with.
+    /// Rows claimed by a relay and not yet published.
     CLAIMED = "select count(*) from outbox where due_at > $1 and published_at is null";
 }
 

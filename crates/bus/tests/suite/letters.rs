@@ -1,4 +1,4 @@
-//! What only Kafka does with what cannot be applied: dead-letter topics, records of strangers.
+//! Kafka dead-letter topics and records of other producers.
 
 use rdkafka::{
     Message as _, Offset, TopicPartitionList,
@@ -16,7 +16,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn dead_letters_go_to_their_topic_with_their_story() {
+async fn dead_letters_go_to_the_dlq_topic_with_their_cause() {
     let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
     within(LIMIT, async {
         let probe = rig.group().that(|_, _| Err(Failure::Retry("not today".into())));
@@ -45,7 +45,7 @@ async fn dead_letters_go_to_their_topic_with_their_story() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_place_for_dead_letters_that_was_removed_is_made_anew() {
+async fn a_deleted_dlq_topic_is_created_again() {
     let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
     within(LIMIT, async {
         let tasks = rig.start_with(&bus(&rig, &IMPATIENT), &[&rig.group()]);
@@ -67,14 +67,14 @@ async fn a_place_for_dead_letters_that_was_removed_is_made_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn records_of_strangers_are_applied_if_they_are_messages_and_set_aside_if_not() {
+async fn foreign_records_are_applied_if_valid_and_set_aside_if_not() {
     let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
     within(LIMIT, async {
         let probe = rig.group();
         let tasks = rig.start(&[&probe]);
         rig.publish_one("a", "ours").await;
         probe.has_effects(1).await;
-        // Without headers; the payload says who it is.
+        // Without headers, the payload supplies id and type.
         let stranger = rig.message("a", "a stranger's");
         let bad_header =
             OwnedHeaders::new().insert(rdkafka::message::Header { key: "messageId", value: Some("7") });
@@ -103,7 +103,7 @@ async fn records_of_strangers_are_applied_if_they_are_messages_and_set_aside_if_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_larger_than_we_may_write_is_set_aside_without_its_content() {
+async fn an_oversized_record_is_set_aside_without_its_content() {
     let Some(rig) = Rig::new(Backend::KafkaSqlite).await else { return };
     within(LIMIT, async {
         let probe = rig.group();
@@ -127,7 +127,7 @@ async fn a_record_larger_than_we_may_write_is_set_aside_without_its_content() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_whose_key_no_text_can_hold_is_set_aside() {
+async fn a_record_whose_key_is_invalid_text_is_set_aside() {
     let Some(rig) = Rig::new(Backend::KafkaPostgres).await else { return };
     within(LIMIT, async {
         let probe = rig.group();
@@ -147,7 +147,7 @@ async fn a_record_whose_key_no_text_can_hold_is_set_aside() {
     .await;
 }
 
-/// Produces a record as somebody else would, all to one partition.
+/// Produces a record like an unrelated producer, always to partition 0.
 async fn produce(rig: &Rig, payload: &[u8], headers: Option<OwnedHeaders>) {
     produce_with_key(rig, b"a", payload, headers).await;
 }
@@ -172,7 +172,7 @@ impl Letter {
 }
 
 /// Reads `count` records of the dead-letter topic.
-#[expect(clippy::disallowed_methods, reason = "the test waits for it")]
+#[expect(clippy::disallowed_methods, reason = "awaited by the test")]
 async fn dead_letter(rig: &Rig, count: usize) -> Vec<Letter> {
     let (config, topic) = (client(rig).set("group.id", "test-reader").clone(), format!("{}.dlq", rig.topic));
     let reading = tokio::task::spawn_blocking(move || {
@@ -183,7 +183,7 @@ async fn dead_letter(rig: &Rig, count: usize) -> Vec<Letter> {
         reader.assign(&places).unwrap();
         let mut letters = Vec::new();
         while letters.len() < count {
-            let record = reader.poll(SOON).expect("a dead letter comes in time").unwrap();
+            let record = reader.poll(SOON).expect("a dead letter arrives").unwrap();
             let headers = record.headers().map_or_else(Vec::new, |headers| {
                 let text =
                     |value: Option<&[u8]>| String::from_utf8(value.unwrap_or_default().to_vec()).unwrap();

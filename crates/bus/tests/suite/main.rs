@@ -1,4 +1,5 @@
-//! The bus on every backend: in process over SQLite and PostgreSQL, and real Kafka with either as the store.
+//! Tests of the bus on every backend: in process on SQLite and PostgreSQL, and a real Kafka broker
+//! with either database.
 
 #[cfg(test)]
 mod cases;
@@ -40,20 +41,20 @@ suite! {
     kafka_sqlite KafkaSqlite;
     kafka_postgres KafkaPostgres;
     =>
-    every_message_has_one_effect_in_the_order_of_its_key,
-    a_message_published_twice_has_one_effect,
-    a_message_that_keeps_failing_is_set_aside_and_the_group_moves_on,
-    a_failure_that_passes_is_retried_and_applied_in_order,
-    groups_do_not_disturb_each_other,
-    a_restart_goes_on_where_the_last_process_stopped,
-    a_crash_at_any_point_loses_nothing_and_doubles_nothing,
-    a_crash_while_a_message_is_being_tried_loses_nothing,
+    every_message_is_applied_once_and_in_order_per_key,
+    a_duplicate_message_is_applied_once,
+    a_failing_message_becomes_a_dead_letter_and_the_group_moves_on,
+    a_temporary_failure_is_retried_in_order,
+    groups_are_independent,
+    a_restart_resumes_at_the_stored_offset,
+    a_crash_neither_loses_nor_repeats_effects,
+    a_crash_during_retries_loses_nothing,
     two_processes_share_a_group_without_double_effects,
-    a_dead_letter_can_be_delivered_after_all,
-    topics_that_a_group_did_not_ask_for_are_passed_over,
-    a_database_that_is_away_is_waited_for,
-    a_letter_that_cannot_be_kept_does_not_stop_its_group,
-    a_database_that_answers_and_cannot_write_is_waited_for,
-    a_message_that_a_willing_database_refuses_for_an_hour_is_set_aside,
-    a_commit_is_heard_of_long_before_the_next_poll,
+    a_dead_letter_can_be_republished,
+    unsubscribed_topics_are_skipped,
+    an_unreachable_database_is_waited_for,
+    a_dead_letter_that_cannot_be_stored_does_not_block_the_group,
+    a_database_that_cannot_write_is_waited_for,
+    a_message_refused_for_an_hour_becomes_a_dead_letter,
+    a_commit_wakes_the_bus_before_the_next_poll,
 }

@@ -1,4 +1,4 @@
-//! A shop that publishes, ledgers that consume, and a bus between them on any backend.
+//! Test rig: a shop that publishes, ledgers that consume, and a bus on any backend.
 
 use std::{
     collections::BTreeMap,
@@ -15,9 +15,9 @@ use urr_jobs::{Backoff, Tasks};
 use urr_kernel::{Clock, Ids, MessageId};
 use urr_testkit::{fixed_clock, fresh_database, fresh_sqlite, until};
 
-/// A test takes no longer than this.
+/// Time limit of a test.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
-/// Each thing that a test waits for happens within this: sooner than the whole test may take, so that the failure names it.
+/// Time limit of each wait. Shorter than the test's limit, so that the failure names the wait.
 pub(crate) const SOON: Duration = Duration::from_secs(50);
 
 pub(crate) static SHOP: Domain = Domain { name: "shop", migrations: &[] };
@@ -25,7 +25,7 @@ pub(crate) static LEDGER: Domain = Domain {
     name: "ledger",
     migrations: &[Migration {
         name: "0001_effects",
-        // Nothing here keeps a second effect out: only the bus does.
+        // No unique constraint: only the bus prevents duplicate effects.
         sqlite: "create table effects (number integer primary key autoincrement, consumer_group text not null,
                                        message_id blob not null, key text not null, note text not null) strict;",
         postgres: "create table effects (number bigint generated always as identity primary key,
@@ -37,20 +37,20 @@ pub(crate) static LEDGER: Domain = Domain {
 urr_db::statements! {
     EFFECT = "insert into effects (consumer_group, message_id, key, note) values ($1, $2, $3, $4)";
     EFFECTS = "select key, note from effects where consumer_group = $1 order by number";
-    /// What a relay that died between producing and marking leaves behind.
+    /// The state after a relay died between producing and marking.
     pub(crate) FORGET_PUBLISHED = "update outbox set published_at = null";
-    /// What a group that lost its place leaves behind.
+    /// The state after a group lost its offsets.
     pub(crate) FORGET_OFFSETS = "delete from bus_offsets";
-    /// After this no letter can be kept.
+    /// Makes every insert of a dead letter fail.
     pub(crate) NO_LETTERS = "alter table dead_letters drop column kind";
-    /// No more pages than this: what a full disk looks like.
+    /// Limits the database to one page, which behaves like a full disk.
     FILL = sqlite "pragma max_page_count = 1";
     ROOM = sqlite "pragma max_page_count = 1000000";
-    /// Nobody reads or writes it until the transaction ends.
+    /// Blocks all access until the transaction ends.
     LOCK = postgres "lock table effects in access exclusive mode";
 }
 
-/// What carries the messages and where the effects go.
+/// Transport and database of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
     InProcessSqlite,
@@ -59,7 +59,7 @@ pub(crate) enum Backend {
     KafkaPostgres,
 }
 
-/// One test's shop.
+/// The environment of one test.
 pub(crate) struct Rig {
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
@@ -75,7 +75,7 @@ enum Stores {
 }
 
 impl Rig {
-    /// `None` if this machine has not got what the backend needs.
+    /// `None` if a service of the backend is not available.
     pub(crate) async fn new(backend: Backend) -> Option<Self> {
         let brokers = match backend {
             Backend::InProcessSqlite | Backend::InProcessPostgres => None,
@@ -84,7 +84,7 @@ impl Rig {
         let stores = match backend {
             Backend::InProcessSqlite | Backend::KafkaSqlite => Stores::sqlite().await,
             Backend::InProcessPostgres | Backend::KafkaPostgres => {
-                // A busy test machine may take longer than a request can wait.
+                // Generous timeouts for a loaded machine.
                 let patience = Duration::from_secs(10);
                 let config = fresh_database(&[&SHOP, &LEDGER]).await?;
                 let config = PostgresConfig { acquire: patience, statement: patience, ..config };
@@ -97,13 +97,13 @@ impl Rig {
         Some(Self::on(stores, brokers, fixed_clock()))
     }
 
-    /// On SQLite and a broker of the test's own.
+    /// On SQLite and a private broker.
     pub(crate) async fn with_brokers(brokers: String) -> Self {
         Self::on(Stores::sqlite().await, Some(brokers), fixed_clock())
     }
 
     fn on(stores: Stores, brokers: Option<String>, clock: Clock) -> Self {
-        // What the bus counts before anybody asks is counted too.
+        // Install the recorder before the bus counts anything.
         LazyLock::force(&RECORDER);
         let ids = Ids::random(clock.clone());
         let topic = leak(format!("test-events-{}", ids.next::<MessageId>()));
@@ -117,7 +117,7 @@ impl Rig {
         }
     }
 
-    /// The ledger's database; with PostgreSQL through a pool of its own, as another process would have.
+    /// The ledger's database; on PostgreSQL with its own pool, like another process.
     pub(crate) fn ledger(&self) -> Db {
         match &self.stores {
             Stores::Sqlite { ledger, .. } => ledger.clone(),
@@ -125,7 +125,7 @@ impl Rig {
         }
     }
 
-    /// The ledger's database as reached through a proxy. `None` on SQLite, which has no connection to break.
+    /// The ledger's database through a proxy. `None` on SQLite, which has no connection.
     pub(crate) fn ledger_behind(&self, proxy: &urr_testkit::Proxy) -> Option<Db> {
         let Stores::Postgres(config) = &self.stores else { return None };
         let (scheme_and_user, rest) = config.url.split_once('@').unwrap();
@@ -134,7 +134,7 @@ impl Rig {
         Some(Db::postgres(&PostgresConfig { url, ..config.clone() }, &LEDGER).unwrap())
     }
 
-    /// The ledger's database with little patience for what is locked.
+    /// The ledger's database with a short statement timeout.
     pub(crate) fn hasty_ledger(&self) -> Db {
         match &self.stores {
             Stores::Sqlite { ledger, .. } => ledger.clone(),
@@ -145,7 +145,7 @@ impl Rig {
         }
     }
 
-    /// Where PostgreSQL listens, as `host:port`.
+    /// PostgreSQL's address as `host:port`.
     pub(crate) fn postgres_address(&self) -> Option<String> {
         let Stores::Postgres(config) = &self.stores else { return None };
         let (_, rest) = config.url.split_once('@')?;
@@ -156,7 +156,7 @@ impl Rig {
         Source { domain: "shop", db: self.shop() }
     }
 
-    /// A group that writes down what it is told.
+    /// A consumer group that stores every message.
     pub(crate) fn group(&self) -> Probe {
         self.group_in(self.ledger())
     }
@@ -167,7 +167,7 @@ impl Rig {
         Probe { group, topics, db: ledger, script: Arc::new(|_, _| Ok(())), calls: Arc::default() }
     }
 
-    /// A process with a bus of its own.
+    /// Starts a process with its own bus.
     pub(crate) fn start(&self, consumers: &[&Probe]) -> Tasks {
         self.start_with(&self.bus(), consumers)
     }
@@ -229,16 +229,16 @@ impl Rig {
         self.shop().write("test.run", async |tx: &mut Tx<'_>| tx.execute(sql, &[]).await).await.unwrap();
     }
 
-    /// Keeps the ledger from writing effects until `so` says yes: a full disk, or a table that somebody has locked. It
-    /// answers questions meanwhile. What is published meanwhile may have to wait too: on PostgreSQL the lock is an open
-    /// transaction, which holds the log back.
+    /// Blocks the ledger's writes until `so` returns true, by a full disk or a locked table. Pings
+    /// still succeed. On PostgreSQL the lock is an open transaction, which may also delay reads of
+    /// the outbox.
     pub(crate) async fn while_nothing_is_written(&self, mut so: impl AsyncFnMut() -> bool) {
         let ledger = self.ledger();
         if let Stores::Postgres(_) = &self.stores {
             let lock = async |tx: &mut Tx<'_>| {
                 tx.execute(&LOCK, &[]).await?;
                 while !so().await {
-                    // The server would end a transaction that does nothing.
+                    // Without statements the server would end the transaction as idle.
                     tx.execute(&LOCK, &[]).await?;
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
@@ -268,23 +268,23 @@ impl Stores {
 }
 
 static RECORDER: LazyLock<PrometheusHandle> =
-    LazyLock::new(|| PrometheusBuilder::new().install_recorder().expect("nobody else installs one"));
+    LazyLock::new(|| PrometheusBuilder::new().install_recorder().expect("no other recorder is installed"));
 
-/// What is counted under this name for a group, as an operator sees it.
+/// The value of a group's counter in the Prometheus output.
 pub(crate) fn counted(name: &str, group: &str) -> u64 {
     let (rendered, line) = (RECORDER.render(), format!("{name}{{group=\"{group}\"}} "));
     let count = rendered.lines().find_map(|counted| counted.strip_prefix(&line)?.parse().ok());
     count.unwrap_or(0)
 }
 
-/// The usual numbers with waits that a test can bear.
+/// Default limits with short waits.
 pub(crate) fn quick() -> Limits {
     let millis = Duration::from_millis;
     Limits {
         retries: [millis(10), millis(20), millis(40)],
         outage: Backoff { first: millis(50), max: millis(500) },
         tidy: millis(50),
-        // Small enough that a test has several.
+        // Small enough for several batches per test.
         batch: 64,
         gather: millis(5),
         ..Limits::default()
@@ -297,7 +297,7 @@ pub(crate) fn leak(text: String) -> &'static str {
 
 type Script = dyn Fn(&Message, u32) -> Result<(), Failure> + Send + Sync;
 
-/// A group whose every effect is a row. Clones share the calls.
+/// A consumer group whose effects are rows. Clones share the call counts.
 #[derive(Clone)]
 pub(crate) struct Probe {
     pub(crate) group: &'static str,
@@ -308,7 +308,8 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Makes the group behave: the script gets the message and how often it has been tried, this try included.
+    /// Sets the consumer's behaviour. The script gets the message and the number of attempts so
+    /// far, including this one.
     pub(crate) fn that(
         mut self,
         script: impl Fn(&Message, u32) -> Result<(), Failure> + Send + Sync + 'static,
@@ -317,7 +318,7 @@ impl Probe {
         self
     }
 
-    /// The same group in another process: its own handle to the database.
+    /// The same group in another process, with its own database handle.
     pub(crate) fn elsewhere(&self, rig: &Rig) -> Self {
         Self { db: rig.ledger(), calls: Arc::default(), ..self.clone() }
     }
@@ -330,12 +331,12 @@ impl Probe {
         self.calls.lock().unwrap().get(&message.id).copied().unwrap_or(0)
     }
 
-    /// Whether this process was given any message.
+    /// Whether this process received any message.
     pub(crate) fn has_worked(&self) -> bool {
         !self.calls.lock().unwrap().is_empty()
     }
 
-    /// Key and note of every effect, in the order in which they happened.
+    /// Key and note of every effect, in order.
     pub(crate) async fn effects(&self) -> Vec<(String, String)> {
         let read = async |tx: &mut Tx<'_>| {
             tx.all(&EFFECTS, &[&self.group], |row| Ok((row.get(0)?, row.get(1)?))).await
@@ -385,7 +386,7 @@ impl Consumer for Probe {
             *tries += 1;
             *tries
         };
-        // The effect comes first, so that a failure after it proves that it is rolled back.
+        // The effect comes first, to prove that a later failure rolls it back.
         let note: serde_json::Value =
             serde_json::from_str(&message.payload).map_err(|error| Failure::Poison(error.into()))?;
         let note = note["note"].as_str().unwrap_or_default().to_owned();

@@ -1,4 +1,4 @@
-//! A request, its answer, and the ways there can be none.
+//! Requests, responses and errors of the client.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,53 +8,53 @@ use urr_kernel::Refused;
 
 use super::BoxError;
 
-/// Why there is no answer.
+/// Why a call failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// Nothing reached the other side, so asking again is safe whatever was asked.
+    /// Nothing was sent, so any call may be retried.
     #[error("{target} could not be reached")]
     NotSent {
-        /// Who was asked.
+        /// The base URL of the target.
         target: Arc<str>,
-        /// What went wrong.
+        /// The cause.
         source: BoxError,
     },
     /// The request may or may not have taken effect.
-    #[error("{target} was asked but gave no complete answer")]
+    #[error("{target} sent no complete response; the request may have taken effect")]
     Unknown {
-        /// Who was asked.
+        /// The base URL of the target.
         target: Arc<str>,
-        /// What went wrong.
+        /// The cause.
         source: BoxError,
     },
-    /// The target failed too often lately and is left alone for a while.
-    #[error("{target} is left alone for now")]
+    /// The circuit breaker is open after too many failures.
+    #[error("the circuit breaker of {target} is open after repeated failures")]
     Open {
-        /// Who would have been asked.
+        /// The base URL of the target.
         target: Arc<str>,
-        /// How long it is left alone.
+        /// When it allows calls again.
         source: Refused,
     },
-    /// The other side answered more than [`ClientLimits::answer_bytes`].
-    #[error("{target} answered more than {limit} bytes")]
+    /// The response is larger than [`ClientLimits::answer_bytes`].
+    #[error("{target} sent a response of more than {limit} bytes")]
     TooLarge {
-        /// Who was asked.
+        /// The base URL of the target.
         target: Arc<str>,
-        /// How many bytes would have been read.
+        /// The limit in bytes.
         limit: usize,
     },
-    /// The path or a header could not be written as HTTP: a mistake of the caller.
+    /// The path or a header is invalid: a bug in the caller.
     #[error("the request to {target} is not valid HTTP")]
     Invalid {
-        /// Who would have been asked.
+        /// The base URL of the target.
         target: Arc<str>,
-        /// What is wrong with it.
+        /// The cause.
         source: BoxError,
     },
 }
 
 impl CallError {
-    /// When asking again makes sense, if that is known.
+    /// When to retry, if known.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Open { source, .. } => Some(source.retry_after),
@@ -79,20 +79,20 @@ pub struct Call {
 }
 
 impl Call {
-    /// POST of a JSON document. `path` starts with a slash and is appended to the target's base URL.
+    /// POST of a JSON document. `path` starts with a slash and is appended to the base URL.
     pub fn post_json(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
         let mut headers = HeaderMap::new();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         Self { method: Method::POST, headers, idempotent: false, ..Self::get(path) }.with_body(body.into())
     }
 
-    /// POST of a form, as `application/x-www-form-urlencoded` has it.
+    /// POST of an `application/x-www-form-urlencoded` body.
     pub fn post_form(path: impl Into<String>, body: impl Into<Bytes>) -> Self {
         let form = HeaderValue::from_static("application/x-www-form-urlencoded");
         Self::post_json(path, body).header(header::CONTENT_TYPE, form)
     }
 
-    /// GET, which is idempotent by definition.
+    /// GET. Idempotent by definition.
     pub fn get(path: impl Into<String>) -> Self {
         Self {
             method: Method::GET,
@@ -110,13 +110,13 @@ impl Call {
         self
     }
 
-    /// Promises that asking twice does no more than asking once, so that network errors are tried again.
+    /// Declares the call idempotent, so that it is retried after network errors.
     pub fn idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = idempotent;
         self
     }
 
-    /// All tries and pauses together take no longer than this.
+    /// Limits the total time of all attempts and pauses.
     pub fn within(mut self, time: Duration) -> Self {
         self.within = Some(time);
         self
@@ -128,7 +128,7 @@ impl Call {
     }
 }
 
-/// A complete answer, of whatever status.
+/// A complete response of any status.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status.

@@ -1,4 +1,5 @@
-//! A body that comes back if nobody has read of it. The pool of connections keeps what it is given also when it cannot connect.
+//! A request body that can be recovered if it was never read. hyper's connection pool consumes the
+//! request even if it cannot connect.
 
 use std::{
     pin::Pin,
@@ -10,14 +11,14 @@ use axum::body::{Body, HttpBody};
 use bytes::Bytes;
 use hyper::body::{Frame, SizeHint};
 
-/// The body of a request that may come back.
+/// A recoverable body.
 pub(super) struct Lent {
     body: Body,
     is_untouched: bool,
     back: Arc<Mutex<Option<Body>>>,
 }
 
-/// Whoever gave the body away.
+/// Recovers the body.
 pub(super) struct Lender(Arc<Mutex<Option<Body>>>);
 
 impl Lent {
@@ -28,7 +29,7 @@ impl Lent {
 }
 
 impl Lender {
-    /// The body as it was, once it was dropped without anybody having asked for a piece of it.
+    /// The body, if it was dropped before it was polled.
     pub(super) fn back(&self) -> Option<Body> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -71,10 +72,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_body_comes_back_if_nobody_asked_for_a_piece_of_it() {
+    async fn a_body_is_recovered_unless_it_was_polled() {
         let (body, lender) = Lent::new(Body::from("whole"));
         assert_eq!(body.size_hint().exact(), Some(5));
-        assert!(lender.back().is_none(), "somebody has it");
+        assert!(lender.back().is_none(), "it is still in use");
         drop(body);
         assert_eq!(lender.back().unwrap().collect().await.unwrap().to_bytes(), "whole");
 
@@ -82,6 +83,6 @@ mod tests {
         let (mut body, lender) = Lent::new(Body::from_stream(never));
         assert!(futures_util::poll!(body.frame()).is_pending());
         drop(body);
-        assert!(lender.back().is_none(), "what a body was asked for may be lost");
+        assert!(lender.back().is_none(), "a polled body may have lost data");
     }
 }

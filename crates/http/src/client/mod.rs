@@ -1,4 +1,4 @@
-//! The HTTP client: bounded in time, size and number, with a circuit breaker per target.
+//! The HTTP client, with limits on time, size and concurrency and a circuit breaker per target.
 
 mod call;
 mod lent;
@@ -32,26 +32,28 @@ pub use self::{
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Wire<C> = legacy::Client<C, Full<Bytes>>;
 
-/// The numbers of a client.
+/// Limits of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClientLimits {
-    /// To open a TCP connection.
+    /// Timeout for a TCP connection.
     pub connect: Duration,
-    /// One try from start to the last byte of the answer; waiting for a turn and connecting are part of it.
+    /// Time limit of one attempt, including the wait for a permit and the connect.
     pub read: Duration,
-    /// Bytes of an answer: a seat map of 50,000 seats was measured at 8.9 MB of JSON, so the largest event has 18 MB.
+    /// Largest response body. A seat map of 50,000 seats was measured at 8.9 MB of JSON, so the
+    /// largest event needs 18 MB.
     pub answer_bytes: usize,
-    /// Requests to one target at the same time; more wait for their turn, and have what is left of `read` then.
+    /// Concurrent requests per target. Others wait; the wait counts against `read`.
     pub in_flight: usize,
     /// Idle connections kept per target.
     pub idle_connections: usize,
-    /// How long an idle connection is kept: half of what our servers allow, so that none is reused as it closes.
+    /// How long idle connections are kept: half of the shortest keep-alive of our servers (10 s
+    /// under load), so that none is reused while the server closes it.
     pub idle_time: Duration,
-    /// How often an idempotent request is tried when the network fails.
+    /// Attempts of an idempotent request when the network fails.
     pub tries: u32,
-    /// The pause before the second try; it doubles each time.
+    /// Pause before the second attempt. It doubles each time.
     pub pause: Duration,
-    /// When to stop asking a target that fails.
+    /// When to stop calling a failing target.
     pub breaker: BreakerLimits,
 }
 
@@ -71,7 +73,7 @@ impl Default for ClientLimits {
     }
 }
 
-/// A base URL that cannot be called.
+/// An invalid base URL.
 #[derive(Debug, thiserror::Error)]
 #[error("{base:?} is not a base URL such as http://127.0.0.1:3001: {reason}")]
 pub struct BadTarget {
@@ -79,15 +81,15 @@ pub struct BadTarget {
     reason: String,
 }
 
-/// Makes [`Target`]s that share one pool of connections. Clones share it too.
+/// Creates [`Target`]s that share a connection pool. Clones share it too.
 #[derive(Clone)]
 pub struct Client {
     limits: ClientLimits,
     clock: Clock,
     plain: Wire<HttpConnector>,
-    /// Built for the first `https` target, because reading the machine's roots takes a while.
+    /// Built for the first `https` target, because loading the system's root certificates is slow.
     tls: Arc<OnceLock<Wire<HttpsConnector<HttpConnector>>>>,
-    /// Trusted besides the machine's roots.
+    /// Trusted in addition to the system's root certificates.
     roots: Arc<[CertificateDer<'static>]>,
 }
 
@@ -98,18 +100,18 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that trusts the machine's certificate authorities.
+    /// A client that trusts the system's root certificates.
     pub fn new(limits: ClientLimits, clock: Clock) -> Self {
         Self::trusting(limits, clock, Vec::new())
     }
 
-    /// A client that trusts these authorities as well, for roles with certificates of their own.
+    /// A client that also trusts these root certificates, for roles behind a private CA.
     pub fn trusting(limits: ClientLimits, clock: Clock, roots: Vec<CertificateDer<'static>>) -> Self {
         let plain = pool(&limits).build(connector(&limits));
         Self { limits, clock, plain, tls: Arc::default(), roots: roots.into() }
     }
 
-    /// A place to send requests to, with a circuit breaker of its own. Clones of the target share the breaker.
+    /// A target with its own circuit breaker. Clones of the target share the breaker.
     pub fn target(&self, base: &str) -> Result<Target, BadTarget> {
         let uri = base_uri(base)?;
         let bad = |reason: String| BadTarget { base: base.to_owned(), reason };
@@ -122,7 +124,8 @@ impl Client {
         Ok(Target::new(name, wire, self.limits, self.clock.clone()))
     }
 
-    /// A place to pass requests on to, with connections of its own. `base` has no path: requests keep theirs.
+    /// A target for forwarding requests, with its own connection pool. `base` must have no path:
+    /// requests keep theirs.
     pub fn pipe(&self, base: &str) -> Result<Pipe, BadTarget> {
         let uri = base_uri(base)?;
         let bad = |reason: String| BadTarget { base: base.to_owned(), reason };
@@ -157,7 +160,7 @@ impl Client {
         let found = rustls_native_certs::load_native_certs();
         let (added, _) = roots.add_parsable_certificates(found.certs);
         if added == 0 && self.roots.is_empty() {
-            return Err("this machine has no certificate authorities to trust".into());
+            return Err("no trusted root certificates found on this system".into());
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ClientConfig::builder_with_provider(provider)
@@ -175,7 +178,7 @@ impl Client {
     }
 }
 
-/// A base URL that names a host and nothing that must be kept secret.
+/// Parses a base URL. It must have a host and no credentials or query.
 fn base_uri(base: &str) -> Result<Uri, BadTarget> {
     let bad = |reason: String| BadTarget { base: base.to_owned(), reason };
     let uri: Uri = base.parse().map_err(|error: http::uri::InvalidUri| bad(error.to_string()))?;

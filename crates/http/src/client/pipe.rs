@@ -1,5 +1,5 @@
-//! One place to pass requests on to, as they come: bodies are streamed both ways, nothing is kept and nothing is tried again. A
-//! request of which nothing was sent is given back as it was, for somebody else.
+//! Forwards requests to another process. Bodies are streamed both ways; nothing is buffered or
+//! retried. If nothing was sent, the caller gets the request back and can try another replica.
 
 use std::{fmt, sync::Arc};
 
@@ -12,31 +12,31 @@ use super::{BoxError, lent::Lent};
 
 type Wire<C> = legacy::Client<C, Lent>;
 
-/// Why a request that was passed on has no answer.
+/// Why a forwarded request has no response.
 #[derive(Debug, thiserror::Error)]
 pub enum PipeError {
-    /// Nothing reached the other side.
+    /// Nothing was sent.
     #[error("{target} could not be reached")]
     NotSent {
-        /// Who was asked.
+        /// The base URL of the target.
         target: Arc<str>,
-        /// What went wrong.
+        /// The cause.
         source: BoxError,
-        /// The request as it was, until somebody takes it.
+        /// The unsent request, until it is taken.
         request: Option<Box<Request<Body>>>,
     },
     /// The request may or may not have taken effect.
-    #[error("{target} was asked but gave no answer")]
+    #[error("{target} sent no response; the request may have taken effect")]
     Unknown {
-        /// Who was asked.
+        /// The base URL of the target.
         target: Arc<str>,
-        /// What went wrong.
+        /// The cause.
         source: BoxError,
     },
 }
 
 impl PipeError {
-    /// The request, if nothing of it was sent: somebody else can still answer it.
+    /// The unsent request, which can go to another replica.
     pub fn take_request(&mut self) -> Option<Request<Body>> {
         match self {
             Self::NotSent { request, .. } => request.take().map(|request| *request),
@@ -45,7 +45,7 @@ impl PipeError {
     }
 }
 
-/// One place to pass requests on to. Clones share its connections.
+/// A target for forwarded requests. Clones share its connections.
 #[derive(Clone)]
 pub struct Pipe {
     name: Arc<str>,
@@ -75,8 +75,8 @@ impl Pipe {
         &self.name
     }
 
-    /// Passes the request on to `path` and waits for the head of the answer, for as long as the caller does. Headers go as they
-    /// are; how the body is framed is decided here, from the body alone.
+    /// Sends the request to `path` and waits for the response head. There is no timeout; the caller
+    /// sets one. Headers are sent unchanged; the body's framing is derived from the body.
     pub async fn send(
         &self,
         path: PathAndQuery,
@@ -113,7 +113,7 @@ impl Pipe {
     }
 }
 
-/// Everything that is sent but the body.
+/// Copies everything that is sent except the body.
 fn copy(head: &Parts) -> Request<()> {
     let mut request = Request::new(());
     *request.method_mut() = head.method.clone();

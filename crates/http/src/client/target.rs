@@ -1,4 +1,4 @@
-//! One place to send requests to: the tries, the breaker, the turns.
+//! A call target: retries, circuit breaker and concurrency limit.
 
 use std::{
     fmt,
@@ -20,10 +20,10 @@ use urr_kernel::{Breaker, Clock};
 
 use super::{Answer, BoxError, Call, CallError, ClientLimits, Wire};
 
-/// Carries the current trace to the other side.
+/// W3C trace context, sent with every call.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// One place to send requests to.
+/// A service to call. Clones share its circuit breaker and limits.
 #[derive(Clone)]
 pub struct Target(Arc<Inner>);
 
@@ -76,7 +76,8 @@ impl Target {
         target.is_open(target.clock.ticks())
     }
 
-    /// Asks, and asks again after network errors if the call is idempotent. An answer of any status is an answer.
+    /// Sends the call, with retries after network errors if it is idempotent. A response of any
+    /// status is `Ok`.
     pub async fn send(&self, call: Call) -> Result<Answer, CallError> {
         let target = &*self.0;
         let started = target.clock.ticks();
@@ -102,7 +103,8 @@ impl Target {
     }
 }
 
-/// Up to a tenth of the pause, from the clock's finest digits, so that callers that failed together spread out.
+/// Up to a tenth of the pause, taken from the clock's nanoseconds, so that callers that failed
+/// together spread out.
 fn jitter(ticks: Duration, pause: Duration) -> Duration {
     pause / 10 * (ticks.subsec_nanos() % 1_000) / 1_000
 }
@@ -111,19 +113,19 @@ impl Inner {
     async fn attempt(&self, call: &Call, time: Duration) -> Result<Answer, CallError> {
         let request = self.request(call)?;
         let asked = self.clock.ticks();
-        // Whoever is going to be refused need not wait for it.
+        // With an open breaker the call fails before it waits for a permit.
         if self.is_open(asked) {
             self.permit(asked)?;
         }
         let _turn = self.turn(time).await?;
-        // From here on it is the other side that is waited for. What went before says nothing about it.
+        // Measured from here: the wait for a permit says nothing about the target.
         let started = self.clock.ticks();
         let left = time.saturating_sub(started.saturating_sub(asked));
         self.permit(started)?;
         let result = timeout(left, self.exchange(request)).await;
         let took = self.clock.ticks().saturating_sub(started);
         let had_its_time = result.is_ok() || left >= time.min(self.limits.breaker.slow_call) / 2;
-        // Whether the request left before the time was up is not known.
+        // On a timeout it is unknown whether the request was sent.
         let result = result.unwrap_or_else(|elapsed| {
             Err(CallError::Unknown { target: self.name.clone(), source: elapsed.into() })
         });
@@ -149,7 +151,7 @@ impl Inner {
         })
     }
 
-    /// A place among the requests in flight. Whoever never got one has certainly sent nothing.
+    /// Waits for a permit. On a timeout nothing was sent.
     async fn turn(&self, time: Duration) -> Result<SemaphorePermit<'_>, CallError> {
         match timeout(time, self.turns.acquire()).await {
             Ok(turn) => Ok(turn.expect("the semaphore is never closed")),
@@ -207,7 +209,8 @@ impl Inner {
     }
 }
 
-/// Answers that say the other side as a whole is in trouble. A 500 may be one broken method, so it does not count.
+/// Statuses that count as an outage of the target. A 500 may be a bug in one method, so it does not
+/// count.
 fn is_outage(status: StatusCode) -> bool {
     matches!(status, StatusCode::BAD_GATEWAY | StatusCode::SERVICE_UNAVAILABLE | StatusCode::GATEWAY_TIMEOUT)
 }

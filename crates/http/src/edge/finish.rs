@@ -1,4 +1,5 @@
-//! The last look at an answer: every error is a problem with the request id in it, every answer has its headers.
+//! Finishes every response: turns bare errors into problems, adds the request id and the default
+//! headers, then writes metrics and the access log.
 
 use axum::{
     body::{Body, HttpBody as _},
@@ -10,7 +11,7 @@ use urr_kernel::RequestId;
 use super::{Edge, REQUEST_ID, Seen, UUID_LEN, log::Entry};
 use crate::{Problem, codes, problem::Unsigned};
 
-/// Sent with every answer unless the handler chose its own value, as pages do for the first.
+/// Default headers of every response. Handlers may override them; pages set their own policy.
 const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -22,21 +23,21 @@ const HEADERS: [(HeaderName, HeaderValue); 6] = [
     (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
     (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
     (HeaderName::from_static("cross-origin-opener-policy"), HeaderValue::from_static("same-origin")),
-    // Most answers are about one person; whoever serves something public says so.
+    // Most responses are personal. Handlers of public content override this.
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
-/// What most answers are. In what every answer has, it keeps a place for the type that an answer says.
+/// Placeholder for the content type in the header template; most responses are JSON.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
-/// Keeps a place for the id of a request.
+/// Placeholder for the request id in the header template.
 const NO_ID: HeaderValue = HeaderValue::from_static("");
 
 /// One year.
 const HSTS: HeaderValue = HeaderValue::from_static("max-age=31536000; includeSubDomains");
 
-/// What every answer has, unless the handler chose its own value. A copy of a map has no room for more than is in it, so the two that
-/// nearly every answer adds are in it already.
+/// The header template of every response. A cloned `HeaderMap` has no spare capacity, so the
+/// template already holds entries for the two headers that nearly every response sets.
 pub(super) fn usual_headers(hsts: bool) -> HeaderMap {
     let mut headers = HeaderMap::with_capacity(HEADERS.len() + 3);
     headers.extend(HEADERS);
@@ -76,7 +77,8 @@ impl<R> Edge<R> {
         response
     }
 
-    /// What every answer has, and over it what the handler chose. A copy of a map is cheaper than looking every name up in another.
+    /// The header template with the handler's headers on top. Cloning a map is cheaper than looking
+    /// up every name in another.
     fn headers(&self, id: RequestId, own: HeaderMap) -> HeaderMap {
         let mut headers = self.headers.clone();
         if !own.contains_key(header::CONTENT_TYPE) {
@@ -85,7 +87,7 @@ impl<R> Edge<R> {
         headers.extend(own);
         let mut text = [0; UUID_LEN];
         let text = id.as_uuid().hyphenated().encode_lower(&mut text);
-        headers.insert(REQUEST_ID, HeaderValue::from_str(text).expect("a UUID is printable"));
+        headers.insert(REQUEST_ID, HeaderValue::from_str(text).expect("a UUID is ASCII"));
         if self.health.is_draining() {
             headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -93,15 +95,16 @@ impl<R> Edge<R> {
     }
 }
 
-/// The router may have measured the body before the id was in it, or taken it away for HEAD.
+/// Writes the body with the request id in it. The router has already set a length without the id,
+/// and has dropped the body for HEAD.
 fn sign(method: &Method, unsigned: &Unsigned, id: RequestId, response: &mut Response) {
     let body = unsigned.sign(id);
     response.headers_mut().insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
     *response.body_mut() = if method == Method::HEAD { Body::empty() } else { Body::from(body) };
 }
 
-/// The router answers an unknown path or method with nothing but a status; here it gets the body every error has. Asking which
-/// methods there are (OPTIONS) is not an error.
+/// Gives the bare 404 and 405 of the router a problem body. OPTIONS is not an error: it gets 204
+/// and `Allow`.
 fn named_error(method: &Method, response: Response) -> Response {
     let is_bare =
         || !response.headers().contains_key(header::CONTENT_TYPE) && response.body().is_end_stream();
@@ -137,7 +140,7 @@ mod tests {
     use crate::{AccessLog, EdgeParts, Json, Limits, edge};
 
     #[tokio::test]
-    async fn an_answer_says_what_it_is_only_if_its_handler_does_and_has_one_id() {
+    async fn content_type_comes_from_the_handler_and_there_is_one_request_id() {
         let own_id = ([("x-request-id", "mine")], "text");
         let routes = Router::new()
             .route("/nothing", get(async || StatusCode::NO_CONTENT))

@@ -1,5 +1,5 @@
-//! The access log. A line per request would cost more than the request, so good ones are sampled and failed ones are written up
-//! to a rate.
+//! The access log. A line per request would cost more than the request, so successful requests are
+//! sampled and failed ones are rate-limited.
 
 use std::{
     borrow::Cow,
@@ -13,13 +13,13 @@ use urr_telemetry::FailureLines;
 
 use super::UUID_LEN;
 
-/// Characters of a path that are written: enough for every route with its ids.
+/// Characters of a path that are logged: enough for every route with its ids.
 const MAX_PATH_LEN: usize = 200;
 
-/// How many lines the access log has.
+/// Sampling of the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessLog {
-    /// One in this many requests is written; 1 writes all, 0 none. Server errors are always written.
+    /// Logs one request in this many: 1 logs all, 0 none. Server errors do not depend on it.
     pub sample: u32,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Log {
 }
 
 pub(super) struct Entry<'e> {
-    /// When it arrived, on the clock's ticks.
+    /// Arrival time on the monotonic clock.
     pub(super) at: Duration,
     pub(super) id: RequestId,
     pub(super) method: &'e Method,
@@ -79,7 +79,7 @@ macro_rules! line {
             target: "urr_http::access",
             request_id = %$entry.id,
             method = %$entry.method,
-            // Without the query, which may carry what must not be written down.
+            // Without the query, which may contain secrets.
             path = &*shown($entry.path),
             route = $entry.route,
             status = $entry.status.as_u16(),
@@ -92,7 +92,7 @@ macro_rules! line {
 }
 
 impl Entry<'_> {
-    /// A 500 is a defect of ours; other server errors are circumstances.
+    /// A 500 is a bug. Other server errors come from outages, overload or timeouts.
     fn write_error(&self) {
         if self.status == StatusCode::INTERNAL_SERVER_ERROR {
             line!(error, self, "request failed");
@@ -106,7 +106,7 @@ impl Entry<'_> {
     }
 }
 
-/// A path as it is written: tokens that stand in one are not for logs, and are what is longer than an id.
+/// The path as it is logged. A segment longer than a UUID may be a token and is replaced by `…`.
 fn shown(path: &str) -> Cow<'_, str> {
     let path = short(path);
     let is_token = |segment: &str| segment.len() > UUID_LEN;
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_in_a_path_is_not_written() {
+    fn a_token_in_a_path_is_not_logged() {
         let id = "0190a1f0-4b7e-7c3d-9f00-5a1c2b3d4e5f";
         assert_eq!(shown(&format!("/api/events/{id}")), format!("/api/events/{id}"));
         let token = "VKIN6PgBoeOC4Tx2CboKJKtdzoSKAaHjguHmdWSLOBx";

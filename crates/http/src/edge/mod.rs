@@ -1,5 +1,6 @@
-//! What happens to every request before and after its handler, in one function instead of a stack of layers: a request id, a
-//! place among the requests in progress, limits of size and time, the shape of errors, security headers, numbers and a log line.
+//! Middleware around every handler: request id, limits on concurrency, body size and time, error
+//! bodies, security headers, metrics and the access log. One function instead of a stack of layers,
+//! which would box the request at every step.
 
 mod finish;
 mod log;
@@ -39,64 +40,65 @@ pub use self::{
 use self::{log::Log, numbers::Numbers, route::Arrival};
 use crate::{Limits, Problem, Respond, codes, extract::too_large, server::Nameless};
 
-/// Names the request, in and out.
+/// The request id, in requests and responses.
 pub(crate) const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// A UUID in its hyphenated form; parsers also take shorter and longer ones.
+/// Length of a hyphenated UUID. Checked because the parser accepts shorter and longer forms.
 const UUID_LEN: usize = 36;
 
-/// The caller's trace.
+/// W3C trace context of the caller.
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// What a refused client is told to wait: requests take milliseconds, so a second is enough for the crowd to thin.
+/// `Retry-After` of a shed request. Requests take milliseconds, so a second is enough.
 const OVERLOAD_PAUSE: Duration = Duration::from_secs(1);
 
-/// Probes are answered even when everything else is refused: a busy process must not be killed for being busy, and whoever wants to know
-/// how busy it is has to learn it then.
+/// Paths that are never shed. An orchestrator must not kill a process for being busy, and metrics
+/// matter most under load.
 const PROBES: [&str; 3] = ["/health/live", "/health/ready", "/metrics"];
 
-/// The method and the path of a request that nobody could read, in the log.
+/// Logged as method and path of a request that could not be parsed.
 const UNREAD: &str = "*";
 
-/// What the edge needs.
+/// Everything the edge is built from.
 #[derive(Clone, Debug)]
 pub struct EdgeParts {
-    /// What is accepted.
+    /// Limits on requests.
     pub limits: Limits,
-    /// Where request ids come from.
+    /// Generates request ids.
     pub ids: Ids,
-    /// Measures requests.
+    /// Measures request durations.
     pub clock: Clock,
-    /// How many lines the access log has.
+    /// Sampling of the access log.
     pub access_log: AccessLog,
-    /// Once it drains, clients are asked to close their connections.
+    /// While it drains, responses carry `Connection: close`.
     pub health: Health,
-    /// Whether browsers are told to use nothing but TLS from now on. Only for sites that are served by TLS.
+    /// Whether to send `Strict-Transport-Security`. Only for sites served over TLS.
     pub hsts: bool,
 }
 
-/// Puts the edge around a router. Routes get metrics under their own names; routers that another layer wraps in a
-/// fallback pass through [`named`] first.
+/// Wraps a router in the edge. Metrics are labelled with the route's path; a router that another
+/// layer hides in a fallback must pass through [`named`] first.
 pub fn edge(router: Router, parts: EdgeParts) -> Router {
     crate::router(Edge::around(if router.has_routes() { named(router) } else { router }, parts))
 }
 
-/// The edge around whoever answers.
+/// The edge around a responder. See the module documentation.
 pub struct Edge<R> {
     inner: R,
     limits: Limits,
     ids: Ids,
     clock: Clock,
     health: Health,
-    /// What every answer has.
+    /// Template of the headers of every response.
     headers: HeaderMap,
     numbers: Numbers,
-    // Every request writes to these. Beside the others, they would take those from all other cores each time.
+    // Written by every request. Padding keeps them off the cache lines of the read-only fields
+    // above.
     log: CachePadded<Log>,
     in_flight: CachePadded<AtomicUsize>,
 }
 
-/// What is still known of a request after its handler took it.
+/// What the edge keeps of a request after the handler took it.
 struct Seen {
     method: Method,
     uri: Uri,
@@ -126,7 +128,7 @@ impl<R: Respond> Respond for Edge<R> {
         let response = if span.is_disabled() {
             self.answer(request, &seen.arrival).await
         } else {
-            // In a box, so that requests that nobody traces are not moved with room for a second one.
+            // Boxed, so that untraced requests do not carry the size of an instrumented future.
             Box::pin(self.answer(request, &seen.arrival)).instrument(span.clone()).await
         };
         let response = self.finish(&seen, response);
@@ -141,7 +143,7 @@ impl<R: Respond> Respond for Edge<R> {
 
     fn refuse(&self, problem: Problem) -> Response {
         let seen = Seen {
-            method: Method::from_bytes(UNREAD.as_bytes()).expect("a test asks for it"),
+            method: Method::from_bytes(UNREAD.as_bytes()).expect("`*` is a valid method token"),
             uri: Uri::from_static(UNREAD),
             arrival: Arrival::new(self.ids.next(), 0),
             started: self.clock.ticks(),
@@ -151,7 +153,7 @@ impl<R: Respond> Respond for Edge<R> {
 }
 
 impl<R: Respond> Edge<R> {
-    /// Puts the edge around whoever answers. Who knows the names of routes tells them by [`name_route`] or [`named`].
+    /// Wraps a responder. It reports its route names through [`name_route`] or [`named`].
     pub fn around(inner: R, parts: EdgeParts) -> Self {
         Self {
             inner,
@@ -166,7 +168,7 @@ impl<R: Respond> Edge<R> {
         }
     }
 
-    /// The handler's answer, or why there is none.
+    /// The handler's response, or the problem that replaces it.
     async fn answer(&self, request: Request, arrival: &Arrival) -> Response {
         let Some(_turn) = self.enter(request.uri().path()) else {
             return Problem::of(
@@ -185,7 +187,7 @@ impl<R: Respond> Edge<R> {
             Length::TooLarge => return too_large(arrival.body_bytes()).into_response(),
         };
         let mut handler = pin!(AssertUnwindSafe(self.inner.respond(request)).catch_unwind());
-        // Whoever answers without waiting needs no timer.
+        // Poll once first: a handler that is ready at once needs no timer.
         let at_once = poll_fn(|cx| Poll::Ready(handler.as_mut().poll(cx))).await;
         let answer = match at_once {
             Poll::Ready(answer) => Ok(answer),
@@ -205,7 +207,7 @@ impl<R: Respond> Edge<R> {
         }
     }
 
-    /// What the handler answers, unless it takes too long.
+    /// Waits for the handler within the request's time limit.
     async fn in_time<F: Future>(
         &self,
         mut handler: Pin<&mut F>,
@@ -219,7 +221,7 @@ impl<R: Respond> Edge<R> {
         }
     }
 
-    /// A place among the requests in progress, given back when it is dropped.
+    /// Counts the request as in flight until the guard is dropped. `None` if too many are.
     fn enter(&self, path: &str) -> Option<Turn<'_>> {
         let turn = Turn(&self.in_flight);
         let ahead = self.in_flight.fetch_add(1, Ordering::Relaxed);
@@ -235,25 +237,26 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The id a proxy or another role gave the request. Anything but a UUID is replaced, so that nobody writes into our logs.
+/// The id set by a proxy or another role. Only a UUID is accepted: anything else could inject text
+/// into our logs.
 fn inbound_id(headers: &HeaderMap) -> Option<RequestId> {
     let text = headers.get(REQUEST_ID)?.to_str().ok()?;
     if text.len() == UUID_LEN { text.parse().ok() } else { None }
 }
 
-/// Whether the small body limit holds: `/api/auth` and everything below it, with or without the version.
+/// Whether `auth_body_bytes` applies: `/api/auth` and below, with or without the version.
 fn is_auth(path: &str) -> bool {
     let Some(rest) = path.strip_prefix("/api") else { return false };
     let rest = rest.strip_prefix("/v1").unwrap_or(rest);
     rest.strip_prefix("/auth").is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// What a request says about the length of its body.
+/// The announced body length against the limit.
 enum Length {
     Fits,
-    /// Refused before a byte of it is read.
+    /// Refused before any byte is read.
     TooLarge,
-    /// Cut off on the way.
+    /// No length announced: the body is cut off at the limit while it is read.
     Unknown,
 }
 
@@ -265,7 +268,7 @@ fn length(request: &Request, limit: usize) -> Length {
     }
 }
 
-/// A span of its own only when somebody collects it: at the default log level it costs nothing.
+/// The request's span. Disabled, and free, unless a subscriber collects debug spans.
 fn span(seen: &Seen, headers: &HeaderMap) -> Span {
     let span = tracing::debug_span!(
         target: "urr_http::request",
@@ -300,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_small_limit_holds_for_auth_in_every_version_and_nowhere_else() {
+    fn the_auth_body_limit_covers_auth_routes_of_every_version_only() {
         for path in ["/api/auth", "/api/auth/login", "/api/v1/auth", "/api/v1/auth/login"] {
             assert!(is_auth(path), "{path}");
         }

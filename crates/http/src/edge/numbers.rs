@@ -1,15 +1,16 @@
-//! Requests by route. Looking a metric up by its labels allocates; the handles are kept instead.
+//! Request metrics by route. Looking up a metric by its labels allocates, so the handles are
+//! cached.
 
 use std::{collections::HashMap, time::Duration};
 
 use arc_swap::ArcSwap;
 use http::{Method, StatusCode};
 
-/// Requests that no route took.
+/// Label of requests that matched no route.
 const NO_ROUTE: &str = "none";
 
-/// One entry per route, method and status. Routes are a fixed list, methods eight, statuses the few a route answers with: soon nothing is
-/// new any more, and whoever looks one up writes nothing that another core has to fetch.
+/// One entry per route, method and status. These are few and fixed, so the map soon stops changing
+/// and lookups share it across cores without writing.
 #[derive(Default)]
 pub(super) struct Numbers(ArcSwap<HashMap<String, Vec<Handles>>>);
 
@@ -46,7 +47,7 @@ fn find<'h>(known: &'h [Handles], method: &str, status: StatusCode) -> Option<&'
     known.iter().find(|handles| handles.status == status && handles.method == method)
 }
 
-/// Any method that we do not serve is "OTHER", because clients can make methods up.
+/// Clients can invent methods; "OTHER" bounds the number of label values.
 fn label(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",

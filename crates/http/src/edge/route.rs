@@ -1,5 +1,5 @@
-//! What the edge tells the inside of a request, and the inside tells the edge: its id and the body limit, which route matched, and
-//! how long it may take.
+//! Per-request state shared by the edge and the handlers: request id, body limit, matched route and
+//! time limit.
 
 use std::{
     sync::{
@@ -20,21 +20,21 @@ use urr_kernel::RequestId;
 
 use crate::Limits;
 
-/// Travels with the request; the edge keeps the other end of what it is told.
+/// Handle to the shared state: one in the request's extensions, one kept by the edge.
 #[derive(Clone)]
 pub(super) struct Arrival(Arc<Told>);
 
-/// What both sides tell each other. In one piece: whatever travels with every request is paid for by every request.
+/// The shared state, in one allocation because every request pays for it.
 struct Told {
     id: RequestId,
     body_bytes: usize,
     route: OnceLock<Name>,
-    /// In milliseconds; 0: as long as any other.
+    /// Time limit in milliseconds; 0 means the default.
     time: AtomicU64,
     awaits_body: AtomicBool,
 }
 
-/// The name of a route, as its router or a table of routes knows it.
+/// A route's name, from axum's router or from a route table.
 enum Name {
     Matched(MatchedPath),
     Listed(&'static str),
@@ -61,28 +61,28 @@ impl Arrival {
         }
     }
 
-    /// Whether the client has yet to send what the handler reads.
+    /// Whether the handler is waiting for the request body.
     pub(super) fn awaits_body(&self) -> bool {
         self.0.awaits_body.load(Ordering::Relaxed)
     }
 
-    /// What the request may take beyond `usual`, if it was given more.
+    /// Time allowed beyond `usual`, if [`allow_time`] extended it.
     pub(super) fn more_time(&self, usual: Duration) -> Option<Duration> {
         let time = Duration::from_millis(self.0.time.load(Ordering::Relaxed));
         time.checked_sub(usual).filter(|more| !more.is_zero())
     }
 }
 
-/// Tells the edge the name of the route that a request takes, for metrics and the access log. For layers that know it before the
-/// router does, or send the request elsewhere; the first name stays.
+/// Sets the route name for metrics and the access log. For layers that know it before the router
+/// does, or that forward the request elsewhere. Only the first call has an effect.
 pub fn name_route(extensions: &Extensions, route: &'static str) {
     if let Some(arrival) = extensions.get::<Arrival>() {
         let _already = arrival.0.route.set(Name::Listed(route));
     }
 }
 
-/// Lets one request take longer than [`Limits::request_time`], counted from its start, because what it waits for does: a payment
-/// provider answers within a minute.
+/// Extends the time limit of one request beyond [`Limits::request_time`], counted from its start.
+/// For calls to slow third parties: a payment provider may take a minute.
 pub fn allow_time(extensions: &Extensions, limit: Duration) {
     if let Some(arrival) = extensions.get::<Arrival>() {
         let millis = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
@@ -90,12 +90,13 @@ pub fn allow_time(extensions: &Extensions, limit: Duration) {
     }
 }
 
-/// The id that the edge gave a request. `None`: there is no edge around whoever answers it.
+/// The request id set by the edge. `None` if there is no edge around the handler.
 pub fn request_id(extensions: &Extensions) -> Option<RequestId> {
     extensions.get().map(Arrival::id)
 }
 
-/// Reads a body, and lets the edge know that it waits for the client meanwhile.
+/// Awaits `read` and marks the request as waiting for the client meanwhile, so that a timeout is
+/// reported as 408 and not as 504.
 pub(crate) async fn reading<F: Future>(extensions: &Extensions, read: F) -> F::Output {
     let Some(arrival) = extensions.get::<Arrival>() else { return read.await };
     arrival.0.awaits_body.store(true, Ordering::Relaxed);
@@ -104,13 +105,13 @@ pub(crate) async fn reading<F: Future>(extensions: &Extensions, read: F) -> F::O
     body
 }
 
-/// How many bytes the body may have; without an edge around the router, the default.
+/// The body limit of this request, or the default if there is no edge.
 pub(crate) fn body_bytes(request: &Request) -> usize {
     request.extensions().get().map_or(Limits::default().body_bytes, Arrival::body_bytes)
 }
 
-/// Lets every route of this router tell the edge its name, for metrics and the access log. [`edge`](super::edge) does it by
-/// itself for the router it is given; a layer that hides a router inside a fallback calls this on the hidden one.
+/// Reports the matched route of this router to the edge, for metrics and the access log.
+/// [`edge`](super::edge) does this for its own router; call it on a router hidden in a fallback.
 pub fn named(router: Router) -> Router {
     router.route_layer(Named)
 }

@@ -1,4 +1,4 @@
-//! What is the same on one node and on a Cluster.
+//! Tests that run on a single node and on a Cluster.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use urr_testkit::{services, within};
 use super::{COUNT, LIMIT, count, done, kv, patient};
 use crate::{Arg, Error, Kv, KvConfig, Reply, Script, slots};
 
-/// A Redis to tell a story on: how to reach it, and each of its nodes.
+/// A Redis under test: its client and the URLs of its nodes.
 struct Place {
     kv: Kv,
     nodes: Vec<String>,
@@ -47,16 +47,16 @@ macro_rules! on_both {
 }
 
 on_both! {
-    a_script_gets_keys_and_arguments_and_its_answer_comes_back
-    a_script_that_the_node_forgot_is_sent_again
-    keys_that_no_cluster_could_serve_together_are_refused
-    a_script_that_fails_is_told_and_does_not_count_against_the_node
-    calls_at_once_all_get_their_own_answer
-    the_node_is_asked_how_it_is
+    keys_and_arguments_reach_a_script_and_its_reply_returns
+    a_script_missing_from_the_cache_is_sent_again
+    keys_of_different_slots_are_refused
+    a_script_error_is_returned_and_does_not_open_the_breaker
+    concurrent_calls_get_their_own_replies
+    ping_time_and_memory_policy_are_reported
     calls_are_counted_by_script_and_outcome
 }
 
-/// A hash tag nobody else uses.
+/// A unique hash tag.
 fn tag() -> String {
     Ids::random(Clock::system()).next::<RequestId>().to_string()
 }
@@ -66,7 +66,7 @@ fn fresh_script(body: &str) -> Script {
     Script::new("test.fresh", Box::leak(source.into_boxed_str()))
 }
 
-async fn a_script_gets_keys_and_arguments_and_its_answer_comes_back(Place { kv, .. }: Place) {
+async fn keys_and_arguments_reach_a_script_and_its_reply_returns(Place { kv, .. }: Place) {
     let script = fresh_script("return {KEYS[1], KEYS[2], ARGV[1], tonumber(ARGV[2]) + 1, false, {7}}");
     let tag = tag();
     let keys = [format!("a:{{{tag}}}"), format!("b:{{{tag}}}")];
@@ -83,7 +83,7 @@ async fn a_script_gets_keys_and_arguments_and_its_answer_comes_back(Place { kv, 
     assert_eq!(answer, expected);
 }
 
-async fn a_script_that_the_node_forgot_is_sent_again(Place { kv, nodes }: Place) {
+async fn a_script_missing_from_the_cache_is_sent_again(Place { kv, nodes }: Place) {
     let script =
         fresh_script("return redis.call('INCR', KEYS[1]) + redis.call('PEXPIRE', KEYS[1], 60000) * 0");
     let keys = [tag()];
@@ -95,17 +95,17 @@ async fn a_script_that_the_node_forgot_is_sent_again(Place { kv, nodes }: Place)
             redis::Client::open(url.as_str()).unwrap().get_multiplexed_async_connection().await.unwrap();
         redis::cmd("SCRIPT").arg("FLUSH").exec_async(&mut node).await.unwrap();
     }
-    assert_eq!(kv.run(&script, &keys, &[]).await.unwrap(), Reply::Int(3), "it ran once, and it ran");
+    assert_eq!(kv.run(&script, &keys, &[]).await.unwrap(), Reply::Int(3), "the script ran exactly once");
 }
 
-async fn keys_that_no_cluster_could_serve_together_are_refused(Place { kv, .. }: Place) {
+async fn keys_of_different_slots_are_refused(Place { kv, .. }: Place) {
     assert_eq!(count(&kv, &["{a}", "{b}"]).await, Err(Error::Keys));
     assert_eq!(count(&kv, &[]).await, Err(Error::Keys));
     let tag = tag();
     assert_eq!(count(&kv, &[&format!("x{{{tag}}}"), &format!("y{{{tag}}}")]).await, Ok(done()));
 }
 
-async fn a_script_that_fails_is_told_and_does_not_count_against_the_node(Place { kv, .. }: Place) {
+async fn a_script_error_is_returned_and_does_not_open_the_breaker(Place { kv, .. }: Place) {
     let script = fresh_script("return redis.error_reply('NOPE not like this')");
     let key = tag();
     for _ in 0..40 {
@@ -116,7 +116,7 @@ async fn a_script_that_fails_is_told_and_does_not_count_against_the_node(Place {
     assert_eq!(count(&kv, &[&key]).await, Ok(done()));
 }
 
-async fn calls_at_once_all_get_their_own_answer(Place { kv, .. }: Place) {
+async fn concurrent_calls_get_their_own_replies(Place { kv, .. }: Place) {
     const CALLS: i64 = 2_000;
     const TAGS: i64 = 16;
     let tags: Vec<String> = (0..TAGS).map(|_| tag()).collect();
@@ -133,7 +133,7 @@ async fn calls_at_once_all_get_their_own_answer(Place { kv, .. }: Place) {
     }
 }
 
-async fn the_node_is_asked_how_it_is(Place { kv, .. }: Place) {
+async fn ping_time_and_memory_policy_are_reported(Place { kv, .. }: Place) {
     kv.ping().await.unwrap();
     let here = Clock::system().now();
     let there = kv.server_time().await.unwrap();
@@ -160,7 +160,7 @@ async fn calls_are_counted_by_script_and_outcome(Place { kv, .. }: Place) {
 }
 
 #[tokio::test]
-async fn we_and_the_cluster_agree_about_slots() {
+async fn slots_match_cluster_keyslot() {
     let Some(nodes) = services::redis_cluster() else { return };
     let first = nodes.split(',').next().unwrap();
     within(LIMIT, async {

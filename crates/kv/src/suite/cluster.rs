@@ -1,4 +1,4 @@
-//! A Cluster whose slots move and whose primaries die.
+//! Slot migrations and failovers of a Cluster.
 
 use std::{
     collections::BTreeSet,
@@ -33,16 +33,16 @@ impl Cluster {
                 ["--cluster-enabled", "yes"],
                 ["--cluster-port", &bus],
                 ["--cluster-node-timeout", "1000"],
-                // The other primaries go on while one is missing.
+                // The other primaries keep serving while one is down.
                 ["--cluster-require-full-coverage", "no"],
-                // The replica of a restarted primary starts to follow at once.
+                // Replication of a restarted node starts at once.
                 ["--repl-diskless-sync-delay", "0"],
             ];
             nodes.push(Server::start(settings.as_flattened()).await?);
             buses.push(bus);
         }
         for (node, epoch) in nodes.iter().zip(1_u32..) {
-            // Nodes that meet with equal epochs cannot tell whose word about a slot is newer.
+            // Distinct epochs, so that nodes can tell whose slot assignment is newer.
             node.ask::<()>(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch.to_string()]).await;
         }
         for (node, (first, last)) in nodes.iter().zip(RANGES) {
@@ -90,7 +90,7 @@ impl Cluster {
         .await;
     }
 
-    /// Moves a slot and its keys, one key at a time, so that calls meet it half way.
+    /// Migrates a slot key by key, so that calls arrive in the middle of it.
     async fn move_slot(&self, slot: u16, from: usize, to: usize) {
         self.begin_to_move(slot, from, to).await;
         let (slot_text, port) = (slot.to_string(), self.nodes[to].port.to_string());
@@ -114,11 +114,12 @@ impl Cluster {
         for node in [to, from] {
             self.nodes[node].ask::<()>(&["CLUSTER", "SETSLOT", &slot, "NODE", &taker]).await;
         }
-        // A slot that moves again before everybody has heard of the last move can end up with nobody.
+        // A slot that migrates again before all nodes learned of the last migration can end up
+        // unassigned.
         until(LIMIT, async || self.all_agree().await).await;
     }
 
-    /// Whether every node tells the same about every node: its epoch and its slots.
+    /// Whether all nodes report the same epochs and slots.
     async fn all_agree(&self) -> bool {
         let mut views = BTreeSet::new();
         for node in &self.nodes {
@@ -144,7 +145,7 @@ fn tag_in((first, last): (u16, u16)) -> String {
         .unwrap()
 }
 
-/// Calls again and again until told to stop; gives how many calls there were. None may fail.
+/// Calls in a loop until stopped and returns the number of calls. None may fail.
 fn call_on(kv: &Kv, tag: &str, callers: usize, stop: &Arc<AtomicBool>) -> JoinSet<u64> {
     let mut tasks = JoinSet::new();
     for _ in 0..callers {
@@ -167,14 +168,14 @@ async fn stopped(tasks: JoinSet<u64>, stop: &AtomicBool) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slot_moves_to_and_fro_and_no_call_fails_or_runs_twice() {
+async fn no_call_fails_or_runs_twice_during_slot_migrations() {
     within(LIMIT, async {
         let Some(cluster) = Cluster::start().await else { return };
         let kv = kv(&patient(cluster.config()));
         let tag = tag_in(RANGES[1]);
         let slot = slots::slot(&tag);
 
-        // The slot is on its way, and stays there: new keys are already at the other end.
+        // In the middle of a migration, new keys are created on the target node.
         cluster.begin_to_move(slot, 1, 2).await;
         for _ in 0..3 {
             assert_eq!(count(&kv, &[&format!("new:{{{tag}}}")]).await, Ok(done()));
@@ -198,7 +199,7 @@ async fn a_slot_moves_to_and_fro_and_no_call_fails_or_runs_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_a_primary_dies_or_freezes_its_replica_is_found_and_the_others_never_notice() {
+async fn failover_to_a_replica_does_not_disturb_other_primaries() {
     within(LIMIT, async {
         let Some(mut cluster) = Cluster::start().await else { return };
         let kv = kv(&KvConfig { deadline: Duration::from_secs(1), ..cluster.config() });

@@ -1,4 +1,4 @@
-//! Redis hangs, goes away and comes back.
+//! Outages of a single node: hangs, lost connections and recovery.
 
 use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ fn target(url: &str) -> &str {
     url.strip_prefix("redis://").unwrap().trim_end_matches('/')
 }
 
-/// Accepts and never answers, until the set is dropped.
+/// A server that accepts connections and never responds, until the set is dropped.
 async fn silence() -> (KvConfig, JoinSet<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
@@ -40,7 +40,7 @@ async fn silence() -> (KvConfig, JoinSet<()>) {
 }
 
 #[tokio::test]
-async fn a_client_of_a_redis_that_is_not_there_starts_and_says_so_at_each_call() {
+async fn without_redis_the_client_starts_and_calls_fail() {
     within(LIMIT, async {
         let kv = kv(&KvConfig::single(format!("redis://127.0.0.1:{}", free_port())));
         let error = count(&kv, KEY).await.unwrap_err();
@@ -52,7 +52,7 @@ async fn a_client_of_a_redis_that_is_not_there_starts_and_says_so_at_each_call()
 }
 
 #[tokio::test]
-async fn a_server_that_hangs_costs_one_deadline_and_soon_nothing() {
+async fn a_hanging_server_costs_one_deadline_until_the_breaker_opens() {
     within(LIMIT, async {
         let (config, _server) = silence().await;
         let clock = Clock::system();
@@ -60,7 +60,7 @@ async fn a_server_that_hangs_costs_one_deadline_and_soon_nothing() {
         let started = clock.ticks();
         assert_eq!(count(&kv, KEY).await, Err(Error::Timeout(KvConfig::DEADLINE)));
         let took = clock.ticks().saturating_sub(started);
-        assert!(took >= KvConfig::DEADLINE, "it waited for {took:?} only");
+        assert!(took >= KvConfig::DEADLINE, "the call took only {took:?}");
 
         let own = kv.run_within(Duration::from_millis(20), &COUNT, KEY, &[]).await;
         assert_eq!(own, Err(Error::Timeout(Duration::from_millis(20))), "a call may have its own deadline");
@@ -73,21 +73,21 @@ async fn a_server_that_hangs_costs_one_deadline_and_soon_nothing() {
 }
 
 #[tokio::test]
-async fn no_more_calls_pile_up_on_a_hanging_server_than_the_limit() {
+async fn concurrent_calls_to_a_hanging_server_are_limited() {
     within(LIMIT, async {
         let (config, _server) = silence().await;
         let kv = kv(&KvConfig { deadline: Duration::from_secs(10), ..config });
         let calls =
             join_all((0..9_000).map(|_| kv.run_within(Duration::from_secs(2), &COUNT, KEY, &[]))).await;
         let full = calls.iter().filter(|call| **call == Err(Error::Full)).count();
-        // The keeper's own call takes a place too.
-        assert!((9_000 - 8_192..=9_000 - 8_192 + 2).contains(&full), "{full} were turned away");
+        // The background task's own call takes a slot too.
+        assert!((9_000 - 8_192..=9_000 - 8_192 + 2).contains(&full), "{full} calls were refused");
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_redis_that_went_away_and_came_back_is_found_again_without_help() {
+async fn the_client_reconnects_after_redis_returns() {
     let Some(url) = services::redis() else { return };
     within(LIMIT, async {
         let mut proxy = Proxy::start(target(&url)).await;
@@ -105,7 +105,7 @@ async fn a_redis_that_went_away_and_came_back_is_found_again_without_help() {
     .await;
 }
 
-/// Forwards to `target`, until the first connection falls silent for ever; later ones are forwarded still.
+/// A proxy to `target` whose first connection stops forwarding, without closing, when notified.
 async fn with_a_silent_cut(target: String) -> (KvConfig, Arc<Notify>, JoinSet<()>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
@@ -130,7 +130,7 @@ async fn with_a_silent_cut(target: String) -> (KvConfig, Arc<Notify>, JoinSet<()
 }
 
 #[tokio::test]
-async fn a_connection_that_was_cut_in_silence_is_replaced() {
+async fn a_silently_broken_connection_is_replaced() {
     let Some(url) = services::redis() else { return };
     within(LIMIT, async {
         let (config, cut, _forwarder) = with_a_silent_cut(target(&url).to_owned()).await;
@@ -144,7 +144,7 @@ async fn a_connection_that_was_cut_in_silence_is_replaced() {
 }
 
 #[tokio::test]
-async fn a_redis_that_froze_and_thawed_is_used_again() {
+async fn the_client_recovers_after_redis_was_frozen() {
     let Some(url) = services::redis() else { return };
     within(LIMIT, async {
         let mut proxy = Proxy::start(target(&url)).await;
@@ -180,7 +180,7 @@ async fn one_stall_that_fails_many_calls_does_not_open_the_breaker() {
 }
 
 #[tokio::test]
-async fn nothing_is_left_running_when_the_last_clone_is_dropped() {
+async fn dropping_the_last_clone_stops_the_background_task() {
     within(LIMIT, async {
         let (config, _server) = silence().await;
         let kv = kv(&config);
@@ -221,7 +221,7 @@ async fn the_breaker_opens_for_a_second_and_closes_after_three_good_trials() {
 }
 
 #[tokio::test]
-async fn a_password_that_was_wrong_works_once_the_server_knows_it() {
+async fn a_wrong_password_works_after_the_server_changes_it() {
     within(LIMIT, async {
         let Some(server) = Server::start(&["--requirepass", "old"]).await else { return };
         let kv = kv(&KvConfig::single(format!("redis://:new@127.0.0.1:{}", server.port)));
@@ -229,7 +229,7 @@ async fn a_password_that_was_wrong_works_once_the_server_knows_it() {
         assert!(error.is_unavailable(), "{error:?}");
         let mut admin = server.connect_as(Some("old")).await;
         redis::cmd("CONFIG").arg("SET").arg("requirepass").arg("new").exec_async(&mut admin).await.unwrap();
-        // The first may still share the fate of an attempt that was under way.
+        // The first call may still fail with a connection attempt already under way.
         let tries = [count(&kv, KEY).await, count(&kv, KEY).await, count(&kv, KEY).await];
         assert!(tries.contains(&Ok(done())), "{tries:?}");
     })
@@ -237,7 +237,7 @@ async fn a_password_that_was_wrong_works_once_the_server_knows_it() {
 }
 
 #[tokio::test]
-async fn a_server_that_may_forget_keys_is_found_out() {
+async fn an_evicting_memory_policy_is_reported() {
     within(LIMIT, async {
         let Some(server) = Server::start(&["--maxmemory-policy", "allkeys-lru"]).await else { return };
         let kv = kv(&super::patient(KvConfig::single(server.url())));

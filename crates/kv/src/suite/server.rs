@@ -1,4 +1,4 @@
-//! Redis servers of a test's own, for what must not be done to the shared ones.
+//! Private Redis servers, for tests that would disturb the shared ones.
 
 use std::{
     io::ErrorKind,
@@ -11,7 +11,7 @@ use urr_testkit::{free_port, services, until};
 
 use super::LIMIT;
 
-/// A server that ends with the value.
+/// A server process, killed on drop.
 pub(super) struct Server {
     pub(super) port: u16,
     child: Child,
@@ -20,7 +20,8 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts one, unless the run is without services.
+    /// Starts a server and waits until it accepts connections. `None` if tests run without
+    /// services.
     pub(super) async fn start(settings: &[&str]) -> Option<Self> {
         let server = Self::prepare(settings)?;
         let password = settings.iter().skip_while(|word| **word != "--requirepass").nth(1).copied();
@@ -28,7 +29,7 @@ impl Server {
         Some(server)
     }
 
-    /// Starts one that this test's client cannot ask whether it is up.
+    /// Starts a server without waiting for it.
     pub(super) fn prepare(settings: &[&str]) -> Option<Self> {
         services::redis()?;
         let (port, dir) = (free_port(), tempfile::tempdir().unwrap());
@@ -65,19 +66,19 @@ impl Server {
         client.get_multiplexed_async_connection().await
     }
 
-    /// Ends it without a word, as a power cut does.
+    /// Kills the process, like a power failure.
     pub(super) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    /// Starts it again where it was.
+    /// Restarts it on the same port and directory.
     pub(super) async fn restart(&mut self) {
         self.child = spawn(self.port, &self.dir, &self.settings).unwrap();
         until(LIMIT, async || self.try_connect(None).await.is_ok()).await;
     }
 
-    /// Freezes (`STOP`) or thaws (`CONT`) it.
+    /// Suspends (`STOP`) or resumes (`CONT`) the process.
     pub(super) fn signal(&self, name: &str) {
         let signal = Command::new("kill").arg(format!("-{name}")).arg(self.child.id().to_string()).status();
         assert!(signal.unwrap().success());
@@ -86,7 +87,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may be gone already; what matters is that it is gone.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! Certificates are checked.
+//! Verification of TLS certificates.
 
 use urr_testkit::{free_port, until, within};
 
@@ -8,7 +8,7 @@ use crate::{Error, KvConfig};
 const KEY: &[&str] = &["test:{tls}"];
 
 #[tokio::test]
-async fn a_server_with_a_certificate_we_trust_is_used_and_any_other_is_not() {
+async fn only_trusted_certificates_are_accepted() {
     within(LIMIT, async {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let dir = tempfile::tempdir().unwrap();

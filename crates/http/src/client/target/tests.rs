@@ -1,4 +1,4 @@
-//! Turns: what waiting for one costs, and whom it tells nothing about. Tries, and the pauses between them.
+//! Tests of the concurrency limit, the circuit breaker and the retries.
 
 use std::pin::pin;
 
@@ -14,10 +14,10 @@ use crate::{Client, Limits, Server};
 /// No test waits longer than this for anything.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// How finely timers of the runtime are told apart.
+/// Resolution of tokio's timers.
 const TICK: Duration = Duration::from_millis(1);
 
-/// A target with one turn, before a service that answers whoever asks once there is a permit.
+/// A target limited to one call at a time. Its server responds to one request per added permit.
 struct OneAtATime {
     target: Target,
     clock: Clock,
@@ -57,8 +57,8 @@ fn ask() -> Call {
 }
 
 #[tokio::test]
-async fn waiting_for_a_turn_is_part_of_the_time_of_a_call_and_no_fault_of_the_service() {
-    // One failure would open it.
+async fn waiting_for_a_permit_counts_against_the_call_but_not_against_the_breaker() {
+    // A single failure opens this breaker.
     let breaker = BreakerLimits { window: 1, slow_call: DEADLINE * 2, ..BreakerLimits::SERVICE };
     let one = OneAtATime::new(breaker, StatusCode::OK).await;
     let (mut first, mut second) = (pin!(one.target.send(ask())), pin!(one.target.send(ask())));
@@ -72,16 +72,16 @@ async fn waiting_for_a_turn_is_part_of_the_time_of_a_call_and_no_fault_of_the_se
 }
 
 #[tokio::test]
-async fn a_service_that_does_not_answer_within_the_time_of_a_call_has_failed() {
+async fn a_timeout_counts_as_a_failure_of_the_service() {
     let breaker = BreakerLimits { window: 1, ..BreakerLimits::SERVICE };
     let one = OneAtATime::on(Clock::system(), breaker, StatusCode::OK).await;
     let error = one.target.send(ask().within(Duration::from_millis(20))).await.unwrap_err();
     assert!(matches!(error, CallError::Unknown { .. }), "{error}");
-    assert!(one.target.is_open(), "it had all of its time but for what a turn takes");
+    assert!(one.target.is_open(), "the service had nearly the whole time limit");
 }
 
 #[tokio::test]
-async fn a_service_is_not_slow_because_its_callers_wait_for_each_other() {
+async fn waiting_for_permits_does_not_count_as_slow_calls() {
     let one = OneAtATime::new(BreakerLimits::SERVICE, StatusCode::OK).await;
     let mut calls: Vec<_> =
         (0..2 * BreakerLimits::SERVICE.window).map(|_| Box::pin(one.target.send(ask()))).collect();
@@ -97,7 +97,7 @@ async fn a_service_is_not_slow_because_its_callers_wait_for_each_other() {
 }
 
 #[tokio::test]
-async fn a_call_that_never_had_its_turn_says_nothing_about_the_service() {
+async fn a_call_without_a_permit_does_not_reach_the_breaker() {
     let one = OneAtATime::new(BreakerLimits::SERVICE, StatusCode::OK).await;
     let mut first = pin!(one.target.send(ask()));
     assert!(poll!(first.as_mut()).is_pending());
@@ -111,42 +111,43 @@ async fn a_call_that_never_had_its_turn_says_nothing_about_the_service() {
 }
 
 #[tokio::test]
-async fn whoever_waits_for_a_turn_at_a_service_that_fails_meanwhile_is_told_so() {
+async fn a_waiting_call_is_refused_if_the_breaker_opens_meanwhile() {
     let breaker = BreakerLimits { window: 1, ..BreakerLimits::SERVICE };
     let one = OneAtATime::new(breaker, StatusCode::SERVICE_UNAVAILABLE).await;
     let (mut first, mut second) = (pin!(one.target.send(ask())), pin!(one.target.send(ask())));
     assert!(poll!(first.as_mut()).is_pending() && poll!(second.as_mut()).is_pending());
     one.permits.add_permits(1);
     assert_eq!(first.await.unwrap().status, StatusCode::SERVICE_UNAVAILABLE);
-    assert!(matches!(second.await, Err(CallError::Open { .. })), "nobody is asked any more");
+    assert!(matches!(second.await, Err(CallError::Open { .. })), "no second request is sent");
 }
 
 #[test]
-fn without_other_numbers_a_call_has_five_seconds_to_connect_ten_to_answer_and_three_tries() {
+fn defaults_are_5s_connect_10s_read_and_three_attempts() {
     let limits = ClientLimits::default();
     assert_eq!((limits.connect, limits.read), (Duration::from_secs(5), Duration::from_secs(10)));
     assert_eq!((limits.tries, limits.pause), (3, Duration::from_millis(500)));
 }
 
-/// A call that never gets a turn fails when its tries and this long between them are over, on a clock that moves by what is waited for alone.
+/// Asserts that a call which never gets a permit fails after `made` attempts with pauses of
+/// `between` in total. The paused clock only moves by what is waited for.
 async fn pauses(call: Call, tries: u32, made: u32, between: Duration) {
     let limits = ClientLimits { in_flight: 0, tries, ..ClientLimits::default() };
     let target = Client::new(limits, Clock::fixed(Timestamp::from_micros(0))).target("http://127.0.0.1:1");
     let target = target.unwrap();
     let mut send = pin!(target.send(call));
     let almost = (limits.read * made + between).saturating_sub(TICK);
-    assert!(timeout(almost, send.as_mut()).await.is_err(), "{made} of {tries} tries ended too early");
-    // Jitter is a tenth at most, and every wait may end a tick late.
+    assert!(timeout(almost, send.as_mut()).await.is_err(), "{made} of {tries} attempts ended too early");
+    // Jitter adds at most a tenth, and every timer may fire a tick late.
     let late = timeout(between / 10 + TICK * 10, send).await;
-    let error = late.unwrap_or_else(|_| panic!("{made} of {tries} tries take too long")).unwrap_err();
+    let error = late.unwrap_or_else(|_| panic!("{made} of {tries} attempts took too long")).unwrap_err();
     assert!(matches!(error, CallError::NotSent { .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_pause_before_another_try_is_half_a_second_and_doubles() {
+async fn retry_pauses_start_at_half_a_second_and_double() {
     for (tries, between) in [(1, 0), (2, 500), (3, 500 + 1_000), (4, 500 + 1_000 + 2_000)] {
         pauses(ask().idempotent(true), tries, tries, Duration::from_millis(between)).await;
     }
-    // What must not happen twice is tried once.
+    // A call that is not idempotent is tried once.
     pauses(ask().idempotent(false), 3, 1, Duration::ZERO).await;
 }
