@@ -95,7 +95,7 @@ macro_rules! on_every_room {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_statement_prepares_on_both_engines() {
+async fn every_statement_prepares_alike_on_both_engines() {
     let (_files, sqlite) = fresh_sqlite(&DOMAIN).await;
     let postgres = fresh_postgres(&DOMAIN).await;
     let databases: Vec<&urr_db::Db> = std::iter::once(&sqlite).chain(&postgres).collect();

@@ -190,10 +190,7 @@ async fn no_wait_estimate_while_admissions_are_stopped() {
     order(format!("resume/{event}")).await;
     assert!(told(Method::GET, "status").await);
     order(format!("threshold/{event}?threshold=0")).await;
-    assert!(
-        !told(Method::POST, "check").await && !told(Method::GET, "status").await,
-        "with a threshold of 0"
-    );
+    assert!(!told(Method::POST, "check").await && !told(Method::GET, "status").await, "threshold 0");
 }
 
 #[tokio::test]
@@ -269,11 +266,7 @@ async fn cookies_of_a_used_turn_are_deleted_and_others_kept() {
     assert_eq!(come(&cookie).await.status, StatusCode::OK);
     send(&world, somebody, Method::POST, &format!("/api/queue/leave/{}", world.event), "", "").await;
     let used = come(&cookie).await;
-    assert_eq!(
-        forgets(&used),
-        (json!(true), [true, true]),
-        "a used pass would lead to the same refusal again"
-    );
+    assert_eq!(forgets(&used), (json!(true), [true, true]), "a used pass is deleted");
     // An expired pass is kept: Tier 1 can renew it.
     assert_eq!(forgets(&come(&format!("{pass}=old")).await), (json!(false), [false, false]));
 }
