@@ -1,5 +1,4 @@
-//! Copy of every room in every process, at most a second old. All requests of visitors are answered
-//! from it.
+//! Copy of every room in every process, at most a second old. Visitors' checks are answered from it.
 
 use std::{
     collections::{HashMap, VecDeque},

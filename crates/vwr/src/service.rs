@@ -84,7 +84,7 @@ impl Service {
         }
     }
 
-    /// Refreshes the copy of every room. Must be called once before requests are served.
+    /// Refreshes the copy of every room. Call it once at start: requests get 503 until then.
     pub async fn refresh(&self) -> Result<(), String> {
         let began = self.board.begin();
         let rooms = self.counters.look().await.map_err(|trouble| urr_telemetry::chain(&trouble))?;

@@ -137,6 +137,7 @@ impl Verifier {
         self.report.most_active = self.report.most_active.max(self.active.len());
     }
 
+    /// The report on all entries read.
     pub fn finish(self) -> Report {
         self.report
     }
@@ -270,8 +271,8 @@ impl Verifier {
         let is_known = given.is_some();
         match source {
             Some(Source::New) if order <= self.newest => self.find(entry, Fault::TooEarly { user }),
-            // A store may have lost a step that its user had seen. A first generation cannot have
-            // had a loss.
+            // A store may have lost a step that its user had seen. In the first generation no loss
+            // was detected.
             Some(Source::Ticket) if !is_known && entry.generation > 1 => self.report.unproven += 1,
             Some(Source::Ticket) if !is_known => self.find(entry, Fault::NeverGiven { user }),
             _ => {}

@@ -23,6 +23,7 @@ pub(super) struct Promised {
     /// Promises of genuine tokens. The room decides which hold; the first that does counts.
     pub(super) promises: Vec<Promise>,
     pub(super) refused: Vec<TokenRefusal>,
+    /// Whether another account has used the pass.
     pub(super) is_taken: bool,
 }
 

@@ -121,7 +121,7 @@ async fn heartbeat(
     Ok(Json(Beat { status, queued: status == Status::Queued }))
 }
 
-/// Also called by `sendBeacon` when a page is closed: cookies only, and an arbitrary body.
+/// Also called when a page is closed: with cookies only, and with whatever body the browser sends.
 async fn leave(State(api): State<Api>, ctx: Ctx, Path(event): Path<EventId>) -> Result<Response, Problem> {
     api.0.leave(&ctx, LeaveLine { event }).await.map_err(|error| problem(&error))?;
     Ok((AppendHeaders(api.forget(event)), Json(Message { message: "Left queue" })).into_response())

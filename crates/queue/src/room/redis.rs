@@ -66,6 +66,7 @@ const STEPS_BATCH: i64 = 2_000;
 /// Most batches of one run: as many steps as a room may have, so that a run ends.
 const MAX_BATCHES: usize = 2_500;
 
+/// Rooms in Redis.
 pub struct Redis {
     kv: Kv,
     db: Db,

@@ -57,6 +57,7 @@ const OPENED: &str = "SET isActive = :active, isPaused = :paused, ratePerSecond 
                       movedAt = :now, updatedAt = :ms, expiresAt = :expires, epoch = :epoch, openedAt = :opened, \
                       nextPosition = :zero, servingCounter = :zero, ledBy = :nobody, ledTerm = :zero, ledUntil = :zero";
 
+/// Counters in DynamoDB.
 pub struct DynamoDb {
     dynamo: Dynamo,
     table: String,

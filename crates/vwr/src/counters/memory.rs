@@ -20,6 +20,7 @@ use crate::{
     trouble::Trouble,
 };
 
+/// Counters in memory.
 pub struct Memory {
     db: Db,
     clock: Clock,

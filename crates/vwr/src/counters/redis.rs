@@ -50,6 +50,7 @@ const TRIES: usize = 5;
 /// Rooms read concurrently.
 const AT_ONCE: usize = 16;
 
+/// Counters in Redis.
 pub struct Redis {
     kv: Kv,
     db: Db,
