@@ -12,7 +12,7 @@ use urr_kernel::{Clock, Timestamp};
 /// the same number.
 const LONGEST_GAP: Duration = Duration::from_secs(3);
 
-/// [`LONGEST_GAP`] scaled for a clock that may run fast in tests.
+/// [`LONGEST_GAP`] scaled for a clock that may run fast.
 pub(crate) fn longest_gap(clock: &Clock) -> Duration {
     let second = Duration::from_secs(1);
     let speed = second.as_micros() / clock.real(second).as_micros().max(1);

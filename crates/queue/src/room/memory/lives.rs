@@ -30,7 +30,7 @@ impl Memory {
                 if kept.lost || !self.keeper.is_ours(tx).await? { Err(Unwritten::Foreign) } else { Ok(kept) }
             });
         let kept = opened.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot open a waiting room: the database failed; users of this event get 503 until it answers");
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot open a waiting room: users of this event get 503; retried with the next request");
             Closed
         })?;
         let mut numbered = Numbered::new(kept.began_with, kept.generation, now);
@@ -100,7 +100,7 @@ impl Memory {
                 Ok(store::close(tx, event, generation, now).await?)
             });
         closed.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot close an idle waiting room: the database failed; retried at the next run");
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot close an idle waiting room: it stays open; retried at the next run");
             Closed
         })
     }
