@@ -1,4 +1,4 @@
-//! What the routes of both parts share: what handlers work with, and the cookies.
+//! Shared by both groups of routes: handler state and cookies.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use urr_passes::{entry, queue_ticket, visitor, vwr_pass};
 
 use crate::service::Service;
 
-/// What handlers work with.
+/// Handler state.
 #[derive(Clone)]
 pub(crate) struct Api(pub(crate) Arc<Service>);
 
@@ -26,26 +26,25 @@ impl FromRef<Api> for Ids {
     }
 }
 
-/// One line of an answer.
+/// A `Set-Cookie` header.
 pub(crate) type Line = (HeaderName, HeaderValue);
 
-/// The cookie of this name.
 pub(crate) fn cookie(headers: &HeaderMap, wanted: &str) -> Option<Sensitive> {
     urr_http::cookie(headers, wanted).map(Sensitive::new)
 }
 
-/// The Tier 1 pass of a browser for an event.
+/// The browser's Tier 1 pass for an event.
 pub(crate) fn pass(headers: &HeaderMap, event: EventId) -> Option<Sensitive> {
     cookie(headers, &vwr_pass::cookie(event)).or_else(|| cookie(headers, vwr_pass::COOKIE))
 }
 
 impl Api {
-    /// Keeps a place for whatever is asked for the sake of it.
+    /// Sets the cookies of a queue ticket.
     pub(crate) fn keep_ticket(&self, event: EventId, ticket: &PlaceTicket) -> [Line; TICKET_PATHS] {
         self.tickets(event, ticket.token.expose(), ticket.expires_at.since(self.0.clock.now()))
     }
 
-    /// Keeps the right to buy.
+    /// Sets the cookies of an entry token.
     pub(crate) fn keep_entry(
         &self,
         event: EventId,
@@ -55,12 +54,12 @@ impl Api {
         self.entries(event, token.expose(), until.since(self.0.clock.now()))
     }
 
-    /// Forgets a place, which has been used.
+    /// Deletes the cookies of a used ticket.
     pub(crate) fn forget_ticket(&self, event: EventId) -> [Line; TICKET_PATHS] {
         self.tickets(event, "", Duration::ZERO)
     }
 
-    /// Forgets a place and a slot.
+    /// Deletes the cookies of ticket and entry token.
     pub(crate) fn forget(&self, event: EventId) -> Vec<Line> {
         self.forget_ticket(event).into_iter().chain(self.entries(event, "", Duration::ZERO)).collect()
     }
@@ -73,7 +72,8 @@ impl Api {
         entry_paths(event).map(|path| self.line(entry::COOKIE, &path, token, age))
     }
 
-    /// Forgets a turn in Tier 1 that was used, so that this browser can wait once more: its pass, its ticket, and who it was.
+    /// Deletes the cookies of a used Tier 1 turn (pass, ticket and visitor id), so that the browser
+    /// can wait again.
     pub(crate) fn forget_turn(&self, event: EventId) -> [Line; 5] {
         let ticket = format!("urr-vwr-{}", event.as_uuid().simple());
         let (pass, mark) = (vwr_pass::cookie(event), visitor::cookie(event));
@@ -93,15 +93,15 @@ impl Api {
 const TICKET_PATHS: usize = 4;
 const ENTRY_PATHS: usize = 3;
 
-/// Who gets to see a place: the check of its event, under both names of the route, and the event's pages. A line in front of everything that
-/// was opened meanwhile lets its owner back to them.
+/// Paths that get the ticket: the check of its event, under both API prefixes, and the event's
+/// pages. If Tier 1 is opened meanwhile, the ticket leads its owner past it to those.
 fn ticket_paths(event: EventId) -> [String; TICKET_PATHS] {
     let [queue, pages] = pages(event);
     [format!("/api/queue/check/{event}"), format!("/api/v1/queue/check/{event}"), queue, pages]
 }
 
-/// Who gets to see the right to buy: everything that sells, and the event's pages. None of these paths lies within another, so nobody is
-/// sent two tokens that differ.
+/// Paths that get the entry token: the API, and the event's pages. No path contains another, so a
+/// request never carries two different tokens.
 fn entry_paths(event: EventId) -> [String; ENTRY_PATHS] {
     let [queue, pages] = pages(event);
     ["/api".to_owned(), queue, pages]

@@ -1,4 +1,4 @@
-//! What the line knows of the catalog: what an event is called and whether there is anything to wait for.
+//! The queue's view of the catalog: titles, and whether a sale is open, upcoming or over.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,13 +9,13 @@ use urr_contracts::{
 use urr_kernel::{Clock, EventId, Timestamp};
 use urr_rpc::{Ctx, Loading};
 
-/// How old what we know of an event may be.
+/// Longest time for which an event is cached.
 const MAX_AGE: Duration = Duration::from_secs(1);
 
-/// Events, or their absence, that are remembered.
+/// Most events cached, including ones that do not exist.
 const MAX_EVENTS: usize = 10_000;
 
-/// An event as the line sees it.
+/// An event as cached here.
 pub(crate) struct Known {
     pub(crate) info: EventInfo,
     pub(crate) status: EventStatus,
@@ -28,7 +28,7 @@ impl Known {
         (self.status == EventStatus::Upcoming).then_some(self.sale_start_at)
     }
 
-    /// Why there is nothing to wait for, if there is not.
+    /// The error to return if the sale is over or cancelled.
     pub(crate) fn is_over(&self) -> Option<queue::Error> {
         match self.status {
             EventStatus::Cancelled => Some(queue::Error::EventCancelled),
@@ -46,7 +46,7 @@ impl From<EventDetail> for Known {
     }
 }
 
-/// The catalog as the line sees it.
+/// Cache in front of the catalog.
 pub(crate) struct Events {
     catalog: Arc<dyn Catalog>,
     known: Loading<EventId, Known, Error>,
@@ -58,14 +58,15 @@ impl Events {
         Self { catalog, known: Loading::new(clock, MAX_AGE, (MAX_EVENTS, |_| 1), no_event) }
     }
 
-    /// What the catalog says of an event, at most a second ago. `None`: it cannot be asked, which is no reason to lose a place.
+    /// The event, at most a second old. `None` if the catalog is unreachable, which must not cost
+    /// users their position.
     pub(crate) async fn get(&self, ctx: &Ctx, event: EventId) -> Result<Option<Arc<Known>>, Error> {
         let load = async { self.catalog.event(ctx, EventOf { event }).await.map(Known::from) };
         match self.known.get(ctx, event, Error::Unavailable, load).await {
             Ok(known) => Ok(Some(known)),
             Err(Error::EventNotFound) => Err(Error::EventNotFound),
             Err(error) => {
-                tracing::warn!(%event, %error, "the catalog cannot be asked about an event");
+                tracing::warn!(%event, %error, "catalog unreachable: waiting users keep their positions, newcomers get 503, admissions for this event stop");
                 Ok(None)
             }
         }

@@ -1,7 +1,7 @@
-//! One event's room as a state machine: who waits, who is in, and what each request changes.
+//! One event's room as a state machine: who waits, who has a slot, and what each request changes.
 //!
-//! Every change is a [`Step`]. A decision is made here, in one piece, and nothing else happens to the room in between; whoever
-//! calls writes the steps down before anybody is told. Applying the steps of a journal in order gives the same room again.
+//! Every change is a [`Step`]. A decision is atomic here, and the caller writes its steps to the
+//! journal before it answers. Applying the steps of a journal in order rebuilds the room.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -18,12 +18,12 @@ use crate::{
     spent::{Spent, Turn},
 };
 
-/// Somebody who may buy.
+/// The right to buy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Its id, which entry tokens carry.
     pub id: Uuid,
-    /// The place its owner had, or would have had.
+    /// The position its owner had, or would have had.
     pub order: OrderKey,
     /// When it was given.
     pub since: Timestamp,
@@ -35,44 +35,44 @@ impl Slot {
     }
 }
 
-/// A slot and the times by which it ends, which are those of the room, as [`Presence`] has them.
+/// A slot and the times by which it ends, in room time ([`Presence`]).
 #[derive(Clone, Copy, Debug)]
 struct Held {
     slot: Slot,
     began: Timestamp,
-    /// The last sign of life.
+    /// Last activity.
     seen: Timestamp,
 }
 
 impl Held {
-    /// When it ends if nobody shows a sign of life again.
+    /// When the slot ends without further activity.
     fn ends(&self, limits: &Limits) -> Timestamp {
         self.seen.after(limits.slot_idle).min(self.began.after(limits.slot_total))
     }
 }
 
-/// How somebody stands.
+/// A user's standing in a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// In.
+    /// Has a slot.
     Active {
         /// The slot.
         slot: Slot,
-        /// When it ends if nobody shows a sign of life again.
+        /// When it ends without further activity.
         ends: Timestamp,
     },
-    /// In line.
+    /// Waits in line.
     Waiting {
-        /// Where.
+        /// The position.
         order: OrderKey,
-        /// How many are ahead.
+        /// Users ahead.
         ahead: usize,
     },
-    /// Neither.
+    /// Not in the room.
     Absent,
-    /// Neither, and the line takes nobody else.
+    /// Not in the room, and the line is full.
     Full,
-    /// Neither, and they stand in as many other lines as one may.
+    /// Not in the room, and in the maximum number of other lines.
     Elsewhere,
 }
 
@@ -82,7 +82,7 @@ impl Standing {
     }
 }
 
-/// The whole of one event's room.
+/// State of one event's room.
 #[derive(Debug)]
 pub(crate) struct Hall {
     line: Line,
@@ -91,34 +91,34 @@ pub(crate) struct Hall {
     threshold: u32,
     paused: bool,
     epoch: u64,
-    /// The last place that was given.
+    /// The highest order key given.
     last: OrderKey,
     pace: Pace,
     presence: Presence,
     arrived: u64,
     admitted: u64,
-    /// Where the search for idle people goes on.
+    /// Where the next search for idle users starts.
     swept: usize,
 }
 
-/// What a room holds at one moment.
+/// Totals of a room at one moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Totals {
-    /// How many wait.
+    /// Users waiting.
     pub waiting: usize,
-    /// How many are in.
+    /// Users with a slot.
     pub active: usize,
-    /// How many may be.
+    /// Most users with a slot at once.
     pub threshold: u32,
-    /// Whether nobody is let in.
+    /// Whether admissions are paused.
     pub paused: bool,
-    /// Tickets of this epoch are good.
+    /// Tickets of this epoch are valid.
     pub epoch: u64,
-    /// People let in over the last minute or so, per second, once there is enough to tell.
+    /// Admissions per second over the last minute, once measured.
     pub per_second: Option<f64>,
-    /// People who came since the room was opened, also those who came again.
+    /// Joins since the room was opened, including repeated ones.
     pub arrived: u64,
-    /// People who were let in since the room was opened.
+    /// Admissions since the room was opened.
     pub admitted: u64,
 }
 
@@ -140,8 +140,8 @@ impl Hall {
         }
     }
 
-    /// Joins, resumes or finds out, whichever is due, and says which promises do not hold. `slot` names the slot if one is given;
-    /// without a name, none is.
+    /// Joins the line, resumes a position or returns the standing, and reports promises that do not
+    /// hold. `slot` is the id for a slot given at once; with `None` none is given.
     pub(crate) fn check(
         &mut self,
         user: UserId,
@@ -164,8 +164,8 @@ impl Hall {
         if let Some(slot) = slot.filter(|_| self.line.is_empty() && self.has_room()) {
             self.take(Step::Admitted { user, order, slot, source }, now, steps);
         } else if self.line.len() >= limits.max_waiting && source != Some(Source::Ticket) {
-            // A ticket is a place that was given, and is good although others have come since: the line may be longer than it
-            // should by as many as come back.
+            // A ticket names a position that was given, so it holds even if the line is full. The
+            // line may exceed its limit by the users who return.
             return (Standing::Full, flaws);
         } else {
             self.take(Step::Joined { user, order, source }, now, steps);
@@ -173,7 +173,7 @@ impl Hall {
         (self.standing(user, limits), flaws)
     }
 
-    /// Why a promise does not hold, if it does not.
+    /// Why a promise does not hold, or `None` if it does.
     fn flaw(&self, user: UserId, promise: &Promise) -> Option<Flaw> {
         if promise.epoch.is_some_and(|epoch| epoch != self.epoch) {
             Some(Flaw::Void)
@@ -182,7 +182,7 @@ impl Hall {
         }
     }
 
-    /// Finds out how somebody stands, which is a sign of life.
+    /// The user's standing; counts as activity.
     pub(crate) fn status(
         &mut self,
         user: UserId,
@@ -202,19 +202,19 @@ impl Hall {
         Standing::in_line(self.line.see(user, here))
     }
 
-    /// Whether somebody waits or is in.
+    /// Whether the user waits or has an active slot.
     pub(crate) fn has(&self, user: UserId, now: Timestamp, limits: &Limits) -> bool {
         let here = self.presence.here(now);
         let inside = self.active.get(&user).is_some_and(|held| held.ends(limits) > here);
         inside || self.line.order_of(user).is_some()
     }
 
-    /// Whether nobody waits or is in.
+    /// Whether no user waits or has a slot.
     pub(crate) fn is_empty(&self) -> bool {
         self.line.is_empty() && self.active.is_empty()
     }
 
-    /// How somebody stands. Changes nothing.
+    /// The user's standing. Changes nothing.
     pub(crate) fn standing(&self, user: UserId, limits: &Limits) -> Standing {
         if let Some(held) = self.active.get(&user) {
             return Standing::Active { slot: held.slot, ends: self.presence.outside(held.ends(limits)) };
@@ -222,7 +222,7 @@ impl Hall {
         Standing::in_line(self.line.place_of(user))
     }
 
-    /// Somebody goes. `false`: they were not here.
+    /// Removes a user. Returns `false` if they were not in the room.
     pub(crate) fn leave(&mut self, user: UserId, why: Why, now: Timestamp, steps: &mut Vec<Step>) -> bool {
         let here = self.active.contains_key(&user) || self.line.order_of(user).is_some();
         if here {
@@ -231,7 +231,8 @@ impl Hall {
         here
     }
 
-    /// Somebody bought at a given time. The slot with which they did is over; one that was given later is not, nor is a place in line.
+    /// Ends the slot of a user who bought at `at`. A slot given later, or a position in line, is
+    /// kept.
     pub(crate) fn bought(
         &mut self,
         user: UserId,
@@ -243,7 +244,8 @@ impl Hall {
         over && self.leave(user, Why::Bought, now, steps)
     }
 
-    /// Ends slots whose time is over, then lets in up to `batch` people from the front. `slot` names the slots.
+    /// Ends expired slots, then admits up to `batch` users from the front. `slot` generates slot
+    /// ids.
     pub(crate) fn admit(
         &mut self,
         batch: usize,
@@ -267,7 +269,7 @@ impl Hall {
         admitted
     }
 
-    /// Sends away those of the next `batch` in line who showed no sign of life for longer than one may where they stand.
+    /// Removes those of the next `batch` waiting users whose idle timeout has passed.
     pub(crate) fn sweep(&mut self, batch: usize, now: Timestamp, limits: &Limits, steps: &mut Vec<Step>) {
         if self.swept >= self.line.len() {
             self.swept = 0;
@@ -280,13 +282,13 @@ impl Hall {
         }
     }
 
-    /// Makes a change and notes it.
+    /// Applies and records a step.
     pub(crate) fn take(&mut self, step: Step, now: Timestamp, steps: &mut Vec<Step>) {
         self.apply(step, now);
         steps.push(step);
     }
 
-    /// Makes a change that was decided, now or before a restart.
+    /// Applies a step that was decided, now or before a restart.
     pub(crate) fn apply(&mut self, step: Step, now: Timestamp) {
         let here = self.presence.here(now);
         match step {
@@ -296,7 +298,7 @@ impl Hall {
                 self.note_place(order, source, now);
             }
             Step::Admitted { user, order, slot, source } => {
-                // Whoever was not in line has only just come.
+                // A user who was not in line has just arrived.
                 self.arrived += u64::from(self.line.leave(user).is_none());
                 self.admitted += 1;
                 let slot = Slot { id: slot, order, since: now };
@@ -312,7 +314,8 @@ impl Hall {
                 if let Some(held) = self.active.remove(&user) {
                     self.spent.note(user, held.slot.turn(), now);
                 }
-                // Leaving gives the place up. A user who only fell silent may come back to it with their ticket.
+                // Leaving gives up the position. A user who timed out may return to it with their
+                // ticket.
                 if let Some(order) = self.line.leave(user).filter(|_| why == Why::Left) {
                     self.spent.note(user, Turn { order, at: now }, now);
                 }
@@ -330,17 +333,17 @@ impl Hall {
         }
     }
 
-    /// Somebody asks, or the second is over. Must be said before anything is decided.
+    /// Advances room time. Must be called before every decision.
     pub(crate) fn notice(&mut self, now: Timestamp, longest_gap: Duration) {
         self.presence.notice(now, longest_gap);
     }
 
-    /// For so long nobody could ask, before a restart.
+    /// Excludes a period without any process from room time.
     pub(crate) fn was_away(&mut self, time: Duration, longest_gap: Duration) {
         self.presence.skip(time, longest_gap);
     }
 
-    /// Gives everybody a full term again: while the process was away nobody could show a sign of life.
+    /// Restarts every idle timeout: users could not be active while no process was running.
     pub(crate) fn wake(&mut self, now: Timestamp) {
         let here = self.presence.here(now);
         self.line.see_all(here);
@@ -362,7 +365,8 @@ impl Hall {
         }
     }
 
-    /// Whoever is new comes behind this place. One that a token tells of counts as far as it is not in the future by our clock.
+    /// Updates the highest order key given. One from a token counts only as far as it is not in the
+    /// future.
     fn note_place(&mut self, order: OrderKey, source: Option<Source>, now: Timestamp) {
         let newest = if source == Some(Source::New) { order } else { order.min(OrderKey::at(now)) };
         self.last = self.last.max(newest);

@@ -52,12 +52,13 @@ pub fn statements() -> Vec<&'static Sql> {
     .concat()
 }
 
-/// Makes the service. Its rooms are closed until [`Service::open`].
+/// Builds the service. Its rooms are closed until [`Service::open`].
 pub fn build(parts: Parts) -> Arc<Service> {
     Arc::new(Service::new(parts))
 }
 
-/// How the gateway treats the public routes. A user in the queue polls again soon, so a late response is worth little.
+/// Settings of the public routes in the gateway. Users poll again soon, so a late response is worth
+/// little.
 pub static ROLE: RoleRoutes = RoleRoutes {
     time_limit: Duration::from_secs(10),
     ..RoleRoutes::new("queue", "The waiting room does not answer right now. You keep your place in line.")
@@ -68,7 +69,7 @@ pub fn routes(service: &Arc<Service>) -> Routes {
     api_routes().with_state(api::Api(Arc::clone(service)))
 }
 
-/// What the public routes take and answer, for processes that do not serve them.
+/// Descriptions of the public routes, for processes that do not serve them.
 pub fn described() -> Vec<RouteName> {
     api_routes().names().to_vec()
 }
@@ -77,22 +78,22 @@ fn api_routes() -> Routes<api::Api> {
     places::routes::routes().merge(control::routes::routes())
 }
 
-/// What listens to other domains.
+/// Consumers of other domains' messages.
 pub fn consumers(service: &Arc<Service>) -> Vec<Arc<dyn Consumer>> {
     vec![Arc::new(work::purchases::Purchases { db: service.db.clone() })]
 }
 
-/// Lets people in. Every process does, whoever else does: the rooms see to it that nobody is let in twice.
+/// The admission worker. Every process runs one; the rooms make sure that a slot is given once.
 pub fn admission(service: &Arc<Service>) -> Arc<dyn Reconciler> {
     Arc::new(work::admission::Admission(Arc::clone(service)))
 }
 
-/// Looks at rooms for those who watch them. Every process does, for its own.
+/// Samples rooms for the live view. Every process runs one, for its own watchers.
 pub fn sampling(service: &Arc<Service>) -> Arc<dyn Reconciler> {
     Arc::new(work::sampling::Sampling(Arc::clone(service)))
 }
 
-/// Work that one process at a time needs to do.
+/// Reconcilers that run in one process at a time.
 pub fn reconcilers(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
     vec![Arc::new(work::tidy::Tidy(Arc::clone(service)))]
 }

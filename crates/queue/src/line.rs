@@ -1,7 +1,8 @@
-//! Who waits, in order: places with how many are ahead of each, and people by id.
+//! The waiting line of one event: ordered entries with ranks, and an index by user.
 //!
-//! Some 60 to 90 bytes for each: 32 for the place, the rest for finding it by its owner. "How many are ahead of me" takes about a
-//! microsecond with a million waiting, and somebody can come back between two others, which a plain counter could not do.
+//! 60 to 90 bytes per user: 32 for the entry, the rest for the index. A rank takes about a
+//! microsecond with a million waiting, and a user can be inserted in between, which a plain counter
+//! does not allow.
 
 mod places;
 
@@ -11,7 +12,6 @@ use urr_kernel::{OrderKey, Timestamp, UserId};
 
 use self::places::{Place, Places};
 
-/// Everybody who waits for one event.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     places: Places,
@@ -20,7 +20,7 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) fn len(&self) -> usize {
-        debug_assert_eq!(self.places.len(), self.people.len(), "everybody has one place");
+        debug_assert_eq!(self.places.len(), self.people.len(), "index and entries have the same length");
         self.people.len()
     }
 
@@ -28,50 +28,50 @@ impl Line {
         self.people.is_empty()
     }
 
-    /// Puts somebody in line. `false`: they have a place already and keep it.
+    /// Adds a user. Returns `false` if they are in line already; they keep their position.
     pub(crate) fn join(&mut self, user: UserId, order: OrderKey, now: Timestamp) -> bool {
         let Entry::Vacant(person) = self.people.entry(user) else { return false };
         person.insert(order);
         self.places.insert(Place { order, user, seen: now })
     }
 
-    /// The order key of somebody in line.
+    /// The order key of a waiting user.
     pub(crate) fn order_of(&self, user: UserId) -> Option<OrderKey> {
         self.people.get(&user).copied()
     }
 
-    /// The order key of somebody in line, and how many are ahead of them.
+    /// The order key of a waiting user, and the number of users ahead.
     pub(crate) fn place_of(&self, user: UserId) -> Option<(OrderKey, usize)> {
         let order = self.order_of(user)?;
         Some((order, self.places.rank((order, user))))
     }
 
-    /// Notes a sign of life of somebody in line. Answers with their order key, and how many are ahead of them.
+    /// Records activity of a waiting user. Returns their order key and the number of users ahead.
     pub(crate) fn see(&mut self, user: UserId, now: Timestamp) -> Option<(OrderKey, usize)> {
         let order = self.order_of(user)?;
-        Some((order, self.places.see((order, user), now).expect("everybody has one place")))
+        Some((order, self.places.see((order, user), now).expect("an indexed user has an entry")))
     }
 
-    /// Takes everybody as seen: after a restart nobody could show a sign of life.
+    /// Records activity for all users: none could be active before the restart.
     pub(crate) fn see_all(&mut self, now: Timestamp) {
         self.places.see_all(now);
     }
 
-    /// Takes somebody out of line.
+    /// Removes a user.
     pub(crate) fn leave(&mut self, user: UserId) -> Option<OrderKey> {
         let order = self.people.remove(&user)?;
         let had_place = self.places.remove((order, user));
-        debug_assert!(had_place, "everybody has one place");
+        debug_assert!(had_place, "an indexed user has an entry");
         Some(order)
     }
 
-    /// Whose turn it is.
+    /// The user at the front.
     pub(crate) fn first(&self) -> Option<(OrderKey, UserId)> {
         self.places.first().map(|place| place.key())
     }
 
-    /// Those of the `limit` people from the `from`th place on who showed no sign of life since their `deadline`, which depends on how
-    /// many are ahead of them.
+    /// Of the `limit` users from rank `from` on, those without activity since their `deadline`,
+    /// which depends on the rank.
     pub(crate) fn idle(
         &self,
         from: usize,
@@ -82,7 +82,7 @@ impl Line {
         some.filter(|(ahead, place)| place.seen <= deadline(*ahead)).map(|(_, place)| place.user).collect()
     }
 
-    /// Sends everybody away, in order.
+    /// Removes all users. Returns their number.
     pub(crate) fn clear(&mut self) -> usize {
         let waited = self.len();
         *self = Self::default();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn somebody_who_comes_back_with_an_earlier_place_stands_where_they_stood() {
+    fn a_returning_user_gets_their_old_rank() {
         let mut line = Line::default();
         for (number, order) in [(1, 10), (2, 20), (3, 30)] {
             assert!(line.join(user(number), OrderKey::new(order).unwrap(), at(0)));
@@ -118,12 +118,12 @@ mod tests {
         assert!(line.join(user(2), OrderKey::new(20).unwrap(), at(1)));
         let ahead_of = |line: &Line, number| line.place_of(user(number)).map(|(_, ahead)| ahead);
         assert_eq!([1, 2, 3].map(|number| ahead_of(&line, number)), [Some(0), Some(1), Some(2)]);
-        assert!(!line.join(user(2), OrderKey::new(1).unwrap(), at(2)), "one place each");
-        assert_eq!(ahead_of(&line, 2), Some(1), "and they keep it");
+        assert!(!line.join(user(2), OrderKey::new(1).unwrap(), at(2)), "a duplicate is refused");
+        assert_eq!(ahead_of(&line, 2), Some(1), "the first position is kept");
     }
 
     #[test]
-    fn the_idle_are_found_a_piece_at_a_time() {
+    fn idle_users_are_found_in_batches() {
         let mut line = Line::default();
         for number in 0..10 {
             line.join(user(number), OrderKey::new(u64::from(number)).unwrap(), at(i64::from(number)));
@@ -137,7 +137,7 @@ mod tests {
     }
 
     proptest! {
-        /// The line agrees with a sorted map that everybody understands.
+        /// The line agrees with a sorted map.
         #[test]
         fn ranks_are_those_of_a_sorted_list(steps in prop::collection::vec((0_u8..4, 0_u8..40, 0_u64..60), 1..400)) {
             let mut line = Line::default();

@@ -1,4 +1,5 @@
-//! Telling others of everybody who came in. It is told when they hear of it themselves: that is when their slot is of use.
+//! Reports every admission to a listener, once the user polls and gets the slot: only then is it of
+//! use.
 
 use std::{
     collections::HashSet,
@@ -9,30 +10,30 @@ use std::{
 use urr_kernel::{EventId, Timestamp, UserId};
 use uuid::Uuid;
 
-/// Somebody came in.
+/// An admission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// At which event.
+    /// The event.
     pub event: EventId,
-    /// Who.
+    /// The user.
     pub user: UserId,
-    /// Into which slot: another one each time.
+    /// The slot; a new id for each admission.
     pub slot: Uuid,
-    /// When they heard of it.
+    /// When the user first got it in an answer.
     pub at: Timestamp,
 }
 
-/// Whoever wants to know who came in. It must not wait for anything, and nobody learns whether it failed: an admission is one all the same.
+/// Listener for admissions. It must not block, and its failures are ignored: the admission stands.
 pub trait Notices: Send + Sync {
-    /// Somebody came in.
+    /// Called once per slot, as far as this process remembers.
     fn admitted(&self, admitted: Admitted);
 }
 
-/// Slots that are remembered as told: those who are in ask again and again. Two sets of so many are 4 MB at most; whoever is told of a slot
-/// once more learns nothing new.
+/// Slots remembered as reported, because admitted users poll repeatedly. Two sets of this size take
+/// at most 4 MB. Reporting a slot twice is harmless.
 const REMEMBERED: usize = 50_000;
 
-/// Tells each admission once, as far as this process remembers.
+/// Reports each admission once, as far as this process remembers.
 pub(crate) struct Teller {
     notices: Option<Arc<dyn Notices>>,
     told: Mutex<Told>,
@@ -49,7 +50,7 @@ impl Teller {
         Self { notices, told: Mutex::default() }
     }
 
-    /// Somebody hears that they are in.
+    /// Reports the admission unless its slot has been reported.
     pub(crate) fn tell(&self, admitted: Admitted) {
         let Some(notices) = &self.notices else { return };
         let is_news = self.told.lock().unwrap_or_else(PoisonError::into_inner).is_new(admitted.slot);
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slot_is_news_once_and_what_is_remembered_is_bounded() {
+    fn a_slot_is_reported_once_and_memory_is_bounded() {
         let mut told = Told::default();
         let slots = u128::try_from(REMEMBERED).unwrap() * 3;
         for slot in 0..slots {
@@ -84,6 +85,6 @@ mod tests {
             assert!(!told.is_new(Uuid::from_u128(slot)));
             assert!(told.newer.len() + told.older.len() <= 2 * REMEMBERED);
         }
-        assert!(!told.is_new(Uuid::from_u128(slots - 1)), "the latest are remembered");
+        assert!(!told.is_new(Uuid::from_u128(slots - 1)), "recent slots are remembered");
     }
 }

@@ -1,13 +1,14 @@
-//! How fast people are let in, over the last minute or so.
+//! Admission rate over the last minute.
 
 use urr_kernel::Timestamp;
 
 const MINUTE: i64 = 60_000_000;
 
-/// Fewer seconds than this say nothing about the next ones.
+/// Seconds needed before a rate is reported.
 const ENOUGH: f64 = 5.0;
 
-/// Admissions of this minute and the one before it. The share of the one before shrinks as this one fills.
+/// Admissions of the current and the previous minute. The weight of the previous one shrinks as the
+/// current one passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pace {
     first: Option<Timestamp>,
@@ -17,7 +18,7 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// A pace that was kept elsewhere. `first` is 1970 while nobody was let in.
+    /// Restores the counters from Redis. `first` is the Unix epoch before the first admission.
     pub(crate) fn restored(first: Timestamp, minute: i64, current: u32, previous: u32) -> Self {
         let first = (first.as_micros() > 0).then_some(first);
         Self { first, minute, current, previous }
@@ -29,7 +30,7 @@ impl Pace {
         self.current = self.current.saturating_add(1);
     }
 
-    /// People per second, once there is enough to tell.
+    /// Admissions per second, once there is enough data.
     pub(crate) fn per_second(&self, now: Timestamp) -> Option<f64> {
         let since = now.since(self.first?).as_secs_f64();
         let Self { current, previous, .. } = self.at(now);
@@ -61,10 +62,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pace_is_that_of_the_last_minute() {
+    fn the_rate_is_that_of_the_last_minute() {
         let start = Timestamp::from_micros(1_790_000_040_000_000);
         let mut pace = Pace::default();
-        assert_eq!(pace.per_second(start), None, "nobody was let in yet");
+        assert_eq!(pace.per_second(start), None, "no admissions yet");
         for second in 0..120 {
             for _ in 0..10 {
                 pace.note(start.after(Duration::from_secs(second)));
@@ -72,11 +73,11 @@ mod tests {
         }
         let rate = pace.per_second(start.after(Duration::from_mins(2))).unwrap();
         assert!((8.0..=12.0).contains(&rate), "{rate}");
-        assert_eq!(pace.per_second(start.after(Duration::from_mins(5))), None, "it has stopped");
+        assert_eq!(pace.per_second(start.after(Duration::from_mins(5))), None, "admissions have stopped");
     }
 
     #[test]
-    fn a_moment_says_nothing() {
+    fn no_rate_before_five_seconds() {
         let start = Timestamp::from_micros(1_790_000_040_000_000);
         let mut pace = Pace::default();
         pace.note(start);

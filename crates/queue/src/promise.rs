@@ -1,43 +1,44 @@
-//! Places that verified tokens promise, and which of those promises hold.
+//! Positions promised by verified tokens, and which of those promises hold.
 
 use urr_kernel::{OrderKey, Timestamp};
 
 use crate::journal::Source;
 
-/// A place that a verified token promises.
+/// A position promised by a verified token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// The place.
+    /// The position.
     pub order: OrderKey,
-    /// A queue ticket is void once the line was cleared. A Tier 1 pass knows nothing of that.
+    /// Epoch of a queue ticket, which is void once the line was cleared. `None` for a Tier 1 pass.
     pub epoch: Option<u64>,
-    /// When the ticket was given, or when the wait in Tier 1 began. Whoever was let in later has had what it promises.
+    /// When the ticket was issued, or when the wait in Tier 1 began. A slot given later uses the
+    /// promise up.
     pub since: Timestamp,
 }
 
 impl Promise {
-    /// Which token tells of it.
+    /// The kind of token.
     pub(crate) fn source(&self) -> Source {
         if self.epoch.is_some() { Source::Ticket } else { Source::Pass }
     }
 }
 
-/// What somebody claims who comes.
+/// What a joining user may get.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Claim<'a> {
-    /// What their tokens promise. The first that holds is their place, and one that does not hides no other.
+    /// Promises of their tokens. The first that holds counts.
     pub(crate) promises: &'a [Promise],
-    /// Whether they get a new place if none holds.
+    /// Whether they get a new position if none holds.
     pub(crate) may_be_new: bool,
 }
 
 impl<'a> Claim<'a> {
-    /// One place, or else a new one.
+    /// One promise, or else a new position.
     pub(crate) fn of(promise: Option<&'a Promise>) -> Self {
         Self { promises: promise.map_or(&[], std::slice::from_ref), may_be_new: true }
     }
 
-    /// The promise that counts, and what is wrong with the others.
+    /// The first promise that holds, and what is wrong with the others.
     pub(crate) fn kept(&self, flaw: impl Fn(&Promise) -> Option<Flaw>) -> (Option<Promise>, Flaws) {
         let (mut kept, mut flaws) = (None, Flaws::default());
         for promise in self.promises {
@@ -50,21 +51,21 @@ impl<'a> Claim<'a> {
     }
 }
 
-/// Why a promise does not hold. Only the room knows.
+/// Why a promise does not hold, as only the room can tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// The line was cleared since.
+    /// The line was cleared after the token was issued.
     Void,
-    /// The slot for which the place was good has ended, or that of a place behind it.
+    /// The position was used, or the user has had a turn since.
     Used,
 }
 
-/// What is wrong with the promises that somebody came with.
+/// What is wrong with a user's promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flaws {
-    /// With that of a queue ticket.
+    /// That of the queue ticket.
     pub ticket: Option<Flaw>,
-    /// With that of a Tier 1 pass.
+    /// That of the Tier 1 pass.
     pub pass: Option<Flaw>,
 }
 

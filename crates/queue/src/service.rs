@@ -1,4 +1,4 @@
-//! The service: what it is made of, and each method in one line.
+//! The service: its parts, and each method in one line.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -39,36 +39,36 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Rooms that are told of a setting at a time, and how often at most.
+/// Rooms per page when the setting has changed, and most pages.
 const PAGE: i64 = 1_000;
 const MAX_ROUNDS: usize = 1_000;
 
-/// A write that takes no longer than this is slow, and no outage.
+/// Writes up to this long are slow, but not an outage.
 const SLOW_WRITE: Duration = Duration::from_secs(5);
 
-/// What the line is built from.
+/// Dependencies of the service.
 pub struct Parts {
-    /// The domain's own database.
+    /// The domain's database.
     pub db: Db,
     /// Redis, if rooms are shared by several processes.
     pub kv: Option<Kv>,
-    /// Where events come from, here or elsewhere.
+    /// The catalog, local or remote.
     pub catalog: Arc<dyn Catalog>,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// New ids.
+    /// Generates ids.
     pub ids: Ids,
-    /// What the keys of tokens are made of, the one that signs first.
+    /// Secrets from which token keys are derived; the first one signs.
     pub secrets: Vec<Secret>,
     /// The section `[queue]`.
     pub settings: Settings,
-    /// Whether cookies go over HTTPS alone.
+    /// Whether cookies are set with `Secure`.
     pub secure_cookies: bool,
-    /// Whoever wants to know who came in.
+    /// Listener for admissions.
     pub notices: Option<Arc<dyn Notices>>,
 }
 
-/// The line, in this process.
+/// The queue service.
 pub struct Service {
     pub(crate) db: Db,
     kv: Option<Kv>,
@@ -107,7 +107,8 @@ impl Service {
         }
     }
 
-    /// Opens the rooms: those in memory are read back from the journal, whose tables must be there. Until then nobody is let in.
+    /// Opens the rooms. Those in memory are rebuilt from the journal, whose tables must exist.
+    /// Requests get 503 until then.
     pub async fn open(&self, tasks: &Tasks) -> Result<(), CannotOpen> {
         let (db, clock, ids) = (self.db.clone(), self.clock.clone(), self.ids.clone());
         let room = match &self.kv {
@@ -119,7 +120,7 @@ impl Service {
         Ok(())
     }
 
-    /// Rooms for which no operator has decided follow the setting, also when it has changed while they were open.
+    /// Applies a changed setting to open rooms for which no operator has set a threshold.
     async fn follow(&self, room: &Room) -> Result<(), CannotOpen> {
         let threshold = self.limits.threshold;
         for _ in 0..MAX_ROUNDS {
@@ -133,7 +134,7 @@ impl Service {
             }
             for event in events {
                 if room.order(event, Order::Threshold(threshold)).await.is_err() {
-                    tracing::warn!(%event, threshold, "a room cannot be told its threshold now; it will be at the next start");
+                    tracing::warn!(%event, threshold, "could not apply the new queue.threshold to an open waiting room: its store is unavailable; the old value stays until the next start");
                     return Ok(());
                 }
                 let noted: Result<(), urr_db::Error> = transaction!(
@@ -147,23 +148,23 @@ impl Service {
         Ok(())
     }
 
-    /// Whether [`Self::open`] is done.
+    /// Whether [`Self::open`] has completed.
     pub fn is_open(&self) -> bool {
         self.room.get().is_some()
     }
 
-    /// For how long what happens in rooms could not be written down, once that is longer than a slow write takes. Nobody is let in
+    /// How long steps could not be written, once that exceeds a slow write. Admissions stop
     /// meanwhile.
     pub fn journal_outage(&self) -> Option<Duration> {
         self.room.get()?.outage().filter(|outage| *outage > SLOW_WRITE)
     }
 
-    /// The rooms, once they are open. Until then nothing is wrong that would have to be logged.
+    /// The rooms, once they are open. Not logged: starting up is no failure.
     pub(crate) fn rooms(&self) -> Result<&Room, Error> {
         self.room.get().ok_or(Error::Unavailable)
     }
 
-    /// What a visitor is told, and operators see.
+    /// Logs the failure, counts it for the live view, and returns the error for the caller.
     fn failed(&self, ctx: &Ctx, method: &'static str, event: EventId, trouble: Trouble) -> Error {
         let error = trouble.reveal(ctx, method);
         self.watched.failed(event, &error);

@@ -54,19 +54,20 @@ settings! {
 }
 
 impl Limits {
-    /// How long somebody with so many ahead of them may show no sign of life.
+    /// Idle timeout of a user with this many users ahead.
     ///
-    /// Whoever's turn may come soon must have been heard of lately, or the slot would be given to nobody. Whoever is far costs nothing,
-    /// and is told to stay away for up to two thirds of the time in which the line could get to them at full speed (`places::rules`).
-    /// With three times what is left of that, and [`Self::waiting_idle`], nobody who does so falls silent, be they a tenth late, as long
-    /// as the line gets shorter by letting people in. Where many ahead give up at once somebody may be sent away before they ask
-    /// again; their ticket brings their place back.
+    /// Users near the front must have been active recently, or slots would go to absent users.
+    /// Users far back poll rarely: after up to two thirds of the time in which the line could reach
+    /// them at full speed (`places::rules`). Three times the remaining time plus
+    /// [`Self::waiting_idle`] is enough for a poll that is a tenth late, as long as the line
+    /// shortens by admissions. If many users ahead give up at once, a user may time out before the
+    /// next poll; their ticket then restores the position.
     pub(crate) fn silence(&self, ahead: usize) -> Duration {
         let ahead = u32::try_from(ahead).unwrap_or(u32::MAX);
         self.waiting_idle.saturating_add(self.silence_per_person().saturating_mul(ahead))
     }
 
-    /// How much longer for each who is ahead.
+    /// Extra idle time per user ahead.
     pub(crate) fn silence_per_person(&self) -> Duration {
         Duration::from_secs(3) / u32::try_from(self.batch).unwrap_or(u32::MAX).max(1)
     }
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_grace_is_the_one_that_polls_are_timed_for() {
+    fn default_grace_matches_the_poll_intervals() {
         assert_eq!(Settings::default().grace, crate::GRACE);
     }
 }

@@ -1,4 +1,4 @@
-//! The stories of the line, told in every kind of room, by the service itself and across HTTP.
+//! Test suite of the service: every scenario runs on every backend, locally and over HTTP.
 
 mod away;
 mod catalog;
@@ -18,7 +18,7 @@ pub(crate) use world::{RoomKind, Transport, World};
 
 use crate::settings::Limits;
 
-/// Far more than any story takes.
+/// Upper bound for one test; all of them finish far sooner.
 const LIMIT: Duration = Duration::from_mins(1);
 
 macro_rules! matrix {
@@ -66,31 +66,31 @@ macro_rules! matrix {
 }
 
 matrix! {
-    somebody_waits_is_let_in_and_goes: Limits { threshold: 1, ..Limits::default() };
-    tickets_bring_places_back: Limits { threshold: 0, ..Limits::default() };
-    leaving_gives_the_place_up: Limits { threshold: 0, ..Limits::default() };
-    a_ticket_kept_after_leaving_opens_no_further_line: Limits { threshold: 0, ..Limits::default() };
-    passes_carry_the_order_of_tier_one_over: Limits { threshold: 0, ..Limits::default() };
-    a_ticket_that_promises_nothing_hides_no_pass: Limits { threshold: 0, ..Limits::default() };
-    one_wait_is_one_turn: Limits { threshold: 1, ..Limits::default() };
-    whoever_comes_past_tier_one_for_a_place_gets_that_or_none: Limits { threshold: 1, ..Limits::default() };
-    tokens_of_others_are_worth_nothing: Limits { threshold: 0, ..Limits::default() };
-    a_full_line_and_too_many_lines_say_so: Limits { threshold: 0, max_waiting: 2, ..Limits::default() };
-    one_user_arriving_everywhere_at_once_stands_in_three_lines: Limits { threshold: 0, ..Limits::default() };
-    who_comes_and_who_is_let_in_is_counted: Limits { threshold: 1, ..Limits::default() };
-    operators_decide_and_are_remembered: Limits { threshold: 0, ..Limits::default() };
+    a_user_waits_is_admitted_and_leaves: Limits { threshold: 1, ..Limits::default() };
+    tickets_restore_positions: Limits { threshold: 0, ..Limits::default() };
+    leaving_gives_up_position_and_tickets: Limits { threshold: 0, ..Limits::default() };
+    a_ticket_kept_after_leaving_does_not_exceed_the_line_limit: Limits { threshold: 0, ..Limits::default() };
+    passes_keep_the_order_of_tier_one: Limits { threshold: 0, ..Limits::default() };
+    a_refused_ticket_does_not_hide_the_pass: Limits { threshold: 0, ..Limits::default() };
+    one_wait_gives_one_slot: Limits { threshold: 1, ..Limits::default() };
+    resuming_past_tier_one_gives_no_new_position: Limits { threshold: 1, ..Limits::default() };
+    invalid_tokens_are_refused: Limits { threshold: 0, ..Limits::default() };
+    full_lines_and_too_many_lines_are_refused: Limits { threshold: 0, max_waiting: 2, ..Limits::default() };
+    concurrent_joins_respect_the_line_limit: Limits { threshold: 0, ..Limits::default() };
+    arrivals_and_admissions_are_counted: Limits { threshold: 1, ..Limits::default() };
+    operator_commands_are_audited: Limits { threshold: 0, ..Limits::default() };
     a_purchase_frees_the_slot: Limits { threshold: 1, ..Limits::default() };
-    one_room_that_fails_stops_no_other: Limits { threshold: 1, ..Limits::default() };
-    guards_ask_for_slots: Limits { threshold: 1, ..Limits::default() };
+    a_failing_room_does_not_stop_others: Limits { threshold: 1, ..Limits::default() };
+    slot_state_is_checked_by_owner_and_system: Limits { threshold: 1, ..Limits::default() };
     an_empty_room_is_closed_and_opened_again: Limits { threshold: 5, ..Limits::default() };
-    without_the_catalog_nobody_loses_a_place: Limits { threshold: 0, ..Limits::default() };
-    before_a_sale_people_take_places_and_nobody_comes_in: Limits { threshold: 2, ..Limits::default() };
+    positions_survive_a_catalog_outage: Limits { threshold: 0, ..Limits::default() };
+    users_wait_before_the_sale_without_admissions: Limits { threshold: 2, ..Limits::default() };
     a_room_follows_the_setting_until_an_operator_decides: Limits { threshold: 1, ..Limits::default() };
-    a_sale_that_is_over_lets_nobody_in_and_says_so: Limits { threshold: 1, ..Limits::default() };
+    a_finished_sale_stops_admissions_with_an_error: Limits { threshold: 1, ..Limits::default() };
 }
 
 #[tokio::test]
-async fn while_places_are_read_back_nobody_is_told_that_they_have_none() {
+async fn requests_get_unavailable_until_rooms_are_rebuilt() {
     let limits = Limits { threshold: 0, ..Limits::default() };
     let mut world = World::new(RoomKind::Memory, Transport::Local, limits).await.unwrap();
     let [first, second, newcomer] = [(); 3].map(|()| world.somebody());

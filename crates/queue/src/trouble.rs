@@ -1,4 +1,4 @@
-//! What can go wrong inside, and how it becomes an answer: logged once, with its causes, then told without them.
+//! Internal errors and the error the caller gets. Causes are logged once and not revealed.
 
 use urr_contracts::{catalog, queue::Error};
 use urr_db::Kind;
@@ -6,16 +6,15 @@ use urr_rpc::Ctx;
 
 use crate::room::Closed;
 
-/// A refusal we mean, or trouble below us.
+/// A refusal by the rules, or a failure of a store.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The rules say no.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// The rooms cannot be asked.
+    /// The rooms' store is unavailable.
     #[error(transparent)]
     Room(#[from] Closed),
-    /// The database could not do it.
+    /// The database failed.
     #[error("the database failed")]
     Db(#[from] urr_db::Error),
 }
@@ -30,19 +29,19 @@ impl From<catalog::Error> for Trouble {
 }
 
 impl Trouble {
-    /// The answer for the caller. Trouble below is logged here, once, under the request's id.
+    /// The error for the caller. Store failures are logged here, once, with the request id.
     pub(crate) fn reveal(self, ctx: &Ctx, method: &'static str) -> Error {
         let answer = match &self {
             Self::Refused(error) => return error.clone(),
-            // Whatever the store's trouble is: keep waiting, never come in.
+            // Users keep waiting; a failure must never admit.
             Self::Room(Closed) => Error::Unavailable,
-            // Nobody knows whether the change is there; asking again finds out.
+            // It is unknown whether the change was committed; a retry finds out.
             Self::Db(error) if error.is_unavailable() || error.kind() == Kind::UnknownCommit => {
                 Error::Unavailable
             }
             Self::Db(_) => Error::Internal,
         };
-        ctx.log_trouble("the line", method, &self);
+        ctx.log_trouble("queue", method, &self);
         answer
     }
 }
@@ -56,7 +55,7 @@ mod tests {
     use crate::DOMAIN;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_connection_lost_at_commit_is_unavailable_and_no_bug() {
+    async fn a_connection_lost_at_commit_returns_unavailable() {
         let Some(mut config) = fresh_database(&[&DOMAIN]).await else { return };
         let server =
             config.url.split_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0.to_owned();

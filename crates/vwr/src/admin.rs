@@ -1,4 +1,4 @@
-//! What operators ask for over HTTP. Who may is checked by the gateway and again by the service.
+//! HTTP handlers of the operator API. The gateway and the service both check the role.
 
 use axum::{extract::State, http::StatusCode};
 use schemars::JsonSchema;
@@ -12,54 +12,57 @@ use crate::{live, routes::Api};
 
 const OK: StatusCode = StatusCode::OK;
 
-/// How many an operator lets on who does not say.
+/// Default of `advance`.
 const BATCH: u32 = 500;
 
-/// Decisions that the status lists.
+/// Commands listed by `status`.
 const LISTED: u32 = 20;
 
 pub(crate) fn routes() -> Routes<Api> {
     let about = |summary| About::new(summary).path::<EventId>("id");
     Routes::new()
         .post("/api/admin/vwr/activate/{id}", ADMIN, activate)
-        .about(about("Opens a room: from now on people wait").optional_body::<Opening>().answer::<Done>(OK))
+        .about(about("Opens a room: visitors wait from now on").optional_body::<Opening>().answer::<Done>(OK))
         .post("/api/admin/vwr/deactivate/{id}", ADMIN, deactivate)
-        .about(about("Closes a room: whoever waits comes in").answer::<Done>(OK))
+        .about(about("Closes a room: waiting visitors may enter").answer::<Done>(OK))
         .get("/api/admin/vwr/status/{id}", ADMIN, status)
-        .about(about("A room and the latest decisions about it").answer::<Shown>(OK))
+        .about(about("A room and its latest commands").answer::<Shown>(OK))
         .post("/api/admin/vwr/advance/{id}", ADMIN, advance)
-        .about(about("Lets more people on, at once").optional_body::<Batch>().answer::<LetOn>(OK))
+        .about(about("Admits more visitors at once").optional_body::<Batch>().answer::<LetOn>(OK))
         .put("/api/admin/vwr/rate/{id}", ADMIN, rate)
-        .about(about("Sets how many are let on per second").body::<Rate>().answer::<Done>(OK))
+        .about(about("Sets the admissions per second").body::<Rate>().answer::<Done>(OK))
         .post("/api/admin/vwr/pause/{id}", ADMIN, pause)
-        .about(about("Lets nobody on until further notice").answer::<Done>(OK))
+        .about(about("Pauses admissions").answer::<Done>(OK))
         .post("/api/admin/vwr/resume/{id}", ADMIN, resume)
-        .about(about("Lets people on again").answer::<Done>(OK))
+        .about(about("Resumes admissions").answer::<Done>(OK))
         .get("/api/admin/vwr/rooms", ADMIN, rooms)
-        .about(About::new("Every room that is open or was a day ago").answer::<Listed>(OK))
+        .about(About::new("Rooms that are open or were within the last day").answer::<Listed>(OK))
         .get("/api/admin/vwr/live/{id}", ADMIN.streaming(), live::listen)
-        .about(about("A room, each second, after the last ten minutes").events::<live::Sample>())
+        .about(
+            about("The state of a room, each second, preceded by the last ten minutes")
+                .events::<live::Sample>(),
+        )
 }
 
-/// Body of `activate`, which may be left out.
+/// Optional body of `activate`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrOpening")]
 struct Opening {
-    /// How many are let on per second.
+    /// Admissions per second.
     #[serde(default)]
     rate: Option<u32>,
-    /// Whether everybody comes in while the store does not answer.
+    /// Whether visitors may enter while the store is unreachable.
     #[serde(default)]
     fail_open: Option<bool>,
 }
 
-/// Body of `advance`, which may be left out.
+/// Optional body of `advance`.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrBatch")]
 struct Batch {
-    /// How many; 500 if nothing is said.
+    /// How many; default 500.
     #[serde(default)]
     batch_size: Option<u32>,
 }
@@ -71,7 +74,7 @@ struct Rate {
     rate: u32,
 }
 
-/// A decision was carried out.
+/// Result of a command.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrDone")]
@@ -83,7 +86,7 @@ struct Done {
     room: Facts,
 }
 
-/// A room.
+/// The state of a room.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrFacts")]
@@ -187,7 +190,7 @@ async fn decide(
     api.0.order(ctx, GiveOrder { event, order }).await.map_err(|error| problem(&error))
 }
 
-/// The answer to `advance`.
+/// Body of `advance`'s answer.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrAdvanced")]
@@ -195,7 +198,7 @@ struct LetOn {
     event_id: EventId,
     serving_counter: u64,
     advanced: u64,
-    /// `advanced`, or `caught_up` if nobody waited.
+    /// `advanced`, or `caught_up` if no visitor waited.
     status: &'static str,
 }
 
@@ -213,7 +216,7 @@ async fn advance(
     Ok(Json(LetOn { event_id: event, serving_counter: room.serving, advanced, status }))
 }
 
-/// The answer to `status`.
+/// Body of `status`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrRoom")]
@@ -238,15 +241,14 @@ async fn status(
     Ok(Json(Shown { event_id: event, room: room.into(), actions }))
 }
 
-/// The answer to `rooms`.
+/// Body of `rooms`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "VwrRooms")]
 struct Listed {
-    /// The latest first.
+    /// Latest first.
     rooms: Vec<ListedRoom>,
 }
 
-/// A room among others.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrListedRoom")]

@@ -1,4 +1,4 @@
-//! What every process knows of every room: a copy at most a second old, from which all questions of the crowd are answered.
+//! Copy of every room in every process, at most a second old. Visitors' checks are answered from it.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -12,49 +12,49 @@ use urr_kernel::{Clock, EventId};
 
 use crate::rules::{Pace, as_float};
 
-/// How often the copy is made anew. With what a look takes, decisions reach every process within a second.
+/// Refresh interval. Together with the time of a refresh, decisions reach every process within a
+/// second.
 pub(crate) const REFRESH: Duration = Duration::from_millis(300);
 
-/// A copy that is older is not to be relied on: the store has not answered for many looks.
+/// A copy older than this is stale: many refreshes have failed.
 pub(crate) const STALE: Duration = Duration::from_secs(5);
 
-/// How far back the pace is measured.
+/// Window of the admission rate.
 const MEASURED: Duration = Duration::from_mins(1);
-/// The pace of late, for the other end of a range.
+/// Short window, for the other end of the range.
 const OF_LATE: Duration = Duration::from_secs(15);
-/// Less than this says nothing.
+/// Shortest time that gives a rate.
 const AT_LEAST: Duration = Duration::from_secs(10);
-/// Looks that are kept: a minute of them.
+/// Observations kept: one minute.
 const MAX_SEEN: usize = 256;
 
-/// The copy.
 pub(crate) struct Board {
     clock: Clock,
     shown: ArcSwap<Shown>,
-    /// Held while the copy is changed, so that a look and a decision do not undo each other.
+    /// Held while the copy changes, so that a refresh and a decision do not overwrite each other.
     notes: Mutex<Notes>,
 }
 
 #[derive(Default)]
 struct Notes {
     seen: HashMap<EventId, Seen>,
-    /// How often something became of a room in this process, and of which room when last.
+    /// Number of changes made by this process, and the last one per room.
     puts: u64,
     put: HashMap<EventId, u64>,
 }
 
-/// When a look at the store began.
+/// When a refresh began.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Began(u64);
 
 #[derive(Default)]
 struct Shown {
     rooms: HashMap<EventId, (Room, Option<Pace>)>,
-    /// When the store last answered; `None` until it has.
+    /// When the store last answered; `None` before the first time.
     at: Option<Duration>,
 }
 
-/// How far people were let on at which tick, under the same conditions.
+/// Observed serving counters by time, under unchanged conditions.
 #[derive(Default)]
 struct Seen {
     condition: (u64, u32, bool),
@@ -66,8 +66,9 @@ impl Board {
         Self { clock, shown: ArcSwap::default(), notes: Mutex::default() }
     }
 
-    /// The room of an event, if it ever had one, and its pace. One that stands open because its store is away is not active. Before
-    /// the store has said anything, nobody knows that there is none.
+    /// The room of an event, if it ever had one, and its rate. With `fail_open` a room is reported
+    /// inactive while the store is unreachable. An error before the first refresh: the rooms are
+    /// unknown then.
     pub(crate) fn room(&self, event: EventId) -> Result<Option<(Room, Option<Pace>)>, Error> {
         let shown = self.shown.load();
         match shown.rooms.get(&event) {
@@ -77,13 +78,12 @@ impl Board {
         }
     }
 
-    /// Every room.
     pub(crate) fn rooms(&self) -> Vec<Room> {
         let shown = self.shown.load();
         shown.rooms.values().map(|(room, _)| self.as_it_stands(&shown, room)).collect()
     }
 
-    /// Whether the store has answered of late.
+    /// Whether the store has answered recently.
     pub(crate) fn is_fresh(&self) -> bool {
         self.is_recent(&self.shown.load())
     }
@@ -111,12 +111,13 @@ impl Board {
         Room { active: room.active && !open, ..*room }
     }
 
-    /// To be called before the store is asked.
+    /// Must be called before the store is read.
     pub(crate) fn begin(&self) -> Began {
         Began(self.notes().puts)
     }
 
-    /// Takes over what the store says, but for rooms of which more became in this process meanwhile: the store may have answered before.
+    /// Replaces the copy, except for rooms that this process changed meanwhile: the store may have
+    /// been read before.
     pub(crate) fn replace(&self, rooms: Vec<Room>, began: Began) {
         let mut notes = self.notes();
         let Notes { seen, put, .. } = &mut *notes;
@@ -133,7 +134,7 @@ impl Board {
         self.shown.store(Arc::new(Shown { rooms, at: Some(now) }));
     }
 
-    /// Takes over what became of one room in this process.
+    /// Applies a change made by this process.
     pub(crate) fn put(&self, room: Room) {
         let mut notes = self.notes();
         notes.puts += 1;
@@ -152,7 +153,7 @@ impl Board {
     }
 }
 
-/// What was told once stays true: within an opening no count goes back, whatever a store says that lost its last second.
+/// Counters never go back within an opening, even if the store has lost its last second.
 fn not_back(known: Option<&Room>, room: Room) -> Room {
     match known {
         Some(known) if known.epoch == room.epoch => {
@@ -163,7 +164,8 @@ fn not_back(known: Option<&Room>, room: Room) -> Room {
 }
 
 impl Seen {
-    /// Adds a look and measures. The pace is that of a room that lets people on while there are any.
+    /// Adds an observation and returns the rate. Only measured while visitors wait and are
+    /// admitted.
     fn note(&mut self, room: &Room, now: Duration) -> Option<Pace> {
         let condition = (room.epoch, room.rate, room.paused);
         if condition != self.condition || room.waiting() == 0 || !room.active {
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pace_is_what_was_seen_once_there_was_enough_to_see() {
+    fn the_rate_is_measured_after_enough_time() {
         let (clock, board) = board();
         for second in 0..40 {
             board.replace(vec![room(second * 30)], board.begin());
@@ -227,11 +229,11 @@ mod tests {
             clock.advance(Duration::from_secs(1));
         }
         board.replace(vec![Room { rate: 80, ..room(1_200) }], board.begin());
-        assert_eq!(shown(&board).1, None, "another rate is measured anew");
+        assert_eq!(shown(&board).1, None, "a new rate restarts the measurement");
     }
 
     #[test]
-    fn a_count_that_was_told_never_goes_back() {
+    fn counters_never_go_back() {
         let (_, board) = board();
         board.replace(vec![room(500)], board.begin());
         board.replace(vec![room(400)], board.begin());
@@ -239,28 +241,28 @@ mod tests {
         board.put(room(450));
         assert_eq!(shown(&board).0.serving, 500);
         board.replace(vec![Room { epoch: 2, ..room(0) }], board.begin());
-        assert_eq!(shown(&board).0.serving, 0, "another opening counts anew");
+        assert_eq!(shown(&board).0.serving, 0, "a new opening starts from zero");
     }
 
     #[test]
-    fn a_look_that_began_before_a_decision_does_not_undo_it() {
+    fn a_refresh_does_not_undo_a_later_command() {
         let (_, board) = board();
         let began = board.begin();
         board.put(room(0));
         board.replace(vec![], began);
-        assert!(shown(&board).0.active, "a room that was just opened is there");
+        assert!(shown(&board).0.active, "the new room is still there");
         let began = board.begin();
         board.put(Room { paused: true, ..room(0) });
         board.replace(vec![room(0)], began);
         assert!(shown(&board).0.paused);
         board.replace(vec![room(0)], board.begin());
-        assert!(!shown(&board).0.paused, "the next look knows better");
+        assert!(!shown(&board).0.paused, "the next refresh applies");
     }
 
     #[test]
-    fn only_a_room_that_fails_open_stands_open_without_its_store() {
+    fn only_fail_open_rooms_open_without_the_store() {
         let (clock, board) = board();
-        assert!(!board.is_fresh(), "nobody has told us anything");
+        assert!(!board.is_fresh(), "no refresh has succeeded yet");
         assert_eq!(board.room(room(0).event), Err(Error::Unavailable));
         let open = Room { event: EventId::from_uuid(Uuid::max()), fail_open: true, ..room(0) };
         board.replace(vec![room(0), open], board.begin());

@@ -1,5 +1,6 @@
-//! Everybody who arrives at the same moment is counted together: one call to the store for all who wait for their number, and while
-//! it is under way the next ones gather. Within a process the order is that of arrival, and the store keeps the order of calls.
+//! Combines concurrent arrivals: one call to the store gives positions to all that wait, and while
+//! it is in progress the next ones gather. Within a process the order of arrival is kept, and the
+//! store keeps the order of calls.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,17 +10,17 @@ use urr_kernel::EventId;
 
 use crate::{Counters, counters::Given, trouble::Trouble};
 
-/// A place that was given.
+/// A position that was given.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     pub(crate) position: u64,
     pub(crate) room: Room,
 }
 
-/// Counts arrivals together.
+/// Combines arrivals.
 pub(crate) type Combiner = Together<Counting>;
 
-/// One call to the store for all.
+/// One call to the store for a batch.
 pub(crate) struct Counting(pub(crate) Arc<Counters>);
 
 impl Work for Counting {
@@ -28,16 +29,16 @@ impl Work for Counting {
     type Answer = Result<Counted, Error>;
 
     const NAME: &'static str = "vwr.count";
-    /// At a hundred bytes each ten megabytes.
+    /// At a hundred bytes each, ten megabytes.
     const MAX_WAITING: usize = 100_000;
-    /// Two calls at once could be answered in either order.
+    /// Two concurrent calls could complete in either order.
     const LANES: usize = 1;
     const PATIENCE: Duration = Duration::from_secs(5);
 
     async fn run(&self, event: EventId, arrivals: Vec<()>) -> Vec<Result<Counted, Error>> {
         let count = u64::try_from(arrivals.len()).unwrap_or(u64::MAX);
         match self.0.add(event, count).await {
-            // Somebody who goes away in this moment leaves a place that nobody has.
+            // A client that disconnects now leaves an unused position.
             Ok(Given { first, room }) => {
                 (first..).zip(arrivals).map(|(position, ())| Ok(Counted { position, room })).collect()
             }
@@ -49,22 +50,22 @@ impl Work for Counting {
     }
 }
 
-/// The next place in line.
+/// The next position in line.
 pub(crate) async fn next(combiner: &Combiner, event: EventId) -> Result<Counted, Trouble> {
     match combiner.ask(event, ()).await {
         Ok(counted) => Ok(counted?),
-        Err(NotDone::Full) => Err(Trouble::Busy("too many wait for their number")),
-        Err(NotDone::Late) => Err(Trouble::Busy("counting takes too long")),
-        Err(NotDone::BrokenOff) => Err(Trouble::Busy("counting broke off")),
+        Err(NotDone::Full) => Err(Trouble::Busy("too many arrivals are waiting for a position")),
+        Err(NotDone::Late) => Err(Trouble::Busy("the counters take too long")),
+        Err(NotDone::BrokenOff) => Err(Trouble::Busy("the call to the counters was aborted")),
     }
 }
 
-/// Logged once for all who share it.
+/// Logged once per batch.
 fn refusal(trouble: Trouble, event: EventId) -> Error {
     match trouble {
         Trouble::Refused(error) => error,
         trouble => {
-            tracing::error!(%event, error = urr_telemetry::chain(&trouble), "places cannot be given");
+            tracing::error!(%event, error = urr_telemetry::chain(&trouble), "cannot give positions: the counter store failed; arrivals get 503 and retry");
             Error::Unavailable
         }
     }

@@ -1,4 +1,4 @@
-//! What a browser carries: which one it is, its ticket, and the pass it gets.
+//! Cookies of a browser: its visitor id, its ticket, and its pass.
 
 use std::time::Duration;
 
@@ -9,21 +9,21 @@ use urr_passes::{visitor, vwr_pass, vwr_ticket};
 
 use crate::service::Service;
 
-/// A line of an answer.
+/// A `Set-Cookie` header.
 pub(crate) type Line = (HeaderName, HeaderValue);
 
-/// Which browser this is to an event, if we have met it there.
+/// The browser's visitor id at an event, if it has one.
 pub(crate) fn visitor(service: &Service, headers: &HeaderMap, event: EventId) -> Option<VisitorId> {
     let mark = cookie(headers, &visitor::cookie(event)).or_else(|| cookie(headers, visitor::COOKIE));
     service.marks.verify(mark?).ok()
 }
 
-/// The pass that a browser has for an event.
+/// The browser's pass for an event.
 pub(crate) fn pass(headers: &HeaderMap, event: EventId) -> Option<&str> {
     cookie(headers, &vwr_pass::cookie(event)).or_else(|| cookie(headers, vwr_pass::COOKIE))
 }
 
-/// The ticket that a browser has for an event.
+/// The browser's ticket for an event.
 pub(crate) fn ticket(headers: &HeaderMap, event: EventId) -> Option<&str> {
     cookie(headers, &ticket_name(event))
 }
@@ -32,22 +32,22 @@ fn ticket_name(event: EventId) -> String {
     format!("urr-vwr-{}", event.as_uuid().simple())
 }
 
-/// Makes a browser known to an event, for as long as its ticket is good.
+/// Sets the visitor id, for the lifetime of a ticket.
 pub(crate) fn set_visitor(service: &Service, event: EventId, visitor: VisitorId) -> Line {
     set(service, &visitor::cookie(event), &service.marks.sign(visitor), vwr_ticket::LIFETIME)
 }
 
-/// Gives a browser its ticket to keep.
+/// Sets the ticket.
 pub(crate) fn set_ticket(service: &Service, event: EventId, ticket: &str) -> Line {
     set(service, &ticket_name(event), ticket, vwr_ticket::LIFETIME)
 }
 
-/// Gives a browser its pass for an event.
+/// Sets the pass.
 pub(crate) fn set_pass(service: &Service, event: EventId, token: &str, expires_at: Timestamp) -> Line {
     set(service, &vwr_pass::cookie(event), token, expires_at.since(service.clock.now()))
 }
 
-/// For HTTP alone, and sent along when somebody follows a link to us.
+/// `HttpOnly`, and `SameSite=Lax` so that links to us carry it.
 fn set(service: &Service, name: &str, value: &str, age: Duration) -> Line {
     let secure = if service.secure_cookies { "; Secure" } else { "" };
     let age = age.as_secs();

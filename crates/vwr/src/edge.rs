@@ -1,6 +1,6 @@
-//! The answer for proxies of other people's sites: may this request go on? nginx asks it as `auth_request`, Traefik as `forwardAuth`,
-//! Envoy as `ext_authz`. Like a check it reads no store, and it changes nothing, so every method is answered in the same way: some proxies
-//! ask with the method of the request they ask about.
+//! Authorisation endpoint for reverse proxies of other sites: nginx `auth_request`, Traefik
+//! `forwardAuth`, Envoy `ext_authz`. Like a check it reads no store and changes nothing. Every
+//! method gets the same answer, because some proxies forward the visitor's method.
 
 use axum::{
     extract::State,
@@ -22,22 +22,21 @@ use crate::{
     service::Service,
 };
 
-/// In which proxies say what was asked of them: nginx by custom, Traefik by itself. Envoy puts it behind a `path_prefix`, which is to end with
-/// `to=`.
+/// Headers with the visitor's target: nginx by convention, Traefik by default. Envoy appends it to
+/// a `path_prefix`, which must end with `to=`.
 const ASKED: [HeaderName; 2] =
     [HeaderName::from_static("x-original-uri"), HeaderName::from_static("x-forwarded-uri")];
 
-/// What comes before a visitor's target: alone, and behind other parameters.
+/// Name of the target parameter, as the first and as a later one.
 const TO: &str = "to=";
 const AND_TO: &str = "&to=";
 
 pub(crate) fn routes() -> Routes<Api> {
-    let about =
-        About::new("Whether a request to somebody's site may go on, for its proxy, whatever the method")
-            .query::<Asked>()
-            .bare(StatusCode::OK)
-            .bare(StatusCode::FOUND)
-            .refuses([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN]);
+    let about = About::new("Whether a reverse proxy may forward a request; the same for every method")
+        .query::<Asked>()
+        .bare(StatusCode::OK)
+        .bare(StatusCode::FOUND)
+        .refuses([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN]);
     Routes::new().any("/edge/check", PUBLIC.unlimited(), check).about(about)
 }
 
@@ -45,13 +44,14 @@ pub(crate) fn routes() -> Routes<Api> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "EdgeCheck")]
 struct Asked {
-    /// Whose line it is: the id of an event, or any UUID that names a site.
+    /// The room: the id of an event, or any UUID that names a site.
     event: EventId,
-    /// Where the visitor wanted to go. What begins with `/` is taken as it is, up to the end of the query: a proxy that puts a request's
-    /// target here does not encode it, and its parameters are not ours. So this comes last. Without it, `X-Original-URI` or
-    /// `X-Forwarded-Uri` says where.
+    /// The visitor's target. A value that starts with `/` extends to the end of the query: proxies
+    /// insert it without encoding, and its parameters are not ours. So this must be last. Default:
+    /// `X-Original-URI` or `X-Forwarded-Uri`.
     to: Option<String>,
-    /// The status that turns somebody away: `401` for nginx, which takes no redirect from whom it asks; else a redirect.
+    /// Status of a refusal: `401` for nginx, which does not accept a redirect here; else a
+    /// redirect.
     deny: Option<Deny>,
 }
 
@@ -70,7 +70,7 @@ impl Asked {
         let to = query.strip_prefix(TO).or_else(|| Some(query.split_once(AND_TO)?.1));
         let Some(target) = to.filter(|to| to.starts_with('/')) else { return Ok(Query::read(uri)?.0) };
         let ours = format!("/?{}", query.strip_suffix(target).unwrap_or_default());
-        let ours = Uri::try_from(ours).expect("a part of a query is a query");
+        let ours = Uri::try_from(ours).expect("a part of a query is a valid query");
         Ok(Self { to: Some(target.to_owned()), ..Query::read(&ours)?.0 })
     }
 }
@@ -83,7 +83,7 @@ async fn check(State(Api(vwr)): State<Api>, uri: Uri, headers: HeaderMap) -> Res
     let named = || ASKED.iter().find_map(|name| headers.get(name)?.to_str().ok());
     let to = asked.to.as_deref().or_else(named).filter(|to| is_way_back(to)).unwrap_or("/");
     let page = format!("/vwr/{}?to={}", asked.event, encoded(to));
-    let page = HeaderValue::try_from(page).expect("a path that was encoded is printable");
+    let page = HeaderValue::try_from(page).expect("an encoded path is printable ASCII");
     let lines = [(header::LOCATION, page), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     let denied = |status| Problem::new(status, "vwr.pass_required", "Please wait in line first.");
     Ok(match asked.deny {
@@ -94,7 +94,7 @@ async fn check(State(Api(vwr)): State<Api>, uri: Uri, headers: HeaderMap) -> Res
 }
 
 enum Verdict {
-    /// It may go on. The pass that its browser is to keep from now on, if its own grows old.
+    /// The request may pass. Contains the renewed pass, if the current one is getting old.
     Pass(Option<cookies::Line>),
     Wait,
 }

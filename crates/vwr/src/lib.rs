@@ -44,12 +44,12 @@ pub fn statements() -> Vec<&'static Sql> {
     store::STATEMENTS.to_vec()
 }
 
-/// Makes the service.
+/// Builds the service.
 pub fn build(parts: Parts) -> Arc<Service> {
     Arc::new(Service::new(parts))
 }
 
-/// How the gateway treats the public routes.
+/// Settings of the public routes in the gateway.
 pub static ROLE: RoleRoutes =
     RoleRoutes::new("vwr", "The waiting room does not answer right now. You keep your place in line.");
 
@@ -58,12 +58,12 @@ pub fn routes(service: &Arc<Service>) -> Routes {
     api_routes().with_state(routes::Api(Arc::clone(service)))
 }
 
-/// The public routes of those who wait: without the operators' ones.
+/// The public routes for visitors, without those for operators.
 pub fn visitor_routes(service: &Arc<Service>) -> Routes {
     visitor().with_state(routes::Api(Arc::clone(service)))
 }
 
-/// What the public routes take and answer, for processes that do not serve them.
+/// Descriptions of the public routes, for processes that do not serve them.
 pub fn described() -> Vec<RouteName> {
     api_routes().names().to_vec()
 }
@@ -76,7 +76,7 @@ fn visitor() -> Routes<routes::Api> {
     routes::routes().merge(page::routes()).merge(edge::routes())
 }
 
-/// Work that goes on without anybody asking, in every process: it takes turns by itself.
+/// Background work. Every process runs it; leases decide which one acts.
 pub fn background(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
     vec![
         Arc::new(turns::Look(Arc::clone(service))),

@@ -1,4 +1,4 @@
-//! Standing in line: a ticket that says where, and the pass it becomes. Nothing about anybody is stored; a check reads no store.
+//! Tickets and the passes they become. No visitor data is stored, and a check reads no store.
 
 use urr_contracts::vwr::{Assign, Assigned, CheckTicket, Checked, Error, Room};
 use urr_kernel::{OrderKey, Timestamp};
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{combine, rules, service::Service, trouble::Trouble};
 
-/// A place for a browser: the one it has, or the next.
+/// The browser's position: the one it has, or the next.
 pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigned, Trouble> {
     let (room, speed) = service.board.room(request.event)?.ok_or(Error::NotActive)?;
     if !room.active {
@@ -39,7 +39,7 @@ pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigne
     Ok(Assigned { ticket: service.tickets.sign(&ticket), place })
 }
 
-/// Whether it is a ticket's turn.
+/// Whether a ticket's turn has come.
 pub(crate) fn check(service: &Service, request: &CheckTicket) -> Result<Checked, Error> {
     let now = service.clock.now();
     let ticket = service.tickets.verify(&request.ticket, now).map_err(|_| Error::PositionNotFound)?;
@@ -58,12 +58,12 @@ pub(crate) fn check(service: &Service, request: &CheckTicket) -> Result<Checked,
     Ok(Checked::Admitted { place, token, expires_at })
 }
 
-/// Whether the ticket is for this room, as it was opened last.
+/// Whether the ticket belongs to the current opening of this room.
 fn is_of(ticket: &Ticket, room: &Room) -> bool {
     ticket.event == room.event && ticket.epoch == room.epoch
 }
 
-/// The pass that a ticket has become: the same one for as long as it is good.
+/// The pass of a ticket: the same one as long as it is valid.
 fn pass(service: &Service, ticket: &Ticket, held: Option<&str>, now: Timestamp) -> (String, Timestamp) {
     let pass =
         Pass { event: ticket.event, visitor: ticket.visitor, order: ticket.order, position: ticket.position };
@@ -78,7 +78,7 @@ fn pass(service: &Service, ticket: &Ticket, held: Option<&str>, now: Timestamp) 
     (token, now.after(vwr_pass::LIFETIME))
 }
 
-/// One ticket's passes all have the same name.
+/// All passes of a ticket have the same id.
 fn name(ticket: &Ticket) -> Uuid {
     let count = (u128::from(ticket.epoch) << 64) | u128::from(ticket.position);
     Uuid::from_u128(ticket.event.as_uuid().as_u128() ^ ticket.visitor.as_uuid().as_u128() ^ count)

@@ -1,5 +1,5 @@
-//! What operators see as it happens: one look a second at each room, shared by everybody who watches it. It costs the store nothing:
-//! every process has a copy of every room.
+//! Live view for operators: one sample per second and room, shared by all watchers. It is taken
+//! from the process's copy and costs the store nothing.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,23 +20,24 @@ use crate::{
     service::Service,
 };
 
-/// One look at a room.
+/// A sample of a room.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "VwrSample")]
 pub(crate) struct Sample {
-    /// When.
+    /// Time of the sample.
     at: Timestamp,
-    /// The room. Nothing: there never was one.
+    /// The room. Null if there never was one.
     room: Option<Facts>,
-    /// Whether the store has answered of late. If not, the room is shown as it was, and whoever waits keeps waiting.
+    /// Whether the store has answered recently. If not, the room is shown as last seen, and
+    /// visitors keep waiting.
     reachable: bool,
-    /// Seconds that somebody who comes now will wait. Nothing: nobody is let on.
+    /// Seconds that a visitor who arrives now will wait. Null while admissions are stopped.
     wait: Option<u64>,
     #[serde(flatten)]
     rates: Rates,
 }
 
-/// Rooms that are watched, and those who watch.
+/// Watched rooms and their watchers.
 #[derive(Default)]
 pub(crate) struct Watched {
     live: Live<EventId>,
@@ -44,7 +45,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Notes what somebody who asked for a place was told. What a visitor does wrong is no error.
+    /// Counts a failed request. Errors of the client do not count.
     pub(crate) fn failed(&self, event: EventId, error: &Error) {
         if matches!(error.kind(), Kind::Unavailable | Kind::Internal) {
             self.tally.failed(event);
@@ -63,7 +64,7 @@ pub(crate) async fn listen(
     vwr.watched.live.listen(event, &headers)
 }
 
-/// Looks at every room that is watched or open.
+/// Samples every room that is watched or open.
 pub(crate) struct Sampling(pub(crate) Arc<Service>);
 
 #[async_trait]
@@ -106,7 +107,7 @@ impl Sampling {
     }
 }
 
-/// How long somebody who comes now will wait.
+/// Estimated wait of a visitor who arrives now.
 fn wait(room: &Room, pace: Option<Pace>) -> Option<u64> {
     if !room.active {
         return Some(0);

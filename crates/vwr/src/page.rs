@@ -1,4 +1,4 @@
-//! The page on which one waits: one file that a script brings to life, and a plain one for browsers without scripts.
+//! The waiting page: one file with a script, and a plain page for browsers without JavaScript.
 
 use std::{fmt::Write as _, sync::LazyLock};
 
@@ -22,27 +22,27 @@ use crate::{
     service::Service,
 };
 
-/// The page, whole. What the server or an export adds goes in place of [`HEAD`].
+/// The complete page. The server or the export replaces [`HEAD`].
 const PAGE: &str = include_str!("page/page.html");
 const HEAD: &str = "<!--head-->";
 const API: &str = r#"<meta name="vwr-api" content="/vwr-api">"#;
 
-/// What is said without scripts: by the server, which then sends another page, and by a file, which cannot.
+/// Content of `noscript`: the server redirects to the plain page, an exported file cannot.
 const REFRESHES: &str =
     "자바스크립트가 없어도 자동으로 새로고침됩니다. · This page refreshes automatically without JavaScript.";
 const NEEDS_SCRIPT: &str = "이 화면을 이용하려면 자바스크립트가 필요합니다. · This page needs JavaScript.";
 
-/// Where people sign in while they wait. An exported page has none: it may stand in front of another site.
+/// Sign-in link on the waiting page. An exported page has none: it may serve another site.
 const SIGN_IN: &str = r#"<meta name="vwr-sign-in" content="/login">"#;
 
-/// Longest way back. Longer ones are forgotten, and the visitor comes to the event's page.
+/// Longest return path. For longer ones the visitor is sent to the event's page.
 const MAX_WAY: usize = 1_000;
 
-/// A browser without scripts asks no more often than this, in seconds: it loads a whole page each time.
+/// Shortest refresh interval of the plain page in seconds; each one loads the whole page.
 const PLAIN_POLL: u64 = 5;
 
 pub(crate) fn routes() -> Routes<Api> {
-    let about = About::new("The page on which one waits")
+    let about = About::new("The waiting page")
         .path::<EventId>("id")
         .query::<Asked>()
         .bare(StatusCode::OK)
@@ -54,9 +54,9 @@ pub(crate) fn routes() -> Routes<Api> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "VwrPage")]
 struct Asked {
-    /// Where to go when it is one's turn: a path of this site. The event's page if nothing is said.
+    /// Path on this site to continue to after the wait. Default: the event's page.
     to: Option<String>,
-    /// Anything: for a browser without scripts.
+    /// Any value selects the page without JavaScript.
     plain: Option<String>,
 }
 
@@ -76,7 +76,7 @@ async fn page(
     html(PAGE.replacen(HEAD, &format!("{SIGN_IN}{refresh}"), 1), "public, max-age=60")
 }
 
-/// Whether a path leads somewhere on this site and nowhere else.
+/// Whether a path stays on this site.
 pub(crate) fn is_way_back(to: &str) -> bool {
     let mut bytes = to.bytes();
     bytes.next() == Some(b'/')
@@ -85,7 +85,7 @@ pub(crate) fn is_way_back(to: &str) -> bool {
         && to.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\')
 }
 
-/// A path as the value of a query.
+/// Percent-encodes a path as a query value.
 pub(crate) fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     for byte in path.bytes() {
@@ -102,10 +102,10 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-/// Nothing but the page's own script and style, by their hashes, and nothing from anywhere else.
+/// Content security policy: only the page's own script and style, by hash.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
     let policy = format!("{}; frame-ancestors 'none'", policy("'self'"));
-    HeaderValue::try_from(policy).expect("hashes are printable")
+    HeaderValue::try_from(policy).expect("hashes are ASCII")
 });
 
 fn policy(api: &str) -> String {
@@ -122,8 +122,8 @@ fn policy(api: &str) -> String {
 }
 
 fn between<'t>(text: &'t str, start: &str, end: &str) -> &'t str {
-    let from = text.find(start).expect("the page has it") + start.len();
-    &text[from..from + text[from..].find(end).expect("and it ends")]
+    let from = text.find(start).expect("the page contains the start tag") + start.len();
+    &text[from..from + text[from..].find(end).expect("the page contains the end tag")]
 }
 
 fn html(body: String, cache: &'static str) -> Response {
@@ -135,8 +135,8 @@ fn html(body: String, cache: &'static str) -> Response {
     (headers, body).into_response()
 }
 
-/// The page as a file for a CDN. `api`: the path below which `/vwr/…` is asked for. Nothing if that is not on the page's own site: a
-/// browser would not send the cookie there that says whose place it is.
+/// The page as a file for a CDN. `api` is the path prefix of `/vwr/…`. Returns `None` if it is not
+/// on the page's own site: browsers would not send the visitor's cookies there.
 pub fn export(api: &str) -> Option<String> {
     if !is_way_back(api) {
         return None;
@@ -147,7 +147,7 @@ pub fn export(api: &str) -> Option<String> {
     Some(PAGE.replacen(HEAD, &policy, 1).replacen(API, &meta, 1).replacen(REFRESHES, NEEDS_SCRIPT, 1))
 }
 
-/// A place in line without any script: the browser takes one with the first look and sees where it stands with every other.
+/// The page without JavaScript. The first request takes a position, and each refresh shows it.
 async fn plain(vwr: &Service, ctx: &Ctx, event: EventId, to: &str, headers: &HeaderMap) -> Response {
     let words = if prefers_english(headers) { &ENGLISH } else { &KOREAN };
     let held = cookies::ticket(headers, event).map(|ticket| show(vwr, event, ticket.to_owned(), headers));
@@ -158,7 +158,7 @@ async fn plain(vwr: &Service, ctx: &Ctx, event: EventId, to: &str, headers: &Hea
         Some(Ok(Checked::Waiting { place })) => (Some(place), Vec::new()),
         Some(Err(_)) | None => match stand(vwr, ctx, event, headers).await {
             Ok((assigned, lines)) => (Some(assigned.place), lines),
-            // Nobody has to wait here.
+            // The room is closed: the visitor may enter.
             Err(problem) if problem.status == StatusCode::NOT_FOUND => return go(to, Vec::new()),
             Err(_) => (None, Vec::new()),
         },
@@ -167,12 +167,12 @@ async fn plain(vwr: &Service, ctx: &Ctx, event: EventId, to: &str, headers: &Hea
 }
 
 fn go(to: &str, lines: Vec<cookies::Line>) -> Response {
-    let to = HeaderValue::try_from(to).expect("a way back is printable");
+    let to = HeaderValue::try_from(to).expect("a return path is printable ASCII");
     let headers = [(header::LOCATION, to), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     (StatusCode::FOUND, headers, AppendHeaders(lines)).into_response()
 }
 
-/// Whether the page is in English: as the cookie of the site says, else as the browser prefers. Korean if neither says anything.
+/// Whether to answer in English: by the site's cookie, else by `Accept-Language`, else Korean.
 fn prefers_english(headers: &HeaderMap) -> bool {
     if let Some(chosen) = urr_http::cookie(headers, "lang") {
         return chosen == "en";
@@ -182,7 +182,7 @@ fn prefers_english(headers: &HeaderMap) -> bool {
     first.map_or(wanted != "*", |tag| tag.starts_with("en"))
 }
 
-/// What the plain page says.
+/// Texts of the plain page.
 struct Words {
     language: &'static str,
     brand: &'static str,
@@ -225,7 +225,7 @@ const ENGLISH: Words = Words {
     stopped: "paused",
 };
 
-/// A wait in minutes, or in hours once it is longer than one.
+/// A wait in minutes, or in hours above one.
 fn minutes(words: &Words, secs: u64) -> String {
     let minutes = secs.div_ceil(60);
     match (words.language, minutes / 60, minutes % 60) {
@@ -273,10 +273,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_is_one_small_file_that_loads_nothing() {
+    fn the_page_is_one_small_self_contained_file() {
         assert!(PAGE.len() < 30_000, "{} bytes", PAGE.len());
         assert!(!PAGE.contains("src=") && !PAGE.contains("http://") && !PAGE.contains("https://"));
-        assert!(!PAGE.contains("style=\"") && !PAGE.contains(" onclick"), "the policy would not run it");
+        assert!(
+            !PAGE.contains("style=\"") && !PAGE.contains(" onclick"),
+            "the policy blocks inline styles and handlers"
+        );
         assert_eq!(PAGE.matches("<script>").count() + PAGE.matches("<style>").count(), 2);
         assert!(PAGE.contains(HEAD) && PAGE.contains(API));
         let policy = POLICY.to_str().unwrap();
@@ -284,15 +287,15 @@ mod tests {
     }
 
     #[test]
-    fn a_pass_lasts_as_long_as_the_page_says() {
+    fn the_page_names_the_lifetime_of_a_pass() {
         let minutes = urr_passes::vwr_pass::LIFETIME.as_secs() / 60;
         let (korean, english) = (KOREAN.turn, ENGLISH.turn);
         assert!(korean.contains(&format!("{minutes}분")) && english.contains(&format!("{minutes} minutes")));
-        assert!(PAGE.contains(korean) && PAGE.contains(english), "both pages say the same");
+        assert!(PAGE.contains(korean) && PAGE.contains(english), "both languages name the lifetime");
     }
 
     #[test]
-    fn the_language_of_the_site_comes_before_that_of_the_browser() {
+    fn the_language_cookie_overrides_accept_language() {
         let english = |cookie: &'static str, accept: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::COOKIE, HeaderValue::from_static(cookie));
@@ -300,11 +303,11 @@ mod tests {
             prefers_english(&headers)
         };
         assert!(english("lang=en", "ko") && !english("lang=ko", "en") && english("other=ko", "en"));
-        assert!(PAGE.contains("document.cookie"), "the other page reads it, too");
+        assert!(PAGE.contains("document.cookie"), "the script reads the cookie too");
     }
 
     #[test]
-    fn a_long_wait_is_told_in_hours() {
+    fn a_long_wait_is_shown_in_hours() {
         let both = |secs| [minutes(&KOREAN, secs), minutes(&ENGLISH, secs)];
         assert_eq!(both(61), ["2분", "2 min"]);
         assert_eq!(both(7_260), ["2시간 1분", "2 h 1 min"]);
@@ -312,26 +315,26 @@ mod tests {
     }
 
     #[test]
-    fn only_whoever_has_a_place_is_told_that_they_keep_it() {
+    fn the_outage_text_depends_on_having_a_position() {
         assert!(PAGE.contains("state==='lost'?(place?w.lost:w.none)") && PAGE.matches(",none:").count() == 2);
         assert!(PAGE.contains("state==='cookies'||!place?'':w.note"));
     }
 
     #[test]
-    fn an_export_asks_its_own_site_and_claims_nothing_it_cannot_do() {
+    fn an_export_calls_its_own_site_only() {
         let own = export("/line/api").unwrap();
         assert!(own.contains("connect-src 'self'") && !own.contains(HEAD));
         assert!(own.contains(r#"<meta name="vwr-api" content="/line/api">"#));
         assert!(PAGE.contains(REFRESHES) && !own.contains(REFRESHES) && own.contains(NEEDS_SCRIPT));
-        assert!(!own.contains(SIGN_IN), "another site has another way to sign in");
+        assert!(!own.contains(SIGN_IN), "an exported page has no sign-in link");
         assert!(own.len() < 30_000);
         for elsewhere in ["https://api.example/line", "//api.example", "api", ""] {
-            assert_eq!(export(elsewhere), None, "{elsewhere}: cookies do not go there");
+            assert_eq!(export(elsewhere), None, "{elsewhere}: browsers send no cookies there");
         }
     }
 
     #[test]
-    fn a_way_back_stays_on_this_site() {
+    fn a_return_path_stays_on_this_site() {
         for good in ["/", "/events/1/seats", "/x?y=1&z=%20", "/a:b"] {
             assert!(is_way_back(good), "{good}");
         }

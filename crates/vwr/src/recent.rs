@@ -1,5 +1,5 @@
-//! Who got which ticket a moment ago: two tabs of one browser that ask at once, or one that asks again before it has kept its
-//! ticket, stand in line once.
+//! Recently issued tickets. Two tabs of one browser that join at the same moment, or a retry before
+//! the cookie was stored, get one position.
 
 use std::{
     collections::HashMap,
@@ -9,11 +9,10 @@ use std::{
 use urr_kernel::{EventId, Timestamp, VisitorId};
 use urr_passes::vwr_ticket::{LIFETIME, Ticket};
 
-/// Tickets of one generation; two are kept. At 150 bytes each that is 15 MB at most, and at ten thousand arrivals a second it
-/// reaches back five to ten seconds.
+/// Tickets per generation; two generations are kept. At 150 bytes each that is at most 15 MB, and
+/// covers five to ten seconds at ten thousand arrivals per second.
 const GENERATION: usize = 50_000;
 
-/// The latest tickets.
 #[derive(Debug, Default)]
 pub(crate) struct Recent(Mutex<Generations>);
 
@@ -24,7 +23,7 @@ struct Generations {
 }
 
 impl Recent {
-    /// The ticket that a browser got for this opening of a room, if it is still good.
+    /// The ticket of a browser for this opening of a room, if it is still valid.
     pub(crate) fn find(
         &self,
         event: EventId,
@@ -38,7 +37,7 @@ impl Recent {
         found.copied().filter(|ticket| is_good(ticket, epoch, now))
     }
 
-    /// Remembers a new ticket, unless its browser has one. Answers with the one that counts.
+    /// Stores a new ticket, unless its browser has one. Returns the one that counts.
     pub(crate) fn keep(&self, ticket: Ticket) -> Ticket {
         if let Some(earlier) = self.find(ticket.event, ticket.visitor, ticket.epoch, ticket.issued) {
             return earlier;
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_browser_has_one_ticket_of_an_opening_for_as_long_as_it_is_good() {
+    fn a_browser_has_one_valid_ticket_per_opening() {
         let (event, visitor) = (EventId::from_uuid(Uuid::nil()), VisitorId::from_uuid(Uuid::nil()));
         let start = Timestamp::from_micros(1);
         let ticket = |position, epoch, issued| Ticket {
@@ -83,11 +82,11 @@ mod tests {
         };
         let recent = Recent::default();
         assert_eq!(recent.keep(ticket(1, 1, start)).position, 1);
-        assert_eq!(recent.keep(ticket(2, 1, start)).position, 1, "two tabs stand in line once");
-        assert_eq!(recent.keep(ticket(3, 2, start)).position, 3, "another opening is another line");
+        assert_eq!(recent.keep(ticket(2, 1, start)).position, 1, "two tabs share one position");
+        assert_eq!(recent.keep(ticket(3, 2, start)).position, 3, "another opening gives another position");
         let a_day_later = start.after(LIFETIME);
         assert_eq!(recent.find(event, visitor, 2, a_day_later), None);
-        assert_eq!(recent.keep(ticket(4, 2, a_day_later)).position, 4, "an old ticket would be refused");
+        assert_eq!(recent.keep(ticket(4, 2, a_day_later)).position, 4, "an expired ticket is replaced");
         assert_eq!(recent.find(event, visitor, 2, a_day_later).map(|found| found.position), Some(4));
     }
 }

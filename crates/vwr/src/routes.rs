@@ -1,4 +1,4 @@
-//! The line over HTTP, under both of its names. No rules, no SQL.
+//! The public routes, under both prefixes. No rules, no SQL.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use urr_rpc::{Ctx, problem};
 
 use crate::{cookies, line, rules::Pace, service::Service};
 
-/// What handlers work with.
+/// Handler state.
 #[derive(Clone)]
 pub(crate) struct Api(pub(crate) Arc<Service>);
 
@@ -36,7 +36,8 @@ impl FromRef<Api> for Ids {
 
 const OK: StatusCode = StatusCode::OK;
 
-/// Polled by every waiting browser. Answering costs less than counting, and a thousand phones share an address.
+/// Polled by every waiting browser. Not rate limited: an answer costs less than counting, and many
+/// phones share an address.
 const POLLED: Policy = PUBLIC.unlimited();
 
 /// The same four routes below a prefix.
@@ -44,17 +45,19 @@ macro_rules! named {
     ($routes:expr, $prefix:literal) => {
         $routes
             .post(concat!($prefix, "/assign/{id}"), PUBLIC.limit(Class::Arrivals), assign)
-            .about(About::new("A place in line for this browser").path::<EventId>("id").answer::<Stood>(OK))
+            .about(
+                About::new("Gives this browser a position in line").path::<EventId>("id").answer::<Stood>(OK),
+            )
             .get(concat!($prefix, "/check/{id}/{ticket}"), POLLED, check)
             .about(
-                About::new("Whether it is a ticket's turn")
+                About::new("Whether a ticket's turn has come")
                     .path::<EventId>("id")
                     .answer::<Turn>(OK)
                     .refuses([StatusCode::FORBIDDEN]),
             )
             .get(concat!($prefix, "/serving/{id}"), POLLED, serving)
             .about(
-                About::new("How far the line is, the same for everybody and good for a second")
+                About::new("Progress of the line; shared by all visitors and cacheable for a second")
                     .path::<EventId>("id")
                     .answer::<Line>(OK),
             )
@@ -66,25 +69,25 @@ pub(crate) fn routes() -> Routes<Api> {
     named!(Routes::new(), "/vwr").merge(named!(Routes::new(), "/vwr-api/vwr"))
 }
 
-/// The answer to `assign`.
+/// Body of `assign`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrPlace")]
 struct Stood {
-    /// The ticket: what `check` wants to see.
+    /// The ticket, which `check` requires.
     request_id: String,
     position: u64,
     serving_counter: u64,
     total_in_queue: u64,
     ahead: u64,
-    /// In seconds. Nothing to go by while `paused`.
+    /// In seconds. Meaningless while `paused`.
     estimated_wait: u64,
-    /// In seconds, once it has been measured.
+    /// In seconds, once measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     wait_range: Option<WaitRange>,
     /// In seconds.
     next_poll: u64,
-    /// Whether nobody is let on at the moment.
+    /// Whether admissions are paused.
     paused: bool,
 }
 
@@ -114,7 +117,7 @@ async fn assign(
     Ok((AppendHeaders(lines), Json(Stood::new(ticket, &place))).into_response())
 }
 
-/// A place for the browser that asks, and what it is to keep.
+/// The browser's position, and the cookies to set.
 pub(crate) async fn stand(
     vwr: &Service,
     ctx: &Ctx,
@@ -125,13 +128,13 @@ pub(crate) async fn stand(
     let ticket = cookies::ticket(headers, event).map(str::to_owned);
     let assigned =
         vwr.assign(ctx, Assign { event, visitor, ticket }).await.map_err(|error| problem(&error))?;
-    // Both are signed anew each time, so that a place outlives the secret under which it was given.
+    // Both are signed again each time, so that a position survives the rotation of secrets.
     let lines =
         vec![cookies::set_ticket(vwr, event, &assigned.ticket), cookies::set_visitor(vwr, event, visitor)];
     Ok((assigned, lines))
 }
 
-/// The answer to `check`.
+/// Body of `check`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrTurn")]
@@ -144,13 +147,13 @@ struct Turn {
     /// In seconds, while waiting.
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_wait: Option<u64>,
-    /// In seconds, while waiting, once it has been measured.
+    /// In seconds, while waiting, once measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     wait_range: Option<WaitRange>,
     /// In seconds, while waiting.
     #[serde(skip_serializing_if = "Option::is_none")]
     next_poll: Option<u64>,
-    /// While waiting: whether nobody is let on at the moment.
+    /// While waiting: whether admissions are paused.
     #[serde(skip_serializing_if = "Option::is_none")]
     paused: Option<bool>,
     /// The Tier 1 pass, also in the cookie `urr-vwr-token-<event>`.
@@ -201,7 +204,7 @@ async fn check(
     })
 }
 
-/// Whether it is the turn of the browser that asks.
+/// Whether the browser's turn has come.
 pub(crate) fn show(
     vwr: &Service,
     event: EventId,
@@ -213,7 +216,7 @@ pub(crate) fn show(
     line::check(vwr, &CheckTicket { event, ticket, visitor, pass })
 }
 
-/// The document that a crowd shares.
+/// Progress of the line, shared by all visitors.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrServing")]
@@ -221,20 +224,21 @@ struct Line {
     event_id: EventId,
     is_active: bool,
     paused: bool,
-    /// Up to which place people were let on.
+    /// Last position admitted.
     serving_counter: u64,
-    /// How many places were given.
+    /// Last position given.
     total_in_queue: u64,
-    /// People per second, as it was decided.
+    /// Admissions per second, as set by operators.
     rate: u32,
-    /// People per second, as it was measured: between so many and so many.
+    /// Admissions per second, as measured: lower and upper bound.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured_rate: Option<[f64; 2]>,
-    /// Grows when the room is opened again; places from before are void.
+    /// Increases when the room is reopened; earlier positions are void.
     epoch: u64,
 }
 
-/// A second, for browsers and for a cache in front of us: it answers the crowd, and we answer it once.
+/// One second, for browsers and for a CDN: the CDN answers the crowd with one request per second to
+/// us.
 const A_SECOND: HeaderValue = HeaderValue::from_static("public, max-age=1");
 
 async fn serving(State(Api(vwr)): State<Api>, Path(event): Path<EventId>) -> Result<Response, Problem> {
@@ -245,7 +249,7 @@ async fn serving(State(Api(vwr)): State<Api>, Path(event): Path<EventId>) -> Res
 
 impl Line {
     fn new(room: &Room, pace: Option<Pace>) -> Self {
-        // Two digits behind the point are more than anybody can feel.
+        // Two decimal places are precise enough.
         let rounded = |rate: f64| (rate * 100.0).round() / 100.0;
         Self {
             event_id: room.event,

@@ -1,28 +1,29 @@
-//! Pure decisions: who is let on when, how long it takes, when to ask again. No clock, no store.
+//! Pure decisions: admissions, wait estimates and poll intervals. No clock, no store.
 
 use std::time::Duration;
 
 use urr_contracts::vwr::{Error, MAX_BATCH, MAX_RATE, Order, Place, Room, WaitRange};
 use urr_kernel::Timestamp;
 
-/// How many a new room lets on per second: 500 in ten seconds, as its predecessor did.
+/// Default admissions per second.
 pub const DEFAULT_RATE: u32 = 50;
 
-/// Time without anybody letting people on is made up for this long and no longer: a line must not burst in because a process was
-/// away for an hour.
+/// Longest gap that is made up after an interruption, so that an hour of downtime does not cause a
+/// burst.
 pub(crate) const MAX_CREDIT: Duration = Duration::from_secs(5);
 
-/// Nobody should ask more often.
+/// Shortest poll interval, in seconds.
 const MIN_POLL: u64 = 2;
-/// Nobody should hear less often.
+/// Longest poll interval, in seconds.
 const MAX_POLL: u64 = 60;
 
 const MICROS: u64 = 1_000_000;
 
-/// How far people are let on at `now`, and up to when that counts. `moved_at`: up to when it counted before.
+/// The serving counter at `now`, and the time up to which it is accounted for. `moved_at`: that
+/// time before.
 ///
-/// The count is exact: what is left of a second is kept for the next time. Nothing is saved up while nobody waits or nobody may. After
-/// the clock went back, time counts from what it says now.
+/// Exact: fractions of a position are carried over. No credit accrues while no visitor waits or
+/// admissions are stopped. After the clock went back, time counts from the new value.
 pub(crate) fn advance(room: &Room, moved_at: Timestamp, now: Timestamp) -> (u64, Timestamp) {
     let moved_at = moved_at.min(now);
     if !room.active || room.paused || room.rate == 0 || room.serving >= room.tail {
@@ -37,7 +38,7 @@ pub(crate) fn advance(room: &Room, moved_at: Timestamp, now: Timestamp) -> (u64,
     if serving == room.tail {
         return (serving, now);
     }
-    // Rounded so that it never adds up to more than the rate.
+    // Rounded up so that the sum never exceeds the rate.
     let left = elapsed - (steps * MICROS).div_ceil(room.rate.into());
     (serving, now.before(Duration::from_micros(left)))
 }
@@ -46,7 +47,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-/// Whether a decision makes sense at all.
+/// Whether a command is valid.
 pub(crate) fn check(order: Order) -> Result<(), Error> {
     match order {
         Order::Activate { rate: Some(rate), .. } | Order::Rate { rate } if rate > MAX_RATE => {
@@ -59,17 +60,17 @@ pub(crate) fn check(order: Order) -> Result<(), Error> {
     }
 }
 
-/// When a room is opened again: now, or behind every place of the opening before if the clock went back meanwhile. By that instant
-/// passes of this opening are told from earlier ones.
+/// When a reopened room begins: now, or after every position of the previous opening if the clock
+/// went back. This time distinguishes the passes of both openings.
 pub(crate) fn opens_at(last: &Room, now: Timestamp) -> Timestamp {
     let behind = last.opened_at.after(Duration::from_micros(last.tail));
     if now > behind { now } else { last.opened_at.after(WHOLE_LINE) }
 }
 
-/// A microsecond each for a billion places, which no line has.
+/// One microsecond each for a billion positions, more than any line has.
 const WHOLE_LINE: Duration = Duration::from_secs(1_000);
 
-/// The room after a decision. A room that is opened again counts from one, under a new epoch.
+/// The room after a command. A reopened room starts from position one, under a new epoch.
 pub(crate) fn decide(room: &Room, order: Order, now: Timestamp) -> Room {
     match order {
         Order::Activate { rate, fail_open } => {
@@ -103,19 +104,19 @@ pub(crate) fn decide(room: &Room, order: Order, now: Timestamp) -> Room {
     }
 }
 
-/// How quickly people were let on of late, per second.
+/// Measured admissions per second.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Pace {
-    /// In the slower of the last minute and its last quarter.
+    /// The slower of the last minute and its last quarter.
     pub(crate) slow: f64,
-    /// In the quicker.
+    /// The faster of the two.
     pub(crate) quick: f64,
 }
 
-/// How a position stands.
+/// The state of a position.
 pub(crate) fn place(room: &Room, position: u64, pace: Option<Pace>) -> Place {
     let ahead = position.saturating_sub(room.serving).saturating_sub(u64::from(position > room.serving));
-    // Somebody whose turn is next still waits for it.
+    // The next visitor still waits for one step.
     let steps = position.saturating_sub(room.serving);
     let wait = |rate: f64| if rate > 0.0 { whole_secs(as_float(steps) / rate) } else { UNKNOWN_WAIT };
     let paused = room.paused || room.rate == 0;
@@ -131,7 +132,7 @@ pub(crate) fn place(room: &Room, position: u64, pace: Option<Pace>) -> Place {
     Place {
         position,
         serving: room.serving,
-        // What we know of the room may be older than the place.
+        // The copy of the room may be older than the position.
         tail: room.tail.max(position),
         ahead,
         wait_secs,
@@ -141,11 +142,11 @@ pub(crate) fn place(room: &Room, position: u64, pace: Option<Pace>) -> Place {
     }
 }
 
-/// What a room that lets nobody on says: an hour, which is as good as "nobody knows" and still a number.
+/// Estimate while admissions are stopped: an hour stands for "unknown".
 const UNKNOWN_WAIT: u64 = 3_600;
 
-/// Half of what is left to wait, so that a long wait costs few questions; a little less for some than for others, so that they do
-/// not ask all at once; and never later than the ladder that clients were promised.
+/// Half of the remaining wait, so that a long wait costs few polls. Spread, so that visitors do not
+/// poll together, and capped by the documented intervals.
 fn next_poll(ahead: u64, wait_secs: u64, position: u64) -> u64 {
     let ladder = match ahead {
         0..=500 => 2,
@@ -154,13 +155,14 @@ fn next_poll(ahead: u64, wait_secs: u64, position: u64) -> u64 {
         _ => 15,
     };
     let half = (wait_secs / 2).clamp(MIN_POLL, MAX_POLL).min(ladder);
-    // Neighbours in line came together and would ask together. Fibonacci's hash spreads them over the last quarter.
+    // Neighbours in line arrived together and would poll together. A Fibonacci hash spreads them
+    // over the last quarter.
     let spread = position.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
     let jitter = ((half / 4 + 1) * spread) >> 32;
     (half - jitter).max(MIN_POLL)
 }
 
-#[expect(clippy::cast_precision_loss, reason = "an estimate does not need the last of 53 bits")]
+#[expect(clippy::cast_precision_loss, reason = "an estimate needs no more than 53 bits")]
 pub(crate) fn as_float(number: u64) -> f64 {
     number as f64
 }
@@ -168,7 +170,7 @@ pub(crate) fn as_float(number: u64) -> f64 {
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "positive, and a cast from a float stops at the largest number"
+    reason = "positive, and float casts saturate"
 )]
 fn whole_secs(secs: f64) -> u64 {
     secs.ceil().max(0.0) as u64

@@ -1,4 +1,4 @@
-//! The service: what it is made of, and each method in a few lines.
+//! The service: its parts, and each method in a few lines.
 
 use std::{sync::Arc, time::Duration};
 
@@ -25,25 +25,25 @@ use crate::{
     trouble::Trouble,
 };
 
-/// What Tier 1 is built from.
+/// Dependencies of the service.
 pub struct Parts {
-    /// The domain's own database. Without it nobody decides here, nor reads what was decided.
+    /// The domain's database. Without it this process neither accepts nor lists commands.
     pub db: Option<Db>,
-    /// What counts.
+    /// The counters.
     pub counters: Counters,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// New ids.
+    /// Generates ids.
     pub ids: Ids,
-    /// What the keys of tokens are made of, the one that signs first.
+    /// Secrets from which token keys are derived; the first one signs.
     pub secrets: Vec<Secret>,
-    /// Where arrivals are counted together.
+    /// Runs the batches of arrivals.
     pub tasks: Tasks,
     /// Whether cookies are `Secure`.
     pub secure_cookies: bool,
 }
 
-/// Tier 1, in this process.
+/// The Tier 1 service.
 pub struct Service {
     pub(crate) db: Option<Db>,
     pub(crate) counters: Arc<Counters>,
@@ -56,12 +56,12 @@ pub struct Service {
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) secure_cookies: bool,
-    /// Tells this process's worker from others'.
+    /// Unique id of this process's worker.
     pub(crate) worker: Uuid,
     pub(crate) watched: Watched,
 }
 
-/// Decisions that one answer lists.
+/// Most commands in one answer.
 const MAX_ACTIONS: u32 = 100;
 
 impl Service {
@@ -84,7 +84,7 @@ impl Service {
         }
     }
 
-    /// Looks at every room anew. Those who start a process do it once before they let anybody in.
+    /// Refreshes the copy of every room. Call it once at start: requests get 503 until then.
     pub async fn refresh(&self) -> Result<(), String> {
         let began = self.board.begin();
         let rooms = self.counters.look().await.map_err(|trouble| urr_telemetry::chain(&trouble))?;
@@ -92,28 +92,28 @@ impl Service {
         Ok(())
     }
 
-    /// Looks at every room anew if it was not done of late: for whoever does nothing between two requests.
+    /// Refreshes the copy if it is old, for functions that run no background work between requests.
     pub async fn refresh_if_old(&self) -> Result<(), String> {
         if self.board.is_younger_than(REFRESH) { Ok(()) } else { self.refresh().await }
     }
 
-    /// Gives back places that were set aside and not given, so that the next process goes on where this one ends. To be done when
-    /// nobody asks for places any more.
+    /// Releases positions that were reserved and not given, so that the next process continues
+    /// without a gap. Call it once no more requests are served.
     pub async fn settle(&self) -> Result<(), String> {
         self.counters.settle().await.map_err(|trouble| urr_telemetry::chain(&trouble))
     }
 
-    /// Whether the rooms were ever seen.
+    /// Whether the rooms were ever loaded.
     pub fn is_loaded(&self) -> bool {
         self.board.is_loaded()
     }
 
-    /// Whether what is known of the rooms is recent.
+    /// Whether the copy of the rooms is recent.
     pub fn is_fresh(&self) -> bool {
         self.board.is_fresh()
     }
 
-    /// How long after a decision every process goes by it.
+    /// Time within which every process applies a command.
     pub const WITHIN: Duration = Duration::from_secs(1);
 
     async fn carry_out(&self, ctx: &Ctx, request: GiveOrder) -> Result<Ordered, Trouble> {
@@ -123,7 +123,7 @@ impl Service {
         let by = By { id: self.ids.next(), actor: ctx.actor.user(), at: self.clock.now() };
         let ordered = self.counters.order(request.event, request.order, by).await?;
         self.board.put(ordered.room);
-        tracing::info!(event = %request.event, order = ?request.order, actor = ?by.actor, "an operator decided");
+        tracing::info!(event = %request.event, order = ?request.order, actor = ?by.actor, "operator changed a waiting room");
         Ok(ordered)
     }
 
@@ -132,7 +132,8 @@ impl Service {
             return Err(Error::AdminRequired.into());
         }
         let limit = i64::from(request.limit.min(MAX_ACTIONS));
-        let db = self.db.as_ref().ok_or(Trouble::Busy("decisions are read where the database is"))?;
+        let db =
+            self.db.as_ref().ok_or(Trouble::Busy("this process has no database and lists no commands"))?;
         let read = db.read("vwr.actions", async |tx: &mut Tx<'_>| {
             Ok::<_, Trouble>(store::actions(tx, request.event, limit).await?)
         });
@@ -160,7 +161,8 @@ impl Vwr for Service {
     }
 
     async fn rooms(&self, _: &Ctx, _: ListRooms) -> Result<Rooms, Error> {
-        // Before the store has answered once, "no rooms" would mean "nobody has to wait".
+        // Before the first refresh, an empty list would mean that no room is open and visitors may
+        // enter.
         if !self.board.is_loaded() {
             return Err(Error::Unavailable);
         }

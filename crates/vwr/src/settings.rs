@@ -26,7 +26,7 @@ settings! {
 }
 
 impl Settings {
-    /// Whether places are counted in DynamoDB.
+    /// Whether positions are counted in DynamoDB.
     pub fn uses_dynamodb(&self) -> bool {
         self.counters == CountersKind::DynamoDb
     }

@@ -6,13 +6,13 @@ use urr_kernel::{EventId, Scalar, Timestamp, UserId};
 use uuid::Uuid;
 
 statements! {
-    /// Rooms that are open, or were not long ago.
+    /// Rooms that are open or were closed recently.
     ROOMS = "
         select event_id, epoch, opened_at, active, paused, rate, fail_open, version, reserved, serving, moved_at,
                leader, term, leader_until
           from rooms where (active or decided_at > $1) and event_id > $2 order by event_id limit $3";
 
-    /// One room. Whoever changes it reads it first, and on PostgreSQL holds the row from then on.
+    /// One room. A transaction that changes it reads it first; on PostgreSQL that locks the row.
     ROOM = sqlite "
         select event_id, epoch, opened_at, active, paused, rate, fail_open, version, reserved, serving, moved_at,
                leader, term, leader_until
@@ -22,52 +22,51 @@ statements! {
                leader, term, leader_until
           from rooms where event_id = $1 for update";
 
-    /// A room's first row.
     INSERT = "
         insert into rooms (event_id, epoch, opened_at, active, paused, rate, fail_open, version, decided_at, reserved,
                            serving, moved_at, leader, term, leader_until)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $3, $9, $10, $3, null, 0, $3)
         on conflict (event_id) do nothing";
 
-    /// What a decision changes.
+    /// Stores a decision.
     DECIDE = "
         update rooms set epoch = $2, opened_at = $3, active = $4, paused = $5, rate = $6, fail_open = $7,
                          version = version + 1, decided_at = $8, reserved = $9, serving = $10, moved_at = $8
          where event_id = $1";
 
-    /// What letting people on changes.
+    /// Stores the progress of admissions.
     MOVE = "
         update rooms set serving = $2, moved_at = $3, leader = $4, term = $5, leader_until = $6, reserved = $7
          where event_id = $1";
 
-    /// Takes a block of places, of which none was given before.
+    /// Reserves a block of positions.
     RESERVE = "update rooms set reserved = reserved + $3 where event_id = $1 and epoch = $2 returning reserved";
 
-    /// Gives back what was set aside last, of which none was given.
+    /// Releases the unused positions of the latest block.
     GIVE_BACK = "
         update rooms set reserved = $3 where event_id = $1 and epoch = $2 and reserved = $4 and serving <= $3";
 
-    /// Remembers how far people were let on elsewhere.
+    /// Stores the serving counter of another store.
     SERVED = "update rooms set serving = $3 where event_id = $1 and epoch = $2 and serving < $3 and $3 <= reserved";
 
-    /// Writes a decision down.
+    /// Records a command.
     ACT = "insert into actions (id, event_id, at, actor_id, action, number) values ($1, $2, $3, $4, $5, $6)";
 
-    /// The latest decisions.
+    /// The latest commands.
     ACTIONS = "select at, actor_id, action, number from actions where event_id = $1 order by at desc, id desc limit $2";
 }
 
-/// A room as the database keeps it.
+/// A room's row.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kept {
-    /// Its tail is what is reserved: places up to there may have been given.
+    /// Its tail is the last reserved position: all up to there may have been given.
     pub(crate) room: Room,
     pub(crate) version: u64,
     pub(crate) moved_at: Timestamp,
     pub(crate) lead: Lead,
 }
 
-/// Who lets people on.
+/// The lease of the process that admits visitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lead {
     pub(crate) leader: Option<Uuid>,
@@ -91,7 +90,7 @@ fn kept(row: &Row<'_>) -> Result<Kept, Error> {
     Ok(Kept { room, version: number(row, 7)?, moved_at: row.get(10)?, lead })
 }
 
-/// Up to `limit` rooms after the one of `event` that are open or were decided about since.
+/// Up to `limit` rooms after the one of `event` that are open or were changed since.
 pub(crate) async fn rooms(
     tx: &mut Tx<'_>,
     since: Timestamp,
@@ -101,12 +100,12 @@ pub(crate) async fn rooms(
     tx.all(&ROOMS, &[&since, &event, &limit], kept).await
 }
 
-/// One room, to be changed.
+/// One room, locked for an update.
 pub(crate) async fn room(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Kept>, Error> {
     tx.optional(&ROOM, &[&event], kept).await
 }
 
-/// Keeps a room that nobody knew.
+/// Inserts a new room.
 pub(crate) async fn insert(tx: &mut Tx<'_>, room: &Room) -> Result<(), Error> {
     let (epoch, reserved, serving) = (counted(room.epoch), counted(room.tail), counted(room.serving));
     let params: [&dyn Scalar; 10] = [
@@ -125,7 +124,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, room: &Room) -> Result<(), Error> {
     Ok(())
 }
 
-/// Keeps what was decided.
+/// Stores a decision.
 pub(crate) async fn decide(tx: &mut Tx<'_>, room: &Room, now: Timestamp) -> Result<(), Error> {
     let (epoch, reserved, serving) = (counted(room.epoch), counted(room.tail), counted(room.serving));
     let params: [&dyn Scalar; 10] = [
@@ -144,7 +143,7 @@ pub(crate) async fn decide(tx: &mut Tx<'_>, room: &Room, now: Timestamp) -> Resu
     Ok(())
 }
 
-/// Keeps how far people were let on and by whom, and up to where places may have been given.
+/// Stores the serving counter, the lease, and the last position that may have been given.
 pub(crate) async fn advance(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -158,7 +157,8 @@ pub(crate) async fn advance(
     Ok(())
 }
 
-/// Takes `count` more places of an opening. Answers with the last of them; nothing if the room was opened again meanwhile.
+/// Reserves `count` positions of an opening. Returns the last; `None` if the room was reopened
+/// meanwhile.
 pub(crate) async fn reserve(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -168,7 +168,7 @@ pub(crate) async fn reserve(
     tx.optional(&RESERVE, &[&event, &counted(epoch), &counted(count)], |row| number(row, 0)).await
 }
 
-/// Gives back the places of an opening behind `given`, if none were set aside behind `reserved`.
+/// Releases the positions of an opening after `given`, if none were reserved after `reserved`.
 pub(crate) async fn give_back(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -179,24 +179,24 @@ pub(crate) async fn give_back(
     Ok(())
 }
 
-/// Remembers how far people were let on.
+/// Stores the serving counter.
 pub(crate) async fn served(tx: &mut Tx<'_>, event: EventId, epoch: u64, serving: u64) -> Result<(), Error> {
     tx.execute(&SERVED, &[&event, &counted(epoch), &counted(serving)]).await?;
     Ok(())
 }
 
-/// Whose decision it was, and when.
+/// Author and time of a command.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct By {
-    /// Names the line that is written about it.
+    /// Id of its record.
     pub(crate) id: Uuid,
-    /// An account; nobody if the platform did it itself.
+    /// The account; `None` for the platform itself.
     pub(crate) actor: Option<UserId>,
-    /// When.
+    /// The time.
     pub(crate) at: Timestamp,
 }
 
-/// Writes a decision down.
+/// Records a command.
 pub(crate) async fn act(tx: &mut Tx<'_>, event: EventId, order: Order, by: By) -> Result<(), Error> {
     let (action, number) = words(order);
     tx.execute(&ACT, &[&by.id, &event, &by.at, &by.actor, &action, &number]).await?;
@@ -214,7 +214,7 @@ fn words(order: Order) -> (&'static str, Option<i64>) {
     }
 }
 
-/// The latest decisions about a room, newest first.
+/// The latest commands for a room, newest first.
 pub(crate) async fn actions(tx: &mut Tx<'_>, event: EventId, limit: i64) -> Result<Vec<Action>, Error> {
     let action = |row: &Row<'_>| {
         Ok(Action { at: row.get(0)?, actor: row.get(1)?, what: row.get(2)?, number: row.get(3)? })
@@ -223,7 +223,7 @@ pub(crate) async fn actions(tx: &mut Tx<'_>, event: EventId, limit: i64) -> Resu
 }
 
 fn counted(number: u64) -> i64 {
-    i64::try_from(number).expect("counted one by one")
+    i64::try_from(number).expect("counters fit into i64")
 }
 
 fn number(row: &Row<'_>, column: usize) -> Result<u64, Error> {

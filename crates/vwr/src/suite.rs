@@ -1,4 +1,5 @@
-//! The stories of standing in line, told on every store and both transports, and the routes.
+//! Test suite of the service: every scenario runs on every store, locally and over HTTP. Also the
+//! routes.
 
 mod away;
 mod decisions;
@@ -25,7 +26,7 @@ use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 
 use crate::{Counters, DOMAIN, Parts, Service};
 
-/// Far more than any story takes.
+/// Upper bound for one test; all of them finish far sooner.
 const LIMIT: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy)]
@@ -43,13 +44,13 @@ enum Transport {
     Remote,
 }
 
-/// Tier 1 on the asked-for parts.
+/// Fixture: Tier 1 on the chosen stores.
 struct World {
     vwr: Arc<dyn Vwr>,
     service: Arc<Service>,
     clock: Clock,
     ids: Ids,
-    /// Another process's counters over the same stores.
+    /// Counters of another process on the same stores.
     another: Box<dyn Fn() -> Counters + Send + Sync>,
     _files: Option<tempfile::TempDir>,
 }
@@ -67,14 +68,14 @@ impl World {
             #[cfg(feature = "aws")]
             Store::DynamoDb => return Self::on_dynamo_db(transport).await,
         };
-        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        // These tests check results, not latency on a shared machine.
         let patient = |config| KvConfig { deadline: Duration::from_secs(10), ..config };
         let world = Self::on(kv.map(patient), transport).await?;
         world.service.refresh().await.unwrap();
         Some(world)
     }
 
-    /// A process that has not looked at any room yet.
+    /// A process that has not loaded any room yet.
     async fn on(kv: Option<KvConfig>, transport: Transport) -> Option<Self> {
         let clock = Clock::system();
         let ids = Ids::random(clock.clone());
@@ -109,7 +110,7 @@ impl World {
         Self { vwr, service, clock, ids, another: Box::new(counters), _files: files }
     }
 
-    /// Another process over the same stores.
+    /// Another process on the same stores.
     fn another(&self, secrets: Vec<Secret>) -> Arc<Service> {
         service((self.another)(), self.service.db.clone().unwrap(), (&self.clock, &self.ids), secrets)
     }
@@ -130,7 +131,7 @@ impl World {
         self.vwr.order(&self.operator(), GiveOrder { event, order }).await.unwrap()
     }
 
-    /// A room that lets nobody on by itself.
+    /// Opens a room with a rate of 0.
     async fn open(&self) -> EventId {
         let event = self.ids.next();
         self.order(event, Order::Activate { rate: Some(0), fail_open: None }).await;
@@ -164,7 +165,7 @@ fn service(counters: Counters, db: Db, (clock, ids): (&Clock, &Ids), secrets: Ve
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
+#[expect(clippy::disallowed_methods, reason = "the fixture's server ends with the test's runtime")]
 async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
@@ -174,18 +175,18 @@ async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
 }
 
 async fn stories(world: &World) {
-    everybody_gets_a_place_once_and_in_the_order_of_the_count(world).await;
-    nobody_falls_between_two_counts(world).await;
-    a_turn_becomes_a_pass_and_the_same_one_again(world).await;
-    whoever_waits_comes_in_when_the_room_is_closed(world).await;
-    tickets_that_are_not_ones_are_refused(world).await;
+    every_visitor_gets_one_position_in_order(world).await;
+    consecutive_batches_leave_no_gap(world).await;
+    a_ticket_becomes_one_pass(world).await;
+    closing_the_room_admits_waiting_visitors(world).await;
+    invalid_tickets_are_refused(world).await;
     only_operators_decide(world).await;
-    away::a_process_that_has_not_seen_the_rooms_sends_nobody_away(world).await;
-    decisions::people_are_let_on_without_anybody_asking(world).await;
-    decisions::every_process_goes_by_a_decision_within_a_second(world).await;
+    away::a_process_without_rooms_yet_keeps_tickets(world).await;
+    decisions::visitors_are_admitted_by_background_work(world).await;
+    decisions::every_process_applies_a_command_within_a_second(world).await;
 }
 
-async fn everybody_gets_a_place_once_and_in_the_order_of_the_count(world: &World) {
+async fn every_visitor_gets_one_position_in_order(world: &World) {
     let event = world.ids.next();
     assert_eq!(world.try_assign(event, world.ids.next()).await, Err(Error::NotActive));
     let event = world.open().await;
@@ -211,13 +212,13 @@ async fn everybody_gets_a_place_once_and_in_the_order_of_the_count(world: &World
     }
     let (visitor, assigned) = &arrived[0];
     let again = world.try_assign(event, *visitor).await.unwrap();
-    assert_eq!(again.place.position, assigned.place.position, "asking twice gives one place");
+    assert_eq!(again.place.position, assigned.place.position, "a repeated request returns the same position");
     let shown = Assign { event, visitor: *visitor, ticket: Some(assigned.ticket.clone()) };
     assert_eq!(world.vwr.assign(&world.anybody(), shown).await.unwrap().ticket, assigned.ticket);
 }
 
-/// One count ends while the next begins, again and again.
-async fn nobody_falls_between_two_counts(world: &World) {
+/// Batches of arrivals follow each other without a gap.
+async fn consecutive_batches_leave_no_gap(world: &World) {
     let event = world.open().await;
     let mut arrivals = JoinSet::new();
     for _ in 0..8 {
@@ -228,7 +229,7 @@ async fn nobody_falls_between_two_counts(world: &World) {
                 let request = Assign { event, visitor: ids.next(), ticket: None };
                 places.push(vwr.assign(&ctx, request).await.unwrap().place.position);
             }
-            assert!(places.is_sorted(), "whoever came later stands behind: {places:?}");
+            assert!(places.is_sorted(), "positions follow the order of arrival: {places:?}");
             places
         });
     }
@@ -237,17 +238,17 @@ async fn nobody_falls_between_two_counts(world: &World) {
     assert_eq!(places, (1..=800).collect::<Vec<u64>>());
 }
 
-async fn a_turn_becomes_a_pass_and_the_same_one_again(world: &World) {
+async fn a_ticket_becomes_one_pass(world: &World) {
     let event = world.open().await;
     let (first, assigned) = world.assign(event).await;
     let (second, behind) = world.assign(event).await;
     let Checked::Waiting { place } = world.check(event, first, &assigned.ticket).await.unwrap() else {
-        panic!("nobody was let on")
+        panic!("no visitor was admitted yet")
     };
     assert_eq!((place.position, place.ahead, place.serving), (1, 0, 0));
     world.order(event, Order::Advance { batch: 1 }).await;
     let Checked::Admitted { token, .. } = world.check(event, first, &assigned.ticket).await.unwrap() else {
-        panic!("it is their turn")
+        panic!("the visitor's turn has come")
     };
     let passes = vwr_pass::Passes::new(secrets().iter().map(vwr_pass::key));
     let pass = passes.verify(&token, world.clock.now()).unwrap().pass;
@@ -259,10 +260,10 @@ async fn a_turn_becomes_a_pass_and_the_same_one_again(world: &World) {
     assert!(matches!(again, Checked::Admitted { token: same, .. } if same == token));
     let foreign = CheckTicket { event, ticket: behind.ticket, visitor: Some(second), pass: Some(token) };
     let foreign = world.vwr.check(&world.anybody(), foreign).await.unwrap();
-    assert!(matches!(foreign, Checked::Waiting { .. }), "somebody else's pass helps nobody");
+    assert!(matches!(foreign, Checked::Waiting { .. }), "another browser's pass is ignored");
 }
 
-async fn whoever_waits_comes_in_when_the_room_is_closed(world: &World) {
+async fn closing_the_room_admits_waiting_visitors(world: &World) {
     let event = world.open().await;
     let (visitor, assigned) = world.assign(event).await;
     world.order(event, Order::Deactivate).await;
@@ -271,15 +272,15 @@ async fn whoever_waits_comes_in_when_the_room_is_closed(world: &World) {
     assert!(matches!(checked, Checked::Admitted { .. }));
     world.order(event, Order::Activate { rate: None, fail_open: None }).await;
     let void = world.check(event, visitor, &assigned.ticket).await;
-    assert_eq!(void, Err(Error::PositionNotFound), "places from before are void");
+    assert_eq!(void, Err(Error::PositionNotFound), "tickets of the earlier opening are void");
     assert_eq!(
         world.try_assign(event, visitor).await.unwrap().place.position,
         1,
-        "and the count begins anew"
+        "positions start from one again"
     );
 }
 
-async fn tickets_that_are_not_ones_are_refused(world: &World) {
+async fn invalid_tickets_are_refused(world: &World) {
     let (event, other) = (world.open().await, world.open().await);
     let (visitor, assigned) = world.assign(event).await;
     world.order(event, Order::Advance { batch: 1 }).await;
@@ -288,7 +289,7 @@ async fn tickets_that_are_not_ones_are_refused(world: &World) {
     changed[20] = if changed[20] == b'A' { b'B' } else { b'A' };
     let changed = String::from_utf8(changed).unwrap();
     let foreign_key = vwr_ticket::Tickets::new([vwr_ticket::key(
-        &Secret::new("another secret, which is nobody's key here").unwrap(),
+        &Secret::new("another secret, which signs nothing here").unwrap(),
     )]);
     let tickets = vwr_ticket::Tickets::new(secrets().iter().map(vwr_ticket::key));
     let good = tickets.verify(&ticket, world.clock.now()).unwrap();
@@ -301,7 +302,7 @@ async fn tickets_that_are_not_ones_are_refused(world: &World) {
         ("expired", event, visitor, tickets.sign(&old), &nobody),
         ("of another event", other, visitor, ticket.clone(), &nobody),
         ("of no room", world.ids.next(), visitor, ticket.clone(), &nobody),
-        ("a number that a client made up", event, visitor, "1".to_owned(), &nobody),
+        ("a number made up by the client", event, visitor, "1".to_owned(), &nobody),
         ("another browser's", event, stranger, ticket.clone(), &not_theirs),
     ] {
         assert_eq!(world.check(event, visitor, &ticket).await, *expected, "{what}");
@@ -325,7 +326,7 @@ async fn only_operators_decide(world: &World) {
     let bad = world.vwr.order(&operator, GiveOrder { event, order: Order::Advance { batch: 0 } }).await;
     assert!(matches!(bad, Err(Error::BadBatch { .. })));
     let Actions { actions } = world.vwr.actions(&operator, ActionsOf { event, limit: 10 }).await.unwrap();
-    assert_eq!(actions.len(), 1, "what was refused is no decision: {actions:?}");
+    assert_eq!(actions.len(), 1, "refused commands are not recorded: {actions:?}");
 }
 
 macro_rules! matrix {

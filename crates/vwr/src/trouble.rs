@@ -1,36 +1,35 @@
-//! What can go wrong inside, and how it becomes an answer: logged once, with its causes, then told without them.
+//! Internal errors and the error the caller gets. Causes are logged once and not revealed.
 
 use urr_contracts::vwr::Error;
 use urr_rpc::Ctx;
 
-/// A refusal we mean, or trouble below us.
+/// A refusal by the rules, or a failure of a store.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The rules say no.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// The database could not do it.
+    /// The database failed.
     #[error("the database failed")]
     Db(#[from] urr_db::Error),
-    /// Redis could not do it.
+    /// Redis failed.
     #[error("Redis failed")]
     Kv(#[from] urr_kv::Error),
-    /// DynamoDB could not do it.
+    /// DynamoDB failed.
     #[cfg(feature = "aws")]
     #[error("DynamoDB failed")]
     Aws(#[from] urr_aws::Error),
-    /// Too many at once, or a store that forgets between two questions.
+    /// Too many concurrent requests, or a store that loses writes.
     #[error("{0}")]
     Busy(&'static str),
 }
 
 impl Trouble {
-    /// The answer for the caller. Trouble below is logged here, once, under the request's id.
+    /// The error for the caller. Store failures are logged here, once, with the request id.
     pub(crate) fn reveal(self, ctx: &Ctx, method: &'static str) -> Error {
         if let Self::Refused(error) = self {
             return error;
         }
-        ctx.log_trouble("the waiting room", method, &self);
+        ctx.log_trouble("vwr", method, &self);
         Error::Unavailable
     }
 }

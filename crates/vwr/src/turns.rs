@@ -1,4 +1,5 @@
-//! What goes on without anybody asking: every process looks at the rooms, and one of them lets people on.
+//! Background work: every process refreshes its copy of the rooms, and the lease holder admits
+//! visitors.
 
 use std::{
     collections::HashMap,
@@ -14,16 +15,16 @@ use urr_kernel::EventId;
 
 use crate::{board::REFRESH, counters::Turn, service::Service, trouble::Trouble};
 
-/// How often people are let on.
+/// Interval between admissions.
 const TURN: Duration = Duration::from_secs(1);
 
-/// A look or a turn that takes longer is given up; the next one comes soon.
+/// Timeout of a refresh or an advance; the next one follows soon.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Rooms served at the same time.
+/// Rooms processed concurrently.
 const AT_ONCE: usize = 16;
 
-/// Looks at every room.
+/// Refreshes the copy of every room.
 pub(crate) struct Look(pub(crate) Arc<Service>);
 
 #[async_trait]
@@ -46,10 +47,10 @@ impl Reconciler for Look {
     }
 }
 
-/// Lets people on, wherever it is this process's turn.
+/// Admits visitors in every room whose lease this process holds.
 pub(crate) struct Advance {
     service: Arc<Service>,
-    /// The terms we were told, by room.
+    /// Lease terms by room.
     terms: Mutex<HashMap<EventId, u64>>,
 }
 
@@ -58,7 +59,7 @@ impl Advance {
         Self { service, terms: Mutex::default() }
     }
 
-    /// How many were let on in one room.
+    /// Admits visitors in one room. Returns their number.
     async fn turn(&self, room: Room) -> Result<u64, Trouble> {
         let term = self.terms.lock().unwrap_or_else(PoisonError::into_inner).get(&room.event).copied();
         let turn = self.service.counters.advance(room.event, self.service.worker, term).await?;
@@ -95,7 +96,7 @@ impl Reconciler for Advance {
     async fn run(&self) -> Result<Outcome, BoxError> {
         let open = self.service.board.rooms().into_iter().filter(|room| room.active);
         let turns = stream::iter(open).map(|room| self.turn(room)).buffer_unordered(AT_ONCE);
-        // One room in trouble does not keep the others waiting.
+        // A failing room does not delay the others.
         let turns: Vec<Result<u64, Trouble>> = turns.collect().await;
         let mut let_on = 0;
         let mut failed = None;

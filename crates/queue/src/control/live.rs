@@ -1,4 +1,4 @@
-//! What operators see as it happens: one look a second at each room, shared by everybody who watches it.
+//! Live view for operators: one sample per second and room, shared by all watchers.
 
 use std::time::Duration;
 
@@ -18,25 +18,25 @@ use crate::{
     service::Service,
 };
 
-/// A look that takes longer found nothing: the next one comes soon.
+/// Timeout of a sample; the next one follows soon.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// One look at a room.
+/// A sample of a room.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "QueueSample")]
 pub(crate) struct Sample {
-    /// When.
+    /// Time of the sample.
     at: Timestamp,
-    /// What the room held. Nothing: its store did not answer, and nobody is let in.
+    /// The state of the room. Null if its store did not answer; admissions stop then.
     room: Option<Shown>,
-    /// Seconds that somebody who comes now will wait, at the pace of the last minute. Nothing: it cannot be told, or nobody is
-    /// let in.
+    /// Seconds that a user who joins now will wait, at the rate of the last minute. Null if unknown
+    /// or while admissions are stopped.
     wait: Option<u64>,
     #[serde(flatten)]
     rates: Rates,
 }
 
-/// Rooms that are watched, and those who watch.
+/// Watched rooms and their watchers.
 #[derive(Default)]
 pub(crate) struct Watched {
     pub(crate) live: Live<EventId>,
@@ -44,14 +44,14 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Notes what somebody who asked about a room was told. What a visitor does wrong is no error.
+    /// Counts a failed request. Errors of the client do not count.
     pub(crate) fn failed(&self, event: EventId, error: &Error) {
         if matches!(error.kind(), Kind::Unavailable | Kind::Internal) {
             self.tally.failed(event);
         }
     }
 
-    /// The rooms to look at.
+    /// The rooms to sample.
     pub(crate) fn wanted(&self) -> Vec<EventId> {
         let wanted = self.live.wanted();
         self.tally.keep_only(&wanted);
@@ -59,7 +59,7 @@ impl Watched {
     }
 }
 
-/// How long somebody who comes now will wait.
+/// Estimated wait of a user who joins now.
 fn wait(totals: &Totals) -> Option<u64> {
     let waiting = count(totals.waiting);
     if waiting == 0 && !totals.paused && count(totals.active) < u64::from(totals.threshold) {
@@ -69,7 +69,7 @@ fn wait(totals: &Totals) -> Option<u64> {
     Some(rules::at_pace(waiting + 1, pace))
 }
 
-/// Looks at a room and tells whoever watches it.
+/// Samples a room and sends the result to its watchers.
 pub(crate) async fn sample(service: &Service, event: EventId) {
     let look = async {
         let room = service.rooms().ok()?;
@@ -103,14 +103,14 @@ mod tests {
     };
 
     #[test]
-    fn the_wait_is_told_only_where_it_is_known() {
-        assert_eq!(wait(&TOTALS), Some(26), "101 people at four a second");
+    fn wait_estimate_is_null_when_unknown() {
+        assert_eq!(wait(&TOTALS), Some(26), "101 users at four per second");
         assert_eq!(wait(&Totals { paused: true, ..TOTALS }), None);
         assert_eq!(wait(&Totals { per_second: None, ..TOTALS }), None);
         assert_eq!(
             wait(&Totals { waiting: 0, active: 9, per_second: None, ..TOTALS }),
             Some(0),
-            "there is room"
+            "slots are free"
         );
         assert_eq!(wait(&Totals { waiting: 0, ..TOTALS }), Some(5), "the room is full");
     }

@@ -1,4 +1,5 @@
-//! What operators do: look, set the threshold, pause, go on, clear. Everything but looking is noted before it happens.
+//! Operator commands: look, set the threshold, pause, resume, clear. All but looking are written to
+//! the audit log first.
 
 pub(crate) mod live;
 pub(crate) mod routes;
@@ -14,14 +15,14 @@ use urr_rpc::Ctx;
 use crate::{hall::Totals, places::count, room::Order, service::Service, trouble::Trouble};
 use store::{Action, Asked};
 
-/// What a room holds.
+/// The state of a room.
 pub(crate) async fn look(service: &Service, ctx: &Ctx, request: RoomOf) -> Result<RoomState, Trouble> {
     operator(service, ctx, request.event).await?;
     let totals = service.rooms()?.order(request.event, Order::Look).await?;
     Ok(state(request.event, &totals))
 }
 
-/// Says how many may be in. Nobody who is in is sent away.
+/// Sets the number of slots. Active slots are kept, even above the new number.
 pub(crate) async fn set_threshold(
     service: &Service,
     ctx: &Ctx,
@@ -35,7 +36,7 @@ pub(crate) async fn set_threshold(
     act(service, ctx, request.event, (action, number), Order::Threshold(request.threshold)).await
 }
 
-/// Stops or goes on letting people in.
+/// Pauses or resumes admissions.
 pub(crate) async fn pause(service: &Service, ctx: &Ctx, request: PauseRoom) -> Result<RoomState, Trouble> {
     operator(service, ctx, request.event).await?;
     let (action, order) =
@@ -43,7 +44,7 @@ pub(crate) async fn pause(service: &Service, ctx: &Ctx, request: PauseRoom) -> R
     act(service, ctx, request.event, (action, None), order).await
 }
 
-/// Sends everybody away.
+/// Removes all users.
 pub(crate) async fn clear(service: &Service, ctx: &Ctx, request: ClearRoom) -> Result<RoomState, Trouble> {
     operator(service, ctx, request.event).await?;
     if request.confirmed != Some(request.event) {
@@ -54,7 +55,7 @@ pub(crate) async fn clear(service: &Service, ctx: &Ctx, request: ClearRoom) -> R
     act(service, ctx, request.event, (Action::Clear, None), Order::Clear).await
 }
 
-/// What operators did.
+/// The audit log.
 pub(crate) async fn audit(service: &Service, ctx: &Ctx, request: AuditOf) -> Result<Audit, Trouble> {
     operator(service, ctx, request.event).await?;
     let deeds = service.db.read("queue.audit", async |tx: &mut Tx<'_>| {
@@ -63,12 +64,12 @@ pub(crate) async fn audit(service: &Service, ctx: &Ctx, request: AuditOf) -> Res
     Ok(Audit { deeds: deeds.await? })
 }
 
-/// Whether somebody may watch a room.
+/// Returns an error unless the caller may watch the room.
 pub(crate) async fn may_watch(service: &Service, ctx: &Ctx, event: EventId) -> Result<(), Error> {
     operator(service, ctx, event).await.map_err(|trouble| trouble.reveal(ctx, "live"))
 }
 
-/// Only operators, and only rooms of events that there are.
+/// Returns an error unless the caller is an admin and the event exists.
 async fn operator(service: &Service, ctx: &Ctx, event: EventId) -> Result<(), Trouble> {
     if !ctx.actor.is_admin() {
         return Err(Error::AdminRequired.into());
@@ -77,7 +78,8 @@ async fn operator(service: &Service, ctx: &Ctx, event: EventId) -> Result<(), Tr
     Ok(())
 }
 
-/// Notes what is asked for, does it, and notes that it was done. What cannot be noted is not done.
+/// Writes the audit entry, executes the command, and marks the entry as done. Without an entry
+/// nothing is executed.
 async fn act(
     service: &Service,
     ctx: &Ctx,
@@ -95,7 +97,7 @@ async fn act(
     transaction!(service.db, "queue.done", async |tx: &mut Tx<'_>| {
         Ok::<_, Trouble>(store::done(tx, id).await?)
     })?;
-    tracing::info!(%event, action = action.as_str(), number, by = ?by, "an operator changed a waiting room");
+    tracing::info!(%event, action = action.as_str(), number, by = ?by, "operator changed a waiting room");
     Ok(state(event, &totals))
 }
 

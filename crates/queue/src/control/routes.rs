@@ -1,4 +1,4 @@
-//! What operators do, over HTTP. No rules, no SQL.
+//! HTTP handlers of the operator API. No rules, no SQL.
 
 use axum::{extract::State, response::Response};
 use http::HeaderMap;
@@ -18,30 +18,30 @@ pub(crate) fn routes() -> Routes<Api> {
     let about = |summary| About::new(summary).path::<EventId>("id");
     Routes::new()
         .get("/api/queue/admin/{id}", ADMIN.limit(Class::Queue), look)
-        .about(about("What a room holds").answer::<Shown>(OK))
+        .about(about("The state of a room").answer::<Shown>(OK))
         .put("/api/queue/admin/threshold/{id}", ADMIN.limit(Class::Queue), put_threshold)
-        .about(about("How many may be in at once").body::<Threshold>().answer::<Shown>(OK))
+        .about(about("Sets the number of slots").body::<Threshold>().answer::<Shown>(OK))
         .post("/api/queue/admin/threshold/{id}", ADMIN.limit(Class::Queue), post_threshold)
         .about(
-            about("How many may be in at once, as older clients say it")
+            about("Sets the number of slots, in the form older clients use")
                 .query::<Threshold>()
                 .answer::<Shown>(OK),
         )
         .post("/api/queue/admin/pause/{id}", ADMIN.limit(Class::Queue), pause)
-        .about(about("Lets nobody in until further notice").answer::<Shown>(OK))
+        .about(about("Pauses admissions").answer::<Shown>(OK))
         .post("/api/queue/admin/resume/{id}", ADMIN.limit(Class::Queue), resume)
-        .about(about("Lets people in again").answer::<Shown>(OK))
+        .about(about("Resumes admissions").answer::<Shown>(OK))
         .post("/api/queue/admin/clear/{id}", ADMIN.limit(Class::Queue), clear)
         .about(
-            about("Sends everybody away; their tickets are void")
+            about("Removes all users and voids their tickets")
                 .optional_body::<Confirmed>()
                 .answer::<Cleared>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
         .get("/api/queue/admin/audit/{id}", ADMIN.limit(Class::Queue), audit)
-        .about(about("What operators did in a room, newest first").answer::<Actions>(OK))
+        .about(about("Operator actions in a room, newest first").answer::<Actions>(OK))
         .get("/api/queue/admin/live/{id}", ADMIN.limit(Class::Queue).streaming(), live)
-        .about(about("What a room holds, each second, after the last ten minutes").events::<Sample>())
+        .about(about("The state of a room, each second, preceded by the last ten minutes").events::<Sample>())
 }
 
 type Answer<T = Shown> = Result<Json<T>, Problem>;
@@ -51,7 +51,7 @@ async fn look(State(api): State<Api>, ctx: Ctx, caller: Caller, Path(event): Pat
     shown(api.0.room(&ctx, RoomOf { event }).await)
 }
 
-/// The number of people who may be in.
+/// The number of slots.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "QueueThreshold")]
 struct Threshold {
@@ -90,11 +90,12 @@ async fn resume(State(api): State<Api>, ctx: Ctx, caller: Caller, Path(event): P
     shown(api.0.pause(&ctx, PauseRoom { event, paused: false }).await)
 }
 
-/// Whoever clears a line says twice which. Without it nothing happens, and the answer says how many it is about.
+/// Clearing requires the event's id twice. Without it nothing changes, and the answer says how many
+/// users are affected.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "ClearQueue")]
 struct Confirmed {
-    /// The event's id once more.
+    /// The event's id again.
     confirm: Option<EventId>,
 }
 
@@ -146,22 +147,22 @@ fn shown(room: Result<RoomState, urr_contracts::queue::Error>) -> Answer {
     room.map(|room| Json(room.into())).map_err(|error| problem(&error))
 }
 
-/// What a room holds.
+/// The state of a room.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "QueueRoom")]
 pub(crate) struct Shown {
     event_id: EventId,
-    /// How many wait.
+    /// Users waiting.
     queue_size: u64,
-    /// How many are in.
+    /// Users with a slot.
     current_users: u64,
-    /// How many may be.
+    /// Most users with a slot at once.
     threshold: u32,
-    /// How many more may come in now.
+    /// Free slots.
     available: u64,
     paused: bool,
-    /// People let in per second over the last minute, once there is enough to tell.
+    /// Admissions per second over the last minute, once measured.
     admitted_per_second: Option<f64>,
 }
 
@@ -200,11 +201,11 @@ struct Actions {
 #[schemars(rename = "QueueAction")]
 struct Deed {
     at: Timestamp,
-    /// Whose account; none for the platform itself.
+    /// The operator's account; null for the platform itself.
     user_id: Option<UserId>,
     /// `threshold`, `pause`, `resume` or `clear`.
     action: String,
     threshold: Option<u32>,
-    /// Whether it took effect. `false`: it was asked for, and the room could not be reached.
+    /// Whether it took effect. `false`: the room could not be reached.
     done: bool,
 }

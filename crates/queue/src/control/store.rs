@@ -1,4 +1,4 @@
-//! Statements and rows of what operators did; nothing else.
+//! Statements and rows of the audit log; nothing else.
 
 use urr_contracts::queue;
 use urr_db::{Error, Row, Tx, statements};
@@ -6,20 +6,19 @@ use urr_kernel::{EventId, Timestamp, UserId};
 use uuid::Uuid;
 
 statements! {
-    /// Notes what somebody asks for, before it happens.
+    /// Inserts an audit entry, before the command is executed.
     ASK = "
         insert into audit (id, event_id, at, user_id, action, number, done) values ($1, $2, $3, $4, $5, $6, $7)";
 
-    /// It happened.
+    /// Marks an entry as done.
     DONE = "update audit set done = $2 where id = $1";
 
-    /// The newest actions of an event.
     NEWEST = "
         select at, user_id, action, number, done from audit where event_id = $1
          order by at desc, id desc limit $2";
 }
 
-/// The words of the column `action`.
+/// Values of the column `action`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     Threshold,
@@ -30,7 +29,7 @@ pub(crate) enum Action {
 
 urr_db::text_enum! { Action { Threshold = "threshold", Pause = "pause", Resume = "resume", Clear = "clear" } }
 
-/// Something an operator asks for.
+/// An audit entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     pub(crate) id: Uuid,
@@ -41,14 +40,14 @@ pub(crate) struct Asked {
     pub(crate) number: Option<u32>,
 }
 
-/// Notes what somebody asks for.
+/// Inserts an audit entry.
 pub(crate) async fn ask(tx: &mut Tx<'_>, asked: &Asked) -> Result<(), Error> {
     let Asked { id, event, at, by, action, number } = asked;
     tx.execute(&ASK, &[id, event, at, by, action, number, &false]).await?;
     Ok(())
 }
 
-/// Notes that it happened.
+/// Marks an entry as done.
 pub(crate) async fn done(tx: &mut Tx<'_>, id: Uuid) -> Result<(), Error> {
     tx.execute(&DONE, &[&id, &true]).await?;
     Ok(())

@@ -1,4 +1,4 @@
-//! A room is fair whatever happens in it, and its journal gives it back.
+//! A room is fair in every sequence of requests, and can be rebuilt from its journal.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ impl Room {
 }
 
 #[test]
-fn the_first_go_in_the_next_wait_and_a_free_slot_goes_to_the_one_in_front() {
+fn slots_are_given_in_order_of_arrival() {
     let mut room = Room::new(limits());
     for number in 1..=5 {
         room.check(number, start());
@@ -74,14 +74,14 @@ fn the_first_go_in_the_next_wait_and_a_free_slot_goes_to_the_one_in_front() {
     assert_eq!(room.admit(start()), 0);
     assert!(room.hall.leave(user(1), Why::Left, start(), &mut room.steps));
     room.check(6, later(1));
-    assert_eq!(room.ahead(6), Some(3), "nobody slips in while others wait");
+    assert_eq!(room.ahead(6), Some(3), "a newcomer does not pass those who wait");
     assert_eq!(room.admit(later(1)), 1);
     assert!(room.is_in(3));
     assert_eq!(room.ahead(4), Some(0));
 }
 
 #[test]
-fn asking_again_changes_nothing() {
+fn polling_changes_nothing() {
     let mut room = Room::new(limits());
     for number in [1, 2, 3, 3, 1, 2, 3] {
         room.check(number, start());
@@ -91,7 +91,7 @@ fn asking_again_changes_nothing() {
 }
 
 #[test]
-fn a_slot_ends_when_its_owner_is_silent_and_after_twenty_minutes_in_any_case() {
+fn a_slot_ends_when_idle_or_at_its_lifetime() {
     let mut room = Room::new(limits());
     room.check(1, start());
     for minute in 1..20 {
@@ -108,11 +108,11 @@ fn a_slot_ends_when_its_owner_is_silent_and_after_twenty_minutes_in_any_case() {
     assert_eq!(room.admit(later(2_599)), 0);
     assert!(room.is_in(2));
     room.admit(later(2_600));
-    assert!(!room.is_in(2), "ten minutes without a sign of life");
+    assert!(!room.is_in(2), "ten minutes without activity");
 }
 
 #[test]
-fn an_expired_slot_does_not_wait_for_the_sweep() {
+fn an_expired_slot_ends_before_the_next_sweep() {
     let mut room = Room::new(limits());
     room.check(1, start());
     let standing = room.hall.status(user(1), later(601), &room.limits, &mut room.steps);
@@ -121,7 +121,7 @@ fn an_expired_slot_does_not_wait_for_the_sweep() {
 }
 
 #[test]
-fn the_silent_lose_their_place_and_a_ticket_brings_it_back() {
+fn idle_users_lose_their_position_and_a_ticket_restores_it() {
     let mut room = Room::new(limits());
     for number in 1..=5 {
         room.check(number, start());
@@ -150,7 +150,7 @@ fn a_ticket_from_before_the_line_was_cleared_is_void() {
 }
 
 #[test]
-fn a_place_is_good_for_one_slot() {
+fn a_position_is_good_for_one_slot() {
     let mut room = Room::new(Limits { threshold: 1, ..limits() });
     let place = OrderKey::at(start());
     let pass = Promise { order: place, epoch: None, since: start() };
@@ -162,24 +162,24 @@ fn a_place_is_good_for_one_slot() {
     for promise in [pass, promised(place), promised(OrderKey::new(1).unwrap())] {
         let (_, flaws) = room.come(1, &[promise], later(3));
         assert_eq!(flaws.ticket.or(flaws.pass), Some(Flaw::Used), "{promise:?}");
-        assert_eq!(room.ahead(1), Some(1), "behind whoever came meanwhile: {promise:?}");
+        assert_eq!(room.ahead(1), Some(1), "behind users who joined meanwhile: {promise:?}");
         room.hall.leave(user(1), Why::Idle, later(3), &mut room.steps);
     }
-    // Whoever has no pass gets that place or none.
+    // Without the right to a new position, the user gets the promised one or none.
     let steps = room.steps.len();
     let alone = Claim { promises: &[promised(place)], may_be_new: false };
     let (standing, _) =
         room.hall.check(user(1), &alone, Some(Uuid::nil()), later(3), &room.limits, &mut room.steps);
     assert_eq!(standing, Standing::Absent);
-    assert_eq!(room.steps.len(), steps, "and nothing happens");
-    // Another wait is another place.
+    assert_eq!(room.steps.len(), steps, "no step is recorded");
+    // Another wait in Tier 1 is another position.
     let second = Promise { order: place.next(), epoch: None, since: start() };
     room.come(1, &[second], later(4));
     assert_eq!(room.ahead(1), Some(0));
 }
 
 #[test]
-fn the_first_promise_that_holds_counts_and_one_that_does_not_hides_no_other() {
+fn the_first_promise_that_holds_counts() {
     let mut room = Room::new(Limits { threshold: 0, ..limits() });
     room.check(1, later(10));
     let [early, late] = [1, 2].map(|second| OrderKey::at(later(second)));
@@ -199,7 +199,7 @@ fn the_first_promise_that_holds_counts_and_one_that_does_not_hides_no_other() {
 }
 
 #[test]
-fn a_clock_that_goes_back_puts_nobody_in_front_of_anybody() {
+fn a_clock_set_back_keeps_the_order_of_arrival() {
     let mut room = Room::new(Limits { threshold: 0, ..limits() });
     room.check(1, later(3_600));
     for number in [3, 2] {
@@ -209,17 +209,17 @@ fn a_clock_that_goes_back_puts_nobody_in_front_of_anybody() {
 }
 
 #[test]
-fn the_line_takes_only_so_many_and_says_so() {
+fn a_full_line_refuses_newcomers() {
     let mut room = Room::new(limits());
     for number in 1..=7 {
         room.check(number, start());
     }
     assert_eq!(room.check(8, start()), Standing::Full);
-    assert_eq!(room.check(7, start()), room.hall.standing(user(7), &room.limits), "who stands in it stays");
+    assert_eq!(room.check(7, start()), room.hall.standing(user(7), &room.limits), "a waiting user stays");
 }
 
 #[test]
-fn a_paused_room_lets_nobody_in() {
+fn a_paused_room_admits_no_users() {
     let mut room = Room::new(limits());
     room.hall.take(Step::Paused, start(), &mut room.steps);
     room.check(1, start());
@@ -230,7 +230,7 @@ fn a_paused_room_lets_nobody_in() {
 
 proptest! {
     #[test]
-    fn a_room_is_fair_whatever_happens_and_its_journal_gives_it_back(
+    fn every_history_is_fair_and_can_be_rebuilt(
         script in prop::collection::vec((0_u8..9, 0_u8..24, 0_u64..120), 1..300),
     ) {
         let mut room = Room::new(Limits { threshold: 3, max_waiting: 12, ..Limits::default() });

@@ -1,8 +1,8 @@
-//! Slots that go on when a store has lost a room. They are written into the journal of its next life a page at a time, so that no
-//! transaction is long however many there are.
+//! Copies active slots into the next generation of a room that its store has lost. This is done in
+//! pages, so that no transaction is long.
 //!
-//! A life whose pages are not all written is as good as lost: the next one finds each slot in the last life that has it, back to
-//! where the line was cleared.
+//! If a copy breaks off, that generation counts as lost too: the next one finds each slot in the
+//! last generation that has it, back to where the line was cleared.
 
 use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, Scalar, Timestamp};
@@ -13,8 +13,9 @@ use super::{
 };
 
 statements! {
-    /// Slots of earlier lives that were given since a given time and have not ended go on in this one, numbered from a given step on;
-    /// those up to another given step do not. What the index on users has is said as it says it, or SQLite would not use it.
+    /// Copies slots of earlier generations that were given since `$4` and have not ended, numbered
+    /// from `$3` on. Steps up to `($5, $6)` are skipped. The conditions repeat those of the partial
+    /// index on users, or SQLite would not use it.
     CARRY = "
         insert into journal (event_id, generation, seq, at, kind, user_id, order_key, slot_id)
         select event_id, cast($2 as bigint), cast($3 as bigint) + row_number() over (order by generation, seq), at, kind, user_id, order_key, slot_id
@@ -28,28 +29,28 @@ statements! {
                           and (later.generation, later.seq) > (given.generation, given.seq))
                  order by generation, seq limit $7) going_on";
 
-    /// The last step of earlier lives that gave a slot.
+    /// The last step of earlier generations that gave a slot.
     GIVEN = "
         select generation, seq from journal
          where event_id = $1 and user_id = $2 and slot_id = $3 and generation < $4 and kind <> 'joined'
          order by generation desc, seq desc limit 1";
 }
 
-/// How far it has got.
+/// Progress of the copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Carrying {
-    /// The new life.
+    /// The new generation.
     pub(crate) generation: u64,
     /// Its last step.
     pub(super) seq: u64,
-    /// Slots from before have ended.
+    /// Slots given before this have expired.
     pub(super) since: Timestamp,
-    /// The last step of earlier lives that was looked at.
+    /// The last step of earlier generations that was copied.
     pub(super) last: (i64, i64),
 }
 
 impl Carrying {
-    /// Writes the next slots down, up to `limit`. Answers with them, and with how far it has got then.
+    /// Copies up to `limit` slots. Returns them and the new progress.
     pub(crate) async fn page(
         self,
         tx: &mut Tx<'_>,

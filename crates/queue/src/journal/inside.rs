@@ -1,15 +1,15 @@
-//! Who is in, as the journal knows it: for when the store of a room cannot be asked.
+//! Active slots according to the journal, for when Redis is unreachable.
 //!
-//! Whoever is in was written down before they heard of it. How a slot ends is written down within a second, and by nobody while the
-//! store is away: nothing happens in a room that nobody can ask.
+//! A slot is written before its owner learns of it. Its end is written within a second, and no slot
+//! ends while Redis is unreachable: nothing changes in the room then.
 
 use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, Timestamp, UserId};
 use uuid::Uuid;
 
 statements! {
-    /// What became of one user last. Only a step that let them in has a slot. SQLite, which keeps no statistics here, would rather read
-    /// the whole journal of the event, so it is told which index to use.
+    /// The last step of one user; only an admission has a slot. SQLite has no statistics here and
+    /// would scan the event's whole journal, so the index is named.
     LAST =
         sqlite "
             select slot_id, at, generation, seq from journal indexed by journal_of_user
@@ -20,7 +20,8 @@ statements! {
              where event_id = $1 and user_id = $2 and kind <> 'joined'
              order by generation desc, seq desc limit 1";
 
-    /// The step with which the line was last cleared. Later lives say it again with the same number. SQLite is told here, too.
+    /// The step that last cleared the line. Later generations repeat it with the same number. The
+    /// index is named for SQLite here too.
     CLEARED =
         sqlite "
             select generation, seq from journal indexed by journal_of_clearings
@@ -32,7 +33,7 @@ statements! {
              order by number desc, generation, seq limit 1";
 }
 
-/// The slot that somebody has, and when it was given. Whether its time is over is for others to say.
+/// The user's slot and when it was given. The caller checks whether it has expired.
 pub(crate) async fn slot_of(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -45,8 +46,9 @@ pub(crate) async fn slot_of(
     Ok((step > cleared(tx, event).await?).then_some((slot, given)))
 }
 
-/// The step with which the line was last cleared, as generation and number; zeros if it never was. A life that says it again and
-/// broke off while it began has not taken over the slots of the lives before, so the first step that says it counts.
+/// Generation and number of the step that last cleared the line; zeros if it never was. The first
+/// of several with the same epoch counts: a generation that repeats it but was lost while it began
+/// has not restored the slots of earlier ones.
 pub(super) async fn cleared(tx: &mut Tx<'_>, event: EventId) -> Result<(i64, i64), Error> {
     let step = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
     Ok(tx.optional(&CLEARED, &[&event], step).await?.unwrap_or((0, 0)))

@@ -1,6 +1,7 @@
-//! What happened in a room, in order, and never changed afterwards.
+//! Append-only record of what happened in a room.
 //!
-//! In memory the journal is also what the room is rebuilt from: a step is on disk before anybody hears of it.
+//! For rooms in memory it is also what they are rebuilt from: a step is on disk before any answer
+//! reflects it.
 
 pub(crate) mod carrying;
 pub(crate) mod inside;
@@ -18,10 +19,10 @@ use uuid::Uuid;
 
 use self::verify::{Report, Verifier};
 
-/// Entries read at a time.
+/// Entries read per page.
 const PAGE: i64 = 20_000;
 
-/// Reads the journal of an event's room from the beginning. `None`: there is none.
+/// Verifies the journal of an event's room. `None` if there is none.
 pub async fn verify(db: &Db, event: EventId) -> Result<Option<Report>, urr_db::Error> {
     let life = db.read("queue.life", async |tx: &mut Tx<'_>| store::life(tx, event).await).await?;
     let Some(life) = life else { return Ok(None) };
@@ -47,101 +48,102 @@ pub async fn verify(db: &Db, event: EventId) -> Result<Option<Report>, urr_db::E
 /// Why steps were not written.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unwritten {
-    /// It may work later.
+    /// Temporary.
     #[error("the database failed")]
     Db(#[from] urr_db::Error),
-    /// Steps of the same numbers are there and are not these, or somebody else keeps the rooms.
-    #[error("the journal is written by somebody else")]
+    /// The journal has other steps with these numbers, or another process owns the rooms.
+    #[error("another process writes this journal")]
     Foreign,
 }
 
-/// One line of a journal.
+/// One entry of a journal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which life of the room: a store that lost its data begins a new one.
+    /// Generation of the room; a new one begins when a store has lost its data.
     pub generation: u64,
     /// Counts up by one within a generation.
     pub seq: u64,
-    /// When it happened, by the clock of the store that decided it.
+    /// Time by the clock of the store that decided.
     pub at: Timestamp,
-    /// What happened.
+    /// The change.
     pub step: Step,
 }
 
-/// What can happen in a room.
+/// A change of a room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Somebody got a place in line.
+    /// A user got a position in line.
     Joined {
-        /// Who.
+        /// The user.
         user: UserId,
-        /// Where.
+        /// The position.
         order: OrderKey,
-        /// Where that is from. Nothing: it was not noted yet.
+        /// Origin of the position. `None` in old journals.
         source: Option<Source>,
     },
-    /// Somebody got a slot, from the line or without waiting.
+    /// A user got a slot, from the line or at once.
     Admitted {
-        /// Who.
+        /// The user.
         user: UserId,
-        /// The place they had, or would have had.
+        /// The position they had, or would have had.
         order: OrderKey,
-        /// The slot's id, which their entry tokens carry.
+        /// The slot's id, which entry tokens carry.
         slot: Uuid,
-        /// Where the place is from, if they did not wait. Nothing: they did, or it was not noted yet.
+        /// Origin of the position if they were admitted at once. `None` if they waited, or in old
+        /// journals.
         source: Option<Source>,
     },
-    /// A slot could not be recorded, so its owner stands in line again where they stood.
+    /// A slot could not be recorded, so its owner is back at their old position.
     Returned {
-        /// Who.
+        /// The user.
         user: UserId,
-        /// Where.
+        /// The position.
         order: OrderKey,
     },
-    /// Somebody is neither in line nor in a slot any more.
+    /// A user left the line or lost their slot.
     Gone {
-        /// Who.
+        /// The user.
         user: UserId,
-        /// Why.
+        /// The reason.
         why: Why,
     },
-    /// How many may be in at once from now on.
+    /// The number of slots changed.
     Threshold {
-        /// That many.
+        /// The new number.
         threshold: u32,
     },
-    /// Nobody is let in until further notice.
+    /// Admissions were paused.
     Paused,
-    /// People are let in again.
+    /// Admissions were resumed.
     Resumed,
-    /// An operator sent everybody away. Tickets from before are void.
+    /// An operator removed all users. Earlier tickets are void.
     Cleared {
-        /// Tickets of this epoch are good from now on.
+        /// The new epoch; only its tickets are valid.
         epoch: u64,
     },
 }
 
-/// Where the place of somebody who came is from.
+/// Origin of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// They are new here: it is behind everybody who came before.
+    /// A newcomer's, behind every earlier one.
     New,
-    /// A queue ticket tells of it.
+    /// Restored by a queue ticket.
     Ticket,
-    /// A Tier 1 pass tells of it.
+    /// From a Tier 1 pass.
     Pass,
 }
 
-/// Why somebody is gone.
+/// Why a user is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Why {
     /// They left.
     Left,
-    /// They showed no sign of life.
+    /// They were idle for too long.
     Idle,
-    /// Their slot's time was over.
+    /// Their slot expired.
     Expired,
-    /// They bought what they came for.
+    /// They completed a purchase.
     Bought,
 }

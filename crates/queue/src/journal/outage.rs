@@ -1,4 +1,4 @@
-//! Since when a store cannot be asked, or does not take what it should keep.
+//! Since when a store has been unreachable or has refused writes.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -11,56 +11,58 @@ use std::{
 
 use urr_kernel::EventId;
 
-/// A time in which a store does not do its work, or none. Whoever only asks needs no lock.
+/// The current outage of a store, if any. Reading takes no lock.
 #[derive(Debug, Default)]
 pub(crate) struct Outage(
-    /// When it began by a clock that only goes forward, in microseconds from one; zero: it has not.
+    /// Start by the monotonic clock, in microseconds plus one; zero for no outage.
     AtomicU64,
 );
 
 impl Outage {
-    /// It does not. `false`: nor did it before.
+    /// Starts an outage. Returns `false` if one has started already.
     pub(crate) fn begin(&self, now: Duration) -> bool {
         let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
         self.0.compare_exchange(0, now, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
-    /// It does again.
+    /// Ends the outage.
     pub(crate) fn end(&self) {
         self.0.store(0, Ordering::Release);
     }
 
-    /// Whether it does not.
+    /// Whether there is an outage.
     pub(crate) fn goes_on(&self) -> bool {
         self.0.load(Ordering::Acquire) != 0
     }
 
-    /// For how long it has not, if it does not.
+    /// Duration of the outage, if there is one.
     pub(crate) fn lasts(&self, now: Duration) -> Option<Duration> {
         let since = self.0.load(Ordering::Acquire).checked_sub(1)?;
         Some(now.saturating_sub(Duration::from_micros(since)))
     }
 }
 
-/// Outages of rooms whose journals are written one by one. That nothing waits in a quiet room says nothing about a busy one.
+/// Outages per room. A quiet room that has nothing to write does not end the outage of a busy one.
 #[derive(Debug, Default)]
 pub(crate) struct Outages(
-    /// When each began by a clock that only goes forward. No more than there are rooms in use: see [`Self::forget_others`].
+    /// Start of each by the monotonic clock. Bounded by the rooms in use: see
+    /// [`Self::forget_others`].
     Mutex<HashMap<EventId, Duration>>,
 );
 
 impl Outages {
-    /// A room's journal cannot be written.
+    /// Starts an outage: the room's journal cannot be written.
     pub(crate) fn begin(&self, event: EventId, now: Duration) {
         self.rooms().entry(event).or_insert(now);
     }
 
-    /// Everything of a room is written, by whomever.
+    /// Ends the room's outage: all its steps are written, by this process or another.
     pub(crate) fn end(&self, event: EventId) {
         self.rooms().remove(&event);
     }
 
-    /// Only these rooms are in use. What another process has written and closed is nobody's outage any more.
+    /// Drops the outages of rooms that are not in use: another process may have written and closed
+    /// them.
     pub(crate) fn forget_others(&self, in_use: &[EventId]) {
         let mut rooms = self.rooms();
         if !rooms.is_empty() {
@@ -69,7 +71,7 @@ impl Outages {
         }
     }
 
-    /// For how long a journal could not be written, if one cannot; the longest of them.
+    /// Duration of the longest outage, if there is one.
     pub(crate) fn lasts(&self, now: Duration) -> Option<Duration> {
         self.rooms().values().min().map(|since| now.saturating_sub(*since))
     }
@@ -86,10 +88,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outage_lasts_from_its_first_failure_until_something_is_written() {
+    fn an_outage_lasts_from_the_first_failure_to_the_next_write() {
         let (outage, at) = (Outage::default(), Duration::from_secs);
         assert_eq!((outage.goes_on(), outage.lasts(at(9))), (false, None));
-        assert!(outage.begin(at(0)), "also in the first moment of a clock");
+        assert!(outage.begin(at(0)), "at time zero too");
         assert!(!outage.begin(at(5)));
         assert_eq!((outage.goes_on(), outage.lasts(at(9))), (true, Some(at(9))));
         outage.end();
@@ -97,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_of_one_room_is_not_over_because_another_has_nothing_to_write() {
+    fn outages_of_rooms_are_independent() {
         let [busy, quiet] = [1, 2].map(|number| EventId::from_uuid(Uuid::from_u128(number)));
         let (outages, at) = (Outages::default(), Duration::from_secs);
         assert_eq!(outages.lasts(at(9)), None);

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{Entry, Source, Step, Why};
 
-/// The words of the column `kind`.
+/// Values of the column `kind`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Joined,
@@ -34,7 +34,6 @@ urr_db::text_enum! {
 urr_db::text_enum! { Source { New = "new", Ticket = "ticket", Pass = "pass" } }
 urr_db::text_enum! { Why { Left = "left", Idle = "idle", Expired = "expired", Bought = "bought" } }
 
-/// The columns of a step.
 #[derive(Debug, Default)]
 pub(super) struct Columns {
     pub(super) user: Option<UserId>,
@@ -65,13 +64,13 @@ pub(super) fn columns(step: &Step) -> (Kind, Columns) {
         Step::Paused => (Kind::Paused, none),
         Step::Resumed => (Kind::Resumed, none),
         Step::Cleared { epoch } => {
-            let number = i64::try_from(epoch).expect("epochs are counted by hand");
+            let number = i64::try_from(epoch).expect("epochs fit into i64");
             (Kind::Cleared, Columns { number: Some(number), ..none })
         }
     }
 }
 
-/// Reads a row of the journal.
+/// Decodes a row of the journal.
 pub(super) fn entry(row: &Row<'_>) -> Result<Entry, Error> {
     let step = match row.get(3)? {
         Kind::Joined => Step::Joined { user: row.get(4)?, order: row.get(5)?, source: row.get(9)? },
@@ -88,7 +87,7 @@ pub(super) fn entry(row: &Row<'_>) -> Result<Entry, Error> {
     Ok(Entry { generation: number(row, 0)?, seq: number(row, 1)?, at: row.get(2)?, step })
 }
 
-/// Something that is counted.
+/// Decodes a counter.
 pub(super) fn number(row: &Row<'_>, column: usize) -> Result<u64, Error> {
     row.get::<i64>(column).map(|number| u64::try_from(number).unwrap_or(0))
 }

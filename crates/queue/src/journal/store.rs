@@ -13,29 +13,29 @@ use super::{
 use crate::spent::{Turn, Turns};
 
 statements! {
-    /// Writes one line. One that is there already is the same line.
+    /// Inserts an entry. A conflict means that it is there already.
     APPEND = "
         insert into journal (event_id, generation, seq, at, kind, user_id, order_key, slot_id, number, why, source)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
         on conflict (event_id, generation, seq) do nothing";
 
-    /// The lines after a given one, in order. Compared as a pair, so that the key finds the first of them.
+    /// Entries after a given one, in order. Compared as a pair so that the primary key is used.
     AFTER = "
         select generation, seq, at, kind, user_id, order_key, slot_id, number, why, source
           from journal
          where event_id = $1 and (generation, seq) > ($2, $3)
          order by generation, seq limit $4";
 
-    /// What operators decided last, newest first.
+    /// Latest operator decisions, newest first.
     DECIDED = "
         select kind, number from journal
          where event_id = $1 and kind in ('threshold', 'paused', 'resumed', 'cleared')
          order by generation desc, seq desc limit $2";
 
-    /// Whether this is the present life of a room.
+    /// Whether this is the current, open generation of a room.
     GOES_ON = "select 1 from rooms where event_id = $1 and generation = $2 and closed_at is null";
 
-    /// Every room that is open.
+    /// Open rooms.
     ROOMS = "
         select event_id, generation, threshold from rooms where event_id > $1 and closed_at is null
          order by event_id limit $2";
@@ -43,58 +43,61 @@ statements! {
     /// One room, open or closed.
     ROOM = "select event_id, generation, threshold from rooms where event_id = $1";
 
-    /// A room's first life. Answers with nothing if it has one.
+    /// Inserts a room's first generation. Returns no row if the room exists.
     OPEN = "
         insert into rooms (event_id, generation, threshold, configured, opened_at) values ($1, 1, $2, $2, $3)
         on conflict (event_id) do nothing";
 
-    /// Whether a room's last life was ended in good order. On PostgreSQL it also takes the room's lock; SQLite has one writer.
+    /// Whether a room's last generation was closed properly. On PostgreSQL this also locks the row;
+    /// SQLite has one writer.
     WAS_CLOSED =
         sqlite "select closed_at is not null from rooms where event_id = $1"
         postgres "select closed_at is not null from rooms where event_id = $1 for update";
 
-    /// A room's next life.
+    /// Begins a room's next generation.
     REOPEN = "
         update rooms set generation = generation + 1, opened_at = $2, closed_at = null
          where event_id = $1 returning generation, threshold, configured";
 
-    /// Every step of one user but the joins, which the index leaves out; the latest first.
+    /// Steps of one user except joins, which the index leaves out; latest first.
     TURNS = "
         select kind, order_key, at, why from journal
          where event_id = $1 and user_id = $2 and kind <> 'joined'
          order by generation desc, seq desc limit $3";
 
-    /// When a room was last in use, as far as the journal knows.
+    /// When a room was last used, according to the journal.
     LAST_USED = "
         select coalesce((select max(at) from journal where journal.event_id = $1 and journal.generation = $2), opened_at)
           from rooms where event_id = $1 and generation = $2";
 
-    /// A room's present life, whether it has ended, and its last step.
+    /// A room's current generation, whether it is closed, and its last step.
     NEWEST = "
         select generation, closed_at is not null,
                coalesce((select max(seq) from journal
                           where journal.event_id = rooms.event_id and journal.generation = rooms.generation), 0)
           from rooms where event_id = $1";
 
-    /// Ends a room's life, unless it has begun another.
+    /// Closes a room, unless it has begun another generation.
     CLOSE = "update rooms set closed_at = $3 where event_id = $1 and generation = $2 and closed_at is null";
 
     /// Rooms that were closed before a given time.
     OLD = "select event_id from rooms where closed_at < $1 order by closed_at limit $2";
 
-    /// Forgets steps of a room that was closed before a given time and has not opened again, oldest first, some at a time.
+    /// Deletes a batch of the oldest steps of a room that was closed before a given time and not
+    /// reopened.
     FORGET_STEPS = "
         delete from journal where event_id = $1 and (generation, seq) in
             (select generation, seq from journal where event_id = $1 order by generation, seq limit $2)
            and exists (select 1 from rooms where rooms.event_id = $1 and rooms.closed_at < $3)";
 
-    /// Forgets a room that has no steps left and was closed before a given time.
+    /// Deletes a room that has no steps left and was closed before a given time.
     FORGET_ROOM = "
         delete from rooms where event_id = $1 and closed_at < $2
            and not exists (select 1 from journal where journal.event_id = $1)";
 }
 
-/// Writes one entry of an event's journal. `false`: another one has its number, so somebody else writes this journal too.
+/// Appends an entry. Returns `false` if another entry has its number: a second process writes this
+/// journal.
 pub(crate) async fn append(tx: &mut Tx<'_>, event: EventId, entry: &Entry) -> Result<bool, Error> {
     let (kind, Columns { user, order, slot, number, why, source }) = columns(&entry.step);
     let (generation, seq) = (counted(entry.generation), counted(entry.seq));
@@ -106,12 +109,11 @@ pub(crate) async fn append(tx: &mut Tx<'_>, event: EventId, entry: &Entry) -> Re
         }
         return Ok(true);
     }
-    // Written before, by a try whose answer was lost.
+    // Written before, by an attempt whose result was lost.
     let there = after(tx, event, entry.generation, entry.seq - 1, 1).await?;
     Ok(there.first().is_some_and(|there| there == entry))
 }
 
-/// Up to `limit` entries after the one numbered `seq` of `generation`.
 pub(crate) async fn after(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -122,16 +124,16 @@ pub(crate) async fn after(
     tx.all(&AFTER, &[&event, &counted(generation), &counted(seq), &limit], entry).await
 }
 
-/// A room's present life.
+/// A room's current generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Life {
     pub(crate) event: EventId,
     pub(crate) generation: u64,
-    /// What it began with.
+    /// The threshold at its start.
     pub(crate) threshold: u32,
 }
 
-/// Up to `limit` rooms after the one of `event`.
+/// Up to `limit` open rooms after the one of `event`.
 pub(crate) async fn lives(tx: &mut Tx<'_>, event: EventId, limit: i64) -> Result<Vec<Life>, Error> {
     let life =
         |row: &Row<'_>| Ok(Life { event: row.get(0)?, generation: number(row, 1)?, threshold: row.get(2)? });
@@ -145,13 +147,13 @@ pub(crate) async fn life(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Life>
     tx.optional(&ROOM, &[&event], life).await
 }
 
-/// Whether a room's life goes on. `false`: it was closed, or has begun another.
+/// Whether this generation of a room is current and open.
 pub(crate) async fn goes_on(tx: &mut Tx<'_>, event: EventId, generation: u64) -> Result<bool, Error> {
     let found = tx.optional(&GOES_ON, &[&event, &counted(generation)], |_| Ok(())).await?;
     Ok(found.is_some())
 }
 
-/// Ends a room's life. `false`: it has begun another.
+/// Closes a room. Returns `false` if it has begun another generation.
 pub(crate) async fn close(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -161,13 +163,12 @@ pub(crate) async fn close(
     Ok(tx.execute(&CLOSE, &[&event, &counted(generation), &now]).await? == 1)
 }
 
-/// Up to `limit` rooms that were closed before `before`.
 pub(crate) async fn old(tx: &mut Tx<'_>, before: Timestamp, limit: i64) -> Result<Vec<EventId>, Error> {
     tx.all(&OLD, &[&before, &limit], |row| row.get(0)).await
 }
 
-/// Forgets up to `limit` steps of a room that was closed before `before`, and the room once none is left. Answers with how many
-/// steps there were.
+/// Deletes up to `limit` steps of a room that was closed before `before`, and the room once none
+/// are left. Returns the number of steps.
 pub(crate) async fn forget(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -179,7 +180,7 @@ pub(crate) async fn forget(
     Ok(steps)
 }
 
-/// When something last happened in a life of a room, as far as the database knows. Nothing: it has begun another.
+/// When the generation was last used, according to the database. `None` if it is not current.
 pub(crate) async fn last_used(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -188,7 +189,7 @@ pub(crate) async fn last_used(
     tx.optional(&LAST_USED, &[&event, &counted(generation)], |row| row.get(0)).await
 }
 
-/// How far the journal of a room has got.
+/// How far the journal of a room is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newest {
     generation: u64,
@@ -197,13 +198,14 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
-    /// Whether it knows more than a store does that has got to `seq` of `generation`. One that goes on knows at least as much.
+    /// Whether the journal has steps that a store at `seq` of `generation` lacks. A store in use
+    /// has at least as many.
     pub(crate) fn is_ahead_of(&self, generation: u64, seq: u64) -> bool {
         self.generation > generation || self.generation == generation && (self.is_closed || self.seq > seq)
     }
 }
 
-/// How far the journal of a room has got, if it has one.
+/// How far the journal of a room is written, if there is one.
 pub(crate) async fn newest(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Newest>, Error> {
     let newest = |row: &Row<'_>| {
         Ok(Newest { generation: number(row, 0)?, is_closed: row.get(1)?, seq: number(row, 2)? })
@@ -211,10 +213,10 @@ pub(crate) async fn newest(tx: &mut Tx<'_>, event: EventId) -> Result<Option<New
     tx.optional(&NEWEST, &[&event], newest).await
 }
 
-/// Steps of one user that are read: more than one user makes while a token is good.
+/// Most steps of one user that are read: more than a user can cause while a token is valid.
 const MAX_TURNS: i64 = 2_000;
 
-/// The turns that a user had, if any. A slot that was taken back is none; leaving the line is one.
+/// The user's turns, if any. A slot that was taken back is none; leaving the line is one.
 pub(crate) async fn turns(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<Option<Turns>, Error> {
     let step = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
     let mut steps: Vec<(Kind, Option<OrderKey>, Timestamp, Option<Why>)> =
@@ -230,7 +232,7 @@ pub(crate) async fn turns(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Resu
             (Kind::Returned, Some(order)) if turns.is_some_and(|turns| turns.last.order == order) => {
                 turns = before_slot;
             }
-            // The journal does not repeat the place with this step.
+            // The journal does not repeat the position in this step.
             (Kind::Gone, _) if !is_in && why == Some(Why::Left) => turns = Some(Turns::and_left(turns, at)),
             _ => {}
         }
@@ -239,33 +241,34 @@ pub(crate) async fn turns(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Resu
     Ok(turns)
 }
 
-/// What a room must not forget when its store does.
+/// State of a room that survives a loss of its store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
     pub(crate) generation: u64,
-    /// The threshold of its first life.
+    /// The threshold of its first generation.
     pub(crate) began_with: u32,
     pub(crate) threshold: u32,
     pub(crate) paused: bool,
     pub(crate) epoch: u64,
-    /// Whether an earlier life had another threshold for a while, so that this one says which it has.
+    /// Whether an earlier generation had another threshold for a while, so that this one must state
+    /// its own.
     restates: bool,
-    /// Whether a life ended before its time, with people in it.
+    /// Whether the last generation ended by a loss.
     pub(crate) lost: bool,
-    /// The step with which the line was last cleared.
+    /// The step that last cleared the line.
     cleared: (i64, i64),
-    /// What the journal of the new life begins with.
+    /// First entries of the new generation's journal.
     pub(crate) entries: Vec<Entry>,
 }
 
 impl Kept {
-    /// The slots that were given since `since` and go on, if a life was lost.
+    /// The slots given since `since` that must be restored, if the last generation was lost.
     pub(crate) fn carrying(&self, since: Timestamp) -> Option<Carrying> {
         let seq = u64::try_from(self.entries.len()).unwrap_or(u64::MAX);
         self.lost.then_some(Carrying { generation: self.generation, seq, since, last: self.cleared })
     }
 
-    /// What makes a room that has just begun the one it was.
+    /// Steps that restore the operators' decisions in the new generation.
     fn steps(&self) -> impl Iterator<Item = Step> + use<> {
         let differs = self.restates || self.threshold != self.began_with;
         let threshold = differs.then_some(Step::Threshold { threshold: self.threshold });
@@ -275,11 +278,11 @@ impl Kept {
     }
 }
 
-/// Operator decisions looked back at: more than anybody takes in one sale.
+/// Most operator decisions that are read: more than any sale has.
 const MAX_DECISIONS: i64 = 10_000;
 
-/// Begins a room's next life, which may be its first. What operators decided is in its journal when this commits; slots that go on
-/// after a loss follow ([`Kept::carrying`]).
+/// Begins a room's first or next generation. Operators' decisions are in its journal when this
+/// commits; slots are restored afterwards ([`Kept::carrying`]).
 pub(crate) async fn begin(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -313,7 +316,7 @@ pub(crate) async fn begin(
     let mut kept = Kept {
         generation,
         began_with,
-        // Unless an operator has decided, it is what the setting says now.
+        // Follows the setting unless an operator has decided.
         threshold: configured.map_or(stated.unwrap_or(began_with), |_| threshold),
         restates: stated.is_some_and(|stated| stated != began_with),
         paused: paused.is_some_and(|(kind, _)| *kind == Kind::Paused),
@@ -333,5 +336,5 @@ pub(crate) async fn begin(
 }
 
 pub(super) fn counted(number: u64) -> i64 {
-    i64::try_from(number).expect("counted one by one")
+    i64::try_from(number).expect("counters fit into i64")
 }

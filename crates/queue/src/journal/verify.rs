@@ -1,10 +1,15 @@
-//! Whether a room was fair: reads its journal from the beginning and finds every step that should not have happened.
+//! Verifies that a room was fair: reads its journal from the beginning and reports every step that
+//! breaks a rule.
 //!
-//! It shares no code with the room. It knows only what fairness means: nobody is let in past somebody who came earlier and still
-//! waits, there are never more people in than the threshold allows at the moment one is let in, nobody has two places, nobody uses
-//! one place twice, whoever is new comes behind everybody who came before, and a ticket brings back only what its owner was given
-//! and has not left since.
-//! What a Tier 1 pass tells is believed: that tier has its own order.
+//! It shares no code with the room. The rules:
+//!
+//! * no user is admitted before one who joined earlier and still waits;
+//! * no admission exceeds the threshold of that moment;
+//! * no user has two positions, or uses one twice;
+//! * a newcomer joins behind every position given before;
+//! * a ticket restores only a position that its owner was given and has not given up.
+//!
+//! Order keys of Tier 1 passes are trusted: that tier has its own order.
 
 mod report;
 
@@ -20,21 +25,22 @@ use uuid::Uuid;
 pub use self::report::{Fault, Finding, Report, Silence};
 use super::{Entry, Source, Step, Why};
 
-/// Findings kept in full. A room that was unfair a hundred times is unfair enough; the rest are counted.
+/// Findings kept in full; the rest are only counted.
 const MAX_FINDINGS: usize = 100;
 
-/// A clock that goes back by less is put right, and two stores' clocks differ by less. Within one life of a room keys need no such
-/// patience: the room compares them with the last one it gave, whatever its clock says.
+/// Tolerance for clocks: smaller steps back are NTP corrections, and two stores may differ by this
+/// much. Order keys within one generation need no tolerance: the room compares them with the last
+/// one it gave.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(2);
 
-/// Whose turn it was, with which place.
+/// A user's slot and its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Slot {
     id: Uuid,
     order: OrderKey,
 }
 
-/// Reads a journal, entry by entry in order.
+/// Verifies a journal, entry by entry in order.
 #[derive(Debug)]
 pub struct Verifier {
     generation: u64,
@@ -43,17 +49,18 @@ pub struct Verifier {
     waiting: BTreeSet<(OrderKey, UserId)>,
     places: HashMap<UserId, OrderKey>,
     active: HashMap<UserId, Slot>,
-    /// The last slot of everybody who is in, or was when a store lost its data: in its next life they may go on.
+    /// Last slot of each user who has one, or had one when a store lost its data: the next
+    /// generation may restore it.
     carried: HashMap<UserId, Slot>,
-    /// Places whose slots have ended.
+    /// Positions whose slots have ended.
     used: HashSet<(UserId, OrderKey)>,
-    /// Per user, how many slots they were given and how many places they gave up.
+    /// Per user, the number of slots given and positions given up.
     turns: HashMap<UserId, u32>,
-    /// Every place that somebody was given, as long as tickets for it are good, and how many slots they had been given by then.
+    /// Every position given under the current epoch, with the user's count in `turns` at that time.
     given: HashMap<(UserId, OrderKey), u32>,
-    /// Whoever is new comes behind this.
+    /// A newcomer must get a higher order key than this.
     newest: OrderKey,
-    /// Tickets of this epoch are good.
+    /// Tickets of this epoch are valid.
     epoch: u64,
     threshold: u32,
     paused: bool,
@@ -62,7 +69,7 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// For a room that began with this threshold.
+    /// A verifier for a room that began with this threshold.
     pub fn new(threshold: u32) -> Self {
         Self {
             generation: 0,
@@ -84,7 +91,7 @@ impl Verifier {
         }
     }
 
-    /// Takes the next entry.
+    /// Reads the next entry.
     pub fn read(&mut self, entry: &Entry) {
         self.number(entry);
         self.report.steps += 1;
@@ -92,7 +99,7 @@ impl Verifier {
             Step::Joined { user, order, source } => self.joined(entry, (user, order), source),
             Step::Admitted { user, order, slot, source } => {
                 let slot = Slot { id: slot, order };
-                // The store lost its data, and the slot was given before that: it goes on.
+                // A restored slot: the store lost its data after the slot was given.
                 if self.carried.remove(&user) == Some(slot) {
                     self.active.insert(user, slot);
                 } else {
@@ -118,7 +125,7 @@ impl Verifier {
             Step::Cleared { epoch } => {
                 self.report.operator += 1;
                 self.empty();
-                // The next life of a room begins by saying the epoch that it has.
+                // A new generation repeats the current epoch.
                 if epoch != self.epoch {
                     self.epoch = epoch;
                     self.carried.clear();
@@ -130,29 +137,30 @@ impl Verifier {
         self.report.most_active = self.report.most_active.max(self.active.len());
     }
 
-    /// What was found.
+    /// The report on all entries read.
     pub fn finish(self) -> Report {
         self.report
     }
 
     fn number(&mut self, entry: &Entry) {
         if entry.generation != self.generation {
-            // A store that lost its data: whoever comes back brings their place along.
+            // A new generation: the store lost its data, and returning users bring their positions.
             self.generation = entry.generation;
             self.next = 1;
             let inside = mem::take(&mut self.active);
             self.used.extend(inside.iter().map(|(user, slot)| (*user, slot.order)));
-            // A life that was lost while it began has told of some of them; the others may go on in the next.
+            // If a generation was lost while it began, only some slots were restored; the next may
+            // restore the others.
             self.carried.extend(inside);
             self.empty();
-            // Its clock may be another one.
+            // The new store may have another clock.
             self.newest = earlier(self.newest, CLOCKS_DIFFER);
         }
         if entry.seq != self.next {
             self.find(entry, Fault::Gap { expected: self.next });
         }
         self.next = entry.seq + 1;
-        // A slot that was carried over keeps its time; others are looked at where they are let in.
+        // A restored slot keeps its original time; admissions are checked separately.
         if !matches!(entry.step, Step::Admitted { .. }) {
             self.on_time(entry);
         }
@@ -192,7 +200,7 @@ impl Verifier {
             self.new_place(entry, (user, order), source);
         }
         let first = self.waiting.first().copied().filter(|first| *first < (order, user));
-        // Whoever comes with an early place while nobody waits longer may go straight in; anybody who waits goes first.
+        // A user with an early position may be admitted at once only if no waiting user is ahead.
         if let Some((_, first)) = first {
             self.find(entry, Fault::Overtook { user, first });
         }
@@ -227,7 +235,7 @@ impl Verifier {
             Some(order) => {
                 self.waiting.remove(&(order, user));
                 if why == Why::Left {
-                    // Leaving gives up every ticket given until then.
+                    // Leaving gives up every ticket issued before.
                     *self.turns.entry(user).or_default() += 1;
                 }
             }
@@ -247,29 +255,30 @@ impl Verifier {
         self.silence = Some(silence);
     }
 
-    /// A place that somebody did not have a step ago is one that they have not used, and one that they may have.
+    /// Checks a position the user did not have before: it must be unused, and theirs to take.
     fn new_place(&mut self, entry: &Entry, (user, order): (UserId, OrderKey), source: Option<Source>) {
         let turns = self.turns.get(&user).copied().unwrap_or(0);
         let given = self.given.get(&(user, order)).copied();
-        // A ticket is for the wait in which it was given, and ends with the next slot.
+        // A ticket belongs to the wait in which it was issued, and is used up by the next slot.
         let is_from_before = source == Some(Source::Ticket) && given.is_some_and(|given| given < turns);
         let is_used = self.used.contains(&(user, order));
         if is_used || is_from_before && entry.generation == 1 {
             self.find(entry, Fault::Reused { user });
         } else if is_from_before {
-            // They may have been given it anew, by a step that was lost.
+            // The position may have been given again by a step that was lost.
             self.report.unproven += 1;
         }
         let is_known = given.is_some();
         match source {
             Some(Source::New) if order <= self.newest => self.find(entry, Fault::TooEarly { user }),
-            // What a store lost before it was written may have been told. In a room's first life nobody noticed a loss.
+            // A store may have lost a step that its user had seen. In the first generation no loss
+            // was detected.
             Some(Source::Ticket) if !is_known && entry.generation > 1 => self.report.unproven += 1,
             Some(Source::Ticket) if !is_known => self.find(entry, Fault::NeverGiven { user }),
             _ => {}
         }
         self.given.insert((user, order), turns);
-        // By the clock of Tier 1 a place may be in the future.
+        // By the clock of Tier 1 a position may lie in the future.
         let by_now = if source == Some(Source::New) { order } else { order.min(OrderKey::at(entry.at)) };
         self.newest = self.newest.max(by_now);
     }

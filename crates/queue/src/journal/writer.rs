@@ -1,8 +1,8 @@
-//! Writes steps down in the order in which they happened, many at a time.
+//! Writes steps in order, in batches.
 //!
-//! A room hands its steps over while it is locked, so the journal has the room's order, and what is on disk is always a beginning
-//! of what happened: a crash loses the newest steps, which nobody was told of, and never one from the middle. One transaction
-//! takes everything that waits, so thousands of joins share one `fsync`.
+//! A room queues its steps while it is locked, so the journal has the room's order. What is on disk
+//! is always a prefix of what happened: a crash loses the newest steps, which no answer has
+//! reflected yet. One transaction takes everything queued, so thousands of joins share one `fsync`.
 
 use std::{
     mem,
@@ -21,48 +21,50 @@ use urr_kernel::{Clock, EventId};
 use super::{Entry, Unwritten, outage::Outage, store};
 use crate::room::memory::Keeper;
 
-/// Steps that may wait to be written, those of the open batch included: a second's worth at full speed. A room that finds more waiting decides nothing new.
+/// Most queued steps, including the open batch: one second's worth at full speed. Above it rooms
+/// refuse new decisions.
 const MAX_WAITING: u64 = 50_000;
-/// Steps that one transaction writes: some 20 ms of work, so that an answer is not held up much longer than an `fsync` takes.
+/// Steps per transaction: about 20 ms, so that an answer is delayed little more than by an `fsync`.
 const BATCH: usize = 4_096;
-/// How long an answer waits for the disk. Whoever comes later is refused at once, until something is written again.
+/// How long an answer waits for the disk. After that, requests are refused at once until a write
+/// succeeds.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often the last steps are tried again when the process stops. Nobody was told of them.
+/// Attempts to write the last steps at shutdown. No answer has reflected them.
 const LAST_TRIES: u32 = 3;
-/// Every step is announced, so this only limits a wait.
+/// Every step wakes the writer, so this only bounds a wait.
 const IDLE: Duration = Duration::from_mins(1);
-/// Pauses after a transaction that failed: people wait for their answers.
+/// Pauses after a failed transaction. Short, because requests wait for it.
 const PAUSES: Backoff = Backoff { first: Duration::from_millis(50), max: Duration::from_secs(2) };
 
-/// The way into the journal. Clones share it.
+/// Handle of the writer. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
     pending: Mutex<Vec<(EventId, Entry)>>,
-    /// How many steps were handed over since the start. Changed under the lock of `pending`; whoever only looks needs no lock.
+    /// Steps queued since the start. Changed under the lock of `pending`, read without it.
     handed: AtomicU64,
     wake: Nudge,
     /// How many of them are on disk.
     written: AtomicU64,
-    /// Says the same to whoever waits for it.
+    /// The same number, for tasks that wait for it.
     progress: watch::Sender<u64>,
     outage: Outage,
     clock: Clock,
 }
 
-/// How far the journal has to be written for an answer to be safe.
+/// How far the journal must be written before an answer may be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mark(u64);
 
-/// Too much waits to be written, or nothing can be.
+/// Too many steps are queued, or none can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the journal cannot keep up")]
 pub(crate) struct Busy;
 
 impl Writer {
-    /// Starts writing to `db`, for as long as `keeper` has the rooms.
+    /// Starts the writer, which stops when `keeper` loses the rooms.
     pub(crate) fn start(db: Db, clock: Clock, keeper: Keeper, tasks: &Tasks) -> Self {
         let shared = Arc::new(Shared {
             pending: Mutex::default(),
@@ -81,23 +83,23 @@ impl Writer {
         Self(shared)
     }
 
-    /// Whether a room may decide anything new.
+    /// Whether rooms may decide anything new.
     pub(crate) fn ready(&self) -> Result<(), Busy> {
         let waiting = self.latest().0.saturating_sub(self.0.written());
         if !self.0.outage.goes_on() && waiting < MAX_WAITING { Ok(()) } else { Err(Busy) }
     }
 
-    /// For how long nothing could be written, if nothing can be.
+    /// How long no step could be written, if none can now.
     pub(crate) fn outage(&self) -> Option<Duration> {
         self.0.outage.lasts(self.0.clock.ticks())
     }
 
-    /// Hands steps over. The caller still holds the room's lock.
+    /// Queues steps. The caller must hold the room's lock.
     pub(crate) fn hand_over(&self, event: EventId, entries: impl Iterator<Item = Entry>) -> Mark {
         let mut pending = self.0.pending();
         let before = pending.len();
         pending.extend(entries.map(|entry| (event, entry)));
-        let count = u64::try_from(pending.len() - before).expect("a count of steps");
+        let count = u64::try_from(pending.len() - before).expect("a length fits into u64");
         let mark = Mark(self.0.handed.fetch_add(count, Ordering::AcqRel) + count);
         drop(pending);
         if count > 0 {
@@ -106,15 +108,15 @@ impl Writer {
         mark
     }
 
-    /// Everything that was handed over until now.
+    /// The mark of everything queued so far.
     pub(crate) fn latest(&self) -> Mark {
         Mark(self.0.handed.load(Ordering::Acquire))
     }
 
-    /// Returns once everything up to `mark` is on disk, or refuses after a while. What was decided stays decided: whoever was refused
-    /// finds it when they ask again.
+    /// Returns once everything up to `mark` is on disk, or an error after [`PATIENCE`]. The
+    /// decision stands: a client that gets the error finds it with the next request.
     pub(crate) async fn written(&self, mark: Mark) -> Result<(), Busy> {
-        // Whoever only asks finds everything there, as a rule.
+        // Reads usually find everything written.
         if self.0.written() >= mark.0 {
             return Ok(());
         }
@@ -126,11 +128,12 @@ impl Writer {
         }
     }
 
-    /// Nothing new is decided until something is written again.
+    /// Starts an outage, so that rooms decide nothing until a write succeeds.
     fn give_up(&self, mark: Mark) -> Result<(), Busy> {
         let is_new = self.0.outage.begin(self.0.clock.ticks());
-        // What is written is said before that it works again, so either it is seen here, or that is said after this. The lock of what
-        // is said makes it so; a look at the bare number could miss it, and nothing would be decided ever again.
+        // The writer publishes progress before it ends the outage. Reading it under the channel's
+        // lock here means that either the progress is seen, or the outage ends after this point.
+        // With a plain atomic load the outage could start after its end and never be cleared.
         if *self.0.progress.borrow() >= mark.0 {
             if is_new {
                 self.0.outage.end();
@@ -138,7 +141,9 @@ impl Writer {
             return Ok(());
         }
         if is_new {
-            tracing::error!("the waiting room's journal is not written in time: nobody is let in meanwhile");
+            tracing::error!(
+                "writing the waiting room's journal takes too long (slow or locked database?): admissions stop and requests get 503 until a write succeeds"
+            );
         }
         Err(Busy)
     }
@@ -153,7 +158,7 @@ impl Shared {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What waits, in order, up to [`BATCH`].
+    /// The next queued steps, up to [`BATCH`].
     fn take(&self) -> Vec<(EventId, Entry)> {
         let mut pending = self.pending();
         if pending.len() <= BATCH {
@@ -188,7 +193,7 @@ impl Work {
         }
     }
 
-    /// Writes a batch, again and again until it works. `false`: the process stops, or must, and it did not.
+    /// Writes a batch, retrying until it succeeds. Returns `false` if the process stops first.
     async fn keep(&self, batch: &[(EventId, Entry)]) -> bool {
         let (mut failures, mut last_tries) = (0, LAST_TRIES);
         loop {
@@ -196,7 +201,7 @@ impl Work {
             if matches!(written, Err(Unwritten::Foreign)) {
                 self.shared.outage.begin(self.shared.clock.ticks());
                 tracing::error!(
-                    "rooms in memory are for one process, and another one writes the same journal: this one stops"
+                    "another process writes the same waiting room journal: this process stops (two processes need redis.urls)"
                 );
                 return false;
             }
@@ -213,7 +218,7 @@ impl Work {
                 let error = urr_telemetry::chain(&error);
                 tracing::error!(
                     error,
-                    "the waiting room's journal cannot be written: nobody is let in meanwhile"
+                    "cannot write the waiting room's journal: the database failed; admissions stop and requests get 503 until it recovers"
                 );
             }
             if self.tasks.token().is_cancelled() {
@@ -227,7 +232,7 @@ impl Work {
         }
     }
 
-    /// All of them, or none.
+    /// Writes all of them, or none.
     async fn write(&self, batch: &[(EventId, Entry)]) -> Result<(), Unwritten> {
         transaction!(self.db, "queue.journal", async |tx: &mut Tx<'_>| {
             if !self.keeper.is_ours(tx).await? {

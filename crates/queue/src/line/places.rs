@@ -1,25 +1,25 @@
-//! Places in order, and how many are ahead of each.
+//! Positions in order, with the number of users ahead of each.
 //!
-//! Pieces of up to [`MOST`] places, one behind the other. Whoever comes goes to the end of the last piece, so pieces are full, and a
-//! place costs little more than it holds; whoever comes back goes between two others, and a full piece is halved for them. A million
-//! places are a thousand pieces. What a look for somebody reads lies together: where pieces begin, how long they are, and within one the
-//! orders without the people, so that it is some 20 KiB which a cache holds and a few lines that none does.
+//! Chunks of up to [`MOST`] entries. Newcomers go to the end of the last chunk, so chunks are full
+//! and memory overhead is low. A returning user is inserted in between, and a full chunk is split.
+//! A million entries are a thousand chunks. A lookup reads compact arrays: first keys and lengths
+//! of all chunks (about 20 KiB, which stays in the CPU cache), then the order keys of one chunk.
 
 use urr_kernel::{OrderKey, Timestamp, UserId};
 
-/// Places in a piece. Taking one out or putting one in moves half of them on average, 16 KiB.
+/// Entries per chunk. An insertion or removal moves half of them on average, 16 KiB.
 const MOST: usize = 1_024;
 
-/// One person in line.
+/// One waiting user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) order: OrderKey,
     pub(super) user: UserId,
-    /// The last sign of life.
+    /// Last activity.
     pub(super) seen: Timestamp,
 }
 
-/// Where somebody stands. Two may have come in the same microsecond.
+/// Sort key. Two users may join in the same microsecond.
 pub(super) type Key = (OrderKey, UserId);
 
 impl Place {
@@ -28,14 +28,14 @@ impl Place {
     }
 }
 
-/// Places that stand one behind the other. Never empty.
+/// A sorted, non-empty run of entries.
 #[derive(Debug, Default)]
 struct Piece {
     orders: Vec<OrderKey>,
     people: Vec<Person>,
 }
 
-/// Who has a place, and when they last showed a sign of life.
+/// The user of an entry, and their last activity.
 #[derive(Clone, Copy, Debug)]
 struct Person {
     user: UserId,
@@ -49,10 +49,10 @@ impl Piece {
         piece
     }
 
-    /// Where somebody is, or would be.
+    /// Index of the key, or where it would be inserted.
     fn find(&self, (order, user): Key) -> Result<usize, usize> {
         let mut at = self.orders.partition_point(|other| *other < order);
-        // Few have the same order, if any.
+        // Few entries share an order key, if any.
         while self.orders.get(at) == Some(&order) && self.people[at].user < user {
             at += 1;
         }
@@ -84,10 +84,10 @@ impl Piece {
     }
 }
 
-/// Everybody's place. The three lists have an entry for each piece.
+/// All entries. The three vectors have an element per chunk.
 #[derive(Debug, Default)]
 pub(super) struct Places {
-    /// The first order of each piece.
+    /// The first order key of each chunk.
     begins: Vec<OrderKey>,
     lens: Vec<usize>,
     pieces: Vec<Piece>,
@@ -103,18 +103,18 @@ impl Places {
         self.pieces.first().map(|piece| piece.get(0))
     }
 
-    /// The piece that somebody is in, or would be, and where.
+    /// The chunk of the key and the index in it, or where it would be inserted.
     fn find(&self, key: Key) -> (usize, Result<usize, usize>) {
         let behind = self.begins.partition_point(|begins| *begins <= key.0);
         let mut piece = behind.saturating_sub(1);
-        // Those who have the same order may stand in two pieces.
+        // Entries with the same order key may span two chunks.
         while piece > 0 && self.begins[piece] == key.0 && self.pieces[piece].get(0).key() > key {
             piece -= 1;
         }
         (piece, self.pieces.get(piece).map_or(Err(0), |piece| piece.find(key)))
     }
 
-    /// Puts somebody in. `false`: they are there.
+    /// Inserts an entry. Returns `false` if it is there.
     pub(super) fn insert(&mut self, place: Place) -> bool {
         let (mut piece, Err(mut at)) = self.find(place.key()) else { return false };
         self.len += 1;
@@ -123,7 +123,7 @@ impl Places {
             return true;
         };
         if found.len() == MOST {
-            // Behind everybody in it a new piece begins, and this one stays full.
+            // Appending starts a new chunk, so that this one stays full.
             if at == MOST {
                 self.put(piece + 1, Piece::of(place));
                 return true;
@@ -140,7 +140,7 @@ impl Places {
         true
     }
 
-    /// Takes somebody out. `false`: they are not there.
+    /// Removes an entry. Returns `false` if it is not there.
     pub(super) fn remove(&mut self, key: Key) -> bool {
         let (piece, Ok(at)) = self.find(key) else { return false };
         self.len -= 1;
@@ -155,20 +155,20 @@ impl Places {
         true
     }
 
-    /// A piece comes in between.
+    /// Inserts a chunk.
     fn put(&mut self, at: usize, piece: Piece) {
         self.begins.insert(at, piece.orders[0]);
         self.lens.insert(at, piece.len());
         self.pieces.insert(at, piece);
     }
 
-    /// A piece has changed.
+    /// Updates length and first key after a chunk has changed.
     fn note(&mut self, piece: usize) {
         self.begins[piece] = self.pieces[piece].orders[0];
         self.lens[piece] = self.pieces[piece].len();
     }
 
-    /// Somebody shows a sign of life, and is told how many are ahead of them. `None`: they are not there.
+    /// Records activity and returns the number of users ahead. `None` if the entry is not there.
     pub(super) fn see(&mut self, key: Key, now: Timestamp) -> Option<usize> {
         let (piece, Ok(at)) = self.find(key) else { return None };
         let person = &mut self.pieces[piece].people[at];
@@ -176,13 +176,13 @@ impl Places {
         Some(self.before(piece) + at)
     }
 
-    /// How many are ahead of somebody.
+    /// The number of entries ahead.
     pub(super) fn rank(&self, key: Key) -> usize {
         let (piece, Ok(at) | Err(at)) = self.find(key);
         self.before(piece) + at
     }
 
-    /// How many stand in the pieces before one, counted from the nearer end.
+    /// The number of entries in the chunks before one, counted from the nearer end.
     fn before(&self, piece: usize) -> usize {
         let (before, behind) = self.lens.split_at(piece);
         if before.len() <= behind.len() {
@@ -192,7 +192,7 @@ impl Places {
         }
     }
 
-    /// Everybody from the one on who has so many ahead.
+    /// All entries from the given rank on.
     pub(super) fn from(&self, from: usize) -> impl Iterator<Item = Place> {
         let (mut piece, mut ahead) = (0, 0);
         while let Some(passed) = self.lens.get(piece).filter(|len| ahead + **len <= from) {
@@ -202,7 +202,7 @@ impl Places {
         self.pieces.iter().skip(piece).flat_map(places).skip(from - ahead)
     }
 
-    /// Everybody shows a sign of life.
+    /// Records activity for all entries.
     pub(super) fn see_all(&mut self, now: Timestamp) {
         for person in self.pieces.iter_mut().flat_map(|piece| &mut piece.people) {
             person.seen = now;
@@ -228,20 +228,21 @@ mod tests {
     }
 
     #[test]
-    fn a_line_in_which_nobody_came_back_is_packed() {
+    fn appending_fills_every_chunk() {
         let mut places = Places::default();
         assert!((0..10_000).all(|number| places.insert(place(number))));
-        assert!(!places.insert(place(5_000)), "one place each");
+        assert!(!places.insert(place(5_000)), "a duplicate is refused");
         let orders: usize = places.pieces.iter().map(|piece| piece.orders.capacity()).sum();
         let people: usize = places.pieces.iter().map(|piece| piece.people.capacity()).sum();
         assert_eq!((places.len(), places.pieces.len(), orders, people), (10_000, 10, 10 * MOST, 10 * MOST));
     }
 
     #[test]
-    fn whoever_comes_and_goes_in_no_order_stands_where_they_should() {
+    fn random_inserts_and_removals_keep_the_order() {
         let (mut places, mut model, mut number) = (Places::default(), BTreeSet::new(), 1_u64);
         for step in 0..60_000 {
-            // All numbers below a prime, each once in its own time, and then some of them again.
+            // Visits every number below a prime once in pseudo-random order, and then some of them
+            // again.
             number = number * 48_271 % 65_537;
             if step % 3 == 2 {
                 assert_eq!(places.remove(key(number / 2)), model.remove(&(number / 2)));
@@ -272,13 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn those_who_have_the_same_order_stand_by_their_names_wherever_a_piece_begins() {
+    fn equal_order_keys_are_sorted_by_user_across_chunks() {
         let together = |number: u64| {
             let user = UserId::from_uuid(Uuid::from_u128(u128::from(number)));
             Place { order: OrderKey::new(7).unwrap(), user, seen: Timestamp::from_micros(0) }
         };
         let mut places = Places::default();
-        // More than two pieces of them, from both ends to the middle.
+        // More than two chunks, inserted from both ends to the middle.
         let many = 3 * MOST as u64;
         for number in 0..many / 2 {
             assert!(places.insert(together(number)) && places.insert(together(many - 1 - number)));
@@ -286,7 +287,7 @@ mod tests {
         assert!(places.pieces.len() > 2);
         for number in 0..many {
             assert_eq!(places.rank(together(number).key()), usize::try_from(number).unwrap());
-            assert!(!places.insert(together(number)), "one place each");
+            assert!(!places.insert(together(number)), "a duplicate is refused");
         }
         assert!((0..many).rev().all(|number| places.remove(together(number).key())));
         assert_eq!(places.len(), 0);

@@ -1,14 +1,16 @@
-//! Slots while the store of the rooms cannot be asked: whoever is in goes on buying, and nobody else comes in.
+//! Fallback while Redis is unreachable: active slots stay valid (checked against the journal), new
+//! admissions stop.
 
 use urr_contracts::queue::SlotOf;
 use urr_db::Tx;
 
 use crate::{journal::inside, service::Service, trouble::Trouble, work::purchases};
 
-/// Whether a slot goes on, as far as the database knows.
+/// Whether a slot is active, according to the database.
 ///
-/// For how long its owner has shown no sign of life is not known here. Whoever asks has seen an entry token: that is good for ten
-/// minutes at most, never longer than its slot was when it was signed, and there is no new one meanwhile.
+/// The slot's idle time is unknown here, and bounded by its entry token, which the caller has
+/// verified: a token is valid for at most ten minutes, never beyond its slot, and none are issued
+/// meanwhile.
 pub(super) async fn goes_on(service: &Service, request: SlotOf) -> Result<bool, Trouble> {
     let SlotOf { event, user, slot } = request;
     let begun_after = service.clock.now().before(service.limits.slot_total);
@@ -19,7 +21,8 @@ pub(super) async fn goes_on(service: &Service, request: SlotOf) -> Result<bool, 
             if found != slot || given <= begun_after {
                 return Ok(false);
             }
-            // What frees slots of those who have bought waits for the store, too.
+            // Slots of completed purchases are freed in Redis, so those purchases are still
+            // pending.
             Ok(!purchases::will_free(tx, event, user, given).await?)
         })
         .await

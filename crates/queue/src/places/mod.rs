@@ -1,4 +1,4 @@
-//! Places: getting one, keeping it, giving it up.
+//! Positions and slots of users: join, resume, poll, leave.
 
 mod away;
 mod promises;
@@ -26,12 +26,13 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Puts the calling user in line, or in.
+/// Joins the line for the calling user, or admits them at once.
 pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Result<Place, Trouble> {
     let user = signed_in(ctx)?;
     let event = request.event;
     let Some(known) = service.events.get(ctx, event).await? else {
-        // Nobody knows whether there is such an event, so nobody new is taken.
+        // The catalog is unreachable, so it is unknown whether the event exists: only known users
+        // are served.
         return resume_only(service, user, (event, None), Vec::new(), Error::Unavailable).await;
     };
     if let Some(over) = known.is_over() {
@@ -45,7 +46,7 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
         let over = Error::PlaceOver { turn_used: false };
         return resume_only(service, user, (event, Some(&known)), refused, over).await;
     }
-    // Whoever comes early stands in line in the order in which they came, and nobody is let in before the sale begins.
+    // Users who come before the sale opens wait in order of arrival; there are no admissions yet.
     let door = if known.opens_at().is_some() { Door::Shut } else { Door::Open };
     let claim = Claim { promises: &promises, may_be_new: !is_taken && !request.only_resume };
     let answer = service.rooms()?.come(event, user, &claim, door).await?;
@@ -58,13 +59,13 @@ pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Re
         hall::Standing::Elsewhere => {
             Err(Error::TooManyLines { max: most(service.limits.max_events_per_user) }.into())
         }
-        // They came for the sake of a place that was used or cleared away, or with a turn that was.
+        // The position was used or cleared, or the Tier 1 pass was used.
         hall::Standing::Absent => Err(Error::PlaceOver { turn_used }.into()),
         _ => Ok(place_given(service, user, (event, Some(&known)), refused, &answer)),
     }
 }
 
-/// Whoever has a place keeps it; anybody else is refused.
+/// Returns the position or slot of a user who has one, else the given error.
 async fn resume_only(
     service: &Service,
     user: UserId,
@@ -81,7 +82,7 @@ async fn resume_only(
     }
 }
 
-/// How the calling user stands.
+/// The calling user's standing.
 pub(crate) async fn status(service: &Service, ctx: &Ctx, request: StatusOf) -> Result<Place, Trouble> {
     let user = signed_in(ctx)?;
     let event = request.event;
@@ -93,26 +94,27 @@ pub(crate) async fn status(service: &Service, ctx: &Ctx, request: StatusOf) -> R
     Ok(place(service, user, (event, known.as_deref()), Vec::new(), &answer))
 }
 
-/// The calling user goes.
+/// Removes the calling user.
 pub(crate) async fn leave(service: &Service, ctx: &Ctx, request: LeaveLine) -> Result<Left, Trouble> {
     let user = signed_in(ctx)?;
     service.events.get(ctx, request.event).await?;
     Ok(Left { was_here: service.rooms()?.leave(request.event, user, Why::Left).await? })
 }
 
-/// The events whose waiting rooms the calling user is in.
+/// The events in whose rooms the calling user is.
 pub(crate) async fn entries(service: &Service, ctx: &Ctx) -> Result<QueueEntries, Trouble> {
     let user = signed_in(ctx)?;
     let mut entries = Vec::new();
     for (event, active) in service.rooms()?.entries(user).await? {
-        // An event that was deleted meanwhile still counts, so its entry can still be left.
+        // An event that was deleted meanwhile still counts towards the limit, so its entry must be
+        // listed.
         let known = service.events.get(ctx, event).await.ok().flatten();
         entries.push(QueueEntry { event, info: known.map(|known| known.info.clone()), active });
     }
     Ok(QueueEntries { entries })
 }
 
-/// Whether a slot goes on, which keeps it alive.
+/// Whether a slot is active. Counts as activity.
 pub(crate) async fn slot(service: &Service, ctx: &Ctx, request: SlotOf) -> Result<SlotState, Trouble> {
     match ctx.actor {
         Actor::System => {}
@@ -176,7 +178,7 @@ fn place(
     }
 }
 
-/// How somebody stands who came, with what brings their place back.
+/// The standing of a user who has just joined, with a ticket that restores their position.
 fn place_given(
     service: &Service,
     user: UserId,
@@ -188,7 +190,7 @@ fn place_given(
     if let (Standing::Waiting { ticket, .. }, hall::Standing::Waiting { order, .. }) =
         (&mut place.standing, answer.standing)
     {
-        // It is good for a day from now. When its owner came is what the place tells.
+        // A ticket is valid for a day from now; the order key says when its owner joined.
         let (epoch, issued) = (answer.totals.epoch, answer.now);
         let token = service.sign_ticket(&Ticket { event, user, order, epoch, issued });
         *ticket = Some(PlaceTicket { token, expires_at: issued.after(queue_ticket::LIFETIME) });

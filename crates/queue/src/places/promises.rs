@@ -1,8 +1,9 @@
-//! Which place the tokens of a caller promise.
+//! Verifies the caller's tokens and derives the positions they promise.
 //!
-//! A token that is not theirs, not for this event, too old or not genuine promises nothing, and the answer says which and why:
-//! its owner stands where they would stand without it, so nobody is stuck with a cookie that cannot be deleted. A pass that another
-//! account has used is refused altogether: it would lead two people past Tier 1 for one wait.
+//! A token that is foreign, for another event, expired or forged promises nothing, and the answer
+//! names it with the reason. The caller is then treated as if it were absent, so that a bad cookie
+//! blocks no user. A pass that another account has used is refused altogether: one wait in Tier 1
+//! would else admit two users.
 
 use urr_contracts::queue::{CheckIn, TokenRefusal};
 use urr_db::{Tx, transaction};
@@ -16,18 +17,19 @@ use crate::{
     trouble::Trouble,
 };
 
-/// What came of the caller's tokens.
+/// Result of verifying the caller's tokens.
 #[derive(Default)]
 pub(super) struct Promised {
-    /// The room knows which of them holds. The first that does counts.
+    /// Promises of genuine tokens. The room decides which hold; the first that does counts.
     pub(super) promises: Vec<Promise>,
     pub(super) refused: Vec<TokenRefusal>,
-    /// Whether the pass was used by another account.
+    /// Whether another account has used the pass.
     pub(super) is_taken: bool,
 }
 
-/// The places that the caller's tokens promise: that of the ticket, which is theirs alone, and then that of the pass. The pass is
-/// looked at, and theirs from now on, also where there is a ticket: that may turn out to be worth nothing.
+/// The promises of the caller's tokens: first the ticket, which only its owner can use, then the
+/// pass. The pass is claimed for the caller even if there is a ticket, because the ticket may turn
+/// out to be void.
 pub(super) async fn of(service: &Service, user: UserId, request: &CheckIn) -> Result<Promised, Trouble> {
     let mut promised = Promised::default();
     match ticket(service, user, request) {
@@ -78,17 +80,17 @@ fn pass(service: &Service, request: &CheckIn) -> Option<Result<(VisitorId, Promi
     })
 }
 
-/// Those of the promises that the room did not find to hold.
+/// Refusal codes for promises that the room rejected.
 pub(super) fn broken(flaws: Flaws) -> impl Iterator<Item = TokenRefusal> {
     let ticket = flaws.ticket.map(|flaw| match flaw {
         Flaw::Void => TokenRefusal::TicketVoid,
         Flaw::Used => TokenRefusal::TicketUsed,
     });
-    // Clearing a line voids tickets alone.
+    // Clearing a line voids tickets only.
     ticket.into_iter().chain(flaws.pass.map(|_| TokenRefusal::PassUsed))
 }
 
-/// A pass belongs to whoever uses it first. `false`: that was somebody else.
+/// Claims a pass for the first user who presents it. Returns `false` if that was another user.
 async fn use_pass(
     service: &Service,
     user: UserId,

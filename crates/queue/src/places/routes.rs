@@ -1,4 +1,4 @@
-//! HTTP in, HTTP out, with the names that clients know. No rules, no SQL.
+//! HTTP handlers and the JSON format of the public API. No rules, no SQL.
 
 use axum::{
     extract::State,
@@ -28,21 +28,25 @@ pub(crate) fn routes() -> Routes<Api> {
     Routes::new()
         .post("/api/queue/check/{id}", USER.limit(Class::Queue).after_line(urr_http::Line::Path), check)
         .about(
-            about("Joins the line of an event, or finds out where one stands")
+            about("Joins the queue of an event, or returns the caller's position")
                 .query::<Arrival>()
                 .answer::<Shown>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
         .get("/api/queue/status/{id}", USER.limit(Class::Queue), status)
         .about(
-            about("Where the caller stands, which keeps their place")
+            about("The caller's position; counts as a heartbeat")
                 .answer::<Shown>(OK)
                 .refuses([StatusCode::CONFLICT]),
         )
         .post("/api/queue/heartbeat/{id}", USER.limit(Class::Queue), heartbeat)
-        .about(about("Keeps the caller's place").answer::<Beat>(OK).refuses([StatusCode::CONFLICT]))
+        .about(
+            about("Heartbeat: keeps the caller's position")
+                .answer::<Beat>(OK)
+                .refuses([StatusCode::CONFLICT]),
+        )
         .post("/api/queue/leave/{id}", USER.limit(Class::Queue), leave)
-        .about(about("Gives the caller's place or slot up").answer::<Message>(OK))
+        .about(about("Gives up the caller's position or slot").answer::<Message>(OK))
         .get("/api/queue/my", USER.limit(Class::Queue), mine)
         .about(About::new("The events whose waiting rooms the caller is in").answer::<Mine>(OK))
 }
@@ -51,9 +55,9 @@ pub(crate) fn routes() -> Routes<Api> {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Arrival {
-    /// Accepted for older clients and ignored: a place comes from a signed token alone.
+    /// Accepted for older clients and ignored: positions come from signed tokens only.
     #[serde(default)]
-    #[expect(dead_code, reason = "it says what may be sent, and that nothing reads it")]
+    #[expect(dead_code, reason = "documents an accepted parameter that is ignored")]
     vwr_position: Option<String>,
 }
 
@@ -75,7 +79,8 @@ async fn check(
             return Ok((AppendHeaders(api.forget_turn(event)), taken).into_response());
         }
         Err(error @ Error::PlaceOver { turn_used }) => {
-            // What told of it would otherwise come along once more. A turn that was not used leads back here; one that was would, too.
+            // Delete the cookies that led here, or the browser would send them again. An unused
+            // Tier 1 turn is kept: it leads back here with a position.
             let over = problem(&error).field("redirectTo", format!("/vwr/{event}"));
             let turn = turn_used.then(|| api.forget_turn(event)).into_iter().flatten();
             return Ok((AppendHeaders(api.forget(event).into_iter().chain(turn)), over).into_response());
@@ -116,13 +121,13 @@ async fn heartbeat(
     Ok(Json(Beat { status, queued: status == Status::Queued }))
 }
 
-/// Also called by a page that is closed, with cookies alone and whatever body the browser sends along.
+/// Also called when a page is closed: with cookies only, and with whatever body the browser sends.
 async fn leave(State(api): State<Api>, ctx: Ctx, Path(event): Path<EventId>) -> Result<Response, Problem> {
     api.0.leave(&ctx, LeaveLine { event }).await.map_err(|error| problem(&error))?;
     Ok((AppendHeaders(api.forget(event)), Json(Message { message: "Left queue" })).into_response())
 }
 
-/// The answer to `GET /api/queue/my`.
+/// Body of `GET /api/queue/my`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "QueueEntries")]
 struct Mine {
@@ -151,7 +156,7 @@ async fn mine(State(api): State<Api>, ctx: Ctx) -> Result<Json<Mine>, Problem> {
     Ok(Json(Mine { entries: found.entries.into_iter().map(entry).collect() }))
 }
 
-/// How somebody stands, in the words that clients know.
+/// The caller's status, in the API's spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "QueueStatus")]
@@ -184,7 +189,7 @@ struct Message {
     message: &'static str,
 }
 
-/// Where somebody stands.
+/// The caller's position in the queue.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "QueuePlace")]
@@ -197,34 +202,34 @@ struct Shown {
     waiting: Option<Waiting>,
     #[serde(flatten)]
     active: Option<Active>,
-    /// Seconds until it makes sense to ask again.
+    /// Seconds until the next request is useful.
     next_poll: u32,
-    /// How many may be in at once.
+    /// Most users with a slot at once.
     threshold: u32,
-    /// How many are.
+    /// Users with a slot.
     current_users: u64,
-    /// How many wait.
+    /// Users waiting.
     queue_size: u64,
-    /// Whether an operator lets nobody in at the moment.
+    /// Whether an operator has paused admissions.
     paused: bool,
-    /// When the sale begins, if it has not. Nobody is let in before.
+    /// When the sale begins, if it has not. There are no admissions before.
     #[serde(skip_serializing_if = "Option::is_none")]
     opens_at: Option<Timestamp>,
     event_info: EventInfo,
-    /// Codes of tokens that came along and promised nothing.
+    /// Codes of tokens that were sent and did not hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     refused: Vec<TokenRefusal>,
 }
 
-/// What only those who wait are told.
+/// Fields for waiting users.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Waiting {
-    /// From one.
+    /// Counted from one.
     position: u64,
     people_ahead: u64,
     people_behind: u64,
-    /// Seconds. Left out while nobody is let in, paused or with a threshold of 0: nobody knows how long that will be.
+    /// Seconds. Left out while admissions are stopped (paused, or a threshold of 0).
     #[serde(skip_serializing_if = "Option::is_none")]
     estimated_wait: Option<u64>,
     /// Left out when `estimatedWait` is.
@@ -232,7 +237,7 @@ struct Waiting {
     estimated_wait_range: Option<Range>,
 }
 
-/// Seconds from and to.
+/// Lower and upper bound, in seconds.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "WaitRange")]
 struct Range {
@@ -240,14 +245,14 @@ struct Range {
     to: u64,
 }
 
-/// What only those who are in are told.
+/// Fields for admitted users.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Active {
-    /// To be sent along as `x-queue-entry-token` with what buys.
+    /// Send it as `x-queue-entry-token` with requests that buy.
     entry_token: Sensitive,
     entry_token_expires_at: Timestamp,
-    /// When the slot ends at the latest, however active its owner is.
+    /// When the slot ends at the latest, also for an active user.
     #[serde(skip_serializing_if = "Option::is_none")]
     slot_ends_at: Option<Timestamp>,
 }

@@ -1,16 +1,17 @@
-//! When to ask again, and how long it will take. Pure.
+//! Poll intervals and wait estimates. Pure.
 
 use urr_contracts::queue::Wait;
 
 use crate::{hall::Totals, settings::Limits};
 
-/// Seconds between two questions of somebody who is in, or of somebody who is nowhere.
+/// Poll interval of users who have a slot or are not in the room.
 pub(crate) const IDLE_POLL_SECS: u32 = 3;
 
-/// How long people take to choose seats, in seconds, until the room has measured it.
+/// Seconds that users typically take to choose seats, until the room has measured it.
 const TYPICAL_STAY: f64 = 180.0;
 
-/// The estimate keeps this many assumed departures, so that one person more or less in a small room does not move it much.
+/// Number of assumed departures in the estimate, so that one user more or less in a small room does
+/// not move it much.
 const ASSUMED_DEPARTURES: f64 = 3.0;
 
 /// Seconds over which [`Totals::per_second`] is measured.
@@ -19,14 +20,15 @@ const MEASURED_OVER: f64 = 60.0;
 /// Shorter estimates are rounded up to this.
 const MIN_WAIT_SECS: u64 = 5;
 
-/// Bounds of the range, as factors of the estimate: with plenty of measured departures, and with none.
+/// Bounds of the range, as factors of the estimate: with many measured departures, and with none.
 const MEASURED: (f64, f64) = (0.8, 1.3);
 const ASSUMED: (f64, f64) = (0.5, 3.0);
 
-/// What a wait is estimated from.
+/// Input of a wait estimate.
 ///
-/// A full room admits people as slots end, so the estimate rests on departures. Admissions that only filled the room say nothing about
-/// them: the first minute of a sale would promise a wait of seconds.
+/// A full room admits users as slots end, so the estimate rests on departures. Admissions that only
+/// filled the room do not count: in the first minute of a sale they would promise a wait of
+/// seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outlook {
     threshold: f64,
@@ -53,10 +55,11 @@ impl Outlook {
         }
     }
 
-    /// Slots that end per second, and how much of that is measured rather than assumed, from 0 to 1.
+    /// Slots that end per second, and the share of it that is measured rather than assumed, 0 to 1.
     fn departures(&self) -> (f64, f64) {
         let assumed = self.threshold / TYPICAL_STAY;
-        // However slow people are, a slot ends after `slot_total`; however fast, `batch` people come in per second.
+        // However slow users are, a slot ends after `slot_total`; however fast, `batch` users are
+        // admitted per second.
         let bounded =
             |rate: f64| rate.min(self.batch).max((self.threshold / self.slot_total).min(self.batch));
         let Some(measured) = self.per_second else { return (bounded(assumed), 0.0) };
@@ -69,7 +72,8 @@ impl Outlook {
     }
 }
 
-/// How long the person at `position`, counted from one, will wait. The range narrows as departures are measured.
+/// The estimated wait at `position`, counted from one. The range narrows as departures are
+/// measured.
 pub(crate) fn wait(position: u64, outlook: &Outlook) -> Wait {
     let people = float64(position);
     let beyond = people - outlook.free;
@@ -114,28 +118,31 @@ fn whole(secs: f64) -> u64 {
     secs.ceil() as u64
 }
 
-/// Nobody is asked to come back sooner: it would tell them nothing new.
+/// Shortest poll interval: admissions run once per second.
 const MIN_POLL_SECS: u64 = 1;
 
-/// However slow the line is, nobody is told to stay away longer than this, unless their turn cannot come sooner at full speed either: a
-/// line that stood still may go on at once, and whoever is first should not find out a minute later. After Redis has lost a room everybody
-/// has their place back before the grace of [`crate::GRACE`] is over, or before the line gets to them: in `t` seconds at most `batch × t`
-/// people are let in, and more than that many who came before them are back by then.
+/// Longest poll interval, unless the user's turn cannot come sooner even at full speed. A stopped
+/// line may resume at any moment, and the first users should notice within seconds.
+///
+/// It also bounds recovery after Redis has lost a room: users have their position back before
+/// [`crate::GRACE`] is over or before the line reaches them. In `t` seconds at most `batch × t`
+/// users are admitted, and more than that many earlier ones are back by then.
 const SURE_POLL_SECS: u64 = 3;
 
-/// However far somebody is, they are not told to stay away for longer than this: people ahead of them who give up make the line shorter
-/// than letting in does, and nobody knows how many will.
+/// Upper bound of every poll interval: users ahead who give up shorten the line in a way that
+/// cannot be predicted.
 const MAX_POLL_SECS: u64 = 3_600;
 
-/// A wait that begins in `shut_secs`, when the sale does.
+/// A wait that starts in `shut_secs`, when the sale opens.
 pub(crate) fn after(shut_secs: u64, wait: Wait) -> Wait {
     let [secs, from_secs, to_secs] =
         [wait.secs, wait.from_secs, wait.to_secs].map(|secs| secs.saturating_add(shut_secs));
     Wait { secs, from_secs, to_secs }
 }
 
-/// When whoever stands at `position`, counted from one, should ask again: after two thirds of their wait, so that the near ask often
-/// and the far cost little, and early enough not to be taken for gone ([`Limits::silence`]). `shut_secs`: nobody is let in for so long.
+/// Seconds until the user at `position`, counted from one, should poll again. Two thirds of the
+/// estimated wait, so that users near the front poll often and others rarely, but early enough not
+/// to time out ([`Limits::silence`]). `shut_secs`: seconds until the sale opens.
 pub(crate) fn next_poll_secs(position: u64, wait: &Wait, shut_secs: u64, limits: &Limits) -> u32 {
     let soonest = position.saturating_sub(1) / u64::try_from(limits.batch).unwrap_or(u64::MAX).max(1);
     let sure = soonest.saturating_add(shut_secs).max(SURE_POLL_SECS);
@@ -169,7 +176,7 @@ mod tests {
         admitted: 1_000_000,
     };
 
-    /// A full room that has been open for long and admits so many people per second.
+    /// A full room that has been open for long and admits `per_second` users per second.
     fn outlook(per_second: Option<f64>, limits: &Limits) -> Outlook {
         Outlook::of(&Totals { per_second, ..LONG_OPEN }, limits)
     }
@@ -179,10 +186,10 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_is_the_line_over_the_departures() {
+    fn wait_is_position_divided_by_departure_rate() {
         let measured = waits(1_000, Some(10.0));
         assert!((100..=110).contains(&measured.secs), "{measured:?}");
-        assert_eq!(waits(1_000, None).secs, 1_800, "a hundred people who take three minutes each");
+        assert_eq!(waits(1_000, None).secs, 1_800, "a hundred slots of three minutes each");
         assert_eq!(waits(1, Some(100.0)).secs, MIN_WAIT_SECS);
         assert_eq!(at_pace(1_000, 10.0), 100);
         let far = waits(u64::MAX, Some(f64::MIN_POSITIVE));
@@ -206,7 +213,8 @@ mod tests {
         assert!(width(waits(1_000, Some(10.0))) < 2.0);
     }
 
-    /// Estimates for the 18th in line, once a second from the opening on, while people take two to five minutes.
+    /// Estimates for the 18th in line, once a second from the opening on, while users take two to
+    /// five minutes.
     fn estimates(threshold: u32, secs: u64) -> Vec<Wait> {
         let start = Timestamp::from_micros(1_790_000_040_000_000);
         let limits = Limits::default();
@@ -254,10 +262,10 @@ mod tests {
     }
 
     #[test]
-    fn the_near_ask_often_and_the_far_seldom() {
+    fn poll_interval_grows_with_the_position() {
         assert_eq!([1, 500, 5_000, 20_000].map(|at| poll(at, None)), [3, 4, 49, 199]);
-        assert_eq!(poll(40_000, Some(50.0)), 300, "half of the time after which the silent are sent away");
-        assert_eq!(poll(100_001, Some(50.0)), 666, "nobody is sent away there so soon");
+        assert_eq!(poll(40_000, Some(50.0)), 300, "half of the idle timeout");
+        assert_eq!(poll(100_001, Some(50.0)), 666, "the idle timeout is longer this far back");
         assert_eq!(poll(1_000_000, Some(50.0)), 3_600);
         let strict = Limits { waiting_idle: Duration::from_secs(5), ..Limits::default() };
         let strict = |at| next_poll_secs(at, &waits(at, None), 0, &strict);
@@ -265,21 +273,22 @@ mod tests {
     }
 
     #[test]
-    fn nobody_stays_away_while_their_turn_could_come() {
-        assert_eq!(poll(1, Some(0.01)), 3, "the line may go on at once");
+    fn polls_come_before_the_earliest_possible_turn() {
+        assert_eq!(poll(1, Some(0.01)), 3, "the line may resume at any moment");
         assert_eq!(poll(5_000, Some(1.0)), 49, "at full speed it takes 50 seconds");
-        assert_eq!(poll(20_000, Some(1.0)), 199, "and here that long");
+        assert_eq!(poll(20_000, Some(1.0)), 199, "at full speed it takes 200 seconds");
     }
 
     #[test]
-    fn before_a_sale_begins_people_are_told_to_come_back_when_it_does() {
+    fn polls_resume_when_the_sale_opens() {
         let (limits, soon) = (Limits::default(), waits(1, Some(100.0)));
         assert_eq!(after(3_600, soon).secs, 3_600 + MIN_WAIT_SECS);
         let polls = [3_600, 60, 10, 1, 0].map(|shut| next_poll_secs(1, &soon, shut, &limits));
-        assert_eq!(polls, [300, 43, 10, 3, 3], "never long after it begins");
+        assert_eq!(polls, [300, 43, 10, 3, 3], "soon after the sale opens");
     }
 
-    /// How often whoever comes in at `position` asks, at the pace of a million in five hours.
+    /// Number of polls of a user who joins at `position`, at a rate of a million admissions in five
+    /// hours.
     fn questions(position: u32, limits: &Limits) -> u32 {
         let (pace, mut elapsed, mut questions) = (1_000_000.0 / 18_000.0, 0_u32, 0);
         loop {
@@ -299,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_five_hour_line_costs_few_questions() {
+    fn a_five_hour_line_costs_few_polls() {
         // At full speed, and at half of it.
         for (batch, last, on_average) in [(56, 12, 10), (100, 17, 14)] {
             let limits = Limits { batch, ..Limits::default() };
@@ -311,15 +320,15 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nobody_further_back_is_told_a_shorter_wait(a in 0_u64..2_000_000, b in 0_u64..2_000_000, pace in 0.1_f64..1_000.0) {
+        fn wait_estimate_is_monotonic_in_the_position(a in 0_u64..2_000_000, b in 0_u64..2_000_000, pace in 0.1_f64..1_000.0) {
             let (near, far) = (a.min(b), a.max(b));
             prop_assert!(waits(near, Some(pace)).secs <= waits(far, Some(pace)).secs);
             prop_assert!(poll(near.max(1), Some(pace)) <= poll(far.max(1), Some(pace)));
         }
 
-        /// A page asks up to a tenth later than it was told, and the line goes at full speed meanwhile.
+        /// A page may poll up to a tenth late, while the line moves at full speed.
         #[test]
-        fn nobody_who_asks_when_they_are_told_is_taken_for_gone(
+        fn users_who_poll_on_time_do_not_time_out(
             ahead in 0_usize..2_000_000, batch in 1_usize..2_000, idle in 5_u64..7_200, pace in 0.1_f64..1_000.0, shut in 0_u64..90_000,
         ) {
             let limits = Limits { batch, waiting_idle: Duration::from_secs(idle), ..Limits::default() };
@@ -328,7 +337,7 @@ mod tests {
             let silent = Duration::from_secs(told.into()).mul_f64(1.1);
             let let_in = batch.saturating_mul(usize::try_from(silent.as_secs()).unwrap() + 1);
             let at_the_end = limits.silence(ahead.saturating_sub(let_in));
-            prop_assert!(silent < at_the_end, "told {told} s, may be silent for {at_the_end:?}");
+            prop_assert!(silent < at_the_end, "polls after {told} s, times out after {at_the_end:?}");
         }
     }
 }

@@ -1,24 +1,24 @@
-//! Statements and rows of Tier 1 passes that were used; nothing else.
+//! Statements and rows of used Tier 1 passes; nothing else.
 
 use urr_db::{Error, Tx, statements};
 use urr_kernel::{EventId, Timestamp, UserId, VisitorId};
 
 statements! {
-    /// Takes a pass for a user, unless somebody has.
+    /// Claims a pass for a user, unless it is claimed.
     USE_PASS = "
         insert into used_passes (event_id, visitor_id, user_id, at) values ($1, $2, $3, $4)
         on conflict (event_id, visitor_id) do nothing";
 
-    /// Who has.
+    /// The user who claimed a pass.
     USER_OF_PASS = "select user_id from used_passes where event_id = $1 and visitor_id = $2";
 
-    /// Forgets passes that have expired long since, some at a time.
+    /// Deletes a batch of passes that expired long ago.
     FORGET = "
         delete from used_passes where (event_id, visitor_id) in
             (select event_id, visitor_id from used_passes where at < $1 order by at limit $2)";
 }
 
-/// Who used a pass, if anybody did.
+/// The user who claimed a pass, if any.
 pub(crate) async fn user_of_pass(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -27,7 +27,7 @@ pub(crate) async fn user_of_pass(
     tx.optional(&USER_OF_PASS, &[&event, &visitor], |row| row.get(0)).await
 }
 
-/// Takes a pass for `user`, unless somebody has. Answers with whoever has it then.
+/// Claims a pass for `user`, unless it is claimed. Returns its owner.
 pub(crate) async fn use_pass(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -39,7 +39,7 @@ pub(crate) async fn use_pass(
     tx.one(&USER_OF_PASS, &[&event, &visitor], |row| row.get(0)).await
 }
 
-/// Forgets up to `limit` passes that were used before `before`. Answers with how many.
+/// Deletes up to `limit` passes that were used before `before`. Returns their number.
 pub(crate) async fn forget(tx: &mut Tx<'_>, before: Timestamp, limit: i64) -> Result<u64, Error> {
     tx.execute(&FORGET, &[&before, &limit]).await
 }

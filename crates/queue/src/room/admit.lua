@@ -1,10 +1,10 @@
--- Ends what is over, then lets in whoever's turn it is.
--- KEYS  7: admission:lock:{<event>}   who does this at the moment, and in which epoch
--- ARGV  1: who asks   2: the epoch they have   3: how long a slot lasts without a sign of life, in
---       microseconds   4: how long a place does at the front   5: how much longer for each who is ahead   6: how many may be sent
---       away at once   7…: ids for slots, one per person at most
--- reply list of { user, slot } of those who were let in, or { -1 } when that epoch is over
--- cost  O(k log n) for k people
+-- Ends expired slots, removes idle users, then admits from the front of the line.
+-- KEYS  7: admission:lock:{<event>}   its holder and epoch
+-- ARGV  1: id of the worker   2: its epoch   3: slot idle timeout, in microseconds
+--       4: idle timeout at the front of the line   5: extra idle time per user ahead
+--       6: most users to end or check in one run   7…: ids for slots, one per admission
+-- reply list of { user, slot } of the admitted users, or { -1 } when the epoch is over
+-- cost  O(k log n) for k users
 if redis.call('GET', KEYS[7]) ~= ARGV[1] .. ' ' .. ARGV[2] then
   return { -1 }
 end
@@ -12,7 +12,7 @@ local idle, batch = tonumber(ARGV[3]), tonumber(ARGV[6])
 for _, user in ipairs(redis.call('ZRANGEBYSCORE', ACTIVE, '-inf', text(here), 'LIMIT', 0, batch)) do
   gone(user, 'expired')
 end
--- A piece of the line each time: who may be silent for how long depends on where they stand, as `Limits::silence` has it.
+-- Checks a part of the line per run. The idle timeout depends on the position (`Limits::silence`).
 local from = room.swept or 0
 if from >= waiting_count() then
   from = 0

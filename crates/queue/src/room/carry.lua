@@ -1,9 +1,11 @@
--- Slots that go on in a room which Redis has lost, some at a time, before it is opened again. Whoever does this has time for more.
--- KEYS  1: {<event>}:room   2: {<event>}:active   3: {<event>}:slots   4: {<event>}:opening, which whoever opens it holds
--- ARGV  1, 2: how long a slot lasts without a sign of life, and at all, in microseconds
---       3: who opens the room   4: how long the right to do so lasts from now on, in milliseconds
---       5…: user, slot, order key and since, of each of them
--- reply 1, or 0 when somebody else opens the room or has
+-- Restores slots that were active when Redis lost the room, one page at a time, before the room is
+-- opened again. Each page also extends the opener's lock.
+-- KEYS  1: {<event>}:room   2: {<event>}:active   3: {<event>}:slots
+--       4: {<event>}:opening, the lock of the process that opens the room
+-- ARGV  1: slot idle timeout, in microseconds   2: slot lifetime, in microseconds
+--       3: id of the opener   4: new lifetime of its lock, in milliseconds
+--       5…: user, slot, order key and start time of each slot
+-- reply 1; 0 when another process holds the lock or has opened the room
 -- cost  O(k log n) for k slots
 if redis.call('GET', KEYS[4]) ~= ARGV[3] or redis.call('EXISTS', KEYS[1]) == 1 then
   return { 0 }

@@ -1,16 +1,18 @@
--- Joins, resumes or finds out, whichever is due.
+-- Joins the line, resumes a position or returns the user's standing.
 -- ARGV  1: user   2: id of the slot, if one is given
---       3, 4: how long a slot lasts without a sign of life, and at all, in microseconds   5: how many may wait
---       6: the turns that the database knows of, as in SPENT, '-' for none, '' when it was not asked
---       7: 1 when there is anything to be let in to   8: 1 when there is a new place for whoever has no promise that holds
---       9…: order key of each promised place, the epoch of a ticket or '' of a pass, and since when; the first that holds counts
--- reply { as `answer` in room.lua, then for each promise 0 when it holds, 1 when the line was cleared since, 2 when it was used };
---       { 5 } when the database has to be asked first which places were used, because Redis has lost what it knew
+--       3: slot idle timeout, in microseconds   4: slot lifetime, in microseconds
+--       5: most waiting users
+--       6: the user's turns from the database, as in SPENT; '-' for none, '' when not read yet
+--       7: 1 when the sale is on   8: 1 when the user may get a new position if no promise holds
+--       9…: per promise: order key, epoch of the ticket or '' for a pass, and issue time; the
+--           first that holds counts
+-- reply { as `answer` in room.lua, then per promise: 0 holds, 1 line was cleared since, 2 used };
+--       { 5 } when the caller must read ARGV 6 from the database, because Redis has lost that data
 -- cost  O(log n)
 local user, idle, total = ARGV[1], tonumber(ARGV[3]), tonumber(ARGV[4])
 local HOLDS, VOID, USED = 0, 1, 2
 local is_here = see(user, idle, total)
--- Whoever is in meanwhile has not used their place up, whatever the database knows of it.
+-- A user who has a slot has not used up its position yet, whatever the database says.
 local turns = { redis.call('HGET', SPENT, user), redis.call('HGET', SPENT_BEFORE, user), not is_here and ARGV[6] }
 local flaws, order, source = {}, nil, nil
 for place = 9, #ARGV, 3 do
@@ -41,7 +43,7 @@ if not order then
   order, source = math.max(room.last + 1, now), 'new'
 end
 local straight_in = ARGV[7] == '1' and waiting_count() == 0 and has_room()
--- A ticket is a place that was given, and is good although others have come since, as `Hall::check` has it.
+-- A ticket names a position that was given, so it holds even if the line is full (`Hall::check`).
 if not straight_in and source ~= 'ticket' and waiting_count() >= tonumber(ARGV[5]) then
   return { answer(FULL), unpack(flaws) }
 end

@@ -1,7 +1,7 @@
--- Somebody does not stand in a line any more.
+-- Removes an event from the set of a user's lines.
 -- KEYS  1: queue:lines:{<user>}
--- ARGV  1: event   2: only if they arrived at least so many seconds ago; 0 in any case
--- reply 1 when that was known, else 0
+-- ARGV  1: event   2: only if the user joined at least this many seconds ago; 0 for any time
+-- reply 1 when the event was removed, else 0
 -- cost  O(log k) for k events
 local now = tonumber(redis.call('TIME')[1])
 local arrived = tonumber(redis.call('ZSCORE', KEYS[1], ARGV[1]))

@@ -1,6 +1,8 @@
--- The database knows of a slot; or it does not, and its owner stands in line again where they stood.
--- ARGV  1: user   2: slot   3: 1 when the database knows, 0 when it could not be told
--- reply 1 when the slot was theirs, else 0; a slot that another process has recorded is not taken back
+-- Marks a slot as recorded in the database, or takes it back and returns its owner to their old
+-- position.
+-- ARGV  1: user   2: slot   3: 1 when the database has it, 0 when it could not be written
+-- reply 1 when the slot changed; 0 when the user has another slot or none, or when another process
+--       has recorded it meanwhile
 -- cost  O(log n)
 local user = ARGV[1]
 local slot = slot_of(user)

@@ -1,6 +1,7 @@
--- Somebody goes.
--- ARGV  1: user   2: why   3: only out of a slot that was given until this microsecond, and not out of line; or '' in any case
--- reply 1 when they were here, else 0
+-- Removes a user from the room.
+-- ARGV  1: user   2: reason   3: only end a slot given up to this microsecond, and ignore the line;
+--       '' to remove the user in any case
+-- reply 1 when the user was removed, else 0
 -- cost  O(log n)
 local user, slot = ARGV[1], slot_of(ARGV[1])
 local goes = slot or redis.call('ZSCORE', QUEUE, user)

@@ -1,7 +1,8 @@
--- Takes note that somebody is about to stand in a line, unless they stand in as many others as one may.
--- KEYS  1: queue:lines:{<user>}   the events whose lines they stand in or stood in, by the second in which they last arrived
--- ARGV  1: event   2: in how many one may stand   3: how long this is remembered, in seconds   4: how long an arrival may take
--- reply { 1 } when they may; else { 0, event, … } with those whose lines they may have left since they arrived
+-- Adds an event to the set of a user's lines, unless the set is full.
+-- KEYS  1: queue:lines:{<user>}   events whose lines they joined, by the second of the last join
+-- ARGV  1: event   2: most lines   3: lifetime of the set, in seconds   4: longest duration of a
+--       join, in seconds
+-- reply { 1 } when the user may join; else { 0, event, … } with events they may have left
 -- cost  O(k) for k events
 local now = tonumber(redis.call('TIME')[1])
 local known = redis.call('ZSCORE', KEYS[1], ARGV[1])

@@ -1,6 +1,6 @@
--- Gives a life of a room up which the database knows better: Redis has come back with what it was a while ago.
+-- Deletes a generation of a room that is older than the database: Redis came back with old data.
 -- ARGV  1: generation
--- reply 1 when it is gone, else 0
+-- reply 1 when the room was deleted, else 0
 -- cost  O(n)
 if room.generation ~= tonumber(ARGV[1]) then
   return { 0 }

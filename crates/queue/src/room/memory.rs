@@ -1,7 +1,8 @@
 //! Rooms in this process's memory, with their journal on disk.
 //!
-//! A request locks one event's hall for about a microsecond, decides, hands its steps to the journal and lets go; it is answered when
-//! the journal has them. At start the journal is read back.
+//! A request locks the room of one event for about a microsecond, decides, queues its steps for the
+//! journal and unlocks. It is answered once the journal is written. At start rooms are rebuilt from
+//! the journal.
 
 mod keeper;
 mod lives;
@@ -35,16 +36,17 @@ use crate::{
     settings::Limits,
 };
 
-/// People in line whose last sign of life is looked at per event and second: a million in under two minutes, for some 2 ms each.
+/// Waiting users checked for inactivity per event and second: a million in under two minutes, at
+/// about 2 ms each time.
 const SWEEP: usize = 10_000;
 
-/// A room that everybody left is looked at a few times more, so that its figures end at nobody.
+/// An empty room stays listed for this long, so that its gauges reach zero.
 const LEFT_ALONE: Duration = Duration::from_secs(10);
 
-/// Two arrivals of one user at the same moment take turns, so that they cannot both be in their last line. Users share these.
+/// Locks that serialise concurrent joins of one user, so that both cannot take their last free
+/// line. Users share them by hash.
 const TURNS: usize = 256;
 
-/// Every statement of rooms in memory.
 pub(crate) fn statements() -> Vec<&'static Sql> {
     [keeper::STATEMENTS, runs::STATEMENTS].concat()
 }
@@ -53,9 +55,9 @@ type Halls = HashMap<EventId, Arc<Mutex<Numbered>>>;
 
 /// Rooms by event.
 pub struct Memory {
-    /// Everybody who asks looks here and nobody writes for long, so a look writes nothing that another core has to fetch.
+    /// Read by every request and rarely replaced, so a read must not write to a shared cache line.
     halls: ArcSwap<Halls>,
-    /// One room at a time is opened or closed: its life is numbered in the database.
+    /// Serialises opening and closing of rooms: generations are numbered in the database.
     opening: tokio::sync::Mutex<()>,
     turns: Vec<Mutex<()>>,
     hasher: RandomState,
@@ -69,15 +71,15 @@ pub struct Memory {
     longest_gap: Duration,
 }
 
-/// A hall and where its journal is.
+/// A room's state and its position in the journal.
 #[derive(Debug)]
 struct Numbered {
     hall: Hall,
     generation: u64,
     seq: u64,
-    /// When something last happened here.
+    /// Time of the last step.
     changed: Timestamp,
-    /// Whoever finds this looks for the room's next life.
+    /// A request that finds this set looks up the next generation.
     closed: bool,
 }
 
@@ -87,16 +89,16 @@ impl Numbered {
     }
 }
 
-/// What a decision in a hall came to.
+/// Result of a decision.
 enum Decided {
-    /// Once the journal has got this far, it may be told.
+    /// The answer may be sent once the journal is written up to this mark.
     At(Mark, Answer),
     /// The room was closed in between.
     Closed,
 }
 
 impl Memory {
-    /// Reads every room back and goes on writing where the journal ends.
+    /// Rebuilds every room and continues its journal.
     pub(super) async fn load(
         db: Db,
         clock: Clock,
@@ -167,7 +169,7 @@ impl Memory {
         Ok(Answer { flaws, ..answer })
     }
 
-    /// Whether somebody who is not here stands in as many other lines as one may.
+    /// Whether the user is not in this line and stands in the maximum number of others.
     fn is_elsewhere(&self, event: EventId, here: &Mutex<Numbered>, user: UserId) -> bool {
         let now = self.clock.now();
         let is_in = |hall: &Mutex<Numbered>| lock(hall).hall.has(user, now, &self.limits);
@@ -228,7 +230,7 @@ impl Memory {
         Ok(gone)
     }
 
-    /// Ends what is over and lets in whoever's turn it is. Answers with how many.
+    /// Ends expired slots and admits the next users. Returns the number of admissions.
     pub(super) async fn admit(&self, event: EventId, door: Door) -> Result<usize, Closed> {
         self.runs.here(&self.db, &self.keeper, self.clock.now()).await;
         let batch = if door == Door::Open { self.limits.batch } else { 0 };
@@ -245,7 +247,7 @@ impl Memory {
         Ok(admitted)
     }
 
-    /// Carries out what an operator decided.
+    /// Carries out an operator's command.
     pub(super) async fn order(&self, event: EventId, order: Order) -> Result<Totals, Closed> {
         let answer = self
             .decide(event, |numbered| {
@@ -260,7 +262,7 @@ impl Memory {
         Ok(answer.totals)
     }
 
-    /// Lets somebody in whatever the room says, for the negative control.
+    /// Admits a user unconditionally, for the negative control.
     #[cfg(test)]
     pub(super) async fn let_in(&self, event: EventId, user: UserId) -> Result<(), Closed> {
         self.go(event, |hall, now, steps| {
@@ -272,7 +274,7 @@ impl Memory {
         .map(drop)
     }
 
-    /// The events that have a room in which somebody is, or was a moment ago.
+    /// Events whose rooms are in use, or were a moment ago.
     pub(super) fn events(&self) -> Vec<EventId> {
         let now = self.clock.now();
         let is_used = |hall: &Mutex<Numbered>| {
@@ -283,7 +285,7 @@ impl Memory {
         halls.iter().filter(|(_, hall)| is_used(hall)).map(|(event, _)| *event).collect()
     }
 
-    /// For how long the journal could not be written, if it cannot.
+    /// How long the journal could not be written, if it cannot now.
     pub(super) fn outage(&self) -> Option<Duration> {
         self.writer.outage()
     }
@@ -298,13 +300,13 @@ impl Memory {
         self.halls.load().get(&event).cloned()
     }
 
-    /// Makes a decision in a room, which is opened first if it is not, and waits until it is written down.
+    /// Decides in a room, which is opened if necessary, and waits until the steps are written.
     async fn decide(
         &self,
         event: EventId,
         mut decision: impl FnMut(&Mutex<Numbered>) -> Decided,
     ) -> Result<Answer, Closed> {
-        // A room that closes under our hands is opened again; that it does so twice would be a wonder.
+        // A room closed concurrently is opened again; twice in a row is practically impossible.
         for _ in 0..2 {
             if let Some(answer) = self.decide_if_open(event, &mut decision).await? {
                 return Ok(answer);
@@ -314,9 +316,9 @@ impl Memory {
         self.decide_if_open(event, decision).await?.ok_or(Closed)
     }
 
-    /// Makes a decision in a room, if there is one, and waits until it is written down.
+    /// Decides in a room, if it is open, and waits until the steps are written.
     ///
-    /// Whoever asks is told only what is on disk, also what others changed a moment ago.
+    /// An answer may reflect other users' steps, so it waits for those too.
     async fn decide_if_open(
         &self,
         event: EventId,
@@ -329,7 +331,7 @@ impl Memory {
         Ok(Some(answer))
     }
 
-    /// Makes a decision in one piece.
+    /// Decides under the room's lock.
     fn decided(
         &self,
         event: EventId,
@@ -348,7 +350,7 @@ impl Memory {
         Decided::At(self.note(event, &mut numbered, steps, now), answer)
     }
 
-    /// Hands steps to the journal, in the order of the room.
+    /// Queues steps for the journal, in the order of the room.
     fn note(&self, event: EventId, numbered: &mut Numbered, steps: Vec<Step>, now: Timestamp) -> Mark {
         if steps.is_empty() {
             return self.writer.latest();

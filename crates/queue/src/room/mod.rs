@@ -1,4 +1,4 @@
-//! Where people wait, in this process or shared by many.
+//! Storage of rooms: in this process's memory, or in Redis and shared by many processes.
 
 pub(crate) mod memory;
 mod redis;
@@ -21,9 +21,9 @@ use crate::{
     settings::Limits,
 };
 
-/// The store of the rooms cannot be asked or cannot keep what it decides. Nobody is let in meanwhile.
+/// The room's store is unreachable or cannot persist a decision. Admissions stop meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the waiting room cannot answer")]
+#[error("the waiting room's store is unavailable")]
 pub struct Closed;
 
 /// Why rooms in memory cannot be opened.
@@ -32,7 +32,7 @@ pub enum CannotOpen {
     /// Their journal cannot be read.
     #[error("the database failed")]
     Db(#[from] urr_db::Error),
-    /// They are open elsewhere.
+    /// Another process has them open.
     #[error(
         "another process keeps the waiting rooms of this database in its memory; \
          several processes share rooms through Redis (redis.urls)"
@@ -40,55 +40,55 @@ pub enum CannotOpen {
     InUse,
 }
 
-/// How somebody stands, and what the room held at that moment.
+/// A user's standing, and the room's totals at that moment.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Answer {
-    /// How they stand.
+    /// The user's standing.
     pub standing: Standing,
-    /// The room.
+    /// The room's totals.
     pub totals: Totals,
-    /// Which of the promises they came with do not hold.
+    /// Promises of the user's tokens that do not hold.
     pub flaws: Flaws,
-    /// By the clock of the store that decided.
+    /// Time by the clock of the store that decided.
     pub now: Timestamp,
 }
 
-/// Whether there is anything to be let in to.
+/// Whether admissions are possible: the sale is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Door {
     Open,
     Shut,
 }
 
-/// The right to let people in to a room, which one worker at a time has.
+/// The admission lock of a room, which one worker at a time holds.
 ///
-/// It is taken before anything is looked at that a decision rests on. If a worker sleeps after that until its right has lapsed, its
-/// epoch is over, and it lets nobody in with what it knew.
+/// A worker acquires it before it reads anything a decision depends on. If it then stalls until the
+/// lock expires, its epoch is over and it admits no users.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// This worker's, in this epoch. Rooms in memory have one worker and no epochs.
+    /// Held by this worker, in this epoch. Rooms in memory have one worker and no epochs.
     Ours { epoch: Option<String> },
-    /// Another worker's.
+    /// Held by another worker.
     Others,
 }
 
-/// What an operator may decide.
+/// A command of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// How many may be in at once.
+    /// Sets the number of slots.
     Threshold(u32),
-    /// Nobody is let in until further notice.
+    /// Stops admissions.
     Pause,
-    /// People are let in again.
+    /// Resumes admissions.
     Resume,
-    /// Everybody is sent away; tickets from before are void.
+    /// Removes all users and voids their tickets.
     Clear,
-    /// Nothing: they only look.
+    /// Changes nothing; reads the totals.
     Look,
 }
 
 impl Order {
-    /// The step that carries it out, if anything is left to do.
+    /// The step that carries it out, unless the room is in that state already.
     fn step(self, totals: &Totals) -> Option<Step> {
         match self {
             Self::Threshold(threshold) => {
@@ -102,16 +102,16 @@ impl Order {
     }
 }
 
-/// The rooms.
+/// All rooms, on one backend.
 pub enum Room {
-    /// For one process.
+    /// In the memory of one process.
     Memory(Memory),
-    /// For many processes.
+    /// In Redis, for many processes.
     Redis(Redis),
 }
 
 impl Room {
-    /// Rooms in this process's memory, read back from their journal in `db`.
+    /// Rooms in this process's memory, rebuilt from their journal in `db`.
     pub async fn memory(
         db: Db,
         clock: Clock,
@@ -122,12 +122,12 @@ impl Room {
         Memory::load(db, clock, ids, limits, tasks).await.map(Self::Memory)
     }
 
-    /// Rooms in Redis. After Redis has lost one, nobody is let in for `grace`.
+    /// Rooms in Redis. After Redis has lost one, admissions stop for `grace`.
     pub fn redis(kv: Kv, db: Db, clock: Clock, ids: Ids, limits: Limits, grace: Duration) -> Self {
         Self::Redis(Redis::new(kv, db, clock, ids, limits, grace))
     }
 
-    /// Joins, resumes or finds out, whichever is due.
+    /// Joins the line, resumes a position or returns the user's standing.
     pub async fn check(
         &self,
         event: EventId,
@@ -137,7 +137,8 @@ impl Room {
         self.come(event, user, &Claim::of(promise.as_ref()), Door::Open).await
     }
 
-    /// The same with everything that somebody claims. Before a sale begins whoever comes stands in line, however much room there is.
+    /// The same with every promise of the user's tokens. Before the sale opens users only wait,
+    /// even if there are free slots.
     pub(crate) async fn come(
         &self,
         event: EventId,
@@ -151,7 +152,7 @@ impl Room {
         }
     }
 
-    /// The negative control: looks whether there is room, and then acts on what it saw.
+    /// The negative control: reads whether a slot is free, and then acts on that in a second step.
     #[cfg(test)]
     pub(crate) async fn look_then_act(&self, event: EventId, user: UserId) -> Result<bool, Closed> {
         let seen = self.order(event, Order::Look).await?;
@@ -166,7 +167,7 @@ impl Room {
         Ok(true)
     }
 
-    /// How somebody stands, which is a sign of life.
+    /// The user's standing; counts as activity.
     pub async fn status(&self, event: EventId, user: UserId) -> Result<Answer, Closed> {
         match self {
             Self::Memory(room) => room.status(event, user).await,
@@ -174,7 +175,7 @@ impl Room {
         }
     }
 
-    /// The same, and nothing where the store itself cannot be asked: then nothing happens in the room, either.
+    /// The same, but `None` if Redis is unreachable; then nothing happens in the room either.
     pub(crate) async fn status_unless_away(
         &self,
         event: EventId,
@@ -194,7 +195,7 @@ impl Room {
         }
     }
 
-    /// Somebody goes. `false`: they were not here.
+    /// Removes a user. Returns `false` if they were not in the room.
     pub async fn leave(&self, event: EventId, user: UserId, why: Why) -> Result<bool, Closed> {
         match self {
             Self::Memory(room) => room.leave(event, user, why).await,
@@ -202,7 +203,8 @@ impl Room {
         }
     }
 
-    /// Somebody bought at a given time, which ends the slot with which they did. `false`: they have none that was given before that.
+    /// Ends the slot of a user who bought at `at`. Returns `false` if they have none given before
+    /// that.
     pub(crate) async fn bought(&self, event: EventId, user: UserId, at: Timestamp) -> Result<bool, Closed> {
         match self {
             Self::Memory(room) => room.bought(event, user, at).await,
@@ -210,7 +212,7 @@ impl Room {
         }
     }
 
-    /// A check in Redis without anything around its script; in memory nothing is. For benchmarks to compare with.
+    /// `check.lua` without the code around it; in memory, a plain check. For benchmarks.
     pub async fn bare_check(&self, event: EventId, user: UserId) -> Result<(), Closed> {
         match self {
             Self::Memory(room) => room.check(event, user, &Claim::of(None), Door::Open).await.map(drop),
@@ -218,7 +220,7 @@ impl Room {
         }
     }
 
-    /// A status in Redis without anything around its script; in memory nothing is. For benchmarks to compare with.
+    /// `status.lua` without the code around it; in memory, a plain status. For benchmarks.
     pub async fn bare_status(&self, event: EventId, user: UserId) -> Result<(), Closed> {
         match self {
             Self::Memory(room) => room.status(event, user).await.map(drop),
@@ -226,13 +228,13 @@ impl Room {
         }
     }
 
-    /// Ends what is over and lets in whoever's turn it is. Answers with how many.
+    /// Ends expired slots and admits the next users. Returns the number of admissions.
     pub async fn admit(&self, event: EventId) -> Result<usize, Closed> {
         let turn = self.turn(event).await?;
         self.work(event, &turn, Door::Open).await
     }
 
-    /// Takes the right to let people in, if no other worker has it.
+    /// Acquires the admission lock, unless another worker holds it.
     pub(crate) async fn turn(&self, event: EventId) -> Result<Turn, Closed> {
         match self {
             Self::Memory(_) => Ok(Turn::Ours { epoch: None }),
@@ -240,7 +242,8 @@ impl Room {
         }
     }
 
-    /// Ends what is over and lets in whoever's turn it is; nobody while there is nothing to buy. Answers with how many.
+    /// Ends expired slots and admits the next users, if the sale is on. Returns the number of
+    /// admissions.
     pub(crate) async fn work(&self, event: EventId, turn: &Turn, door: Door) -> Result<usize, Closed> {
         match self {
             Self::Memory(room) => room.admit(event, door).await,
@@ -248,7 +251,7 @@ impl Room {
         }
     }
 
-    /// Carries out what an operator decided, and tells how the room is afterwards.
+    /// Carries out an operator's command and returns the resulting totals.
     pub async fn order(&self, event: EventId, order: Order) -> Result<Totals, Closed> {
         match self {
             Self::Memory(room) => room.order(event, order).await,
@@ -256,7 +259,7 @@ impl Room {
         }
     }
 
-    /// Moves steps that Redis noted into the database, so that the journal is whole. In memory they are there already.
+    /// Copies steps from Redis to the database, so that the journal is complete. A no-op in memory.
     pub async fn settle(&self, event: EventId) -> Result<(), Closed> {
         match self {
             Self::Memory(_) => Ok(()),
@@ -264,7 +267,7 @@ impl Room {
         }
     }
 
-    /// Closes a room that has been empty for `idle`. `false`: it goes on.
+    /// Closes a room that has been empty for `idle`. Returns `false` if it stays open.
     pub(crate) async fn close(
         &self,
         event: EventId,
@@ -277,7 +280,7 @@ impl Room {
         }
     }
 
-    /// For how long the journal could not be written, if something waits to be and it cannot.
+    /// How long steps could not be written, if some are waiting now.
     pub(crate) fn outage(&self) -> Option<Duration> {
         match self {
             Self::Memory(room) => room.outage(),
@@ -285,7 +288,7 @@ impl Room {
         }
     }
 
-    /// The events that have a room in which somebody may be.
+    /// Events whose rooms may be in use.
     pub async fn events(&self) -> Result<Vec<EventId>, Closed> {
         match self {
             Self::Memory(room) => Ok(room.events()),

@@ -1,8 +1,10 @@
--- Begins a life of a room, unless one goes on or another is about to begin one.
--- KEYS  1: {<event>}:room   2: {<event>}:opening, which whoever opens it holds
--- ARGV  1: generation   2: threshold   3: paused   4: epoch   5: for how long nobody is let in, in microseconds
---       6: how many steps the journal begins with   7: 1 when a life was lost   8: who opens it
--- reply 1 when it began, else 0
+-- Begins a generation of a room, unless the room is open or another process holds the opening lock.
+-- KEYS  1: {<event>}:room   2: {<event>}:opening, the lock of the process that opens the room
+-- ARGV  1: generation   2: threshold   3: paused   4: epoch
+--       5: grace period without admissions, in microseconds
+--       6: number of steps already in the journal   7: 1 when the previous generation was lost
+--       8: id of the opener
+-- reply 1 when the generation began, else 0
 -- cost  O(1)
 if redis.call('GET', KEYS[2]) ~= ARGV[8] then
   return { 0 }

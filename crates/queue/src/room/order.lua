@@ -1,5 +1,5 @@
--- Carries out what an operator decided.
--- ARGV  1: threshold, paused, resumed, cleared, or '' to look only   2: the threshold
+-- Carries out an operator's command.
+-- ARGV  1: threshold, paused, resumed, cleared, or '' to read only   2: the threshold
 -- reply as `answer` in room.lua
 -- cost  O(1); clearing O(n)
 local what = ARGV[1]

@@ -1,7 +1,9 @@
-//! Rooms in Redis, shared by many processes: the same decisions as scripts, every key of an event in one slot, by Redis's own clock.
+//! Rooms in Redis, shared by many processes. Decisions are Lua scripts that use Redis's clock; all
+//! keys of an event are in one cluster slot.
 //!
-//! The database keeps what must not be lost: each slot, before its owner hears of it, and what operators decided. Everything else
-//! reaches the journal a moment later. Slots that Redis loses come back from there, and places with the tickets people carry.
+//! The database has what must not be lost: each slot, before its owner learns of it, and the
+//! operators' decisions. All other steps follow within a second. After a loss, slots are restored
+//! from the database and positions from the tickets that users carry.
 
 mod away;
 mod known;
@@ -45,21 +47,23 @@ static KNOW: Script = script!("queue.know", "know.lua");
 static ORDER: Script = script!("queue.order", "order.lua");
 static STEPS: Script = Script::new("queue.steps", include_str!("steps.lua"));
 
-/// A worker that has not renewed its lock for this long has stopped, and its epoch is over. Workers run every second.
+/// A worker that has not renewed its lock for this long has stopped, and its epoch ends. Workers
+/// run every second.
 const LOCK: Duration = Duration::from_secs(4);
 
-/// After Redis has lost a room nobody is let in for this long. Whoever waits asks every few seconds, or later if their turn cannot come
-/// sooner, and so has their place back before anybody could overtake them.
+/// Admissions stop for this long after Redis has lost a room. Users poll every few seconds, or
+/// later if their turn cannot come sooner, so they have their position back before others could
+/// pass them.
 pub const GRACE: Duration = Duration::from_secs(65);
 
-/// Expired slots that one run ends, and people in line whose last sign of life it looks at: some half a millisecond of Redis each
-/// second. A line of 50,000 is looked through in 50 seconds.
+/// Most slots that one run ends, and most waiting users it checks for inactivity: about half a
+/// millisecond of Redis per second. A line of 50,000 takes 50 seconds.
 const ENDED: i64 = 1_000;
 
-/// Steps taken over into the database at a time.
+/// Steps copied to the database per batch.
 const STEPS_BATCH: i64 = 2_000;
 
-/// Batches of one run: as many steps as a room may have, so that a run ends.
+/// Most batches of one run: as many steps as a room may have, so that a run ends.
 const MAX_BATCHES: usize = 2_500;
 
 /// Rooms in Redis.
@@ -70,15 +74,15 @@ pub struct Redis {
     ids: Ids,
     limits: Limits,
     grace: Duration,
-    /// Tells this process's worker from others'.
+    /// Unique id of this process's worker.
     worker: String,
-    /// One at a time moves steps: whoever waited finds that another has moved theirs along.
+    /// Serialises copying of steps: a waiter usually finds its own steps copied already.
     moving: tokio::sync::Mutex<()>,
-    /// Rooms in which steps wait that the database does not take.
+    /// Rooms whose steps the database does not accept.
     outages: Outages,
-    /// While Redis cannot be asked about slots.
+    /// Whether Redis is unreachable for slot checks.
     away: Outage,
-    /// When this process last said that somebody is in a room.
+    /// When this process last added each event to the set of rooms in use.
     remembered: Mutex<HashMap<EventId, Duration>>,
 }
 
@@ -90,7 +94,7 @@ impl Redis {
         Self { kv, db, clock, ids, limits, grace, worker, moving, outages, away, remembered }
     }
 
-    /// For how long the database did not take steps, if it does not.
+    /// How long the database has not accepted steps, if it does not now.
     pub(super) fn outage(&self) -> Option<Duration> {
         self.outages.lasts(self.clock.ticks())
     }
@@ -120,7 +124,7 @@ impl Redis {
         Ok(Answer { flaws, ..answer })
     }
 
-    /// Runs the script. `turns`: those that the database knows of, as the script takes them.
+    /// Runs `check.lua`. `turns`: the user's turns from the database, in the format of the script.
     pub(super) async fn arrive(
         &self,
         event: EventId,
@@ -156,12 +160,12 @@ impl Redis {
         self.in_room(event, &CHECK, &args).await
     }
 
-    /// The turns that somebody had before Redis lost the room.
+    /// The turns that the user had before Redis lost the room.
     async fn turns(&self, event: EventId, user: UserId) -> Result<Option<Turns>, Closed> {
         let turns: Result<Option<Turns>, urr_db::Error> =
             self.db.read("queue.used", async |tx: &mut Tx<'_>| store::turns(tx, event, user).await).await;
         turns.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "nobody knows which places were used");
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot read which positions a user has used: the database failed; this user gets 503");
             Closed
         })
     }
@@ -171,12 +175,12 @@ impl Redis {
         self.told(event, user, &reply).await
     }
 
-    /// The look alone.
+    /// Runs `status.lua` alone.
     pub(super) async fn status_script(&self, event: EventId, user: UserId) -> Result<Reply, Closed> {
         self.in_room(event, &STATUS, &self.look(&user.to_string())).await
     }
 
-    /// What the look takes.
+    /// Arguments of `status.lua`.
     fn look<'a>(&self, user: &'a str) -> [Arg<'a>; 3] {
         let (idle, total) = self.terms();
         [Arg::from(user), Arg::from(idle), Arg::from(total)]
@@ -202,17 +206,18 @@ impl Redis {
         Ok(self.in_room(event, &LEAVE, &args).await? == Reply::List(vec![Reply::Int(1)]))
     }
 
-    /// Takes the lock of the workers, or keeps it for another while.
+    /// Acquires or renews the admission lock.
     pub(super) async fn turn(&self, event: EventId) -> Result<Turn, Closed> {
-        // If the database does not take steps, or knows of more than Redis does, nobody is let in. That may take longer than the
-        // lock lasts.
+        // First, because this may take longer than the lock lasts. If the database does not accept
+        // steps, or has more than Redis, admissions stop.
         self.take_over(event).await?;
         self.compare(event).await?;
         let args = [Arg::from(self.worker.as_str()), Arg::from(millis(LOCK))];
         turn(&self.in_room(event, &TURN, &args).await?).map_err(closed)
     }
 
-    /// Ends what is over and lets in whoever's turn it is. Answers with how many; none if it is not the worker's own any more.
+    /// Ends expired slots and admits the next users. Returns the number of admissions; 0 if this
+    /// worker has lost the lock.
     pub(super) async fn admit(&self, event: EventId, turn: &Turn, door: Door) -> Result<usize, Closed> {
         let Turn::Ours { epoch: Some(epoch) } = turn else {
             return self.forget_if_empty(event).await.map(|()| 0);
@@ -249,13 +254,14 @@ impl Redis {
         let reply = self.in_room(event, &ORDER, &[Arg::from(what), Arg::from(number)]).await?;
         let (answer, _) = answer(&reply).map_err(closed)?;
         if order != Order::Look {
-            // What an operator decided must outlive Redis, so it is in the database before they hear of it.
+            // Operators' decisions must survive a loss of Redis, so they are written before the
+            // answer.
             self.take_over(event).await?;
         }
         Ok(answer.totals)
     }
 
-    /// Lets somebody in whatever the room says, for the negative control.
+    /// Admits a user unconditionally, for the negative control.
     #[cfg(test)]
     pub(super) async fn let_in(&self, event: EventId, user: UserId) -> Result<(), Closed> {
         static LET_IN: Script = Script::new(
@@ -266,12 +272,12 @@ impl Redis {
         self.in_room(event, &LET_IN, &[Arg::from(user.as_str()), Arg::from(slot.as_str())]).await.map(drop)
     }
 
-    /// Moves steps into the database. Answers with how many.
+    /// Copies steps to the database. Returns their number.
     pub(super) async fn take_over(&self, event: EventId) -> Result<usize, Closed> {
         let _one_at_a_time = self.moving.lock().await;
         let (mut next, mut moved) = ("0-0".to_owned(), 0);
         for _ in 0..MAX_BATCHES {
-            // Asking for more forgets what has arrived.
+            // Requesting the next batch deletes the previous one from Redis.
             let args = [Arg::from(next.as_str()), Arg::from(STEPS_BATCH)];
             let reply = self.kv.run(&STEPS, &[key(event, "journal")], &args).await.map_err(closed)?;
             let steps = steps(&reply).map_err(closed)?;
@@ -294,17 +300,17 @@ impl Redis {
                 }
                 Err(Unwritten::Db(error)) => {
                     self.outages.begin(event, self.clock.ticks());
-                    tracing::error!(%event, error = urr_telemetry::chain(&error), "the waiting room's journal cannot be written");
+                    tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot write the waiting room's journal: the database failed; admissions for this event stop, steps are kept in redis and retried");
                     return Err(Closed);
                 }
             }
         }
-        // Everything of this room is there, or nothing of it waits any more. Of other rooms this says nothing.
+        // All steps of this room are written. Other rooms may still have an outage.
         self.outages.end(event);
         Ok(moved)
     }
 
-    /// Makes sure that the database knows of slots, or takes them back.
+    /// Makes sure that the database has the slots, or takes them back.
     async fn record(&self, event: EventId, slots: &[(String, String)]) -> Result<(), Closed> {
         let recorded = self.take_over(event).await;
         for (user, slot) in slots {
@@ -313,7 +319,8 @@ impl Redis {
         recorded.map(drop)
     }
 
-    /// The database knows of a slot, or it does not and its owner waits again. `false`: there is nothing to change.
+    /// Marks a slot as recorded, or returns its owner to the line. Returns `false` if nothing
+    /// changed.
     pub(super) async fn know(
         &self,
         event: EventId,
@@ -325,8 +332,8 @@ impl Redis {
         Ok(self.in_room(event, &KNOW, &args).await? == Reply::List(vec![Reply::Int(1)]))
     }
 
-    /// The answer for somebody. A slot that the database does not know yet is recorded first, whoever gave it; where that fails,
-    /// its owner stands in line again.
+    /// The answer for a user. A slot that the database does not have yet is written first, even if
+    /// another process gave it. If that fails, its owner returns to the line.
     async fn told(&self, event: EventId, user: UserId, reply: &Reply) -> Result<Answer, Closed> {
         let (answer, known) = answer(reply).map_err(closed)?;
         self.keep_in_mind(event, &answer.totals).await?;
@@ -337,7 +344,7 @@ impl Redis {
         Ok(answer)
     }
 
-    /// How long a slot lasts without a sign of life, and at all.
+    /// Idle timeout and lifetime of a slot, in microseconds.
     fn terms(&self) -> (i64, i64) {
         (micros(self.limits.slot_idle), micros(self.limits.slot_total))
     }
@@ -363,8 +370,8 @@ fn micros(time: Duration) -> i64 {
     i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` calls")]
+#[expect(clippy::needless_pass_by_value, reason = "signature required by `map_err`")]
 fn closed(error: Error) -> Closed {
-    tracing::warn!(%error, "the waiting room's Redis did not answer");
+    tracing::warn!(%error, "redis request of the waiting room failed; the caller gets 503 and the user keeps their position");
     Closed
 }

@@ -1,16 +1,20 @@
--- What every script of a room begins with: its keys, the time, and how a step is noted.
--- KEYS  1: {<event>}:queue    who waits, by order key
---       2: {<event>}:active   who is in, by the microsecond of the room's own time in which the slot ends
---       3: {<event>}:seen     who waits, by the last sign of life in the room's own time
---       4: {<event>}:slots    per user in: slot, order key, since in the room's own time, 1 once the database knows, when it was given
---       5: {<event>}:room     threshold, pause, epoch, numbering, pace, how many came and were let in, how long nobody could
---       6: {<event>}:journal  steps that are on their way to the database
---       8: {<event>}:spent    per user who was in or left: the place of their last turn, when it was given, and the furthest place they used
---       9: {<event>}:spent-before   the same of a day before
+-- Prelude of every script of a room: keys, time, and functions that record steps.
+-- KEYS  1: {<event>}:queue    waiting users, by order key
+--       2: {<event>}:active   users with a slot, by the microsecond of room time at which it ends
+--       3: {<event>}:seen     waiting users, by their last activity in room time
+--       4: {<event>}:slots    per user with a slot: slot id, order key, start in room time, 1 once
+--          it is in the database, start in Redis's time
+--       5: {<event>}:room     threshold, pause, epoch, numbering, admission rate, counts of joins
+--          and admissions, total time away
+--       6: {<event>}:journal  steps that are not in the database yet
+--       8: {<event>}:spent    per user with an ended turn: order key of the last one, its time, and
+--          the highest order key used
+--       9: {<event>}:spent-before   the same of the day before
 local QUEUE, ACTIVE, SEEN, SLOTS, ROOM, JOURNAL = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]
 local SPENT, SPENT_BEFORE = KEYS[8], KEYS[9]
 local ABSENT, WAITING, INSIDE, FULL, UNKNOWN, UNSURE = 0, 1, 2, 3, 4, 5
--- Longer than any outage of the database should take at full speed; beyond it the oldest steps are lost, and verifying says so.
+-- Longer than any outage of the database should last at full speed. Beyond it the oldest steps are
+-- lost, and `urr queue verify` reports a gap.
 local MAX_STEPS = 5000000
 -- As `spent::KEPT`, in microseconds.
 local SPENT_KEPT = 90000000000
@@ -30,8 +34,8 @@ do
   end
 end
 
--- The room's own time, as `presence.rs` has it: while no script ran, nobody could show a sign of life. It does not count beyond this. Where
--- Redis's clock was put back, that time counts twice.
+-- Room time, as in `presence.rs`. Users cannot be active while no script runs, so a gap counts only
+-- up to this limit. If Redis's clock goes back, that time counts twice.
 local LONGEST_GAP = 3000000
 local away = room.away or 0
 if room.generation then
@@ -84,7 +88,7 @@ local function forget(user)
   redis.call('HDEL', SLOTS, user)
 end
 
--- A place is good for one slot, which has ended, or was given up: then `given` is when.
+-- Records a turn: a slot that has ended, or a position that was given up (then `given` is when).
 local function spend(user, slot)
   if not room.spent or now - room.spent >= SPENT_KEPT then
     redis.call('DEL', SPENT_BEFORE)
@@ -99,7 +103,7 @@ local function spend(user, slot)
   redis.call('HSET', SPENT, user, text(slot.order) .. ' ' .. text(slot.given) .. ' ' .. text(furthest))
 end
 
--- As `Turns::cover` in spent.rs has it. `turns`: as in SPENT. Older versions kept one place alone.
+-- As `Turns::cover` in spent.rs. `turns` is as in SPENT; older versions stored one order key.
 local function covers(turns, order, since, is_ticket)
   local last, given, furthest = string.match(turns or '', '^(%d+) ?(%d*) ?(%d*)$')
   if not last then
@@ -119,7 +123,7 @@ local function gone(user, why)
   if slot then
     spend(user, slot)
   elseif why == 'left' then
-    -- Leaving gives the place up, as `Hall::apply` has it.
+    -- Leaving gives up the position, as in `Hall::apply`.
     local order = redis.call('ZSCORE', QUEUE, user)
     if order then
       spend(user, { order = tonumber(order), given = now })
@@ -129,7 +133,7 @@ local function gone(user, why)
   note('kind', 'gone', 'user', user, 'why', why)
 end
 
--- One more in this minute; the minute before keeps its count.
+-- Counts one admission in the current minute; the count of the previous minute is kept.
 local function count_admission()
   local minute = math.floor(now / 60000000)
   if minute ~= room.minute then
@@ -146,7 +150,7 @@ local function count_admission()
     'admitted', room.admitted)
 end
 
--- `source`: where the place of somebody who did not wait is from.
+-- `source`: where the position of a user who did not wait came from.
 local function admit(user, order, id, idle, source)
   redis.call('ZREM', QUEUE, user)
   redis.call('ZREM', SEEN, user)
@@ -156,7 +160,7 @@ local function admit(user, order, id, idle, source)
   count_admission()
 end
 
--- The answer: how somebody stands, then the room.
+-- The reply: the user's standing, then the room.
 local function answer(standing, order, ahead, slot, ends)
   slot = slot or { id = '', given = 0, known = 0 }
   return {
@@ -179,7 +183,7 @@ local function standing(user)
   return answer(ABSENT)
 end
 
--- A sign of life. True when somebody waits or is in.
+-- Records activity. Returns true when the user waits or has a slot.
 local function see(user, idle, total)
   local slot = slot_of(user)
   if slot then

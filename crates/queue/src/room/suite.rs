@@ -1,4 +1,4 @@
-//! What every room must do, in memory, in Redis and in a Redis Cluster.
+//! Behaviour that every backend of a room must show: memory, Redis and Redis Cluster.
 
 mod carried;
 mod losses;
@@ -16,34 +16,29 @@ use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 
 use self::{
     carried::{
-        every_slot_outlives_the_store_however_many_there_are,
-        slots_outlive_a_life_that_broke_off_while_it_began,
+        more_slots_than_a_page_survive_a_loss_of_the_store, slots_survive_a_generation_lost_while_it_began,
     },
     losses::{
-        a_clock_that_is_put_back_keeps_nobody_in, a_full_line_takes_nobodys_place,
-        a_journal_that_cannot_be_written_is_an_outage, a_place_is_good_for_one_slot,
-        a_room_that_cannot_be_closed_goes_on, a_room_that_was_lost_begins_anew_once,
-        a_room_that_was_lost_is_not_closed_before_its_time,
-        a_slot_that_another_process_recorded_is_not_taken_back,
-        a_slot_that_cannot_be_recorded_is_the_same_place_again,
-        a_worker_that_slept_past_its_turn_lets_nobody_in, rooms_in_memory_are_one_processes,
-        slots_outlive_the_store, what_a_room_begins_with_is_written_when_it_begins,
+        a_clock_set_back_does_not_extend_slots, a_failing_journal_is_reported_as_outage,
+        a_lost_room_is_not_closed_early, a_lost_room_is_reopened_once, a_position_is_good_for_one_slot,
+        a_room_that_cannot_be_closed_stays_open, a_slot_that_another_process_recorded_is_not_taken_back,
+        a_ticket_restores_its_position_in_a_full_line, a_worker_without_the_lock_admits_no_users,
+        an_unrecorded_slot_returns_its_owner_to_the_line, initial_state_is_written_when_a_room_opens,
+        rooms_in_memory_belong_to_one_process, slots_survive_a_loss_of_the_store,
     },
     old_data::{
-        a_store_that_is_back_with_old_data_is_found_out_while_nothing_happens,
-        a_store_that_went_back_in_time_is_not_believed, rooms_that_went_on_without_their_store_go_on,
-        steps_that_are_on_their_way_are_no_reason_for_doubt,
+        an_outdated_store_is_discarded_when_steps_conflict, an_outdated_store_is_discarded_without_traffic,
+        rooms_continue_after_running_without_redis, steps_in_flight_do_not_discard_the_room,
     },
-    proofs::a_journal_says_where_places_are_from,
+    proofs::the_journal_records_the_source_of_positions,
     silence::{
-        silence_ends_slots_and_places, while_no_process_was_there_no_slot_ends,
-        while_nobody_could_show_a_sign_of_life_nobody_falls_silent,
-        whoever_is_far_from_the_front_may_be_silent_for_longer,
+        frozen_processes_time_out_no_users, idle_timeout_grows_with_the_users_ahead,
+        idle_users_lose_slots_and_positions, no_slot_ends_between_two_processes,
     },
     trial::{LONG_AGO, Trial},
     turns::{
-        a_place_stays_used_after_a_turn_further_ahead, a_place_that_an_older_version_noted_stays_used,
-        a_turn_uses_up_what_was_promised_before_it, leaving_gives_up_the_place,
+        a_position_recorded_by_an_older_version_stays_used, a_position_stays_used_after_a_turn_further_ahead,
+        a_turn_uses_up_earlier_promises, leaving_gives_up_the_position,
     },
 };
 use super::{Answer, Closed, Order, Room};
@@ -58,7 +53,7 @@ use crate::{
     settings::Limits,
 };
 
-/// Far more than any story takes.
+/// Upper bound for one test; all of them finish far sooner.
 const LIMIT: Duration = Duration::from_mins(1);
 
 macro_rules! on_every_room {
@@ -100,7 +95,7 @@ macro_rules! on_every_room {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_statement_is_understood_by_both_engines() {
+async fn every_statement_prepares_alike_on_both_engines() {
     let (_files, sqlite) = fresh_sqlite(&DOMAIN).await;
     let postgres = fresh_postgres(&DOMAIN).await;
     let databases: Vec<&urr_db::Db> = std::iter::once(&sqlite).chain(&postgres).collect();
@@ -108,66 +103,66 @@ async fn every_statement_is_understood_by_both_engines() {
 }
 
 on_every_room! {
-    the_first_go_in_and_a_free_slot_goes_to_the_one_in_front: Limits { threshold: 2, ..Limits::default() };
-    a_thousand_at_once_for_one_slot: Limits { threshold: 10, ..Limits::default() };
-    looking_before_acting_lets_too_many_in_and_the_journal_shows_it: Limits { threshold: 10, ..Limits::default() };
-    workers_side_by_side_let_nobody_in_twice: Limits { threshold: 40, batch: 7, ..Limits::default() };
-    operators_decide: Limits { threshold: 2, ..Limits::default() };
-    a_line_that_is_full_says_so: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
-    leaving_gives_up_the_place: Limits::default();
-    places_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
-    silence_ends_slots_and_places: Limits {
+    slots_are_given_in_order_of_arrival: Limits { threshold: 2, ..Limits::default() };
+    a_thousand_concurrent_joins_for_one_slot: Limits { threshold: 10, ..Limits::default() };
+    non_atomic_admission_exceeds_the_threshold_and_is_detected: Limits { threshold: 10, ..Limits::default() };
+    concurrent_workers_admit_each_user_once: Limits { threshold: 40, batch: 7, ..Limits::default() };
+    operator_commands_change_the_room: Limits { threshold: 2, ..Limits::default() };
+    a_full_line_refuses_newcomers: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
+    leaving_gives_up_the_position: Limits::default();
+    positions_survive_a_loss_of_the_store: Limits { threshold: 2, ..Limits::default() };
+    idle_users_lose_slots_and_positions: Limits {
         threshold: 1,
         slot_idle: std::time::Duration::from_secs(2),
         waiting_idle: std::time::Duration::from_secs(2),
         ..Limits::default()
     };
-    whoever_is_far_from_the_front_may_be_silent_for_longer: Limits {
+    idle_timeout_grows_with_the_users_ahead: Limits {
         threshold: 1,
         batch: 1,
         waiting_idle: std::time::Duration::from_secs(2),
         ..Limits::default()
     };
-    while_nobody_could_show_a_sign_of_life_nobody_falls_silent: Limits {
+    frozen_processes_time_out_no_users: Limits {
         threshold: 1,
         slot_idle: std::time::Duration::from_secs(6),
         slot_total: std::time::Duration::from_secs(6),
         waiting_idle: std::time::Duration::from_secs(6),
         ..Limits::default()
     };
-    while_no_process_was_there_no_slot_ends: Limits {
+    no_slot_ends_between_two_processes: Limits {
         threshold: 1,
         slot_total: std::time::Duration::from_secs(10),
         ..Limits::default()
     };
-    what_operators_decided_outlives_the_store: Limits { threshold: 2, ..Limits::default() };
+    operator_decisions_survive_a_loss_of_the_store: Limits { threshold: 2, ..Limits::default() };
     events_do_not_meet: Limits { threshold: 1, ..Limits::default() };
-    a_place_is_good_for_one_slot: Limits { threshold: 1, ..Limits::default() };
-    a_turn_uses_up_what_was_promised_before_it: Limits { threshold: 2, ..Limits::default() };
-    a_place_stays_used_after_a_turn_further_ahead: Limits { threshold: 1, ..Limits::default() };
-    a_place_that_an_older_version_noted_stays_used: Limits { threshold: 1, ..Limits::default() };
-    slots_outlive_the_store: Limits { threshold: 2, ..Limits::default() };
-    slots_outlive_a_life_that_broke_off_while_it_began: Limits { threshold: 2, ..Limits::default() };
-    every_slot_outlives_the_store_however_many_there_are: Limits { threshold: 20_000, ..Limits::default() };
-    a_room_that_was_lost_begins_anew_once: Limits { threshold: 1, ..Limits::default() };
-    a_room_that_was_lost_is_not_closed_before_its_time: Limits { threshold: 1, ..Limits::default() };
-    a_store_that_went_back_in_time_is_not_believed: Limits { threshold: 1, ..Limits::default() };
-    a_store_that_is_back_with_old_data_is_found_out_while_nothing_happens: Limits { threshold: 1, ..Limits::default() };
-    rooms_that_went_on_without_their_store_go_on: Limits { threshold: 1, ..Limits::default() };
-    steps_that_are_on_their_way_are_no_reason_for_doubt: Limits { threshold: 20, ..Limits::default() };
-    a_journal_says_where_places_are_from: Limits { threshold: 1, ..Limits::default() };
-    a_worker_that_slept_past_its_turn_lets_nobody_in: Limits { threshold: 1, ..Limits::default() };
+    a_position_is_good_for_one_slot: Limits { threshold: 1, ..Limits::default() };
+    a_turn_uses_up_earlier_promises: Limits { threshold: 2, ..Limits::default() };
+    a_position_stays_used_after_a_turn_further_ahead: Limits { threshold: 1, ..Limits::default() };
+    a_position_recorded_by_an_older_version_stays_used: Limits { threshold: 1, ..Limits::default() };
+    slots_survive_a_loss_of_the_store: Limits { threshold: 2, ..Limits::default() };
+    slots_survive_a_generation_lost_while_it_began: Limits { threshold: 2, ..Limits::default() };
+    more_slots_than_a_page_survive_a_loss_of_the_store: Limits { threshold: 20_000, ..Limits::default() };
+    a_lost_room_is_reopened_once: Limits { threshold: 1, ..Limits::default() };
+    a_lost_room_is_not_closed_early: Limits { threshold: 1, ..Limits::default() };
+    an_outdated_store_is_discarded_when_steps_conflict: Limits { threshold: 1, ..Limits::default() };
+    an_outdated_store_is_discarded_without_traffic: Limits { threshold: 1, ..Limits::default() };
+    rooms_continue_after_running_without_redis: Limits { threshold: 1, ..Limits::default() };
+    steps_in_flight_do_not_discard_the_room: Limits { threshold: 20, ..Limits::default() };
+    the_journal_records_the_source_of_positions: Limits { threshold: 1, ..Limits::default() };
+    a_worker_without_the_lock_admits_no_users: Limits { threshold: 1, ..Limits::default() };
     a_slot_that_another_process_recorded_is_not_taken_back: Limits { threshold: 1, ..Limits::default() };
-    rooms_in_memory_are_one_processes: Limits { threshold: 1, ..Limits::default() };
-    what_a_room_begins_with_is_written_when_it_begins: Limits { threshold: 1, ..Limits::default() };
-    a_slot_that_cannot_be_recorded_is_the_same_place_again: Limits { threshold: 1, ..Limits::default() };
-    a_journal_that_cannot_be_written_is_an_outage: Limits { threshold: 1, ..Limits::default() };
-    a_full_line_takes_nobodys_place: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
-    a_room_that_cannot_be_closed_goes_on: Limits { threshold: 1, ..Limits::default() };
-    a_clock_that_is_put_back_keeps_nobody_in: Limits { threshold: 1, slot_idle: std::time::Duration::from_secs(2), ..Limits::default() };
+    rooms_in_memory_belong_to_one_process: Limits { threshold: 1, ..Limits::default() };
+    initial_state_is_written_when_a_room_opens: Limits { threshold: 1, ..Limits::default() };
+    an_unrecorded_slot_returns_its_owner_to_the_line: Limits { threshold: 1, ..Limits::default() };
+    a_failing_journal_is_reported_as_outage: Limits { threshold: 1, ..Limits::default() };
+    a_ticket_restores_its_position_in_a_full_line: Limits { threshold: 1, max_waiting: 2, ..Limits::default() };
+    a_room_that_cannot_be_closed_stays_open: Limits { threshold: 1, ..Limits::default() };
+    a_clock_set_back_does_not_extend_slots: Limits { threshold: 1, slot_idle: std::time::Duration::from_secs(2), ..Limits::default() };
 }
 
-async fn the_first_go_in_and_a_free_slot_goes_to_the_one_in_front(trial: Trial) {
+async fn slots_are_given_in_order_of_arrival(trial: Trial) {
     let people = trial.people(5);
     trial.arrive(&people).await;
     assert!(trial.is_in(people[0]).await && trial.is_in(people[1]).await);
@@ -179,7 +174,7 @@ async fn the_first_go_in_and_a_free_slot_goes_to_the_one_in_front(trial: Trial) 
     assert_eq!(trial.room.leave(trial.event, people[0], Why::Left).await, Ok(false));
     let late = trial.people(1)[0];
     trial.check(late).await;
-    assert_eq!(trial.ahead(late).await, Some(3), "nobody slips in while others wait");
+    assert_eq!(trial.ahead(late).await, Some(3), "a newcomer does not pass those who wait");
     assert_eq!(trial.room.admit(trial.event).await, Ok(1));
     assert!(trial.is_in(people[2]).await);
     assert_eq!(trial.ahead(people[3]).await, Some(0));
@@ -189,7 +184,7 @@ async fn the_first_go_in_and_a_free_slot_goes_to_the_one_in_front(trial: Trial) 
     assert_eq!((report.admitted, report.joined, report.gone), (3, 4, 2));
 }
 
-async fn a_thousand_at_once_for_one_slot(trial: Trial) {
+async fn a_thousand_concurrent_joins_for_one_slot(trial: Trial) {
     let first = trial.people(9);
     trial.arrive(&first).await;
     let (crowd, start) = (trial.people(1_000), Arc::new(Barrier::new(1_000)));
@@ -211,8 +206,9 @@ async fn a_thousand_at_once_for_one_slot(trial: Trial) {
     assert_eq!((report.admitted, report.joined, report.most_active), (10, 999, 10));
 }
 
-/// The negative control of the story before: a room that is not asked in one step lets too many in, and that is found.
-async fn looking_before_acting_lets_too_many_in_and_the_journal_shows_it(trial: Trial) {
+/// Negative control of the test above: reading the room and then admitting in a second step admits
+/// too many users, and the verifier reports it.
+async fn non_atomic_admission_exceeds_the_threshold_and_is_detected(trial: Trial) {
     let (crowd, start) = (trial.people(200), Arc::new(Barrier::new(200)));
     trial.room.order(trial.event, Order::Look).await.unwrap();
     let mut asking = JoinSet::new();
@@ -230,11 +226,11 @@ async fn looking_before_acting_lets_too_many_in_and_the_journal_shows_it(trial: 
     assert!(!report.is_fair() && report.findings.iter().any(too_many), "{report:#?}");
 }
 
-async fn workers_side_by_side_let_nobody_in_twice(trial: Trial) {
+async fn concurrent_workers_admit_each_user_once(trial: Trial) {
     let people = trial.people(120);
     trial.arrive(&people).await;
     let mut work = JoinSet::new();
-    // In memory there is one process; its worker may still be asked twice at once.
+    // In memory there is only one process, but its worker may run twice at once.
     let rooms = match &*trial.room {
         Room::Memory(_) => [Arc::clone(&trial.room), Arc::clone(&trial.room)],
         Room::Redis(_) => [Arc::clone(&trial.room), trial.another().await.unwrap()],
@@ -255,7 +251,7 @@ async fn workers_side_by_side_let_nobody_in_twice(trial: Trial) {
     });
     work.join_all().await;
     until(LIMIT, async || {
-        // A worker that has stopped keeps its lock for a moment.
+        // The lock of a stopped worker takes a moment to expire.
         trial.room.admit(trial.event).await.unwrap();
         trial.room.order(trial.event, Order::Look).await.unwrap().active == 40
     })
@@ -263,17 +259,17 @@ async fn workers_side_by_side_let_nobody_in_twice(trial: Trial) {
     let report = trial.assert_fair().await;
     assert_eq!((report.admitted, report.most_active), (80, 40));
     for user in &people[40..80] {
-        assert!(trial.is_in(*user).await, "in the order in which they came");
+        assert!(trial.is_in(*user).await, "users are admitted in the order in which they joined");
     }
 }
 
-async fn operators_decide(trial: Trial) {
+async fn operator_commands_change_the_room(trial: Trial) {
     let people = trial.people(6);
     let order = async |order| trial.room.order(trial.event, order).await.unwrap();
     assert!(order(Order::Pause).await.paused);
     trial.arrive(&people[..3]).await;
     assert_eq!(trial.room.admit(trial.event).await, Ok(0));
-    assert_eq!(trial.ahead(people[2]).await, Some(2), "a paused room lets nobody in");
+    assert_eq!(trial.ahead(people[2]).await, Some(2), "a paused room admits no users");
     assert!(!order(Order::Resume).await.paused);
     assert_eq!(trial.room.admit(trial.event).await, Ok(2));
     assert_eq!(order(Order::Threshold(3)).await.threshold, 3);
@@ -290,11 +286,11 @@ async fn operators_decide(trial: Trial) {
     trial.arrive(&people[4..]).await;
     let old = Some(Promise { order: kept, epoch: Some(1), since: LONG_AGO });
     trial.room.check(trial.event, people[3], old).await.unwrap();
-    assert_eq!(trial.ahead(people[3]).await, Some(2), "a ticket from before is void");
+    assert_eq!(trial.ahead(people[3]).await, Some(2), "a ticket from before the clear is void");
     trial.assert_fair().await;
 }
 
-async fn a_line_that_is_full_says_so(trial: Trial) {
+async fn a_full_line_refuses_newcomers(trial: Trial) {
     let people = trial.people(4);
     trial.arrive(&people[..3]).await;
     assert_eq!(trial.check(people[3]).await, Standing::Full);
@@ -304,7 +300,7 @@ async fn a_line_that_is_full_says_so(trial: Trial) {
     assert!(matches!(trial.check(people[3]).await, Standing::Waiting { ahead: 1, .. }));
 }
 
-async fn places_outlive_the_store(mut trial: Trial) {
+async fn positions_survive_a_loss_of_the_store(mut trial: Trial) {
     let people = trial.people(30);
     trial.arrive(&people).await;
     let mut tickets: BTreeMap<UserId, OrderKey> = BTreeMap::new();
@@ -314,7 +310,7 @@ async fn places_outlive_the_store(mut trial: Trial) {
     }
     trial.report().await;
     trial.lose_everything().await;
-    // In any order they come back, they stand as they stood.
+    // Users who return in any order get their original positions back.
     for (user, order) in &tickets {
         let promise = Some(Promise { order: *order, epoch: Some(1), since: LONG_AGO });
         trial.room.check(trial.event, *user, promise).await.unwrap();
@@ -322,7 +318,9 @@ async fn places_outlive_the_store(mut trial: Trial) {
     let mut places = Vec::new();
     for user in &people[2..] {
         match trial.standing(*user).await {
-            Standing::Waiting { order, .. } => assert_eq!(order, tickets[user], "the same place"),
+            Standing::Waiting { order, .. } => {
+                assert_eq!(order, tickets[user], "the position on the ticket is restored")
+            }
             Standing::Active { slot, .. } => assert_eq!(slot.order, tickets[user]),
             other => panic!("{other:?}"),
         }
@@ -332,7 +330,7 @@ async fn places_outlive_the_store(mut trial: Trial) {
     trial.assert_fair().await;
 }
 
-async fn what_operators_decided_outlives_the_store(mut trial: Trial) {
+async fn operator_decisions_survive_a_loss_of_the_store(mut trial: Trial) {
     trial.room.order(trial.event, Order::Threshold(7)).await.unwrap();
     trial.room.order(trial.event, Order::Pause).await.unwrap();
     trial.room.order(trial.event, Order::Clear).await.unwrap();

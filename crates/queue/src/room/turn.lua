@@ -1,7 +1,8 @@
--- Takes the right to let people in, which one worker at a time has, or keeps it.
--- KEYS  7: admission:lock:{<event>}   who has it, and in which epoch
--- ARGV  1: who asks   2: how long it lasts, in milliseconds
--- reply { 1, epoch }, or { 0 } when another worker has it; each owner's epoch comes after the one before, also after a loss
+-- Acquires or renews the admission lock of a room, which one worker at a time holds.
+-- KEYS  7: admission:lock:{<event>}   its holder and epoch
+-- ARGV  1: id of the worker   2: lifetime of the lock, in milliseconds
+-- reply { 1, epoch }, or { 0 } when another worker holds it; epochs increase with every holder,
+--       also after a loss
 -- cost  O(1)
 local LOCK = KEYS[7]
 local held = redis.call('GET', LOCK)

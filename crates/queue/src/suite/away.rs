@@ -1,4 +1,5 @@
-//! Redis goes away while people are in: they go on buying, nobody else comes in, and it heals by itself.
+//! Redis becomes unreachable while users hold slots: they continue to buy, admissions stop, and it
+//! recovers by itself.
 
 use std::time::Duration;
 
@@ -34,7 +35,8 @@ enum Engine {
     Postgres,
 }
 
-/// A world whose Redis can be cut off. `None` when a store cannot be had (said loudly by testkit).
+/// A fixture whose Redis can be disconnected. `None` if a store is not available (testkit reports
+/// it).
 async fn world(engine: Engine, transport: Transport) -> Option<(Proxy, World)> {
     let url = services::redis()?;
     let database = match engine {
@@ -77,18 +79,18 @@ macro_rules! on_both_engines {
 }
 
 on_both_engines! {
-    whoever_is_in_goes_on_and_nobody_else_comes_in
-    the_journal_says_whose_slot_goes_on
-    a_redis_that_answers_is_not_away
+    slots_stay_valid_and_admissions_stop_without_redis
+    slots_are_checked_against_the_journal
+    a_redis_that_answers_is_not_unreachable
 }
 
-/// What the guard of the sale asks.
+/// The check that the sale makes with every request.
 async fn goes_on(world: &World, event: EventId, user: UserId, slot: Uuid) -> Result<bool, Error> {
     let state = world.queue.slot(&world.acting(Actor::System), SlotOf { event, user, slot }).await;
     state.map(|state| state.open)
 }
 
-/// Somebody comes and is let in. Answers with their slot.
+/// Joins and is admitted at once. Returns the slot.
 async fn come_in(world: &World, user: UserId) -> Uuid {
     let place = world.check(user).await.unwrap();
     let Standing::Active { entry_token, .. } = &place.standing else { panic!("{place:?}") };
@@ -96,7 +98,7 @@ async fn come_in(world: &World, user: UserId) -> Uuid {
     entries.verify(entry_token.expose(), world.clock.now()).unwrap().slot
 }
 
-/// Whatever somebody asks of the line, they are told to ask again.
+/// Every request of the user gets 503.
 async fn assert_closed(world: &World, user: UserId) {
     let (ctx, event) = (world.ctx(user), world.event);
     assert_eq!(world.check(user).await.unwrap_err(), Error::Unavailable);
@@ -104,7 +106,7 @@ async fn assert_closed(world: &World, user: UserId) {
     assert_eq!(world.queue.leave(&ctx, LeaveLine { event }).await.unwrap_err(), Error::Unavailable);
 }
 
-async fn whoever_is_in_goes_on_and_nobody_else_comes_in(mut proxy: Proxy, world: World) {
+async fn slots_stay_valid_and_admissions_stop_without_redis(mut proxy: Proxy, world: World) {
     let event = world.event;
     let [inside, left, buyer, regular, waiting, stranger] = [(); 6].map(|()| world.somebody());
     let slot = come_in(&world, inside).await;
@@ -113,13 +115,17 @@ async fn whoever_is_in_goes_on_and_nobody_else_comes_in(mut proxy: Proxy, world:
     let slot_since = come_in(&world, regular).await;
     world.check(waiting).await.unwrap();
     assert_eq!(world.position(waiting).await, Some(1));
-    // Nobody frees the slot of the one who bought with it; the other bought with an earlier one.
+    // The slot of the buyer is not freed yet; the other user bought with an earlier slot.
     let now = world.clock.now();
     hear_of(&world, event, "RESERVATION_CONFIRMED", buyer, now).await;
     hear_of(&world, event, "RESERVATION_CONFIRMED", regular, now.before(Duration::from_mins(1))).await;
     world.queue.leave(&world.ctx(left), LeaveLine { event }).await.unwrap();
     world.service.rooms().unwrap().settle(event).await.unwrap();
-    assert_eq!(goes_on(&world, event, buyer, slot_used).await, Ok(true), "Redis has not been told");
+    assert_eq!(
+        goes_on(&world, event, buyer, slot_used).await,
+        Ok(true),
+        "the slot is not freed in Redis yet"
+    );
 
     proxy.cut().await;
     for (user, slot, expected) in [
@@ -142,24 +148,25 @@ async fn whoever_is_in_goes_on_and_nobody_else_comes_in(mut proxy: Proxy, world:
 
     proxy.restore().await;
     until(LIMIT, async || world.queue.status(&world.ctx(waiting), StatusOf { event }).await.is_ok()).await;
-    assert_eq!(world.position(waiting).await, Some(1), "nobody was let in, and nobody lost their place");
+    assert_eq!(world.position(waiting).await, Some(1), "no admissions, and no lost positions");
     assert_eq!(goes_on(&world, event, inside, slot).await, Ok(true));
     assert_eq!(purchases::free(&world.service).await.unwrap(), 2);
     assert_eq!(goes_on(&world, event, buyer, slot_used).await, Ok(false));
     assert_eq!(goes_on(&world, event, regular, slot_since).await, Ok(true));
     assert_fair(&world).await;
 
-    // What an operator decided is known before they hear of it.
+    // An operator's decision is written before the answer.
     let clear = ClearRoom { event, confirmed: Some(event) };
     world.queue.clear(&world.admin(), clear).await.unwrap();
     proxy.cut().await;
     assert_eq!(goes_on(&world, event, inside, slot).await, Ok(false));
 }
 
-/// Lives of a room: what happened in each, and when.
+/// Generations of a room: the steps of each, with their times.
 type Lives = Vec<Vec<(Timestamp, Step)>>;
 
-/// Writes lives of a room down. Each but the first begins as after a loss, and says what operators decided.
+/// Writes generations of a room. Each but the first begins as after a loss, and repeats the
+/// operators' decisions.
 async fn write(world: &World, event: EventId, lives: &Lives) {
     let now = world.clock.now();
     for steps in lives {
@@ -177,7 +184,7 @@ async fn write(world: &World, event: EventId, lives: &Lives) {
     }
 }
 
-/// What a journal may hold, and whether one user's slot goes on then.
+/// Journals, and whether the user's slot is active in each.
 fn journals(now: Timestamp, user: UserId, slot: Uuid) -> Vec<(&'static str, Lives, bool)> {
     let order = OrderKey::new(1).unwrap();
     let lately = now.before(Duration::from_mins(1));
@@ -190,30 +197,30 @@ fn journals(now: Timestamp, user: UserId, slot: Uuid) -> Vec<(&'static str, Live
     let joined = (lately, Step::Joined { user, order, source: None });
     let cleared = |epoch| (lately, Step::Cleared { epoch });
     vec![
-        ("they are in", vec![vec![inside]], true),
-        ("they were never here", vec![vec![]], false),
-        ("they wait", vec![vec![joined]], false),
-        ("they went", vec![vec![inside, gone]], false),
-        ("they stand in line again", vec![vec![inside, returned]], false),
-        ("they are in with another", vec![vec![inside, gone, joined, other]], false),
-        ("they were in with another", vec![vec![other, gone, joined, inside]], true),
-        ("its time is over", vec![vec![before]], false),
-        ("its time is nearly over", vec![vec![nearly_over]], true),
-        ("it was cleared away", vec![vec![inside, cleared(2)]], false),
-        ("the line was cleared before", vec![vec![cleared(2), inside]], true),
-        ("the next life broke off", vec![vec![cleared(2), inside], vec![]], true),
-        ("the next life says that it was cleared away", vec![vec![inside, cleared(2)], vec![]], false),
-        ("it was taken over", vec![vec![cleared(2), inside], vec![inside]], true),
-        ("they went in the next life", vec![vec![inside], vec![inside, gone]], false),
+        ("active", vec![vec![inside]], true),
+        ("unknown user", vec![vec![]], false),
+        ("waiting", vec![vec![joined]], false),
+        ("left", vec![vec![inside, gone]], false),
+        ("returned to the line", vec![vec![inside, returned]], false),
+        ("active with another slot", vec![vec![inside, gone, joined, other]], false),
+        ("active, after another slot", vec![vec![other, gone, joined, inside]], true),
+        ("expired", vec![vec![before]], false),
+        ("nearly expired", vec![vec![nearly_over]], true),
+        ("cleared", vec![vec![inside, cleared(2)]], false),
+        ("cleared before the slot was given", vec![vec![cleared(2), inside]], true),
+        ("the next generation was lost while it began", vec![vec![cleared(2), inside], vec![]], true),
+        ("cleared, and repeated in the next generation", vec![vec![inside, cleared(2)], vec![]], false),
+        ("restored in the next generation", vec![vec![cleared(2), inside], vec![inside]], true),
+        ("left in the next generation", vec![vec![inside], vec![inside, gone]], false),
         (
-            "it was cleared away in the next life",
+            "cleared in the next generation",
             vec![vec![cleared(2), inside], vec![inside, cleared(3)], vec![]],
             false,
         ),
     ]
 }
 
-async fn the_journal_says_whose_slot_goes_on(mut proxy: Proxy, world: World) {
+async fn slots_are_checked_against_the_journal(mut proxy: Proxy, world: World) {
     urr_db::statements! {
         HIDE = "alter table journal rename to journal_away";
         SHOW = "alter table journal_away rename to journal";
@@ -233,25 +240,37 @@ async fn the_journal_says_whose_slot_goes_on(mut proxy: Proxy, world: World) {
         let renamed: Result<u64, urr_db::Error> =
             world.db().write("test.rename", async |tx: &mut Tx<'_>| tx.execute(statement, &[]).await).await;
         renamed.unwrap();
-        assert_eq!(goes_on(&world, open, user, slot).await.ok(), expected, "without either nobody can say");
+        assert_eq!(
+            goes_on(&world, open, user, slot).await.ok(),
+            expected,
+            "unknown without Redis and journal"
+        );
     }
 }
 
-/// Then the room goes on somewhere, and the journal may be behind.
-async fn a_redis_that_answers_is_not_away(_proxy: Proxy, world: World) {
+/// A Redis that answers may still change the room, and the journal may lag behind it.
+async fn a_redis_that_answers_is_not_unreachable(_proxy: Proxy, world: World) {
     static LOSE: Script =
         Script::new("test.lose", "for _, key in ipairs(KEYS) do redis.call('DEL', key) end return 1");
     let (user, event) = (world.somebody(), world.event);
     let slot = come_in(&world, user).await;
     turn(&world, event, &BREAK).await;
-    assert_eq!(goes_on(&world, event, user, slot).await, Err(Error::Unavailable), "it cannot run the script");
+    assert_eq!(
+        goes_on(&world, event, user, slot).await,
+        Err(Error::Unavailable),
+        "Redis answers but cannot run the script"
+    );
     turn(&world, event, &MEND).await;
     assert_eq!(goes_on(&world, event, user, slot).await, Ok(true));
 
     let keys =
         ["queue", "active", "seen", "slots", "room", "journal"].map(|name| format!("{{{event}}}:{name}"));
     world.kv().unwrap().run(&LOSE, &keys, &[] as &[Arg<'_>]).await.unwrap();
-    assert_eq!(goes_on(&world, event, user, slot).await, Ok(true), "it has lost the room, which comes back");
+    assert_eq!(
+        goes_on(&world, event, user, slot).await,
+        Ok(true),
+        "Redis has lost the room, which is restored"
+    );
     let totals = world.service.rooms().unwrap().order(event, Order::Look).await.unwrap();
     assert_eq!(totals.active, 1);
     assert_fair(&world).await;

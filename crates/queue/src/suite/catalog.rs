@@ -1,4 +1,4 @@
-//! A catalog the stories fill by hand.
+//! A fake catalog.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use urr_rpc::Ctx;
 #[derive(Default)]
 pub(crate) struct HandMade {
     events: Mutex<HashMap<EventId, EventStatus>>,
-    /// Whether it cannot be asked.
+    /// Whether it returns `Unavailable`.
     pub(crate) away: AtomicBool,
 }
 
@@ -68,30 +68,30 @@ impl Catalog for HandMade {
     }
 
     async fn sale(&self, _: &Ctx, _: SaleOf) -> Result<Sale, Error> {
-        unreachable!("the line asks for the event")
+        unreachable!("the queue only reads single events")
     }
 
     async fn seats(&self, _: &Ctx, _: SeatsOf) -> Result<SeatsPage, Error> {
-        unreachable!("the line knows no seats")
+        unreachable!("the queue reads no seats")
     }
 
     async fn find_seats(&self, _: &Ctx, _: FindSeats) -> Result<FoundSeats, Error> {
-        unreachable!("the line knows no seats")
+        unreachable!("the queue reads no seats")
     }
 
     async fn events(&self, _: &Ctx, _: ListEvents) -> Result<EventsPage, Error> {
-        unreachable!("the line does not list events")
+        unreachable!("the queue does not list events")
     }
 
     async fn layouts(&self, _: &Ctx, _: ListLayouts) -> Result<Layouts, Error> {
-        unreachable!("the line does not list layouts")
+        unreachable!("the queue does not list layouts")
     }
 
     async fn create_event(&self, _: &Ctx, _: CreateEvent) -> Result<EventDetail, Error> {
-        unreachable!("the line does not make events")
+        unreachable!("the queue does not create events")
     }
 
     async fn cancel_event(&self, _: &Ctx, _: CancelEvent) -> Result<EventDetail, Error> {
-        unreachable!("the line does not cancel events")
+        unreachable!("the queue does not cancel events")
     }
 }

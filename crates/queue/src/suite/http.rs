@@ -1,4 +1,4 @@
-//! The public routes: the names that clients know, the cookies, and nobody gets in without signing in.
+//! The public routes: JSON names, cookies, and required roles.
 
 use axum::{
     body::{Body, to_bytes},
@@ -19,7 +19,9 @@ use crate::settings::Limits;
 
 async fn world(threshold: u32) -> World {
     let limits = Limits { threshold, ..Limits::default() };
-    World::new(RoomKind::Memory, Transport::Local, limits).await.expect("embedded parts are always there")
+    World::new(RoomKind::Memory, Transport::Local, limits)
+        .await
+        .expect("embedded stores are always available")
 }
 
 struct Answer {
@@ -29,13 +31,13 @@ struct Answer {
 }
 
 impl Answer {
-    /// The cookies it sets: each name with its line.
+    /// The `Set-Cookie` headers.
     fn cookies(&self) -> Vec<&str> {
         self.headers.get_all(header::SET_COOKIE).iter().map(|line| line.to_str().unwrap()).collect()
     }
 }
 
-/// One request through the routes, as the gateway would pass it on.
+/// Sends one request to the routes, as the gateway would forward it.
 async fn send(world: &World, actor: Actor, method: Method, path: &str, cookie: &str, body: &str) -> Answer {
     let request = request(world, actor, method, path, cookie).body(Body::from(body.to_owned()));
     answer(world, request.unwrap()).await
@@ -64,7 +66,7 @@ fn user(world: &World) -> Actor {
 }
 
 #[tokio::test]
-async fn a_place_has_the_names_that_clients_know() {
+async fn position_json_has_the_documented_fields() {
     let world = world(1).await;
     let [first, second] = [(); 2].map(|()| user(&world));
     let path = |what: &str| format!("/api/queue/{what}/{}", world.event);
@@ -83,8 +85,8 @@ async fn a_place_has_the_names_that_clients_know() {
     assert_eq!(forgotten.len(), 4);
     let is_forgotten =
         |cookie: &&str| cookie.starts_with("urr-queue-ticket=;") && cookie.contains("Max-Age=0");
-    assert!(forgotten.iter().all(is_forgotten), "a place that was used is forgotten: {forgotten:?}");
-    // Where the sale is, and on the pages that a line in front of everything might keep its owner from.
+    assert!(forgotten.iter().all(is_forgotten), "the cookie of a used ticket is deleted: {forgotten:?}");
+    // The entry token is sent to the sale, and to the pages that Tier 1 might block.
     let pages = [format!("/queue/{}", world.event), format!("/events/{}", world.event)];
     for (cookie, path) in entries.iter().zip(["/api", &pages[0], &pages[1]]) {
         assert!(cookie.starts_with("urr-entry-token="), "{cookie}");
@@ -93,7 +95,7 @@ async fn a_place_has_the_names_that_clients_know() {
         }
     }
 
-    // A position that the client sends is accepted and ignored, whatever it is.
+    // A position sent by the client is accepted and ignored.
     let waiting = format!("{}?vwrPosition=1", path("check"));
     let queued = send(&world, second, Method::POST, &waiting, "", "").await;
     let body = &queued.body;
@@ -133,7 +135,7 @@ async fn a_place_has_the_names_that_clients_know() {
     );
     assert_eq!(status.body["nextPoll"], json!(3));
 
-    // Leaving gave the place up, and of a ticket that is not ours nothing but its code is said.
+    // Leaving gave up the position. For a foreign ticket the answer has its code and no more.
     send(&world, user(&world), Method::POST, &path("check"), "", "").await;
     let back = send(&world, second, Method::POST, &path("check"), &kept, "").await;
     assert_eq!(back.body["refused"], json!(["queue.ticket_used"]));
@@ -144,7 +146,7 @@ async fn a_place_has_the_names_that_clients_know() {
 }
 
 #[tokio::test]
-async fn a_user_sees_the_waiting_rooms_they_are_in() {
+async fn my_lists_the_rooms_of_the_user() {
     let world = world(1).await;
     let [first, second] = [(); 2].map(|()| user(&world));
     for user in [first, second] {
@@ -165,7 +167,7 @@ async fn a_user_sees_the_waiting_rooms_they_are_in() {
 }
 
 #[tokio::test]
-async fn nobody_is_told_how_long_they_wait_while_nobody_is_let_in() {
+async fn no_wait_estimate_while_admissions_are_stopped() {
     let world = world(1).await;
     let (admin, event) = (world.admin().actor, world.event);
     let order = async |path: String| {
@@ -188,11 +190,11 @@ async fn nobody_is_told_how_long_they_wait_while_nobody_is_let_in() {
     order(format!("resume/{event}")).await;
     assert!(told(Method::GET, "status").await);
     order(format!("threshold/{event}?threshold=0")).await;
-    assert!(!told(Method::POST, "check").await && !told(Method::GET, "status").await, "nobody may be in");
+    assert!(!told(Method::POST, "check").await && !told(Method::GET, "status").await, "threshold 0");
 }
 
 #[tokio::test]
-async fn a_pass_of_an_earlier_opening_takes_no_place_over() {
+async fn a_pass_of_an_earlier_opening_is_refused() {
     let world = world(0).await;
     let path = format!("/api/queue/check/{}", world.event);
     send(&world, user(&world), Method::POST, &path, "", "").await;
@@ -205,10 +207,10 @@ async fn a_pass_of_an_earlier_opening_takes_no_place_over() {
 }
 
 #[tokio::test]
-async fn a_pass_of_another_account_is_refused_and_its_browser_may_wait_once_more() {
+async fn a_pass_of_another_account_is_refused_and_its_cookies_deleted() {
     let world = world(0).await;
     let path = format!("/api/queue/check/{}", world.event);
-    // The pass of another event, which its browser has too, is none of this line's business.
+    // The pass of another event, which the browser also sends, is ignored.
     let (name, other) = (vwr_pass::cookie(world.event), world.pass(world.another_event(), 1));
     let pass = world.pass(world.event, 1);
     let cookie = format!("urr-vwr-token={other}; {name}={pass}; urr-visitor=v");
@@ -227,7 +229,7 @@ async fn a_pass_of_another_account_is_refused_and_its_browser_may_wait_once_more
 }
 
 #[tokio::test]
-async fn a_browser_forgets_a_place_that_leads_past_the_line_no_more() {
+async fn cookies_of_an_unusable_position_are_deleted() {
     let world = world(1).await;
     let (somebody, path) = (user(&world), format!("/api/queue/check/{}", world.event));
     let come_back = async || {
@@ -246,7 +248,7 @@ async fn a_browser_forgets_a_place_that_leads_past_the_line_no_more() {
 }
 
 #[tokio::test]
-async fn a_browser_forgets_a_turn_in_front_that_was_used_and_keeps_one_that_was_not() {
+async fn cookies_of_a_used_turn_are_deleted_and_others_kept() {
     let world = world(1).await;
     let (somebody, path) = (user(&world), format!("/api/queue/check/{}", world.event));
     let (pass, mark) = (vwr_pass::cookie(world.event), visitor::cookie(world.event));
@@ -264,13 +266,13 @@ async fn a_browser_forgets_a_turn_in_front_that_was_used_and_keeps_one_that_was_
     assert_eq!(come(&cookie).await.status, StatusCode::OK);
     send(&world, somebody, Method::POST, &format!("/api/queue/leave/{}", world.event), "", "").await;
     let used = come(&cookie).await;
-    assert_eq!(forgets(&used), (json!(true), [true, true]), "it would lead to the same end again and again");
-    // One that has expired on the way is to be had again in front.
+    assert_eq!(forgets(&used), (json!(true), [true, true]), "a used pass is deleted");
+    // An expired pass is kept: Tier 1 can renew it.
     assert_eq!(forgets(&come(&format!("{pass}=old")).await), (json!(false), [false, false]));
 }
 
 #[tokio::test]
-async fn operators_have_the_names_that_clients_know() {
+async fn operator_json_has_the_documented_fields() {
     let world = world(0).await;
     let (admin, event) = (world.admin().actor, world.event);
     send(&world, user(&world), Method::POST, &format!("/api/queue/check/{event}"), "", "").await;
@@ -321,7 +323,7 @@ async fn operators_have_the_names_that_clients_know() {
     assert_eq!(audit["actions"][0]["userId"], json!(admin.user()));
 }
 
-/// The samples in the next piece of a stream.
+/// The samples in the next chunk of a stream.
 async fn samples(stream: &mut Body) -> Vec<Value> {
     let piece = stream.frame().await.unwrap().unwrap().into_data().unwrap();
     let text = String::from_utf8(piece.to_vec()).unwrap();
@@ -332,7 +334,7 @@ async fn samples(stream: &mut Body) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn operators_watch_a_room_and_see_the_last_minutes_at_once() {
+async fn the_live_view_starts_with_history() {
     let world = world(1).await;
     let sampling = crate::sampling(&world.service);
     let event = world.event;
@@ -350,7 +352,7 @@ async fn operators_watch_a_room_and_see_the_last_minutes_at_once() {
         answer.into_body()
     };
     let (mut one, mut other) = (listen().await, listen().await);
-    let [first] = &samples(&mut one).await[..] else { panic!("what was measured before is told first") };
+    let [first] = &samples(&mut one).await[..] else { panic!("history comes first") };
     assert_eq!(
         (&first["room"]["queueSize"], &first["room"]["currentUsers"], &first["room"]["threshold"]),
         (&json!(2), &json!(1), &json!(1))
@@ -358,11 +360,11 @@ async fn operators_watch_a_room_and_see_the_last_minutes_at_once() {
     assert_eq!((&first["arrived"], &first["errors"]), (&Value::Null, &json!(0.0)));
     world.check(world.somebody()).await.unwrap();
     sampling.run().await.unwrap();
-    let [second] = &samples(&mut one).await[..] else { panic!("one sample a look") };
+    let [second] = &samples(&mut one).await[..] else { panic!("one sample per run") };
     assert_eq!((&second["room"]["queueSize"], &second["admitted"]), (&json!(3), &json!(0.0)));
     assert!(second["arrived"].as_f64().unwrap() > 0.0, "{second}");
-    assert_eq!(samples(&mut other).await.len(), 1, "the same history");
-    assert_eq!(samples(&mut other).await[0]["at"], second["at"], "and the same look for everybody");
+    assert_eq!(samples(&mut other).await.len(), 1, "all watchers get the same history");
+    assert_eq!(samples(&mut other).await[0]["at"], second["at"], "all watchers get the same sample");
 
     let unknown = format!("/api/queue/admin/live/{}", world.ids.next::<urr_kernel::EventId>());
     let refused = send(&world, world.admin().actor, Method::GET, &unknown, "", "").await;
@@ -373,7 +375,7 @@ async fn operators_watch_a_room_and_see_the_last_minutes_at_once() {
 }
 
 #[tokio::test]
-async fn every_route_refuses_strangers_and_admin_routes_refuse_users() {
+async fn every_route_requires_its_role() {
     let world = world(1).await;
     for name in crate::routes(&world.service).names() {
         let path = name.path.replace("{id}", &world.event.to_string());

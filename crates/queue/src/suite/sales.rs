@@ -1,4 +1,4 @@
-//! A line follows its sale: before it, while it lasts, and once there is nothing to wait for.
+//! Waiting before, during and after a sale.
 
 use std::time::Duration;
 
@@ -27,12 +27,12 @@ async fn inside(world: &World) -> (usize, usize) {
     (totals.active, totals.waiting)
 }
 
-pub(crate) async fn before_a_sale_people_take_places_and_nobody_comes_in(world: World) {
+pub(crate) async fn users_wait_before_the_sale_without_admissions(world: World) {
     world.catalog.put(world.event, EventStatus::Upcoming);
     let people: Vec<UserId> = (0..4).map(|_| world.somebody()).collect();
     for (number, user) in (1..).zip(&people) {
         let place = world.check(*user).await.unwrap();
-        assert!(place.opens_at.is_some(), "it is said when");
+        assert!(place.opens_at.is_some(), "the answer has the opening time");
         assert!(
             matches!(place.standing, Standing::Waiting { position, .. } if position == number),
             "{place:?}"
@@ -41,7 +41,7 @@ pub(crate) async fn before_a_sale_people_take_places_and_nobody_comes_in(world: 
     for _ in 0..3 {
         world.admit().await;
     }
-    assert_eq!(world.position(people[0]).await, Some(1), "there is room, and no sale");
+    assert_eq!(world.position(people[0]).await, Some(1), "no admissions before the sale");
     assert_eq!(inside(&world).await, (0, 4));
 
     world.catalog.put(world.event, EventStatus::OnSale);
@@ -52,15 +52,15 @@ pub(crate) async fn before_a_sale_people_take_places_and_nobody_comes_in(world: 
     .await;
     for user in &people[..2] {
         let place = world.status(*user).await;
-        assert!(matches!(place.standing, Standing::Active { .. }), "in the order in which they came");
+        assert!(matches!(place.standing, Standing::Active { .. }), "admitted in order of arrival");
         assert_eq!(place.opens_at, None);
     }
     world.check(world.somebody()).await.unwrap();
-    assert_eq!(world.position(people[2]).await, Some(1), "and nobody who comes later goes first");
+    assert_eq!(world.position(people[2]).await, Some(1), "later users do not pass earlier ones");
     assert_fair(&world).await;
 }
 
-pub(crate) async fn a_sale_that_is_over_lets_nobody_in_and_says_so(world: World) {
+pub(crate) async fn a_finished_sale_stops_admissions_with_an_error(world: World) {
     let [first, second] = [(); 2].map(|()| world.somebody());
     for user in [first, second] {
         world.check(user).await.unwrap();
@@ -72,14 +72,14 @@ pub(crate) async fn a_sale_that_is_over_lets_nobody_in_and_says_so(world: World)
         world.catalog.put(world.event, status);
         until(LIMIT, async || told(&world, second).await == Err(error.clone())).await;
         assert_eq!(told(&world, first).await, Err(error.clone()));
-        assert_eq!(world.check(second).await, Err(error), "as it is said to whoever comes");
+        assert_eq!(world.check(second).await, Err(error), "joining returns the same error");
         let more = SetThreshold { event: world.event, threshold: 5 };
         world.queue.set_threshold(&world.admin(), more).await.unwrap();
         world.admit().await;
-        assert_eq!(inside(&world).await, (1, 1), "there is room, and no sale");
+        assert_eq!(inside(&world).await, (1, 1), "no admissions after the sale");
     }
 
-    // Sold again, the line goes on where it was.
+    // Once the sale reopens, the line continues.
     world.catalog.put(world.event, EventStatus::OnSale);
     until(LIMIT, async || {
         world.admit().await;
@@ -131,7 +131,8 @@ pub(crate) async fn a_purchase_frees_the_slot(world: World) {
     })
     .await;
 
-    // News of an earlier purchase takes neither the place nor the slot of another turn.
+    // A late message of an earlier purchase affects neither the position nor the slot of another
+    // turn.
     let late = async || {
         hear(&world, "RESERVATION_CONFIRMED", buyer, world.clock.now().before(Duration::from_mins(1))).await;
         assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
@@ -159,10 +160,10 @@ pub(crate) async fn a_room_follows_the_setting_until_an_operator_decides(mut wor
     leave(&world, user).await.unwrap();
     for threshold in [0, 5, 0] {
         world.restart_with(threshold).await;
-        assert_eq!(world.status(user).await.threshold, threshold, "a room that goes on");
+        assert_eq!(world.status(user).await.threshold, threshold, "an open room follows");
     }
     world.check(user).await.unwrap();
-    assert_eq!(inside(&world).await, (0, 1), "everybody waits");
+    assert_eq!(inside(&world).await, (0, 1), "all users wait");
     leave(&world, user).await.unwrap();
     assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
     world.restart_with(5).await;
@@ -170,13 +171,13 @@ pub(crate) async fn a_room_follows_the_setting_until_an_operator_decides(mut wor
     assert_eq!(
         (inside(&world).await, world.status(user).await.threshold),
         ((1, 0), 5),
-        "one that was closed"
+        "a closed room follows when it opens"
     );
     leave(&world, user).await.unwrap();
 
     world.queue.set_threshold(&world.admin(), SetThreshold { event, threshold: 3 }).await.unwrap();
     world.restart_with(9).await;
-    assert_eq!(world.status(user).await.threshold, 3, "from then on it is what they said");
+    assert_eq!(world.status(user).await.threshold, 3, "an operator's value is kept");
     assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
     world.restart_with(8).await;
     world.check(user).await.unwrap();

@@ -1,4 +1,4 @@
-//! What people and operators live through.
+//! Scenarios of users and operators.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -16,14 +16,14 @@ use urr_testkit::until;
 use uuid::Uuid;
 
 pub(crate) use super::sales::{
-    a_purchase_frees_the_slot, a_room_follows_the_setting_until_an_operator_decides,
-    a_sale_that_is_over_lets_nobody_in_and_says_so, before_a_sale_people_take_places_and_nobody_comes_in,
+    a_finished_sale_stops_admissions_with_an_error, a_purchase_frees_the_slot,
+    a_room_follows_the_setting_until_an_operator_decides, users_wait_before_the_sale_without_admissions,
 };
 pub(crate) use super::tokens::{
-    a_ticket_kept_after_leaving_opens_no_further_line, a_ticket_that_promises_nothing_hides_no_pass,
-    leaving_gives_the_place_up, one_wait_is_one_turn,
+    a_refused_ticket_does_not_hide_the_pass, a_ticket_kept_after_leaving_does_not_exceed_the_line_limit,
+    leaving_gives_up_position_and_tickets, one_wait_gives_one_slot,
 };
-pub(crate) use super::troubles::one_room_that_fails_stops_no_other;
+pub(crate) use super::troubles::a_failing_room_does_not_stop_others;
 use super::{LIMIT, World};
 use crate::{journal, room::Order, work::tidy};
 
@@ -44,7 +44,7 @@ pub(crate) async fn assert_fair(world: &World) {
     assert!(report.is_fair(), "{:#?}", report.findings);
 }
 
-pub(crate) async fn somebody_waits_is_let_in_and_goes(world: World) {
+pub(crate) async fn a_user_waits_is_admitted_and_leaves(world: World) {
     let [first, second, third] = [(); 3].map(|()| world.somebody());
     assert!(is_in(&world.check(first).await.unwrap()));
     for (user, expected) in [(second, 1), (third, 2)] {
@@ -68,13 +68,13 @@ pub(crate) async fn somebody_waits_is_let_in_and_goes(world: World) {
     assert_eq!(world.position(third).await, Some(1));
     let place = world.status(second).await;
     let Standing::Active { entry_token, token_expires_at, slot_ends_at } = place.standing else { panic!() };
-    assert!(slot_ends_at.is_some_and(|ends| ends > token_expires_at), "a slot outlasts one token");
+    assert!(slot_ends_at.is_some_and(|ends| ends > token_expires_at), "a slot lasts longer than one token");
     let entry = Entries::new([entry::key(&world.secret)]).verify(entry_token.expose(), world.clock.now());
     let entry = entry.unwrap();
     assert_eq!((entry.event, entry.user), (world.event, second));
     assert!(token_expires_at <= world.clock.now().after(Duration::from_mins(10)));
     let heard: Vec<UserId> = world.heard.all().iter().map(|admitted| admitted.user).collect();
-    assert_eq!(heard, [first, second], "of everybody who came in others are told once");
+    assert_eq!(heard, [first, second], "each admission is reported once");
 
     assert_eq!(world.status(first).await.standing, Standing::Absent);
     let nobody = world.acting(Actor::Anonymous);
@@ -92,7 +92,7 @@ pub(crate) async fn somebody_waits_is_let_in_and_goes(world: World) {
     assert_fair(&world).await;
 }
 
-pub(crate) async fn who_comes_and_who_is_let_in_is_counted(world: World) {
+pub(crate) async fn arrivals_and_admissions_are_counted(world: World) {
     let counted = async || {
         let totals = world.service.rooms().unwrap().order(world.event, Order::Look).await.unwrap();
         (totals.arrived, totals.admitted)
@@ -102,7 +102,7 @@ pub(crate) async fn who_comes_and_who_is_let_in_is_counted(world: World) {
     for user in [first, second, third, second] {
         world.check(user).await.unwrap();
     }
-    assert_eq!(counted().await, (3, 1), "asking again is not coming");
+    assert_eq!(counted().await, (3, 1), "polling is not counted as an arrival");
     world.queue.leave(&world.ctx(first), LeaveLine { event: world.event }).await.unwrap();
     until(LIMIT, async || {
         world.admit().await;
@@ -111,10 +111,10 @@ pub(crate) async fn who_comes_and_who_is_let_in_is_counted(world: World) {
     .await;
     assert_eq!(counted().await, (3, 2));
     world.check(first).await.unwrap();
-    assert_eq!(counted().await, (4, 2), "whoever left and comes again, comes");
+    assert_eq!(counted().await, (4, 2), "joining again is counted");
 }
 
-pub(crate) async fn tickets_bring_places_back(world: World) {
+pub(crate) async fn tickets_restore_positions(world: World) {
     let people: Vec<UserId> = (0..3).map(|_| world.somebody()).collect();
     let mut tickets = Vec::new();
     for user in &people {
@@ -123,9 +123,13 @@ pub(crate) async fn tickets_bring_places_back(world: World) {
     world.fall_silent(people[0]).await;
     let back = world.check_with(people[0], world.event, Some(&tickets[0]), None).await.unwrap();
     assert_eq!(back.refused, []);
-    assert_eq!(world.position(people[0]).await, Some(1), "where they stood");
+    assert_eq!(world.position(people[0]).await, Some(1), "the old position");
     let read = |ticket: &str| world.tickets().verify(ticket, world.clock.now()).unwrap();
-    assert_eq!(read(&ticket_of(&back)).order, read(&tickets[0]).order, "and the ticket says so");
+    assert_eq!(
+        read(&ticket_of(&back)).order,
+        read(&tickets[0]).order,
+        "the new ticket has the same position"
+    );
 
     let clear = ClearRoom { event: world.event, confirmed: Some(world.event) };
     world.queue.clear(&world.admin(), clear).await.unwrap();
@@ -136,7 +140,7 @@ pub(crate) async fn tickets_bring_places_back(world: World) {
     assert_fair(&world).await;
 }
 
-pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
+pub(crate) async fn passes_keep_the_order_of_tier_one(world: World) {
     let [late, early, direct] = [(); 3].map(|()| world.somebody());
     let (second, first) = (world.pass(world.event, 2), world.pass(world.event, 1));
     world.check(direct).await.unwrap();
@@ -144,9 +148,9 @@ pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
     world.check_with(early, world.event, None, Some(&first)).await.unwrap();
     assert_eq!(world.position(early).await, Some(1));
     assert_eq!(world.position(late).await, Some(2));
-    assert_eq!(world.position(direct).await, Some(3), "whoever met no Tier 1 came when they came here");
+    assert_eq!(world.position(direct).await, Some(3), "without a pass the position is the arrival here");
 
-    // However long Tier 1 has been open, a ticket is good for a day from when it is given.
+    // However long Tier 1 has been open, a ticket is valid for a day from its issue.
     let ticket = ticket_of(&world.check_with(early, world.event, None, Some(&first)).await.unwrap());
     world.fall_silent(early).await;
     let back = world.check_with(early, world.event, Some(&ticket), None).await.unwrap();
@@ -156,14 +160,15 @@ pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
     assert_eq!(back.refused, []);
     assert!(ticket.expires_at > world.clock.now().after(Duration::from_hours(23)), "{ticket:?}");
 
-    // Whoever uses a pass first has it. A copy is worth nothing to anybody else, and still good for its owner.
+    // A pass belongs to the first user who presents it. A copy is refused for others and stays
+    // valid for its owner.
     let copycat = world.somebody();
     let copied = world.check_with(copycat, world.event, None, Some(&first)).await;
     assert_eq!(copied, Err(Error::PassTaken));
-    assert_eq!(world.status(copycat).await.standing, Standing::Absent, "not even the last place");
+    assert_eq!(world.status(copycat).await.standing, Standing::Absent, "the copy gives no position at all");
     let own = world.check_with(copycat, world.event, None, Some(&world.pass(world.event, 3))).await.unwrap();
-    assert_eq!(world.position(copycat).await, Some(3), "who waits too has a place");
-    // Who has a place keeps it, whichever pass their browser has got meanwhile; and so does who has a ticket.
+    assert_eq!(world.position(copycat).await, Some(3), "without the pass the user joins normally");
+    // A user with a position or a ticket keeps it, whichever pass their browser sends.
     let place = world.check_with(copycat, world.event, None, Some(&first)).await.unwrap();
     assert_eq!(place.refused, [TokenRefusal::PassForeign]);
     world.fall_silent(copycat).await;
@@ -178,11 +183,11 @@ pub(crate) async fn passes_carry_the_order_of_tier_one_over(world: World) {
     assert_fair(&world).await;
 }
 
-pub(crate) async fn tokens_of_others_are_worth_nothing(world: World) {
+pub(crate) async fn invalid_tokens_are_refused(world: World) {
     super::tokens::table(&world).await;
 }
 
-pub(crate) async fn a_full_line_and_too_many_lines_say_so(world: World) {
+pub(crate) async fn full_lines_and_too_many_lines_are_refused(world: World) {
     let people: Vec<UserId> = (0..3).map(|_| world.somebody()).collect();
     world.check(people[0]).await.unwrap();
     world.check(people[1]).await.unwrap();
@@ -199,7 +204,7 @@ pub(crate) async fn a_full_line_and_too_many_lines_say_so(world: World) {
     assert_eq!(refused, Err(Error::TooManyLines { max: 3 }));
     let entries = async || world.queue.entries(&world.ctx(people[0]), MyEntries {}).await.unwrap().entries;
     let found = entries().await;
-    assert_eq!(found.len(), 3, "every entry is listed, so that one can be left: {found:?}");
+    assert_eq!(found.len(), 3, "every entry is listed: {found:?}");
     assert!(found.iter().all(|entry| entry.info.is_some() && !entry.active));
     world.check(people[0]).await.unwrap();
     world.queue.leave(&world.ctx(people[0]), LeaveLine { event: world.event }).await.unwrap();
@@ -207,7 +212,7 @@ pub(crate) async fn a_full_line_and_too_many_lines_say_so(world: World) {
     world.check_with(people[0], fourth, None, None).await.unwrap();
 }
 
-pub(crate) async fn one_user_arriving_everywhere_at_once_stands_in_three_lines(world: World) {
+pub(crate) async fn concurrent_joins_respect_the_line_limit(world: World) {
     let user = world.somebody();
     let mut arriving = JoinSet::new();
     for _ in 0..12 {
@@ -225,8 +230,8 @@ pub(crate) async fn one_user_arriving_everywhere_at_once_stands_in_three_lines(w
     assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 3, "{answers:#?}");
 }
 
-/// Tier 1 was opened in the middle of a sale: its guard lets people on who have a place here.
-pub(crate) async fn whoever_comes_past_tier_one_for_a_place_gets_that_or_none(world: World) {
+/// Tier 1 was opened during a sale, and its guard lets users with a position pass.
+pub(crate) async fn resuming_past_tier_one_gives_no_new_position(world: World) {
     let [inside, second, third] = [(); 3].map(|()| world.somebody());
     assert!(is_in(&world.check(inside).await.unwrap()));
     let tickets = [second, third].map(|user| (user, world.check(user)));
@@ -234,14 +239,14 @@ pub(crate) async fn whoever_comes_past_tier_one_for_a_place_gets_that_or_none(wo
     for (user, place) in tickets {
         kept.push((user, ticket_of(&place.await.unwrap())));
     }
-    assert!(is_in(&world.come_back(inside, None).await.unwrap()), "an entry token is all they have");
+    assert!(is_in(&world.come_back(inside, None).await.unwrap()), "an entry token is enough");
     let leave = async |user| {
         world.queue.leave(&world.ctx(user), LeaveLine { event: world.event }).await.unwrap();
     };
     world.fall_silent(second).await;
     for ((user, ticket), position) in kept.iter().zip([1, 2]) {
         world.come_back(*user, Some(ticket)).await.unwrap();
-        assert_eq!(world.position(*user).await, Some(position), "as they came");
+        assert_eq!(world.position(*user).await, Some(position), "in their order of arrival");
     }
     assert_eq!(world.come_back(world.somebody(), None).await, Err(Error::PlaceOver { turn_used: false }));
 
@@ -256,14 +261,14 @@ pub(crate) async fn whoever_comes_past_tier_one_for_a_place_gets_that_or_none(wo
         assert_eq!(
             world.come_back(second, ticket).await,
             Err(Error::PlaceOver { turn_used: false }),
-            "it is good for one slot"
+            "a position is good for one slot"
         );
     }
     assert_eq!(world.come_back(inside, None).await, Err(Error::PlaceOver { turn_used: false }));
     assert_fair(&world).await;
 }
 
-pub(crate) async fn operators_decide_and_are_remembered(world: World) {
+pub(crate) async fn operator_commands_are_audited(world: World) {
     let (user, admin) = (world.somebody(), world.admin());
     world.check(user).await.unwrap();
     let event = world.event;
@@ -310,7 +315,7 @@ pub(crate) async fn operators_decide_and_are_remembered(world: World) {
     assert_fair(&world).await;
 }
 
-pub(crate) async fn guards_ask_for_slots(world: World) {
+pub(crate) async fn slot_state_is_checked_by_owner_and_system(world: World) {
     let [user, other] = [(); 2].map(|()| world.somebody());
     let place = world.check(user).await.unwrap();
     let Standing::Active { entry_token, .. } = &place.standing else { panic!() };
@@ -329,24 +334,28 @@ pub(crate) async fn guards_ask_for_slots(world: World) {
     assert_eq!(ask(system(), user, slot, world.event).await.map(open), Ok(false));
     let again = world.check(user).await.unwrap();
     assert!(is_in(&again));
-    assert_eq!(ask(system(), user, slot, world.event).await.map(open), Ok(false), "another slot");
+    assert_eq!(ask(system(), user, slot, world.event).await.map(open), Ok(false), "another slot is not open");
 }
 
 pub(crate) async fn an_empty_room_is_closed_and_opened_again(mut world: World) {
     let (user, event) = (world.somebody(), world.event);
     world.check(user).await.unwrap();
     world.queue.set_threshold(&world.admin(), SetThreshold { event, threshold: 7 }).await.unwrap();
-    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 0, "somebody is in");
+    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 0, "the room is in use");
     world.queue.leave(&world.ctx(user), LeaveLine { event }).await.unwrap();
-    assert_eq!(tidy::close_idle(&world.service, Duration::from_hours(1)).await.unwrap(), 0, "not yet");
+    assert_eq!(
+        tidy::close_idle(&world.service, Duration::from_hours(1)).await.unwrap(),
+        0,
+        "the room was in use a moment ago"
+    );
     assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1);
     assert_eq!(world.status(user).await.standing, Standing::Absent);
     world.check(user).await.unwrap();
     let place = world.status(user).await;
-    assert_eq!((is_in(&place), place.threshold), (true, 7), "what an operator decided stays");
+    assert_eq!((is_in(&place), place.threshold), (true, 7), "the operator's threshold is kept");
     world.restart().await;
     let place = world.status(user).await;
-    assert_eq!((is_in(&place), place.threshold), (true, 7), "also after a restart");
+    assert_eq!((is_in(&place), place.threshold), (true, 7), "the operator's threshold survives a restart");
     assert_fair(&world).await;
 
     world.queue.leave(&world.ctx(user), LeaveLine { event }).await.unwrap();
@@ -358,7 +367,7 @@ pub(crate) async fn an_empty_room_is_closed_and_opened_again(mut world: World) {
     assert!(journal::verify(world.db(), event).await.unwrap().is_none());
 }
 
-pub(crate) async fn without_the_catalog_nobody_loses_a_place(world: World) {
+pub(crate) async fn positions_survive_a_catalog_outage(world: World) {
     let [user, newcomer] = [(); 2].map(|()| world.somebody());
     world.check(user).await.unwrap();
     world.catalog.away.store(true, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Every way to come with a token that promises nothing: forged, expired, of another, for something else, from the wrong tier, or used.
+//! Every token that must not hold: forged, expired, foreign, for another purpose or tier, or used.
 
 use std::time::Duration;
 
@@ -25,7 +25,7 @@ use super::{
     stories::{assert_fair, is_in, ticket_of},
 };
 
-/// What somebody sends along, and what is said about it.
+/// A token and the refusal it must get.
 struct Case {
     name: &'static str,
     ticket: Option<String>,
@@ -48,7 +48,7 @@ fn position(place: &Place) -> u64 {
     }
 }
 
-/// Nobody who comes with such a token is ahead of those who are here already, and each is told why.
+/// None of these tokens gives a position ahead of earlier users, and each is refused with its code.
 pub(crate) async fn table(world: &World) {
     let [here, cheat] = [(); 2].map(|()| world.somebody());
     use_a_place(world, cheat, None).await;
@@ -57,24 +57,19 @@ pub(crate) async fn table(world: &World) {
         let (ticket, pass) = (case.ticket.as_deref(), case.pass.as_deref());
         let refused = world.come_past(cheat, ticket, pass).await;
         let turn_used = case.refused == [PassUsed];
-        assert_eq!(
-            refused,
-            Err(Error::PlaceOver { turn_used }),
-            "{}: while a line stands in front",
-            case.name
-        );
+        assert_eq!(refused, Err(Error::PlaceOver { turn_used }), "{}: while Tier 1 is open", case.name);
         let place = world.check_with(cheat, world.event, ticket, pass).await;
         let place = place.unwrap_or_else(|error| panic!("{}: {error}", case.name));
         assert_eq!(place.refused, case.refused, "{}", case.name);
         assert_eq!(position(&place), expected, "{}", case.name);
-        // The next try is another user's, so that everybody stands behind whoever came before.
+        // The next case uses another user, so each one joins at the end.
         world.queue.leave(&world.ctx(cheat), LeaveLine { event: world.event }).await.unwrap();
         world.check(world.somebody()).await.unwrap();
     }
 }
 
-/// A ticket that is void or used leaves its owner where they would stand without it: with their pass, if they have one.
-pub(crate) async fn a_ticket_that_promises_nothing_hides_no_pass(world: World) {
+/// With a void or used ticket the caller is treated as without it: their pass still counts.
+pub(crate) async fn a_refused_ticket_does_not_hide_the_pass(world: World) {
     let event = world.event;
     let [fan, direct, again, copycat] = [(); 4].map(|()| world.somebody());
     let passes = [1, 2, 3, 4].map(|nth| world.pass(event, nth));
@@ -85,9 +80,14 @@ pub(crate) async fn a_ticket_that_promises_nothing_hides_no_pass(world: World) {
     world.queue.clear(&world.admin(), clear).await.unwrap();
     world.check(direct).await.unwrap();
     let place = come(fan, &void, &passes[2]).await.unwrap();
-    assert_eq!((&place.refused[..], position(&place)), (&[TicketVoid][..], 1), "Tier 1 knows when they came");
+    assert_eq!(
+        (&place.refused[..], position(&place)),
+        (&[TicketVoid][..], 1),
+        "the pass has the earlier position"
+    );
 
-    // A ticket that is good is the place; the pass is its owner's all the same, and whoever has neither stays outside.
+    // A valid ticket takes precedence, and the pass is still claimed for its owner. A user with
+    // neither stays outside.
     let good = ticket_of(&place);
     world.fall_silent(fan).await;
     let place = come(fan, &good, &passes[3]).await.unwrap();
@@ -99,12 +99,13 @@ pub(crate) async fn a_ticket_that_promises_nothing_hides_no_pass(world: World) {
         assert_eq!(
             come(copycat, &world.ticket(&ticket), pass).await,
             Err(Error::PassTaken),
-            "nor does a void ticket help"
+            "a void ticket does not help"
         );
     }
     assert_eq!(world.status(copycat).await.standing, Standing::Absent);
 
-    // Whoever was in and waited in Tier 1 once more has that place, whatever ticket they still carry.
+    // A user who had a slot and waited in Tier 1 again gets that position, whatever ticket they
+    // still carry.
     world.queue.leave(&world.ctx(fan), LeaveLine { event }).await.unwrap();
     world.queue.leave(&world.ctx(direct), LeaveLine { event }).await.unwrap();
     use_a_place(&world, again, Some(&passes[0])).await;
@@ -115,11 +116,11 @@ pub(crate) async fn a_ticket_that_promises_nothing_hides_no_pass(world: World) {
     assert_fair(&world).await;
 }
 
-pub(crate) async fn one_wait_is_one_turn(world: World) {
+pub(crate) async fn one_wait_gives_one_slot(world: World) {
     let [first, cheat, next] = [(); 3].map(|()| world.somebody());
     let pass = world.pass(world.event, 1);
     assert!(is_in(&world.check(first).await.unwrap()));
-    // A user who joins and falls silent has a ticket for every time, and one turn.
+    // A user who joins and times out repeatedly collects tickets, but has one turn.
     let spare = ticket_of(&world.check(cheat).await.unwrap());
     world.fall_silent(cheat).await;
     let ticket = ticket_of(&world.check_with(cheat, world.event, None, Some(&pass)).await.unwrap());
@@ -140,25 +141,25 @@ pub(crate) async fn one_wait_is_one_turn(world: World) {
     ] {
         if pass.is_some() {
             let once_more = world.come_past(cheat, ticket, pass).await;
-            assert_eq!(once_more, Err(Error::PlaceOver { turn_used: true }), "the line in front is open");
+            assert_eq!(once_more, Err(Error::PlaceOver { turn_used: true }), "Tier 1 is open");
             assert_eq!(world.status(cheat).await.standing, Standing::Absent);
         }
         let place = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
         assert_eq!(place.refused, refused);
         let again = world.check_with(cheat, world.event, ticket, pass).await.unwrap();
-        assert_eq!(again.refused, refused, "also where they have a place meanwhile");
-        assert_eq!(world.position(cheat).await, Some(2), "behind those who came meanwhile");
+        assert_eq!(again.refused, refused, "also for a user who waits meanwhile");
+        assert_eq!(world.position(cheat).await, Some(2), "behind users who joined meanwhile");
         world.fall_silent(cheat).await;
     }
     let waited = world.pass(world.event, 2);
     let place = world.come_past(cheat, Some(&ticket), Some(&waited)).await.unwrap();
     assert_eq!(place.refused, [used_ticket]);
-    assert_eq!(world.position(cheat).await, Some(1), "who waited there again has that place");
+    assert_eq!(world.position(cheat).await, Some(1), "another wait in Tier 1 is another position");
     assert_fair(&world).await;
 }
 
-/// Otherwise a user could keep places in more lines than `max_events_per_user` allows, and stand in each when it is near.
-pub(crate) async fn leaving_gives_the_place_up(world: World) {
+/// Else users could keep positions in more lines than `max_events_per_user` allows.
+pub(crate) async fn leaving_gives_up_position_and_tickets(world: World) {
     let event = world.event;
     let [fan, next] = [(); 2].map(|()| world.somebody());
     let order = OrderKey::counted(world.opened, 1);
@@ -174,9 +175,9 @@ pub(crate) async fn leaving_gives_the_place_up(world: World) {
         assert_eq!(refused, Err(Error::PlaceOver { turn_used: false }));
         let place = world.check_with(fan, event, Some(&ticket), Some(&pass)).await.unwrap();
         assert_eq!(place.refused, [TokenRefusal::TicketUsed, TokenRefusal::PassUsed]);
-        assert_eq!(world.position(fan).await, Some(2), "behind everyone who stayed");
+        assert_eq!(world.position(fan).await, Some(2), "behind all users who stayed");
     }
-    // The ticket of the new place is good for as long as they do not leave.
+    // The ticket of the new position holds until its owner leaves.
     let ticket = ticket_of(&world.check(fan).await.unwrap());
     world.fall_silent(fan).await;
     let place = world.check_with(fan, event, Some(&ticket), None).await.unwrap();
@@ -184,7 +185,7 @@ pub(crate) async fn leaving_gives_the_place_up(world: World) {
     assert_fair(&world).await;
 }
 
-pub(crate) async fn a_ticket_kept_after_leaving_opens_no_further_line(world: World) {
+pub(crate) async fn a_ticket_kept_after_leaving_does_not_exceed_the_line_limit(world: World) {
     let (fan, ahead_of) = (world.somebody(), world.somebody());
     let mut kept = Vec::new();
     for _ in 0..6 {
@@ -201,12 +202,12 @@ pub(crate) async fn a_ticket_kept_after_leaving_opens_no_further_line(world: Wor
         let place = world.check_with(fan, event, Some(&ticket), None).await.unwrap();
         assert_eq!(place.refused, [TokenRefusal::TicketUsed]);
         let Standing::Waiting { position, .. } = place.standing else { panic!("{place:?}") };
-        assert_eq!(position, 2, "no place was kept");
+        assert_eq!(position, 2, "the old position is gone");
         world.queue.leave(&world.ctx(fan), LeaveLine { event }).await.unwrap();
     }
 }
 
-/// Lets somebody in and out again: every place up to this one is used.
+/// Admits a user and removes them again, which uses up their position.
 async fn use_a_place(world: &World, user: UserId, pass: Option<&str>) {
     let (event, admin) = (world.event, world.admin());
     world.queue.set_threshold(&admin, SetThreshold { event, threshold: 1 }).await.unwrap();

@@ -1,4 +1,4 @@
-//! Trouble in one place stays there.
+//! A failing room does not affect others.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) static BREAK: Script = Script::new(
 );
 pub(super) static MEND: Script = Script::new("test.mend", "return redis.call('RENAME', KEYS[2], KEYS[1])");
 
-/// Makes one room fail, as if the part of a Redis Cluster that has it were down, or brings it back.
+/// Makes one room fail, as if its Redis Cluster node were down, or repairs it.
 pub(super) async fn turn(world: &World, event: EventId, script: &'static Script) {
     let keys = ["room", "room-away"].map(|name| format!("{{{event}}}:{name}"));
     world.kv().unwrap().run(script, &keys, &[] as &[Arg<'_>]).await.unwrap();
@@ -27,13 +27,13 @@ async fn is_in(world: &World, event: EventId, user: UserId) -> bool {
     matches!(place.standing, Standing::Active { .. })
 }
 
-/// Rooms in memory fail all at once or not at all: there is one journal.
-pub(crate) async fn one_room_that_fails_stops_no_other(world: World) {
+/// Rooms in memory share one journal, so they fail together; this only applies to Redis.
+pub(crate) async fn a_failing_room_does_not_stop_others(world: World) {
     if world.kv().is_none() {
         return;
     }
     let [buyer, next, also, guest] = [(); 4].map(|()| world.somebody());
-    // The one that fails comes first in every list.
+    // The failing one comes first in every list.
     let [broken, empty, whole] = [world.event, world.another_event(), world.another_event()];
     for (event, user) in [(broken, buyer), (broken, also), (empty, guest), (whole, buyer), (whole, next)] {
         world.check_with(user, event, None, None).await.unwrap();
@@ -49,9 +49,13 @@ pub(crate) async fn one_room_that_fails_stops_no_other(world: World) {
         is_in(&world, whole, next).await
     })
     .await;
-    assert_eq!(tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(), 1, "the one that is empty");
+    assert_eq!(
+        tidy::close_idle(&world.service, Duration::ZERO).await.unwrap(),
+        1,
+        "the empty room is closed"
+    );
 
-    // What could not be done is done when it can be.
+    // After the repair, pending work is completed.
     turn(&world, broken, &MEND).await;
     assert_eq!(purchases::free(&world.service).await.unwrap(), 1);
     assert!(!is_in(&world, broken, buyer).await);

@@ -1,4 +1,4 @@
-//! A world for the stories: one service on the asked-for parts and a catalog made by hand.
+//! Fixture: one service on the chosen backend, with a fake catalog.
 
 use std::{
     sync::{Arc, Mutex},
@@ -51,14 +51,14 @@ pub(crate) struct World {
     pub(crate) event: EventId,
     /// When Tier 1 opened.
     pub(crate) opened: Timestamp,
-    /// What others were told.
+    /// Admissions reported to the listener.
     pub(crate) heard: Arc<Heard>,
     parts: (Db, Option<Kv>, Limits),
     tasks: Tasks,
     _files: tempfile::TempDir,
 }
 
-/// Keeps what it is told.
+/// Records every admission.
 #[derive(Default)]
 pub(crate) struct Heard(Mutex<Vec<Admitted>>);
 
@@ -75,7 +75,7 @@ impl Notices for Heard {
 }
 
 impl World {
-    /// `None` when a store that the room needs cannot be had (said loudly by testkit).
+    /// `None` if a required store is not available (testkit reports it).
     pub(crate) async fn new(room: RoomKind, transport: Transport, limits: Limits) -> Option<Self> {
         let (files, db) = match room {
             RoomKind::Memory => fresh_sqlite(&DOMAIN).await,
@@ -89,7 +89,7 @@ impl World {
         Some(Self::on((files, db), config, transport, limits).await)
     }
 
-    /// With this database, and rooms in this Redis if there is one.
+    /// With this database, and with rooms in this Redis if given.
     pub(crate) async fn on(
         (files, db): (tempfile::TempDir, Db),
         config: Option<KvConfig>,
@@ -98,7 +98,7 @@ impl World {
     ) -> Self {
         let clock = Clock::system();
         let ids = Ids::random(clock.clone());
-        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        // These tests check results, not latency on a shared machine.
         let patient = |config: KvConfig| KvConfig { deadline: Duration::from_secs(10), ..config };
         let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
         let (catalog, tasks) = (Arc::new(HandMade::default()), Tasks::new());
@@ -112,7 +112,7 @@ impl World {
         };
         let event = ids.next();
         catalog.put(event, EventStatus::OnSale);
-        // Longer ago than a ticket is good.
+        // Longer ago than a ticket is valid.
         let opened = clock.now().before(Duration::from_hours(30));
         Self {
             queue,
@@ -130,13 +130,13 @@ impl World {
         }
     }
 
-    /// The service of the next process over the same stores.
+    /// Restarts the service on the same stores.
     pub(crate) async fn restart(&mut self) {
         self.begin_restart().await;
         self.open().await;
     }
 
-    /// The next process has not read the rooms back yet.
+    /// Restarts the service without opening its rooms.
     pub(crate) async fn begin_restart(&mut self) {
         self.tasks.shutdown(Duration::from_secs(10)).await.unwrap();
         self.tasks = Tasks::new();
@@ -150,7 +150,7 @@ impl World {
         self.service.open(&self.tasks).await.unwrap();
     }
 
-    /// The next process, with another setting.
+    /// Restarts with another setting.
     pub(crate) async fn restart_with(&mut self, threshold: u32) {
         self.parts.2.threshold = threshold;
         self.restart().await;
@@ -186,7 +186,7 @@ impl World {
         Ctx::new(self.ids.next(), actor, self.clock.clone(), Duration::from_secs(30))
     }
 
-    /// Arrives with nothing.
+    /// Joins without tokens.
     pub(crate) async fn check(&self, user: UserId) -> Result<Place, Error> {
         self.check_with(user, self.event, None, None).await
     }
@@ -203,12 +203,12 @@ impl World {
         self.queue.check(&self.ctx(user), request).await
     }
 
-    /// Arrives past a line in front of everything for the sake of a place, and without a pass.
+    /// Joins past Tier 1 with a ticket or an entry token, and without a pass.
     pub(crate) async fn come_back(&self, user: UserId, ticket: Option<&str>) -> Result<Place, Error> {
         self.come_past(user, ticket, None).await
     }
 
-    /// Arrives past a line in front of everything.
+    /// Joins past Tier 1.
     pub(crate) async fn come_past(
         &self,
         user: UserId,
@@ -232,19 +232,19 @@ impl World {
         }
     }
 
-    /// One run of the worker.
+    /// One run of the admission worker.
     pub(crate) async fn admit(&self) {
         urr_jobs::Reconciler::run(&crate::work::admission::Admission(Arc::clone(&self.service)))
             .await
             .unwrap();
     }
 
-    /// Removes a user from the line as if they had shown no sign of life for too long.
+    /// Removes a user as if they had timed out.
     pub(crate) async fn fall_silent(&self, user: UserId) {
         self.service.rooms().unwrap().leave(self.event, user, Why::Idle).await.unwrap();
     }
 
-    /// A pass for the `nth` visitor of Tier 1, who came before anybody came here.
+    /// A pass for the `nth` visitor of Tier 1, with a position ahead of every newcomer.
     pub(crate) fn pass(&self, event: EventId, nth: u64) -> String {
         let visitor: VisitorId = self.ids.next();
         let pass = Pass { event, visitor, order: OrderKey::counted(self.opened, nth), position: nth };
@@ -279,7 +279,7 @@ fn service(
     })
 }
 
-#[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
+#[expect(clippy::disallowed_methods, reason = "the fixture's server ends with the test's runtime")]
 async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

@@ -1,7 +1,8 @@
-//! Lets people in, each second and event: ends what is over, then admits from the front.
+//! The admission worker: each second and for each event, ends expired slots, then admits from the
+//! front.
 //!
-//! Each room decides in one atomic step, so it makes no difference how many workers there are. One that slept in the middle of its
-//! work has lost its turn by then: what it knew of the sale may be long out of date.
+//! Each room decides atomically, so any number of workers may run. A worker that stalls in between
+//! loses the admission lock, because what it read about the sale may be outdated.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,10 +19,9 @@ use crate::{
     service::Service,
 };
 
-/// Rooms that are worked on at the same time: each costs Redis a script or two.
+/// Rooms processed concurrently: each costs Redis a script or two.
 const AT_ONCE: usize = 16;
 
-/// The worker.
 pub(crate) struct Admission(pub(crate) Arc<Service>);
 
 #[async_trait]
@@ -36,15 +36,15 @@ impl Reconciler for Admission {
 
     async fn run(&self) -> Result<Outcome, BoxError> {
         let Ok(room) = self.0.rooms() else { return Ok(Outcome::done(0)) };
-        // Where that fails, slots end when their time is over, which is no reason to let nobody in anywhere.
+        // If this fails, slots still end by their timeout, so admissions go on.
         if let Err(error) = purchases::free(&self.0).await {
             tracing::warn!(
                 error = urr_telemetry::chain(&error),
-                "slots of those who have bought are not freed"
+                "could not free the slots of completed purchases; retried each second, until then they end by their timeout"
             );
         }
         let events = room.events().await?;
-        // Whatever is worked on can be watched.
+        // Every room in use can be watched.
         for event in &events {
             self.0.watched.live.open(*event);
         }
@@ -57,7 +57,10 @@ impl Reconciler for Admission {
             })
             .await;
         if failed > 0 {
-            tracing::warn!(failed, "rooms could not be worked on; nobody was let in there");
+            tracing::warn!(
+                failed,
+                "some waiting rooms could not be processed: no admissions there; retried each second"
+            );
         }
         Ok(Outcome::done(done))
     }
@@ -78,7 +81,7 @@ async fn admit(service: &Service, room: &Room, event: EventId) -> Result<u64, Cl
     Ok(admitted)
 }
 
-/// Whether there is anything to let people in to. Where nobody can say, they wait until somebody can.
+/// Whether the sale is on. If the catalog is unreachable, admissions wait until it answers.
 async fn door(service: &Service, event: EventId) -> Door {
     let ctx = Ctx::system(&service.ids, &service.clock);
     match service.events.get(&ctx, event).await {

@@ -1,4 +1,5 @@
-//! What goes on without anybody asking: people are let in, purchases free slots, old rooms are closed.
+//! Background work: admissions, freeing slots of completed purchases, samples for the live view,
+//! and clean-up.
 
 pub(crate) mod admission;
 pub(crate) mod purchases;

@@ -1,8 +1,9 @@
 //! A completed purchase frees its buyer's slot.
 //!
-//! The message becomes a row in the same transaction that remembers the message; the worker turns rows into free slots. A room
-//! is no part of a transaction, and leaving one twice is as good as once. A message may be late: only a slot from before the purchase is
-//! freed, never a later one or a place in line.
+//! The consumer turns the message into a row, in the transaction that marks the message as
+//! processed. The worker then frees the slots of these rows, which is idempotent. A message may be
+//! late, so only a slot given before the purchase is freed, never a later one or a position in
+//! line.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -20,49 +21,50 @@ use uuid::Uuid;
 
 use crate::{room::Room, service::Service, trouble::Trouble};
 
-/// The type of the message that tells of a purchase.
+/// The type of the message.
 const CONFIRMED: &str = "RESERVATION_CONFIRMED";
 
-/// Purchases looked at at a time: far more than a sale completes in a second.
+/// Purchases per page: far more than a sale completes in a second.
 const BATCH: i64 = 1_000;
-/// Pages of one run, so that it ends. Beyond the first are those that wait behind the purchases of rooms that fail.
+/// Most pages per run. The pages after the first are for purchases queued behind those of failing
+/// rooms.
 const MAX_PAGES: usize = 20;
 
-/// Rooms that are told at the same time: one that fails takes its time to do so.
+/// Rooms processed concurrently: a failing one takes until its timeout.
 const AT_ONCE: usize = 16;
 
-/// The clock of the sale and that of the room may differ by so much.
+/// Largest difference between the clocks of the sale and the room.
 const CLOCKS_DIFFER: Duration = Duration::from_secs(5);
 
 statements! {
-    /// Notes a purchase.
+    /// Inserts a purchase.
     NOTE = "
         insert into purchases (event_id, user_id, at) values ($1, $2, $3)
         on conflict (event_id, user_id) do update set at = excluded.at where purchases.at < excluded.at";
 
-    /// Purchases after a given one, the oldest first.
+    /// Purchases after a given one, oldest first.
     OLDEST = "
         select event_id, user_id, at from purchases where (at, event_id, user_id) > ($1, $2, $3)
          order by at, event_id, user_id limit $4";
 
-    /// When somebody bought whose slot is still to be freed.
+    /// A purchase whose slot is not freed yet.
     WAITING = "select at from purchases where event_id = $1 and user_id = $2";
 
-    /// Its slot is free. A later purchase of the same user has a later time and stays.
+    /// Deletes a purchase whose slot is freed. A later one of the same user has a later time and
+    /// stays.
     FREED = "delete from purchases where event_id = $1 and user_id = $2 and at = $3";
 }
 
-/// The consumer.
 pub(crate) struct Purchases {
     pub(crate) db: Db,
 }
 
-/// What we want to know of a purchase.
+/// The fields of the message that are used.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Purchase {
     user_id: UserId,
-    /// Left out by some older messages, which free nothing before its time.
+    /// Missing in older messages, which free no slot early.
     event_id: Option<EventId>,
 }
 
@@ -97,9 +99,9 @@ impl Consumer for Purchases {
 /// A purchase whose slot is to be freed.
 type Noted = (EventId, UserId, Timestamp);
 
-/// Frees the slots of those who have bought. Answers with how many purchases that were.
+/// Frees the slots of completed purchases. Returns the number of purchases.
 ///
-/// A room that fails keeps its purchases for later and holds up no other.
+/// A failing room keeps its purchases for the next run and does not delay others.
 pub(crate) async fn free(service: &Service) -> Result<usize, Trouble> {
     let room = service.rooms()?;
     let mut last =
@@ -130,13 +132,14 @@ pub(crate) async fn free(service: &Service) -> Result<usize, Trouble> {
         let rooms = failing.len();
         tracing::warn!(
             rooms,
-            "slots of those who have bought could not be freed in some rooms; they are later"
+            "could not free the slots of completed purchases in some waiting rooms; retried each second, until then they end by their timeout"
         );
     }
     Ok(freed)
 }
 
-/// Frees slots in one room, up to the first failure. Answers with those that are free, and whether these are all.
+/// Frees slots in one room, up to the first failure. Returns those freed, and whether these are
+/// all.
 async fn free_in(room: &Room, mut noted: Vec<Noted>) -> (Vec<Noted>, bool) {
     for (done, (event, user, at)) in noted.iter().enumerate() {
         if room.bought(*event, *user, freed_until(*at)).await.is_err() {
@@ -147,7 +150,7 @@ async fn free_in(room: &Room, mut noted: Vec<Noted>) -> (Vec<Noted>, bool) {
     (noted, true)
 }
 
-/// Whether a purchase waits to free a slot of its buyer that was given at a given time.
+/// Whether a pending purchase will free a slot that the user was given at `given`.
 pub(crate) async fn will_free(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -158,7 +161,7 @@ pub(crate) async fn will_free(
     Ok(bought.is_some_and(|at| given <= freed_until(at)))
 }
 
-/// Slots that were given until then are freed by a purchase.
+/// A purchase frees slots given until this time.
 fn freed_until(bought: Timestamp) -> Timestamp {
     bought.after(CLOCKS_DIFFER)
 }
@@ -174,7 +177,7 @@ async fn after(service: &Service, (event, user, at): Noted) -> Result<Vec<Noted>
         .await
 }
 
-/// These slots are free.
+/// Deletes purchases whose slots are freed.
 async fn forget(service: &Service, freed: &[Noted]) -> Result<(), Trouble> {
     if freed.is_empty() {
         return Ok(());

@@ -1,6 +1,7 @@
-//! Looks at every room that is watched or in use, each second, so that a control room has something to show at once.
+//! Samples every watched or used room each second, so that the live view has history to show at
+//! once.
 //!
-//! Apart from letting people in: when that is in trouble, operators want to see it most.
+//! Separate from admissions: operators need the live view most when those fail.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,10 +11,10 @@ use urr_jobs::{BoxError, Outcome, Reconciler};
 
 use crate::{control::live, service::Service};
 
-/// Rooms looked at at the same time.
+/// Rooms sampled concurrently.
 const AT_ONCE: usize = 16;
 
-/// The worker. Every process has one, for those who watch there.
+/// The worker. Every process has one, for its own watchers.
 pub(crate) struct Sampling(pub(crate) Arc<Service>);
 
 #[async_trait]

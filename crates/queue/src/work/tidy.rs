@@ -1,4 +1,4 @@
-//! Closes rooms that have been empty for long, and forgets what was proved long ago.
+//! Closes rooms that have been empty for long, and deletes old journals and passes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,17 +16,16 @@ use crate::{
     trouble::Trouble,
 };
 
-/// A room in which nothing happened for this long is closed: longer than a ticket brings a place back.
+/// Idle time after which a room is closed: longer than a ticket is valid.
 pub(crate) const CLOSE_AFTER: Duration = Duration::from_hours(25);
 
-/// Rooms looked at in one run, a page of them at a time.
+/// Rooms per page.
 const PAGE: i64 = 500;
-/// Rows one transaction forgets: some ten milliseconds of the writer's time.
+/// Rows deleted per transaction: about 10 ms of the writer's time.
 const BATCH: i64 = 2_000;
-/// Pages and batches of one run, so that it ends.
+/// Most pages and batches per run.
 const MAX_ROUNDS: usize = 200;
 
-/// The reconciler.
 pub(crate) struct Tidy(pub(crate) Arc<Service>);
 
 #[async_trait]
@@ -43,7 +42,7 @@ impl Reconciler for Tidy {
         let closed = close_idle(&self.0, CLOSE_AFTER).await?;
         let now = self.0.clock.now();
         let forgotten = forget_journals(&self.0, now.before(self.0.limits.journal_kept)).await?;
-        // A pass is good for ten minutes, and whoever joined with one is known by their ticket.
+        // A pass is valid for ten minutes, and users who joined with one have a ticket since.
         let before = now.before(CLOSE_AFTER);
         for _ in 0..MAX_ROUNDS {
             let gone = transaction!(self.0.db, "queue.forget_passes", async |tx: &mut Tx<'_>| {
@@ -54,13 +53,14 @@ impl Reconciler for Tidy {
             }
         }
         if closed + forgotten > 0 {
-            tracing::info!(closed, forgotten, "empty rooms were closed and old journals forgotten");
+            tracing::info!(closed, forgotten, "closed empty waiting rooms and deleted old journals");
         }
         Ok(Outcome::done(closed + forgotten))
     }
 }
 
-/// Closes rooms that have been empty for `idle`. Answers with how many. One that fails is tried again the next time.
+/// Closes rooms that have been empty for `idle`. Returns their number. Failures are retried at the
+/// next run.
 pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64, Trouble> {
     let Ok(room) = service.rooms() else { return Ok(0) };
     let (mut last, mut closed, mut failed) = (EventId::from_uuid(Uuid::nil()), 0, 0_u64);
@@ -83,12 +83,15 @@ pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64,
         }
     }
     if failed > 0 {
-        tracing::warn!(failed, "rooms could not be asked whether they are empty; they stay as they are");
+        tracing::warn!(
+            failed,
+            "could not check whether some waiting rooms are empty; they stay open, retried in an hour"
+        );
     }
     Ok(closed)
 }
 
-/// Forgets journals of rooms that were closed before `before`. Answers with how many rooms went.
+/// Deletes journals of rooms that were closed before `before`. Returns the number of rooms.
 pub(crate) async fn forget_journals(service: &Service, before: Timestamp) -> Result<u64, Trouble> {
     let mut forgotten = 0;
     let old = service

@@ -1,6 +1,6 @@
--- Gives the next places.
+-- Gives the next positions.
 -- ARGV  1: how many
--- reply the first of them; -2 if nobody has to wait; -3 if not so many are set aside
+-- reply the first of them; -2 if the room is closed; -3 if not enough are reserved
 -- cost  O(1)
 local count = tonumber(ARGV[1])
 if room.active == 0 then

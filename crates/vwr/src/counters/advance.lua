@@ -1,8 +1,9 @@
--- Lets on as many as are due, if that is the worker's to do.
--- ARGV  1: the worker   2: the term it was told last, or 0   3: how long its term lasts without a word of it, in microseconds
---       4: for how long it is made up if nobody did this, in microseconds   5: a term that ends more than this after it would is from
---       before the clock went back, in microseconds
--- reply the term; -4 if another worker does it
+-- Advances the serving counter by what is due, if the worker holds the lease or can take it.
+-- ARGV  1: id of the worker   2: the lease term it got last, or 0
+--       3: lifetime of the lease   4: longest gap that is made up
+--       5: a lease that ends later than its lifetime plus this is from before the clock went back
+--       (3 to 5 in microseconds)
+-- reply the term; -4 if another worker holds the lease
 -- cost  O(1)
 local ours = room.leader == ARGV[1] and room.term == tonumber(ARGV[2])
 if not ours then
@@ -14,7 +15,7 @@ if not ours then
 end
 room.leader = ARGV[1]
 room['until'] = now + tonumber(ARGV[3])
--- The same arithmetic as `rules::advance`. Below 2^53, so exact.
+-- As `rules::advance`. Exact, because all numbers are below 2^53.
 if room.active == 0 or room.paused == 1 or room.rate == 0 or room.serving >= room.tail then
   room.moved = now
 else

@@ -1,30 +1,32 @@
-//! How many places are set aside at a time.
+//! Size of the next block of reserved positions.
 //!
-//! What was set aside and not given is skipped when whoever counts dies, and people then wait for nobody; so it is no more than will be
-//! wanted in a moment. But each time costs a write, which all who arrive wait for; so in a rush it is not done for every arrival.
+//! Positions that were reserved and not given are skipped after a crash, and visitors then wait for
+//! absent ones; so blocks must be small. Every reservation costs a write that all arrivals wait
+//! for; so in a rush it must cover more than one arrival.
 
 use std::time::Duration;
 
-/// For how long a block should last: a crash in a rush skips what came in this time, and the database is written to this often.
+/// How long a block should last. A crash in a rush skips this much, and the database is written
+/// this often.
 const LASTS: Duration = Duration::from_millis(250);
 
-/// A block is no larger, whatever was measured.
+/// Largest block.
 const MAX_BLOCK: u64 = 10_000;
 
-/// How quickly places were wanted of late.
+/// Recent demand for positions.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Demand {
-    /// When places were set aside last, how many, and how many had been given by then.
+    /// When positions were last reserved, how many, and how many had been given by then.
     at: Duration,
     block: u64,
     tail: u64,
 }
 
 impl Demand {
-    /// How many to set aside, now that `count` are wanted behind `tail`.
+    /// How many to reserve when `count` more are needed after `tail`.
     ///
-    /// As many as are wanted, and in a rush what will be wanted in the next moment. A block is at most twice as large as the one before:
-    /// two people who come together are no rush.
+    /// As many as needed, and in a rush also those expected until the next write. A block is at
+    /// most twice the previous one: two visitors who arrive together are no rush.
     pub(super) fn next(&mut self, tail: u64, count: u64, now: Duration) -> u64 {
         let given = u128::from(tail.saturating_sub(self.tail));
         let elapsed = now.saturating_sub(self.at).as_micros().max(1);
@@ -39,7 +41,7 @@ impl Demand {
 mod tests {
     use super::*;
 
-    /// Arrivals one by one, so many a second. Answers with the size of each block.
+    /// One arrival at a time, at a constant rate. Returns the size of each block.
     fn blocks(per_second: u64, seconds: u64) -> Vec<u64> {
         let mut demand = Demand::default();
         let (mut reserved, mut blocks) = (0, Vec::new());
@@ -54,13 +56,13 @@ mod tests {
     }
 
     #[test]
-    fn in_calm_times_nothing_is_set_aside_that_nobody_wants() {
+    fn no_extra_positions_are_reserved_at_low_demand() {
         assert!(blocks(1, 60).iter().all(|block| *block == 1));
         assert!(blocks(4, 60).iter().all(|block| *block == 1));
     }
 
     #[test]
-    fn in_a_rush_a_crash_skips_a_quarter_of_a_second_and_the_database_is_written_to_a_few_times_a_second() {
+    fn blocks_last_a_quarter_of_a_second_in_a_rush() {
         for per_second in [100, 1_000, 20_000] {
             let blocks = blocks(per_second, 10);
             assert!(blocks.iter().all(|block| *block <= per_second / 4), "{per_second}: {blocks:?}");
@@ -69,10 +71,10 @@ mod tests {
     }
 
     #[test]
-    fn a_crowd_that_comes_at_once_gets_what_it_wants_and_no_more() {
+    fn a_burst_reserves_exactly_what_it_needs() {
         let mut demand = Demand::default();
         assert_eq!(demand.next(0, 70_000, Duration::ZERO), 70_000);
         assert_eq!(demand.next(70_000, 5, Duration::from_millis(1)), MAX_BLOCK);
-        assert_eq!(demand.next(80_000, 5, Duration::from_hours(1)), 5, "the rush is over");
+        assert_eq!(demand.next(80_000, 5, Duration::from_hours(1)), 5, "demand falls after a rush");
     }
 }

@@ -1,8 +1,9 @@
-//! Counts in DynamoDB, for many processes and for functions without a database: one item per room, one conditional update per verb.
+//! Counters in DynamoDB, for many processes and for functions without a database: one item per
+//! room, one conditional update per operation.
 //!
-//! What DynamoDB took it keeps, so no places are set aside elsewhere: the item is the count. Decisions are made in the database all the
-//! same, where they are written down; a process without one gives places and looks, and decides nothing. DynamoDB has no clock, so
-//! whoever lets people on goes by their own; one at a time does.
+//! DynamoDB is durable, so the item is the count and no positions are reserved elsewhere. Decisions
+//! are still made in the database, which records them; a process without one gives positions and
+//! reads rooms only. DynamoDB has no clock, so the lease holder uses its own.
 
 #[cfg(test)]
 mod tests;
@@ -23,37 +24,40 @@ use crate::{
     trouble::Trouble,
 };
 
-/// The end of the table's name.
+/// Suffix of the table's name.
 const TABLE: &str = "vwr-counters";
 /// The table's key.
 pub(super) const KEY: &str = "eventId";
-/// Until when an item is kept, in seconds since 1970.
+/// The item's TTL, in seconds since 1970.
 const EXPIRES: &str = "expiresAt";
 /// 31 December 9999.
 const NEVER: i64 = 253_402_300_799;
 
-/// Each try fails only because somebody else's succeeded, and few try: an operator, whoever lets people on, and whoever takes over.
+/// An attempt fails only if a concurrent one succeeded, and few processes write: operators, the
+/// lease holder, and its successor.
 const TRIES: usize = 8;
 
-/// Rooms told to DynamoDB at the same time.
+/// Rooms written to DynamoDB concurrently.
 const AT_ONCE: usize = 16;
 
-/// How long a look may take: nobody waits for it, and it is the first to wait for credentials and connections.
+/// Timeout of a refresh. No request waits for it, and it includes loading credentials and
+/// connecting.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A room that DynamoDB does not know is one it was not told of yet, or one that it lost. Whoever opens a room tells it within this time.
+/// A room missing in DynamoDB is either not written yet or lost. A process that opens a room writes
+/// it within this time.
 const TOLD: Duration = Duration::from_secs(10);
 
-/// A decision within an opening. The counts stay.
+/// Updates decisions within an opening. The counters stay.
 const DECIDED: &str = "SET isActive = :active, isPaused = :paused, ratePerSecond = :rate, failsOpen = :open, decision = :decision, \
                        movedAt = :now, updatedAt = :ms, expiresAt = :expires";
 
-/// An opening. The counts begin.
+/// Begins an opening. The counters restart.
 const OPENED: &str = "SET isActive = :active, isPaused = :paused, ratePerSecond = :rate, failsOpen = :open, decision = :decision, \
                       movedAt = :now, updatedAt = :ms, expiresAt = :expires, epoch = :epoch, openedAt = :opened, \
                       nextPosition = :zero, servingCounter = :zero, ledBy = :nobody, ledTerm = :zero, ledUntil = :zero";
 
-/// Counts in DynamoDB.
+/// Counters in DynamoDB.
 pub struct DynamoDb {
     dynamo: Dynamo,
     table: String,
@@ -84,7 +88,7 @@ impl DynamoDb {
                 Changed::No(None) => self.restore(event).await?.ok_or(Error::NotActive)?,
             };
         }
-        Err(Trouble::Busy("DynamoDB forgets a room as soon as it is told"))
+        Err(Trouble::Busy("a room written to DynamoDB is missing again"))
     }
 
     pub(super) async fn look(&self) -> Result<Vec<Room>, Trouble> {
@@ -130,12 +134,13 @@ impl DynamoDb {
                 return Ok(Turn::Ours { term, room: after.room });
             }
         }
-        Err(Trouble::Busy("others keep changing the room"))
+        Err(Trouble::Busy("concurrent updates of the room keep winning"))
     }
 
     pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
-        let db = self.db.as_ref().ok_or(Trouble::Busy("decisions are made where the database is"))?;
-        // As with Redis: written down first, then followed; and only DynamoDB knows the tail.
+        let db =
+            self.db.as_ref().ok_or(Trouble::Busy("this process has no database and accepts no commands"))?;
+        // As with Redis: the decision is written to the database first. Only DynamoDB has the tail.
         let (_, after) = decide(db, event, order, by, |row| row.serving).await?;
         let told = self.push(&after).await?;
         match order {
@@ -144,7 +149,7 @@ impl DynamoDb {
         }
     }
 
-    /// Lets more people on, at once.
+    /// Admits more visitors at once.
     async fn jump(&self, event: EventId, epoch: u64, batch: u64) -> Result<Ordered, Trouble> {
         for _ in 0..TRIES {
             let room = self.item(event).await?.room;
@@ -164,10 +169,11 @@ impl DynamoDb {
                 return Ok(Ordered { room: known(&item)?.room, advanced });
             }
         }
-        Err(Trouble::Busy("others keep changing the room"))
+        Err(Trouble::Busy("concurrent updates of the room keep winning"))
     }
 
-    /// Lets people on, unless anything but the tail changed since the room was read.
+    /// Advances the serving counter, unless anything but the tail has changed since the room was
+    /// read.
     async fn lead(
         &self,
         kept: &Kept,
@@ -199,7 +205,7 @@ impl DynamoDb {
         }
     }
 
-    /// A room as it is now.
+    /// The current state of a room.
     async fn item(&self, event: EventId) -> Result<Kept, Trouble> {
         let key = event.to_string();
         match self.dynamo.get(&self.table, (KEY, &key)).await?.as_ref().and_then(read) {
@@ -208,7 +214,8 @@ impl DynamoDb {
         }
     }
 
-    /// Tells DynamoDB of a room that it does not know. Nothing if nobody ever opened it, as far as this process can tell.
+    /// Writes a room that DynamoDB lacks. `None` if it was never opened, as far as this process can
+    /// tell.
     async fn restore(&self, event: EventId) -> Result<Option<Kept>, Trouble> {
         let Some(db) = &self.db else { return Ok(None) };
         let row: Result<Option<Kept>, Trouble> =
@@ -219,15 +226,15 @@ impl DynamoDb {
         }
     }
 
-    /// Tells DynamoDB of a room that it does not know. If it knew it once, the count is lost, and places would be given twice: then the room
-    /// is opened anew, and whoever waited stands in line again.
+    /// Writes a room that DynamoDB lacks. If it was there before, the counters are lost and
+    /// positions would repeat: the room is reopened, and waiting visitors get new positions.
     async fn bring_back(&self, db: &Db, row: Kept) -> Result<Kept, Trouble> {
         let (room, now) = (row.room, self.clock.now());
         if !room.active || now.since(room.opened_at) < TOLD {
             return self.push(&row).await;
         }
         let event = room.event;
-        tracing::error!(%event, epoch = room.epoch, "DynamoDB lost a room; it is opened anew, and whoever waits gets a new place");
+        tracing::error!(%event, epoch = room.epoch, "dynamodb lost a waiting room (table deleted?): reopened, waiting visitors get new positions");
         let again = [Order::Deactivate, Order::Activate { rate: None, fail_open: None }];
         let mut after = row;
         for order in again.into_iter().chain(room.paused.then_some(Order::Pause)) {
@@ -237,7 +244,7 @@ impl DynamoDb {
         self.push(&after).await
     }
 
-    /// Makes sure that DynamoDB knows a room as it was decided. Answers with what it knows now.
+    /// Applies a decision in DynamoDB, unless a later one has been applied. Returns the room.
     async fn push(&self, row: &Kept) -> Result<Kept, Trouble> {
         for _ in 0..TRIES {
             let condition = "epoch = :epoch AND decision < :decision";
@@ -261,7 +268,7 @@ impl DynamoDb {
                 return known(&item);
             }
         }
-        Err(Trouble::Busy("others keep deciding about the room"))
+        Err(Trouble::Busy("concurrent commands for the room keep winning"))
     }
 
     fn decided(&self, row: &Kept) -> Vec<(&'static str, Value)> {
@@ -296,12 +303,12 @@ pub fn table(prefix: &str) -> String {
     format!("{prefix}-{TABLE}")
 }
 
-/// Makes the table, unless it is there. Answers whether it was made.
+/// Creates the table, unless it exists. Returns whether it was created.
 pub async fn create_table(dynamo: &Dynamo, prefix: &str) -> Result<bool, urr_aws::Error> {
     dynamo.create_table(&table(prefix), KEY, EXPIRES).await
 }
 
-/// A room out of its item. Nothing if somebody else's program made it.
+/// Decodes an item. `None` if another program wrote it.
 fn read(item: &Item) -> Option<Kept> {
     let count = |name| item.number(name).and_then(|number| u64::try_from(number).ok());
     let instant = |name| item.number(name).map(Timestamp::from_micros);
@@ -321,9 +328,9 @@ fn read(item: &Item) -> Option<Kept> {
     Some(Kept { room, version: count("decision")?, moved_at: instant("movedAt")?, lead })
 }
 
-/// A room that was read, out of an item that we wrote.
+/// Decodes an item that must be a room.
 fn known(item: &Item) -> Result<Kept, Trouble> {
-    read(item).ok_or(Trouble::Busy("an item of DynamoDB is no room"))
+    read(item).ok_or(Trouble::Busy("an item in the DynamoDB table is not a room"))
 }
 
 const NOBODY: &str = "nobody";

@@ -1,6 +1,6 @@
--- Lets more people on, at once.
--- ARGV  1: in which opening   2: how many
--- reply how many it were
+-- Admits more visitors at once.
+-- ARGV  1: epoch   2: how many
+-- reply how many were admitted
 -- cost  O(1)
 local before = room.serving
 if room.epoch == tonumber(ARGV[1]) and room.serving < room.tail then

@@ -1,4 +1,4 @@
--- Tells how a room is.
--- reply 0
+-- Returns the state of a room.
+-- reply 0, then the room
 -- cost  O(1)
 return answer(0)

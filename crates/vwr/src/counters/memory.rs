@@ -1,6 +1,6 @@
-//! Counts in this process's memory. Places are set aside in the database a block at a time and before the first of them is given, so
-//! a process that dies may skip some but never gives one twice. What was not given is given back each second, and by a process that
-//! stops. Everything else is a row of the database.
+//! Counters in memory. Positions are reserved in the database in blocks before the first of a block
+//! is given, so a crash may skip some but repeats none. Unused ones are released each second and at
+//! shutdown. All other state is in the database.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Tails by event.
+/// Counters in memory.
 pub struct Memory {
     db: Db,
     clock: Clock,
@@ -30,27 +30,27 @@ pub struct Memory {
 /// The end of one line, as far as this process knows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tail {
-    /// As it was when we last looked, with the places that were really given. Nothing until then.
+    /// The room when last read, with the positions really given. `None` before the first read.
     room: Option<Room>,
-    /// Of the latest decision we know of.
+    /// Version of the latest decision seen.
     version: u64,
-    /// Up to here places may be given without asking the database.
+    /// Positions up to here may be given without another reservation.
     reserved: u64,
-    /// How many are to be set aside next.
+    /// Size of the next reservation.
     demand: Demand,
 }
 
 impl Tail {
-    /// Takes over what the database says. Answers with the room as it is.
+    /// Merges a row of the database. Returns the current room.
     fn learn(&mut self, kept: &Kept) -> Room {
-        // Somebody may have decided after that row was read.
+        // A decision may have been made after the row was read.
         let row = match self.room {
             Some(known) if kept.version < self.version => Room { tail: self.reserved, ..known },
             _ => kept.room,
         };
         self.version = self.version.max(kept.version);
         let tail = self.of(&row);
-        // What another process set aside may have been given, and so may what an earlier one had.
+        // Positions reserved by another or an earlier process may have been given.
         self.reserved = row.tail;
         let served = self.room.filter(|known| known.epoch == row.epoch).map_or(0, |known| known.serving);
         let room = Room { tail, serving: row.serving.max(served), ..row };
@@ -58,7 +58,7 @@ impl Tail {
         room
     }
 
-    /// How many places were given of this opening.
+    /// Positions given in this opening.
     fn of(&self, row: &Room) -> u64 {
         match self.room {
             Some(known) if self.is_up_to_date(row) => known.tail,
@@ -66,13 +66,13 @@ impl Tail {
         }
     }
 
-    /// Whether it was us who set places aside last.
+    /// Whether this process made the latest reservation.
     fn is_up_to_date(&self, row: &Room) -> bool {
         self.reserved == row.tail && self.room.is_some_and(|known| known.epoch == row.epoch)
     }
 
-    /// Gives up what was set aside and not given. Answers with what was known before: the database is told afterwards, and if nobody
-    /// knows whether it was, those places are skipped.
+    /// Releases reserved positions that were not given. Returns the previous state, to be restored
+    /// if the write fails. If the result of the write is unknown, those positions are skipped.
     fn give_up(&mut self) -> Self {
         let before = *self;
         self.reserved = self.room.map_or(self.reserved, |room| room.tail.min(self.reserved));
@@ -99,7 +99,7 @@ impl Memory {
         if given + count > tail.reserved {
             let block = tail.demand.next(given, count, self.clock.ticks());
             let (before, last) = reserve(&self.db, event, room.epoch, block).await?;
-            // Where another process took a block meanwhile, what is left of ours is skipped.
+            // If another process reserved a block meanwhile, the rest of this one is skipped.
             given = if before == tail.reserved { given } else { before };
             tail.reserved = last;
         }
@@ -114,7 +114,8 @@ impl Memory {
             let event = kept.room.event;
             let tail = self.tail(event);
             let mut tail = tail.lock().await;
-            // Others set places aside, or we did so or gave them back since the row was read.
+            // Another process reserved positions, or this one reserved or released some since the
+            // row was read.
             let is_news = tail.room.is_some() && !tail.is_up_to_date(&kept.room);
             let kept = if is_news { self.row(event).await? } else { kept };
             found.push(tail.learn(&kept));

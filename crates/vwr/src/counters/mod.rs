@@ -1,4 +1,5 @@
-//! The two numbers of a room: how many places were given, and up to which one people are let on.
+//! The two counters of a room: `tail`, the last position given, and `serving`, the last one
+//! admitted.
 
 mod demand;
 #[cfg(feature = "aws")]
@@ -23,63 +24,65 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Whoever lets people on and has not done so for this long has stopped. It is done every second.
+/// Lifetime of the lease of the process that admits visitors. It is renewed every second.
 const LEASE: Duration = Duration::from_secs(4);
 
-/// By how much the clocks of two machines may differ. A term that ends later than that allows is from before a clock went back.
+/// Largest difference between the clocks of two machines. A lease that ends later than this allows
+/// is from before a clock went back.
 const CLOCKS_DIFFER: Duration = Duration::from_mins(1);
 
-/// A room that was closed is remembered for as long as its tickets are, and an hour more.
+/// How long a closed room stays listed: the lifetime of its tickets, and an hour more.
 const REMEMBERED: Duration = Duration::from_hours(25);
 
-/// Rooms read from the database at a time, and how many times: a hundred thousand rooms, each opened by hand.
+/// Rooms per page, and most pages: a hundred thousand rooms.
 const PAGE: i64 = 1_000;
 const MAX_PAGES: usize = 100;
 
-/// Places were given, the first of them this one.
+/// Positions that were given: the first of them, and the room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Given {
     pub(crate) first: u64,
     pub(crate) room: Room,
 }
 
-/// What came of letting people on.
+/// Result of an attempt to admit visitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// It is ours to do, in this term.
+    /// This process holds the lease.
     Ours {
-        /// To be shown the next time.
+        /// The lease's term, to be passed to the next call.
         term: u64,
         /// The room afterwards.
         room: Room,
     },
-    /// Somebody else does it.
+    /// Another process holds the lease.
     Theirs,
 }
 
-/// Counts places, in this process or for many.
+/// The counters of all rooms, in one store.
 pub enum Counters {
-    /// For one process.
+    /// In the memory of one process.
     Memory(Memory),
-    /// For many processes.
+    /// In Redis, for many processes.
     Redis(Redis),
-    /// For many processes, and for functions that have no database.
+    /// In DynamoDB, for many processes and for functions without a database.
     #[cfg(feature = "aws")]
     DynamoDb(dynamo::DynamoDb),
 }
 
 impl Counters {
-    /// Counts in this process's memory; the database keeps a mark that no count ever passes.
+    /// Counts in memory; the database has an upper bound of the positions given.
     pub fn memory(db: Db, clock: Clock) -> Self {
         Self::Memory(Memory::new(db, clock))
     }
 
-    /// Counts in Redis; the database keeps what operators decided and the same mark.
+    /// Counts in Redis; the database has the operators' decisions and the same upper bound.
     pub fn redis(kv: Kv, db: Db, clock: Clock) -> Self {
         Self::Redis(Redis::new(kv, db, clock))
     }
 
-    /// Counts in the DynamoDB table of this prefix; the database keeps what operators decided. Without one nobody can decide here.
+    /// Counts in the DynamoDB table of this prefix; the database has the operators' decisions.
+    /// Without a database this process accepts no commands.
     #[cfg(feature = "aws")]
     pub fn dynamo_db(
         dynamo: urr_aws::Dynamo,
@@ -91,7 +94,7 @@ impl Counters {
         Self::DynamoDb(dynamo::DynamoDb::new(dynamo, prefix, db, clock, ids))
     }
 
-    /// Gives the next `count` places.
+    /// Gives the next `count` positions.
     pub(crate) async fn add(&self, event: EventId, count: u64) -> Result<Given, Trouble> {
         match self {
             Self::Memory(counters) => counters.add(event, count).await,
@@ -101,7 +104,7 @@ impl Counters {
         }
     }
 
-    /// Every room that is open, or was not long ago.
+    /// Rooms that are open or were closed recently.
     pub(crate) async fn look(&self) -> Result<Vec<Room>, Trouble> {
         match self {
             Self::Memory(counters) => counters.look().await,
@@ -111,7 +114,8 @@ impl Counters {
         }
     }
 
-    /// Lets on as many as are due, if that is `worker`'s to do. `term`: the one it was told last, if it still believes in it.
+    /// Admits as many visitors as are due, if `worker` holds the lease or can take it. `term`: that
+    /// of its last lease, if any.
     pub(crate) async fn advance(
         &self,
         event: EventId,
@@ -126,7 +130,8 @@ impl Counters {
         }
     }
 
-    /// Gives back what was set aside and not given: for a process that stops. Redis and DynamoDB go on counting without us.
+    /// Releases positions that were reserved and not given, at shutdown. Redis and DynamoDB keep
+    /// counting without this process.
     pub(crate) async fn settle(&self) -> Result<(), Trouble> {
         match self {
             Self::Memory(counters) => counters.settle().await,
@@ -136,7 +141,7 @@ impl Counters {
         }
     }
 
-    /// Carries out what an operator decided, and writes down that they did.
+    /// Carries out an operator's command and records it.
     pub(crate) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
         rules::check(order)?;
         match self {
@@ -148,12 +153,12 @@ impl Counters {
     }
 }
 
-/// Whether somebody lets people on at `now`.
+/// Whether a process holds a valid lease at `now`.
 fn is_led(lead: Lead, now: Timestamp) -> bool {
     lead.leader.is_some() && lead.until > now && lead.until <= now.after(LEASE + CLOCKS_DIFFER)
 }
 
-/// A room that nobody has opened yet.
+/// A new room.
 fn unopened(event: EventId, now: Timestamp) -> Room {
     Room {
         event,
@@ -168,7 +173,7 @@ fn unopened(event: EventId, now: Timestamp) -> Room {
     }
 }
 
-/// Rooms that are open, or were not long ago.
+/// Rooms that are open or were closed recently.
 async fn rooms(db: &Db, now: Timestamp) -> Result<Vec<Kept>, Trouble> {
     let since = now.before(REMEMBERED);
     let (mut found, mut last) = (Vec::new(), EventId::from_uuid(Uuid::nil()));
@@ -182,12 +187,12 @@ async fn rooms(db: &Db, now: Timestamp) -> Result<Vec<Kept>, Trouble> {
         last = kept.room.event;
         found.extend(page);
     }
-    // A room that is not looked at would be one in front of which nobody waits.
-    Err(Trouble::Busy("there are more rooms than can be looked at"))
+    // A room that is left out would be treated as closed, and its visitors would not have to wait.
+    Err(Trouble::Busy("there are more open rooms than the limit of 100,000"))
 }
 
-/// Decides and writes it down, in one transaction. Answers with the room before and after; `tail` is how many places were given
-/// of the room's present opening, if anybody knows better than the database.
+/// Applies a decision and records it, in one transaction. Returns the room before and after. `tail`
+/// returns the last position given, if the caller knows it better than the database.
 async fn decide(
     db: &Db,
     event: EventId,
@@ -200,13 +205,15 @@ async fn decide(
             Some(kept) => kept,
             None if matches!(order, Order::Activate { .. }) => {
                 store::insert(tx, &unopened(event, by.at)).await?;
-                store::room(tx, event).await?.ok_or(Trouble::Busy("a new room is not there"))?
+                store::room(tx, event)
+                    .await?
+                    .ok_or(Trouble::Busy("a room that was just inserted is missing"))?
             }
             None => return Err(urr_contracts::vwr::Error::RoomNotFound.into()),
         };
         let known = Room { tail: tail(&before.room), ..before.room };
         let after = rules::decide(&known, order, rules::opens_at(&before.room, by.at));
-        // What is set aside stays set aside, unless the count begins anew.
+        // Reservations stay, unless positions start from one again.
         let reserved = if after.epoch == known.epoch { before.room.tail } else { 0 };
         let after = Room { tail: reserved, ..after };
         store::decide(tx, &after, by.at).await?;
@@ -215,11 +222,11 @@ async fn decide(
     })
 }
 
-/// Takes `count` more places. Answers behind which one they begin, and with the last of them.
+/// Reserves `count` positions. Returns the one before the first, and the last.
 async fn reserve(db: &Db, event: EventId, epoch: u64, count: u64) -> Result<(u64, u64), Trouble> {
     let last: Option<u64> = transaction!(db, "vwr.reserve", async |tx: &mut Tx<'_>| {
         Ok::<_, Trouble>(store::reserve(tx, event, epoch, count).await?)
     })?;
-    let last = last.ok_or(Trouble::Busy("the room was opened again in this moment"))?;
+    let last = last.ok_or(Trouble::Busy("the room was reopened concurrently"))?;
     Ok((last - count, last))
 }

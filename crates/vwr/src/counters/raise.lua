@@ -1,5 +1,5 @@
--- More places were set aside.
--- ARGV  1: of which opening   2: from behind which one on   3: up to which one
+-- Adds reserved positions.
+-- ARGV  1: epoch   2: the position before the first   3: the last position
 -- reply 0
 -- cost  O(1)
 if room.epoch == tonumber(ARGV[1]) and room.reserved < tonumber(ARGV[3]) then

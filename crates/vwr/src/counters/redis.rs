@@ -1,7 +1,8 @@
-//! Counts in Redis, for many processes: one key per room, one script per verb, by Redis's own clock.
+//! Counters in Redis, for many processes: one key per room, one script per operation, by Redis's
+//! clock.
 //!
-//! The database keeps what operators decided and a mark that no count passes, so that Redis may lose everything: the count goes on
-//! behind the mark, and nobody gets a place that somebody has.
+//! The database has the operators' decisions and an upper bound of the positions given. If Redis
+//! loses its data, counting continues after that bound, so no position is given twice.
 
 use std::{
     collections::HashMap,
@@ -36,30 +37,31 @@ static ADVANCE: Script = script!("vwr.advance", "advance.lua");
 static JUMP: Script = script!("vwr.jump", "jump.lua");
 static SET: Script = Script::new("vwr.set", include_str!("set.lua"));
 
-/// What scripts say instead of a number.
+/// Script replies that are not a position.
 const UNKNOWN: i64 = -1;
 const CLOSED: i64 = -2;
 const USED_UP: i64 = -3;
 const THEIRS: i64 = -4;
 
-/// Redis may have to be told of the room, then of more places; and somebody else may use those up in between.
+/// Redis may lack the room, then reserved positions, and other processes may use those up in
+/// between.
 const TRIES: usize = 5;
 
-/// Rooms asked about at the same time.
+/// Rooms read concurrently.
 const AT_ONCE: usize = 16;
 
-/// Counts in Redis.
+/// Counters in Redis.
 pub struct Redis {
     kv: Kv,
     db: Db,
     clock: Clock,
-    /// What is told once stays true when Redis forgets it.
+    /// Highest counters seen; they must not go back if Redis loses data.
     heard: Mutex<HashMap<EventId, Heard>>,
-    /// How many places are to be set aside next.
+    /// Size of the next reservation per event.
     demand: Mutex<HashMap<EventId, Demand>>,
 }
 
-/// The most that we heard of a room's opening.
+/// The highest counters seen in a room's current opening.
 #[derive(Clone, Copy, Debug, Default)]
 struct Heard {
     epoch: u64,
@@ -79,7 +81,7 @@ impl Heard {
     }
 }
 
-/// A script's answer: its number, and the room.
+/// A script's reply: its number, and the room.
 struct Told {
     number: i64,
     room: Room,
@@ -105,10 +107,10 @@ impl Redis {
                 first => return Ok(Given { first: unsigned(first), room: told.room }),
             }
         }
-        Err(Trouble::Busy("others used every block of places up"))
+        Err(Trouble::Busy("other processes used up every reserved block of positions"))
     }
 
-    /// How many places to set aside, now that so many are wanted.
+    /// How many positions to reserve when `count` more are needed.
     fn block(&self, room: &Room, count: u64) -> u64 {
         let mut demand = self.demand.lock().unwrap_or_else(PoisonError::into_inner);
         demand.entry(room.event).or_default().next(room.tail, count, self.clock.ticks())
@@ -119,7 +121,7 @@ impl Redis {
         stream::iter(kept).map(|kept| self.look_at(kept)).buffered(AT_ONCE).try_collect().await
     }
 
-    /// One room, which Redis is told of if it has not heard the latest.
+    /// One room; updates Redis first if it lacks the latest decision.
     async fn look_at(&self, kept: Kept) -> Result<Room, Trouble> {
         let event = kept.room.event;
         let told = self.ask(event, &LOOK, &[]).await?;
@@ -156,8 +158,8 @@ impl Redis {
     }
 
     pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
-        // A decision is in the database before Redis follows it, so that no action goes unwritten. Places are let on by Redis, which
-        // alone knows the tail; the database is told afterwards.
+        // A decision is in the database before Redis applies it, so every action is recorded. Only
+        // Redis has the tail, so it admits visitors, and the database gets the result afterwards.
         let (_, after) = decide(&self.db, event, order, by, |row| row.serving).await?;
         self.push(&after).await?;
         let Order::Advance { batch } = order else {
@@ -170,14 +172,14 @@ impl Redis {
         Ok(Ordered { room: told.room, advanced: unsigned(told.number) })
     }
 
-    /// Tells the database how far people were let on.
+    /// Stores the serving counter in the database.
     async fn remember(&self, room: &Room) -> Result<(), Trouble> {
         transaction!(self.db, "vwr.served", async |tx: &mut Tx<'_>| {
             Ok::<_, Trouble>(store::served(tx, room.event, room.epoch, room.serving).await?)
         })
     }
 
-    /// Runs a script on a room, of which Redis is told first if it does not know it.
+    /// Runs a script on a room. Writes the room to Redis first if it is missing there.
     async fn run(&self, event: EventId, script: &'static Script, args: &[Arg<'_>]) -> Result<Told, Trouble> {
         for _ in 0..2 {
             if let Some(told) = self.ask(event, script, args).await? {
@@ -186,13 +188,13 @@ impl Redis {
             let kept: Result<Option<Kept>, Trouble> =
                 transaction!(self.db, "vwr.room", async |tx: &mut Tx<'_>| Ok(store::room(tx, event).await?));
             let kept = kept?.ok_or(Error::RoomNotFound)?;
-            tracing::warn!(%event, epoch = kept.room.epoch, "Redis does not know a room; it goes on behind what was set aside");
+            tracing::warn!(%event, epoch = kept.room.epoch, "redis does not have a waiting room (data lost?): restored from the database, a few positions are skipped and none repeated");
             self.push(&kept).await?;
         }
-        Err(Trouble::Busy("Redis forgets a room as soon as it is told"))
+        Err(Trouble::Busy("a room written to Redis is missing again"))
     }
 
-    /// Runs a script on a room. Nothing if Redis does not know it.
+    /// Runs a script on a room. `None` if Redis does not have it.
     async fn ask(
         &self,
         event: EventId,
@@ -215,7 +217,7 @@ impl Redis {
         all.get(&event).copied().unwrap_or_default()
     }
 
-    /// Makes sure that Redis knows a room as it was decided.
+    /// Applies a decision in Redis, unless a later one has been applied.
     async fn push(&self, kept: &Kept) -> Result<(), Trouble> {
         let Kept { room, version, .. } = kept;
         let heard = self.heard(room.event);
@@ -232,7 +234,7 @@ impl Redis {
             Arg::from(i64::from(room.paused)),
             Arg::from(i64::from(room.rate)),
             Arg::from(i64::from(room.fail_open)),
-            // Places up to here may have been given.
+            // Positions up to here may have been given.
             Arg::from(signed(room.tail)),
             Arg::from(signed(serving)),
         ];
@@ -245,7 +247,7 @@ fn key(event: EventId) -> String {
     format!("{{{event}}}:vwr")
 }
 
-/// Reads what every script answers. Nothing if Redis does not know the room.
+/// Parses a script's reply. `None` if Redis does not have the room.
 fn told(event: EventId, reply: &Reply) -> Result<Option<Told>, Trouble> {
     let numbers = reply.list()?.iter().map(Reply::int).collect::<Result<Vec<_>, _>>()?;
     if numbers == [UNKNOWN] {

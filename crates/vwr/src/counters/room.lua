@@ -1,8 +1,9 @@
--- What every script of a room begins with: the room, the time, and how it is told.
--- KEYS  1: {<event>}:vwr   a hash: epoch, opened, active, paused, rate, open, tail, reserved, serving, version, moved, leader, term,
---                          until, behind; instants in microseconds
--- ARGV  the last three: opening, tail and serving as whoever asks has heard them
--- reply { a number, epoch, opened, active, paused, rate, open, tail, serving, version }, or { -1 } if the room is not known
+-- Prelude of every script of a room: the room, the time, and the reply.
+-- KEYS  1: {<event>}:vwr   a hash: epoch, opened, active, paused, rate, open, tail, reserved,
+--          serving, version, moved, leader, term, until, behind; times in microseconds
+-- ARGV  the last three: epoch, tail and serving as last seen by the caller
+-- reply { a number, epoch, opened, active, paused, rate, open, tail, serving, version };
+--       { -1 } if Redis does not have the room
 local ROOM = KEYS[1]
 local CLOSED, USED_UP, THEIRS = -2, -3, -4
 
@@ -35,8 +36,8 @@ if not room.epoch then
   return { -1 }
 end
 
--- A replica that was behind has taken over: no count goes back with it. Others may have heard of more places, so the next are given
--- behind everything that was set aside.
+-- If a lagging replica was promoted, counters must not go back. Other processes may have seen
+-- higher positions, so the next ones are given after everything that was reserved.
 do
   local epoch, tail, serving = tonumber(ARGV[#ARGV - 2]), tonumber(ARGV[#ARGV - 1]), tonumber(ARGV[#ARGV])
   if epoch == room.epoch and (tail > room.tail or serving > room.serving) then

@@ -1,8 +1,8 @@
--- Makes a room as it was decided, unless something later is known.
+-- Applies an operator's decision to a room, unless a later one has been applied.
 -- KEYS  1: {<event>}:vwr
--- ARGV  1: version   2: epoch   3: opened   4: active   5: paused   6: rate   7: open   8: up to where places may have been given
---       9: up to where people were let on
--- reply { 1 } if it changed, else { 0 }
+-- ARGV  1: version   2: epoch   3: opened   4: active   5: paused   6: rate   7: fail open
+--       8: last position that may have been given   9: last position admitted
+-- reply { 1 } if the room changed, else { 0 }
 -- cost  O(1)
 local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch'))
 local version = tonumber(redis.call('HGET', KEYS[1], 'version'))

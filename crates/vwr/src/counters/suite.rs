@@ -1,4 +1,4 @@
-//! What all counters must do: in memory on either engine, in Redis, in a Redis Cluster and in DynamoDB.
+//! Behaviour of every counter store: memory on both engines, Redis, Redis Cluster, DynamoDB.
 
 mod clocks;
 mod trial;
@@ -21,7 +21,7 @@ use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
 use uuid::Uuid;
 
 use self::{
-    clocks::a_clock_that_went_back_holds_nobody_up,
+    clocks::a_clock_set_back_does_not_stop_admissions,
     trial::{Store, Trial},
 };
 use super::Turn;
@@ -31,7 +31,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Far more than any story takes.
+/// Upper bound for one test; all of them finish far sooner.
 const LIMIT: Duration = Duration::from_mins(1);
 
 const NOBODY: Order = Order::Activate { rate: None, fail_open: None };
@@ -43,9 +43,10 @@ fn refusal(outcome: Result<impl std::fmt::Debug, Trouble>) -> Error {
     }
 }
 
-async fn a_place_is_given_once_and_in_order(trial: Trial) {
+async fn positions_are_unique_and_ordered(trial: Trial) {
     trial.open(50).await;
-    // In memory one process counts; the database alone keeps a second one from giving the same places.
+    // In memory only one process is supported; the database still keeps a second one from giving
+    // the same positions.
     let others = [Arc::clone(&trial.counters), trial.another()];
     let mut tasks = JoinSet::new();
     for turn in 0..60_u64 {
@@ -58,20 +59,17 @@ async fn a_place_is_given_once_and_in_order(trial: Trial) {
     let mut given = BTreeSet::new();
     while let Some(block) = tasks.join_next().await {
         let (first, count) = block.unwrap();
-        assert!(
-            (first..first + count).all(|place| given.insert(place)),
-            "a place of {first} was given twice"
-        );
+        assert!((first..first + count).all(|place| given.insert(place)), "position {first} was given twice");
     }
     if trial.is_shared() {
-        assert_eq!(given.last(), Some(&u64::try_from(given.len()).unwrap()), "none is skipped");
+        assert_eq!(given.last(), Some(&u64::try_from(given.len()).unwrap()), "no position is skipped");
     }
     let last = *given.last().unwrap();
     assert!(trial.add(1).await > last || !trial.is_shared());
     assert!(trial.look().await.tail >= last);
 }
 
-async fn alone_nothing_is_skipped(trial: Trial) {
+async fn a_single_process_skips_no_position(trial: Trial) {
     trial.open(50).await;
     let mut next = 1;
     for count in [1, 999, 1, 2_500, 400, 1_000] {
@@ -81,7 +79,7 @@ async fn alone_nothing_is_skipped(trial: Trial) {
     assert_eq!(trial.look().await.tail, next - 1);
 }
 
-async fn what_was_lost_is_skipped_and_never_repeated(mut trial: Trial) {
+async fn a_loss_skips_positions_and_repeats_none(mut trial: Trial) {
     trial.open(0).await;
     let mut last = 0;
     for _ in 0..4 {
@@ -92,30 +90,30 @@ async fn what_was_lost_is_skipped_and_never_repeated(mut trial: Trial) {
         trial.lose_everything().await;
         let room = trial.look().await;
         assert!(room.tail >= last && room.serving >= served, "{room:?}");
-        assert!((room.rate, room.active) == (0, true), "what was decided is still known: {room:?}");
+        assert!((room.rate, room.active) == (0, true), "operator decisions survive: {room:?}");
     }
 }
 
-async fn a_process_that_stops_leaves_no_gap(mut trial: Trial) {
+async fn a_shutdown_leaves_no_gap(mut trial: Trial) {
     trial.open(0).await;
     let mut next = 1;
     for _ in 0..3 {
-        // Quickly enough that more are set aside than are wanted.
+        // Fast enough that more positions are reserved than requested.
         for _ in 0..40 {
             assert_eq!(trial.add(1).await, next);
             next += 1;
         }
         trial.counters.settle().await.unwrap();
         trial.counters = trial.another();
-        assert_eq!(trial.look().await.tail, next - 1, "nobody is counted who is not there");
+        assert_eq!(trial.look().await.tail, next - 1, "the tail counts given positions only");
     }
     assert_eq!(trial.add(1).await, next);
     trial.counters.settle().await.unwrap();
-    assert_eq!(trial.add(1).await, next + 1, "whoever still comes is counted all the same");
+    assert_eq!(trial.add(1).await, next + 1, "late arrivals are still counted");
 }
 
-/// In memory: a process that is killed. What was set aside in a rush is given back with the next turn.
-async fn a_crash_in_calm_times_leaves_no_gap_and_one_in_a_rush_a_small_one(mut trial: Trial) {
+/// In memory: a killed process. Unused reservations of a rush are released at the next advance.
+async fn a_crash_skips_positions_only_in_a_rush(mut trial: Trial) {
     if trial.is_shared() {
         return;
     }
@@ -128,11 +126,11 @@ async fn a_crash_in_calm_times_leaves_no_gap_and_one_in_a_rush_a_small_one(mut t
             assert_eq!(trial.add(1).await, last);
         }
         let Turn::Ours { term: told, room } = trial.turn(worker, term).await else {
-            panic!("nobody else is there")
+            panic!("there is no other worker")
         };
         (term, last) = (Some(told), room.tail);
         trial.lose_everything().await;
-        assert_eq!(trial.look().await.tail, last, "a turn was taken since the last arrival");
+        assert_eq!(trial.look().await.tail, last, "unused reservations were released");
     }
     for _ in 0..100 {
         last += 1;
@@ -140,12 +138,12 @@ async fn a_crash_in_calm_times_leaves_no_gap_and_one_in_a_rush_a_small_one(mut t
     }
     trial.lose_everything().await;
     let first = trial.add(1).await;
-    // A block is at most twice the one before, so at most as many are left over as were given.
+    // A block is at most twice the previous one, so at most as many are skipped as were given.
     assert!(first > last && first <= last + 101, "{first} after {last}");
 }
 
-/// A row that was read before the latest block was set aside, or given back, is no news of another process.
-async fn whoever_looks_while_others_count_invents_nobody(trial: Trial) {
+/// A row read before the latest reservation must not be taken for another process's change.
+async fn a_stale_read_does_not_skip_positions(trial: Trial) {
     trial.open(0).await;
     let (counters, worker) = (Arc::clone(&trial.counters), trial.ids.next());
     let done = Arc::new(AtomicBool::new(false));
@@ -160,7 +158,7 @@ async fn whoever_looks_while_others_count_invents_nobody(trial: Trial) {
     }
     let mut term = None;
     for next in 1..=200 {
-        assert_eq!(trial.add(1).await, next, "none is skipped");
+        assert_eq!(trial.add(1).await, next, "no position is skipped");
         if next % 5 == 0 {
             let Turn::Ours { term: told, .. } = trial.turn(worker, term).await else { continue };
             term = Some(told);
@@ -171,8 +169,8 @@ async fn whoever_looks_while_others_count_invents_nobody(trial: Trial) {
     assert_eq!(trial.look().await.tail, 200);
 }
 
-/// A replica that was behind takes over. What this process heard, and what another heard, is not given again.
-async fn a_store_that_went_back_in_time_repeats_no_place(trial: Trial) {
+/// A lagging replica is promoted. Positions given by this or another process are not repeated.
+async fn an_outdated_store_repeats_no_position(trial: Trial) {
     static GO_BACK: Script = Script::new(
         "test.go_back",
         "return redis.call('HSET', KEYS[1], 'tail', ARGV[1], 'serving', ARGV[2], 'reserved', ARGV[3])",
@@ -188,7 +186,7 @@ async fn a_store_that_went_back_in_time_repeats_no_place(trial: Trial) {
             last = first + count - 1;
         }
         served = trial.order(Order::Advance { batch: 500 }).await.room.serving.max(served);
-        // The last few arrivals are forgotten, and with them that more places were set aside.
+        // The last arrivals are lost, and with them the record of the latest reservation.
         let back =
             [last - 120, served - 10, last - 60].map(|number| Arg::from(i64::try_from(number).unwrap()));
         kv.run(&GO_BACK, std::slice::from_ref(&key), &back).await.unwrap();
@@ -201,7 +199,7 @@ async fn a_store_that_went_back_in_time_repeats_no_place(trial: Trial) {
     }
 }
 
-async fn more_rooms_than_one_page_are_all_looked_at(trial: Trial) {
+async fn more_rooms_than_one_page_are_all_read(trial: Trial) {
     let now = trial.clock.now();
     let event = |number: u128| EventId::from_uuid(Uuid::from_u128(number));
     let written: Result<(), Trouble> =
@@ -217,11 +215,13 @@ async fn more_rooms_than_one_page_are_all_looked_at(trial: Trial) {
     assert!(rooms.iter().any(|room| room.event == event(1_200) && room.active));
 }
 
-async fn people_are_let_on_up_to_the_tail_and_never_back(trial: Trial) {
+async fn the_serving_counter_is_monotonic_and_bounded_by_the_tail(trial: Trial) {
     trial.open(1_000_000).await;
     let worker = trial.ids.next();
-    let Turn::Ours { term, room } = trial.turn(worker, None).await else { panic!("nobody else is there") };
-    assert_eq!(room.serving, 0, "nobody waits");
+    let Turn::Ours { term, room } = trial.turn(worker, None).await else {
+        panic!("there is no other worker")
+    };
+    assert_eq!(room.serving, 0, "no visitor waits");
     trial.add(500).await;
     let mut serving = 0;
     until(LIMIT, async || {
@@ -250,7 +250,7 @@ async fn people_are_let_on_up_to_the_tail_and_never_back(trial: Trial) {
     .await;
 }
 
-async fn the_rate_is_kept(trial: Trial) {
+async fn admissions_follow_the_rate(trial: Trial) {
     trial.open(200).await;
     trial.add(100_000).await;
     let (worker, started) = (trial.ids.next(), trial.clock.ticks());
@@ -267,13 +267,13 @@ async fn the_rate_is_kept(trial: Trial) {
     assert!(most <= 200.0, "{served} in {took} s");
 }
 
-async fn one_worker_lets_on_and_a_frozen_one_is_refused_when_it_wakes(trial: Trial) {
+async fn only_the_lease_holder_admits(trial: Trial) {
     trial.open(1).await;
     let (frozen, other) = (trial.ids.next(), trial.ids.next());
-    let Turn::Ours { term, .. } = trial.turn(frozen, None).await else { panic!("nobody else is there") };
+    let Turn::Ours { term, .. } = trial.turn(frozen, None).await else { panic!("there is no other worker") };
     assert_eq!(trial.turn(other, None).await, Turn::Theirs);
     assert!(matches!(trial.turn(frozen, Some(term)).await, Turn::Ours { term: again, .. } if again == term));
-    assert_eq!(trial.turn(frozen, Some(term + 1)).await, Turn::Theirs, "a term nobody gave");
+    assert_eq!(trial.turn(frozen, Some(term + 1)).await, Turn::Theirs, "an unknown term");
     let mut next = None;
     until(LIMIT, async || {
         if let Turn::Ours { term, .. } = trial.turn(other, None).await {
@@ -286,7 +286,7 @@ async fn one_worker_lets_on_and_a_frozen_one_is_refused_when_it_wakes(trial: Tri
     assert_eq!(trial.turn(frozen, Some(term)).await, Turn::Theirs);
 }
 
-async fn opening_again_counts_anew_and_closing_gives_no_places(trial: Trial) {
+async fn reopening_restarts_positions_and_closed_rooms_give_none(trial: Trial) {
     let first = trial.open(50).await;
     assert_eq!(
         (first.epoch, first.tail, first.serving, first.active, first.fail_open),
@@ -302,23 +302,23 @@ async fn opening_again_counts_anew_and_closing_gives_no_places(trial: Trial) {
     assert_eq!(
         (same.epoch, same.tail, same.serving, same.rate),
         (1, 30, 30, 50),
-        "a second click changes nothing"
+        "a repeated command changes nothing"
     );
     trial.order(Order::Deactivate).await;
     assert_eq!(refusal(trial.counters.add(trial.event, 1).await), Error::NotActive);
-    assert!(!trial.look().await.active, "closed rooms are remembered");
+    assert!(!trial.look().await.active, "closed rooms stay listed");
     let again = trial.order(Order::Activate { rate: None, fail_open: Some(true) }).await.room;
     assert_eq!((again.epoch, again.tail, again.serving, again.rate, again.fail_open), (2, 0, 0, 50, true));
     assert!(again.opened_at > first.opened_at);
     assert_eq!(trial.add(1).await, 1);
-    // Whose clock is behind opens a line behind all the same.
+    // A process whose clock is behind still opens after the previous opening.
     trial.order(Order::Deactivate).await;
     let by = By { id: trial.ids.next(), actor: None, at: first.opened_at.before(Duration::from_mins(10)) };
     let late = trial.counters.order(trial.event, NOBODY, by).await.unwrap().room;
     assert!(OrderKey::at(late.opened_at) > OrderKey::counted(again.opened_at, 1));
 }
 
-async fn every_decision_is_written_down_and_reaches_other_processes(trial: Trial) {
+async fn every_command_is_recorded_and_visible_to_other_processes(trial: Trial) {
     assert_eq!(refusal(trial.try_order(Order::Pause, None).await), Error::RoomNotFound);
     let operator: UserId = trial.ids.next();
     let other = trial.another();
@@ -369,20 +369,20 @@ macro_rules! on_every_store {
 }
 
 on_every_store! {
-    a_place_is_given_once_and_in_order,
-    alone_nothing_is_skipped,
-    what_was_lost_is_skipped_and_never_repeated,
-    a_process_that_stops_leaves_no_gap,
-    a_crash_in_calm_times_leaves_no_gap_and_one_in_a_rush_a_small_one,
-    whoever_looks_while_others_count_invents_nobody,
-    a_store_that_went_back_in_time_repeats_no_place,
-    more_rooms_than_one_page_are_all_looked_at,
-    people_are_let_on_up_to_the_tail_and_never_back,
-    the_rate_is_kept,
-    one_worker_lets_on_and_a_frozen_one_is_refused_when_it_wakes,
-    a_clock_that_went_back_holds_nobody_up,
-    opening_again_counts_anew_and_closing_gives_no_places,
-    every_decision_is_written_down_and_reaches_other_processes,
+    positions_are_unique_and_ordered,
+    a_single_process_skips_no_position,
+    a_loss_skips_positions_and_repeats_none,
+    a_shutdown_leaves_no_gap,
+    a_crash_skips_positions_only_in_a_rush,
+    a_stale_read_does_not_skip_positions,
+    an_outdated_store_repeats_no_position,
+    more_rooms_than_one_page_are_all_read,
+    the_serving_counter_is_monotonic_and_bounded_by_the_tail,
+    admissions_follow_the_rate,
+    only_the_lease_holder_admits,
+    a_clock_set_back_does_not_stop_admissions,
+    reopening_restarts_positions_and_closed_rooms_give_none,
+    every_command_is_recorded_and_visible_to_other_processes,
 }
 
 async fn told(trial: impl Future<Output = Option<Trial>>, story: impl AsyncFnOnce(Trial)) {

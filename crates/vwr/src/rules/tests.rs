@@ -1,4 +1,4 @@
-//! What the rules promise.
+//! Properties of the rules.
 
 use proptest::prelude::*;
 use urr_kernel::{EventId, OrderKey};
@@ -25,18 +25,18 @@ fn at(micros: u64) -> Timestamp {
 }
 
 #[test]
-fn a_second_lets_on_as_many_as_the_rate_says() {
+fn one_second_admits_as_many_as_the_rate() {
     assert_eq!(advance(&room(0, 1_000, 50), at(0), at(1_000_000)), (50, at(1_000_000)));
     assert_eq!(advance(&room(0, 1_000, 3), at(0), at(1_000_000)), (3, at(1_000_000)));
     assert_eq!(
         advance(&room(0, 1_000, 1), at(0), at(999_999)),
         (0, at(0)),
-        "what is left of a second is kept"
+        "the fraction of a second is kept"
     );
 }
 
 #[test]
-fn nothing_is_saved_up_while_nobody_may_or_nobody_waits() {
+fn no_credit_accrues_while_stopped_or_empty() {
     let hour = at(3_600_000_000);
     for idle in [
         Room { paused: true, ..room(5, 100, 50) },
@@ -49,12 +49,12 @@ fn nothing_is_saved_up_while_nobody_may_or_nobody_waits() {
     assert_eq!(
         advance(&room(0, 100_000, 50), at(0), hour).0,
         250,
-        "five seconds are made up for, not an hour"
+        "a gap is made up for at most five seconds"
     );
 }
 
 #[test]
-fn a_clock_that_steps_back_lets_nobody_on_at_once_and_stops_nobody() {
+fn a_clock_set_back_neither_bursts_nor_stops_admissions() {
     let hour_back = advance(&room(7, 100, 50), at(3_601_000_000), at(1_000_000));
     assert_eq!(hour_back, (7, at(1_000_000)));
     assert_eq!(advance(&room(7, 100, 50), hour_back.1, at(2_000_000)), (57, at(2_000_000)));
@@ -62,7 +62,7 @@ fn a_clock_that_steps_back_lets_nobody_on_at_once_and_stops_nobody() {
 
 proptest! {
     #[test]
-    fn the_counter_never_goes_back_never_passes_the_tail_and_keeps_to_its_rate(
+    fn the_counter_is_monotonic_bounded_and_within_its_rate(
         rate in 0_u32..2_000,
         turns in prop::collection::vec((1_u64..2_500_000, 0_u64..500, any::<bool>()), 1..60),
     ) {
@@ -83,7 +83,7 @@ proptest! {
     }
 
     #[test]
-    fn with_enough_people_the_rate_is_exact_however_often_one_looks(
+    fn the_rate_is_exact_at_any_interval(
         rate in 1_u32..2_000,
         turns in prop::collection::vec(1_u64..1_000_000, 1..60),
     ) {
@@ -94,12 +94,12 @@ proptest! {
             (line.serving, moved) = advance(&line, moved, at(now));
         }
         let exact = now * u64::from(rate) / MICROS;
-        // Rounding to microseconds never costs more than one place per look.
+        // Rounding to microseconds costs at most one position per call.
         prop_assert!(line.serving <= exact && line.serving + 60 >= exact, "{} of {exact}", line.serving);
     }
 
     #[test]
-    fn advice_stays_between_its_floor_and_the_ladder(position in 1_u64..2_000_000, serving in 0_u64..2_000_000, rate in 0_u32..5_000) {
+    fn poll_intervals_stay_within_their_bounds(position in 1_u64..2_000_000, serving in 0_u64..2_000_000, rate in 0_u32..5_000) {
         let place = place(&room(serving, 2_000_000, rate), position, None);
         let ladder = match place.ahead { 0..=500 => 2, 501..=2_000 => 5, 2_001..=10_000 => 10, _ => 15 };
         prop_assert!((2..=ladder).contains(&place.next_poll_secs), "{place:?}");
@@ -107,19 +107,19 @@ proptest! {
 }
 
 #[test]
-fn opening_again_begins_a_new_count_and_opening_twice_does_not() {
+fn reopening_starts_an_epoch_and_a_repeated_open_does_not() {
     let open = Room { serving: 40, tail: 70, ..room(0, 0, 50) };
     let again = Order::Activate { rate: None, fail_open: None };
-    assert_eq!(decide(&open, again, at(9)), open, "a second click throws nobody out");
+    assert_eq!(decide(&open, again, at(9)), open, "a repeated command keeps every position");
     let closed = decide(&open, Order::Deactivate, at(9));
     assert!(!closed.active && closed.serving == 40);
     let reopened = decide(&closed, again, at(9));
     assert_eq!((reopened.epoch, reopened.tail, reopened.serving, reopened.opened_at), (2, 0, 0, at(9)));
-    assert_eq!(reopened.rate, 50, "the rate stays");
+    assert_eq!(reopened.rate, 50, "the rate is kept");
 }
 
 #[test]
-fn every_opening_begins_behind_the_places_of_the_one_before() {
+fn every_opening_begins_after_earlier_positions() {
     let last = Room { opened_at: at(1_000), ..room(40, 70, 50) };
     let [before, amid, later] = [at(400), at(1_070), at(1_071)];
     assert_eq!(opens_at(&last, later), later);
@@ -130,7 +130,7 @@ fn every_opening_begins_behind_the_places_of_the_one_before() {
 }
 
 #[test]
-fn letting_on_by_hand_stops_at_the_tail() {
+fn manual_admission_stops_at_the_tail() {
     let line = room(40, 70, 50);
     assert_eq!(decide(&line, Order::Advance { batch: 10 }, at(0)).serving, 50);
     assert_eq!(decide(&line, Order::Advance { batch: 500 }, at(0)).serving, 70);
@@ -140,7 +140,7 @@ fn letting_on_by_hand_stops_at_the_tail() {
 }
 
 #[test]
-fn a_wait_is_a_range_once_it_was_measured() {
+fn a_measured_wait_is_a_range() {
     let line = room(100, 10_000, 50);
     let guess = place(&line, 1_100, None);
     assert_eq!((guess.ahead, guess.wait_secs, guess.range), (999, 20, None));
@@ -153,25 +153,25 @@ fn a_wait_is_a_range_once_it_was_measured() {
 }
 
 #[test]
-fn nobody_says_how_long_it_takes_while_nobody_is_let_on() {
+fn the_wait_is_unknown_while_admissions_are_stopped() {
     let line = room(100, 10_000, 50);
     for stopped in [Room { rate: 0, ..line }, Room { paused: true, ..line }] {
         for pace in [None, Some(Pace { slow: 25.0, quick: 50.0 })] {
             let place = place(&stopped, 1_100, pace);
             assert_eq!((place.paused, place.wait_secs, place.range), (true, UNKNOWN_WAIT, None));
         }
-        assert_eq!(place(&stopped, 100, None).wait_secs, 0, "whose turn it is waits for nothing");
+        assert_eq!(place(&stopped, 100, None).wait_secs, 0, "no wait once admitted");
     }
 }
 
 #[test]
-fn nobody_stands_behind_the_end_of_the_line() {
+fn a_position_is_never_beyond_the_tail() {
     let place = place(&room(0, 0, 50), 1, None);
-    assert_eq!((place.position, place.tail), (1, 1), "the room was looked at before they came");
+    assert_eq!((place.position, place.tail), (1, 1), "the copy of the room is older than the position");
 }
 
 #[test]
-fn neighbours_do_not_ask_together() {
+fn poll_times_of_neighbours_are_spread() {
     let line = room(0, 1_000_000, 50);
     let mut polls: Vec<u64> = (500_000..500_020).map(|at| place(&line, at, None).next_poll_secs).collect();
     polls.sort_unstable();

@@ -1,4 +1,5 @@
-//! While the store does not answer, or has not answered yet: nobody is sent away and nobody comes in.
+//! While the store is unreachable, or has not answered yet: visitors keep their tickets, and
+//! admissions stop.
 
 use axum::http::{Method, StatusCode, header};
 use urr_contracts::vwr::{Assign, CheckTicket, Checked, Error, ListRooms, Order, RoomOf, Vwr as _};
@@ -13,7 +14,7 @@ use super::{
     secrets,
 };
 
-pub(super) async fn a_process_that_has_not_seen_the_rooms_sends_nobody_away(world: &World) {
+pub(super) async fn a_process_without_rooms_yet_keeps_tickets(world: &World) {
     let event = world.open().await;
     let (visitor, assigned) = world.assign(event).await;
     let other = world.another(secrets());
@@ -32,11 +33,15 @@ pub(super) async fn a_process_that_has_not_seen_the_rooms_sends_nobody_away(worl
     let room = other.room(&world.anybody(), RoomOf { event }).await;
     assert_eq!(room, Err(Error::Unavailable));
     other.refresh().await.unwrap();
-    assert_eq!((stand().await, look().await), (Ok(assigned.place.position), Ok(true)), "the place is kept");
+    assert_eq!(
+        (stand().await, look().await),
+        (Ok(assigned.place.position), Ok(true)),
+        "the position is kept"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn before_the_store_has_answered_nobody_is_told_that_no_room_is_open() {
+async fn unavailable_until_the_store_has_answered() {
     for transport in [Transport::Local, Transport::Remote] {
         let world = World::on(None, transport).await.unwrap();
         let rooms = async || world.vwr.rooms(&world.anybody(), ListRooms {}).await;
@@ -47,7 +52,7 @@ async fn before_the_store_has_answered_nobody_is_told_that_no_room_is_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_store_is_away_waiting_people_wait_and_a_room_that_fails_open_stands_open() {
+async fn visitors_wait_without_the_store_unless_the_room_fails_open() {
     let Some(redis) = services::redis() else { return };
     let mut proxy = Proxy::start(redis.trim_start_matches("redis://")).await;
     let config = KvConfig::single(format!("redis://{}", proxy.address()));
@@ -61,7 +66,7 @@ async fn while_the_store_is_away_waiting_people_wait_and_a_room_that_fails_open_
     }
     proxy.cut().await;
     until(LIMIT, async || {
-        assert!(world.service.refresh().await.is_err(), "nobody is there to answer");
+        assert!(world.service.refresh().await.is_err(), "the store is unreachable");
         !world.service.is_fresh()
     })
     .await;
@@ -75,20 +80,20 @@ async fn while_the_store_is_away_waiting_people_wait_and_a_room_that_fails_open_
         let (event, ticket) = (*event, assigned.ticket.clone());
         let request = CheckTicket { event, ticket, visitor: Some(*visitor), pass: None };
         let checked = started.check(&world.anybody(), request).await;
-        assert_eq!(checked, Err(Error::Unavailable), "a process that starts now knows nothing of any room");
+        assert_eq!(checked, Err(Error::Unavailable), "a process that starts now has no rooms");
     }
     assert_eq!(world.try_assign(closed, world.ids.next()).await, Err(Error::Unavailable));
-    assert_eq!(world.try_assign(open, world.ids.next()).await, Err(Error::NotActive), "nobody has to wait");
+    assert_eq!(world.try_assign(open, world.ids.next()).await, Err(Error::NotActive), "the room fails open");
     proxy.restore().await;
     until(LIMIT, async || world.service.refresh().await.is_ok()).await;
     until(LIMIT, async || world.try_assign(closed, world.ids.next()).await.is_ok()).await;
     let (event, (visitor, assigned)) = &places[1];
     let checked = world.check(*event, *visitor, &assigned.ticket).await.unwrap();
-    assert!(matches!(checked, Checked::Waiting { .. }), "it heals by itself");
+    assert!(matches!(checked, Checked::Waiting { .. }), "it recovers by itself");
 }
 
 #[tokio::test]
-async fn before_anybody_has_looked_nobody_is_told_that_nobody_has_to_wait() {
+async fn routes_are_unavailable_until_the_first_refresh() {
     let world = World::on(None, Transport::Local).await.unwrap();
     let (event, visitor) = (world.ids.next::<EventId>(), world.ids.next::<VisitorId>());
     let (position, issued) = (7, world.clock.now());
@@ -114,5 +119,5 @@ async fn before_anybody_has_looked_nobody_is_told_that_nobody_has_to_wait() {
     assert_eq!(plain.status(), StatusCode::OK);
     let text = text_of(plain).await;
     assert!(text.contains("http-equiv=\"refresh\"") && text.contains("class=\"warn\""), "{text}");
-    assert_eq!(browser.0, before, "it keeps its ticket");
+    assert_eq!(browser.0, before, "the browser keeps its ticket");
 }

@@ -1,4 +1,4 @@
-//! What one process is told, every other goes by.
+//! A command given to one process is applied by every other.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,11 +12,11 @@ use crate::{
     turns::{self, Look},
 };
 
-/// Whether a room is as it was decided.
+/// Whether a room reflects the command.
 type Followed = fn(&Room) -> bool;
 
-/// Time passes only as the other process's own looks let it: one period each, at the end of which it has looked.
-pub(super) async fn every_process_goes_by_a_decision_within_a_second(world: &World) {
+/// Time advances only by the refresh period of the other process, which has refreshed by then.
+pub(super) async fn every_process_applies_a_command_within_a_second(world: &World) {
     let event = world.open().await;
     let (visitor, assigned) = world.assign(event).await;
     let other = world.another(super::secrets());
@@ -36,20 +36,20 @@ pub(super) async fn every_process_goes_by_a_decision_within_a_second(world: &Wor
         (Order::Deactivate, |room| !room.active),
     ];
     for (order, is_followed) in decisions {
-        assert!(!is_followed(&seen().await), "{order:?} is news");
+        assert!(!is_followed(&seen().await), "{order:?} is not visible yet");
         world.vwr.order(&world.operator(), GiveOrder { event, order }).await.unwrap();
         let mut passed = Duration::ZERO;
         while !is_followed(&seen().await) {
-            // A decision may come right after a look, and a look takes as long as a period.
+            // The command may come right after a refresh, and a refresh may take a whole period.
             passed += 2 * look.period();
-            assert!(passed <= Service::WITHIN, "{order:?} is not followed after {passed:?}");
+            assert!(passed <= Service::WITHIN, "{order:?} is not applied after {passed:?}");
             look.run().await.unwrap();
         }
         assert_eq!(is_in().await, matches!(order, Order::Advance { .. } | Order::Deactivate), "{order:?}");
     }
 }
 
-pub(super) async fn people_are_let_on_without_anybody_asking(world: &World) {
+pub(super) async fn visitors_are_admitted_by_background_work(world: &World) {
     let event = world.open().await;
     let (visitor, assigned) = world.assign(event).await;
     world.order(event, Order::Rate { rate: 1_000 }).await;

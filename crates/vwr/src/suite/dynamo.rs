@@ -1,4 +1,4 @@
-//! The world on DynamoDB.
+//! The fixture on DynamoDB.
 
 use std::time::Duration;
 

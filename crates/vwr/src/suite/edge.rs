@@ -1,4 +1,4 @@
-//! What proxies ask about requests to other people's sites, in their own words.
+//! Requests of reverse proxies to the authorisation endpoint, as each proxy sends them.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use urr_passes::vwr_pass::{self, Pass};
 
 use super::{Store, Transport, World};
 
-/// Some ask with the visitor's method.
+/// Some proxies forward the visitor's method.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"];
 
-/// Targets of visitors whose parameters have the names of ours.
+/// Targets whose parameters have the same names as ours.
 const TARGETS: [&str; 9] = [
     "/",
     "/x?a=1&b=2",
@@ -32,18 +32,19 @@ const TARGETS: [&str; 9] = [
 
 #[derive(Clone, Copy, Debug)]
 enum Proxy {
-    /// With `proxy_method GET` and `proxy_set_header X-Original-URI $request_uri`, as docs/edge/nginx.md has it.
+    /// With `proxy_method GET` and `proxy_set_header X-Original-URI $request_uri`, as in
+    /// docs/edge/nginx.md.
     Nginx,
-    /// Passes on what the visitor said, and says by itself what was asked.
+    /// Forwards the visitor's headers and adds the target.
     Traefik,
-    /// Puts the target behind `path_prefix` as it is.
+    /// Appends the target to `path_prefix` unchanged.
     Envoy,
 }
 
 impl Proxy {
     const ALL: [Self; 3] = [Self::Nginx, Self::Traefik, Self::Envoy];
 
-    /// The question about a visitor's request.
+    /// The proxy's request for a visitor's request.
     fn question(self, event: EventId, method: &str, target: &str, cookie: &str) -> Request<Body> {
         let (path, lines) = match self {
             Self::Nginx => (format!("/edge/check?event={event}&deny=401"), vec![("x-original-uri", target)]),
@@ -74,7 +75,7 @@ impl Proxy {
         request.body(Body::empty()).unwrap()
     }
 
-    /// What it understands as "to the waiting room".
+    /// The status that the proxy treats as a refusal.
     fn refusal(self) -> StatusCode {
         match self {
             Self::Nginx => StatusCode::UNAUTHORIZED,
@@ -84,14 +85,14 @@ impl Proxy {
 }
 
 async fn world() -> World {
-    World::new(Store::Memory, Transport::Local).await.expect("embedded parts are always there")
+    World::new(Store::Memory, Transport::Local).await.expect("embedded stores are always available")
 }
 
 async fn ask(world: &World, question: Request<Body>) -> Response {
     axum::Router::from(crate::routes(&world.service)).oneshot(question).await.unwrap()
 }
 
-/// Every question that a proxy may ask.
+/// Every combination of proxy, method and target.
 fn questions() -> impl Iterator<Item = (Proxy, &'static str, &'static str)> {
     Proxy::ALL.into_iter().flat_map(|proxy| {
         METHODS.into_iter().flat_map(move |method| TARGETS.into_iter().map(move |to| (proxy, method, to)))
@@ -99,7 +100,7 @@ fn questions() -> impl Iterator<Item = (Proxy, &'static str, &'static str)> {
 }
 
 #[tokio::test]
-async fn whoever_has_to_wait_comes_back_to_where_they_wanted_to_go() {
+async fn a_refused_visitor_keeps_the_target() {
     let world = world().await;
     let event = world.open().await;
     for (proxy, method, target) in questions() {
@@ -108,7 +109,7 @@ async fn whoever_has_to_wait_comes_back_to_where_they_wanted_to_go() {
         assert_eq!(answer.status(), proxy.refusal(), "{what}");
         let page = answer.headers()[header::LOCATION].to_str().unwrap();
         let way = page.strip_prefix(&format!("/vwr/{event}?to=")).unwrap_or_else(|| panic!("{what}: {page}"));
-        assert!(!way.contains(['&', '?', '+', '#']), "{what}: it is one parameter: {way}");
+        assert!(!way.contains(['&', '?', '+', '#']), "{what}: the target is one parameter: {way}");
         let decoded = format!("http://shop.example/?to={way}").parse().unwrap();
         let query = Query::<BTreeMap<String, String>>::read(&decoded).unwrap().0;
         assert_eq!(query["to"], target, "{what}");
@@ -117,7 +118,7 @@ async fn whoever_has_to_wait_comes_back_to_where_they_wanted_to_go() {
 }
 
 #[tokio::test]
-async fn whoever_has_waited_goes_on_whatever_they_ask_for() {
+async fn a_visitor_with_a_pass_may_request_anything() {
     let world = world().await;
     let event = world.open().await;
     let now = world.clock.now();
@@ -129,12 +130,12 @@ async fn whoever_has_waited_goes_on_whatever_they_ask_for() {
         let answer = ask(&world, proxy.question(event, method, target, &cookie)).await;
         assert_eq!(answer.status(), StatusCode::OK, "{proxy:?} {method} {target}");
         let answer = ask(&world, proxy.question(nobody, method, target, "theirs=1")).await;
-        assert_eq!(answer.status(), StatusCode::OK, "nobody waits there: {proxy:?} {method} {target}");
+        assert_eq!(answer.status(), StatusCode::OK, "the room is closed: {proxy:?} {method} {target}");
     }
 }
 
 #[tokio::test]
-async fn a_target_may_also_be_encoded_and_never_leads_to_another_site() {
+async fn an_encoded_target_stays_on_the_site() {
     let world = world().await;
     let event = world.open().await;
     for (query, way) in [
@@ -153,6 +154,10 @@ async fn a_target_may_also_be_encoded_and_never_leads_to_another_site() {
     }
     for query in ["to=/x", "to=/x&event=0197b3c2-0000-7000-8000-0000000000bb", "event=x&to=/x", ""] {
         let question = Request::builder().uri(format!("/edge/check?{query}")).body(Body::empty()).unwrap();
-        assert_eq!(ask(&world, question).await.status(), StatusCode::BAD_REQUEST, "whose line? {query}");
+        assert_eq!(
+            ask(&world, question).await.status(),
+            StatusCode::BAD_REQUEST,
+            "the event is missing: {query}"
+        );
     }
 }

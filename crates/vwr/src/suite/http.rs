@@ -1,4 +1,4 @@
-//! The public routes: shapes, cookies, codes, and nobody decides without being an operator.
+//! The public routes: JSON, cookies, error codes, and required roles.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -20,10 +20,10 @@ use urr_passes::{
 use super::{Store, Transport, World};
 
 async fn world() -> World {
-    World::new(Store::Memory, Transport::Local).await.expect("embedded parts are always there")
+    World::new(Store::Memory, Transport::Local).await.expect("embedded stores are always available")
 }
 
-/// A browser: it keeps the cookies it is given.
+/// A browser that keeps its cookies.
 #[derive(Default)]
 pub(super) struct Browser(pub(super) BTreeMap<String, String>);
 
@@ -75,7 +75,7 @@ fn has(body: &Value, names: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_browser_stands_in_line_once_and_comes_in_under_both_names() {
+async fn a_browser_gets_one_position_under_both_prefixes() {
     let world = world().await;
     let event = world.open().await;
     let (mut browser, mut other) = (Browser::default(), Browser::default());
@@ -108,11 +108,11 @@ async fn a_browser_stands_in_line_once_and_comes_in_under_both_names() {
 }
 
 #[tokio::test]
-async fn two_tabs_that_come_to_two_events_at_once_keep_both_places() {
+async fn two_tabs_at_two_events_keep_both_positions() {
     let world = world().await;
     let (mut browser, mut tabs) = (Browser::default(), Vec::new());
     for _ in 0..2 {
-        // Neither has heard what the other was told.
+        // Neither request has the other's cookies yet.
         let (event, mut tab) = (world.open().await, Browser::default());
         let place = json_of(tab.send(&world, Method::POST, &format!("/vwr/assign/{event}")).await).await;
         tabs.push((event, place));
@@ -126,9 +126,10 @@ async fn two_tabs_that_come_to_two_events_at_once_keep_both_places() {
     }
 }
 
-/// As operations.md says: the new secret first, the old one behind it, and after a day the new one alone.
+/// As in operations.md: the new secret first, the old one after it, and the new one alone a day
+/// later.
 #[tokio::test]
-async fn a_place_outlives_the_secret_under_which_it_was_given() {
+async fn a_position_survives_the_rotation_of_secrets() {
     let mut world = world().await;
     let event = world.open().await;
     let mut browser = Browser::default();
@@ -144,7 +145,7 @@ async fn a_place_outlives_the_secret_under_which_it_was_given() {
         let check = format!("/vwr/check/{event}/{}", place["requestId"].as_str().unwrap());
         assert_eq!(browser.send(&world, Method::GET, &check).await.status(), StatusCode::OK);
     }
-    assert!(before.iter().all(|(name, value)| browser.0[name] != *value), "everything was signed anew");
+    assert!(before.iter().all(|(name, value)| browser.0[name] != *value), "every cookie is signed again");
 }
 
 #[tokio::test]
@@ -168,7 +169,7 @@ async fn the_shared_document_may_be_cached_for_a_second() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_with_a_code() {
+async fn missing_rooms_and_tickets_have_error_codes() {
     let world = world().await;
     let (event, nobody): (EventId, EventId) = (world.open().await, world.ids.next());
     for (method, path, status, code) in [
@@ -186,7 +187,7 @@ async fn what_is_not_there_is_said_with_a_code() {
 }
 
 #[tokio::test]
-async fn every_route_of_operators_refuses_strangers_and_says_what_became_of_a_decision() {
+async fn operator_routes_require_the_role_and_return_the_result() {
     let world = world().await;
     let event = world.open().await;
     let operator = world.operator().actor;
@@ -226,14 +227,14 @@ async fn every_route_of_operators_refuses_strangers_and_says_what_became_of_a_de
     let listed = json_of(operate(&world, operator, Method::GET, path, "").await).await;
     let found: Vec<&Value> =
         listed["rooms"].as_array().unwrap().iter().map(|room| &room["eventId"]).collect();
-    assert_eq!(found, [&json!(later), &json!(event)], "the latest first: {listed}");
+    assert_eq!(found, [&json!(later), &json!(event)], "latest first: {listed}");
     has(&listed["rooms"][0], &["openedAt", "isActive", "paused", "rate", "waiting"]);
     let rubbish = operate(&world, operator, Method::PUT, &format!("/api/admin/vwr/rate/{event}"), "{}").await;
     assert_eq!(rubbish.status(), StatusCode::BAD_REQUEST);
 }
 
 #[tokio::test]
-async fn operators_watch_a_room_before_during_and_after() {
+async fn the_live_view_covers_closed_and_open_rooms() {
     let world = world().await;
     let (event, sampling) = (world.ids.next::<EventId>(), crate::live::Sampling(Arc::clone(&world.service)));
     let path = format!("/api/admin/vwr/live/{event}");
@@ -251,7 +252,7 @@ async fn operators_watch_a_room_before_during_and_after() {
         let sample = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap_or("null");
         serde_json::from_str::<Value>(sample).unwrap()
     };
-    assert_eq!(next().await, Value::Null, "nothing was measured yet");
+    assert_eq!(next().await, Value::Null, "no sample yet");
     world.service.refresh().await.unwrap();
     sampling.run().await.unwrap();
     let before = next().await;
@@ -272,7 +273,7 @@ async fn operators_watch_a_room_before_during_and_after() {
 
     operate(&world, operator, Method::POST, &format!("/api/admin/vwr/pause/{event}"), "").await;
     sampling.run().await.unwrap();
-    assert_eq!(next().await["wait"], Value::Null, "nobody is let on");
+    assert_eq!(next().await["wait"], Value::Null, "no estimate while admissions are stopped");
     operate(&world, operator, Method::POST, &format!("/api/admin/vwr/deactivate/{event}"), "").await;
     sampling.run().await.unwrap();
     let after = next().await;
@@ -280,13 +281,13 @@ async fn operators_watch_a_room_before_during_and_after() {
 }
 
 #[tokio::test]
-async fn the_page_waits_without_scripts_too() {
+async fn the_page_works_without_javascript() {
     let world = world().await;
     let event = world.open().await;
     let mut browser = Browser::default();
     let page = browser.send(&world, Method::GET, &format!("/vwr/{event}?to=/queue/{event}")).await;
     assert_eq!(page.status(), StatusCode::OK);
-    assert!(browser.0.is_empty(), "a look at the page takes no place");
+    assert!(browser.0.is_empty(), "loading the page takes no position");
     let text = text_of(page).await;
     assert!(text.contains(&format!("url=/vwr/{event}?plain=1&amp;to=/queue/{event}")), "{text}");
 
@@ -298,7 +299,7 @@ async fn the_page_waits_without_scripts_too() {
         assert!(text.contains("http-equiv=\"refresh\"") && text.contains("<dd>1</dd>"), "{text}");
     }
     let text = text_of(browser.send(&world, Method::GET, &plain).await).await;
-    assert!(text.contains(">일시 중지<") && !text.contains("분</dd>"), "nobody is let on: {text}");
+    assert!(text.contains(">일시 중지<") && !text.contains("분</dd>"), "no estimate: {text}");
     let operator = world.operator().actor;
     operate(&world, operator, Method::PUT, &format!("/api/admin/vwr/rate/{event}"), r#"{"rate":1}"#).await;
     let text = text_of(browser.send(&world, Method::GET, &plain).await).await;
@@ -316,7 +317,7 @@ async fn the_page_waits_without_scripts_too() {
 }
 
 #[tokio::test]
-async fn one_browser_waits_in_two_lines_and_is_inside_at_both() {
+async fn one_browser_holds_passes_for_two_events() {
     let world = world().await;
     let operator = world.operator().actor;
     let events = [world.open().await, world.open().await];
@@ -331,7 +332,7 @@ async fn one_browser_waits_in_two_lines_and_is_inside_at_both() {
     for event in events {
         assert_eq!(browser.send(&world, Method::GET, &edge(event)).await.status(), StatusCode::OK);
     }
-    // A client that knows the older name of the cookie alone.
+    // A client that only knows the older name of the cookie.
     let token = browser.0[&vwr_pass::cookie(events[0])].clone();
     let mut older = Browser(BTreeMap::from([("urr-vwr-token".to_owned(), token)]));
     for (event, status) in events.into_iter().zip([StatusCode::OK, StatusCode::FOUND]) {
@@ -345,7 +346,7 @@ pub(super) async fn text_of(response: Response) -> String {
 }
 
 #[tokio::test]
-async fn a_proxy_is_told_who_may_go_on() {
+async fn the_edge_check_admits_by_pass() {
     let world = world().await;
     let event = world.open().await;
     let nobody: EventId = world.ids.next();
@@ -374,7 +375,7 @@ async fn a_proxy_is_told_who_may_go_on() {
     browser.send(&world, Method::GET, &plain).await;
     let fresh = browser.send(&world, Method::GET, &edge(event, "")).await;
     assert_eq!((fresh.status(), fresh.headers().get(header::SET_COOKIE)), (StatusCode::OK, None));
-    // A pass that grows old is renewed by using it.
+    // An old pass is renewed by using it.
     let held = world.service.passes.verify(&browser.0[&vwr_pass::cookie(event)], world.clock.now()).unwrap();
     let minutes_ago = world.clock.now().before(LIFETIME / 2 + Duration::from_secs(2));
     let old = world.service.passes.sign(&held.pass, held.id, minutes_ago);
@@ -383,14 +384,14 @@ async fn a_proxy_is_told_who_may_go_on() {
     let renewed =
         world.service.passes.verify(&browser.0[&vwr_pass::cookie(event)], world.clock.now()).unwrap();
     assert_eq!((renewed.pass, renewed.id), (held.pass, held.id));
-    assert!(renewed.expires > world.clock.now().after(LIFETIME / 2), "and good for another while");
+    assert!(renewed.expires > world.clock.now().after(LIFETIME / 2), "the pass has a new lifetime");
     let stranger = Browser::default().send(&world, Method::GET, &edge(event, "")).await;
     assert_eq!(stranger.status(), StatusCode::FOUND);
     operate(&world, operator, Method::POST, &format!("/api/admin/vwr/deactivate/{event}"), "").await;
     let stranger = Browser::default().send(&world, Method::GET, &edge(event, "")).await;
-    assert_eq!(stranger.status(), StatusCode::OK, "nobody has to wait any more");
+    assert_eq!(stranger.status(), StatusCode::OK, "the room is closed");
     operate(&world, operator, Method::POST, &format!("/api/admin/vwr/activate/{event}"), "").await;
     let again = browser.send(&world, Method::GET, &edge(event, "")).await;
-    assert_eq!(again.status(), StatusCode::FOUND, "it is the pass of another line");
+    assert_eq!(again.status(), StatusCode::FOUND, "a pass of an earlier opening is refused");
     assert!(again.headers().get(header::SET_COOKIE).is_none());
 }

@@ -1,72 +1,72 @@
-//! What a journal shows.
+//! The verifier's report.
 
 use std::fmt;
 
 use urr_kernel::{Timestamp, UserId};
 
-/// Fewer than this may all have gone home.
+/// Fewer idle users than this are not reported as a mass timeout.
 const MANY: usize = 10;
 
-/// Something that should not have happened.
+/// A step that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// In which life of the room.
+    /// Generation of the room.
     pub generation: u64,
-    /// The step that did it.
+    /// Number of the step.
     pub seq: u64,
-    /// When.
+    /// Time of the step.
     pub at: Timestamp,
-    /// What.
+    /// The rule it breaks.
     pub fault: Fault,
 }
 
-/// What can go wrong in a room.
+/// A broken rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Somebody was let in before somebody who came earlier.
+    /// A user was admitted before one who joined earlier.
     Overtook {
-        /// Who was let in.
+        /// The admitted user.
         user: UserId,
-        /// Who should have been.
+        /// The user who should have been admitted.
         first: UserId,
     },
-    /// Somebody was let in although the room was full.
+    /// A user was admitted although all slots were taken.
     OverThreshold {
-        /// How many were in then.
+        /// Users with a slot afterwards.
         active: usize,
-        /// How many might.
+        /// Slots allowed at that moment.
         threshold: u32,
     },
-    /// Somebody was let in although the room was paused.
+    /// A user was admitted while the room was paused.
     WhilePaused,
-    /// Somebody got a second place, or a place and a slot.
+    /// A user got a second position, or a position beside a slot.
     TwoPlaces {
-        /// Who.
+        /// The user.
         user: UserId,
     },
-    /// A user got a place that they had used or given up already, or one before it.
+    /// A user got a position that they had used or given up, or an earlier one.
     Reused {
-        /// Who.
+        /// The user.
         user: UserId,
     },
-    /// Somebody who is new got a place before one that was given already.
+    /// A newcomer got a position ahead of one given before.
     TooEarly {
-        /// Who.
+        /// The user.
         user: UserId,
     },
-    /// Somebody got a place by a ticket, and no step ever gave it to them.
+    /// A ticket restored a position that its owner was never given.
     NeverGiven {
-        /// Who.
+        /// The user.
         user: UserId,
     },
-    /// Somebody was let in, returned or gone who was not where the step says.
+    /// A user was admitted, returned or removed who was not in that state.
     NotThere {
-        /// Who.
+        /// The user.
         user: UserId,
     },
     /// Steps are missing before this one.
     Gap {
-        /// Which number should have come.
+        /// The missing number.
         expected: u64,
     },
 }
@@ -74,30 +74,32 @@ pub enum Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Overtook { user, first } => write!(f, "{user} was let in before {first}, who came earlier"),
-            Self::OverThreshold { active, threshold } => {
-                write!(f, "somebody was let in: {active} are in, {threshold} may be")
+            Self::Overtook { user, first } => {
+                write!(f, "{user} was admitted before {first}, who joined earlier")
             }
-            Self::WhilePaused => write!(f, "somebody was let in while the room was paused"),
-            Self::TwoPlaces { user } => write!(f, "{user} has two places"),
-            Self::Reused { user } => write!(f, "{user} used one place twice"),
-            Self::TooEarly { user } => write!(f, "{user} is new and got a place before others who had come"),
-            Self::NeverGiven { user } => write!(f, "{user} came back to a place that no step gave them"),
-            Self::NotThere { user } => write!(f, "{user} was neither waiting nor in"),
+            Self::OverThreshold { active, threshold } => {
+                write!(f, "admission above the threshold: {active} active, {threshold} allowed")
+            }
+            Self::WhilePaused => write!(f, "admission while the room was paused"),
+            Self::TwoPlaces { user } => write!(f, "{user} has two positions"),
+            Self::Reused { user } => write!(f, "{user} used one position twice"),
+            Self::TooEarly { user } => write!(f, "{user} is new and got a position ahead of earlier users"),
+            Self::NeverGiven { user } => write!(f, "{user} returned to a position that no step gave them"),
+            Self::NotThere { user } => write!(f, "{user} neither waited nor had a slot"),
             Self::Gap { expected } => write!(f, "steps from number {expected} on are missing"),
         }
     }
 }
 
-/// People who were sent away together because nobody had heard of them: perhaps they could not be heard. No fault of the room's, but
-/// somebody should know.
+/// Many users who timed out together: perhaps their requests could not reach the service. Not
+/// unfair, but worth reporting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Silence {
-    /// When the first of them went.
+    /// When the first of them timed out.
     pub at: Timestamp,
-    /// How many waited then.
+    /// Users waiting at that time.
     pub waiting: usize,
-    /// How many of them went within a second.
+    /// How many of them timed out within a second.
     pub gone: usize,
 }
 
@@ -107,37 +109,39 @@ impl Silence {
     }
 }
 
-/// What a journal shows.
+/// The result of verifying a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     /// Steps read.
     pub steps: u64,
-    /// Places given.
+    /// Positions given.
     pub joined: u64,
     /// Slots given.
     pub admitted: u64,
-    /// People who left, were idle too long, whose time was over, or who bought.
+    /// Users who left, timed out, expired or bought.
     pub gone: u64,
-    /// What operators did.
+    /// Operator decisions.
     pub operator: u64,
-    /// How many waited at most.
+    /// Most users waiting at once.
     pub most_waiting: usize,
-    /// How many were in at most.
+    /// Most users with a slot at once.
     pub most_active: usize,
-    /// What should not have happened, the first hundred.
+    /// The first hundred findings.
     pub findings: Vec<Finding>,
-    /// And how many of those there are.
+    /// Number of all findings.
     pub faults: u64,
-    /// Places that tickets brought back and no step tells of: whoever they were given to came just before a store lost its data.
+    /// Positions restored by tickets that no step gave: their owners joined just before a store
+    /// lost its data.
     pub unproven: u64,
-    /// How often the clock went back by two seconds or more. No fault of the room's, whose order does not go by it.
+    /// How often the clock went back by two seconds or more. Harmless: the room's order does not
+    /// depend on it.
     pub clock_back: u64,
-    /// When the most people fell silent at once, if half of the line ever did.
+    /// The largest mass timeout, if half of the line ever timed out at once.
     pub silence: Option<Silence>,
 }
 
 impl Report {
-    /// Whether nothing was found.
+    /// Whether there are no findings.
     pub fn is_fair(&self) -> bool {
         self.faults == 0
     }

@@ -1,4 +1,4 @@
-//! Every kind of unfairness is found, and nothing else is.
+//! The verifier finds every kind of unfairness, and reports no fair journal.
 
 use uuid::Uuid;
 
@@ -52,21 +52,25 @@ fn a_fair_room_has_no_findings() {
 }
 
 #[test]
-fn a_place_that_was_given_up_is_not_to_be_had_again() {
+fn a_given_up_position_cannot_be_restored() {
     let back = |source| came(3, 3, source);
     let reused = [Fault::Reused { user: user(3) }];
     assert_eq!(faults(&[joined(3), gone(3), back(Source::Ticket)]), reused);
-    assert_eq!(faults(&[joined(3), silent(3), back(Source::Ticket)]), [], "silence gives nothing up");
+    assert_eq!(
+        faults(&[joined(3), silent(3), back(Source::Ticket)]),
+        [],
+        "an idle timeout gives up no position"
+    );
     assert_eq!(faults(&[joined(3), gone(3), back(Source::Pass)]), [], "Tier 1 has its own order");
     let other = [joined(3), silent(3), came(3, 5, Source::New), gone(3), back(Source::Ticket)];
-    assert_eq!(faults(&other), reused, "nor is one from before");
+    assert_eq!(faults(&other), reused, "earlier tickets are given up too");
 }
 
 #[test]
 fn every_kind_of_unfairness_is_found() {
     let overtook = Fault::Overtook { user: user(4), first: user(3) };
     assert_eq!(faults(&[joined(3), joined(4), admitted(4)]), std::slice::from_ref(&overtook));
-    assert_eq!(faults(&[joined(3), admitted(4)]), [overtook], "without waiting at all");
+    assert_eq!(faults(&[joined(3), admitted(4)]), [overtook], "admitted without waiting");
     let full = Fault::OverThreshold { active: 3, threshold: 2 };
     assert_eq!(faults(&[admitted(1), admitted(2), admitted(3)]), [full]);
     let lowered = [admitted(1), Step::Threshold { threshold: 1 }, admitted(2)];
@@ -84,7 +88,7 @@ fn every_kind_of_unfairness_is_found() {
         assert_eq!(faults(&[admitted(1), Step::Cleared { epoch: 2 }, again]), std::slice::from_ref(&reused));
     }
     assert_eq!(faults(&[admitted(1), gone(1), came(1, 2, None)]), []);
-    // Somebody who joined twice and kept both tickets has one turn.
+    // A user who joined twice and kept both tickets has one turn.
     let [new, ticket] = [Some(Source::New), Some(Source::Ticket)];
     let stocked =
         [came(1, 1, new), silent(1), came(1, 2, new), silent(1), came(1, 1, ticket), admitted(1), gone(1)];
@@ -92,29 +96,33 @@ fn every_kind_of_unfairness_is_found() {
     let second = [&stocked[..], &[came(1, 2, ticket)]].concat();
     assert_eq!(faults(&second), std::slice::from_ref(&reused));
     let returned = Step::Returned { user: user(1), order: OrderKey::new(1).unwrap() };
-    assert_eq!(faults(&[admitted(1), returned, silent(1), joined(1), admitted(1)]), [], "never used");
+    assert_eq!(
+        faults(&[admitted(1), returned, silent(1), joined(1), admitted(1)]),
+        [],
+        "the slot was never used"
+    );
     let elsewhere = Step::Returned { user: user(1), order: OrderKey::new(7).unwrap() };
     assert_eq!(faults(&[admitted(1), elsewhere]), [Fault::NotThere { user: user(1) }]);
 }
 
 #[test]
-fn whoever_is_new_comes_behind_everybody_who_came_before() {
+fn newcomers_join_behind_earlier_users() {
     let too_early = |number: u128| [Fault::TooEarly { user: user(number) }];
     assert_eq!(faults(&[came(1, 10, Source::New), came(2, 11, Source::New)]), []);
     assert_eq!(faults(&[came(1, 10, Source::New), came(2, 9, Source::New)]), too_early(2));
     assert_eq!(faults(&[came(1, 10, Source::New), came(2, 10, Source::New)]), too_early(2));
     assert_eq!(faults(&[came(1, 10, Source::New), came(2, 9, Source::Pass)]), [], "Tier 1 has its own order");
     assert_eq!(faults(&[came(1, 10, Source::Pass), came(2, 9, Source::New)]), too_early(2));
-    assert_eq!(faults(&[came(1, 10, None), came(2, 9, None)]), [], "nobody noted where these are from");
+    assert_eq!(faults(&[came(1, 10, None), came(2, 9, None)]), [], "old journals have no source");
     let straight_in = |source| {
         let order = OrderKey::new(9).unwrap();
         Step::Admitted { user: user(2), order, slot: Uuid::nil(), source: Some(source) }
     };
     assert_eq!(faults(&[came(1, 10, Source::New), gone(1), straight_in(Source::New)]), too_early(2));
     assert_eq!(faults(&[came(1, 10, Source::New), gone(1), straight_in(Source::Pass)]), []);
-    // The clock of Tier 1 is ahead of ours by an hour: nobody waits for it.
+    // The clock of Tier 1 is an hour ahead: newcomers need not have a higher key than that.
     assert_eq!(faults(&[came(1, 3_600_000_000, Source::Pass), came(2, 2_000_000, Source::New)]), []);
-    // Whoever waited keeps their place when they are let in.
+    // A user who waited keeps their position when admitted.
     assert_eq!(faults(&[came(1, 10, Source::New), came(2, 11, Source::New), admitted_at(1, 10)]), []);
 }
 
@@ -124,7 +132,7 @@ fn admitted_at(number: u64, order: u64) -> Step {
 }
 
 #[test]
-fn a_ticket_brings_back_what_its_owner_was_given_and_nothing_else() {
+fn a_ticket_restores_only_a_position_its_owner_was_given() {
     let (new, ticket) = (Source::New, Source::Ticket);
     let twice = [came(1, 10, new), silent(1), came(1, 20, new), silent(1), came(1, 10, ticket)];
     assert_eq!(faults(&twice), []);
@@ -132,13 +140,13 @@ fn a_ticket_brings_back_what_its_owner_was_given_and_nothing_else() {
     assert_eq!(faults(&[came(1, 10, None), silent(1), came(1, 10, ticket)]), []);
     let never = [Fault::NeverGiven { user: user(1) }];
     assert_eq!(faults(&[came(1, 10, new), gone(1), came(1, 9, ticket)]), never);
-    assert_eq!(faults(&[came(2, 10, new), gone(2), came(1, 10, ticket)]), never, "it was another's");
+    assert_eq!(faults(&[came(2, 10, new), gone(2), came(1, 10, ticket)]), never, "another user's position");
     let cleared = Step::Cleared { epoch: 2 };
-    assert_eq!(faults(&[came(1, 10, new), cleared, came(1, 10, ticket)]), never, "its ticket was void");
+    assert_eq!(faults(&[came(1, 10, new), cleared, came(1, 10, ticket)]), never, "the ticket is void");
 }
 
 #[test]
-fn a_store_that_lost_its_data_may_have_told_what_nobody_noted_and_may_have_another_clock() {
+fn a_new_generation_tolerates_lost_steps_and_clock_differences() {
     let second = 1_000_000;
     let read = |lives: &[&[Step]]| {
         let mut verifier = Verifier::new(0);
@@ -161,12 +169,12 @@ fn a_store_that_lost_its_data_may_have_told_what_nobody_noted_and_may_have_anoth
 }
 
 #[test]
-fn a_slot_goes_on_in_the_next_life_of_a_room_and_only_once() {
+fn a_slot_is_restored_once_in_the_next_generation() {
     let read = |lives: &[&[Step]]| {
         let mut verifier = Verifier::new(2);
         for (generation, steps) in (1..).zip(lives) {
             for (seq, step) in (1..).zip(*steps) {
-                // The slot keeps the time at which it was given.
+                // A restored slot keeps its original time.
                 let at = Timestamp::from_micros(if seq == 1 { 1 } else { 9_000_000 * generation });
                 verifier.read(&Entry { generation: generation.unsigned_abs(), seq, at, step: *step });
             }
@@ -179,11 +187,11 @@ fn a_slot_goes_on_in_the_next_life_of_a_room_and_only_once() {
     let (_, found) = read(&[&[admitted(1), joined(2)], &[admitted(1), gone(1), admitted(1)]]);
     assert_eq!(found, [Fault::Reused { user: user(1) }]);
     let (_, found) = read(&[&[admitted(1), gone(1)], &[admitted(1)]]);
-    assert!(found.contains(&Fault::Reused { user: user(1) }), "it was over: {found:?}");
+    assert!(found.contains(&Fault::Reused { user: user(1) }), "the slot had ended: {found:?}");
     let both: &[Step] = &[admitted(1), admitted(2)];
-    assert_eq!(read(&[both, &[admitted(1)], both]), (2, vec![]), "a life that was lost while it began");
+    assert_eq!(read(&[both, &[admitted(1)], both]), (2, vec![]), "a generation that was lost while it began");
     let (_, found) = read(&[both, &[admitted(1), joined(2), gone(2)], both]);
-    assert!(found.contains(&Fault::Reused { user: user(2) }), "this one went: {found:?}");
+    assert!(found.contains(&Fault::Reused { user: user(2) }), "this slot had ended: {found:?}");
 }
 
 #[test]
@@ -205,12 +213,12 @@ fn missing_steps_and_a_clock_that_goes_back_are_found() {
 }
 
 #[test]
-fn half_a_line_that_falls_silent_at_once_is_told() {
+fn mass_idle_timeouts_are_reported() {
     let silence = |gone: u64, why: fn(u64) -> Step| {
         let mut verifier = Verifier::new(0);
         let steps = (1..=20).map(joined).chain((1..=gone).map(why));
         for (index, step) in (1..).zip(steps) {
-            // The sweep is quick; nobody did anything for ten minutes before it.
+            // The sweep is quick, after ten minutes without any step.
             let second = if index <= 20 { index } else { 620 };
             let at = Timestamp::from_micros(i64::try_from(second * 1_000_000 + index).unwrap());
             verifier.read(&Entry { generation: 1, seq: index, at, step });
@@ -220,6 +228,6 @@ fn half_a_line_that_falls_silent_at_once_is_told() {
         report.silence.map(|silence| (silence.gone, silence.waiting))
     };
     assert_eq!(silence(20, silent), Some((20, 20)));
-    assert_eq!(silence(9, silent), None, "a few go home");
-    assert_eq!(silence(20, gone), None, "these left");
+    assert_eq!(silence(9, silent), None, "too few to report");
+    assert_eq!(silence(20, gone), None, "these users left");
 }

@@ -1,7 +1,7 @@
-//! Whose rooms these are. Rooms in memory are one process's; on a server that other processes reach as well, a lease says whose, and
-//! every step is written on condition that it still does.
+//! Exclusive ownership of the rooms in memory. On PostgreSQL, which other processes can reach, a
+//! lease names the owner, and every step is written on condition that the lease still holds.
 //!
-//! An embedded database needs none of this: its directory is locked.
+//! An embedded database needs no lease: its directory is locked.
 
 use std::time::Duration;
 
@@ -18,23 +18,24 @@ use crate::room::CannotOpen;
 
 const NAME: &str = "queue.rooms_in_memory";
 
-/// A process that has not been heard of for this long has died, and the next one may begin.
+/// A process that has not renewed its lease for this long has stopped, and another may start.
 pub(crate) const TTL: Duration = Duration::from_secs(5);
-/// Whoever starts waits this long for a process that may have died, in pauses.
+/// How long a starting process waits for an old lease to expire.
 const PATIENCE: Duration = Duration::from_secs(7);
 const PAUSE: Duration = Duration::from_millis(200);
 
 statements! {
-    /// Goes on being the one, also after having been silent for long, unless another process has begun.
+    /// Renews the lease, even after it expired, unless another process has taken it.
     KEEP = postgres "
         update leases set expires_at = clock_timestamp() + $3::bigint * interval '1 microsecond'
          where name = $1 and owner = $2";
 
-    /// Whether it is still us. Nobody can begin before the transaction that asks has ended.
+    /// Whether the lease is still ours. The row lock keeps others from taking it until the
+    /// transaction ends.
     OURS = postgres "select 1 from leases where name = $1 and owner = $2 for share";
 }
 
-/// This process's right to the rooms. Clones share it.
+/// This process's lease on the rooms. Clones share it.
 #[derive(Clone)]
 pub(crate) struct Keeper(Option<Held>);
 
@@ -47,7 +48,7 @@ struct Held {
 }
 
 impl Keeper {
-    /// Takes the rooms, once no other process has them.
+    /// Acquires the lease, waiting for an old one to expire.
     pub(super) async fn take(db: &Db, clock: &Clock, ids: &Ids) -> Result<Self, CannotOpen> {
         if db.engine() == EngineKind::Sqlite {
             return Ok(Self(None));
@@ -64,7 +65,7 @@ impl Keeper {
         }
     }
 
-    /// Shows signs of life until the process stops, and stops it when another has begun.
+    /// Renews the lease until the process stops. Stops the process if another has taken it.
     pub(super) fn watch(&self, tasks: &Tasks) {
         let Some(held) = self.0.clone() else { return };
         let stopping = tasks.token();
@@ -78,16 +79,16 @@ impl Keeper {
                     Ok(true) => {}
                     Ok(false) => {
                         tracing::error!(
-                            "another process keeps the waiting rooms in its memory now: this one stops"
+                            "another process has taken over the waiting rooms: this process stops (two processes need redis.urls)"
                         );
                         return;
                     }
-                    // Nothing can be written either, so nobody is let in meanwhile.
+                    // The journal cannot be written either, so admissions stop meanwhile.
                     Err(error) => {
                         let cause = urr_telemetry::chain(&error);
                         tracing::warn!(
                             cause,
-                            "the database has not heard that the waiting rooms are still here"
+                            "cannot renew the lease on the waiting rooms: the database failed; admissions stop until it answers"
                         );
                     }
                 }
@@ -95,18 +96,21 @@ impl Keeper {
         });
     }
 
-    /// Whether the rooms are still ours. Asked inside the transaction that writes.
+    /// Whether the lease is still ours. Called inside the transaction that writes.
     pub(crate) async fn is_ours(&self, tx: &mut Tx<'_>) -> Result<bool, Error> {
         let Some(held) = &self.0 else { return Ok(true) };
         Ok(tx.optional(&OURS, &[&NAME, &held.owner], |_| Ok(())).await?.is_some())
     }
 
-    /// Lets the next process begin at once.
+    /// Releases the lease, so that the next process can start at once.
     pub(crate) async fn release(&self) {
         let Some(Held { db, clock, owner, epoch }) = &self.0 else { return };
         if let Err(error) = lease::release(db, NAME, *owner, *epoch, clock.now()).await {
             let cause = urr_telemetry::chain(&error);
-            tracing::warn!(cause, "the next process waits a moment before it has the waiting rooms");
+            tracing::warn!(
+                cause,
+                "cannot release the lease on the waiting rooms: the next process waits up to 5 s for it to expire"
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The lives of a room: it begins when somebody comes and ends when nobody has for long.
+//! Generations of a room in memory: one begins with the first user and ends after a long idle time.
 
 use std::{
     sync::{Arc, Mutex},
@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl Memory {
-    /// The room of an event that has none. Its row is on disk before its first step can be.
+    /// Opens the room of an event that has none. Its row is committed before its first step.
     pub(super) async fn open(&self, event: EventId) -> Result<Arc<Mutex<Numbered>>, Closed> {
         let _one_at_a_time = self.opening.lock().await;
         if let Some(hall) = self.hall(event) {
@@ -25,11 +25,12 @@ impl Memory {
         let opened: Result<store::Kept, Unwritten> =
             transaction!(self.db, "queue.open", async |tx: &mut Tx<'_>| {
                 let kept = store::begin(tx, event, threshold, now).await?;
-                // Every room that was open when we started is here, so one that is open elsewhere is another process's.
+                // All rooms open at start are in memory, so a room open elsewhere belongs to
+                // another process.
                 if kept.lost || !self.keeper.is_ours(tx).await? { Err(Unwritten::Foreign) } else { Ok(kept) }
             });
         let kept = opened.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot open a waiting room: users of this event get 503; retried with the next request");
             Closed
         })?;
         let mut numbered = Numbered::new(kept.began_with, kept.generation, now);
@@ -50,7 +51,7 @@ impl Memory {
         self.change(|halls| drop(halls.remove(&event)));
     }
 
-    /// Changes a copy of the list, which then takes its place.
+    /// Changes a copy of the map and swaps it in.
     fn change(&self, change: impl Fn(&mut Halls)) {
         self.halls.rcu(|halls| {
             let mut halls = Halls::clone(halls);
@@ -59,9 +60,10 @@ impl Memory {
         });
     }
 
-    /// Closes a room that has been empty for `idle`. `false`: it goes on, as it does when that cannot be written.
+    /// Closes a room that has been empty for `idle`. Returns `false` if it stays open, also when
+    /// the close cannot be written.
     pub(in crate::room) async fn close(&self, event: EventId, idle: Duration) -> Result<bool, Closed> {
-        // Whoever comes meanwhile waits here too, and finds the room that goes on, or its next life.
+        // Concurrent joins wait here too, and then find this room or its next generation.
         let _one_at_a_time = self.opening.lock().await;
         let Some(hall) = self.hall(event) else { return Ok(false) };
         let now = self.clock.now();
@@ -98,7 +100,7 @@ impl Memory {
                 Ok(store::close(tx, event, generation, now).await?)
             });
         closed.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be closed");
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot close an idle waiting room: it stays open; retried at the next run");
             Closed
         })
     }

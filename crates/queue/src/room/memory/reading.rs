@@ -1,4 +1,4 @@
-//! Reading a journal back at start.
+//! Rebuilding a room from its journal at start.
 
 use std::time::Duration;
 
@@ -8,11 +8,10 @@ use urr_kernel::Timestamp;
 use super::{Numbered, runs::Absence};
 use crate::journal::store;
 
-/// Rows read at a time.
+/// Rows read per page.
 pub(super) const PAGE: i64 = 20_000;
 
-/// The room as its journal left it. Time in which nobody could show a sign of life does not count, as it would not have where a
-/// process stood still.
+/// Rebuilds the room. Time in which no process was running does not count as inactivity.
 pub(super) async fn read_back(
     db: &Db,
     life: &store::Life,

@@ -1,4 +1,5 @@
-//! When these rooms were in some process's memory, so that the next process knows for how long nobody could show a sign of life.
+//! Records when a process was serving occupied rooms, so that the next process can exclude the gaps
+//! from idle times.
 
 use std::{
     iter::once,
@@ -12,34 +13,34 @@ use urr_kernel::Timestamp;
 use super::Keeper;
 use crate::journal::Unwritten;
 
-/// Nothing in a room lasts longer than a day, so neither does what was away before.
+/// Runs are deleted after this time. Nothing in a room lasts longer than a day.
 const KEPT: Duration = Duration::from_hours(48);
-/// More than begin in that time: one ends after nine seconds of nobody at the earliest.
+/// More runs than can begin in that time: a run ends after nine seconds without users at the
+/// earliest.
 const MOST: i64 = 20_000;
-/// A run that was not heard of for so many times the longest gap has ended.
+/// A run ends after this many times the longest gap without an update.
 const MISSED: u32 = 3;
 
 statements! {
-    /// A run goes on, or begins.
+    /// Extends a run, or inserts a new one.
     SEEN = "
         insert into runs (began_at, seen_at) values ($1, $2)
         on conflict (began_at) do update set seen_at = excluded.seen_at";
 
-    /// The latest runs, newest first.
     LATEST = "select began_at, seen_at from runs order by began_at desc limit $1";
 
-    /// Forgets runs that ended before a given time.
+    /// Deletes runs that ended before a given time.
     FORGET = "delete from runs where seen_at < $1";
 }
 
-/// A time in which somebody was in a room and a process looked after it.
+/// A period in which a process served an occupied room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     began: Timestamp,
     seen: Timestamp,
 }
 
-/// A time in which no process did, or nobody was in any room.
+/// A period in which none did, or all rooms were empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Absence {
     from: Timestamp,
@@ -47,28 +48,27 @@ pub(super) struct Absence {
 }
 
 impl Absence {
-    /// How much of it was after something that happened.
+    /// How much of it came after `last`.
     pub(super) fn after(&self, last: Option<Timestamp>) -> Duration {
         self.until.since(last.map_or(self.from, |last| last.max(self.from)))
     }
 }
 
-/// Runs of this process and of those before it.
+/// Runs of this process and of earlier ones.
 pub(super) struct Runs {
-    /// How often it is written down that the process is here.
+    /// Interval between updates of the current run.
     every: Duration,
     began: Timestamp,
-    /// Nothing until somebody is in a room.
+    /// `None` while all rooms are empty.
     current: Mutex<Option<Run>>,
 }
 
 impl Runs {
-    /// A process begins.
     pub(super) fn begin(every: Duration, began: Timestamp) -> Self {
         Self { every, began, current: Mutex::new(None) }
     }
 
-    /// When nobody could show a sign of life until now, in order.
+    /// Periods without a run until now, in order.
     pub(super) async fn absences(&self, db: &Db) -> Result<Vec<Absence>, Error> {
         let run = |row: &Row<'_>| Ok(Run { began: row.get(0)?, seen: row.get(1)? });
         let mut runs: Vec<Run> =
@@ -77,8 +77,8 @@ impl Runs {
         Ok(absences(&runs, self.began))
     }
 
-    /// Somebody is in a room, and this process looks after it. That is written down every few seconds; if it cannot be, the next process
-    /// gives people some seconds more.
+    /// Extends the current run. A failed write is harmless: the next process excludes a few seconds
+    /// more from idle times.
     pub(super) async fn here(&self, db: &Db, keeper: &Keeper, now: Timestamp) {
         let Some(run) = self.due(now) else { return };
         let written: Result<(), Unwritten> = transaction!(db, "queue.here", async |tx: &mut Tx<'_>| {
@@ -94,12 +94,12 @@ impl Runs {
         if let Err(error) = written {
             tracing::debug!(
                 error = urr_telemetry::chain(&error),
-                "it is not written down that the rooms are here"
+                "cannot record that the waiting rooms are being served; idle timeouts after a restart are a few seconds longer"
             );
         }
     }
 
-    /// What is to be written down now, if anything.
+    /// The run to write now, if one is due.
     fn due(&self, now: Timestamp) -> Option<Run> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let run = match *current {
@@ -107,7 +107,7 @@ impl Runs {
             Some(run) if now >= run.seen && now < run.seen.after(self.every * MISSED) => {
                 Run { seen: now, ..run }
             }
-            // Nobody was here, or the process stood still, or its clock was put back.
+            // The rooms were empty, the process was frozen, or its clock went back.
             Some(_) => Run { began: now, seen: now },
             None => Run { began: self.began.min(now), seen: now },
         };
@@ -116,7 +116,7 @@ impl Runs {
     }
 }
 
-/// What is between runs, and between the last of them and now.
+/// Gaps between runs, and between the last run and now.
 fn absences(runs: &[Run], now: Timestamp) -> Vec<Absence> {
     let (mut absences, mut seen) = (Vec::new(), None);
     for run in runs.iter().copied().chain(once(Run { began: now, seen: now })) {
@@ -139,16 +139,16 @@ mod tests {
     }
 
     #[test]
-    fn nobody_was_there_between_two_runs() {
+    fn time_between_runs_is_an_absence() {
         let absence = |from, until| Absence { from: at(from), until: at(until) };
-        assert_eq!(absences(&[], at(9)), [], "what was before the first is not known");
+        assert_eq!(absences(&[], at(9)), [], "time before the first run is unknown");
         assert_eq!(absences(&[run(0, 5), run(20, 30)], at(32)), [absence(5, 20), absence(30, 32)]);
-        // A clock was put back: the runs are on top of each other.
+        // A clock went back: the runs overlap.
         assert_eq!(absences(&[run(0, 50), run(20, 30)], at(60)), [absence(50, 60)]);
     }
 
     #[test]
-    fn what_happened_meanwhile_was_no_absence() {
+    fn time_before_the_last_step_is_no_absence() {
         let absence = Absence { from: at(10), until: at(100) };
         let after = |last: Option<u64>| absence.after(last.map(at)).as_secs();
         assert_eq!([None, Some(5), Some(90), Some(200)].map(after), [90, 90, 10, 0]);

@@ -1,7 +1,8 @@
-//! Redis cannot be asked: not connected to, silent, loading, without a primary, or left alone because it keeps failing.
+//! Slot checks while Redis is unreachable: no connection, timeout, loading, no primary, or the
+//! circuit breaker is open.
 //!
-//! That is not the same as a Redis that answers and has lost the room, cannot run the script or says what nobody understands. Then
-//! something may happen in the room meanwhile, and whoever asks is refused.
+//! A Redis that answers but has lost the room, cannot run the script or returns an unexpected reply
+//! is different: the room may still change there, so the request is refused.
 
 use urr_kernel::{EventId, UserId};
 
@@ -9,7 +10,7 @@ use super::{Redis, STATUS, closed, replies::is_unknown, room_keys};
 use crate::room::{Answer, Closed};
 
 impl Redis {
-    /// How somebody stands, which is a sign of life. Nothing: Redis cannot be asked.
+    /// The user's standing; counts as activity. `None` if Redis is unreachable.
     pub(in crate::room) async fn status_unless_away(
         &self,
         event: EventId,
@@ -18,7 +19,7 @@ impl Redis {
         let reply = match self.kv.run(&STATUS, &room_keys(event), &self.look(&user.to_string())).await {
             Err(error) if error.is_unavailable() => {
                 if self.away.begin(self.clock.ticks()) {
-                    tracing::warn!(%error, "Redis cannot be asked about slots; until it can, the journal is, and nobody is let in");
+                    tracing::warn!(%error, "redis unreachable: checking slots against the journal, admissions stopped");
                 }
                 return Ok(None);
             }
@@ -26,10 +27,10 @@ impl Redis {
         };
         if self.away.goes_on() {
             self.away.end();
-            tracing::info!("Redis can be asked about slots again");
+            tracing::info!("redis reachable again: checking slots there, admissions resume");
         }
         if is_unknown(&reply) {
-            // The room is opened first, and slots that Redis has lost come back.
+            // `status` opens the room first, which restores the slots that Redis has lost.
             return self.status(event, user).await.map(Some);
         }
         self.told(event, user, &reply).await.map(Some)

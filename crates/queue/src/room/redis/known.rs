@@ -1,4 +1,4 @@
-//! Which rooms somebody is in: those that workers look at.
+//! The set of events whose rooms are in use, which the workers process.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -22,19 +22,20 @@ static REMEMBER: Script = Script::new("queue.remember", "return redis.call('SADD
 static FORGET: Script = Script::new("queue.forget", "return redis.call('SREM', KEYS[1], ARGV[1])");
 static EVENTS: Script = Script::new("queue.events", "return redis.call('SMEMBERS', KEYS[1])");
 
-/// The events that have a room. Small: an event leaves it when its room is empty.
+/// Events with a room in use. Small: an event is removed when its room is empty.
 const ACTIVE_EVENTS: &str = "queue:active-events";
 
-/// How often it is said again that somebody is in a room, and of how many rooms one process knows when it last did.
+/// How often one process adds the same event again, and for how many events it remembers when it
+/// did.
 const REMEMBER_EVERY: Duration = Duration::from_secs(1);
 const MAX_REMEMBERED: usize = 10_000;
 
-/// Rooms read from the database at a time.
+/// Rooms read from the database per page.
 const ROOMS_PAGE: i64 = 1_000;
 
 impl Redis {
-    /// Makes sure that workers look at a room that somebody is in. Whoever is the first in it always says so; where others are too,
-    /// they have said so, and saying it again now and then makes up for one whose process died before it could.
+    /// Adds the event to the set if its room is in use. The first user of a room always adds it.
+    /// Later ones repeat that once per second, in case the first process crashed before it could.
     pub(super) async fn keep_in_mind(&self, event: EventId, totals: &Totals) -> Result<(), Closed> {
         let (people, now) = (totals.waiting + totals.active, self.clock.ticks());
         let said = |at: &Duration| now.saturating_sub(*at) < REMEMBER_EVERY;
@@ -44,7 +45,7 @@ impl Redis {
         self.remember(event).await
     }
 
-    /// Takes note that somebody may be in a room, so that workers look after it.
+    /// Adds the event to the set, so that workers process its room.
     pub(super) async fn remember(&self, event: EventId) -> Result<(), Closed> {
         let (set, text, now) = ([ACTIVE_EVENTS.to_owned()], event.to_string(), self.clock.ticks());
         self.kv.run(&REMEMBER, &set, &[Arg::from(text.as_str())]).await.map_err(closed)?;
@@ -60,8 +61,8 @@ impl Redis {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops working on a room that nobody is in. Whoever comes meanwhile is found by looking once more: they join first and are
-    /// remembered then.
+    /// Removes the event from the set if its room is empty. A user who joins concurrently is in the
+    /// room before their event is added to the set, so the second look finds them.
     pub(super) async fn forget_if_empty(&self, event: EventId) -> Result<(), Closed> {
         let is_empty = |totals: &Totals| totals.waiting == 0 && totals.active == 0;
         if !is_empty(&self.order(event, Order::Look).await?) {
@@ -75,13 +76,14 @@ impl Redis {
         Ok(())
     }
 
-    /// The events that have a room in which somebody may be.
+    /// Events whose rooms may be in use.
     pub(in crate::room) async fn events(&self) -> Result<Vec<EventId>, Closed> {
         let reply = self.kv.run(&EVENTS, &[ACTIVE_EVENTS.to_owned()], &[]).await.map_err(closed)?;
         let events = reply.list().map_err(closed)?;
         let mut events: HashSet<EventId> =
             events.iter().map(|event| parse(event).map_err(closed)).collect::<Result<_, _>>()?;
-        // Another installation may use the same Redis. Its rooms are not in our database, and its steps do not belong there.
+        // Another installation may share this Redis. Its rooms are not in our database, and their
+        // steps do not belong there.
         let (mut ours, mut last) = (Vec::new(), EventId::from_uuid(Uuid::nil()));
         while !events.is_empty() {
             let page: Result<Vec<store::Life>, urr_db::Error> = self
@@ -89,7 +91,10 @@ impl Redis {
                 .read("queue.rooms", async |tx: &mut Tx<'_>| store::lives(tx, last, ROOMS_PAGE).await)
                 .await;
             let page = page.map_err(|error| {
-                tracing::error!(error = urr_telemetry::chain(&error), "nobody knows which rooms are ours");
+                tracing::error!(
+                    error = urr_telemetry::chain(&error),
+                    "cannot list waiting rooms: the database failed; admissions stop until it answers"
+                );
                 Closed
             })?;
             let Some(life) = page.last() else { break };

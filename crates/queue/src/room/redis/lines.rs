@@ -1,7 +1,9 @@
-//! In how many lines one user stands. The lines are in slots of their own, so each user has a note of them.
+//! Limits the number of lines one user stands in. Rooms are in different cluster slots, so each
+//! user has a set of their own that names their events.
 //!
-//! The note is taken before somebody joins, so that nobody can join everywhere at once, and may name lines that they have left
-//! by falling silent. Those are found out when somebody seems to stand in too many.
+//! An event is added before the user joins, so that concurrent joins cannot exceed the limit. The
+//! set may name lines the user has since lost by inactivity; those are removed when the limit is
+//! reached.
 
 use std::time::Duration;
 
@@ -19,17 +21,17 @@ static HAS: Script = Script::new(
     "if redis.call('HEXISTS', KEYS[2], ARGV[1]) == 1 then return 2 end \
      if redis.call('ZSCORE', KEYS[1], ARGV[1]) then return 1 end return 0",
 );
-/// Every event in a user's note.
+/// Every event in a user's set.
 static NOTED: Script = Script::new("queue.noted", "return redis.call('ZRANGE', KEYS[1], 0, -1)");
 
-/// How long it is remembered in which lines somebody stands: as long as a ticket is good.
+/// Lifetime of a user's set: that of a ticket.
 const LINES_KEPT: Duration = Duration::from_hours(24);
 
-/// An arrival that takes longer than this was given up: a call to Redis ends after ten seconds at most.
+/// A join that takes longer than this has failed: calls to Redis time out after ten seconds.
 const ARRIVAL: Duration = Duration::from_secs(30);
 
 impl Redis {
-    /// Whether somebody may stand in this line too. Lines that they are no longer in do not count.
+    /// Whether the user may join this line too. Lines that they are no longer in do not count.
     pub(super) async fn may_stand(&self, event: EventId, user: UserId) -> Result<bool, Closed> {
         let (user_text, event_text) = (user.to_string(), event.to_string());
         let lines = [lines_of(user)];
@@ -73,13 +75,13 @@ impl Redis {
         Ok(entries)
     }
 
-    /// What [`HAS`] says about a user.
+    /// The reply of [`HAS`] for a user.
     async fn stands(&self, event: EventId, user: &str) -> Result<Reply, Closed> {
         let keys = [key(event, "queue"), key(event, "slots")];
         self.kv.run(&HAS, &keys, &[Arg::from(user)]).await.map_err(closed)
     }
 
-    /// Takes note that somebody who arrived at least so long ago does not stand in a line any more.
+    /// Removes an event from the user's set if they joined its line at least `ago` ago.
     pub(super) async fn gone(&self, event: EventId, user: UserId, ago: Duration) -> Result<(), Closed> {
         let event = event.to_string();
         let args = [Arg::from(event.as_str()), Arg::from(secs(ago))];

@@ -1,7 +1,8 @@
-//! The lives of a room: it begins when somebody comes, ends when nobody has for long, and begins anew after Redis has lost it.
+//! Generations of a room in Redis: one begins with the first user, ends after a long idle time, and
+//! a new one begins after Redis has lost the room.
 //!
-//! What Redis loses comes back from two sides: slots from the database, which knew of each before its owner did, and places from the
-//! tickets that people carry.
+//! After a loss, slots are restored from the database, which records each before its owner learns
+//! of it. Positions in line are restored from the tickets that users carry.
 
 use std::time::Duration;
 
@@ -31,19 +32,21 @@ static NUMBER: Script =
     Script::new("queue.number", "return redis.call('HMGET', KEYS[1], 'generation', 'seq')");
 static ONE_OPENS: Script = Script::new("queue.one_opens", include_str!("../one_opens.lua"));
 
-/// Whoever opens a room and has not within this time, or taken another page of slots over, has died.
+/// Lifetime of the opening lock. An opener renews it with every page of slots; one that does not
+/// has crashed.
 const OPENING: Duration = Duration::from_secs(5);
-/// How often the others look whether it is open, and the pause between two looks: six seconds in all.
+/// Number of polls, and the pause between two, while another process opens the room: six seconds in
+/// all.
 const OPEN_LOOKS: u32 = 120;
 const OPEN_PAUSE: Duration = Duration::from_millis(50);
 
-/// Slots that go on, a page at a time: a transaction of some ten milliseconds, and a script of one or two.
+/// Slots restored per page: a transaction of about 10 ms and a script of 1 to 2 ms.
 const CARRIED_AT_ONCE: u32 = 1_000;
-/// Pages for as many as may be in at once, and one that is not full.
+/// Enough pages for the largest threshold, and one that is not full.
 const MAX_PAGES: u32 = MAX_THRESHOLD / CARRIED_AT_ONCE + 1;
 
 impl Redis {
-    /// Runs a script in a room, which is opened first if Redis does not know it.
+    /// Runs a script in a room. Opens the room first if Redis does not have it.
     pub(super) async fn in_room(
         &self,
         event: EventId,
@@ -63,8 +66,9 @@ impl Redis {
         Err(Closed)
     }
 
-    /// Begins a life of a room that Redis does not know: its first, or the next after Redis lost it. `false`: somebody else is
-    /// about to; `true`: it is open, whoever did it. Lives are numbered in the database, and two that begin at once would be one too many.
+    /// Begins the first or next generation of a room that Redis does not have. Returns `true` once
+    /// the room is open, also if another process opened it, and `false` while another process opens
+    /// it. The database numbers generations, so two openers at once would create one too many.
     async fn open(&self, event: EventId) -> Result<bool, Closed> {
         let keys = ["room", "opening"].map(|name| key(event, name));
         let by = Uuid::from_bytes(self.ids.bytes()).to_string();
@@ -72,7 +76,7 @@ impl Redis {
         let parts = ["room", "opening", "active", "slots"].map(|name| key(event, name));
         match self.kv.run(&ONE_OPENS, &parts, &args).await.map_err(closed)? {
             Reply::Int(1) => {}
-            // It was opened since somebody looked, by another.
+            // Another process opened it after `in_room` looked.
             Reply::Int(2) => return Ok(true),
             _ => return Ok(false),
         }
@@ -82,7 +86,7 @@ impl Redis {
                 store::begin(tx, event, threshold, now).await
             });
         let kept = opened.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be opened");
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot open a waiting room: the database failed; users of this event get 503 until it answers");
             Closed
         })?;
         let mut slots = 0;
@@ -104,15 +108,15 @@ impl Redis {
         ];
         self.kv.run(&OPEN, &keys, &args).await.map_err(closed)?;
         if kept.lost {
-            // Their time runs out also if nobody else comes.
+            // Restored slots must expire even if the event gets no further requests.
             self.remember(event).await?;
-            tracing::warn!(%event, generation, slots, "Redis had lost a room; slots go on, people get their places back, then it goes on");
+            tracing::warn!(%event, generation, slots, "redis had lost a waiting room: slots restored from the database; admissions resume after queue.grace_secs, tickets restore positions");
         }
         Ok(true)
     }
 
-    /// Takes slots that go on over into the new life, in the database and then in Redis, a page at a time. Answers with how many, or
-    /// with nothing when another has begun to open the room meanwhile.
+    /// Copies active slots into the new generation, first in the database, then in Redis, one page
+    /// at a time. Returns their number, or `None` if another process has started to open the room.
     async fn carry(&self, event: EventId, by: &str, mut carrying: Carrying) -> Result<Option<usize>, Closed> {
         let mut carried = 0;
         for _ in 0..MAX_PAGES {
@@ -127,7 +131,7 @@ impl Redis {
                 Ok(page) => page,
                 Err(Unwritten::Foreign) => return Ok(None),
                 Err(Unwritten::Db(error)) => {
-                    tracing::error!(%event, error = urr_telemetry::chain(&error), "slots of a room that Redis had lost cannot be read");
+                    tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot restore the slots of a waiting room that redis lost: the database failed; users of this event get 503 until it answers");
                     return Err(Closed);
                 }
             };
@@ -143,7 +147,7 @@ impl Redis {
         Ok(Some(carried))
     }
 
-    /// Tells Redis of slots that go on. `false`: another opens the room.
+    /// Restores a page of slots in Redis. Returns `false` if another process opens the room.
     async fn tell(&self, event: EventId, by: &str, slots: &[Entry]) -> Result<bool, Closed> {
         let keys = ["room", "active", "slots", "opening"].map(|name| key(event, name));
         let (idle, total) = self.terms();
@@ -154,15 +158,16 @@ impl Redis {
         Ok(reply == Reply::List(vec![Reply::Int(1)]))
     }
 
-    /// Gives a room up of which the database knows more than Redis does, also where nothing happens that would show it.
+    /// Discards the room in Redis if the database knows later steps, even when no request reveals
+    /// it.
     ///
-    /// A step is in Redis before it is in the database, and the database is asked first: however much is on its way, a Redis that
-    /// knows everything is never taken for one that does not.
+    /// Steps reach Redis before the database, and this reads the database first. A complete room is
+    /// therefore never mistaken for an outdated one, however many steps are in flight.
     pub(super) async fn compare(&self, event: EventId) -> Result<(), Closed> {
         let newest: Result<Option<store::Newest>, urr_db::Error> =
             self.db.read("queue.newest", async |tx: &mut Tx<'_>| store::newest(tx, event).await).await;
         let newest = newest.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "nobody knows whether Redis has the whole room");
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot compare redis with the journal: the database failed; admissions for this event stop until it answers");
             Closed
         })?;
         let reply = self.kv.run(&NUMBER, &[key(event, "room")], &[]).await.map_err(closed)?;
@@ -176,15 +181,16 @@ impl Redis {
         Err(Closed)
     }
 
-    /// Gives a life of a room up whose journal goes on otherwise: a replica that was behind has taken over, or Redis is back with
-    /// what it was, and what it does not know has happened. The next life begins as after any other loss.
+    /// Discards a generation whose journal in the database continues differently: an outdated
+    /// replica was promoted, or Redis was restored from old data. The next generation begins as
+    /// after any loss.
     pub(super) async fn lose(&self, event: EventId, generation: u64) -> Result<(), Closed> {
-        tracing::error!(%event, generation, "Redis has gone back to an earlier time; the room begins anew with slots from the database and places from tickets");
+        tracing::error!(%event, generation, "redis has older data than the journal (failover or restore?): waiting room restarted with slots from the database and positions from tickets");
         let number = i64::try_from(generation).unwrap_or(i64::MAX);
         self.kv.run(&LOSE, &room_keys(event), &[Arg::from(number)]).await.map(drop).map_err(closed)
     }
 
-    /// Closes a room that has been empty for `idle`. `false`: it goes on.
+    /// Closes a room that has been empty for `idle`. Returns `false` if it stays open.
     pub(in crate::room) async fn close(
         &self,
         event: EventId,
@@ -202,7 +208,7 @@ impl Redis {
         }
         let closed: Result<bool, urr_db::Error> =
             transaction!(self.db, "queue.close", async |tx: &mut Tx<'_>| {
-                // A room that Redis has just lost is not over: whoever was in it comes back.
+                // A room that Redis has just lost is not closed: its users will come back.
                 let used: Option<Timestamp> = store::last_used(tx, event, generation).await?;
                 if is_lost && used.is_none_or(|used| used.after(idle) > now) {
                     return Ok(false);
@@ -210,13 +216,13 @@ impl Redis {
                 store::close(tx, event, generation, now).await
             });
         closed.map_err(|error| {
-            tracing::error!(%event, error = urr_telemetry::chain(&error), "a room cannot be closed");
+            tracing::error!(%event, error = urr_telemetry::chain(&error), "cannot close an idle waiting room: the database failed; retried at the next run");
             Closed
         })
     }
 }
 
-/// A slot that goes on, in the words of `carry.lua`.
+/// The arguments of `carry.lua` for one slot.
 fn slot(entry: &Entry) -> Option<[String; 4]> {
     let Step::Admitted { user, order, slot, .. } = entry.step else { return None };
     let user: UserId = user;

@@ -1,4 +1,4 @@
-//! What the scripts answer, as values. Anything else is an error that says so.
+//! Parses script replies. A reply that does not match is an error that names the part.
 
 use std::str::FromStr;
 
@@ -33,30 +33,30 @@ pub(super) fn is_unsure(reply: &Reply) -> bool {
 }
 
 fn strange(what: &str) -> Error {
-    Error::Reply(format!("{what} that makes no sense"))
+    Error::Reply(format!("unexpected {what}"))
 }
 
 fn text(reply: &Reply) -> Result<&str, Error> {
-    std::str::from_utf8(reply.bytes()?).map_err(|_| strange("a text"))
+    std::str::from_utf8(reply.bytes()?).map_err(|_| strange("string"))
 }
 
 pub(super) fn parse<T: FromStr>(reply: &Reply) -> Result<T, Error> {
-    text(reply)?.parse().map_err(|_| strange("a word"))
+    text(reply)?.parse().map_err(|_| strange("word"))
 }
 
 fn number<T: TryFrom<i64>>(reply: &Reply) -> Result<T, Error> {
-    T::try_from(reply.int()?).map_err(|_| strange("a number"))
+    T::try_from(reply.int()?).map_err(|_| strange("number"))
 }
 
 fn order_key(number: u64) -> Result<OrderKey, Error> {
-    OrderKey::new(number).ok_or_else(|| strange("a place"))
+    OrderKey::new(number).ok_or_else(|| strange("order key"))
 }
 
-/// Reads the reply of check.lua: the answer, and what is wrong with each promise.
+/// Parses the reply of `check.lua`: the answer, and what is wrong with each promise.
 pub(super) fn arrival<'a>(reply: &'a Reply, promises: &[Promise]) -> Result<(&'a Reply, Flaws), Error> {
-    let [answer, found @ ..] = reply.list()? else { return Err(strange("an arrival")) };
+    let [answer, found @ ..] = reply.list()? else { return Err(strange("check reply")) };
     if found.len() != promises.len() {
-        return Err(strange("an arrival"));
+        return Err(strange("check reply"));
     }
     let mut flaws = Flaws::default();
     for (promise, found) in promises.iter().zip(found) {
@@ -64,13 +64,13 @@ pub(super) fn arrival<'a>(reply: &'a Reply, promises: &[Promise]) -> Result<(&'a
             HOLDS => {}
             VOID => flaws.note(promise, Flaw::Void),
             USED => flaws.note(promise, Flaw::Used),
-            _ => return Err(strange("a flaw")),
+            _ => return Err(strange("flaw")),
         }
     }
     Ok((answer, flaws))
 }
 
-/// Reads `answer` of room.lua. The second part: whether the database knows of the slot.
+/// Parses `answer` of `room.lua`. Also returns whether the database has the slot.
 pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
     let [
         standing,
@@ -96,7 +96,7 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
         _seq,
     ] = reply.list()?
     else {
-        return Err(strange("an answer"));
+        return Err(strange("answer"));
     };
     let instant = |reply: &Reply| reply.int().map(Timestamp::from_micros);
     let now = instant(now)?;
@@ -108,7 +108,7 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
             Standing::Active { slot: Slot { id, order, since: instant(since)? }, ends: instant(ends)? }
         }
         FULL => Standing::Full,
-        _ => return Err(strange("a standing")),
+        _ => return Err(strange("standing")),
     };
     let pace = Pace::restored(instant(first)?, minute.int()?, number(current)?, number(before)?);
     let totals = Totals {
@@ -124,25 +124,25 @@ pub(super) fn answer(reply: &Reply) -> Result<(Answer, bool), Error> {
     Ok((Answer { standing, totals, flaws: Flaws::default(), now }, known.int()? == 1))
 }
 
-/// Which life of a room this is and how many steps it has had. Nothing: Redis does not know the room.
+/// The room's generation and its last step number, or `None` if Redis does not have the room.
 pub(super) fn numbered(reply: &Reply) -> Result<Option<(u64, u64)>, Error> {
     match reply.list()? {
         [Reply::Nil, _] => Ok(None),
         [generation, seq] => Ok(Some((parse(generation)?, parse(seq)?))),
-        _ => Err(strange("the number of a step")),
+        _ => Err(strange("step number")),
     }
 }
 
-/// Whether the lock of the workers is ours, and in which epoch.
+/// Whether this worker holds the admission lock, and in which epoch.
 pub(super) fn turn(reply: &Reply) -> Result<Turn, Error> {
     match reply.list()? {
         [Reply::Int(1), epoch] => Ok(Turn::Ours { epoch: Some(text(epoch)?.to_owned()) }),
         [Reply::Int(0)] => Ok(Turn::Others),
-        _ => Err(strange("a lock")),
+        _ => Err(strange("lock")),
     }
 }
 
-/// Who was let in, with their slots. Nobody when the worker's epoch is over.
+/// The admitted users with their slots. Empty when the worker's epoch is over.
 pub(super) fn admitted(reply: &Reply) -> Result<Vec<(String, String)>, Error> {
     let people = reply.list()?;
     if matches!(people, [Reply::Int(_)]) {
@@ -150,28 +150,28 @@ pub(super) fn admitted(reply: &Reply) -> Result<Vec<(String, String)>, Error> {
     }
     let person = |person: &Reply| match person.list()? {
         [user, slot] => Ok((text(user)?.to_owned(), text(slot)?.to_owned())),
-        _ => Err(strange("somebody let in")),
+        _ => Err(strange("admission")),
     };
     people.iter().map(person).collect()
 }
 
-/// Reads entries of the stream.
+/// Parses entries of the journal stream.
 pub(super) fn steps(reply: &Reply) -> Result<Vec<Entry>, Error> {
     reply.list()?.iter().map(entry).collect()
 }
 
 fn entry(reply: &Reply) -> Result<Entry, Error> {
-    let [id, fields] = reply.list()? else { return Err(strange("a step")) };
-    let (generation, seq) = text(id)?.split_once('-').ok_or_else(|| strange("the number of a step"))?;
+    let [id, fields] = reply.list()? else { return Err(strange("step")) };
+    let (generation, seq) = text(id)?.split_once('-').ok_or_else(|| strange("step number"))?;
     let fields = fields.list()?;
     let find = |name: &str| {
         let named =
             fields.chunks_exact(2).find(|pair| pair[0].bytes().is_ok_and(|found| found == name.as_bytes()));
-        named.map(|pair| &pair[1]).ok_or_else(|| strange("a step"))
+        named.map(|pair| &pair[1]).ok_or_else(|| strange("step"))
     };
     let user = || parse::<UserId>(find("user")?);
     let order = || order_key(parse(find("order")?)?);
-    // Empty for whoever waited, and left out by an older version beside this one.
+    // Empty for a user who waited; missing in steps written by an older version.
     let source = || find("source").ok().map(text).transpose().map(Option::unwrap_or_default).and_then(source);
     let step = match text(find("kind")?)? {
         "joined" => Step::Joined { user: user()?, order: order()?, source: source()? },
@@ -185,9 +185,9 @@ fn entry(reply: &Reply) -> Result<Entry, Error> {
         "paused" => Step::Paused,
         "resumed" => Step::Resumed,
         "cleared" => Step::Cleared { epoch: parse(find("number")?)? },
-        _ => return Err(strange("a kind of step")),
+        _ => return Err(strange("step kind")),
     };
-    let whole = |text: &str| text.parse().map_err(|_| strange("the number of a step"));
+    let whole = |text: &str| text.parse().map_err(|_| strange("step number"));
     let at = Timestamp::from_micros(parse(find("at")?)?);
     Ok(Entry { generation: whole(generation)?, seq: whole(seq)?, at, step })
 }
@@ -198,10 +198,10 @@ fn source(word: &str) -> Result<Option<Source>, Error> {
     }
     let all = [Source::New, Source::Ticket, Source::Pass];
     let found = all.into_iter().find(|source| source.as_str() == word);
-    found.map(Some).ok_or_else(|| strange("where a place is from"))
+    found.map(Some).ok_or_else(|| strange("source of a position"))
 }
 
 fn why(word: &str) -> Result<Why, Error> {
     let all = [Why::Left, Why::Idle, Why::Expired, Why::Bought];
-    all.into_iter().find(|why| why.as_str() == word).ok_or_else(|| strange("a reason"))
+    all.into_iter().find(|why| why.as_str() == word).ok_or_else(|| strange("reason"))
 }

@@ -1,4 +1,4 @@
-//! However many are in, they stay in.
+//! Slots survive a loss of the store, however many there are.
 
 use urr_db::{EngineKind, Tx};
 use urr_kernel::{Timestamp, UserId};
@@ -11,7 +11,7 @@ use crate::{
     room::Order,
 };
 
-/// More than a page has, and more than ten of them.
+/// More than ten pages.
 const MANY: i64 = 10_100;
 
 fn slot_of(entry: &Entry) -> Option<(UserId, Uuid)> {
@@ -21,16 +21,17 @@ fn slot_of(entry: &Entry) -> Option<(UserId, Uuid)> {
     }
 }
 
-/// A process dies when it has begun the next life and taken nothing over; the line was cleared once, which each life says again.
-pub(super) async fn slots_outlive_a_life_that_broke_off_while_it_began(mut trial: Trial) {
-    let [before, inside] = trial.people(2)[..] else { unreachable!("two people") };
+/// A process crashes after it began the next generation and before it restored any slot. The line
+/// was cleared once, which every generation repeats in its journal.
+pub(super) async fn slots_survive_a_generation_lost_while_it_began(mut trial: Trial) {
+    let [before, inside] = trial.people(2)[..] else { unreachable!("two users") };
     trial.check(before).await;
     trial.room.order(trial.event, Order::Clear).await.unwrap();
     trial.check(inside).await;
     let slot = trial.slot(inside).await;
     trial.room.settle(trial.event).await.unwrap();
     if trial.kv.is_none() {
-        // Nothing is taken over there: the journal is the room.
+        // Nothing is restored in memory: the journal is the room.
         return;
     }
     trial.lose_everything().await;
@@ -40,13 +41,13 @@ pub(super) async fn slots_outlive_a_life_that_broke_off_while_it_began(mut trial
         .write("test.begin", async |tx: &mut Tx<'_>| store::begin(tx, event, threshold, now).await)
         .await;
     assert!(begun.unwrap().lost);
-    assert_eq!(trial.slot(inside).await.id, slot.id, "it goes on");
-    assert_eq!(trial.standing(before).await, Standing::Absent, "and what was cleared away does not");
+    assert_eq!(trial.slot(inside).await.id, slot.id, "the slot continues");
+    assert_eq!(trial.standing(before).await, Standing::Absent, "a cleared slot stays ended");
     trial.assert_fair().await;
 }
 
-/// After a loss slots are taken over a page at a time, until there are no more.
-pub(super) async fn every_slot_outlives_the_store_however_many_there_are(mut trial: Trial) {
+/// After a loss slots are restored page by page until none are left.
+pub(super) async fn more_slots_than_a_page_survive_a_loss_of_the_store(mut trial: Trial) {
     urr_db::statements! {
         ADMIT = postgres "
             insert into journal (event_id, generation, seq, at, kind, user_id, order_key, slot_id, source)
@@ -54,7 +55,7 @@ pub(super) async fn every_slot_outlives_the_store_however_many_there_are(mut tri
               from generate_series(2, $3::bigint) number";
     }
     if trial.db.engine() == EngineKind::Sqlite {
-        // Nothing is taken over there: the journal is the room.
+        // Nothing is restored in memory: the journal is the room.
         return;
     }
     let first = trial.people(1)[0];
@@ -74,11 +75,11 @@ pub(super) async fn every_slot_outlives_the_store_however_many_there_are(mut tri
         trial.lose_everything().await;
         assert_eq!(inside(&trial).await, people.len(), "after loss {life}");
         let (user, slot) = people.pop().unwrap();
-        assert_eq!(trial.slot(user).await.id, slot, "also the last of them");
+        assert_eq!(trial.slot(user).await.id, slot, "the last slot is restored too");
         trial.room.leave(event, user, Why::Left).await.unwrap();
         trial.room.settle(event).await.unwrap();
     }
     assert_eq!(trial.slot(first).await.id, slot.id);
     let report = trial.assert_fair().await;
-    assert_eq!(report.admitted, u64::try_from(MANY).unwrap(), "a slot that goes on is counted once");
+    assert_eq!(report.admitted, u64::try_from(MANY).unwrap(), "a restored slot is counted once");
 }

@@ -1,4 +1,4 @@
-//! What must be true after something was lost: a slot, a room, a second of Redis, a process.
+//! Behaviour after a loss: of a slot, a room, a second of Redis, a process.
 
 use std::time::Duration;
 
@@ -13,8 +13,9 @@ use crate::{
     room::{Answer, CannotOpen, Closed, Door, Order, Room, Turn},
 };
 
-/// Whoever was in gets nothing more for the same place, whichever token tells of it, also when the store has lost all it knew.
-pub(super) async fn a_place_is_good_for_one_slot(mut trial: Trial) {
+/// A position is good for one slot, whichever token names it, also after the store has lost
+/// everything.
+pub(super) async fn a_position_is_good_for_one_slot(mut trial: Trial) {
     let people = trial.people(5);
     let [first, cheat, next, last, late] = people[..] else { panic!() };
     trial.arrive(&[first, cheat]).await;
@@ -26,35 +27,39 @@ pub(super) async fn a_place_is_good_for_one_slot(mut trial: Trial) {
     trial.arrive(&[next, last]).await;
     for (order, epoch) in [(used, Some(1)), (used, None), (OrderKey::new(7).unwrap(), None)] {
         let standing = trial.come_with(cheat, order, epoch).await;
-        assert!(matches!(standing, Standing::Waiting { ahead: 1, .. }), "behind the last: {standing:?}");
+        assert!(matches!(standing, Standing::Waiting { ahead: 1, .. }), "behind the last user: {standing:?}");
         trial.room.leave(trial.event, cheat, Why::Left).await.unwrap();
     }
 
-    assert_eq!(trial.come_back(cheat, used).await, Standing::Absent, "that place or none");
+    assert_eq!(trial.come_back(cheat, used).await, Standing::Absent, "no new position as a substitute");
 
     let places = [trial.place(last).await, used];
     trial.room.settle(trial.event).await.unwrap();
     trial.lose_everything().await;
-    assert_eq!(trial.come_back(cheat, used).await, Standing::Absent, "whatever the store knows");
+    assert_eq!(trial.come_back(cheat, used).await, Standing::Absent, "also after the store lost its data");
     for (user, order) in [(last, places[0]), (cheat, places[1])] {
         trial.come_with(user, order, Some(1)).await;
     }
-    assert_eq!(trial.ahead(last).await, Some(0), "their place is as good as before");
+    assert_eq!(trial.ahead(last).await, Some(0), "the ticket still holds");
     assert_eq!(trial.ahead(cheat).await, Some(1));
 
     // Clearing ends slots too.
     let used = trial.slot(next).await.order;
     let place = trial.place(last).await;
     trial.room.order(trial.event, Order::Clear).await.unwrap();
-    assert_eq!(trial.come_back(last, place).await, Standing::Absent, "a ticket from before is void");
+    assert_eq!(
+        trial.come_back(last, place).await,
+        Standing::Absent,
+        "a ticket from before the clear is void"
+    );
     trial.arrive(&[last, late]).await;
     trial.come_with(next, used, None).await;
     assert_eq!(trial.ahead(next).await, Some(1));
     trial.assert_fair().await;
 }
 
-/// Whoever is in stays in, with the same slot and therefore the same entry tokens.
-pub(super) async fn slots_outlive_the_store(mut trial: Trial) {
+/// Slots keep their ids, so entry tokens stay valid.
+pub(super) async fn slots_survive_a_loss_of_the_store(mut trial: Trial) {
     let people = trial.people(5);
     trial.arrive(&people[..4]).await;
     trial.room.leave(trial.event, people[0], Why::Left).await.unwrap();
@@ -73,10 +78,10 @@ pub(super) async fn slots_outlive_the_store(mut trial: Trial) {
         assert_eq!(trial.standing(people[0]).await, Standing::Absent, "a slot that ended stays ended");
     }
     trial.come_with(people[3], place, Some(1)).await;
-    assert_eq!(trial.ahead(people[3]).await, Some(0), "and nobody comes in on top of them");
+    assert_eq!(trial.ahead(people[3]).await, Some(0), "no admission above the threshold");
     trial.room.leave(trial.event, people[1], Why::Bought).await.unwrap();
     urr_testkit::until(super::LIMIT, async || {
-        // A worker that has stopped keeps its lock for a moment.
+        // The lock of a stopped worker takes a moment to expire.
         trial.room.admit(trial.event).await.unwrap();
         trial.is_in(people[3]).await
     })
@@ -84,17 +89,17 @@ pub(super) async fn slots_outlive_the_store(mut trial: Trial) {
     let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
     assert_eq!((totals.active, totals.waiting), (2, 0));
     let report = trial.assert_fair().await;
-    assert_eq!((report.admitted, report.most_active), (4, 2), "a slot that goes on is counted once");
+    assert_eq!((report.admitted, report.most_active), (4, 2), "a restored slot is counted once");
 
-    // Those whom an operator sent away do not come back with it.
+    // Slots that an operator cleared are not restored.
     trial.room.order(trial.event, Order::Clear).await.unwrap();
     trial.lose_everything().await;
     assert_eq!(trial.standing(people[2]).await, Standing::Absent);
     trial.assert_fair().await;
 }
 
-/// However many find out at once that it is lost: a second life would be lost like the first.
-pub(super) async fn a_room_that_was_lost_begins_anew_once(mut trial: Trial) {
+/// Many requests detect the loss at once, and only one new generation begins.
+pub(super) async fn a_lost_room_is_reopened_once(mut trial: Trial) {
     if trial.kv.is_none() {
         return;
     }
@@ -123,19 +128,20 @@ pub(super) async fn a_room_that_was_lost_begins_anew_once(mut trial: Trial) {
     trial.assert_fair().await;
 }
 
-/// Only then is there a grace in which people get their places back.
-pub(super) async fn a_room_that_was_lost_is_not_closed_before_its_time(mut trial: Trial) {
+/// A lost room is not closed early: its users still get their positions back during the grace
+/// period.
+pub(super) async fn a_lost_room_is_not_closed_early(mut trial: Trial) {
     let (Room::Redis(_), people) = (&*trial.room, trial.people(2)) else { return };
     trial.arrive(&people).await;
     trial.room.settle(trial.event).await.unwrap();
     trial.lose_everything().await;
     let close = async |idle| trial.room.close(trial.event, 1, idle).await;
-    assert_eq!(close(Duration::from_mins(1)).await, Ok(false), "people were in it a moment ago");
+    assert_eq!(close(Duration::from_mins(1)).await, Ok(false), "it was in use a moment ago");
     assert_eq!(close(Duration::ZERO).await, Ok(true));
 }
 
-/// A worker that was frozen after it had looked around, and for longer than its lock lasts, must not act on what it saw then.
-pub(super) async fn a_worker_that_slept_past_its_turn_lets_nobody_in(trial: Trial) {
+/// A worker that was frozen for longer than its lock lasts must not act on what it read before.
+pub(super) async fn a_worker_without_the_lock_admits_no_users(trial: Trial) {
     static LAPSE: Script = Script::new("test.lapse", "return redis.call('DEL', KEYS[1])");
     let Some(kv) = &trial.kv else { return };
     let (event, lock) = (trial.event, [format!("admission:lock:{{{}}}", trial.event)]);
@@ -151,20 +157,25 @@ pub(super) async fn a_worker_that_slept_past_its_turn_lets_nobody_in(trial: Tria
     let turn = other.turn(event).await.unwrap();
     assert!(matches!(turn, Turn::Ours { .. }) && turn != before, "{before:?}, then {turn:?}");
     free(people[0]).await;
-    assert_eq!(frozen.work(event, &before, Door::Open).await, Ok(0), "another worker has the lock");
+    assert_eq!(frozen.work(event, &before, Door::Open).await, Ok(0), "another worker holds the lock");
     assert_eq!(other.work(event, &turn, Door::Open).await, Ok(1));
     free(people[1]).await;
     lapse().await;
-    assert_eq!(frozen.work(event, &before, Door::Open).await, Ok(0), "nobody has it, and that is no reason");
-    assert_eq!(frozen.admit(event).await, Ok(1), "whoever looks around again may act");
+    assert_eq!(
+        frozen.work(event, &before, Door::Open).await,
+        Ok(0),
+        "the lock is free, but this epoch is over"
+    );
+    assert_eq!(frozen.admit(event).await, Ok(1), "a worker that reads again may admit");
     free(people[2]).await;
-    assert_eq!(frozen.work(event, &before, Door::Open).await, Ok(0), "it has the lock, in another epoch");
+    assert_eq!(frozen.work(event, &before, Door::Open).await, Ok(0), "it holds the lock in another epoch");
     assert_eq!(frozen.admit(event).await, Ok(1));
     assert!(trial.is_in(people[3]).await);
     trial.assert_fair().await;
 }
 
-/// One process fails to record a slot that another has recorded meanwhile: its owner may know of it already.
+/// One process fails to record a slot that another has recorded meanwhile: its owner may have it
+/// already.
 pub(super) async fn a_slot_that_another_process_recorded_is_not_taken_back(trial: Trial) {
     let Room::Redis(room) = &*trial.room else { return };
     let user = trial.people(1)[0];
@@ -175,20 +186,20 @@ pub(super) async fn a_slot_that_another_process_recorded_is_not_taken_back(trial
     trial.assert_fair().await;
 }
 
-pub(super) async fn rooms_in_memory_are_one_processes(mut trial: Trial) {
+pub(super) async fn rooms_in_memory_belong_to_one_process(mut trial: Trial) {
     let (user, other) = (trial.people(1)[0], trial.ids.next());
     trial.check(user).await;
     let second = trial.another().await;
     if trial.kv.is_some() || trial.db.engine() == urr_db::EngineKind::Sqlite {
-        // Rooms in Redis are for many; the directory of an embedded database is locked.
+        // Rooms in Redis are shared; the directory of an embedded database is locked.
         assert!(second.is_ok());
         return;
     }
-    let Err(refused) = second else { panic!("two processes keep the same rooms") };
+    let Err(refused) = second else { panic!("two processes opened the same rooms") };
     assert!(matches!(refused, CannotOpen::InUse), "{refused:?}");
     assert!(refused.to_string().contains("another process keeps the waiting rooms"), "{refused}");
 
-    // A process that was away for so long that another has begun writes nothing more, and stops.
+    // A process frozen for so long that another took over writes nothing more and stops.
     let (frozen, tasks) = (std::sync::Arc::clone(&trial.room), trial.tasks.clone());
     let forget = async |tx: &mut Tx<'_>| {
         urr_db::statements! { TAKEN = postgres "update leases set expires_at = clock_timestamp(), owner = $1"; }
@@ -209,8 +220,8 @@ pub(super) async fn rooms_in_memory_are_one_processes(mut trial: Trial) {
     trial.assert_fair().await;
 }
 
-/// A crash right after that must not lose what an operator decided.
-pub(super) async fn what_a_room_begins_with_is_written_when_it_begins(trial: Trial) {
+/// A crash right after the room opened must not lose an operator's decision.
+pub(super) async fn initial_state_is_written_when_a_room_opens(trial: Trial) {
     trial.room.order(trial.event, Order::Threshold(7)).await.unwrap();
     trial.room.order(trial.event, Order::Pause).await.unwrap();
     assert_eq!(trial.room.close(trial.event, 1, Duration::ZERO).await, Ok(true));
@@ -227,8 +238,9 @@ pub(super) async fn what_a_room_begins_with_is_written_when_it_begins(trial: Tri
     assert_eq!(begun.unwrap().entries.len(), 2);
 }
 
-/// The database does not take a slot: nobody hears of it, in Redis its owner stands in line again, and nobody goes first meanwhile.
-pub(super) async fn a_slot_that_cannot_be_recorded_is_the_same_place_again(trial: Trial) {
+/// When the database does not accept a slot, its owner does not learn of it and, in Redis, returns
+/// to the line. No other user is admitted first.
+pub(super) async fn an_unrecorded_slot_returns_its_owner_to_the_line(trial: Trial) {
     urr_db::statements! {
         HIDE = "alter table journal rename to journal_away";
         SHOW = "alter table journal_away rename to journal";
@@ -238,17 +250,21 @@ pub(super) async fn a_slot_that_cannot_be_recorded_is_the_same_place_again(trial
     trial.room.settle(trial.event).await.unwrap();
     trial.rename(&HIDE).await;
     let began = trial.clock.ticks();
-    assert_eq!(trial.room.check(trial.event, first, None).await, Err(Closed), "there is room, and no record");
+    assert_eq!(
+        trial.room.check(trial.event, first, None).await,
+        Err(Closed),
+        "a free slot that cannot be recorded is not given"
+    );
     let second_told = trial.room.check(trial.event, second, None).await;
     assert!(!matches!(second_told, Ok(Answer { standing: Standing::Active { .. }, .. })), "{second_told:?}");
     let took = trial.clock.ticks().saturating_sub(began);
-    assert!(took < Duration::from_secs(20), "an answer has its time: {took:?}");
+    assert!(took < Duration::from_secs(20), "the answer took {took:?}");
     trial.rename(&SHOW).await;
 
     urr_testkit::until(super::LIMIT, async || trial.room.status(trial.event, first).await.is_ok()).await;
     let place = match trial.standing(first).await {
         Standing::Waiting { order, ahead: 0 } => order,
-        // In memory a step that was decided is written as soon as that works.
+        // In memory a decided step is written as soon as the database accepts it.
         Standing::Active { slot, .. } if trial.kv.is_none() => slot.order,
         other => panic!("{other:?}"),
     };
@@ -258,17 +274,20 @@ pub(super) async fn a_slot_that_cannot_be_recorded_is_the_same_place_again(trial
         trial.is_in(first).await
     })
     .await;
-    assert_eq!(trial.slot(first).await.order, place, "with the same place");
+    assert_eq!(trial.slot(first).await.order, place, "with the same position");
     assert_eq!(trial.ahead(second).await, Some(0));
     trial.assert_fair().await;
     if trial.kv.is_some() {
         let returned = Step::Returned { user: first, order: place };
-        assert!(trial.entries().await.iter().any(|entry| entry.step == returned), "and the journal says so");
+        assert!(
+            trial.entries().await.iter().any(|entry| entry.step == returned),
+            "the journal has the return"
+        );
     }
 }
 
-/// Whoever watches the process is told, for as long as it lasts.
-pub(super) async fn a_journal_that_cannot_be_written_is_an_outage(trial: Trial) {
+/// Reported by `outage` for as long as it lasts.
+pub(super) async fn a_failing_journal_is_reported_as_outage(trial: Trial) {
     urr_db::statements! {
         HIDE = "alter table journal rename to journal_away";
         SHOW = "alter table journal_away rename to journal";
@@ -282,12 +301,13 @@ pub(super) async fn a_journal_that_cannot_be_written_is_an_outage(trial: Trial) 
     assert_eq!(trial.room.outage(), None);
     trial.rename(&HIDE).await;
     let left = trial.room.leave(trial.event, first, Why::Left).await;
-    assert_eq!(left.is_err(), trial.kv.is_none(), "in Redis it is written down a moment later");
+    assert_eq!(left.is_err(), trial.kv.is_none(), "in Redis the step is copied later");
     assert_eq!(trial.room.admit(trial.event).await, Err(Closed));
     let began = trial.room.outage().unwrap();
     urr_testkit::until(super::LIMIT, async || {
         assert_eq!(trial.room.admit(trial.event).await, Err(Closed));
-        // That nothing waits in another room is no reason to take it for over, nor is a look at all of them.
+        // Another room that has nothing to write does not end the outage, nor does listing the
+        // rooms.
         trial.room.settle(quiet).await.unwrap();
         assert!(trial.room.events().await.unwrap().contains(&trial.event));
         trial.room.outage().unwrap() > began + Duration::from_secs(1)
@@ -300,8 +320,8 @@ pub(super) async fn a_journal_that_cannot_be_written_is_an_outage(trial: Trial) 
     trial.assert_fair().await;
 }
 
-/// Whoever was told a place has it, however many others came meanwhile.
-pub(super) async fn a_full_line_takes_nobodys_place(trial: Trial) {
+/// A ticket restores its position even if the line is full meanwhile.
+pub(super) async fn a_ticket_restores_its_position_in_a_full_line(trial: Trial) {
     let people = trial.people(5);
     trial.arrive(&people[..3]).await;
     let place = trial.place(people[1]).await;
@@ -310,12 +330,12 @@ pub(super) async fn a_full_line_takes_nobodys_place(trial: Trial) {
     assert_eq!(trial.check(people[4]).await, Standing::Full);
     let back = trial.come_with(people[1], place, Some(1)).await;
     assert_eq!(back, Standing::Waiting { order: place, ahead: 0 });
-    assert_eq!(trial.check(people[4]).await, Standing::Full, "it is no fuller for it");
+    assert_eq!(trial.check(people[4]).await, Standing::Full, "newcomers are still refused");
     trial.assert_fair().await;
 }
 
-/// An empty room whose end cannot be written goes on.
-pub(super) async fn a_room_that_cannot_be_closed_goes_on(trial: Trial) {
+/// An empty room whose close cannot be written stays open.
+pub(super) async fn a_room_that_cannot_be_closed_stays_open(trial: Trial) {
     urr_db::statements! {
         HIDE = "alter table rooms rename to rooms_away";
         SHOW = "alter table rooms_away rename to rooms";
@@ -330,8 +350,8 @@ pub(super) async fn a_room_that_cannot_be_closed_goes_on(trial: Trial) {
     trial.assert_fair().await;
 }
 
-/// Redis's clock is put back by ten minutes: a slot ends when its time is over and not ten minutes later.
-pub(super) async fn a_clock_that_is_put_back_keeps_nobody_in(trial: Trial) {
+/// Redis's clock goes back by ten minutes: a slot still ends on time.
+pub(super) async fn a_clock_set_back_does_not_extend_slots(trial: Trial) {
     static PUT_BACK: Script = Script::new(
         "test.put_back",
         "redis.call('HINCRBY', KEYS[1], 'noticed', ARGV[1]) return redis.call('ZINCRBY', KEYS[2], ARGV[1], ARGV[2])",

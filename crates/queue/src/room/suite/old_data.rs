@@ -1,4 +1,4 @@
-//! What must be true when a store is back with what it knew a while ago: a replica that was behind, a dump, a Redis that hung.
+//! Redis comes back with old data: a promoted replica that lagged, a restored dump, a hung server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,8 +12,8 @@ use crate::{
     room::{Closed, Order},
 };
 
-/// A replica that was behind takes over: what it does not know has happened all the same.
-pub(super) async fn a_store_that_went_back_in_time_is_not_believed(trial: Trial) {
+/// A lagging replica is promoted; the steps it lacks have happened all the same.
+pub(super) async fn an_outdated_store_is_discarded_when_steps_conflict(trial: Trial) {
     static GO_BACK: Script = Script::new(
         "test.go_back",
         "redis.call('HINCRBY', KEYS[1], 'seq', -2) redis.call('DEL', KEYS[2]) return redis.call('ZREM', KEYS[3], ARGV[1], ARGV[2])",
@@ -31,7 +31,7 @@ pub(super) async fn a_store_that_went_back_in_time_is_not_believed(trial: Trial)
     kv.run(&GO_BACK, &keys, &forgotten.each_ref().map(|user| Arg::from(user.as_str()))).await.unwrap();
 
     trial.check(people[5]).await;
-    assert_eq!(trial.room.settle(trial.event).await, Err(Closed), "the journal says otherwise");
+    assert_eq!(trial.room.settle(trial.event).await, Err(Closed), "the journal has other steps");
     trial.room.settle(trial.event).await.unwrap();
     assert_eq!(trial.slot(people[0]).await.id, inside.id);
     for (user, order) in people[1..5].iter().zip(&places).rev() {
@@ -44,8 +44,8 @@ pub(super) async fn a_store_that_went_back_in_time_is_not_believed(trial: Trial)
     trial.assert_fair().await;
 }
 
-/// The same where nobody comes or goes, so that no step shows it.
-pub(super) async fn a_store_that_is_back_with_old_data_is_found_out_while_nothing_happens(trial: Trial) {
+/// The same without any traffic, so that no new step reveals it.
+pub(super) async fn an_outdated_store_is_discarded_without_traffic(trial: Trial) {
     if trial.kv.is_none() {
         return;
     }
@@ -59,8 +59,8 @@ pub(super) async fn a_store_that_is_back_with_old_data_is_found_out_while_nothin
     trial.room.settle(trial.event).await.unwrap();
     trial.copy_store(":then", "").await;
 
-    assert!(trial.is_in(left).await && trial.ahead(next).await == Some(0), "it is what it was");
-    assert_eq!(trial.room.admit(trial.event).await, Err(Closed), "the journal knows more");
+    assert!(trial.is_in(left).await && trial.ahead(next).await == Some(0), "the old data is visible again");
+    assert_eq!(trial.room.admit(trial.event).await, Err(Closed), "the journal has later steps");
     assert_eq!(trial.standing(left).await, Standing::Absent);
     assert_eq!(trial.slot(next).await.id, slot.id);
     trial.come_with(last, place, Some(1)).await;
@@ -68,7 +68,7 @@ pub(super) async fn a_store_that_is_back_with_old_data_is_found_out_while_nothin
     assert_eq!(trial.room.admit(trial.event).await, Ok(0));
     trial.assert_fair().await;
 
-    // An empty room is not closed by what it was either: somebody is in.
+    // An empty room is not closed on the basis of old data either: a user holds a slot.
     trial.room.leave(trial.event, next, Why::Left).await.unwrap();
     trial.room.leave(trial.event, last, Why::Left).await.unwrap();
     trial.room.settle(trial.event).await.unwrap();
@@ -81,8 +81,9 @@ pub(super) async fn a_store_that_is_back_with_old_data_is_found_out_while_nothin
     trial.assert_fair().await;
 }
 
-/// Redis hangs, the process is started without it and goes on with the same journal; then it is started with that Redis again.
-pub(super) async fn rooms_that_went_on_without_their_store_go_on(mut trial: Trial) {
+/// Redis hangs, the process restarts without it on the same journal, then restarts with that Redis
+/// again.
+pub(super) async fn rooms_continue_after_running_without_redis(mut trial: Trial) {
     if trial.kv.is_none() {
         return;
     }
@@ -105,7 +106,7 @@ pub(super) async fn rooms_that_went_on_without_their_store_go_on(mut trial: Tria
         trial.kv = kv;
         trial.restart().await;
 
-        assert_eq!(trial.room.admit(trial.event).await, Err(Closed), "the journal knows more");
+        assert_eq!(trial.room.admit(trial.event).await, Err(Closed), "the journal has later steps");
         assert_eq!(trial.standing(left).await, Standing::Absent);
         assert_eq!(trial.is_in(next).await, !is_closed || is_opened_again);
         assert_eq!(trial.room.admit(trial.event).await, Ok(0));
@@ -113,8 +114,8 @@ pub(super) async fn rooms_that_went_on_without_their_store_go_on(mut trial: Tria
     }
 }
 
-/// A room that many processes change and write down at once is what it says it is.
-pub(super) async fn steps_that_are_on_their_way_are_no_reason_for_doubt(trial: Trial) {
+/// A room that many processes change and copy at once is never mistaken for an outdated one.
+pub(super) async fn steps_in_flight_do_not_discard_the_room(trial: Trial) {
     if trial.kv.is_none() {
         return;
     }

@@ -1,4 +1,4 @@
-//! What a journal proves.
+//! What the journal records about positions.
 
 use urr_kernel::OrderKey;
 
@@ -8,8 +8,8 @@ use crate::journal::{
     verify::{Fault, Verifier},
 };
 
-/// So that somebody new with the place of somebody early is found out.
-pub(super) async fn a_journal_says_where_places_are_from(trial: Trial) {
+/// With the source, the verifier finds a newcomer who got an earlier position.
+pub(super) async fn the_journal_records_the_source_of_positions(trial: Trial) {
     let [inside, stays, back, passed, late] = trial.people(5)[..] else { panic!() };
     let early = OrderKey::new(7).unwrap();
     trial.arrive(&[inside, stays, back]).await;
@@ -34,7 +34,7 @@ pub(super) async fn a_journal_says_where_places_are_from(trial: Trial) {
         (back, Some(Source::New)),
         (back, Some(Source::Ticket)),
         (passed, Some(Source::Pass)),
-        // A ticket from another epoch tells of nothing.
+        // A ticket of another epoch is ignored.
         (late, Some(Source::New)),
         (passed, None),
     ];

@@ -1,4 +1,4 @@
-//! Who is silent goes, and who could not be heard stays.
+//! Idle users are removed, except for time in which no process could receive their requests.
 
 use std::{cell::Cell, time::Duration};
 
@@ -7,11 +7,11 @@ use urr_testkit::until;
 use super::{LIMIT, trial::Trial};
 use crate::{hall::Standing, journal::Why, room::Order};
 
-pub(super) async fn silence_ends_slots_and_places(trial: Trial) {
+pub(super) async fn idle_users_lose_slots_and_positions(trial: Trial) {
     let people = trial.people(3);
     trial.arrive(&people).await;
     until(LIMIT, async || {
-        // The second shows signs of life, the others do not.
+        // The second user polls, the others do not.
         let inside = trial.is_in(people[1]).await;
         trial.room.admit(trial.event).await.unwrap();
         let totals = trial.room.order(trial.event, Order::Look).await.unwrap();
@@ -22,7 +22,7 @@ pub(super) async fn silence_ends_slots_and_places(trial: Trial) {
     assert_eq!((report.admitted, report.gone), (2, 2));
 }
 
-pub(super) async fn whoever_is_far_from_the_front_may_be_silent_for_longer(trial: Trial) {
+pub(super) async fn idle_timeout_grows_with_the_users_ahead(trial: Trial) {
     let people = trial.people(15);
     let [_inside, near, between @ .., far] = &people[..] else { panic!() };
     trial.arrive(&people).await;
@@ -38,12 +38,8 @@ pub(super) async fn whoever_is_far_from_the_front_may_be_silent_for_longer(trial
         waiting().await < 14
     })
     .await;
-    assert_eq!(waiting().await, 13, "who is far is silent for as long, and stays");
-    assert_eq!(
-        trial.standing(*near).await,
-        Standing::Absent,
-        "who may be next must have been heard of lately"
-    );
+    assert_eq!(waiting().await, 13, "a user far back stays after the same idle time");
+    assert_eq!(trial.standing(*near).await, Standing::Absent, "users near the front time out sooner");
     for user in between {
         trial.room.leave(trial.event, *user, Why::Left).await.unwrap();
     }
@@ -54,23 +50,23 @@ pub(super) async fn whoever_is_far_from_the_front_may_be_silent_for_longer(trial
     trial.assert_fair().await;
 }
 
-/// Every process stood still, or was away, for longer than one may be silent.
-pub(super) async fn while_nobody_could_show_a_sign_of_life_nobody_falls_silent(trial: Trial) {
+/// Every process was stopped or frozen for longer than the idle timeout.
+pub(super) async fn frozen_processes_time_out_no_users(trial: Trial) {
     let people = trial.people(12);
     trial.arrive(&people).await;
     let slot = trial.slot(people[0]).await;
     tokio::time::sleep(Duration::from_secs(8)).await;
-    // Whoever was last asks first.
+    // The last in line polls first.
     assert_eq!(trial.ahead(people[11]).await, Some(10));
     assert_eq!(trial.room.admit(trial.event).await, Ok(0));
-    assert_eq!(trial.slot(people[0]).await.id, slot.id, "nor does a slot end");
+    assert_eq!(trial.slot(people[0]).await.id, slot.id, "the slot continues");
     for (ahead, user) in people[1..].iter().enumerate() {
         assert_eq!(trial.ahead(*user).await, Some(ahead));
     }
     let report = trial.assert_fair().await;
     assert_eq!((report.admitted, report.gone), (1, 0));
 
-    // From then on time counts again: the first is silent, those who wait are not.
+    // From here on time counts again: the first user is idle, the waiting users are not.
     let waits = Cell::new(None);
     until(LIMIT, async || {
         waits.set(Some(trial.room.status(trial.event, people[1]).await.unwrap().now));
@@ -82,7 +78,7 @@ pub(super) async fn while_nobody_could_show_a_sign_of_life_nobody_falls_silent(t
     assert_eq!(
         bought(waits.get().unwrap()).await,
         Ok(false),
-        "not with this slot, whatever the room's own time says"
+        "the old slot ended, whatever the room time is"
     );
     assert!(trial.is_in(people[1]).await);
     assert_eq!(bought(trial.slot(people[1]).await.since).await, Ok(true));
@@ -90,8 +86,8 @@ pub(super) async fn while_nobody_could_show_a_sign_of_life_nobody_falls_silent(t
     trial.assert_fair().await;
 }
 
-/// The same where processes ended, one after the other: a slot has all of its time, whatever was in between.
-pub(super) async fn while_no_process_was_there_no_slot_ends(mut trial: Trial) {
+/// The same across restarts: a slot lasts its full time, not counting the gaps between processes.
+pub(super) async fn no_slot_ends_between_two_processes(mut trial: Trial) {
     let people = trial.people(2);
     trial.arrive(&people).await;
     let slot = trial.slot(people[0]).await;
@@ -102,7 +98,7 @@ pub(super) async fn while_no_process_was_there_no_slot_ends(mut trial: Trial) {
         trial.restart().await;
     }
     assert_eq!(trial.room.admit(trial.event).await, Ok(0));
-    assert_eq!(trial.slot(people[0]).await.id, slot.id, "ten seconds are not over");
+    assert_eq!(trial.slot(people[0]).await.id, slot.id, "ten seconds of room time have not passed");
     until(LIMIT, async || {
         trial.standing(people[0]).await;
         trial.room.admit(trial.event).await.unwrap();

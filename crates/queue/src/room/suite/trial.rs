@@ -1,4 +1,4 @@
-//! Rooms with what is needed to try them out.
+//! Fixture: one room on a chosen backend, with helpers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,13 +20,12 @@ use crate::{
     settings::Limits,
 };
 
-/// Before anything happened.
+/// Earlier than every step of a test.
 pub(super) const LONG_AGO: Timestamp = Timestamp::from_micros(0);
 
-/// What Redis knows of a room, by the names of its keys.
+/// Names of a room's keys in Redis.
 const STORE: [&str; 8] = ["queue", "active", "seen", "slots", "room", "journal", "spent", "spent-before"];
 
-/// Rooms with what is needed to try them out.
 pub(super) struct Trial {
     pub(super) room: Arc<Room>,
     pub(super) db: Db,
@@ -67,7 +66,7 @@ impl Trial {
     ) -> Self {
         let clock = Clock::system();
         let ids = Ids::random(clock.clone());
-        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        // These tests check results, not latency on a shared machine.
         let patient = |config: &KvConfig| KvConfig { deadline: Duration::from_secs(10), ..config.clone() };
         let kv = config.map(|config| Kv::connect(&patient(config), clock.clone()).unwrap());
         let tasks = Tasks::new();
@@ -76,7 +75,7 @@ impl Trial {
         Self { room, db, kv, limits, tasks, clock, ids, event, _files: files }
     }
 
-    /// Another process over the same stores.
+    /// Another process on the same stores.
     pub(super) async fn another(&self) -> Result<Arc<Room>, CannotOpen> {
         let room = room(&self.db, self.kv.as_ref(), &self.clock, &self.ids, self.limits, &self.tasks).await;
         room.map(Arc::new)
@@ -105,21 +104,21 @@ impl Trial {
         matches!(self.standing(user).await, Standing::Active { .. })
     }
 
-    /// Lets one after another in and in line.
+    /// Each user joins in turn.
     pub(super) async fn arrive(&self, people: &[UserId]) {
         for user in people {
             self.check(*user).await;
         }
     }
 
-    /// Takes a table away, or brings it back.
+    /// Renames a table, to make statements fail or work again.
     pub(super) async fn rename(&self, statement: &'static urr_db::Sql) {
         let renamed: Result<u64, urr_db::Error> =
             self.db.write("test.rename", async |tx: &mut Tx<'_>| tx.execute(statement, &[]).await).await;
         renamed.unwrap();
     }
 
-    /// The journal, from the beginning.
+    /// The journal from its first entry.
     pub(super) async fn entries(&self) -> Vec<Entry> {
         self.room.settle(self.event).await.unwrap();
         let event = self.event;
@@ -130,7 +129,7 @@ impl Trial {
         entries.unwrap()
     }
 
-    /// What the journal shows.
+    /// The verifier's report on the journal.
     pub(super) async fn report(&self) -> Report {
         let mut verifier = Verifier::new(self.limits.threshold);
         for entry in self.entries().await {
@@ -145,7 +144,7 @@ impl Trial {
         report
     }
 
-    /// Copies what Redis knows of the room to other keys, or back.
+    /// Copies the room's keys in Redis to other names, or back.
     pub(super) async fn copy_store(&self, from: &str, to: &str) {
         static COPY: Script = Script::new(
             "test.copy",
@@ -160,7 +159,7 @@ impl Trial {
         self.kv.as_ref().unwrap().run(&COPY, &keys, &[] as &[Arg<'_>]).await.unwrap();
     }
 
-    /// What happens when Redis loses its data; memory loses it with the process.
+    /// Deletes the room's keys in Redis, and restarts the process.
     pub(super) async fn lose_everything(&mut self) {
         static FLUSH: Script =
             Script::new("test.flush", "for _, key in ipairs(KEYS) do redis.call('DEL', key) end return {1}");
@@ -171,7 +170,7 @@ impl Trial {
         self.restart().await;
     }
 
-    /// The process ends, and the next begins.
+    /// Restarts the process.
     pub(super) async fn restart(&mut self) {
         self.tasks.shutdown(Duration::from_secs(10)).await.unwrap();
         self.tasks = Tasks::new();
@@ -183,18 +182,18 @@ impl Trial {
         self.room.check(self.event, user, promise).await.unwrap().standing
     }
 
-    /// Comes for a place or for nothing.
+    /// Returns with a ticket; gets that position or none.
     pub(super) async fn come_back(&self, user: UserId, order: OrderKey) -> Standing {
         self.come_for(user, Promise { order, epoch: Some(1), since: LONG_AGO }).await
     }
 
-    /// Comes for what a token promises or for nothing.
+    /// Returns with a token; gets the promised position or none.
     pub(super) async fn come_for(&self, user: UserId, promise: Promise) -> Standing {
         let claim = Claim { promises: &[promise], may_be_new: false };
         self.room.come(self.event, user, &claim, Door::Open).await.unwrap().standing
     }
 
-    /// The place of somebody who waits.
+    /// The position of a waiting user.
     pub(super) async fn place(&self, user: UserId) -> OrderKey {
         match self.standing(user).await {
             Standing::Waiting { order, .. } => order,
@@ -202,7 +201,7 @@ impl Trial {
         }
     }
 
-    /// The slot of somebody who is in.
+    /// The slot of an admitted user.
     pub(super) async fn slot(&self, user: UserId) -> Slot {
         match self.standing(user).await {
             Standing::Active { slot, .. } => slot,

@@ -1,4 +1,4 @@
-//! What a turn uses up, whichever store remembers it.
+//! Which promises a turn uses up, whichever store remembers it.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use crate::{hall::Standing, journal::Why, promise::Promise, room::Order};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Somebody's place, a few further back or ahead.
+/// A position a few further back or ahead.
 fn near(order: OrderKey, by: i64) -> OrderKey {
     OrderKey::new(order.as_u64().strict_add_signed(by)).unwrap()
 }
 
-/// The place of somebody who waits.
+/// The position of a waiting user.
 fn place_of(standing: Standing) -> Option<OrderKey> {
     match standing {
         Standing::Waiting { order, .. } => Some(order),
@@ -23,8 +23,8 @@ fn place_of(standing: Standing) -> Option<OrderKey> {
     }
 }
 
-/// What a turn uses up: its place, and every ticket from before. Another wait in Tier 1 is another turn.
-pub(super) async fn a_turn_uses_up_what_was_promised_before_it(mut trial: Trial) {
+/// A turn uses up its position and every earlier ticket. Another wait in Tier 1 is another turn.
+pub(super) async fn a_turn_uses_up_earlier_promises(mut trial: Trial) {
     let people = trial.people(3);
     let [first, second, fan] = people[..] else { panic!() };
     trial.arrive(&people).await;
@@ -32,7 +32,7 @@ pub(super) async fn a_turn_uses_up_what_was_promised_before_it(mut trial: Trial)
     assert_eq!(trial.room.admit(trial.event).await, Ok(1));
     let slot = trial.slot(fan).await;
     trial.room.leave(trial.event, fan, Why::Left).await.unwrap();
-    // Nobody comes in meanwhile: whoever comes back waits.
+    // No admissions from here on, so that returning users wait.
     trial.room.order(trial.event, Order::Threshold(0)).await.unwrap();
     let [before, after] = [slot.since.before(SECOND), slot.since.after(SECOND)];
     for life in 1..=2 {
@@ -55,11 +55,12 @@ pub(super) async fn a_turn_uses_up_what_was_promised_before_it(mut trial: Trial)
         trial.room.settle(trial.event).await.unwrap();
         trial.lose_everything().await;
     }
-    assert!(matches!(trial.standing(second).await, Standing::Active { .. }), "and nobody else is concerned");
+    assert!(matches!(trial.standing(second).await, Standing::Active { .. }), "another user keeps their slot");
 }
 
-/// Leaving gives up the place and every ticket from before, also after the store has lost the room. Silence does not.
-pub(super) async fn leaving_gives_up_the_place(mut trial: Trial) {
+/// Leaving gives up the position and every earlier ticket, also after the store has lost the room.
+/// An idle timeout does not.
+pub(super) async fn leaving_gives_up_the_position(mut trial: Trial) {
     let people = trial.people(3);
     let [left, silent, stays] = people[..] else { panic!() };
     trial.room.order(trial.event, Order::Threshold(0)).await.unwrap();
@@ -71,7 +72,7 @@ pub(super) async fn leaving_gives_up_the_place(mut trial: Trial) {
     trial.room.leave(trial.event, left, Why::Left).await.unwrap();
     for life in 1..=2 {
         for epoch in [Some(1), None] {
-            // A pass tells whole seconds, and its wait began before.
+            // A pass has a precision of one second, and its wait began earlier.
             let since = if epoch.is_some() { issued } else { issued.before(2 * SECOND) };
             let promise = |order| Promise { order, epoch, since };
             assert_eq!(
@@ -89,8 +90,8 @@ pub(super) async fn leaving_gives_up_the_place(mut trial: Trial) {
     trial.arrive(&[stays]).await;
 }
 
-/// Two waits in Tier 1 are two turns, and the second may be for a place further ahead. The first is not to be had again.
-pub(super) async fn a_place_stays_used_after_a_turn_further_ahead(mut trial: Trial) {
+/// Two waits in Tier 1 are two turns, and the second may be further ahead. The first stays used.
+pub(super) async fn a_position_stays_used_after_a_turn_further_ahead(mut trial: Trial) {
     let fan = trial.people(1)[0];
     trial.arrive(&[fan]).await;
     let first = trial.slot(fan).await;
@@ -116,8 +117,8 @@ pub(super) async fn a_place_stays_used_after_a_turn_further_ahead(mut trial: Tri
     }
 }
 
-/// What an older version noted as used, a place without a time, stays used.
-pub(super) async fn a_place_that_an_older_version_noted_stays_used(trial: Trial) {
+/// An older version stored a used position without a time. It stays used.
+pub(super) async fn a_position_recorded_by_an_older_version_stays_used(trial: Trial) {
     static NOTE: Script = Script::new("test.note", "return redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])");
     let Some(kv) = &trial.kv else { return };
     let fan = trial.people(1)[0];

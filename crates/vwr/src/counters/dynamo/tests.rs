@@ -1,4 +1,4 @@
-//! What is true of DynamoDB alone: functions without a database, a table that was lost, a server that is away.
+//! DynamoDB only: functions without a database, a lost table, an unreachable server.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::{DynamoDb, create_table};
 use crate::{DOMAIN, store::By, trouble::Trouble};
 
-/// Far more than any story takes.
+/// Upper bound for one test; all of them finish far sooner.
 const LIMIT: Duration = Duration::from_mins(1);
 
 const OPEN: Order = Order::Activate { rate: Some(0), fail_open: None };
@@ -55,7 +55,7 @@ fn only(rooms: &[Room]) -> Room {
 }
 
 #[tokio::test]
-async fn without_a_database_places_are_given_and_nobody_decides() {
+async fn without_a_database_positions_are_given_and_commands_refused() {
     let Some(trial) = Trial::new(urr_testkit::fixed_clock()).await else { return };
     let server = trial.counters(&trial.prefix, Some(trial.db.clone()));
     let function = trial.counters(&trial.prefix, None);
@@ -69,13 +69,13 @@ async fn without_a_database_places_are_given_and_nobody_decides() {
     assert!(matches!(refused, Trouble::Busy(_)), "{refused:?}");
 
     server.order(trial.event, Order::Deactivate, trial.by()).await.unwrap();
-    assert!(!only(&function.look().await.unwrap()).active, "a closed room is remembered");
+    assert!(!only(&function.look().await.unwrap()).active, "a closed room stays listed");
     trial.clock.advance(super::REMEMBERED + Duration::from_secs(1));
-    assert!(function.look().await.unwrap().is_empty(), "for a day");
+    assert!(function.look().await.unwrap().is_empty(), "a closed room is listed for a day");
 }
 
 #[tokio::test]
-async fn a_room_that_was_lost_is_opened_anew_and_no_place_is_given_twice() {
+async fn a_lost_room_is_reopened_and_positions_are_not_repeated() {
     let Some(trial) = Trial::new(urr_testkit::fixed_clock()).await else { return };
     let server = trial.counters(&trial.prefix, Some(trial.db.clone()));
     server.order(trial.event, OPEN, trial.by()).await.unwrap();
@@ -83,12 +83,12 @@ async fn a_room_that_was_lost_is_opened_anew_and_no_place_is_given_twice() {
     server.add(trial.event, 100).await.unwrap();
     let before = only(&server.look().await.unwrap());
 
-    // Another table with nothing in it, as after somebody deleted and made it again.
+    // An empty table, as after it was deleted and created again.
     let lost = format!("test-{}", trial.ids.next::<Uuid>());
     create_table(&trial.dynamo, &lost).await.unwrap();
     let server = trial.counters(&lost, Some(trial.db.clone()));
     let young = only(&server.look().await.unwrap());
-    assert_eq!(young.epoch, before.epoch, "whoever opened it may not have told DynamoDB yet");
+    assert_eq!(young.epoch, before.epoch, "the process that opened it may not have written it yet");
 
     let lost = format!("test-{}", trial.ids.next::<Uuid>());
     create_table(&trial.dynamo, &lost).await.unwrap();
@@ -98,14 +98,14 @@ async fn a_room_that_was_lost_is_opened_anew_and_no_place_is_given_twice() {
     assert_eq!(
         (after.epoch, after.tail, after.serving),
         (before.epoch + 1, 0, 0),
-        "tickets from before are void"
+        "earlier tickets are void"
     );
-    assert_eq!((after.active, after.paused, after.rate), (true, true, 0), "what was decided holds");
+    assert_eq!((after.active, after.paused, after.rate), (true, true, 0), "operator decisions are kept");
     assert_eq!(server.add(trial.event, 1).await.unwrap().first, 1);
 }
 
 #[tokio::test]
-async fn while_it_is_away_nobody_gets_a_place_and_it_heals_by_itself() {
+async fn an_unreachable_dynamodb_gives_no_positions_and_recovers() {
     let Some(trial) = Trial::new(Clock::system()).await else { return };
     let direct = trial.counters(&trial.prefix, Some(trial.db.clone()));
     direct.order(trial.event, OPEN, trial.by()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Counters of every kind, with what is needed to try them out.
+//! Fixture: counters on a chosen store, with helpers.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,10 +16,10 @@ use crate::{
     trouble::Trouble,
 };
 
-/// The stories ask whether the answers are right, not whether a shared machine is quick.
+/// These tests check results, not latency on a shared machine.
 const PATIENT: Duration = Duration::from_secs(10);
 
-/// Where a trial's counters count.
+/// The store under test.
 pub(super) enum Store {
     Memory,
     Redis(Kv),
@@ -27,7 +27,6 @@ pub(super) enum Store {
     DynamoDb(urr_aws::Dynamo, String),
 }
 
-/// Counters with what is needed to try them out.
 pub(super) struct Trial {
     pub(super) counters: Arc<Counters>,
     pub(super) db: Db,
@@ -79,12 +78,12 @@ impl Trial {
         Self { counters, db, store, clock, ids, event, _files: files }
     }
 
-    /// Whether one store counts for all processes.
+    /// Whether all processes share one store.
     pub(super) fn is_shared(&self) -> bool {
         !matches!(self.store, Store::Memory)
     }
 
-    /// Another process over the same stores.
+    /// Another process on the same stores.
     pub(super) fn another(&self) -> Arc<Counters> {
         Arc::new(counters(&self.db, &self.store, &self.clock))
     }
@@ -116,7 +115,7 @@ impl Trial {
         rooms.into_iter().find(|room| room.event == self.event).unwrap()
     }
 
-    /// Redis loses its data, or the process dies. DynamoDB loses nothing.
+    /// Deletes the data in Redis, or kills the process. DynamoDB loses nothing.
     pub(super) async fn lose_everything(&mut self) {
         static FLUSH: Script = Script::new("test.flush", "return redis.call('DEL', KEYS[1])");
         if let Store::Redis(kv) = &self.store {
@@ -129,7 +128,7 @@ impl Trial {
 }
 
 impl Trial {
-    /// What the room remembers of time is from before the clock went back by this much, and so is whoever let people on.
+    /// Sets the room's times and its lease as if the clock had since gone back by `step`.
     pub(super) async fn clock_went_back(&self, step: Duration) {
         static AHEAD: Script = Script::new(
             "test.ahead",
