@@ -6,7 +6,8 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 
-/// One SQL value. The engine decides its column type: a UUID is UUID on PostgreSQL and BLOB on SQLite.
+/// One SQL value. Its column type depends on the engine: a UUID is UUID on PostgreSQL and BLOB on
+/// SQLite.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'v> {
     /// NULL.
