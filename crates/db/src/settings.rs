@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pool_has_the_size_that_was_measured() {
+    fn default_pool_size_matches_the_config_default() {
         assert_eq!(Settings::default().pool, PostgresConfig::new("").pool_size);
     }
 }

@@ -115,7 +115,7 @@ pub(super) struct Lent<'p> {
 
 impl Lent<'_> {
     pub(super) fn connection(&mut self) -> &mut Object {
-        self.conn.as_mut().expect("the connection leaves only with the loan")
+        self.conn.as_mut().expect("taken only by give_back or drop")
     }
 
     /// Returns the connection to the pool. No statement may be running on it.
@@ -123,7 +123,8 @@ impl Lent<'_> {
         drop(self.conn.take());
     }
 
-    /// Closes the connection because it is dead or stuck, and forces a check of all others.
+    /// Closes the connection because it is dead or stuck, and marks all connections last used before
+    /// now as dead too.
     pub(super) fn lose(self) {
         self.from.trust.lose();
     }
@@ -137,7 +138,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Decides which pooled connections need a check before use.
+/// Decides which pooled connections may be used.
 struct Trust {
     clock: Clock,
     /// When a dead connection was last found, in ticks.

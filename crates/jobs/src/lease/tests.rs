@@ -227,7 +227,7 @@ async fn failing_process_gives_the_lease_to_another_on_postgres() {
 }
 
 #[tokio::test]
-async fn every_statement_is_good_on_both_engines() {
+async fn every_statement_prepares_on_both_engines() {
     let (_dir, sqlite) = fresh_sqlite(&DOMAIN).await;
     let postgres = fresh_postgres(&DOMAIN).await;
     let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();
