@@ -1,5 +1,6 @@
-//! The Tier 1 ticket: a position in the site-wide queue. In the API it is called `requestId`. The
-//! browser keeps it and presents it when its turn comes; the server stores nothing about it.
+//! The Tier 1 ticket: a position in the Tier 1 queue of an event. In the API it is called
+//! `requestId`. The browser keeps it and presents it when its turn comes; the server stores nothing
+//! about it.
 
 use std::time::Duration;
 
