@@ -123,8 +123,8 @@ impl Lent<'_> {
         drop(self.conn.take());
     }
 
-    /// Closes the connection because it is dead or stuck, and marks all connections last used before
-    /// now as dead too.
+    /// Closes the connection because it is dead or stuck, and marks all connections last used
+    /// before now as dead too.
     pub(super) fn lose(self) {
         self.from.trust.lose();
     }
