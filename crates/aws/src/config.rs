@@ -1,4 +1,4 @@
-//! Where AWS is, and what we show it.
+//! The endpoint and credentials of an AWS service.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -13,33 +13,34 @@ use aws_smithy_http_client::{
 };
 use http::Uri;
 
-/// Where one service of AWS is.
+/// The endpoint of one AWS service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AwsConfig {
-    /// Such as `ap-northeast-2`.
+    /// The region, such as `ap-northeast-2`.
     pub region: String,
-    /// A server that stands in for AWS's own, such as `http://127.0.0.1:8000`.
+    /// Overrides the endpoint, such as `http://127.0.0.1:8000` for a local emulator.
     pub endpoint: Option<String>,
-    /// How long a call may take unless it says otherwise.
+    /// Default deadline of a call.
     pub deadline: Duration,
 }
 
 impl AwsConfig {
-    /// DynamoDB answers in less than ten milliseconds, except for the first call of a connection and the rare one that is lost on the way.
-    /// Nothing else could answer instead, so it is given longer than Redis.
+    /// DynamoDB replies in under ten milliseconds, except for the first call of a connection and
+    /// the rare lost packet. There is no fallback for it, so its deadline is longer than that of
+    /// Redis.
     pub const DEADLINE: Duration = Duration::from_millis(500);
 
-    /// AWS's own servers of a region, with everything else as usual.
+    /// The region's own endpoint, with defaults.
     pub fn region(region: impl Into<String>) -> Self {
         Self { region: region.into(), endpoint: None, deadline: Self::DEADLINE }
     }
 
-    /// A server on this machine that stands in for AWS.
+    /// A local emulator.
     pub fn local(endpoint: impl Into<String>) -> Self {
         Self { endpoint: Some(endpoint.into()), ..Self::region("local") }
     }
 
-    /// Refuses what must not be used.
+    /// Rejects unsafe or incomplete configurations.
     pub fn check(&self) -> Result<(), ConfigError> {
         if self.region.is_empty() {
             return Err(ConfigError::NoRegion);
@@ -47,7 +48,7 @@ impl AwsConfig {
         self.stand_in().map(drop)
     }
 
-    /// Whether the endpoint is a stand-in on this machine.
+    /// Whether the endpoint is a local emulator.
     fn stand_in(&self) -> Result<bool, ConfigError> {
         let Some(endpoint) = &self.endpoint else { return Ok(false) };
         let bad = || ConfigError::BadEndpoint(endpoint.clone());
@@ -61,7 +62,7 @@ impl AwsConfig {
         }
     }
 
-    /// What a client of a service is built from. Nothing is sent, but files of the machine may be read.
+    /// What a client is built from. Sends nothing, but may read credential files.
     pub(crate) async fn load(&self) -> Loaded {
         let crypto = Provider::Rustls(CryptoMode::Ring);
         let http = Builder::new().tls_provider(crypto).build_https();
@@ -80,17 +81,18 @@ impl AwsConfig {
     }
 }
 
-/// The SDK's habits of this day. A newer set is taken on purpose, not by an update.
+/// Pinned SDK defaults: a newer set is adopted deliberately, not by an update.
 pub(crate) const BEHAVIOR: fn() -> BehaviorVersion = BehaviorVersion::v2026_01_12;
 
-/// How often one call is sent: a busy or restarting server of AWS is met again in milliseconds, and the deadline ends it anyway.
+/// Attempts per call. A throttled or restarting server often succeeds milliseconds later; the
+/// deadline bounds all attempts.
 const TRIES: u32 = 3;
-/// Before the second try; doubled before the third.
+/// Backoff before the second attempt; doubled before the third.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
-/// To open a connection; what is left of the deadline may end it sooner.
+/// Connect timeout; the remaining deadline may be shorter.
 const CONNECT: Duration = Duration::from_secs(1);
 
-/// What a client of a service is built from.
+/// What a client is built from.
 pub(crate) struct Loaded {
     pub(crate) region: Region,
     pub(crate) endpoint: Option<String>,
@@ -112,16 +114,16 @@ fn is_loopback(host: &str) -> bool {
         .map_or_else(|_| bare.eq_ignore_ascii_case("localhost"), |address| address.is_loopback())
 }
 
-/// A configuration that will not be used, and why.
+/// Why a configuration is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// AWS is in many places.
-    #[error("no region is named; set aws.region, such as ap-northeast-2")]
+    /// The region is missing.
+    #[error("no region is set; set aws.region, such as ap-northeast-2")]
     NoRegion,
-    /// Nothing that can be called.
-    #[error("{0:?} is no endpoint such as https://dynamodb.example or http://127.0.0.1:8000")]
+    /// Not a usable URL.
+    #[error("{0:?} is not an endpoint such as https://dynamodb.example or http://127.0.0.1:8000")]
     BadEndpoint(String),
-    /// Anybody on the way could read and write.
+    /// Plain HTTP over the network could be read and modified.
     #[error("the endpoint at {host} is not on this machine and has no TLS; use https://")]
     Insecure {
         /// The endpoint's host.
@@ -134,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_http_is_for_this_machine_alone() {
+    fn plain_http_is_only_allowed_on_loopback() {
         let insecure = |host: &str| Err(ConfigError::Insecure { host: host.to_owned() });
         for (endpoint, expected) in [
             ("http://127.0.0.1:8000", Ok(())),

@@ -1,4 +1,4 @@
-//! DynamoDB: one item changed atomically, one or all of them read, tables made.
+//! DynamoDB: atomic changes of one item, reads of one or all items, creation of tables.
 
 use std::{collections::HashMap, fmt, sync::Arc, time::Duration};
 
@@ -25,23 +25,23 @@ use crate::{
 
 const SERVICE: &str = "DynamoDB";
 
-/// What makes tables may take its time: a person waits, or a deployment.
+/// Time limit of calls that create tables: an operator or a deployment waits for them.
 const SETTING_UP: Duration = Duration::from_secs(10);
-/// A new table is there within seconds.
+/// A new table is usable within seconds.
 const LOOKS: u32 = 60;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
-/// Pages of a table that is read whole, of a megabyte each. Larger ones are not for reading whole.
+/// Maximum pages of a full scan, of a megabyte each. Larger tables must not be scanned.
 const MAX_PAGES: usize = 16;
 
-/// A connection to DynamoDB. Clones share everything.
+/// A connection to DynamoDB. Clones share it.
 #[derive(Clone)]
 pub struct Dynamo(Arc<Inner>);
 
 struct Inner {
     config: AwsConfig,
     guard: Guard,
-    /// Made by the first call: reading credentials may wait for files, and starting waits for nothing.
+    /// Created by the first call: reading credentials may block on files, and the start must not.
     client: OnceCell<Client>,
 }
 
@@ -51,14 +51,14 @@ impl fmt::Debug for Dynamo {
     }
 }
 
-/// What an attribute holds.
+/// The value of an attribute.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
     /// A string.
     Text(String),
-    /// A whole number.
+    /// An integer.
     Number(i64),
-    /// Yes or no.
+    /// A boolean.
     Flag(bool),
 }
 
@@ -77,65 +77,65 @@ impl From<Value> for AttributeValue {
 pub struct Item(HashMap<String, AttributeValue>);
 
 impl Item {
-    /// The string of this name.
+    /// The string attribute of this name.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.0.get(name)?.as_s().ok().map(String::as_str)
     }
 
-    /// The whole number of this name.
+    /// The integer attribute of this name.
     pub fn number(&self, name: &str) -> Option<i64> {
         self.0.get(name)?.as_n().ok()?.parse().ok()
     }
 
-    /// The yes or no of this name.
+    /// The boolean attribute of this name.
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.0.get(name)?.as_bool().ok().copied()
     }
 }
 
-/// One atomic step: look at an item and change it, or leave it as it is.
+/// One atomic conditional update of an item.
 #[derive(Clone, Debug)]
 pub struct Change<'a> {
     /// The table.
     pub table: &'a str,
     /// Name and value of the item's key.
     pub key: (&'static str, String),
-    /// What changes, such as `ADD count :n`.
+    /// The update expression, such as `ADD count :n`.
     pub expression: &'static str,
-    /// When it may, such as `isActive = :yes`.
+    /// The condition expression, such as `isActive = :yes`.
     pub condition: &'static str,
-    /// What the names with a colon stand for.
+    /// The values of the names with a colon.
     pub values: Vec<(&'static str, Value)>,
 }
 
-/// What came of a [`Change`].
+/// The result of a [`Change`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum Changed {
-    /// It was done, and this is the item now.
+    /// Applied; the item after the change.
     Yes(Item),
-    /// The condition does not hold for this item. Nothing if there is none.
+    /// The condition failed; the current item, or `None` if there is none.
     No(Option<Item>),
 }
 
-/// How a table is.
+/// The state of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TableState {
-    /// It can be used.
+    /// Usable.
     Ready,
-    /// It is being made or changed.
+    /// Being created or updated.
     Busy,
-    /// There is none.
+    /// Does not exist.
     Missing,
 }
 
 impl Dynamo {
-    /// A connection that nobody has used yet.
+    /// Prepares a connection. It connects on first use.
     pub fn connect(config: AwsConfig, clock: Clock) -> Result<Self, ConfigError> {
         config.check()?;
         Ok(Self(Arc::new(Inner { config, guard: Guard::new(SERVICE, clock), client: OnceCell::new() })))
     }
 
-    /// Changes an item, or not, in one step, within the usual deadline.
+    /// Applies a conditional update, within the default deadline.
     pub async fn change(&self, change: Change<'_>) -> Result<Changed, Error> {
         let request = self.client().await.update_item().table_name(change.table);
         let request = request
@@ -160,7 +160,7 @@ impl Dynamo {
         self.0.guard.call("update", self.0.config.deadline, sent).await
     }
 
-    /// One item as it is now, within the usual deadline.
+    /// Reads one item, strongly consistent, within the default deadline.
     pub async fn get(&self, table: &str, key: (&str, &str)) -> Result<Option<Item>, Error> {
         let request = self.client().await.get_item().table_name(table).consistent_read(true);
         let request = request.key(key.0, AttributeValue::S(key.1.to_owned()));
@@ -168,7 +168,7 @@ impl Dynamo {
         Ok(found.item.map(Item))
     }
 
-    /// Every item of a small table as it is now. `limit` is for each megabyte of it.
+    /// Reads every item of a small table. `limit` is the deadline of each page of a megabyte.
     pub async fn scan(&self, table: &str, limit: Duration) -> Result<Vec<Item>, Error> {
         let (mut items, mut after) = (Vec::new(), None);
         for _ in 0..MAX_PAGES {
@@ -181,10 +181,10 @@ impl Dynamo {
                 return Ok(items);
             }
         }
-        Err(Error::Reply { service: SERVICE, why: format!("{table} is too large to be read whole") })
+        Err(Error::Reply { service: SERVICE, why: format!("{table} is too large for a full scan") })
     }
 
-    /// How a table is.
+    /// The state of a table.
     pub async fn table(&self, table: &str) -> Result<TableState, Error> {
         let request = self.client().await.describe_table().table_name(table);
         let sent = Box::pin(async {
@@ -203,8 +203,9 @@ impl Dynamo {
         self.0.guard.call("describe", SETTING_UP, sent).await
     }
 
-    /// Makes a table that is paid by the request, unless it is there, and waits until it can be used. Items whose `expires` (in
-    /// seconds since 1970) has passed are removed by DynamoDB. Answers whether it was made.
+    /// Creates a table with on-demand billing unless it exists, and waits until it is usable.
+    /// DynamoDB deletes items once their `expires` attribute (seconds since 1970) has passed.
+    /// Returns whether it was created.
     pub async fn create_table(&self, table: &str, key: &str, expires: &str) -> Result<bool, Error> {
         if self.table(table).await? == TableState::Ready {
             return Ok(false);
@@ -219,7 +220,7 @@ impl Dynamo {
             }
             sleep(BETWEEN_LOOKS).await;
         }
-        let why = format!("the table {table} is still being made");
+        let why = format!("the table {table} is still being created");
         Err(Error::Down { service: SERVICE, why })
     }
 
@@ -240,7 +241,7 @@ impl Dynamo {
             match request.send().await {
                 Ok(_) => Ok(true),
                 Err(SdkError::ServiceError(answer)) => match answer.err() {
-                    // Somebody else was quicker.
+                    // Another process created it first.
                     CreateTableError::ResourceInUseException(_) => Ok(false),
                     _ => Err(SdkError::ServiceError(answer)),
                 },
@@ -280,7 +281,7 @@ fn attributes(values: Vec<(&'static str, Value)>) -> HashMap<String, AttributeVa
     values.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect()
 }
 
-/// Whether DynamoDB answers at all.
+/// Whether DynamoDB answers.
 #[async_trait]
 impl urr_telemetry::Check for Dynamo {
     async fn check(&self) -> Result<(), String> {

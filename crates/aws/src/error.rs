@@ -1,4 +1,4 @@
-//! What can go wrong with a call.
+//! Errors of calls to AWS.
 
 use std::time::Duration;
 
@@ -8,44 +8,45 @@ use aws_sdk_dynamodb::{
 };
 use urr_kernel::Refused;
 
-/// Why a call has no answer. After [`Error::Down`] and [`Error::Timeout`] what was asked may or may not have been done.
+/// Why a call failed. After [`Error::Down`] and [`Error::Timeout`] the call may or may not have
+/// taken effect.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// AWS cannot be reached, is busy, or has no credentials for us.
+    /// AWS is unreachable or throttling, or there are no credentials.
     #[error("{service} is down: {why}")]
     Down {
-        /// Which service.
+        /// The service.
         service: &'static str,
-        /// What it or the network said.
+        /// The cause.
         why: String,
     },
-    /// No answer within the deadline.
+    /// No reply within the deadline.
     #[error("{service} did not answer within {} ms", limit.as_millis())]
     Timeout {
-        /// Which service.
+        /// The service.
         service: &'static str,
         /// The deadline.
         limit: Duration,
     },
-    /// It failed often lately and was not asked.
+    /// The circuit breaker is open; the call was not made.
     #[error("{service} failed repeatedly; it is tried again in {} ms", retry_after.as_millis())]
     Open {
-        /// Which service.
+        /// The service.
         service: &'static str,
-        /// When asking again makes sense.
+        /// When a retry makes sense.
         retry_after: Duration,
     },
-    /// It answered with an error, or with something the caller did not expect.
+    /// An error reply, or an unexpected one.
     #[error("{service} refused: {why}")]
     Reply {
-        /// Which service.
+        /// The service.
         service: &'static str,
-        /// What it said.
+        /// The cause.
         why: String,
     },
 }
 
-/// Codes with which AWS asks for patience; the status of some of them is 400.
+/// Error codes that mean throttling or overload; some of them have status 400.
 const BUSY: [&str; 6] = [
     "ThrottlingException",
     "ProvisionedThroughputExceededException",
@@ -56,12 +57,12 @@ const BUSY: [&str; 6] = [
 ];
 
 impl Error {
-    /// Whether it is the other side that could not answer, as opposed to a mistake in the call.
+    /// Whether the service failed, as opposed to a mistake in the call.
     pub fn is_unavailable(&self) -> bool {
         !matches!(self, Self::Reply { .. })
     }
 
-    /// The word in metrics.
+    /// The value of the `outcome` metric label.
     pub(crate) fn label(&self) -> &'static str {
         match self {
             Self::Down { .. } => "down",
@@ -75,7 +76,7 @@ impl Error {
         Self::Open { service, retry_after }
     }
 
-    /// What the SDK's error means.
+    /// Classifies an error of the SDK.
     pub(crate) fn of<E>(service: &'static str, error: &SdkError<E, HttpResponse>) -> Self
     where
         E: ProvideErrorMetadata + std::error::Error + 'static,

@@ -1,4 +1,4 @@
-//! What stands around every call: a deadline, a breaker, numbers.
+//! Wraps every call in a deadline, a circuit breaker and metrics.
 
 use std::{
     fmt,
@@ -16,7 +16,7 @@ use urr_kernel::{Breaker, BreakerLimits, Clock};
 
 use crate::Error;
 
-/// Around the calls to one service.
+/// Wraps the calls to one service.
 pub(crate) struct Guard {
     service: &'static str,
     clock: Clock,
@@ -29,12 +29,12 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// A call of the SDK, in a box: it is large, and many wait for one.
+/// A call of the SDK. Boxed because it is large.
 pub(crate) type Asked<'a, T, E> =
     Pin<Box<dyn Future<Output = Result<T, SdkError<E, HttpResponse>>> + Send + 'a>>;
 
-/// A line that cannot be counted is asked for again within seconds, so it is looked at as often. A slow answer is better than none: the
-/// deadline alone says what is too slow.
+/// Clients that got an error retry within seconds, so the breaker probes every second. A slow reply
+/// is better than none, so only the deadline decides what is too slow.
 const BREAKER: BreakerLimits = BreakerLimits {
     window: 10,
     failures_percent: 50,
@@ -48,7 +48,7 @@ impl Guard {
         Self { service, clock, breaker: Mutex::new(Breaker::new(BREAKER)) }
     }
 
-    /// Makes a call. `limit` is for all of its tries together.
+    /// Makes a call. `limit` covers all of its attempts.
     pub(crate) async fn call<T, E>(
         &self,
         verb: &'static str,
@@ -94,7 +94,10 @@ impl Guard {
         breaker.report(now, now.saturating_sub(started), served);
         if !was_open && breaker.is_open(now) {
             metrics::counter!("urr_aws_breaker_opened_total", "service" => self.service).increment(1);
-            tracing::warn!(service = self.service, "it keeps failing; it is left alone for a second");
+            tracing::warn!(
+                service = self.service,
+                "service keeps failing: calls are rejected for one second, then retried"
+            );
         }
     }
 

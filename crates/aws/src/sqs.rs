@@ -1,4 +1,4 @@
-//! A FIFO queue of SQS: notes are sent, received, and deleted once something came of them.
+//! An SQS FIFO queue: messages are sent, received, and deleted once processed.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -19,38 +19,38 @@ use crate::{
 
 const SERVICE: &str = "SQS";
 
-/// Notes of one call: SQS takes and gives no more.
+/// Messages per call: the limit of SQS.
 pub const MAX_BATCH: usize = 10;
 
-/// What sets a queue up may take its time: a person waits, or a deployment.
+/// Time limit of calls that create queues: an operator or a deployment waits for them.
 const SETTING_UP: Duration = Duration::from_secs(10);
 
-/// What a call may take beyond the wait that was asked for.
+/// Time limit of a receive call beyond its own wait.
 const MARGIN: Duration = Duration::from_secs(5);
 
-/// A note to be sent.
+/// A message to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Notes of a group are received in the order in which they were sent.
+    /// Messages of a group are received in the order in which they were sent.
     pub group: String,
-    /// A note of the same name that was sent in the last five minutes is the same note.
+    /// Deduplication id: a second message with the same id within five minutes is dropped.
     pub name: String,
-    /// What it says.
+    /// The body.
     pub body: String,
 }
 
-/// A note that was received and will be again, unless it is deleted.
+/// A received message. It is delivered again unless it is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
-    /// What it says.
+    /// The body.
     pub body: String,
-    /// Shown to delete it.
+    /// The receipt handle, for deletion.
     pub receipt: String,
     /// How often it was received.
     pub times: u32,
 }
 
-/// One FIFO queue. Clones share everything.
+/// One FIFO queue. Clones share the connection.
 #[derive(Clone)]
 pub struct Queue(Arc<Inner>);
 
@@ -68,14 +68,14 @@ impl fmt::Debug for Queue {
 }
 
 impl Queue {
-    /// The queue at a URL. Nobody has used the connection yet.
+    /// The queue at a URL. It connects on first use.
     pub fn connect(config: AwsConfig, url: impl Into<String>, clock: Clock) -> Result<Self, ConfigError> {
         config.check()?;
         let guard = Guard::new(SERVICE, clock);
         Ok(Self(Arc::new(Inner { config, url: url.into(), guard, client: OnceCell::new() })))
     }
 
-    /// Makes a FIFO queue on a server that stands in for SQS, for tests. Answers with its URL.
+    /// Creates a FIFO queue on a local emulator, for tests. Returns its URL.
     pub async fn create(config: AwsConfig, name: &str, clock: Clock) -> Result<String, Error> {
         let queue = Self::connect(config, "", clock);
         let queue = queue.map_err(|error| Error::Down { service: SERVICE, why: error.to_string() })?;
@@ -83,10 +83,10 @@ impl Queue {
         let request = request.attributes(QueueAttributeName::FifoQueue, "true");
         let made =
             queue.0.guard.call::<_, CreateQueueError>("create", SETTING_UP, Box::pin(request.send())).await?;
-        made.queue_url.ok_or_else(|| odd("a queue without a URL"))
+        made.queue_url.ok_or_else(|| odd("the reply has no queue URL"))
     }
 
-    /// Sends up to [`MAX_BATCH`] notes. Answers with those that were not taken.
+    /// Sends up to [`MAX_BATCH`] messages. Returns those that were rejected.
     pub async fn send(&self, notes: Vec<Note>) -> Result<Vec<Note>, Error> {
         let built = "id and body are given";
         let entries = notes.iter().enumerate().map(|(at, note)| {
@@ -106,7 +106,8 @@ impl Queue {
         Ok(left.map(|(_, note)| note).collect())
     }
 
-    /// Up to [`MAX_BATCH`] notes, waiting for the first of them for up to `wait`, in whole seconds and twenty at most.
+    /// Receives up to [`MAX_BATCH`] messages. Waits for the first for up to `wait`, in whole
+    /// seconds and at most twenty.
     pub async fn receive(&self, wait: Duration) -> Result<Vec<Received>, Error> {
         let secs = i32::try_from(wait.as_secs().min(20)).unwrap_or(20);
         let request = self
@@ -121,7 +122,7 @@ impl Queue {
         found.messages.unwrap_or_default().into_iter().map(read).collect()
     }
 
-    /// Deletes notes that something came of. Answers with how many are gone.
+    /// Deletes processed messages. Returns how many were deleted.
     pub async fn delete(&self, notes: &[Received]) -> Result<usize, Error> {
         if notes.is_empty() {
             return Ok(0);
@@ -137,7 +138,7 @@ impl Queue {
         Ok(done.successful.len())
     }
 
-    /// About how many notes are in the queue. An error says what is wrong with it.
+    /// The approximate number of messages in the queue. Fails if it is not a usable FIFO queue.
     pub async fn depth(&self) -> Result<u64, Error> {
         let request = self.client().await.get_queue_attributes().queue_url(&self.0.url);
         let request = request
@@ -151,7 +152,7 @@ impl Queue {
         });
         let found = self.0.guard.call("attributes", SETTING_UP, sent).await?;
         if found.get(&QueueAttributeName::FifoQueue).is_none_or(|fifo| fifo != "true") {
-            return Err(odd("it is no FIFO queue"));
+            return Err(odd("it is not a FIFO queue"));
         }
         let depth = found.get(&QueueAttributeName::ApproximateNumberOfMessages);
         Ok(depth.and_then(|depth| depth.parse().ok()).unwrap_or(0))
@@ -171,7 +172,7 @@ fn read(message: aws_sdk_sqs::types::Message) -> Result<Received, Error> {
         attributes.get(&"ApproximateReceiveCount".into()).and_then(|times| times.parse().ok())
     });
     let (Some(body), Some(receipt)) = (message.body, message.receipt_handle) else {
-        return Err(odd("a note without a body or a receipt"));
+        return Err(odd("a message has no body or no receipt handle"));
     };
     Ok(Received { body, receipt, times: times.unwrap_or(1) })
 }

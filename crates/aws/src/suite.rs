@@ -1,4 +1,4 @@
-//! Against servers that stand in for AWS.
+//! Tests against local emulators of AWS.
 
 mod dynamo;
 mod sqs;

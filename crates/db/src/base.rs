@@ -1,16 +1,16 @@
-//! What every domain's database has: the base migration, and the statements of this crate itself.
+//! The base migration that every domain's database runs, and this crate's own statements.
 
 use crate::{Migration, Sql};
 
-/// Runs before a domain's own migrations. Only ever add at the end.
+/// Runs before a domain's own migrations. Append only.
 pub(crate) static BASE: &[Migration] = crate::migrations!["0000_base", "0000_lighter_outbox"];
 
 crate::statements! {
-    /// Whether anybody answers.
+    /// Health check.
     pub(crate) PING = "select 1";
 }
 
-/// Every statement of this crate, for its own prepare-everything test and for whoever checks a whole product.
+/// Every statement of this crate, for the test that prepares them all on both engines.
 pub fn base_statements() -> Vec<&'static Sql> {
     [
         STATEMENTS,

@@ -1,12 +1,12 @@
-//! The test that every domain has: all of its statements prepared on both engines.
+//! The check that every domain's tests run: prepare all of its statements on both engines.
 
 use std::error::Error as _;
 
 use crate::{Db, Sql};
 
-/// Prepares every statement on each database and compares how many parameters it takes and how many columns it gives.
-/// The error lists everything that is wrong, a line each. A test gives it the migrated SQLite database and, where there
-/// is a server, the PostgreSQL one.
+/// Prepares every statement on each database and compares the number of parameters and columns. The
+/// error lists every mismatch, one per line. Pass the migrated SQLite database and, where a server
+/// is available, the PostgreSQL one.
 pub async fn check_statements(databases: &[&Db], statements: &[&Sql]) -> Result<(), String> {
     let mut wrong = Vec::new();
     for sql in statements {

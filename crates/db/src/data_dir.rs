@@ -1,4 +1,4 @@
-//! The directory that holds the embedded databases, for one process at a time.
+//! The directory of the embedded databases, locked by one process at a time.
 
 use std::{
     fs::{DirBuilder, File, TryLockError},
@@ -6,10 +6,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The lock's file. It stays; what counts is the lock on it, which the system drops with the process.
+/// The lock file. It is never deleted; the operating system releases the lock when the process
+/// ends.
 const LOCK_FILE: &str = "urr.lock";
 
-/// A data directory that this process alone uses, for as long as the value lives.
+/// A data directory locked by this process until the value is dropped.
 #[derive(Debug)]
 pub struct DataDir {
     path: PathBuf,
@@ -19,7 +20,7 @@ pub struct DataDir {
 /// Why a data directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum DataDirError {
-    /// Somebody else has it.
+    /// Another process has locked it.
     #[error("another urr process is using the data directory {}", .0.display())]
     InUse(PathBuf),
     /// It cannot be created or opened.
@@ -28,7 +29,7 @@ pub enum DataDirError {
 }
 
 impl DataDir {
-    /// Creates the directory if need be, readable by its owner only, and locks it.
+    /// Creates the directory if it is missing, accessible to its owner only, and locks it.
     pub fn lock(path: &Path) -> Result<Self, DataDirError> {
         let unusable = |e| DataDirError::Unusable(path.to_owned(), e);
         create(path).map_err(unusable)?;
@@ -45,7 +46,7 @@ impl DataDir {
         }
     }
 
-    /// Where it is.
+    /// The path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -59,12 +60,12 @@ fn create(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(&path)?;
-    // A new directory is on disk once its parent is: without this a power cut could take the whole directory away,
-    // with every acknowledged write in it.
+    // Sync the parents of new directories: otherwise a power cut could remove the whole directory,
+    // including every acknowledged write in it.
     missing.iter().filter_map(|dir| dir.parent()).try_for_each(sync)
 }
 
-/// Makes what a directory lists durable.
+/// Makes a directory's entries durable.
 pub(crate) fn sync(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_user_is_refused_by_name_until_the_first_is_gone() {
+    fn second_process_is_rejected_until_the_first_releases_the_lock() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a/b");
         let held = DataDir::lock(&path).unwrap();
@@ -91,7 +92,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn only_the_owner_may_look_into_it() {
+    fn directory_is_private_to_its_owner() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data");
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_in_its_place_is_refused() {
+    fn path_that_is_a_file_is_rejected() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("data");
         fs::write(&path, "").unwrap();

@@ -1,4 +1,4 @@
-//! The database of one domain, and transactions on it.
+//! The database of one domain, and its transactions.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -10,26 +10,26 @@ use crate::{
     sqlite::Sqlite, tx::Ended,
 };
 
-/// How often [`transaction!`](crate::transaction) runs a body at most. Two writers that collide once rarely collide
-/// twice; a transaction that lost five times is in a storm, and shedding it helps more than a sixth try.
+/// Attempts per [`transaction!`](crate::transaction). Two writers that collide once rarely collide
+/// twice; after five conflicts the row is overloaded, and an error helps more than a sixth attempt.
 const MAX_ATTEMPTS: u32 = 5;
-/// No new attempt begins later than this after the first. PostgreSQL takes 1 s to find a deadlock, so one victim gets
-/// its second try, and a request still ends well within its 30 s.
+/// No new attempt starts later than this after the first. PostgreSQL takes 1 s to find a deadlock,
+/// so a victim gets its second attempt, and a request still ends well within its 30 s.
 const RETRY_WITHIN: Duration = Duration::from_millis(1_500);
-/// The first pause; it doubles with each attempt, and half of it is random so that rivals do not meet again:
-/// 5, 10, 20, 40 ms.
+/// The first backoff. It doubles with each attempt and half of it is jitter, so that conflicting
+/// transactions do not collide again: 5, 10, 20, 40 ms.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
-/// Which engine a [`Db`] runs on.
+/// The engine of a [`Db`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineKind {
-    /// Embedded.
+    /// Embedded SQLite.
     Sqlite,
-    /// A server.
+    /// A PostgreSQL server.
     Postgres,
 }
 
-/// The database of one domain: a file, or a schema on a server. Cheap to clone.
+/// The database of one domain: an SQLite file or a PostgreSQL schema. Cheap to clone.
 #[derive(Clone)]
 pub struct Db(Arc<Inner>);
 
@@ -37,7 +37,7 @@ struct Inner {
     engine: Engine,
     domain: &'static Domain,
     nudge: Arc<Notify>,
-    /// For measuring only. Time that means something to the domain is a parameter.
+    /// For metrics and bookkeeping only. Domains pass their own time as a parameter.
     clock: Clock,
     /// For jitter only.
     ids: Ids,
@@ -49,8 +49,8 @@ enum Engine {
 }
 
 impl Db {
-    /// Opens the domain's file `<dir>/<domain>.db`, creating it if need be. Whoever calls holds the
-    /// [`DataDir`](crate::DataDir) lock.
+    /// Opens the domain's file `<dir>/<domain>.db`, creating it if it is missing. The caller must
+    /// hold the [`DataDir`](crate::DataDir) lock.
     pub fn sqlite(dir: &Path, domain: &'static Domain, options: SqliteOptions) -> Result<Self, Error> {
         domain.check_name()?;
         let nudge = Arc::new(Notify::new());
@@ -59,8 +59,8 @@ impl Db {
         Ok(Self::new(engine, domain, nudge))
     }
 
-    /// The domain's schema on a server. Connections are made when they are first needed, so a server that is down does
-    /// not keep a process from starting.
+    /// Uses the domain's schema on a server. Connects on first use, so a process starts even while
+    /// the server is down.
     pub fn postgres(config: &PostgresConfig, domain: &'static Domain) -> Result<Self, Error> {
         domain.check_name()?;
         let engine = Engine::Postgres(Postgres::new(config, domain)?);
@@ -72,12 +72,12 @@ impl Db {
         Self(Arc::new(Inner { engine, domain, nudge, ids: Ids::random(clock.clone()), clock }))
     }
 
-    /// Whose database it is.
+    /// The domain that owns this database.
     pub fn domain(&self) -> &'static Domain {
         self.0.domain
     }
 
-    /// What it runs on.
+    /// The engine.
     pub fn engine(&self) -> EngineKind {
         match &self.0.engine {
             Engine::Sqlite(_) => EngineKind::Sqlite,
@@ -85,26 +85,29 @@ impl Db {
         }
     }
 
-    /// For book-keeping of this crate.
+    /// The current time, for this crate's own bookkeeping.
     pub(crate) fn now(&self) -> Timestamp {
         self.0.clock.now()
     }
 
-    /// Woken after every commit that put a message in the outbox. It is for one listener: a wake-up that comes while
-    /// the listener is busy is kept for it, so nothing is missed between looking and waiting.
+    /// Notified after every commit that appended to the outbox. Supports one listener: a
+    /// notification that arrives while the listener is busy is kept, so none is lost between check
+    /// and wait.
     pub fn outbox_nudge(&self) -> Arc<Notify> {
         Arc::clone(&self.0.nudge)
     }
 
-    /// Whether the database answers: for health checks.
+    /// Health check: fails if the database does not answer.
     pub async fn ping(&self) -> Result<(), Error> {
         self.read("db.ping", async |tx: &mut Tx<'_>| tx.one(&crate::base::PING, &[], |_| Ok(())).await).await
     }
 
-    /// Runs `body` in a transaction that commits if it returns `Ok`. The result comes back once the change is durable.
+    /// Runs `body` in a transaction that commits if it returns `Ok`. Returns once the change is
+    /// durable.
     ///
-    /// Inside a body there is nothing but calls on `tx`: no network, no other domain, no sleep, for on SQLite every
-    /// other write waits meanwhile. [`transaction!`](crate::transaction) does the same and tries again where that helps.
+    /// The body may only call methods of `tx`: no network, no other domain, no sleep, because on
+    /// SQLite all other writes wait for it. [`transaction!`](crate::transaction) does the same and
+    /// retries conflicts.
     pub async fn write<T, E: From<Error>>(
         &self,
         name: &'static str,
@@ -113,7 +116,7 @@ impl Db {
         self.attempt(name, body).await.result
     }
 
-    /// Runs `body` on a snapshot of everything that was committed when it began. Changes are refused.
+    /// Runs `body` on a snapshot of everything committed when it began. Writes are rejected.
     pub async fn read<T, E: From<Error>>(
         &self,
         name: &'static str,
@@ -146,7 +149,7 @@ impl Db {
         measure.end(ended)
     }
 
-    /// A write that may take as long as `patience` per statement on PostgreSQL: for migrations.
+    /// A write with a time limit of `patience` per statement on PostgreSQL, for migrations.
     pub(crate) async fn write_patiently<T, E: From<Error>>(
         &self,
         name: &'static str,
@@ -159,7 +162,8 @@ impl Db {
         }
     }
 
-    /// How many parameters a statement takes and how many columns it gives on this engine; `None` if it is not for it.
+    /// Number of parameters and columns of a statement on this engine; `None` if it is not for this
+    /// engine.
     pub(crate) async fn shape(&self, sql: &crate::Sql) -> Option<Result<(usize, usize), Error>> {
         match &self.0.engine {
             Engine::Sqlite(sqlite) => Some(sqlite.shape(sql.sqlite()?).await),
@@ -178,13 +182,13 @@ pub struct Attempts<'d> {
 }
 
 impl<'d> Attempts<'d> {
-    /// None made yet.
+    /// Starts with no attempts made.
     pub fn new(db: &'d Db, name: &'static str) -> Self {
         Self { db, name, made: 0, began: db.0.clock.ticks() }
     }
 
-    /// Makes one attempt. `None` means that it failed in a way that another attempt may cure, and that the pause before
-    /// the next one is over.
+    /// Makes one attempt. `None` means that it failed, may succeed if retried, and that the backoff
+    /// is over.
     pub async fn make<T, E: From<Error>>(
         &mut self,
         body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, E>,
@@ -202,15 +206,15 @@ impl<'d> Attempts<'d> {
     }
 }
 
-/// The pause after attempt number `made`: between half of it and all of it.
+/// The backoff after attempt number `made`, between half and all of its nominal length.
 fn pause(made: u32, random: u8) -> Duration {
     let whole = FIRST_PAUSE * 2_u32.pow(made.min(MAX_ATTEMPTS) - 1);
     whole / 2 + whole * u32::from(random) / (2 * 255)
 }
 
-/// [`Db::write`], tried again (bounded, counted, with a jittered pause) after a busy database, a deadlock or a
-/// serialisation failure. The body is written as a literal `async |tx: &mut Tx<'_>| { … }` and may run more than once, so
-/// it must not use up what it captures.
+/// [`Db::write`] with retries (bounded, counted in a metric, with jittered backoff) after a busy
+/// database, a deadlock or a serialisation failure. Write the body as a literal `async |tx: &mut
+/// Tx<'_>| { … }`. It may run more than once, so it must not consume what it captures.
 ///
 /// ```
 /// # use urr_db::{Db, Error, Tx, statements, transaction};
@@ -240,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_double_and_never_leave_their_half() {
+    fn backoff_doubles_and_stays_above_half_its_nominal_length() {
         for (made, whole) in [(1, 5), (2, 10), (3, 20), (4, 40)] {
             let whole = Duration::from_millis(whole);
             assert_eq!(pause(made, 0), whole / 2);

@@ -1,50 +1,51 @@
-//! Messages that a consumer group could not deal with, kept with the reason until somebody decides.
+//! Dead letters: messages that a consumer group failed to process, stored with the error until an
+//! operator decides.
 
 use urr_kernel::{MessageId, Timestamp};
 
 use crate::{Error, Message, Row, Tx, outbox, statements};
 
-/// One message that a group gave up on.
+/// A message that a consumer group failed to process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadLetter {
-    /// Who gave up.
+    /// The consumer group.
     pub group: String,
-    /// On what.
+    /// The message.
     pub message: Message,
-    /// After how many tries.
+    /// Failed attempts.
     pub attempts: u32,
-    /// Why.
+    /// The last error.
     pub error: String,
-    /// When.
+    /// When the group gave up.
     pub dead_at: Timestamp,
 }
 
 statements! {
-    /// Keeps a letter. Giving up twice on the same message keeps the newer reason.
+    /// Stores a dead letter. A second failure of the same message replaces the error.
     INSERT = "insert into dead_letters (message_id, topic, key, kind, payload, created_at, consumer_group, attempts,
                                         error, dead_at)
               values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
               on conflict (consumer_group, message_id) do update
                  set attempts = excluded.attempts, error = excluded.error, dead_at = excluded.dead_at";
 
-    /// The next letters of a group in the order in which their messages were written.
+    /// A group's next dead letters, ordered by when their messages were written.
     LIST = "select message_id, topic, key, kind, payload, created_at, consumer_group, attempts, error, dead_at
               from dead_letters
              where consumer_group = $1 and ((created_at, message_id) > ($2, $3) or $2 is null)
              order by created_at, message_id limit $4";
 
-    /// Takes a letter out.
+    /// Deletes a dead letter and returns it.
     TAKE = "delete from dead_letters where consumer_group = $1 and message_id = $2
             returning message_id, topic, key, kind, payload, created_at, consumer_group, attempts, error, dead_at";
 
-    /// How many there are.
+    /// Number of dead letters.
     COUNT = "select count(*) from dead_letters";
 
-    /// How many of them are a group's.
+    /// Number of a group's dead letters.
     COUNT_OF = "select count(*) from dead_letters where consumer_group = $1";
 }
 
-/// Keeps a message that its group gave up on.
+/// Stores a message that its group gave up on.
 pub async fn insert(tx: &mut Tx<'_>, letter: &DeadLetter) -> Result<(), Error> {
     let DeadLetter { group, message, attempts, error, dead_at } = letter;
     let Message { id, topic, key, kind, payload, at } = message;
@@ -54,13 +55,14 @@ pub async fn insert(tx: &mut Tx<'_>, letter: &DeadLetter) -> Result<(), Error> {
     Ok(())
 }
 
-/// PostgreSQL keeps no NUL in a text, and a stranger's record may have one: better a letter with a mark in its place
-/// than none.
+/// PostgreSQL text cannot contain NUL, but a message produced by another system may. Replace it so
+/// that the dead letter can still be stored.
 fn without_nul(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// A group's letters after this one, or from the beginning, in the order in which their messages were written.
+/// A group's dead letters after this one, or from the start, ordered by when their messages were
+/// written.
 pub async fn list(
     tx: &mut Tx<'_>,
     group: &str,
@@ -71,17 +73,17 @@ pub async fn list(
     tx.all(&LIST, &[&group, &at, &id, &limit], letter).await
 }
 
-/// Takes a letter out, to deal with its message once more; `None` if there is no such letter.
+/// Removes a dead letter so that its message can be processed again; `None` if there is none.
 pub async fn take(tx: &mut Tx<'_>, group: &str, message: MessageId) -> Result<Option<DeadLetter>, Error> {
     tx.optional(&TAKE, &[&group, &message], letter).await
 }
 
-/// How many letters lie.
+/// Number of dead letters.
 pub async fn count(tx: &mut Tx<'_>) -> Result<i64, Error> {
     tx.one(&COUNT, &[], |row| row.get(0)).await
 }
 
-/// How many letters of a group lie.
+/// Number of a group's dead letters.
 pub async fn count_of(tx: &mut Tx<'_>, group: &str) -> Result<i64, Error> {
     tx.one(&COUNT_OF, &[&group], |row| row.get(0)).await
 }

@@ -1,30 +1,31 @@
-//! What can go wrong, sorted by what the caller should do about it.
+//! Database errors, classified by what the caller should do about them.
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
 use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
 
-/// What to do about an [`Error`].
+/// Classifies an [`Error`] by what the caller should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The database cannot be reached, is full, or did not answer in time. Nothing was changed: answer 503 and let the
-    /// client come back.
+    /// The database is unreachable, full, or did not answer in time. Nothing was changed: return
+    /// 503 and let the client retry.
     Unavailable,
-    /// A unique, foreign key, check or not-null constraint refused the change.
+    /// A unique, foreign key, check or not-null constraint rejected the change.
     Constraint,
-    /// Busy, deadlock or serialisation failure: nothing was changed and the same transaction may well succeed now.
-    /// [`transaction!`](crate::transaction) runs it again; whoever sees this kind has run out of attempts.
+    /// Busy, deadlock or serialisation failure. Nothing was changed, and the same transaction may
+    /// succeed now. [`transaction!`](crate::transaction) retries it; a caller that sees this kind
+    /// has used up all attempts.
     Retry,
-    /// The connection was lost while COMMIT was on its way: the change may or may not be there. Look it up by its
-    /// idempotency key; never run it again blindly.
+    /// The connection was lost during COMMIT: the change may or may not have been applied. Look it
+    /// up by its idempotency key; never retry blindly.
     UnknownCommit,
-    /// The code, a migration or the schema is wrong. Trying again gives the same.
+    /// The code, a migration or the schema is wrong. A retry fails the same way.
     Bug,
 }
 
 impl Kind {
-    /// As a metric label.
+    /// The value of the `outcome` metric label.
     pub(crate) const fn label(self) -> &'static str {
         match self {
             Self::Unavailable => "unavailable",
@@ -36,7 +37,7 @@ impl Kind {
     }
 }
 
-/// A failure of the database. `Display` says what was attempted; `source()` says why it failed.
+/// A database error. `Display` says what was attempted; `source()` says why it failed.
 #[derive(Debug)]
 pub struct Error(Box<Inner>);
 
@@ -69,45 +70,45 @@ impl Error {
         self
     }
 
-    /// A failure of SQLite while doing `what`.
+    /// An error returned by SQLite while doing `what`.
     pub(crate) fn sqlite(what: impl Into<Cow<'static, str>>, source: rusqlite::Error) -> Self {
         let mut error = Self::new(sqlite_kind(&source), what);
         error.0.unique = source.sqlite_error().is_some_and(|e| SQLITE_UNIQUE.contains(&e.extended_code));
         error.because(source)
     }
 
-    /// A failure of PostgreSQL while doing `what`.
+    /// An error returned by PostgreSQL while doing `what`.
     pub(crate) fn postgres(what: impl Into<Cow<'static, str>>, source: tokio_postgres::Error) -> Self {
         let mut error = Self::new(postgres_kind(&source), what);
         error.0.unique = source.code() == Some(&SqlState::UNIQUE_VIOLATION);
-        // A server that says so is there: several waits for rows have added up to the limit of a statement.
+        // The server is up: the statement timed out while waiting for row locks.
         error.0.blocked =
             [Some(&SqlState::LOCK_NOT_AVAILABLE), Some(&SqlState::QUERY_CANCELED)].contains(&source.code());
         error.because(source)
     }
 
-    /// The same failure, of which the caller knows better whose fault it is.
+    /// Overrides the kind where the caller knows more than the error code says.
     pub(crate) fn of_kind(mut self, kind: Kind) -> Self {
         self.0.kind = kind;
         self
     }
 
-    /// What to do about it.
+    /// What the caller should do about it.
     pub fn kind(&self) -> Kind {
         self.0.kind
     }
 
-    /// Whether the caller should answer 503 and invite another try: nothing was changed.
+    /// Whether the caller should return 503 and invite a retry: nothing was changed.
     pub fn is_unavailable(&self) -> bool {
         matches!(self.0.kind, Kind::Unavailable | Kind::Retry)
     }
 
-    /// Whether somebody else had a row locked for longer than one may wait.
+    /// Whether the statement timed out waiting for a row locked by another transaction.
     pub fn is_blocked(&self) -> bool {
         self.0.blocked
     }
 
-    /// Whether a unique index or primary key already held the value.
+    /// Whether a unique index or primary key already contained the value.
     pub fn is_unique_violation(&self) -> bool {
         self.0.unique
     }
@@ -127,7 +128,8 @@ impl StdError for Error {
 
 /// `SQLITE_CONSTRAINT_UNIQUE`, `SQLITE_CONSTRAINT_PRIMARYKEY`, `SQLITE_CONSTRAINT_ROWID`.
 const SQLITE_UNIQUE: [i32; 3] = [2067, 1555, 2579];
-/// `SQLITE_READONLY` without a reason: a write through a read-only connection. The ones with a reason are the disk's.
+/// Plain `SQLITE_READONLY`: a write on a read-only connection, so a bug. The extended codes report
+/// a problem of the disk or the file.
 const SQLITE_READONLY: i32 = 8;
 
 fn sqlite_kind(error: &rusqlite::Error) -> Kind {
@@ -155,9 +157,10 @@ fn postgres_kind(error: &tokio_postgres::Error) -> Kind {
     if [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(code) {
         return Kind::Retry;
     }
-    // Of a class, the first two characters name the reason: 08 connection, 28 sign-in, 3D no such database, 53 out of
-    // resources, 57 operator or time limit, 58 system. 55P03 is our lock time limit, 25P03 our idle time limit, 25006 a
-    // server that has become read-only.
+    // The first two characters are the class: 08 connection, 28 authentication, 3D no such
+    // database, 53 out of resources, 57 operator intervention or time limit, 58 system error. 55P03
+    // is our lock timeout, 25P03 our idle-in-transaction timeout, 25006 a server that became
+    // read-only.
     match code.code() {
         "55P03" | "25P03" | "25006" => Kind::Unavailable,
         code => match code.get(..2) {

@@ -1,5 +1,5 @@
-//! Which messages a consumer group has dealt with. The row is written in the transaction of the effect, so that a message
-//! delivered twice has its effect once.
+//! The inbox: which messages a consumer group has processed. The row is written in the same
+//! transaction as the effect, so a message delivered twice has its effect once.
 
 use std::{collections::HashSet, time::Duration};
 
@@ -7,27 +7,28 @@ use urr_kernel::{MessageId, Scalar, Timestamp};
 
 use crate::{EngineKind, Error, Tx, outbox::PURGE_BATCH, statements};
 
-/// How long a message is remembered. A broker keeps messages for days, not weeks, so none comes back after this.
+/// Retention. A broker keeps messages for days, not weeks, so no duplicate arrives after this.
 pub const KEEP: Duration = Duration::from_hours(30 * 24);
 
 statements! {
-    /// Remembers a message unless it is remembered. On PostgreSQL a second delivery waits here for the first to end.
+    /// Records a message unless it is recorded. On PostgreSQL a concurrent duplicate waits here for
+    /// the first transaction to end.
     FIRST_TIME = "insert into processed_events (consumer_group, message_id, processed_at) values ($1, $2, $3)
                   on conflict (consumer_group, message_id) do nothing";
 
-    /// The same for many in one round trip to the server; answers with those that were not remembered. The list is a JSON array.
+    /// The same for many in one round trip; returns the new ones. The parameter is a JSON array.
     FIRST_TIMES = postgres "
         insert into processed_events (consumer_group, message_id, processed_at)
         select $1, message::uuid, $3 from jsonb_array_elements_text($2::jsonb) message order by message::uuid
         on conflict (consumer_group, message_id) do nothing returning message_id";
 
-    /// Forgets the oldest.
+    /// Deletes the oldest.
     PURGE = "delete from processed_events where (consumer_group, message_id) in
                (select consumer_group, message_id from processed_events
                  where processed_at < $1 order by processed_at limit $2)";
 }
 
-/// Whether the group sees this message for the first time. If so it is remembered, provided that `tx` commits.
+/// Whether the group has not processed this message before. Records it when `tx` commits.
 pub async fn first_time(
     tx: &mut Tx<'_>,
     group: &str,
@@ -37,7 +38,7 @@ pub async fn first_time(
     Ok(tx.execute(&FIRST_TIME, &[&group, &message, &now]).await? == 1)
 }
 
-/// Which of these messages the group sees for the first time. They are remembered, provided that `tx` commits.
+/// Which of these messages the group has not processed before. Records them when `tx` commits.
 pub async fn first_times(
     tx: &mut Tx<'_>,
     group: &str,
@@ -63,8 +64,8 @@ pub async fn first_times(
     }
 }
 
-/// Forgets at most [`PURGE_BATCH`] messages older than [`KEEP`]. Says how many; fewer than the batch means that it is
-/// done.
+/// Deletes at most [`PURGE_BATCH`] records older than [`KEEP`] and returns how many; fewer than the
+/// batch means done.
 pub async fn purge(tx: &mut Tx<'_>, now: Timestamp) -> Result<u64, Error> {
     tx.execute(&PURGE, &[&now.before(KEEP), &PURGE_BATCH]).await
 }

@@ -1,5 +1,6 @@
-//! Leases: of several processes one does the work. A lease saves effort; it does not protect data, for its owner may be
-//! paused and come back late. What must not be done twice carries the [`Epoch`] as a fence in its own conditional write.
+//! Leases: one of several processes does the work. A lease avoids duplicate work; it does not
+//! protect data, because its owner may be paused and resume after expiry. Work that must not be
+//! done twice carries the [`Epoch`] as a fencing token in its own conditional write.
 
 use std::time::Duration;
 
@@ -8,12 +9,12 @@ use uuid::Uuid;
 
 use crate::{Db, EngineKind, Error, Tx, statements, transaction};
 
-/// The how-manieth holding of a lease this is. It only grows, over all owners.
+/// Fencing token: grows by one each time the lease is acquired, by any owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub i64);
 
 statements! {
-    /// Takes a lease that is new, has run out, or is the owner's already.
+    /// Acquires a lease that is new, expired, or already the owner's.
     ACQUIRE_SQLITE = sqlite "
         insert into leases (name, owner, epoch, expires_at) values ($1, $2, 1, $4 + $3)
         on conflict (name) do update
@@ -21,7 +22,7 @@ statements! {
          where leases.expires_at <= $4 or leases.owner = excluded.owner
         returning epoch";
 
-    /// The same by the server's clock, so that no two machines' clocks are ever compared.
+    /// The same by the server's clock, so that clocks of different machines are never compared.
     ACQUIRE_POSTGRES = postgres "
         insert into leases (name, owner, epoch, expires_at)
         values ($1, $2, 1, clock_timestamp() + $3::bigint * interval '1 microsecond')
@@ -30,27 +31,28 @@ statements! {
          where leases.expires_at <= clock_timestamp() or leases.owner = excluded.owner
         returning epoch";
 
-    /// Keeps a lease that has not run out.
+    /// Extends a lease that has not expired.
     RENEW_SQLITE = sqlite "
         update leases set expires_at = $5 + $4
          where name = $1 and owner = $2 and epoch = $3 and expires_at > $5";
 
-    /// Keeps a lease that has not run out.
+    /// Extends a lease that has not expired.
     RENEW_POSTGRES = postgres "
         update leases set expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond'
          where name = $1 and owner = $2 and epoch = $3 and expires_at > clock_timestamp()";
 
-    /// Lets a lease run out now. The row stays, for its epoch must not start again.
+    /// Expires a lease now. The row stays, because its epoch must not start again.
     RELEASE_SQLITE = sqlite "
         update leases set expires_at = $4 where name = $1 and owner = $2 and epoch = $3 and expires_at > $4";
 
-    /// Lets a lease run out now.
+    /// Expires a lease now.
     RELEASE_POSTGRES = postgres "
         update leases set expires_at = clock_timestamp()
          where name = $1 and owner = $2 and epoch = $3 and expires_at > clock_timestamp()";
 }
 
-/// Takes the lease for `ttl` unless somebody else holds it. `now` counts on SQLite; a server goes by its own clock.
+/// Acquires the lease for `ttl` unless another owner holds it. `now` is used on SQLite; PostgreSQL
+/// uses its own clock.
 pub async fn acquire(
     db: &Db,
     name: &str,
@@ -72,7 +74,7 @@ pub async fn acquire(
     })
 }
 
-/// Holds the lease for another `ttl` from now. `false` means that it is lost: stop the work.
+/// Extends the lease to `ttl` from now. `false` means that it is lost: stop the work.
 pub async fn renew(
     db: &Db,
     name: &str,
@@ -91,7 +93,8 @@ pub async fn renew(
     })
 }
 
-/// Lets the lease go, so that the next owner need not wait for it to run out. Says whether it was still held.
+/// Releases the lease, so that the next owner need not wait for it to expire. Returns whether it
+/// was still held.
 pub async fn release(db: &Db, name: &str, owner: Uuid, epoch: Epoch, now: Timestamp) -> Result<bool, Error> {
     transaction!(db, "lease.release", async |tx: &mut Tx<'_>| {
         let freed = match tx.engine_kind() {

@@ -1,4 +1,4 @@
-//! What operators see of transactions: how many, how long, how they ended, and which were slow.
+//! Transaction metrics and the log line for slow transactions.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use urr_kernel::Clock;
 
 use crate::tx::Ended;
 
-/// A transaction that takes longer gets a line in the log. Honest ones take milliseconds.
+/// Transactions slower than this are logged. Normal ones take milliseconds.
 const SLOW: Duration = Duration::from_secs(1);
 
-/// One running transaction. Dropped without an end, it was cancelled.
+/// Measures one running transaction. Dropped without [`end`](Self::end), it counts as cancelled.
 pub(crate) struct Measure<'c> {
     name: &'static str,
     clock: &'c Clock,

@@ -1,7 +1,7 @@
 //! Migrations: per domain and engine, embedded in the binary, applied once and never edited.
 //!
-//! Why our own and not a library: refinery covers both engines but brings its own connections, so it would need both
-//! drivers a second time and could not run as the domain's role; what is left for us to write is this page.
+//! Not a library: refinery covers both engines but opens its own connections, so it would need both
+//! drivers a second time and could not run as the domain's role.
 
 use std::{fmt::Write as _, time::Duration};
 
@@ -10,31 +10,31 @@ use urr_kernel::Timestamp;
 
 use crate::{Db, EngineKind, Error, Tx, base::BASE, statements};
 
-/// How long one migration statement may take on PostgreSQL: building an index on a large table takes minutes.
+/// Time limit of one migration statement on PostgreSQL: indexing a large table takes minutes.
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// One domain, as far as its tables go.
+/// A domain's name and migrations.
 #[derive(Clone, Copy, Debug)]
 pub struct Domain {
-    /// Names the file, the schema and the role: small letters and underscores.
+    /// Name of the file, the schema and the role: lower-case letters and underscores.
     pub name: &'static str,
-    /// In the order in which they are applied. Only ever add at the end. Made with
-    /// [`migrations!`](crate::migrations).
+    /// In the order of application. Append only. Built with [`migrations!`](crate::migrations).
     pub migrations: &'static [Migration],
 }
 
-/// One step, in the words of each engine.
+/// One migration, with a text per engine.
 #[derive(Clone, Copy, Debug)]
 pub struct Migration {
-    /// The file's name without `.sql`, such as `0001_holds`.
+    /// The file name without `.sql`, such as `0001_holds`.
     pub name: &'static str,
-    /// For SQLite.
+    /// The SQL for SQLite.
     pub sqlite: &'static str,
-    /// For PostgreSQL.
+    /// The SQL for PostgreSQL.
     pub postgres: &'static str,
 }
 
-/// The migrations of the calling crate, from `migrations/sqlite/<name>.sql` and `migrations/postgres/<name>.sql`.
+/// The migrations of the calling crate, from `migrations/sqlite/<name>.sql` and
+/// `migrations/postgres/<name>.sql`.
 ///
 /// ```
 /// use urr_db::{Domain, migrations};
@@ -58,13 +58,16 @@ impl Domain {
         format!("urr_{}", self.name)
     }
 
-    /// The name becomes part of file names and SQL, so it must be harmless.
+    /// Validates the name, because it becomes part of file names and SQL.
     pub(crate) fn check_name(&self) -> Result<(), Error> {
         let harmless = self.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'_');
         if harmless && !self.name.is_empty() {
             return Ok(());
         }
-        Err(Error::bug(format!("{:?} is no name for a domain: small letters and underscores", self.name)))
+        Err(Error::bug(format!(
+            "{:?} is not a valid domain name: use lower-case letters and underscores",
+            self.name
+        )))
     }
 
     fn all(&self) -> Vec<Migration> {
@@ -97,24 +100,25 @@ impl Migration {
 }
 
 statements! {
-    /// Whether any migration ever ran here.
+    /// Whether the table of applied migrations exists.
     HISTORY_EXISTS = sqlite "select count(*) from sqlite_schema where name = 'schema_history'"
                      postgres "select count(*) from pg_class where oid = to_regclass('schema_history')";
 
-    /// What ran here.
+    /// The applied migrations.
     HISTORY = "select name, checksum from schema_history order by seq";
 
-    /// Remembers that a migration ran.
+    /// Records an applied migration.
     RECORD = "insert into schema_history (seq, name, checksum, applied_at) values ($1, $2, $3, $4)";
 
-    /// Whether the server acknowledges commits that are not on disk.
+    /// The server's durability setting.
     DURABILITY = postgres "select current_setting('synchronous_commit')";
 }
 
 const CREATE_HISTORY_SQLITE: &str = "create table if not exists schema_history (
     seq integer primary key, name text not null unique, checksum text not null, applied_at integer not null) strict";
 
-/// The advisory lock makes a second migrator wait; limits that protect requests are lifted for the transaction.
+/// The advisory lock serialises concurrent migrators. Timeouts that protect requests are lifted for
+/// this transaction.
 const PREPARE_POSTGRES: &str = "
     set local statement_timeout = 0; set local lock_timeout = '60s'; set local idle_in_transaction_session_timeout = 0;
     select pg_advisory_xact_lock(hashtext('urr migrate'), hashtext(current_schema()));
@@ -122,12 +126,13 @@ const PREPARE_POSTGRES: &str = "
         seq bigint primary key, name text not null unique, checksum text not null, applied_at timestamptz not null)";
 
 impl Db {
-    /// Applies what is missing, each migration in a transaction of its own; says which. Two processes may do this at
-    /// once. A migration that was edited after it ran, or one that this binary does not know, is refused.
+    /// Applies pending migrations, each in its own transaction, and returns their names. Safe to
+    /// run from two processes at once. Fails if an applied migration was edited or is unknown to
+    /// this binary.
     pub async fn migrate(&self) -> Result<Vec<&'static str>, Error> {
         let (wanted, now) = (self.domain().all(), self.now());
         let mut applied = Vec::new();
-        // Each round applies one, so there are at most as many rounds as migrations, and one to see that none is left.
+        // Each iteration applies one migration; the last one finds none pending.
         for _ in 0..=wanted.len() {
             let next = self.write_patiently("db.migrate", PATIENCE, async |tx: &mut Tx<'_>| {
                 self.apply_next(tx, &wanted, now).await
@@ -166,7 +171,8 @@ impl Db {
         Ok(Some(next.name))
     }
 
-    /// Checks before serving that every migration ran and no other, and that the server keeps what it acknowledges.
+    /// Start-up check: all migrations are applied, none is unknown, and the server's commits are
+    /// durable.
     pub async fn check_migrated(&self) -> Result<(), Error> {
         let wanted = self.domain().all();
         let (found, durability) = self
@@ -192,8 +198,9 @@ impl Db {
         Ok(())
     }
 
-    /// The first of the wanted migrations that is not there. What is there must be the beginning of the base's list and the beginning
-    /// of the domain's, word for word; the base may have grown after the domain's first step.
+    /// The first pending migration. The applied ones must be a prefix of the base list and a prefix
+    /// of the domain's list, with equal checksums. The base list may have grown after the domain's
+    /// first migration.
     fn first_missing<'m>(
         &self,
         found: &[(String, String)],
@@ -207,17 +214,18 @@ impl Db {
                     *list = rest;
                 }
                 Some((known, _)) if known.name == name => {
-                    return Err(
-                        self.refuse(known, "was changed after it was applied: restore it, add a new one")
-                    );
+                    return Err(self.refuse(
+                        known,
+                        "was changed after it was applied: restore it and add a new migration",
+                    ));
                 }
                 Some((known, _)) => {
-                    let what = format!("stands where the database has {name}: migrations keep their order");
+                    let what = format!("is where the database has {name}: migrations must keep their order");
                     return Err(self.refuse(known, &what));
                 }
                 None => {
                     return Err(Error::bug(format!(
-                        "{}: the database has migration {name}, which this binary does not know: it is older",
+                        "{}: the database has migration {name}, which this binary does not have: is it older?",
                         self.domain().name
                     )));
                 }

@@ -1,7 +1,9 @@
-//! Messages that leave with the change they tell of: written in the same transaction, delivered at least once.
+//! The outbox: messages are written in the same transaction as the change they describe, and are
+//! delivered at least once.
 //!
-//! Two readers exist. The in-process bus reads the table as a log ([`read_after`]) and keeps a [`Position`] per consumer
-//! group. The Kafka relay [`claim`]s rows, publishes them and marks them [`published`]. A database has one or the other.
+//! There are two readers. The in-process bus reads the table as a log ([`read_after`]) and stores a
+//! [`Position`] per consumer group. The Kafka relay [`claim`]s rows, publishes them and marks them
+//! [`published`]. A database is used by one or the other.
 
 use std::time::Duration;
 
@@ -10,92 +12,92 @@ use urr_kernel::{MessageId, Scalar, Timestamp, limits::MAX_MESSAGE_BYTES};
 
 use crate::{EngineKind, Error, Row, Tx, statements};
 
-/// How long published rows are kept, so that an operator can see what left and send it again.
+/// Retention of published rows, so that an operator can see what was sent and send it again.
 pub const KEEP_PUBLISHED: Duration = Duration::from_hours(7 * 24);
-/// Rows that one purge deletes: a few milliseconds of work, so that nobody's write waits long for it.
+/// Rows deleted per purge: a few milliseconds, so that other writes do not wait long.
 pub const PURGE_BATCH: u32 = 1_000;
-/// The pause after the first, second and third failure to publish; the fourth makes a dead letter.
+/// Backoff after the first, second and third failure to publish; the fourth makes a dead letter.
 pub const PAUSES: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
-/// Rows that one [`adopt_foreign`] changes: some 20 µs each with their index entries, so a tenth of a second.
+/// Rows changed per [`adopt_foreign`]: about 20 µs each with their index entries, 0.1 s in all.
 pub const ADOPT_BATCH: u32 = 5_000;
-/// [`backlog`] stops counting here: beyond it the number is just "too many".
+/// [`backlog`] stops counting here.
 pub const MAX_COUNTED: u32 = 100_000;
-/// The longest error text that is kept with a row.
+/// Longest error text stored with a row.
 const MAX_ERROR_CHARS: usize = 1_000;
 
-/// One message.
+/// A message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Names it for ever: consumers remember which ones they have seen.
+    /// Unique id; consumers use it to skip duplicates.
     pub id: MessageId,
-    /// Where it goes.
+    /// The topic.
     pub topic: String,
-    /// What it is about. Messages of one topic and key are delivered in the order in which they were written, provided
-    /// that the writers held a lock on that thing.
+    /// The ordering key. Messages with the same topic and key are delivered in the order in which
+    /// they were written, provided that the writers held a lock on the entity the key names.
     pub key: String,
-    /// What happened, such as `RESERVATION_CREATED`.
+    /// The type of event, such as `RESERVATION_CREATED`.
     pub kind: String,
-    /// The details, as JSON text.
+    /// JSON text.
     pub payload: String,
     /// When it happened.
     pub at: Timestamp,
 }
 
-/// A place in the log. Everything at or before it has been read.
+/// A position in the log. Everything at or before it has been read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Position {
-    /// The transaction that wrote the row; zero on SQLite, where transactions commit one after another.
+    /// The transaction that wrote the row; zero on SQLite, where transactions are serial.
     pub xid: i64,
-    /// The row's number.
+    /// The row number.
     pub seq: i64,
 }
 
 impl Position {
-    /// Before everything.
+    /// Before the first row.
     pub const START: Self = Self { xid: 0, seq: 0 };
 }
 
-/// A message that this relay is to publish.
+/// A message claimed for publishing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimed {
-    /// The row's number: what [`published`], [`released`] and [`failed`] go by.
+    /// The row number, for [`published`], [`released`] and [`failed`].
     pub seq: i64,
-    /// How often publishing it has failed.
+    /// Failed attempts to publish it.
     pub attempts: u32,
-    /// What to publish.
+    /// The message.
     pub message: Message,
 }
 
 /// A message that could not be published.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dead {
-    /// The row's number: what [`republish`] goes by.
+    /// The row number, for [`republish`].
     pub seq: i64,
-    /// What was not published.
+    /// The message.
     pub message: Message,
-    /// Why.
+    /// The last error.
     pub error: String,
-    /// Since when it lies.
+    /// When it became a dead letter.
     pub since: Timestamp,
 }
 
-/// What waits in the outbox.
+/// The size of the outbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Backlog {
-    /// Rows not published yet, at most [`MAX_COUNTED`].
+    /// Rows not yet published, at most [`MAX_COUNTED`].
     pub waiting: u32,
-    /// When the oldest of them was written.
+    /// When the oldest unpublished row was written.
     pub oldest: Option<Timestamp>,
-    /// Rows given up on, at most [`MAX_COUNTED`].
+    /// Dead letters, at most [`MAX_COUNTED`].
     pub dead: u32,
 }
 
 statements! {
-    /// Puts a message in.
+    /// Inserts a message.
     APPEND = "insert into outbox (id, topic, key, kind, payload, created_at, due_at)
               values ($1, $2, $3, $4, $5, $6, $6)";
 
-    /// Puts many in, in one round trip to the server. The list is a JSON array.
+    /// Inserts many in one round trip. The parameter is a JSON array.
     APPEND_ALL = postgres "
         insert into outbox (id, topic, key, kind, payload, created_at, due_at)
         select id, topic, key, kind, payload, at, at
@@ -103,47 +105,48 @@ statements! {
                with ordinality as new (id, topic, key, kind, payload, at, place)
          order by place";
 
-    /// The next rows of the log. SQLite commits in the order of `seq`.
+    /// The next rows of the log. SQLite commits in `seq` order.
     READ_SQLITE = sqlite "
         select id, topic, key, kind, payload, created_at, 0, seq
           from outbox where seq > $1 order by seq limit $2";
 
-    /// The next rows of the log, up to the oldest transaction that is still running: it may yet add rows before those
-    /// that we can see.
+    /// The next rows of the log, up to the oldest transaction still running: it may still add rows
+    /// before those that are visible now.
     READ_POSTGRES = postgres "
         select id, topic, key, kind, payload, created_at, xid, seq
           from outbox
          where (xid, seq) > ($1, $2) and xid < pg_snapshot_xmin(pg_current_snapshot())
          order by xid, seq limit $3";
 
-    /// The first position that the log has not given out. SQLite remembers the last number even of rows that are gone;
-    /// a PostgreSQL transaction that anybody can have seen is older than the end of the snapshot.
+    /// The first position not yet assigned. SQLite remembers the last number even of deleted rows.
+    /// On PostgreSQL every transaction visible to a reader is older than the snapshot's xmax.
     END = sqlite "
         select 0, 1 + max(coalesce((select seq from sqlite_sequence where name = 'outbox'), 0),
                           coalesce((select max(seq) from outbox), 0))"
       postgres "
         select pg_snapshot_xmax(pg_current_snapshot()), 0::bigint";
 
-    /// Whether rows are there that no transaction of this server can have written.
+    /// Whether there are rows that no transaction of this server can have written.
     FOREIGN = postgres "
         select exists (select 1 from outbox where xid >= pg_snapshot_xmax(pg_current_snapshot()))";
 
-    /// Puts such rows before everything that this server writes, in the order of their numbers. The condition stands
-    /// twice so that a row which another process has just adopted is left alone.
+    /// Moves such rows before everything this server writes, in `seq` order. The condition is
+    /// repeated so that a row another process has just adopted is left alone.
     ADOPT = postgres "
         update outbox set xid = '0'::xid8
          where seq in (select seq from outbox
                         where xid >= pg_snapshot_xmax(pg_current_snapshot()) order by xid, seq limit $1)
            and xid >= pg_snapshot_xmax(pg_current_snapshot())";
 
-    /// Whether any row lies after a position, readable yet or not.
+    /// Whether any row is after a position, readable yet or not.
     ANY_AFTER = sqlite "select exists (select 1 from outbox where seq > $2 and $1 = 0)"
       postgres "select exists (select 1 from outbox where (xid, seq) > ($1, $2))";
 
-    /// Takes rows to publish: of the oldest 2,000 waiting rows those that are due and the first of their key, so that
-    /// one message per key is on its way at a time. An older row of the same key that waits is among them too. The window
-    /// bounds the work when one key has a long tail. Of two relays on PostgreSQL each takes rows that the other has not
-    /// locked; SQLite has one writer.
+    /// Claims rows to publish. Of the oldest 2,000 unpublished rows, it takes those that are due
+    /// and the first of their key, so that one message per key is in flight at a time. An older
+    /// unpublished row of the same key is always inside that window. The window bounds the work
+    /// when one key has a long backlog. On PostgreSQL two relays skip each other's locked rows;
+    /// SQLite has one writer.
     CLAIM = sqlite "
         with waiting as materialized (
           select seq, due_at, row_number() over (partition by topic, key order by seq) as place
@@ -165,7 +168,7 @@ statements! {
         update outbox set due_at = $3 where seq in (select seq from head)
         returning id, topic, key, kind, payload, created_at, attempts, seq";
 
-    /// Marks rows as published; the list is a JSON array, for SQLite has no other.
+    /// Marks rows as published. The list is a JSON array because SQLite has no array parameters.
     PUBLISHED = sqlite "
         update outbox set published_at = $2, last_error = null
          where seq in (select value from json_each($1)) and published_at is null"
@@ -173,7 +176,7 @@ statements! {
         update outbox set published_at = $2, last_error = null
          where seq in (select value::bigint from jsonb_array_elements_text($1::jsonb)) and published_at is null";
 
-    /// Gives rows back untried.
+    /// Releases claimed rows without counting an attempt.
     RELEASED = sqlite "
         update outbox set due_at = $2
          where seq in (select value from json_each($1)) and published_at is null"
@@ -181,32 +184,32 @@ statements! {
         update outbox set due_at = $2
          where seq in (select value::bigint from jsonb_array_elements_text($1::jsonb)) and published_at is null";
 
-    /// Counts a failure.
+    /// Counts a failed attempt.
     FAILED = "update outbox set attempts = attempts + 1, due_at = $2, dead_at = $3, last_error = $4
                where seq = $1 and attempts = $5 and published_at is null and dead_at is null";
 
-    /// How many wait and how many are dead.
+    /// Numbers of unpublished rows and of dead letters.
     COUNTS = "select (select count(*) from (select 1 from outbox
                        where published_at is null and dead_at is null limit $1) waiting),
                      (select count(*) from (select 1 from outbox where dead_at is not null limit $1) dead)";
 
-    /// When the oldest that waits was written.
+    /// When the oldest unpublished row was written.
     OLDEST = "select created_at from outbox where published_at is null and dead_at is null order by seq limit 1";
 
-    /// What was given up on.
+    /// Dead letters.
     DEAD = "select id, topic, key, kind, payload, created_at, last_error, dead_at, seq
               from outbox where dead_at is not null and seq > $1 order by seq limit $2";
 
-    /// Gives a dead row another life.
+    /// Returns a dead letter to the unpublished rows.
     REPUBLISH = "update outbox set dead_at = null, attempts = 0, due_at = $2 where seq = $1 and dead_at is not null";
 
-    /// Deletes what was published long ago.
+    /// Deletes rows published before a time.
     PURGE_PUBLISHED = "delete from outbox where seq in
                          (select seq from outbox where published_at < $1 order by published_at limit $2)";
 }
 
-/// Puts a message in the outbox of the transaction's own domain. A payload that brokers would refuse is refused here,
-/// where the change can still be refused with it.
+/// Appends a message to the outbox of the transaction's domain. A payload too large for the broker
+/// is rejected here, where the change can still be rolled back.
 pub async fn append(tx: &mut Tx<'_>, message: &Message) -> Result<(), Error> {
     message.check()?;
     tx.execute(&APPEND, &message.row()).await?;
@@ -214,7 +217,7 @@ pub async fn append(tx: &mut Tx<'_>, message: &Message) -> Result<(), Error> {
     Ok(())
 }
 
-/// Puts messages in, in this order, as [`append`] does.
+/// Appends messages in this order, as [`append`] does.
 pub async fn append_all<'m>(
     tx: &mut Tx<'_>,
     messages: impl Iterator<Item = &'m Message>,
@@ -245,7 +248,7 @@ impl Message {
         [id, topic, key, kind, payload, at]
     }
 
-    /// One of the documents of [`APPEND_ALL`].
+    /// One element of the array for [`APPEND_ALL`].
     fn document(&self) -> serde_json::Value {
         let Self { id, topic, key, kind, payload, at } = self;
         json!({ "id": id, "topic": topic, "key": key, "kind": kind, "payload": payload, "at": at })
@@ -260,7 +263,7 @@ impl Message {
     }
 }
 
-/// The next messages of the log after a position, with the position to go on from.
+/// The next messages after a position, each with its own position.
 pub async fn read_after(
     tx: &mut Tx<'_>,
     after: Position,
@@ -273,15 +276,15 @@ pub async fn read_after(
     }
 }
 
-/// The first position that this log has not given out: whoever claims to have read it has read another log. That is so
-/// after a restore, onto another PostgreSQL server (whose transactions count from their own beginning) or of an older
-/// SQLite file.
+/// The first position this log has not assigned. A group whose position is beyond it has read
+/// another log. This happens after a restore: onto another PostgreSQL server, whose transaction ids
+/// start from their own beginning, or of an older SQLite file.
 pub async fn end(tx: &mut Tx<'_>) -> Result<Position, Error> {
     tx.one(&END, &[], |row| Ok(Position { xid: row.get(0)?, seq: row.get(1)? })).await
 }
 
-/// Whether the log holds rows that it cannot have written itself, because they came with a dump of another server. Nobody
-/// can read them until they are [adopted](adopt_foreign).
+/// Whether the log contains rows from a dump of another server, whose transaction ids are in this
+/// server's future. They cannot be read until they are [adopted](adopt_foreign).
 pub async fn has_foreign(tx: &mut Tx<'_>) -> Result<bool, Error> {
     match tx.engine_kind() {
         EngineKind::Sqlite => Ok(false),
@@ -289,8 +292,9 @@ pub async fn has_foreign(tx: &mut Tx<'_>) -> Result<bool, Error> {
     }
 }
 
-/// Moves at most [`ADOPT_BATCH`] foreign rows to the beginning of the log. Says how many; fewer than the batch means that
-/// it is done. A group that stands after the beginning would never see them: every group must be put there first.
+/// Moves at most [`ADOPT_BATCH`] foreign rows to the beginning of the log and returns how many;
+/// fewer than the batch means done. Reset every group to the beginning first, because a group past
+/// it would never read these rows.
 pub async fn adopt_foreign(tx: &mut Tx<'_>) -> Result<u64, Error> {
     match tx.engine_kind() {
         EngineKind::Sqlite => Ok(0),
@@ -298,14 +302,14 @@ pub async fn adopt_foreign(tx: &mut Tx<'_>) -> Result<u64, Error> {
     }
 }
 
-/// Whether there is anything after a position. If [`read_after`] gives nothing although there is, then a transaction that
-/// is older than those rows still runs.
+/// Whether any row is after a position. If [`read_after`] returns nothing although this is true, a
+/// transaction older than those rows is still running.
 pub async fn any_after(tx: &mut Tx<'_>, after: Position) -> Result<bool, Error> {
     tx.one(&ANY_AFTER, &[&after.xid, &after.seq], |row| row.get(0)).await
 }
 
-/// Takes at most `limit` messages to publish, oldest first. Until `claim_for` is over no other relay gets them; a relay
-/// that dies loses nothing but that time.
+/// Claims at most `limit` messages, oldest first. No other relay gets them until `claim_for` is
+/// over. If the relay dies, they are claimed again after that.
 pub async fn claim(
     tx: &mut Tx<'_>,
     now: Timestamp,
@@ -318,18 +322,19 @@ pub async fn claim(
     Ok(claimed)
 }
 
-/// The broker has them.
+/// Marks messages as published.
 pub async fn published(tx: &mut Tx<'_>, seqs: &[i64], now: Timestamp) -> Result<(), Error> {
     tx.execute(&PUBLISHED, &[&list(seqs), &now]).await.map(|_| ())
 }
 
-/// Gives claimed messages back untried, due at `due`: the broker is down, which is no fault of theirs.
+/// Releases claimed messages, due again at `due`, without counting an attempt: the broker is down.
 pub async fn released(tx: &mut Tx<'_>, seqs: &[i64], due: Timestamp) -> Result<(), Error> {
     tx.execute(&RELEASED, &[&list(seqs), &due]).await.map(|_| ())
 }
 
-/// The broker refused this one. It is tried again after a pause; after the last pause it is a dead letter, which the
-/// answer tells, and the key's next message goes on.
+/// Counts a failed attempt because the broker rejected the message. It is retried after a backoff.
+/// After the last attempt it becomes a dead letter, the key's next message is published, and this
+/// returns `true`.
 pub async fn failed(tx: &mut Tx<'_>, claimed: &Claimed, error: &str, now: Timestamp) -> Result<bool, Error> {
     let pause = PAUSES.get(claimed.attempts as usize);
     let due = now.after(pause.copied().unwrap_or_default());
@@ -339,14 +344,14 @@ pub async fn failed(tx: &mut Tx<'_>, claimed: &Claimed, error: &str, now: Timest
     Ok(dead_at.is_some())
 }
 
-/// How much waits.
+/// Counts unpublished rows and dead letters.
 pub async fn backlog(tx: &mut Tx<'_>) -> Result<Backlog, Error> {
     let (waiting, dead) = tx.one(&COUNTS, &[&MAX_COUNTED], |row| Ok((row.get(0)?, row.get(1)?))).await?;
     let oldest = tx.optional(&OLDEST, &[], |row| row.get(0)).await?;
     Ok(Backlog { waiting, oldest, dead })
 }
 
-/// Messages that were given up on, after the row numbered `after`.
+/// Dead letters after the row numbered `after`.
 pub async fn dead_letters(tx: &mut Tx<'_>, after: i64, limit: u32) -> Result<Vec<Dead>, Error> {
     let map = |row: &Row<'_>| {
         let error: Option<String> = row.get(6)?;
@@ -360,20 +365,20 @@ pub async fn dead_letters(tx: &mut Tx<'_>, after: i64, limit: u32) -> Result<Vec
     tx.all(&DEAD, &[&after, &limit], map).await
 }
 
-/// Publishes a dead letter after all. Says whether there was one.
+/// Queues a dead letter for publishing again. Returns whether it existed.
 pub async fn republish(tx: &mut Tx<'_>, seq: i64, now: Timestamp) -> Result<bool, Error> {
     let changed = tx.execute(&REPUBLISH, &[&seq, &now]).await?;
     tx.appended |= changed > 0;
     Ok(changed > 0)
 }
 
-/// Deletes at most [`PURGE_BATCH`] rows that were published more than [`KEEP_PUBLISHED`] ago. Says how many went; fewer
-/// than the batch means that it is done.
+/// Deletes at most [`PURGE_BATCH`] rows published more than [`KEEP_PUBLISHED`] ago and returns how
+/// many; fewer than the batch means done.
 pub async fn purge_published(tx: &mut Tx<'_>, now: Timestamp) -> Result<u64, Error> {
     tx.execute(&PURGE_PUBLISHED, &[&now.before(KEEP_PUBLISHED), &PURGE_BATCH]).await
 }
 
-/// The message in the first six columns.
+/// Reads a message from the first six columns.
 pub(crate) fn message(row: &Row<'_>) -> Result<Message, Error> {
     Ok(Message {
         id: row.get(0)?,
@@ -385,7 +390,7 @@ pub(crate) fn message(row: &Row<'_>) -> Result<Message, Error> {
     })
 }
 
-/// The part of an error text that is worth keeping.
+/// Cuts an error text to [`MAX_ERROR_CHARS`].
 pub(crate) fn shortened(error: &str) -> String {
     error.chars().take(MAX_ERROR_CHARS).collect()
 }

@@ -19,20 +19,21 @@ choice! {
 settings! {
     /// `[storage]`.
     pub struct Settings in "storage" "The SQL engine that holds the truth about seats and money." {
-        /// `sqlite` keeps one file per domain in the data directory; `postgres` needs `storage.url`.
+        /// `sqlite` keeps one file per domain in the data directory; `postgres` needs
+        /// `storage.url`.
         pub kind: StorageKind = "sqlite",
         /// The PostgreSQL database, with the login the process uses.
         pub url: Option<PostgresUrl> = "",
-        /// The same database with a login that may create roles and schemas: only `urr migrate` uses it.
-        /// Without it, `storage.url` is used.
+        /// The same database with a login that may create roles and schemas: only `urr migrate`
+        /// uses it. Without it, `storage.url` is used.
         pub admin_url: Option<PostgresUrl> = "",
-        /// The certificate authority of the server, as PEM; the machine's own list if left out. A server
-        /// beyond loopback is always reached over TLS unless the URL says `sslmode=disable`.
+        /// The certificate authority of the server, as PEM; the machine's own list if left out. A
+        /// server beyond loopback is always reached over TLS unless the URL says `sslmode=disable`.
         pub ca_file: Option<PathBuf> = "",
         /// Connections per domain and process. PostgreSQL allows 100 in all by default.
         pub pool: Size<1, 1_000> = "16",
-        /// Whether concurrent SQLite writes share one fsync. Off is slower and no safer; it exists to be
-        /// measured.
+        /// Whether concurrent SQLite writes share one fsync. Off is slower and no safer; it exists
+        /// to be measured.
         pub group_commit: bool = "true",
     }
 }
@@ -80,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pool_has_the_size_that_was_measured() {
+    fn default_pool_size_matches_the_config_default() {
         assert_eq!(Settings::default().pool, PostgresConfig::new("").pool_size);
     }
 }

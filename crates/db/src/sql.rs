@@ -1,9 +1,9 @@
-//! Statements: one text for both engines, registered so that a test can prepare them all.
+//! SQL statements: one text for both engines, registered so that a test can prepare them all.
 
 use std::{fmt, sync::OnceLock};
 
-/// One SQL statement, declared with [`statements!`](crate::statements). Parameters are `$1`, `$2`, …; SQLite gets the
-/// same text with `?1`, `?2`, …, rewritten once.
+/// One SQL statement, declared with [`statements!`](crate::statements). Parameters are `$1`, `$2`,
+/// …; for SQLite they are rewritten once to `?1`, `?2`, ….
 pub struct Sql {
     name: &'static str,
     text: Text,
@@ -27,27 +27,27 @@ impl Sql {
         Self::new(name, Text::Both(text))
     }
 
-    /// A text per engine, for where they truly differ.
+    /// A text per engine, where the engines differ.
     pub const fn each(name: &'static str, sqlite: &'static str, postgres: &'static str) -> Self {
         Self::new(name, Text::Each { sqlite, postgres })
     }
 
-    /// A statement that only SQLite ever runs.
+    /// A statement that only SQLite runs.
     pub const fn only_sqlite(name: &'static str, text: &'static str) -> Self {
         Self::new(name, Text::Sqlite(text))
     }
 
-    /// A statement that only PostgreSQL ever runs.
+    /// A statement that only PostgreSQL runs.
     pub const fn only_postgres(name: &'static str, text: &'static str) -> Self {
         Self::new(name, Text::Postgres(text))
     }
 
-    /// Module and name, for errors and logs.
+    /// Module path and name, for errors and logs.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The text for SQLite, if SQLite runs this statement.
+    /// The text for SQLite; `None` if the statement is PostgreSQL only.
     pub(crate) fn sqlite(&self) -> Option<&str> {
         let text = match self.text {
             Text::Both(text) | Text::Sqlite(text) | Text::Each { sqlite: text, .. } => text,
@@ -56,7 +56,7 @@ impl Sql {
         Some(self.for_sqlite.get_or_init(|| number_parameters(text)))
     }
 
-    /// The text for PostgreSQL, if PostgreSQL runs this statement.
+    /// The text for PostgreSQL; `None` if the statement is SQLite only.
     pub(crate) fn postgres(&self) -> Option<&'static str> {
         match self.text {
             Text::Both(text) | Text::Postgres(text) | Text::Each { postgres: text, .. } => Some(text),
@@ -71,8 +71,9 @@ impl fmt::Debug for Sql {
     }
 }
 
-/// Turns `$n` into `?n`. SQLite reads `$n` as a *name* and numbers names by first appearance, so the order would be
-/// wrong. Quoted text such as the JSON path `'$.seat'` is left alone; comments go, for they may hold a lone quote.
+/// Rewrites `$n` to `?n`. SQLite treats `$n` as a *name* and numbers names by first appearance, so
+/// the order would be wrong. Quoted text such as the JSON path `'$.seat'` is left alone. Comments
+/// are removed because they may contain an unbalanced quote.
 fn number_parameters(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut quote = None;
@@ -98,7 +99,7 @@ fn number_parameters(text: &str) -> String {
     out
 }
 
-/// Declares statements and registers them in `STATEMENTS`, which one test of the crate hands to
+/// Declares statements and registers them in `STATEMENTS`. One test per crate passes that list to
 /// [`check_statements`](crate::check_statements).
 ///
 /// ```
@@ -142,7 +143,7 @@ macro_rules! __statement {
     };
 }
 
-/// Makes a closed enum a TEXT column. The table says the same words in a CHECK.
+/// Maps an enum to a TEXT column. The table's CHECK constraint must list the same values.
 ///
 /// ```
 /// #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,7 +155,7 @@ macro_rules! __statement {
 macro_rules! text_enum {
     ($type:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
         impl $type {
-            /// The word that stands in the database.
+            /// The value stored in the database.
             pub(crate) const fn as_str(&self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)+
@@ -186,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_are_numbered_and_quoted_text_is_left_alone() {
+    fn parameters_are_rewritten_except_in_quotes_and_comments() {
         assert_eq!(
             number_parameters(" select $2, '$1', \"$3\", json_extract(a, '$.x') -- it's $4\n, $10 "),
             "select ?2, '$1', \"$3\", json_extract(a, '$.x') \n, ?10"
@@ -195,16 +196,14 @@ mod tests {
 
     mod declared {
         crate::statements! {
-            /// Both engines.
             pub(super) BOTH = "select $1";
-            /// Different texts.
             pub(super) EACH = sqlite "select 's', $1" postgres "select 'p', $1";
             pub(super) ONLY = postgres "select pg_current_xact_id()";
         }
     }
 
     #[test]
-    fn a_declared_statement_knows_its_name_and_its_engines() {
+    fn statement_has_its_path_as_name_and_a_text_per_engine() {
         assert_eq!(declared::STATEMENTS.len(), 3);
         assert!(declared::BOTH.name().ends_with("tests::declared::BOTH"));
         assert_eq!(declared::EACH.sqlite(), Some("select 's', ?1"));
@@ -220,7 +219,7 @@ mod tests {
     crate::text_enum! { State { Held = "held", Sold = "sold" } }
 
     #[test]
-    fn a_closed_enum_is_its_word_and_an_unknown_word_is_refused() {
+    fn text_enum_round_trips_and_rejects_unknown_values() {
         assert_eq!(State::Held.to_value(), Value::Text("held".into()));
         assert_eq!(State::from_value(Value::Text("sold".into())), Ok(State::Sold));
         assert_eq!(

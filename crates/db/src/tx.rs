@@ -1,4 +1,4 @@
-//! A transaction as a body sees it: five ways to run a statement, the same on both engines.
+//! The transaction handle: five ways to run a statement, the same on both engines.
 
 use urr_kernel::{Scalar, Value};
 
@@ -8,15 +8,16 @@ use crate::{
     sqlite::{self, value},
 };
 
-/// The most rows one statement may give back: the largest honest answer is a stadium's 100,000 seats, and twice that
-/// leaves room. A statement that wants more lacks its LIMIT.
+/// Maximum rows per statement. The largest legitimate result is a stadium's 100,000 seats, doubled
+/// for headroom. A statement that returns more is missing its LIMIT.
 pub const MAX_ROWS: usize = 200_000;
 
-/// An open transaction. It commits when the body that got it returns `Ok`, and rolls back otherwise: on `Err`, on a
-/// panic, and when the body is dropped half-way.
+/// An open transaction. It commits when its body returns `Ok`. It rolls back on `Err`, on a panic,
+/// and when the body's future is dropped.
 ///
-/// A statement that fails, or that the body stops waiting for, ends the transaction: later statements are refused and
-/// the body's `Ok` is not believed. PostgreSQL works like that; SQLite would carry on, so it is held to the same rule.
+/// A statement that fails, or whose future is dropped, aborts the transaction: later statements are
+/// rejected and the body's `Ok` is turned into an error. PostgreSQL works like that; SQLite would
+/// continue, so the same rule is enforced for it.
 pub struct Tx<'t> {
     pub(crate) engine: Engine<'t>,
     pub(crate) failed: Option<Kind>,
@@ -33,7 +34,7 @@ impl<'t> Tx<'t> {
         Self { engine, failed: None, appended: false }
     }
 
-    /// What it runs on: for the few functions that need a statement per engine.
+    /// The engine, for the few functions that need a statement per engine.
     pub fn engine_kind(&self) -> EngineKind {
         match self.engine {
             Engine::Sqlite(_) => EngineKind::Sqlite,
@@ -41,7 +42,7 @@ impl<'t> Tx<'t> {
         }
     }
 
-    /// Runs a statement and says how many rows it changed.
+    /// Runs a statement and returns the number of rows changed.
     pub async fn execute(&mut self, sql: &'static Sql, params: &[&dyn Scalar]) -> Result<u64, Error> {
         self.begin(sql)?;
         let done = match &mut self.engine {
@@ -51,8 +52,8 @@ impl<'t> Tx<'t> {
         self.note(done)
     }
 
-    /// Runs a statement once for each row of parameters and says how many rows of the table each changed. It is looked up once for all
-    /// of them, which on SQLite is a good part of what a small statement costs.
+    /// Runs a statement once per set of parameters and returns the number of rows each changed. The
+    /// statement is looked up once, which on SQLite saves much of the cost of a small statement.
     pub async fn execute_each<const N: usize>(
         &mut self,
         sql: &'static Sql,
@@ -66,7 +67,7 @@ impl<'t> Tx<'t> {
         self.note(done)
     }
 
-    /// The only row. None, or a second one, is a bug of the statement.
+    /// Returns the only row. No row, or more than one, is a bug in the statement.
     pub async fn one<T>(
         &mut self,
         sql: &'static Sql,
@@ -74,10 +75,10 @@ impl<'t> Tx<'t> {
         map: impl FnMut(&Row<'_>) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let found = self.optional(sql, params, map).await?;
-        found.ok_or_else(|| Error::bug(format!("{} gave no row", sql.name())))
+        found.ok_or_else(|| Error::bug(format!("{} returned no row", sql.name())))
     }
 
-    /// The row, if there is one. A second one is a bug of the statement.
+    /// Returns the row, if any. More than one is a bug in the statement.
     pub async fn optional<T>(
         &mut self,
         sql: &'static Sql,
@@ -88,7 +89,7 @@ impl<'t> Tx<'t> {
         Ok(found.pop())
     }
 
-    /// Every row, at most [`MAX_ROWS`].
+    /// Returns all rows, at most [`MAX_ROWS`].
     pub async fn all<T>(
         &mut self,
         sql: &'static Sql,
@@ -115,7 +116,7 @@ impl<'t> Tx<'t> {
         Ok(rows.found)
     }
 
-    /// Runs several statements without parameters: a migration.
+    /// Runs several statements without parameters, as in a migration.
     pub(crate) async fn script(&mut self, text: &str) -> Result<(), Error> {
         let done = match &mut self.engine {
             Engine::Sqlite(conn) => {
@@ -126,14 +127,15 @@ impl<'t> Tx<'t> {
         self.note(done)
     }
 
-    /// Until a statement has answered it counts as failed. A body that gives up waiting for one and goes on does not know
-    /// what became of it, and PostgreSQL would turn the COMMIT of a broken transaction into a silent ROLLBACK.
+    /// A statement counts as failed until it completes. A body that drops a statement's future and
+    /// continues does not know its outcome, and PostgreSQL would turn the COMMIT of an aborted
+    /// transaction into a silent ROLLBACK.
     fn begin(&mut self, sql: &Sql) -> Result<(), Error> {
         match self.failed.replace(Kind::Bug) {
             None => Ok(()),
             Some(kind) => {
                 self.failed = Some(kind);
-                Err(Error::new(kind, format!("{} came after a failed statement", sql.name())))
+                Err(Error::new(kind, format!("{} was called after a failed statement", sql.name())))
             }
         }
     }
@@ -143,13 +145,14 @@ impl<'t> Tx<'t> {
         done
     }
 
-    /// Judges what a body returned: its `Ok` counts only if every statement succeeded.
+    /// Decides whether to commit: the body's `Ok` counts only if every statement succeeded.
     pub(crate) fn verdict<T, E: From<Error>>(&self, name: &str, out: Result<T, E>) -> Verdict<T, E> {
         match (out, self.failed) {
             (Ok(value), None) => Verdict::Commit(value),
             (Ok(_), Some(_)) => {
-                let error =
-                    Error::bug(format!("{name} went on after a statement of it had failed or been given up"));
+                let error = Error::bug(format!(
+                    "{name} returned Ok although one of its statements failed or was dropped"
+                ));
                 Verdict::Refuse(E::from(error), Some(Kind::Bug))
             }
             (Err(error), failed) => Verdict::Refuse(error, failed),
@@ -157,14 +160,14 @@ impl<'t> Tx<'t> {
     }
 }
 
-/// What becomes of a transaction whose body has returned.
+/// What to do with a transaction after its body has returned.
 pub(crate) enum Verdict<T, E> {
     Commit(T),
     Refuse(E, Option<Kind>),
 }
 
-/// How a transaction ended: what the caller gets, and the database's part in it if it failed. The body's own refusal is
-/// no failure.
+/// How a transaction ended: the caller's result, and the kind of database failure, if any. An `Err`
+/// that the body itself chose is not a database failure.
 pub(crate) struct Ended<T, E> {
     pub(crate) result: Result<T, E>,
     pub(crate) failure: Option<Kind>,
@@ -194,14 +197,14 @@ struct Rows<T, F> {
 impl<T, F: FnMut(&Row<'_>) -> Result<T, Error>> Rows<T, F> {
     fn take(&mut self, row: &Row<'_>) -> Result<(), Error> {
         if self.found.len() == self.most {
-            return Err(Error::bug(format!("{} gave more than {} rows", self.sql.name(), self.most)));
+            return Err(Error::bug(format!("{} returned more than {} rows", self.sql.name(), self.most)));
         }
         self.found.push((self.map)(row)?);
         Ok(())
     }
 }
 
-/// One row of an answer.
+/// One row of a result.
 pub struct Row<'r> {
     pub(crate) sql: &'static Sql,
     pub(crate) columns: Columns<'r>,
@@ -213,7 +216,8 @@ pub(crate) enum Columns<'r> {
 }
 
 impl Row<'_> {
-    /// The value of a column, counted from zero. A value that does not fit names the statement and the column.
+    /// The value of a column, counted from zero. A conversion error names the statement and the
+    /// column.
     pub fn get<T: Scalar>(&self, column: usize) -> Result<T, Error> {
         let wrong = |source: Box<dyn std::error::Error + Send + Sync>| {
             Error::bug(format!("{}: column {column} cannot be read", self.sql.name())).because(source)

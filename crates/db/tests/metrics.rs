@@ -1,4 +1,4 @@
-//! What operators see. In a binary of its own, for the recorder belongs to the whole process.
+//! Metrics. In a test binary of its own, because the recorder is global to the process.
 
 use std::{sync::LazyLock, time::Duration};
 
@@ -17,12 +17,12 @@ static DOMAIN: Domain = Domain {
 };
 
 static RECORDER: LazyLock<PrometheusHandle> =
-    LazyLock::new(|| PrometheusBuilder::new().install_recorder().expect("nobody else installs one"));
+    LazyLock::new(|| PrometheusBuilder::new().install_recorder().expect("installed once per process"));
 
 statements! {
     SIT = "insert into seats (id) values ($1)";
     COLLIDE = postgres "do $$ begin raise exception 'a collision' using errcode = '40001'; end $$";
-    /// Two of these are longer than new attempts may begin after the first.
+    /// Two of these exceed the time within which retries may start.
     DAWDLE = postgres "select pg_sleep(0.8)::text";
 }
 
@@ -35,7 +35,7 @@ fn value(rendered: &str, name: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn fifty_waiting_writes_share_one_commit_and_every_transaction_is_counted() {
+async fn fifty_waiting_writes_share_one_commit_and_are_counted() {
     let metrics = &*RECORDER;
     let dir = tempfile::tempdir().unwrap();
     let db = Db::sqlite(dir.path(), &DOMAIN, SqliteOptions::default()).unwrap();
@@ -62,7 +62,7 @@ async fn fifty_waiting_writes_share_one_commit_and_every_transaction_is_counted(
             db.write("test.sit", async |tx: &mut Tx<'_>| tx.execute(&SIT, &[&seat]).await).await
         });
     }
-    // On this one thread, every task spawned above gets in line before the first one is let go.
+    // Single-threaded runtime: every task spawned above queues before the first one is released.
     tokio::task::yield_now().await;
     go_on.send(()).unwrap();
     within(Duration::from_mins(1), async {
@@ -89,11 +89,11 @@ async fn fifty_waiting_writes_share_one_commit_and_every_transaction_is_counted(
         let found = value(&rendered, outcome);
         assert!((found - wanted).abs() < f64::EPSILON, "{outcome} is {found}");
     }
-    assert!(!rendered.contains("test.never"), "a transaction that never began is not counted");
+    assert!(!rendered.contains("test.never"), "a transaction whose future was never polled is not counted");
 }
 
 #[tokio::test]
-async fn a_transaction_that_always_collides_is_given_up_on_and_every_retry_is_counted() {
+async fn retries_are_bounded_and_counted() {
     let metrics = &*RECORDER;
     let Some(db) = fresh_postgres(&DOMAIN).await else { return };
     within(Duration::from_mins(1), async {
@@ -111,7 +111,7 @@ async fn a_transaction_that_always_collides_is_given_up_on_and_every_retry_is_co
             }
             tx.execute(&COLLIDE, &[]).await
         });
-        assert_eq!((late.unwrap_err().kind(), attempts), (Kind::Retry, 1), "there is no time for another");
+        assert_eq!((late.unwrap_err().kind(), attempts), (Kind::Retry, 1), "no time is left for a retry");
     })
     .await;
     let rendered = metrics.render();

@@ -1,7 +1,8 @@
 //! Background work: tasks that shutdown waits for, reconcilers, schedules and leases.
 //!
-//! A *reconciler* takes no input and may always run again: it looks at the stores, finds what is overdue and does it. It
-//! runs on its [`Schedule`] and sooner when somebody nudges it. Work with a payload travels on the bus instead.
+//! A *reconciler* takes no input and is safe to repeat: it reads overdue work from the stores and
+//! does it. It runs on its [`Schedule`], and earlier when it is nudged. Work with a payload is a
+//! message on the bus instead.
 
 mod backoff;
 mod lease;
@@ -21,7 +22,7 @@ pub use schedule::{BadSchedule, Schedule};
 pub use tasks::{Tasks, UNWIND, Unfinished, panic_text};
 pub use together::{NotDone, Together, Work};
 
-/// Whatever went wrong, with its sources.
+/// Any error.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Every statement of this crate, for the test that prepares them all on both engines.

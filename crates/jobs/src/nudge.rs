@@ -1,17 +1,18 @@
-//! Waking work before its time.
+//! Wakes a worker before its next scheduled run.
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Tells one worker that there may be something to do. Any number of nudges before the worker looks count as one, and a
-/// nudge given while the worker is busy is kept, so that nothing committed in between waits for the next period.
+/// Tells one worker that there may be work. Nudges are coalesced until the worker waits again. A
+/// nudge sent while the worker is busy is kept, so work committed meanwhile does not wait for the
+/// next period.
 #[derive(Clone, Debug, Default)]
 pub struct Nudge(Arc<Notify>);
 
 impl Nudge {
-    /// A nudge nobody has given yet.
+    /// A nudge that has not been sent.
     pub fn new() -> Self {
         Self::default()
     }
@@ -38,14 +39,14 @@ impl From<Arc<Notify>> for Nudge {
 pub enum Woken {
     /// The time passed.
     Elapsed,
-    /// Somebody nudged.
+    /// A nudge arrived.
     Nudged,
     /// The process is stopping.
     Stopping,
 }
 
-/// Waits for a nudge, the time or the end of the process, whichever comes first. Every wait of a background loop goes
-/// through here, so that none outlives the process token; with tokio's paused time none costs a test any time.
+/// Waits for a nudge, the timeout or shutdown, whichever comes first. Every wait of a background
+/// loop uses this, so that shutdown interrupts it.
 pub async fn pause(stopping: &CancellationToken, nudge: Option<&Nudge>, time: Duration) -> Woken {
     let nudged = async {
         match nudge {
@@ -68,7 +69,7 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
 
     #[tokio::test(start_paused = true)]
-    async fn a_nudge_given_before_the_pause_is_kept_and_many_count_as_one() {
+    async fn nudges_before_the_pause_are_kept_and_coalesced() {
         let (stopping, nudge) = (CancellationToken::new(), Nudge::new());
         nudge.nudge();
         nudge.nudge();
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn stopping_ends_a_pause_even_if_somebody_nudges() {
+    async fn shutdown_ends_a_pause_even_when_nudged() {
         let (stopping, nudge) = (CancellationToken::new(), Nudge::new());
         nudge.nudge();
         stopping.cancel();

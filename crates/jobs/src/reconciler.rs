@@ -1,4 +1,4 @@
-//! Work that has no input and may always run again.
+//! Reconcilers: recurring work without input that is safe to repeat.
 
 use std::{panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
@@ -9,68 +9,69 @@ use urr_kernel::{Clock, Timestamp};
 
 use crate::{Backoff, BoxError, Lease, Nudge, Schedule, Tasks, Woken, panic_text, pause};
 
-/// One kind of recurring work. It reads what is overdue from the stores and does it, so a run that was lost, cut short
-/// or repeated costs time and nothing else.
+/// One kind of recurring work. It reads what is overdue from the stores and does it, so a run that
+/// is lost, interrupted or repeated does no harm.
 #[async_trait]
 pub trait Reconciler: Send + Sync + 'static {
     /// The name in logs and metrics, such as `tickets.expire_holds`.
     fn name(&self) -> &'static str;
 
-    /// How often it runs when nobody nudges it.
+    /// How often it runs without nudges.
     fn period(&self) -> Duration;
 
-    /// When it runs: every [`Reconciler::period`] unless a time of day matters. It also runs once at start, which makes
-    /// up for a time that passed while no process was there.
+    /// When it runs: every [`Reconciler::period`] unless a time of day matters. It also runs once
+    /// at start, which makes up for a due time missed while no process was running.
     fn schedule(&self) -> Schedule {
         Schedule::every(self.period()).unwrap_or_else(|bad| panic!("{}: {bad}", self.name()))
     }
 
-    /// A run that takes longer is dropped and counts as failed. Half a minute more than the slowest provider call lets a
-    /// run of one bounded batch finish and still shows a hang before anybody asks.
+    /// A run that takes longer is dropped and counts as failed. The default leaves 30 s more than
+    /// the slowest provider call.
     fn time_limit(&self) -> Duration {
         Duration::from_mins(1)
     }
 
-    /// Whoever holds a clone of this nudge can ask for a run before its time.
+    /// Lets holders of a clone request a run before its time.
     fn nudge(&self) -> Option<Nudge> {
         None
     }
 
-    /// One run over one bounded batch.
+    /// Runs once over one bounded batch.
     async fn run(&self) -> Result<Outcome, BoxError>;
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// How many things were put right.
+    /// Number of items processed.
     pub done: u64,
     /// The batch was full: run again at once.
     pub more: bool,
 }
 
 impl Outcome {
-    /// A run that put `done` things right and left nothing that it knows of.
+    /// `done` items processed and no more known.
     pub const fn done(done: u64) -> Self {
         Self { done, more: false }
     }
 
-    /// A run over a batch of at most `limit`: a full batch means that there may be more.
+    /// A run over a batch of at most `limit` items: a full batch means that there may be more.
     pub const fn batch(done: u64, limit: u64) -> Self {
         Self { done, more: done >= limit }
     }
 }
 
-/// Runs a reconciler until the process stops. With a lease it runs in one process at a time.
+/// Runs a reconciler until shutdown. With a lease it runs in one process at a time.
 ///
-/// A nudge reaches only the process it was given in; where another process holds the lease, that one keeps to its period.
+/// A nudge only reaches its own process; if another process holds the lease, that one waits for its
+/// period.
 pub fn run(tasks: &Tasks, reconciler: Arc<dyn Reconciler>, lease: Option<Lease>, clock: Clock) {
     let name = reconciler.name();
     let work = Loop { reconciler, lease, clock, stopping: tasks.token() };
     tasks.spawn(name, work.run());
 }
 
-/// A wall clock may step while we wait for a time of day, so we look at it again this often.
+/// While waiting for a time of day, re-read the wall clock this often, because it may be stepped.
 const WALL_CLOCK_STEP: Duration = Duration::from_mins(1);
 
 struct Loop {
@@ -104,7 +105,8 @@ impl Loop {
                 }
                 Turn::Failed => {
                     failures = failures.saturating_add(1);
-                    // Another process may be able to. Nudges are kept and not heard: a busy system would nudge the back-off away.
+                    // Another process may succeed. Nudges are kept but do not end the wait: a busy
+                    // system would defeat the backoff.
                     self.let_go().await;
                     let delay = Backoff::STORE.delay(failures, self.clock.ticks());
                     pause(&self.stopping, None, delay).await
@@ -127,8 +129,8 @@ impl Loop {
         }
     }
 
-    /// Waits for the next turn and keeps the lease meanwhile: many periods are longer than a lease lasts, and it would go to whichever
-    /// process looks first, which would do the work again at once.
+    /// Waits for the next run and keeps the lease meanwhile. Many periods are longer than the TTL;
+    /// if the lease expired, another process would take it and repeat the work at once.
     async fn holding_on(&self, wait: impl Future<Output = Woken>) -> Woken {
         let Some(lease) = &self.lease else { return wait.await };
         let mut wait = pin!(wait);
@@ -201,7 +203,11 @@ impl Loop {
                 Turn::Done(outcome)
             }
             Err(failed) => {
-                tracing::error!(job, cause = urr_telemetry::chain(&*failed.error), "a run failed");
+                tracing::error!(
+                    job,
+                    cause = urr_telemetry::chain(&*failed.error),
+                    "job run failed: retrying with backoff"
+                );
                 Turn::Failed
             }
         }
@@ -290,7 +296,7 @@ mod tests {
         }
 
         async fn run(&self) -> Result<Outcome, BoxError> {
-            assert_eq!(self.running.fetch_add(1, Ordering::SeqCst), 0, "runs overlap");
+            assert_eq!(self.running.fetch_add(1, Ordering::SeqCst), 0, "runs must not overlap");
             let run = self.runs.fetch_add(1, Ordering::SeqCst) + 1;
             tokio::time::sleep(self.takes).await;
             self.running.fetch_sub(1, Ordering::SeqCst);
@@ -316,11 +322,11 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };
-        tokio::time::timeout(24 * HOUR, waiting).await.expect("the run never came");
+        tokio::time::timeout(24 * HOUR, waiting).await.expect("the expected run did not happen");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn it_runs_at_start_then_each_period_and_at_once_when_nudged() {
+    async fn runs_at_start_each_period_and_when_nudged() {
         let (tasks, probe) = start(Probe::new(HOUR, |_| Ok(Outcome::default())), &clock());
         until(&probe, 1).await;
         tokio::time::sleep(HOUR / 2).await;
@@ -334,7 +340,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_nudge_during_a_run_leads_to_one_more_and_never_to_an_overlap() {
+    async fn nudge_during_a_run_causes_one_more_without_overlap() {
         let probe = Probe { takes: Duration::from_secs(10), ..Probe::new(HOUR, |_| Ok(Outcome::default())) };
         let (tasks, probe) = start(probe, &clock());
         until(&probe, 1).await;
@@ -364,7 +370,7 @@ mod tests {
             _ => Ok(Outcome::default()),
         });
         let (tasks, probe) = start(probe, &clock());
-        // The first wait is 0.5 to 1 s, the second 1 to 2 s.
+        // The first delay is 0.5 to 1 s, the second 1 to 2 s.
         for (millis, runs) in [(400, 1), (700, 2), (300, 2), (1_700, 3)] {
             tokio::time::sleep(Duration::from_millis(millis)).await;
             assert_eq!(probe.runs(), runs);
@@ -373,26 +379,26 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_run_that_hangs_is_dropped_at_its_limit() {
+    async fn hanging_run_is_dropped_at_its_time_limit() {
         let probe = Probe { takes: 10 * HOUR, ..Probe::new(HOUR, |_| Ok(Outcome::default())) };
         let (tasks, probe) = start(probe, &clock());
         until(&probe, 1).await;
         tokio::time::sleep(Duration::from_secs(61)).await;
-        // The dropped run never said that it ended.
+        // A dropped run does not decrement the counter.
         probe.running.store(0, Ordering::SeqCst);
         until(&probe, 2).await;
         tasks.abort().await;
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_daily_run_follows_the_wall_clock_and_not_the_time_slept() {
+    async fn daily_run_follows_the_wall_clock() {
         let clock = clock();
         let schedule = Schedule::daily(4, 0, "UTC").unwrap();
         let probe = Probe { schedule, ..Probe::new(HOUR, |_| Ok(Outcome::default())) };
         let (tasks, probe) = start(probe, &clock);
         until(&probe, 1).await;
         tokio::time::sleep(48 * HOUR).await;
-        assert_eq!(probe.runs(), 1, "the wall clock still says 01:00");
+        assert_eq!(probe.runs(), 1, "the wall clock still reads 01:00");
         clock.advance(3 * HOUR);
         until(&probe, 2).await;
         assert_eq!(tasks.shutdown(HOUR).await, Ok(()));

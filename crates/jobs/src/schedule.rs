@@ -5,7 +5,8 @@ use std::time::Duration;
 use jiff::{Timestamp as Instant, ToSpan as _, civil, tz::TimeZone};
 use urr_kernel::Timestamp;
 
-/// A rule for when work recurs. Pure: it is asked for the next time after an instant and knows no clock.
+/// A rule for when work recurs. Pure: it computes the next time after a given time and reads no
+/// clock.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule(Rule);
 
@@ -15,13 +16,13 @@ enum Rule {
     Daily { at: civil::Time, zone: TimeZone },
 }
 
-/// A schedule that cannot be kept.
+/// An invalid schedule.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadSchedule {
-    /// Work that recurs without a pause never lets anything else run.
+    /// The period is too short.
     #[error("a period must be at least {} ms", MIN_PERIOD.as_millis())]
     TooOften,
-    /// Hours go to 23, minutes to 59.
+    /// Not a time of day.
     #[error("{hour:02}:{minute:02} is not a time of day")]
     NoSuchTime {
         /// The hour that was given.
@@ -29,12 +30,12 @@ pub enum BadSchedule {
         /// The minute that was given.
         minute: u8,
     },
-    /// The name is not in the time zone database.
+    /// Not in the time zone database.
     #[error("there is no time zone named {0:?}")]
     NoSuchZone(String),
 }
 
-/// Shorter periods would be polling, which a nudge does better.
+/// A shorter period would be polling; use a nudge instead.
 const MIN_PERIOD: Duration = Duration::from_millis(10);
 
 impl Schedule {
@@ -43,8 +44,9 @@ impl Schedule {
         if period < MIN_PERIOD { Err(BadSchedule::TooOften) } else { Ok(Self(Rule::Every(period))) }
     }
 
-    /// Once per calendar day of a zone such as `Asia/Seoul`. On the day the clocks go forward over that time the run
-    /// moves by the same step (02:30 becomes 03:30); on the day they go back it runs at the first of the two.
+    /// Once per calendar day of a zone such as `Asia/Seoul`. If a daylight saving change skips that
+    /// time, the run moves by the same step (02:30 becomes 03:30); if the time occurs twice, it
+    /// runs at the first.
     pub fn daily(hour: u8, minute: u8, zone: &str) -> Result<Self, BadSchedule> {
         let no_such_time = BadSchedule::NoSuchTime { hour, minute };
         let part = |n: u8| i8::try_from(n).map_err(|_| no_such_time.clone());
@@ -53,7 +55,7 @@ impl Schedule {
         Ok(Self(Rule::Daily { at, zone }))
     }
 
-    /// The period, if the schedule has a fixed one. A fixed period is kept by the monotonic clock, which does not jump.
+    /// The period, if it is fixed. Fixed periods use the monotonic clock, which does not jump.
     pub fn period(&self) -> Option<Duration> {
         match &self.0 {
             Rule::Every(period) => Some(*period),
@@ -61,7 +63,7 @@ impl Schedule {
         }
     }
 
-    /// The first time it is due after `after`; always later than `after`.
+    /// The first due time after `after`; always later than `after`.
     pub fn next(&self, after: Timestamp) -> Timestamp {
         match &self.0 {
             Rule::Every(period) => after.after(*period),
@@ -70,10 +72,10 @@ impl Schedule {
     }
 }
 
-/// What a day is when the calendar has run out (after the year 9998).
+/// The length of a day once the calendar ends (after the year 9998).
 const DAY: Duration = Duration::from_hours(24);
 
-/// Today's and the next two days' candidates cover every case: today's may be over, and tomorrow's may be the same
+/// Candidates on three days cover every case: today's may be over, and tomorrow's may be the same
 /// instant as today's where a zone once skipped a whole day.
 const CANDIDATE_DAYS: i32 = 3;
 
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn daily_means_the_day_of_the_zone() {
+    fn daily_uses_the_calendar_day_of_the_zone() {
         let seoul = Schedule::daily(4, 0, "Asia/Seoul").unwrap();
         assert_next(&seoul, "2026-06-01T03:59:59+09:00", "2026-06-01T04:00:00+09:00");
         assert_next(&seoul, "2026-06-01T04:00:00+09:00", "2026-06-02T04:00:00+09:00");
@@ -119,23 +121,23 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_the_spring_change_skips_moves_by_the_step() {
+    fn time_skipped_by_daylight_saving_moves_by_the_step() {
         let berlin = Schedule::daily(2, 30, "Europe/Berlin").unwrap();
         assert_next(&berlin, "2026-03-28T12:00:00+01:00", "2026-03-29T03:30:00+02:00");
         assert_next(&berlin, "2026-03-29T03:30:00+02:00", "2026-03-30T02:30:00+02:00");
     }
 
     #[test]
-    fn a_time_that_the_autumn_change_repeats_runs_once() {
+    fn time_repeated_by_daylight_saving_runs_once() {
         let berlin = Schedule::daily(2, 30, "Europe/Berlin").unwrap();
         assert_next(&berlin, "2026-10-24T12:00:00+02:00", "2026-10-25T02:30:00+02:00");
         assert_next(&berlin, "2026-10-25T02:30:00+02:00", "2026-10-26T02:30:00+01:00");
-        // Started between the two: this day's run is over.
+        // Started between the two occurrences: this day's run is over.
         assert_next(&berlin, "2026-10-25T02:10:00+01:00", "2026-10-26T02:30:00+01:00");
     }
 
     #[test]
-    fn a_zone_that_skipped_a_whole_day_still_moves_on() {
+    fn zone_that_skipped_a_whole_day_still_advances() {
         let apia = Schedule::daily(12, 0, "Pacific/Apia").unwrap();
         let mut due = at("2011-12-29T12:00:00-10:00");
         for _ in 0..3 {
@@ -146,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_kept_is_refused() {
+    fn invalid_schedules_are_rejected() {
         assert_eq!(Schedule::every(Duration::ZERO), Err(BadSchedule::TooOften));
         assert_eq!(Schedule::daily(24, 0, "UTC"), Err(BadSchedule::NoSuchTime { hour: 24, minute: 0 }));
         assert_eq!(Schedule::daily(0, 200, "UTC"), Err(BadSchedule::NoSuchTime { hour: 0, minute: 200 }));
@@ -168,7 +170,8 @@ mod tests {
             for _ in 0..4 {
                 let next = schedule.next(due);
                 let date = |at: Timestamp| tz.to_datetime(Instant::from_microsecond(at.as_micros()).unwrap()).date();
-                // A gap at midnight moves 00:00 to 01:00 of the same day and 23:59 of no day across one.
+                // A gap at midnight moves 00:00 to 01:00 of the same day, so each day still has one
+                // run.
                 prop_assert_eq!(date(next), date(due).tomorrow().unwrap());
                 let hours = next.since(due).as_secs_f64() / 3_600.0;
                 prop_assert!((22.9..=25.1).contains(&hours), "{} hours between runs", hours);

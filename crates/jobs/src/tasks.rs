@@ -1,4 +1,4 @@
-//! The one place that spawns, and the list shutdown waits for.
+//! Spawns named tasks and waits for them at shutdown.
 
 use std::{
     any::Any,
@@ -15,8 +15,9 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// The named tasks of a process. Clones share the list.
 ///
-/// A task ends by itself when [`Tasks::token`] is cancelled. A panic is logged with the task's name; in an *essential*
-/// task it also cancels the token, because the process without that task would look alive and do nothing.
+/// A task must end when [`Tasks::token`] is cancelled. A panic is logged with the task's name. In
+/// an *essential* task it also cancels the token, because without that task the process would look
+/// alive and do nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Tasks(Arc<Shared>);
 
@@ -34,32 +35,32 @@ struct Alive {
     tasks: BTreeMap<u64, (Cow<'static, str>, AbortHandle)>,
 }
 
-/// Tasks that were still running when the grace period ended.
+/// The tasks that were still running when the grace period ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("still running after the grace period: {}", .0.join(", "))]
 pub struct Unfinished(pub Vec<String>);
 
-/// A task dropped at the end of the grace period gets this long to unwind; it needs one poll.
+/// Time for a task dropped at the end of the grace period to unwind; it needs one poll.
 pub const UNWIND: Duration = Duration::from_secs(1);
 
 impl Tasks {
-    /// An empty list with a token of its own.
+    /// An empty list with its own token.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Cancelled when the process shall stop.
+    /// Cancelled when the process must stop.
     pub fn token(&self) -> CancellationToken {
         self.0.token.clone()
     }
 
-    /// Starts a task that shutdown waits for.
+    /// Spawns a task that shutdown waits for.
     pub fn spawn(&self, name: impl Into<Cow<'static, str>>, work: impl Future<Output = ()> + Send + 'static) {
         self.start(name.into(), false, work);
     }
 
-    /// Starts a task without which the process is of no use: if it panics, or ends before anybody asked the process to
-    /// stop, the token is cancelled and [`Tasks::failed`] names it.
+    /// Spawns a task that the process cannot work without. If it panics, or ends before shutdown,
+    /// the token is cancelled and [`Tasks::failed`] returns its name.
     pub fn spawn_essential(
         &self,
         name: impl Into<Cow<'static, str>>,
@@ -68,12 +69,12 @@ impl Tasks {
         self.start(name.into(), true, work);
     }
 
-    /// The essential task that brought the process down, if one did: the exit status depends on it.
+    /// The essential task that stopped the process, if one did. Decides the exit status.
     pub fn failed(&self) -> Option<&str> {
         self.0.failed.get().map(String::as_str)
     }
 
-    /// The names of the tasks that have not ended, sorted.
+    /// Names of the running tasks, sorted.
     pub fn running(&self) -> Vec<String> {
         let mut names: Vec<String> =
             self.0.alive().tasks.values().map(|(name, _)| name.clone().into_owned()).collect();
@@ -81,7 +82,8 @@ impl Tasks {
         names
     }
 
-    /// Cancels the token and waits up to `grace` for every task. What has not ended by then is named and dropped.
+    /// Cancels the token and waits up to `grace` for every task. Tasks still running then are
+    /// dropped and returned by name.
     pub async fn shutdown(&self, grace: Duration) -> Result<(), Unfinished> {
         self.0.token.cancel();
         self.0.tracker.close();
@@ -93,8 +95,8 @@ impl Tasks {
         Err(unfinished)
     }
 
-    /// Drops every task where it stands, without telling it: what a crash does. Tests use it to prove that nothing is
-    /// lost when no task gets to say goodbye.
+    /// Drops every task without cancelling the token first, as a crash would. Tests use it to prove
+    /// that nothing is lost without a clean shutdown.
     pub async fn abort(&self) {
         self.0.tracker.close();
         let aborts: Vec<AbortHandle> =
@@ -102,7 +104,7 @@ impl Tasks {
         for abort in aborts {
             abort.abort();
         }
-        // A task that blocks its thread cannot be dropped; the caller has been told its name.
+        // A task that blocks its thread cannot be dropped; its name has already been reported.
         let _ = tokio::time::timeout(UNWIND, self.0.tracker.wait()).await;
     }
 
@@ -112,7 +114,8 @@ impl Tasks {
         essential: bool,
         work: impl Future<Output = ()> + Send + 'static,
     ) {
-        // Held until the task is on the list, so that a task which ends at once cannot leave the list before it joins.
+        // Locked until the task is on the list, so that a task that ends at once is not removed
+        // before it is added.
         let mut alive = self.0.alive();
         let place = Place { tasks: Arc::clone(&self.0), number: alive.next, name: name.clone() };
         alive.next += 1;
@@ -131,7 +134,7 @@ impl Shared {
     }
 }
 
-/// A task's place on the list; leaves it however the task ends.
+/// A task's entry in the list; drop removes it.
 struct Place {
     tasks: Arc<Shared>,
     number: u64,
@@ -144,16 +147,16 @@ impl Place {
         let stopping = self.tasks.token.is_cancelled();
         match outcome {
             Ok(()) if essential && !stopping => {
-                tracing::error!(task, "an essential task ended by itself; the process stops");
+                tracing::error!(task, "essential task ended unexpectedly: stopping the process");
             }
             Ok(()) => return,
             Err(panic) => {
                 metrics::counter!("urr_task_panics_total", "task" => self.name.clone()).increment(1);
-                tracing::error!(task, essential, panic = panic_text(&*panic), "a task panicked");
+                tracing::error!(task, essential, panic = panic_text(&*panic), "task panicked");
             }
         }
         if essential && !stopping {
-            // The first one is the cause; those that follow it down are not.
+            // Keep the first: it is the cause, later ones are consequences.
             let _ = self.tasks.failed.set(task.to_owned());
             self.tasks.token.cancel();
         }
@@ -166,13 +169,13 @@ impl Drop for Place {
     }
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn panic_text(panic: &(dyn Any + Send)) -> &str {
     panic
         .downcast_ref::<&'static str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("a panic without a message")
+        .unwrap_or("(no message)")
 }
 
 #[cfg(test)]
@@ -182,18 +185,18 @@ mod tests {
     const GRACE: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn shutdown_waits_for_tasks_and_names_those_that_did_not_end() {
+    async fn shutdown_waits_and_names_unfinished_tasks() {
         let tasks = Tasks::new();
         let token = tasks.token();
         tasks.spawn("polite", async move { token.cancelled().await });
         tasks.spawn("stuck", std::future::pending());
         assert_eq!(tasks.running(), ["polite", "stuck"]);
         assert_eq!(tasks.shutdown(GRACE).await, Err(Unfinished(vec!["stuck".to_owned()])));
-        assert!(tasks.running().is_empty(), "what did not end was dropped");
+        assert!(tasks.running().is_empty(), "unfinished tasks were dropped");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_panic_in_an_ordinary_task_leaves_the_others_alone() {
+    async fn panic_in_an_ordinary_task_does_not_affect_others() {
         let tasks = Tasks::new();
         tasks.spawn("broken", async { panic!("on purpose") });
         let token = tasks.token();
@@ -216,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_essential_task_may_end_only_when_the_process_stops() {
+    async fn essential_task_that_ends_early_stops_the_process() {
         let early = Tasks::new();
         early.spawn_essential("server", async {});
         early.token().cancelled().await;
@@ -230,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn abort_drops_tasks_without_telling_them() {
+    async fn abort_drops_tasks_without_cancelling_the_token() {
         let tasks = Tasks::new();
         let token = tasks.token();
         tasks.spawn("polite", async move { token.cancelled().await });

@@ -1,5 +1,6 @@
-//! Jobs that come at the same time and are done together: one transaction, one call, one sync for all of them. While one batch is
-//! under way the next one gathers, so the busier it is, the cheaper each job becomes, and when it is quiet nobody waits for company.
+//! Batches concurrent jobs: one transaction, call or fsync for all of them. While one batch runs
+//! the next one collects, so the cost per job falls under load, and without load no job waits for
+//! others.
 
 use std::{
     collections::HashMap,
@@ -16,65 +17,67 @@ use tokio::{sync::oneshot, time::timeout};
 
 use crate::Tasks;
 
-/// What is done together.
+/// Work that is done in batches.
 pub trait Work: Send + Sync + 'static {
-    /// Jobs of one key wait in one line; lines do not wait for each other.
+    /// Jobs with the same key share a queue; queues are independent.
     type Key: Copy + Eq + Hash + Send + Sync + 'static;
-    /// What one caller wants.
+    /// The input of one caller.
     type Job: Send + 'static;
-    /// What that caller is told.
+    /// The result for that caller.
     type Answer: Send + 'static;
 
-    /// As the task and the metric are called.
+    /// Name of the task and the metric label.
     const NAME: &'static str;
-    /// Callers who may wait in one line. Beyond, they are refused at once.
+    /// Maximum jobs waiting per queue. More are rejected at once.
     const MAX_WAITING: usize;
-    /// Batches of one line that may be under way at once.
+    /// Maximum concurrent batches per queue.
     const LANES: usize;
-    /// How long a job may wait to be begun. Once it is, it is waited for: the work has limits of its own.
+    /// How long a job may wait to be started. A started job is waited for: the work has its own
+    /// limits.
     const PATIENCE: Duration;
 
-    /// Chooses the next batch from a line that is not empty; the first job in line must be in it. What it leaves keeps its place.
+    /// Takes the next batch from a non-empty queue; it must include the first job. The others keep
+    /// their order.
     fn choose<T>(waiting: &mut Vec<(Self::Job, T)>) -> Vec<(Self::Job, T)> {
         mem::take(waiting)
     }
 
-    /// What those are told who still wait behind a batch with these answers, if it shows that theirs would fail as well: they have waited
-    /// as long as the batch took to find out, and would wait as long again.
+    /// If a batch's results show that waiting jobs would fail too, the result for those jobs. They
+    /// have already waited as long as the batch took to fail and need not wait that long again.
     fn give_up(_answers: &[Self::Answer]) -> Option<Self::Answer> {
         None
     }
 
-    /// Does a batch, and answers in the order of the jobs.
+    /// Runs a batch and returns the results in the order of the jobs.
     fn run(&self, key: Self::Key, jobs: Vec<Self::Job>) -> impl Future<Output = Vec<Self::Answer>> + Send;
 }
 
-/// Why a job has no answer.
+/// Why a job has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotDone {
-    /// Nothing was done.
-    #[error("too many wait already")]
+    /// The queue is full. Nothing was done.
+    #[error("too many jobs are waiting")]
     Full,
-    /// Nothing was done.
-    #[error("it was not begun in time")]
+    /// The job was not started in time. Nothing was done.
+    #[error("the job was not started in time")]
     Late,
-    /// Whether it was done is not known.
-    #[error("the work broke off")]
+    /// The batch panicked. Whether the job was done is unknown.
+    #[error("the batch was aborted")]
     BrokenOff,
 }
 
-/// Does work together.
+/// Runs jobs in batches.
 pub struct Together<W: Work>(Arc<Shared<W>>);
 
 struct Shared<W: Work> {
     work: W,
     tasks: Tasks,
-    /// A line is in it while it has a lane.
+    /// Has an entry for a key while a batch of that key runs.
     lines: Mutex<HashMap<W::Key, Line<W>>>,
     next: AtomicU64,
 }
 
-/// Where an answer goes.
+/// Where the result goes.
 struct Caller<A> {
     number: u64,
     answer: oneshot::Sender<A>,
@@ -88,12 +91,14 @@ struct Line<W: Work> {
 }
 
 impl<W: Work> Together<W> {
-    /// Nothing waits yet. Batches run on tasks of their own: whoever came first may go away again, and the others still want theirs.
+    /// Creates empty queues. Batches run in tasks of their own, so that a caller that goes away
+    /// does not cancel the others' jobs.
     pub fn new(work: W, tasks: Tasks) -> Self {
         Self(Arc::new(Shared { work, tasks, lines: Mutex::default(), next: AtomicU64::new(0) }))
     }
 
-    /// Has a job done. Whoever stops waiting before its batch begins has changed nothing.
+    /// Queues a job and waits for its result. Dropping the future before the batch starts cancels
+    /// the job.
     pub async fn ask(&self, key: W::Key, job: W::Job) -> Result<W::Answer, NotDone> {
         let (answer, mut told) = oneshot::channel();
         let number = self.0.next.fetch_add(1, Ordering::Relaxed);
@@ -111,7 +116,7 @@ impl<W: Work> Together<W> {
 }
 
 impl<W: Work> Shared<W> {
-    /// Stands in line. Answers with a lane to run if one more may be under way.
+    /// Queues a job. Returns a lane to run if one more batch may run concurrently.
     fn join(self: &Arc<Self>, key: W::Key, asked: Asked<W>) -> Result<Option<Lane<W>>, NotDone> {
         let mut lines = self.lines();
         let line = lines.entry(key).or_insert_with(|| Line { waiting: Vec::new(), lanes: 0 });
@@ -126,7 +131,7 @@ impl<W: Work> Shared<W> {
         Ok(Some(Lane { shared: Arc::clone(self), key, open: true }))
     }
 
-    /// Leaves the line. `false`: the job has been begun.
+    /// Removes a job from the queue. `false` if it has been started.
     fn leave(&self, key: W::Key, number: u64) -> bool {
         let mut lines = self.lines();
         let Some(line) = lines.get_mut(&key) else { return false };
@@ -139,7 +144,7 @@ impl<W: Work> Shared<W> {
     }
 }
 
-/// One batch after another.
+/// Runs one batch after another.
 struct Lane<W: Work> {
     shared: Arc<Shared<W>>,
     key: W::Key,
@@ -147,7 +152,7 @@ struct Lane<W: Work> {
 }
 
 impl<W: Work> Lane<W> {
-    /// Until nobody waits any more. Each turn takes whoever there is, so it ends when arrivals do.
+    /// Runs until the queue is empty.
     async fn run(mut self, work: &W) {
         while let Some(batch) = self.take() {
             let (jobs, callers): (Vec<_>, Vec<_>) = batch.into_iter().unzip();
@@ -161,19 +166,19 @@ impl<W: Work> Lane<W> {
                 }
             }
             for (answer, caller) in answers.into_iter().zip(callers) {
-                // Whoever has gone away meanwhile is told nothing; it was done all the same.
+                // Fails if the caller is gone; its job was done anyway.
                 let _ = caller.answer.send(answer);
             }
         }
     }
 
-    /// Everybody who waits, without a turn.
+    /// Takes all waiting callers, without running their jobs.
     fn rest(&self) -> Vec<Caller<W::Answer>> {
         let waiting = self.shared.lines().get_mut(&self.key).map(|line| mem::take(&mut line.waiting));
         waiting.unwrap_or_default().into_iter().map(|(_, caller)| caller).collect()
     }
 
-    /// The next batch. Nothing, and the lane is closed, if nobody waits.
+    /// Takes the next batch. Returns `None` and closes the lane if the queue is empty.
     fn take(&mut self) -> Option<Vec<Asked<W>>> {
         let shared = Arc::clone(&self.shared);
         let mut lines = shared.lines();
@@ -191,7 +196,7 @@ impl<W: Work> Lane<W> {
         let Some(line) = lines.get_mut(&self.key) else { return };
         line.lanes -= 1;
         if line.lanes == 0 {
-            // If it broke off, those who wait are told; the next one begins anew.
+            // If the batch panicked, this drops the waiting callers, which then see `BrokenOff`.
             lines.remove(&self.key);
         }
     }
@@ -219,10 +224,10 @@ mod tests {
 
     use super::*;
 
-    /// After it nobody need try.
+    /// A result after which waiting jobs are given up.
     const HOPELESS: u32 = 404;
 
-    /// Doubles numbers when it is let, two at a time at most; panics at 13.
+    /// Doubles numbers when permitted, at most two per batch; panics at 13.
     struct Doubling<const LANES: usize> {
         may: Arc<Semaphore>,
         batches: Arc<AtomicUsize>,
@@ -248,7 +253,7 @@ mod tests {
 
         async fn run(&self, (): (), jobs: Vec<u32>) -> Vec<(u32, usize)> {
             self.may.acquire().await.unwrap().forget();
-            assert!(!jobs.contains(&13), "an unlucky number");
+            assert!(!jobs.contains(&13), "on purpose");
             self.batches.fetch_add(1, Ordering::SeqCst);
             jobs.iter().map(|job| (job * 2, jobs.len())).collect()
         }
@@ -260,15 +265,15 @@ mod tests {
         (Arc::new(Together::new(work, Tasks::new())), may, batches)
     }
 
-    /// Asks, and is in line when this returns.
+    /// Queues a job; it is in the queue when this returns.
     async fn ask<const LANES: usize>(
         together: &Arc<Together<Doubling<LANES>>>,
         job: u32,
     ) -> tokio::task::JoinHandle<Result<(u32, usize), NotDone>> {
         let asking = Arc::clone(together);
-        #[expect(clippy::disallowed_methods, reason = "the callers of a test")]
+        #[expect(clippy::disallowed_methods, reason = "a test's callers need no shutdown")]
         let asked = tokio::spawn(async move { asking.ask((), job).await });
-        // One thread runs them all: it gets to everybody else's turn before it comes back here.
+        // Single-threaded runtime: yielding lets all other tasks run first.
         for _ in 0..10 {
             tokio::task::yield_now().await;
         }
@@ -276,7 +281,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_comes_while_a_batch_is_under_way_is_done_together_and_told_their_own_answer() {
+    async fn jobs_queued_during_a_batch_run_together_with_their_own_results() {
         let (together, may, batches) = doubling::<1>();
         let first = ask(&together, 1).await;
         let (second, third, fourth) =
@@ -290,7 +295,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_full_line_refuses_and_whoever_leaves_it_is_not_served() {
+    async fn full_queue_rejects_and_dropped_jobs_are_not_run() {
         let (together, may, batches) = doubling::<1>();
         let first = ask(&together, 1).await;
         let waiting = [ask(&together, 2).await, ask(&together, 3).await, ask(&together, 4).await];
@@ -306,7 +311,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn patience_ends_in_the_line_and_whatever_was_begun_is_waited_for() {
+    async fn queued_jobs_time_out_and_started_jobs_do_not() {
         let (together, may, batches) = doubling::<1>();
         let (begun, waiting) = (ask(&together, 1).await, ask(&together, 2).await);
         assert_eq!(waiting.await.unwrap(), Err(NotDone::Late));
@@ -314,25 +319,25 @@ mod tests {
         may.add_permits(2);
         assert_eq!(begun.await.unwrap(), Ok((2, 1)));
         assert_eq!(together.ask((), 3).await, Ok((6, 1)));
-        assert_eq!(batches.load(Ordering::SeqCst), 2, "whoever was told that nothing was done is right");
+        assert_eq!(batches.load(Ordering::SeqCst), 2, "the job that timed out was not run");
     }
 
     #[tokio::test]
-    async fn whoever_waits_behind_work_that_cannot_be_done_is_told_at_once() {
+    async fn jobs_behind_a_hopeless_batch_fail_at_once() {
         let (together, may, batches) = doubling::<1>();
         let (hopeless, behind, last) =
             (ask(&together, HOPELESS).await, ask(&together, 2).await, ask(&together, 3).await);
         may.add_permits(1);
         assert_eq!(hopeless.await.unwrap(), Ok((HOPELESS * 2, 1)));
-        assert_eq!(behind.await.unwrap(), Ok((0, 0)), "without a turn");
-        assert_eq!(last.await.unwrap(), Ok((0, 0)), "without a turn");
+        assert_eq!(behind.await.unwrap(), Ok((0, 0)), "not run");
+        assert_eq!(last.await.unwrap(), Ok((0, 0)), "not run");
         may.add_permits(1);
-        assert_eq!(together.ask((), 4).await, Ok((8, 1)), "the next one tries again");
+        assert_eq!(together.ask((), 4).await, Ok((8, 1)), "the next job runs");
         assert_eq!(batches.load(Ordering::SeqCst), 2);
     }
 
     #[tokio::test]
-    async fn work_that_breaks_off_tells_everybody_and_the_next_begins_anew() {
+    async fn panic_fails_all_waiting_jobs_and_the_next_job_runs() {
         let (together, may, _) = doubling::<1>();
         let (unlucky, behind) = (ask(&together, 13).await, ask(&together, 2).await);
         may.add_permits(2);
@@ -342,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_lane_that_breaks_off_leaves_the_line_to_the_other() {
+    async fn panic_in_one_lane_leaves_the_queue_to_the_other() {
         let (together, may, batches) = doubling::<2>();
         let (unlucky, beside) = (ask(&together, 13).await, ask(&together, 1).await);
         let (behind, last) = (ask(&together, 2).await, ask(&together, 3).await);

@@ -1,34 +1,34 @@
-//! Who is asking.
+//! The caller of a request and its role.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::UserId;
 
-/// What a signed-in user may do.
+/// The role of a signed-in user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Buys tickets.
+    /// A buyer.
     User,
-    /// Runs the platform.
+    /// An operator of the platform.
     Admin,
-    /// Would run the platform, but signed in without the second factor that this needs: does what a user does until then. Only
-    /// tokens say this; an account is a user's or an administrator's.
+    /// An admin who signed in without the required second factor: has the rights of a user until
+    /// then. Only tokens have this role; an account is either `user` or `admin`.
     UnprovenAdmin,
 }
 
-/// On whose behalf a request runs. Decided once, at the edge, from a verified token.
+/// On whose behalf a request runs. Determined once, at the edge, from a verified token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Actor {
-    /// Nobody signed in.
+    /// Not signed in.
     Anonymous,
     /// A signed-in user.
     User {
-        /// Whose account it is.
+        /// The account.
         id: UserId,
-        /// What the account may do.
+        /// The account's role.
         role: Role,
     },
     /// The platform itself: a job, a consumer, an operator's command.
@@ -36,7 +36,7 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// The signed-in user's id, if there is one.
+    /// The signed-in user's id, if any.
     pub fn user(&self) -> Option<UserId> {
         match self {
             Self::User { id, .. } => Some(*id),
@@ -44,7 +44,7 @@ impl Actor {
         }
     }
 
-    /// Whether the actor may do what only operators may.
+    /// Whether the actor has operator rights.
     pub fn is_admin(&self) -> bool {
         matches!(self, Self::User { role: Role::Admin, .. } | Self::System)
     }

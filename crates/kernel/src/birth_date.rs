@@ -1,4 +1,4 @@
-//! The day somebody was born, and how old that makes them.
+//! Birth dates and ages.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
-/// The day somebody was born: `2001-02-28`.
+/// A birth date, such as `2001-02-28`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct BirthDate(Date);
 
-/// A text that names no day.
+/// The text is not a valid birth date.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a day, such as 2001-02-28")]
 pub struct BadBirthDate;
 
-/// Nobody alive was born earlier.
+/// Earlier years are rejected as implausible.
 const FIRST_YEAR: i16 = 1880;
 
-/// Ages are counted by the day in Korea, which has had one offset since 1988.
+/// Ages are computed in Korean time, which has had one offset since 1988.
 const KOREA: tz::Offset = tz::offset(9);
 
 impl BirthDate {
-    /// Full years lived at an instant, as Korean law counts them: one more with the beginning of each birthday, for
-    /// somebody born on 29 February with 1 March where there is no such day. Zero before birth.
+    /// Age in full years, as Korean law counts: it grows at the beginning of each birthday. A
+    /// birthday on 29 February counts as 1 March in other years. Zero before birth.
     pub fn age_at(self, at: Timestamp) -> u32 {
         let Ok(at) = jiff::Timestamp::from_microsecond(at.as_micros()) else { return 0 };
         let today = KOREA.to_datetime(at).date();
@@ -47,7 +47,7 @@ impl FromStr for BirthDate {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let date: Date = text.parse().map_err(|_| BadBirthDate)?;
-        // The parser also takes other spellings and times behind the day.
+        // The parser also accepts other formats, and a time after the date.
         if date.year() >= FIRST_YEAR && date.to_string() == text { Ok(Self(date)) } else { Err(BadBirthDate) }
     }
 }
@@ -89,17 +89,17 @@ mod tests {
     }
 
     #[test]
-    fn somebody_is_a_year_older_when_the_birthday_begins_in_korea() {
+    fn age_grows_when_the_birthday_begins_in_korea() {
         assert_eq!(age("2007-11-16", "2026-11-15T23:59:59+09:00"), 18);
         assert_eq!(age("2007-11-16", "2026-11-16T00:00:00+09:00"), 19);
-        assert_eq!(age("2007-11-16", "2026-11-15T15:00:00Z"), 19, "it is the 16th in Seoul");
+        assert_eq!(age("2007-11-16", "2026-11-15T15:00:00Z"), 19, "it is already the 16th in Seoul");
         assert_eq!(age("2008-02-29", "2027-02-28T23:59:59+09:00"), 18);
         assert_eq!(age("2008-02-29", "2027-03-01T00:00:00+09:00"), 19);
         assert_eq!(age("2030-01-01", "2026-01-01T00:00:00Z"), 0);
     }
 
     #[test]
-    fn a_day_has_one_spelling_and_must_exist() {
+    fn date_must_exist_and_has_one_format() {
         assert_eq!("1999-12-31".parse::<BirthDate>().unwrap().to_string(), "1999-12-31");
         let wrong = [
             "",

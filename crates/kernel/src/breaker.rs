@@ -1,17 +1,17 @@
-//! A circuit breaker as a plain state machine: no clock of its own, no locks, no I/O.
+//! A circuit breaker as a pure state machine: no clock, no locks, no I/O.
 
 use std::{collections::VecDeque, time::Duration};
 
-/// The numbers of a breaker.
+/// Configuration of a breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BreakerLimits {
-    /// How many of the latest calls are looked at.
+    /// Number of latest calls that are evaluated.
     pub window: usize,
-    /// The breaker opens when at least this share of a full window failed or was slow.
+    /// The breaker opens when at least this percentage of a full window failed or was slow.
     pub failures_percent: usize,
-    /// How long an open breaker refuses before it tries again.
+    /// How long an open breaker rejects calls before it permits trial calls.
     pub open_for: Duration,
-    /// How many trial calls must succeed before it closes again.
+    /// Number of trial calls that must succeed before it closes again.
     pub trials: usize,
     /// A call slower than this counts as failed.
     pub slow_call: Duration,
@@ -28,16 +28,16 @@ impl BreakerLimits {
     };
 }
 
-/// The breaker is open: the other side was not asked.
+/// The breaker is open: the call was not made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the circuit breaker is open for another {} ms", retry_after.as_millis())]
 pub struct Refused {
-    /// When asking again makes sense.
+    /// When a retry makes sense.
     pub retry_after: Duration,
 }
 
-/// Remembers how recent calls went and refuses new ones while the other side is down. `now` is always
-/// [`Clock::ticks`](crate::Clock::ticks).
+/// Tracks the results of recent calls and rejects new ones while the other side is down. `now` is
+/// always [`Clock::ticks`](crate::Clock::ticks).
 #[derive(Debug)]
 pub struct Breaker {
     limits: BreakerLimits,
@@ -56,7 +56,7 @@ impl State {
         Self::Closed { failed: VecDeque::with_capacity(window), since }
     }
 
-    /// The earliest beginning of a call whose news counts.
+    /// Results of calls that started earlier than this are ignored.
     fn since(&self) -> Duration {
         match self {
             Self::Closed { since, .. } | Self::HalfOpen { since, .. } => *since,
@@ -68,11 +68,12 @@ impl State {
 impl Breaker {
     /// A closed breaker.
     pub fn new(limits: BreakerLimits) -> Self {
-        assert!(limits.window > 0 && limits.trials > 0, "a breaker looks at one call or more");
+        assert!(limits.window > 0 && limits.trials > 0, "window and trials must be at least 1");
         Self { limits, state: State::closed(limits.window, Duration::ZERO) }
     }
 
-    /// Asks to make a call. Every permitted call must be reported with [`Breaker::report`].
+    /// Requests permission for a call. Every permitted call must be reported with
+    /// [`Breaker::report`].
     pub fn permit(&mut self, now: Duration) -> Result<(), Refused> {
         match &mut self.state {
             State::Closed { .. } => Ok(()),
@@ -83,11 +84,13 @@ impl Breaker {
             }
             State::HalfOpen { started, since, .. } if *started < self.limits.trials => {
                 *started += 1;
-                // Two may read the clock in one order and come here in the other: what is permitted counts.
+                // Two callers may read the clock in one order and arrive here in the other; both
+                // trials count.
                 *since = (*since).min(now);
                 Ok(())
             }
-            // A trial whose caller vanished is never reported; after the open time, try afresh.
+            // A trial whose caller was dropped is never reported: start new trials after the open
+            // time.
             State::HalfOpen { since, .. } if now >= *since + self.limits.open_for => {
                 self.state = State::HalfOpen { started: 1, succeeded: 0, since: now };
                 Ok(())
@@ -98,8 +101,8 @@ impl Breaker {
         }
     }
 
-    /// Tells how a permitted call went. News of a call from before the state changed is old and says nothing: it was
-    /// already counted for what it was, an outage that has passed.
+    /// Reports the result of a permitted call. Results of calls that started before the last state
+    /// change are ignored: they belong to an outage that has already been counted.
     pub fn report(&mut self, now: Duration, took: Duration, succeeded: bool) {
         let failed = !succeeded || took > self.limits.slow_call;
         if now.saturating_sub(took) < self.state.since() {
@@ -129,12 +132,12 @@ impl Breaker {
         }
     }
 
-    /// Whether calls are refused at `now`.
+    /// Whether calls are rejected at `now`.
     pub fn is_open(&self, now: Duration) -> bool {
         matches!(self.state, State::Open { until } if now < until)
     }
 
-    /// Whether every call is permitted, and none is a trial.
+    /// Whether every call is permitted and none is a trial.
     pub fn is_closed(&self) -> bool {
         matches!(self.state, State::Closed { .. })
     }
@@ -164,20 +167,20 @@ mod tests {
     }
 
     #[test]
-    fn another_role_is_left_alone_by_the_numbers_of_the_sale() {
+    fn service_limits_are_as_documented() {
         let BreakerLimits { window, failures_percent, open_for, trials, slow_call } = BreakerLimits::SERVICE;
         assert_eq!((window, failures_percent, trials), (10, 50, 3));
         assert_eq!((open_for, slow_call), (at(10), at(3)));
     }
 
     #[test]
-    fn half_of_a_full_window_failing_opens_it() {
+    fn opens_when_half_of_a_full_window_failed() {
         let mut breaker = opened();
         assert_eq!(breaker.permit(at(4)), Err(Refused { retry_after: at(6) }));
     }
 
     #[test]
-    fn fewer_calls_than_the_window_never_open_it() {
+    fn does_not_open_before_the_window_is_full() {
         let mut breaker = Breaker::new(BreakerLimits::SERVICE);
         for _ in 0..9 {
             breaker.report(at(0), OK, false);
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_answers_count_as_failures() {
+    fn slow_calls_count_as_failures() {
         let mut breaker = Breaker::new(BreakerLimits::SERVICE);
         for _ in 0..10 {
             breaker.report(at(0), at(4), true);
@@ -195,12 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn three_good_trials_close_it_and_one_bad_trial_opens_it_again() {
+    fn three_successful_trials_close_and_one_failed_trial_reopens() {
         let mut breaker = opened();
         for _ in 0..3 {
             breaker.permit(at(10)).unwrap();
         }
-        assert!(breaker.permit(at(10)).is_err(), "a fourth trial waits");
+        assert!(breaker.permit(at(10)).is_err(), "no fourth trial");
         for _ in 0..3 {
             breaker.report(at(10) + OK, OK, true);
         }
@@ -213,28 +216,28 @@ mod tests {
     }
 
     #[test]
-    fn late_news_of_calls_from_before_it_opened_neither_opens_nor_closes_it() {
+    fn late_results_from_before_opening_are_ignored() {
         let mut breaker = opened();
         breaker.permit(at(10)).unwrap();
         for succeeded in [true, true, true, false] {
             breaker.report(at(11), at(11), succeeded);
         }
-        assert!(!breaker.is_open(at(11)), "an old failure is no failed trial");
+        assert!(!breaker.is_open(at(11)), "an old failure is not a failed trial");
         for _ in 0..2 {
             breaker.permit(at(11)).unwrap();
         }
-        assert!(breaker.permit(at(11)).is_err(), "an old success is no good trial");
+        assert!(breaker.permit(at(11)).is_err(), "an old success is not a successful trial");
         for _ in 0..3 {
             breaker.report(at(12), at(1), true);
         }
         for _ in 0..10 {
             breaker.report(at(13), at(13), false);
         }
-        assert!(breaker.permit(at(13)).is_ok(), "they are the outage that has passed");
+        assert!(breaker.permit(at(13)).is_ok(), "old results belong to the past outage");
     }
 
     #[test]
-    fn a_trial_that_read_the_clock_before_the_first_one_counts() {
+    fn trial_that_read_the_clock_before_the_first_one_counts() {
         let mut breaker = opened();
         let begun = [at(10) + Duration::from_micros(1), at(10), at(10)];
         for begun in begun {
@@ -244,12 +247,12 @@ mod tests {
             breaker.report(at(11), at(11).saturating_sub(begun), true);
         }
         for _ in 0..4 {
-            breaker.permit(at(11)).expect("three good trials close it");
+            breaker.permit(at(11)).expect("three successful trials close it");
         }
     }
 
     #[test]
-    fn trials_that_nobody_reports_do_not_lock_it_for_ever() {
+    fn unreported_trials_do_not_block_it_forever() {
         let mut breaker = opened();
         for _ in 0..3 {
             breaker.permit(at(10)).unwrap();

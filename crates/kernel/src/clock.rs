@@ -1,4 +1,4 @@
-//! The only way to ask what time it is.
+//! The only way to read the time.
 
 use std::{
     sync::{
@@ -10,7 +10,7 @@ use std::{
 
 use crate::Timestamp;
 
-/// A clock, passed by value. `Fixed` moves only when a test moves it.
+/// A clock, passed by value. A fixed clock moves only when a test advances it.
 #[derive(Clone, Debug)]
 pub struct Clock(Inner);
 
@@ -22,32 +22,32 @@ enum Inner {
 }
 
 impl Clock {
-    /// The machine's clock.
+    /// The system clock.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
     pub fn system() -> Self {
         Self(Inner::System { started: Instant::now() })
     }
 
-    /// A wall clock that starts at the machine's time and runs `speed` times as fast, so that a line of hours can be watched in
-    /// minutes. Intervals and measurements stay real.
+    /// A wall clock that starts at the system time and runs `speed` times as fast, so that a queue
+    /// of hours can be watched in minutes. [`Clock::ticks`] is not accelerated.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
     pub fn lapse(speed: u32) -> Self {
         Self(Inner::Lapse { started: Instant::now(), from: Self::system().now(), speed: speed.max(1) })
     }
 
-    /// A clock that stands still until [`Clock::advance`] is called. Clones share the same hands.
+    /// A clock that stands still until [`Clock::advance`] is called. Clones share their time.
     pub fn fixed(at: Timestamp) -> Self {
         Self(Inner::Fixed(Arc::new(AtomicI64::new(at.as_micros()))))
     }
 
-    /// The wall clock: for rows, answers and tokens.
+    /// The wall-clock time, for rows, responses and tokens.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Inner::System { .. } => {
                 let since = SystemTime::now()
                     .duration_since(SystemTime::UNIX_EPOCH)
-                    .expect("the machine's clock is set to before 1970");
+                    .expect("the system clock is set to before 1970");
                 Timestamp::from_micros(
                     i64::try_from(since.as_micros()).expect("microseconds fit until the year 294246"),
                 )
@@ -59,7 +59,7 @@ impl Clock {
         }
     }
 
-    /// Time since an arbitrary start that never steps back: for intervals and measurements.
+    /// Monotonic time since an arbitrary start, for intervals and measurements.
     #[expect(clippy::disallowed_methods, reason = "this is the one place that may read the clock")]
     pub fn ticks(&self) -> Duration {
         match &self.0 {
@@ -72,7 +72,7 @@ impl Clock {
         }
     }
 
-    /// How long a span of the wall clock really takes.
+    /// The real duration of a span of the wall clock.
     pub fn real(&self, span: Duration) -> Duration {
         match &self.0 {
             Inner::Lapse { speed, .. } => span / *speed,
@@ -83,12 +83,13 @@ impl Clock {
     /// Moves a fixed clock forward.
     ///
     /// # Panics
-    /// On a clock that runs by itself: nobody can move that.
+    ///
+    /// Unless the clock is fixed.
     pub fn advance(&self, by: Duration) {
         match &self.0 {
             Inner::System { .. } | Inner::Lapse { .. } => panic!("only a fixed clock can be advanced"),
             Inner::Fixed(micros) => {
-                let by = i64::try_from(by.as_micros()).expect("a test does not advance by 292,000 years");
+                let by = i64::try_from(by.as_micros()).expect("a test advances by less than 292,000 years");
                 micros.fetch_add(by, Ordering::SeqCst);
             }
         }
@@ -100,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fixed_clock_moves_only_when_told_and_clones_share_it() {
+    fn fixed_clock_moves_only_when_advanced_and_clones_share_it() {
         let clock = Clock::fixed(Timestamp::from_micros(1_000));
         let other = clock.clone();
         assert_eq!(clock.now(), Timestamp::from_micros(1_000));
@@ -110,11 +111,14 @@ mod tests {
     }
 
     #[test]
-    fn an_hour_of_a_fast_clock_takes_as_long_as_its_speed_says() {
+    fn lapse_clock_runs_at_its_speed() {
         let clock = Clock::lapse(1_000_000);
         let (before, began) = (clock.now(), clock.ticks());
         while clock.ticks().saturating_sub(began) < Duration::from_millis(5) {}
-        assert!(clock.now().since(before) >= Duration::from_secs(5_000), "a microsecond is a second");
+        assert!(
+            clock.now().since(before) >= Duration::from_secs(5_000),
+            "one real microsecond is one second"
+        );
         assert_eq!(clock.real(Duration::from_hours(1)), Duration::from_micros(3_600));
         assert_eq!(Clock::system().real(Duration::from_hours(1)), Duration::from_hours(1));
     }

@@ -1,4 +1,4 @@
-//! Id newtypes and where new ones come from.
+//! Id newtypes and the id generator.
 
 use std::{
     fmt,
@@ -22,12 +22,12 @@ macro_rules! id {
         pub struct $name(Uuid);
 
         impl $name {
-            /// Wraps a UUID that is already known to name this kind of thing.
+            /// Wraps a UUID that is known to be of this kind.
             pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }
 
-            /// The bare UUID.
+            /// The plain UUID.
             pub const fn as_uuid(&self) -> Uuid {
                 self.0
             }
@@ -68,26 +68,27 @@ macro_rules! id {
 id! {
     /// One performance on sale.
     EventId,
-    /// The plan of a hall from which an event's seats are made.
+    /// A seat plan from which an event's seats are created.
     LayoutId,
-    /// One sellable place of one event.
+    /// One seat of one event.
     SeatId,
-    /// A counted kind of admission to a standing event.
+    /// A ticket type of a standing event, sold by count.
     TicketTypeId,
-    /// One buyer's claim on seats.
+    /// One buyer's reservation of seats.
     ReservationId,
     /// One account.
     UserId,
     /// One message on the bus.
     MessageId,
-    /// One browser, before anybody signs in.
+    /// One browser, before sign-in.
     VisitorId,
-    /// One request, from the edge through every role it touches.
+    /// One request, across all roles that handle it.
     RequestId,
 }
 
-/// Where new ids come from: UUIDv7 of the clock's time to the microsecond (RFC 9562, 6.2, method 3), so rows sort by creation: what is made
-/// together lies together in an index, and what is new at its end. Clones of a seeded one share the generator.
+/// Generates ids: UUIDv7 of the clock's time to the microsecond (RFC 9562, 6.2, method 3). Ids sort
+/// by creation, so new rows are inserted at the end of an index. Clones of a seeded generator share
+/// its state.
 #[derive(Clone, Debug)]
 pub struct Ids {
     clock: Clock,
@@ -96,18 +97,18 @@ pub struct Ids {
 
 #[derive(Clone, Debug)]
 enum Chance {
-    /// Each thread has a generator of its own, seeded by the system: every request needs an id, and nobody waits for another's.
+    /// One generator per thread, seeded by the system, so that threads do not contend for a lock.
     System,
     Seeded(Arc<Mutex<StdRng>>),
 }
 
 impl Ids {
-    /// Unpredictable ids for production.
+    /// Unpredictable ids, for production.
     pub fn random(clock: Clock) -> Self {
         Self { clock, chance: Chance::System }
     }
 
-    /// The same ids for the same seed and clock: for tests.
+    /// Reproducible ids for the same seed and clock, for tests.
     pub fn seeded(clock: Clock, seed: u64) -> Self {
         Self { clock, chance: Chance::Seeded(Arc::new(Mutex::new(StdRng::seed_from_u64(seed)))) }
     }
@@ -117,13 +118,14 @@ impl Ids {
         let micros = u64::try_from(self.clock.now().as_micros()).unwrap_or(0);
         let (millis, [.., high, low]) = (micros / 1_000, (micros % 1_000 * 4_096 / 1_000).to_be_bytes());
         let mut bytes: [u8; 10] = self.bytes();
-        // The part of a millisecond comes first, in twelve bits. The builder sets version and variant.
+        // The fraction of a millisecond comes first, in twelve bits. The builder sets version and
+        // variant.
         (bytes[0], bytes[1]) = (high, low);
         T::from(uuid::Builder::from_unix_timestamp_millis(millis, &bytes).into_uuid())
     }
 
     /// Random bytes, for keys, nonces and jitter.
-    #[expect(clippy::disallowed_methods, reason = "this is the one place where chance comes from")]
+    #[expect(clippy::disallowed_methods, reason = "the only source of randomness")]
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         let mut bytes = [0_u8; N];
         match &self.chance {

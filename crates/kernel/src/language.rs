@@ -1,4 +1,4 @@
-//! Languages that mails are written in.
+//! The language of mails.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

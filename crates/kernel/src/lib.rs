@@ -1,7 +1,7 @@
-//! The words every crate shares: ids, money, time, actors, limits, SQL values and a circuit breaker.
+//! Types shared by every crate: ids, money, time, actors, limits, SQL values and a circuit breaker.
 //!
-//! Nothing here does I/O or is async. The wall clock and randomness enter the product through [`Clock`] and [`Ids`]
-//! alone, so a test that fixes both replays exactly.
+//! Nothing here does I/O or is async. The product reads the wall clock and randomness only through
+//! [`Clock`] and [`Ids`], so a test that fixes both is reproducible.
 
 mod actor;
 mod birth_date;

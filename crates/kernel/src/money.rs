@@ -1,4 +1,4 @@
-//! Korean won. The smallest unit is one won, so an integer is exact.
+//! Korean won. The smallest unit is one won, so integers are exact.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Scalar, Value, WrongValue, limits::MAX_KRW};
 
-/// An amount of money, never negative and never above [`MAX_KRW`]. Arithmetic is checked.
+/// An amount of money, never negative and at most [`MAX_KRW`]. Arithmetic is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "i64")]
 pub struct Krw(i64);
 
-/// Why an amount could not be made.
+/// Why an amount is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoneyError {
     /// Below zero.
@@ -38,10 +38,10 @@ impl JsonSchema for Krw {
 }
 
 impl Krw {
-    /// Nothing to pay.
+    /// Zero won.
     pub const ZERO: Self = Self(0);
 
-    /// Checks an amount that came from outside.
+    /// Validates an amount.
     pub const fn new(won: i64) -> Result<Self, MoneyError> {
         if won < 0 {
             Err(MoneyError::Negative)
@@ -57,22 +57,22 @@ impl Krw {
         self.0
     }
 
-    /// The sum, unless it leaves the allowed range.
+    /// The sum; an error if it is out of range.
     pub fn checked_add(self, other: Self) -> Result<Self, MoneyError> {
         Self::new(self.0.checked_add(other.0).ok_or(MoneyError::TooLarge)?)
     }
 
-    /// The difference, unless it would be negative.
+    /// The difference; an error if it is negative.
     pub fn checked_sub(self, other: Self) -> Result<Self, MoneyError> {
         Self::new(self.0.checked_sub(other.0).ok_or(MoneyError::Negative)?)
     }
 
-    /// The amount `times` over.
+    /// The amount times `times`; an error if it is out of range.
     pub fn checked_mul(self, times: u32) -> Result<Self, MoneyError> {
         Self::new(self.0.checked_mul(i64::from(times)).ok_or(MoneyError::TooLarge)?)
     }
 
-    /// The sum of many amounts.
+    /// The sum of many amounts; an error if it is out of range.
     pub fn sum(amounts: impl IntoIterator<Item = Self>) -> Result<Self, MoneyError> {
         amounts.into_iter().try_fold(Self::ZERO, Self::checked_add)
     }
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_outside_the_range_cannot_be_made() {
+    fn amounts_out_of_range_are_rejected() {
         assert_eq!(Krw::new(-1), Err(MoneyError::Negative));
         assert_eq!(Krw::new(MAX_KRW + 1), Err(MoneyError::TooLarge));
         assert!(serde_json::from_str::<Krw>("-5").is_err());
@@ -124,13 +124,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn adding_then_taking_away_gives_the_amount_back(a in 0..=MAX_KRW / 2, b in 0..=MAX_KRW / 2) {
+        fn adding_then_subtracting_is_the_identity(a in 0..=MAX_KRW / 2, b in 0..=MAX_KRW / 2) {
             let (a, b) = (Krw::new(a).unwrap(), Krw::new(b).unwrap());
             prop_assert_eq!(a.checked_add(b).unwrap().checked_sub(b).unwrap(), a);
         }
 
         #[test]
-        fn no_arithmetic_leaves_the_range(a in 0..=MAX_KRW, b in 0..=MAX_KRW, n in any::<u32>()) {
+        fn arithmetic_never_leaves_the_range(a in 0..=MAX_KRW, b in 0..=MAX_KRW, n in any::<u32>()) {
             let (a, b) = (Krw::new(a).unwrap(), Krw::new(b).unwrap());
             for amount in [a.checked_add(b), a.checked_sub(b), a.checked_mul(n)].into_iter().flatten() {
                 prop_assert!((0..=MAX_KRW).contains(&amount.won()));

@@ -1,4 +1,4 @@
-//! The place in line.
+//! The sort key of a queue entry.
 
 use std::fmt;
 
@@ -7,48 +7,49 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Scalar, Timestamp, Value, WrongValue};
 
-/// What a line is sorted by: the smaller, the earlier. Roughly the microsecond in which the first tier saw somebody, moved by a
-/// few so that no two in a line are equal.
+/// The sort key of a queue: smaller is earlier. Roughly the microsecond at which the first tier saw
+/// the user, adjusted slightly so that no two entries of a queue are equal.
 ///
-/// Below 2^53, so that Redis scores and JavaScript keep every bit.
+/// Below 2^53, so that Redis scores and JavaScript numbers represent it exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "u64", into = "u64")]
 #[schemars(inline)]
 pub struct OrderKey(u64);
 
-/// A number that is no place in line.
+/// A number too large for an order key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a place in line is below 2^53")]
 pub struct BadOrderKey;
 
 impl OrderKey {
-    /// The last place there is: in the year 2255.
+    /// The largest key, reached in the year 2255.
     pub const MAX: Self = Self((1 << 53) - 1);
 
-    /// A key from its number, unless the number is too large for one.
+    /// A key from its number; `None` if the number is too large.
     pub const fn new(number: u64) -> Option<Self> {
         if number <= Self::MAX.0 { Some(Self(number)) } else { None }
     }
 
-    /// The key of somebody who came `nth` among those counted from `start`.
+    /// The key of the `nth` user counted from `start`.
     ///
-    /// A microsecond each: whoever is counted has exactly the order of the count, whatever the clocks of several machines say, and
-    /// still comes before everybody who arrives when counting has stopped.
+    /// One microsecond per user: counted users keep exactly the order of the count, whatever the
+    /// clocks of several machines say, and come before everyone who arrives after counting has
+    /// stopped.
     pub fn counted(start: Timestamp, nth: u64) -> Self {
         Self(Self::at(start).0.saturating_add(nth).min(Self::MAX.0))
     }
 
-    /// The key of somebody who came at `now`, provided nobody else did.
+    /// The key of a user who arrived at `now`, unless it is already taken.
     pub fn at(now: Timestamp) -> Self {
         Self(u64::try_from(now.as_micros()).unwrap_or(0).min(Self::MAX.0))
     }
 
-    /// The place right behind this one.
+    /// The next larger key.
     pub fn next(self) -> Self {
         Self(self.0.saturating_add(1).min(Self::MAX.0))
     }
 
-    /// The bare number.
+    /// The number.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
@@ -90,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_keeps_its_order_and_comes_before_whoever_arrives_later() {
+    fn counted_keys_keep_their_order_and_precede_later_arrivals() {
         let start = Timestamp::from_micros(1_790_000_000_000_000);
         assert!(OrderKey::counted(start, 1) < OrderKey::counted(start, 2));
         let an_hour_later = Timestamp::from_micros(start.as_micros() + 3_600_000_000);
@@ -98,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_fits_into_a_double() {
+    fn key_fits_into_a_double() {
         assert_eq!(OrderKey::new(1 << 53), None);
         assert_eq!(OrderKey::MAX.next(), OrderKey::MAX);
         assert_eq!(OrderKey::counted(Timestamp::from_micros(i64::MAX), u64::MAX), OrderKey::MAX);

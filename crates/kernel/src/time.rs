@@ -1,4 +1,4 @@
-//! Instants.
+//! Timestamps.
 
 use std::{borrow::Cow, fmt, str::FromStr, time::Duration};
 
@@ -7,17 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Scalar, Value, WrongValue};
 
-/// An instant, in microseconds since 1970 UTC. JSON carries RFC 3339 with a `Z`; columns are TIMESTAMPTZ or INTEGER µs.
+/// A point in time, in microseconds since 1970 UTC. In JSON it is RFC 3339 with `Z`; in columns
+/// TIMESTAMPTZ or INTEGER µs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Timestamp(i64);
 
-/// A text that names no instant.
+/// The text is not a valid timestamp.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an RFC 3339 time with an offset, such as 2026-06-01T10:00:00+09:00")]
 pub struct BadTimestamp;
 
-/// Instants stay between 1900 and 9999, where every store and every text form agrees.
+/// Timestamps stay between 1900 and 9999, where all stores and text formats agree.
 const MIN_MICROS: i64 = -2_208_988_800_000_000;
 const MAX_MICROS: i64 = 253_370_764_800_000_000;
 
@@ -52,17 +53,17 @@ impl Timestamp {
         self.0
     }
 
-    /// The instant `by` later. Saturates at the year 9998.
+    /// The time `by` later. Saturates at the year 9998.
     pub fn after(self, by: Duration) -> Self {
         Self::from_micros(self.0.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// The instant `by` earlier. Saturates at the year 1900.
+    /// The time `by` earlier. Saturates at the year 1900.
     pub fn before(self, by: Duration) -> Self {
         Self::from_micros(self.0.saturating_sub(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
     }
 
-    /// How long after `earlier` this is; zero if it is not after it.
+    /// The duration since `earlier`; zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
@@ -120,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_needs_an_offset_and_keeps_its_instant() {
+    fn parsing_needs_an_offset_and_keeps_the_instant() {
         let seoul: Timestamp = "2026-06-01T10:00:00+09:00".parse().unwrap();
         assert_eq!(seoul.to_string(), "2026-06-01T01:00:00Z");
         assert_eq!("2026-06-01T10:00:00".parse::<Timestamp>(), Err(BadTimestamp));
@@ -137,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn text_and_json_keep_every_microsecond(micros in MIN_MICROS..=MAX_MICROS) {
+        fn text_and_json_round_trip_every_microsecond(micros in MIN_MICROS..=MAX_MICROS) {
             let at = Timestamp::from_micros(micros);
             prop_assert_eq!(at.to_string().parse::<Timestamp>().unwrap(), at);
             let json = serde_json::to_string(&at).unwrap();

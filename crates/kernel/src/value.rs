@@ -1,4 +1,4 @@
-//! What a column or a parameter can be. Domains and `kernel` speak this; only `db` knows the drivers.
+//! SQL values for columns and parameters. Only `db` knows the database drivers.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,11 @@ use uuid::Uuid;
 
 use crate::Timestamp;
 
-/// One SQL value. The engine decides its column type: a UUID is UUID on PostgreSQL and BLOB on SQLite.
+/// One SQL value. Its column type depends on the engine: a UUID is UUID on PostgreSQL and BLOB on
+/// SQLite.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'v> {
-    /// Nothing.
+    /// NULL.
     Null,
     /// BOOLEAN, or INTEGER 0/1.
     Bool(bool),
@@ -27,20 +28,21 @@ pub enum Value<'v> {
     Json(Cow<'v, str>),
 }
 
-/// A column held something the code did not expect: a migration and the code disagree.
+/// A column has a type or value that the code does not expect: the schema and the code disagree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the column does not hold {wanted}")]
 pub struct WrongValue {
-    /// What the code wanted to read.
+    /// The expected type.
     pub wanted: &'static str,
 }
 
 /// A type that can be a parameter and a column.
 pub trait Scalar: Send + Sync {
-    /// As a parameter.
+    /// Converts it to a parameter.
     fn to_value(&self) -> Value<'_>;
 
-    /// From a column. SQLite has fewer types, so a UUID may arrive as bytes, an instant or a bool as an integer.
+    /// Reads it from a column. SQLite has fewer types, so a UUID may arrive as bytes, a timestamp
+    /// or a bool as an integer.
     fn from_value(value: Value<'_>) -> Result<Self, WrongValue>
     where
         Self: Sized;
@@ -164,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_the_smaller_engine_read_back_as_the_richer_type() {
+    fn sqlite_values_convert_to_the_richer_types() {
         let id = Uuid::from_u128(7);
         assert_eq!(Uuid::from_value(Value::Bytes(Cow::Borrowed(id.as_bytes()))), Ok(id));
         assert_eq!(Timestamp::from_value(Value::Int(5)), Ok(Timestamp::from_micros(5)));
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_column_is_an_error_and_not_a_guess() {
+    fn unexpected_column_type_is_an_error() {
         assert!(bool::from_value(Value::Int(2)).is_err());
         assert!(u32::from_value(Value::Int(-1)).is_err());
         assert!(Uuid::from_value(Value::Bytes(Cow::Borrowed(b"short"))).is_err());

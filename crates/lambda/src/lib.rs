@@ -20,17 +20,17 @@ use urr_vwr::{Counters, Parts, Service};
 
 pub use self::settings::{BadSetting, Settings};
 
-/// What somebody is told to wait who comes before the rooms were seen.
+/// `Retry-After` of requests that arrive before the rooms are loaded.
 const COME_BACK: Duration = Duration::from_secs(2);
 
-/// Tier 1, asked by events.
+/// Tier 1 as a Lambda function.
 pub struct Function {
     vwr: Arc<Service>,
     edge: Edge<Router>,
 }
 
 impl Function {
-    /// Builds it. Nothing is asked of AWS yet.
+    /// Builds the function. Does not call AWS yet.
     pub fn new(settings: Settings, clock: &Clock, ids: &Ids) -> Result<Self, urr_aws::ConfigError> {
         let dynamo = Dynamo::connect(settings.aws, clock.clone())?;
         let prefix = &settings.table_prefix;
@@ -41,7 +41,7 @@ impl Function {
             ids: ids.clone(),
             secrets: settings.secrets,
             tasks: Tasks::new(),
-            // Whatever stands in front of a function speaks TLS.
+            // API Gateway and load balancers always use TLS.
             secure_cookies: true,
         });
         let router = Router::from(urr_vwr::visitor_routes(&vwr));
@@ -56,10 +56,13 @@ impl Function {
         Ok(Self { vwr, edge: Edge::around(urr_http::named(router), parts) })
     }
 
-    /// The answer to one event.
+    /// Handles one event.
     pub async fn answer(&self, request: lambda_http::Request) -> Result<Response, Infallible> {
         if let Err(error) = self.vwr.refresh_if_old().await {
-            tracing::warn!(error, "the rooms cannot be looked at");
+            tracing::warn!(
+                error,
+                "cannot load the rooms: using the last known state, or 503 if there is none"
+            );
         }
         if !self.vwr.is_loaded() {
             let message = "The waiting room cannot be reached. Please try again in a moment.";
@@ -70,7 +73,7 @@ impl Function {
     }
 }
 
-/// The request as the browser meant it: without the stage of an API that a path may begin with.
+/// The request as the browser sent it, without the API stage at the start of its path.
 fn plain(request: lambda_http::Request) -> Request {
     let stage = match request.request_context_ref() {
         Some(RequestContext::ApiGatewayV1(context)) => context.stage.as_deref(),
@@ -83,7 +86,7 @@ fn plain(request: lambda_http::Request) -> Request {
         None => path.to_owned(),
     };
     let (mut parts, body) = request.into_parts();
-    // A path that is none leads nowhere.
+    // An invalid path is routed to `/`, which has no handler.
     parts.uri = uri.parse().unwrap_or_else(|_| Uri::from_static("/"));
     parts.extensions.clear();
     let body = match body {
@@ -94,7 +97,7 @@ fn plain(request: lambda_http::Request) -> Request {
     Request::from_parts(parts, body)
 }
 
-/// An HTTP API puts the name of its stage in front of the path, unless the stage is the default one.
+/// An HTTP API prefixes the path with its stage, unless that is the default one.
 fn without_stage<'p>(path: &'p str, stage: Option<&str>) -> &'p str {
     let rest = stage.and_then(|stage| path.strip_prefix('/')?.strip_prefix(stage));
     rest.filter(|rest| rest.starts_with('/')).unwrap_or(path)
@@ -105,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stage_is_taken_off_and_nothing_else() {
+    fn only_the_stage_prefix_is_removed() {
         for (path, stage, expected) in [
             ("/prod/vwr/status/1", Some("prod"), "/vwr/status/1"),
             ("/vwr/status/1", Some("prod"), "/vwr/status/1"),

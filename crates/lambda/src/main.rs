@@ -1,4 +1,4 @@
-//! The function `urr-vwr-lambda`.
+//! The Lambda function `urr-vwr-lambda`.
 
 use std::{process::ExitCode, sync::Arc};
 
@@ -7,7 +7,7 @@ use urr_kernel::{Clock, Ids};
 use urr_lambda::{Function, Settings};
 use urr_telemetry::{LogFormat, Logging};
 
-/// One request at a time is all that Lambda gives a process.
+/// Single-threaded: Lambda sends a process one request at a time.
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let settings = match Settings::read(variable) {
@@ -30,7 +30,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Answers events until Lambda has none any more.
+/// Handles events until Lambda stops the process.
 async fn serve(function: Arc<Function>) -> Result<(), Error> {
     lambda_http::run(service_fn(move |request| {
         let function = Arc::clone(&function);
@@ -39,16 +39,16 @@ async fn serve(function: Arc<Function>) -> Result<(), Error> {
     .await
 }
 
-#[expect(clippy::disallowed_methods, reason = "a function is told everything by its variables")]
+#[expect(clippy::disallowed_methods, reason = "a Lambda function is configured by its environment variables")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
-/// Lambda shows what is written here next to the failed start.
+/// Prints the error to stderr, which Lambda shows next to the failed start.
 fn failed(error: &(dyn std::error::Error + 'static)) -> ExitCode {
     use std::io::Write as _;
 
-    // With nowhere to write there is nobody to tell.
+    // If stderr cannot be written, the error cannot be reported.
     let _ = writeln!(std::io::stderr(), "urr-vwr-lambda: {}", urr_telemetry::chain(error));
     ExitCode::FAILURE
 }

@@ -1,28 +1,28 @@
-//! What a function is told by its variables: a few of those that `urr` has, under the same names.
+//! Settings from environment variables: a subset of those of `urr`, under the same names.
 
 use std::{fmt, time::Duration};
 
 use urr_aws::AwsConfig;
 use urr_passes::Secret;
 
-/// What the table's name begins with, unless it is said.
+/// Default prefix of the table name.
 const PREFIX: &str = "urr";
 
-/// What a function needs to know.
+/// Settings of the function.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where DynamoDB is.
+    /// The DynamoDB endpoint.
     pub aws: AwsConfig,
-    /// What the table's name begins with.
+    /// Prefix of the table name.
     pub table_prefix: String,
-    /// What the keys of tokens are made of, the one that signs first.
+    /// The secrets of the token keys; the first one signs.
     pub secrets: Vec<Secret>,
-    /// Which log lines are written.
+    /// The log filter.
     pub log_filter: String,
 }
 
 impl fmt::Debug for Settings {
-    /// Secrets are counted, not shown.
+    /// Prints the number of secrets, not their values.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("aws", &self.aws)
@@ -32,7 +32,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// A variable that is missing or wrong.
+/// A missing or invalid variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} {wrong}")]
 pub struct BadSetting {
@@ -41,7 +41,7 @@ pub struct BadSetting {
 }
 
 impl Settings {
-    /// Reads them. `variable` answers with the value of a variable, if it is set and not empty.
+    /// Reads the settings. `variable` returns the value of a variable that is set and not empty.
     pub fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self, BadSetting> {
         let secret = |name: &'static str, text: &str| {
             Secret::new(text).map_err(|error| BadSetting { variable: name, wrong: error.to_string() })
@@ -58,10 +58,13 @@ impl Settings {
             None => AwsConfig::DEADLINE,
             Some(Ok(millis)) => Duration::from_millis(millis),
             Some(Err(_)) => {
-                return Err(BadSetting { variable: name, wrong: "is no number of milliseconds".to_owned() });
+                return Err(BadSetting {
+                    variable: name,
+                    wrong: "is not a number of milliseconds".to_owned(),
+                });
             }
         };
-        // Lambda itself says where it is.
+        // Lambda sets AWS_REGION.
         let region = variable("URR_AWS_REGION").or_else(|| variable("AWS_REGION")).unwrap_or_default();
         Ok(Self {
             aws: AwsConfig { region, endpoint: variable("URR_AWS_DYNAMODB_ENDPOINT"), deadline },
@@ -84,7 +87,7 @@ mod tests {
     const SECRET: (&str, &str) = ("URR_SECURITY_SECRET", "a secret for tests, of more than 32 bytes");
 
     #[test]
-    fn a_secret_is_all_that_must_be_said_on_lambda() {
+    fn only_the_secret_is_required_on_lambda() {
         let settings = read(&[SECRET, ("AWS_REGION", "ap-northeast-2")]).unwrap();
         assert_eq!(settings.aws, AwsConfig::region("ap-northeast-2"));
         assert_eq!((settings.table_prefix.as_str(), settings.secrets.len()), ("urr", 1));
@@ -92,12 +95,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_named_without_being_repeated() {
+    fn errors_name_the_variable_but_not_its_value() {
         for (variables, expected) in [
             (&[][..], "URR_SECURITY_SECRET is not set"),
             (&[("URR_SECURITY_SECRET", "hunter2")][..], "URR_SECURITY_SECRET "),
             (&[SECRET, ("URR_SECURITY_FORMER_SECRETS", "hunter2")][..], "URR_SECURITY_FORMER_SECRETS "),
-            (&[SECRET, ("URR_AWS_DEADLINE_MS", "soon")][..], "URR_AWS_DEADLINE_MS is no number"),
+            (&[SECRET, ("URR_AWS_DEADLINE_MS", "soon")][..], "URR_AWS_DEADLINE_MS is not a number"),
         ] {
             let error = read(variables).unwrap_err().to_string();
             assert!(error.starts_with(expected) && !error.contains("hunter2"), "{error}");

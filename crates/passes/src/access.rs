@@ -1,4 +1,5 @@
-//! The access token: who is signed in. A JWT in the cookie `access_token` or as `Authorization: Bearer`.
+//! The access token: who is signed in. A JWT in the cookie `access_token` or as `Authorization:
+//! Bearer`.
 
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use crate::{
     jwt::{self, Jwt, instant, seconds},
 };
 
-/// How long a token is good, unless configured otherwise.
+/// Default lifetime of a token.
 pub const LIFETIME: Duration = Duration::from_hours(1);
 
-/// The purpose that access keys are derived for.
+/// The purpose of the derived keys.
 const PURPOSE: &str = "access";
 
-/// The `typ` claim. A token of another kind is refused even if somebody configures the same key for both.
+/// The `typ` claim. Tokens of another kind are rejected even if the same key is configured for
+/// both.
 const TYP: &str = "access";
 
 /// The key for access tokens.
@@ -25,36 +27,36 @@ pub fn key(secret: &Secret) -> Key {
     secret.key(PURPOSE)
 }
 
-/// What a token says about its bearer.
+/// The contents of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// Whose account it is.
+    /// The account.
     pub user: UserId,
-    /// What the account might do when the token was made.
+    /// The account's role when the token was issued.
     pub role: Role,
-    /// The account's address, for services that show it.
+    /// The account's e-mail address, for services that show it.
     pub email: Option<String>,
-    /// The session that ends when its user signs out.
+    /// The session, which ends when the user signs out.
     pub session: Uuid,
 }
 
 impl Access {
-    /// On whose behalf a request with this token runs.
+    /// The actor of a request with this token.
     pub fn actor(&self) -> Actor {
         Actor::User { id: self.user, role: self.role }
     }
 }
 
-/// A token that was verified.
+/// A verified token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// What it says.
+    /// The contents.
     pub access: Access,
-    /// The token's own id.
+    /// The token's id.
     pub id: Uuid,
-    /// When it was made.
+    /// When it was issued.
     pub issued: Timestamp,
-    /// When it stops being good.
+    /// Expiry.
     pub expires: Timestamp,
 }
 
@@ -67,12 +69,12 @@ struct Claims {
     email: Option<String>,
     sid: Uuid,
     jti: Uuid,
-    /// Whole seconds since 1970, as everywhere in JWT.
+    /// Seconds since 1970, as in all JWT times.
     iat: i64,
     exp: i64,
 }
 
-/// Makes tokens, with the newest key.
+/// Signs tokens with the newest key.
 #[derive(Clone, Debug)]
 pub struct Signer {
     jwt: Jwt,
@@ -85,7 +87,7 @@ impl Signer {
         Self { jwt: Jwt::new(key), lifetime }
     }
 
-    /// A token for `access`. `id` makes it unlike any other.
+    /// Signs a token. `id` makes it unique.
     pub fn sign(&self, access: &Access, id: Uuid, now: Timestamp) -> String {
         self.jwt.sign(&Claims {
             typ: TYP.to_owned(),
@@ -100,19 +102,20 @@ impl Signer {
     }
 }
 
-/// Reads tokens. Knows the newest key and those before it whose tokens may still be around.
+/// Verifies tokens with the newest key and with earlier keys whose tokens may still be in use.
 #[derive(Clone, Debug)]
 pub struct Verifier {
     keys: Vec<Jwt>,
 }
 
 impl Verifier {
-    /// Accepts tokens of any of `keys`.
+    /// Accepts tokens signed with any of `keys`.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         Self { keys: keys.into_iter().map(Jwt::new).collect() }
     }
 
-    /// What the token says, if it is one of ours and good at `now`. Only a genuine token can be expired; anything else is invalid.
+    /// Returns the contents if the token is genuine and valid at `now`. Only a genuine token is
+    /// `Expired`; all others are `Invalid`.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Verified, Refusal> {
         let claims: Claims = jwt::verify(&self.keys, token)?;
         if claims.typ != TYP {

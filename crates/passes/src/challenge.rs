@@ -1,5 +1,5 @@
-//! The challenge: its bearer has shown the first factor and is to show the second. It is good for nothing else, for a few
-//! minutes.
+//! The challenge: its bearer has passed the first factor and must now pass the second. It is valid
+//! for nothing else, and for a few minutes only.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::{
     jwt::{self, Jwt, instant, seconds},
 };
 
-/// How long somebody has to read six digits off a phone.
+/// Time to type six digits from a phone.
 pub const LIFETIME: Duration = Duration::from_mins(5);
 
-/// The purpose that the keys of challenges are derived for.
+/// The purpose of the derived keys.
 const PURPOSE: &str = "second factor challenge";
 
 /// The `typ` claim.
@@ -26,14 +26,14 @@ pub fn key(secret: &Secret) -> Key {
     secret.key(PURPOSE)
 }
 
-/// What a challenge says about its bearer.
+/// The contents of a challenge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Challenge {
-    /// Whose account it is.
+    /// The account.
     pub user: UserId,
-    /// How the first factor was shown.
+    /// The method of the first factor.
     pub method: String,
-    /// What the account's secrets looked like then: once they change, the challenge is worth nothing.
+    /// Fingerprint of the account's credentials. When they change, the challenge becomes invalid.
     pub state: String,
 }
 
@@ -48,7 +48,7 @@ struct Claims {
     exp: i64,
 }
 
-/// Makes and reads challenges: the first key signs, all of them verify.
+/// Signs and verifies challenges: the first key signs, all keys verify.
 #[derive(Clone, Debug)]
 pub struct Challenges {
     keys: Vec<Jwt>,
@@ -65,7 +65,7 @@ impl Challenges {
         Self { keys }
     }
 
-    /// A challenge, and when it stops being good. `id` makes it unlike any other.
+    /// Signs a challenge and returns it with its expiry. `id` makes it unique.
     pub fn sign(&self, challenge: &Challenge, id: Uuid, now: Timestamp) -> (String, Timestamp) {
         let exp = seconds(now.after(LIFETIME));
         let token = self.keys[0].sign(&Claims {
@@ -80,7 +80,7 @@ impl Challenges {
         (token, instant(exp))
     }
 
-    /// What a challenge says, if it is one of ours and good at `now`.
+    /// Returns the contents if the challenge is genuine and valid at `now`.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Challenge, Refusal> {
         let claims: Claims = jwt::verify(&self.keys, token)?;
         if claims.typ != TYP {

@@ -1,8 +1,8 @@
-//! Short tokens of a fixed size: for cookies and URLs that a crowd sends again and again, where a JWT costs three times the bytes
-//! and ten times the work.
+//! Compact tokens of a fixed size, for cookies and URLs that clients send with every poll: a JWT
+//! needs three times the bytes and ten times the work.
 //!
-//! `kind ‖ key id ‖ fields ‖ tag`, as base64url without padding. The tag is the first half of an HMAC-SHA-256 over everything before
-//! it: 128 bits, which nobody guesses in the life of a sale.
+//! `kind ‖ key id ‖ fields ‖ tag`, as base64url without padding. The tag is the first half of an
+//! HMAC-SHA-256 over everything before it: 128 bits, which cannot be guessed during a sale.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use uuid::Uuid;
 
 use crate::{Key, Refusal};
 
-/// Bytes of the key id that a token carries: enough to tell a handful of keys apart.
+/// Bytes of the key id in a token: enough to distinguish a handful of keys.
 const KEY_ID: usize = 4;
 pub(crate) const TAG: usize = 16;
 pub(crate) const HEAD: usize = 1 + KEY_ID;
 
-/// The keys of one kind of token, the newest first.
+/// The keys of one kind of token, newest first.
 #[derive(Clone, Debug)]
 pub(crate) struct Compact {
     kind: u8,
@@ -25,7 +25,7 @@ pub(crate) struct Compact {
 }
 
 impl Compact {
-    /// Tokens of this kind, signed by the first key.
+    /// Tokens of this kind, signed with the first key.
     pub(crate) fn new(kind: u8, keys: impl IntoIterator<Item = Key>) -> Self {
         let named = |key: Key| {
             let mut id = [0; KEY_ID];
@@ -36,7 +36,7 @@ impl Compact {
     }
 
     pub(crate) fn sign(&self, fields: &Fields) -> String {
-        let (key, id) = self.keys.first().expect("a signer has a key");
+        let (key, id) = self.keys.first().expect("signing needs at least one key");
         let mut bytes = Vec::with_capacity(HEAD + fields.0.len() + TAG);
         bytes.push(self.kind);
         bytes.extend_from_slice(id);
@@ -46,14 +46,14 @@ impl Compact {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The fields of a token that one of the keys signed. Says nothing about whether they are still good.
+    /// Returns the fields if one of the keys signed the token. Does not check the validity period.
     pub(crate) fn verify(&self, token: &str, length: usize) -> Result<Fields, Refusal> {
         let size = HEAD + length + TAG;
-        // Measured before it is decoded, so that a long text costs nothing.
+        // Check the length before decoding, so that a long text costs nothing.
         if token.len() != size.div_ceil(3) * 4 - (3 - size % 3) % 3 {
             return Err(Refusal::Invalid);
         }
-        // The decoder refuses padding and stray bits, so a token has one spelling.
+        // The decoder rejects padding and stray bits, so every token has exactly one encoding.
         let mut bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| Refusal::Invalid)?;
         let (message, tag) = bytes.split_last_chunk::<TAG>().ok_or(Refusal::Invalid)?;
         let (kind, rest) = message.split_first().ok_or(Refusal::Invalid)?;
@@ -68,12 +68,13 @@ impl Compact {
     }
 }
 
-/// Whether a token made at `issued` is good at `now`. One that was made later is: it is ours, and a clock went back.
+/// Checks the expiry of a token issued at `issued`. A token from the future is valid: it is
+/// genuine, so a clock was set back.
 pub(crate) fn within(issued: Timestamp, lifetime: Duration, now: Timestamp) -> Result<(), Refusal> {
     if issued.after(lifetime) <= now { Err(Refusal::Expired) } else { Ok(()) }
 }
 
-/// What a token says, field after field, big-endian. Written and read in the same order.
+/// The fields of a token, big-endian, written and read in the same order.
 #[derive(Debug, Default)]
 pub(crate) struct Fields(Vec<u8>);
 
@@ -102,7 +103,7 @@ impl Fields {
     }
 }
 
-/// Takes fields off the front.
+/// Reads fields from the front.
 #[derive(Debug)]
 pub(crate) struct Reader<'f>(&'f [u8]);
 

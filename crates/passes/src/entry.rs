@@ -1,4 +1,5 @@
-//! The entry token: this user may buy for this event now. A JWT in the cookie `urr-entry-token` or the header `x-queue-entry-token`.
+//! The entry token: this user may buy for this event now. A JWT in the cookie `urr-entry-token` or
+//! the header `x-queue-entry-token`.
 
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use crate::{
     jwt::{self, Jwt, instant, seconds},
 };
 
-/// The longest a token is good. It ends earlier when its slot does.
+/// Maximum lifetime. A token ends earlier if its slot does.
 pub const LIFETIME: Duration = Duration::from_mins(10);
 
-/// The cookie that opens the sale.
+/// The cookie of the entry token.
 pub const COOKIE: &str = "urr-entry-token";
 
 const PURPOSE: &str = "entry";
@@ -25,16 +26,16 @@ pub fn key(secret: &Secret) -> Key {
     secret.key(PURPOSE)
 }
 
-/// What a token says.
+/// The contents of an entry token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which event is open to its bearer.
+    /// The event it admits to.
     pub event: EventId,
-    /// The only account it works for.
+    /// The only account it is valid for.
     pub user: UserId,
-    /// The slot it was given for; a slot that has ended takes its tokens along.
+    /// The slot it was issued for. When the slot ends, its tokens are no longer accepted.
     pub slot: Uuid,
-    /// When it stops being good.
+    /// Expiry.
     pub expires: Timestamp,
 }
 
@@ -49,19 +50,19 @@ struct Claims {
     exp: i64,
 }
 
-/// Makes and reads tokens. Signs with the first key, reads with all.
+/// Signs and verifies entry tokens: the first key signs, all keys verify.
 #[derive(Clone, Debug)]
 pub struct Entries(Vec<Jwt>);
 
 impl Entries {
-    /// Tokens of any of `keys`, made by the first.
+    /// Signs with the first of `keys` and verifies with all of them.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         Self(keys.into_iter().map(Jwt::new).collect())
     }
 
-    /// A token, at most [`LIFETIME`] long. `id` makes it unlike any other.
+    /// Signs a token of at most [`LIFETIME`]. `id` makes it unique.
     pub fn sign(&self, entry: &Entry, id: Uuid, now: Timestamp) -> String {
-        let jwt = self.0.first().expect("a signer has a key");
+        let jwt = self.0.first().expect("signing needs at least one key");
         jwt.sign(&Claims {
             typ: TYP.to_owned(),
             sub: entry.event,
@@ -73,7 +74,7 @@ impl Entries {
         })
     }
 
-    /// What the token says, if it is one of ours and good at `now`.
+    /// Returns the contents if the token is genuine and valid at `now`.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Entry, Refusal> {
         let claims: Claims = jwt::verify(&self.0, token)?;
         if claims.typ != TYP {

@@ -1,4 +1,5 @@
-//! For the fuzz targets: tokens that no signer would make, signed all the same, so that what stands behind the signature is tried too.
+//! For the fuzz targets: correctly signed tokens with arbitrary contents, so that the code behind
+//! the signature check is fuzzed too.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 
@@ -8,28 +9,28 @@ use crate::{
     jwt::Jwt,
 };
 
-/// A JWT of any claims.
+/// Signs a JWT with arbitrary claims.
 pub fn jwt(key: &Key, claims: &[u8]) -> String {
     Jwt::new(key.clone()).sign_bytes(claims)
 }
 
-/// What stands behind the signature of a JWT.
+/// The claims of a JWT, unverified.
 pub fn claims(token: &str) -> Option<Vec<u8>> {
     URL_SAFE_NO_PAD.decode(token.split('.').nth(1)?).ok()
 }
 
-/// A short token of any fields.
+/// Signs a compact token with arbitrary fields.
 pub fn compact(kind: u8, key: &Key, fields: &[u8]) -> String {
     Compact::new(kind, [key.clone()]).sign(&Fields::from_bytes(fields))
 }
 
-/// What stands behind the signature of a short token.
+/// The fields of a compact token, unverified.
 pub fn fields(token: &str) -> Option<Vec<u8>> {
     let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
     bytes.get(compact::HEAD..bytes.len().checked_sub(compact::TAG)?).map(<[u8]>::to_vec)
 }
 
-/// The mark of a request that says anything.
+/// Signs an arbitrary hop mark.
 pub fn hop(key: &Key, said: &str) -> String {
     format!("{said};{}", URL_SAFE_NO_PAD.encode(key.sign(said.as_bytes())))
 }

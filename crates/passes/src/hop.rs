@@ -1,7 +1,9 @@
-//! The mark of a request that one of our gateways has passed on: where its client is, and that it was counted.
+//! The hop mark: a header that a gateway adds to forwarded requests, with the client's address. It
+//! also means that the request was counted for rate limits.
 //!
-//! A role behind a gateway sees the gateway at the other end of every connection. What it says about the client is believed because
-//! it is signed, not because of the address it comes from: addresses of processes change, and anybody may be a neighbour.
+//! A role behind a gateway only sees the gateway's address. The client address is trusted because
+//! it is signed, not because of where the connection comes from: addresses of processes change, and
+//! any host may be on the same network.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -10,13 +12,14 @@ use urr_kernel::Timestamp;
 
 use crate::{Key, Refusal, Secret};
 
-/// How long a mark is good, either way: it is made for one request that is sent at once, and clocks differ a little.
+/// Validity in both directions. A mark is made for one request that is sent at once, and clocks
+/// differ a little.
 pub const LIFETIME: Duration = Duration::from_secs(30);
 
-/// The purpose that keys of marks are derived for, and the first word of each.
+/// The purpose of the derived keys, and the first field of each mark.
 const TYP: &str = "hop";
 
-/// Longer marks are not looked at. Ours have at most 105 bytes.
+/// Longer marks are rejected unread. Ours have at most 105 bytes.
 const MAX_LEN: usize = 128;
 
 /// The key for marks.
@@ -24,7 +27,7 @@ pub fn key(secret: &Secret) -> Key {
     secret.key(TYP)
 }
 
-/// Makes marks, with the newest key.
+/// Signs marks with the newest key.
 #[derive(Clone, Debug)]
 pub struct Signer(Key);
 
@@ -34,7 +37,7 @@ impl Signer {
         Self(key)
     }
 
-    /// The mark of a request from `client`.
+    /// Signs the mark of a request from `client`.
     pub fn sign(&self, client: IpAddr, now: Timestamp) -> String {
         let mut mark = format!("{TYP};{};{}", seconds(now), client.to_canonical());
         let signature = self.0.sign(mark.as_bytes());
@@ -44,17 +47,17 @@ impl Signer {
     }
 }
 
-/// Reads marks. Knows the newest key and those before it.
+/// Verifies marks with the newest key and with earlier keys.
 #[derive(Clone, Debug, Default)]
 pub struct Verifier(Vec<Key>);
 
 impl Verifier {
-    /// Accepts marks of any of `keys`.
+    /// Accepts marks signed with any of `keys`.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         Self(keys.into_iter().collect())
     }
 
-    /// Where the client is, if a gateway of ours said so just now.
+    /// Returns the client's address if the mark is genuine and recent.
     pub fn verify(&self, mark: &str, now: Timestamp) -> Result<IpAddr, Refusal> {
         if mark.len() > MAX_LEN {
             return Err(Refusal::Invalid);
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_says_where_the_client_is() {
+    fn mark_carries_the_client_address() {
         let (signer, verifier) = pair();
         for (client, read) in [
             ("192.0.2.9", "192.0.2.9"),
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_good_for_a_moment_and_only_unchanged() {
+    fn expired_and_modified_marks_are_rejected() {
         let (signer, verifier) = pair();
         let mark = signer.sign(address("192.0.2.9"), NOW);
         assert!(verifier.verify(&mark, NOW.after(LIFETIME)).is_ok());
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_other_secrets_and_other_purposes_make_no_marks() {
+    fn keys_of_other_secrets_and_purposes_are_rejected() {
         let (_, verifier) = pair();
         let other = Secret::new("another horse battery staple, thrice").unwrap();
         for key in [key(&other), access::key(&secret())] {
@@ -143,11 +146,11 @@ mod tests {
         }
         let mark = pair().0.sign(address("192.0.2.9"), NOW);
         let both = Verifier::new([key(&other), key(&secret())]);
-        assert!(both.verify(&mark, NOW).is_ok(), "a former key");
+        assert!(both.verify(&mark, NOW).is_ok(), "a former key verifies");
         assert_eq!(
             Verifier::default().verify(&mark, NOW),
             Err(Refusal::Invalid),
-            "without a key nobody is believed"
+            "without a key every mark is rejected"
         );
         let access = access::Verifier::new([access::key(&secret())]);
         assert_eq!(access.verify(&mark, NOW), Err(Refusal::Invalid));

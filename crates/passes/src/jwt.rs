@@ -1,7 +1,7 @@
-//! JSON Web Tokens in their compact form, HS256 only (RFC 7515, RFC 7519).
+//! JSON Web Tokens in compact form, HS256 only (RFC 7515, RFC 7519).
 //!
-//! A key has exactly one header, which is compared as text and never parsed: a token that says `none`, another algorithm, another
-//! key, or carries `jwk` or `jku`, simply has a header no key has.
+//! Each key has exactly one header, which is compared as text and never parsed. A token with
+//! `none`, another algorithm, another key, `jwk` or `jku` matches no key's header and is rejected.
 
 use std::time::Duration;
 
@@ -11,25 +11,26 @@ use urr_kernel::Timestamp;
 
 use crate::{Key, Refusal};
 
-/// Longer tokens are not looked at. Ours have about 400 bytes.
+/// Longer tokens are rejected unread. Ours have about 400 bytes.
 const MAX_LEN: usize = 4_096;
 
-/// How far the clock of the machine that signed may be ahead of ours.
+/// How far the signer's clock may be ahead of ours.
 pub(crate) const CLOCK_SKEW: Duration = Duration::from_secs(5);
 
 const MICROS: i64 = 1_000_000;
 
-/// Whole seconds since 1970, as everywhere in JWT.
+/// Seconds since 1970, as in all JWT times.
 pub(crate) fn seconds(at: Timestamp) -> i64 {
     at.as_micros().div_euclid(MICROS)
 }
 
-/// The instant that `seconds` names.
+/// Seconds since 1970 as a timestamp.
 pub(crate) fn instant(seconds: i64) -> Timestamp {
     Timestamp::from_micros(seconds.saturating_mul(MICROS))
 }
 
-/// Whether a genuine token is good at `now`. One that was made in the future, or was never good, is none of ours.
+/// Checks the validity period at `now`. A token issued in the future, or one that expires before it
+/// was issued, is invalid.
 pub(crate) fn within(iat: i64, exp: i64, now: Timestamp) -> Result<(), Refusal> {
     if iat > seconds(now.after(CLOCK_SKEW)) || exp <= iat {
         return Err(Refusal::Invalid);
@@ -37,7 +38,7 @@ pub(crate) fn within(iat: i64, exp: i64, now: Timestamp) -> Result<(), Refusal> 
     if exp <= seconds(now) { Err(Refusal::Expired) } else { Ok(()) }
 }
 
-/// A key together with the header its tokens have.
+/// A key together with the header of its tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct Jwt {
     key: Key,
@@ -51,7 +52,7 @@ impl Jwt {
     }
 
     pub(crate) fn sign(&self, claims: &impl Serialize) -> String {
-        let claims = serde_json::to_vec(claims).expect("claims are plain data and always serialise");
+        let claims = serde_json::to_vec(claims).expect("claims always serialise");
         self.sign_bytes(&claims)
     }
 
@@ -66,7 +67,7 @@ impl Jwt {
     }
 }
 
-/// The claims of a token that one of the keys signed. Says nothing about whether they are still good.
+/// Returns the claims if one of the keys signed the token. Does not check the validity period.
 pub(crate) fn verify<C: DeserializeOwned>(keys: &[Jwt], token: &str) -> Result<C, Refusal> {
     if token.len() > MAX_LEN {
         return Err(Refusal::Invalid);
@@ -74,7 +75,7 @@ pub(crate) fn verify<C: DeserializeOwned>(keys: &[Jwt], token: &str) -> Result<C
     let (message, signature) = token.rsplit_once('.').ok_or(Refusal::Invalid)?;
     let (header, claims) = message.split_once('.').ok_or(Refusal::Invalid)?;
     let jwt = keys.iter().find(|jwt| jwt.header == header).ok_or(Refusal::Invalid)?;
-    // The decoder refuses padding and stray bits, so a token has one spelling.
+    // The decoder rejects padding and stray bits, so every token has exactly one encoding.
     let signature = URL_SAFE_NO_PAD.decode(signature).map_err(|_| Refusal::Invalid)?;
     if !jwt.key.verifies(message.as_bytes(), &signature) {
         return Err(Refusal::Invalid);
@@ -89,7 +90,7 @@ mod tests {
     use crate::Secret;
 
     #[test]
-    fn the_header_is_the_one_every_jwt_library_expects() {
+    fn header_is_standard_jwt() {
         let jwt = Jwt::new(Secret::new("correct horse battery staple, twice").unwrap().key("access"));
         let header = URL_SAFE_NO_PAD.decode(&jwt.header).unwrap();
         let header: serde_json::Value = serde_json::from_slice(&header).unwrap();

@@ -1,39 +1,40 @@
-//! Keys. Each kind of token has its own, derived from a secret, so that no token can pass for one of another kind.
+//! Keys. Each kind of token has its own key, derived from a secret, so that no token is accepted as
+//! another kind.
 
 use std::fmt::{self, Write as _};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// As long as the hash: a shorter secret would be the weakest part.
+/// The length of the hash: a shorter secret would be the weakest part.
 const MIN_SECRET_BYTES: usize = 32;
 
-/// A random secret of 32 bytes has about 30 different ones; `aaaa…` and `12341234…` do not.
+/// A random secret of 32 bytes has about 30 distinct bytes; `aaaa…` and `12341234…` have few.
 const MIN_DIFFERENT_BYTES: usize = 8;
 
-/// Separates our derived keys from everything else that might be derived from the same secret.
+/// Separates our derived keys from other uses of the same secret.
 const SALT: &[u8] = b"urr-passes-v1";
 
-/// Bytes of the key id: enough to tell a handful of keys apart.
+/// Bytes of the key id: enough to distinguish a handful of keys.
 const ID_BYTES: usize = 8;
 
-/// A secret that no key should be made of.
+/// A secret too weak to derive keys from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeakSecret {
-    /// It can be tried out.
+    /// Short enough for a brute-force search.
     #[error("a secret needs at least {MIN_SECRET_BYTES} bytes")]
     TooShort,
-    /// It can be guessed.
+    /// Too repetitive.
     #[error("a secret needs at least {MIN_DIFFERENT_BYTES} different bytes")]
     TooSimple,
 }
 
-/// What keys are derived from. Never printed.
+/// The secret that keys are derived from. Never printed.
 #[derive(Clone)]
 pub struct Secret(Vec<u8>);
 
 impl Secret {
-    /// Takes a configured secret, unless it is too short or too simple to be one.
+    /// Accepts a configured secret unless it is too short or too repetitive.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Result<Self, WeakSecret> {
         let bytes = bytes.into();
         if bytes.len() < MIN_SECRET_BYTES {
@@ -49,7 +50,8 @@ impl Secret {
         Ok(Self(bytes))
     }
 
-    /// The key for one purpose: HKDF-SHA-256 with the purpose as its information. Knowing one key tells nothing about another.
+    /// The key for one purpose: HKDF-SHA-256 with the purpose as info. One key reveals nothing
+    /// about another.
     pub fn key(&self, purpose: &str) -> Key {
         Key::new(&hkdf(SALT, &self.0, purpose.as_bytes()))
     }
@@ -61,7 +63,8 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// A key for one kind of token, with the name that tokens carry so that old ones verify while a new one signs.
+/// A key for one kind of token. Its id is part of each token, so that old tokens verify while a new
+/// key signs.
 #[derive(Clone)]
 pub struct Key {
     id: String,
@@ -72,14 +75,14 @@ impl Key {
     fn new(bytes: &[u8; 32]) -> Self {
         let mac = mac(bytes);
         let mut id = String::with_capacity(2 * ID_BYTES);
-        // Made by the key, so that every process gives the same key the same name without being told.
+        // Derived from the key, so that every process computes the same id without coordination.
         for byte in &mac.clone().chain_update(b"key id").finalize().into_bytes()[..ID_BYTES] {
             let _infallible = write!(id, "{byte:02x}");
         }
         Self { id, mac }
     }
 
-    /// The public name of the key.
+    /// The public id of the key.
     pub fn id(&self) -> &str {
         &self.id
     }
@@ -88,12 +91,12 @@ impl Key {
         self.mac.clone().chain_update(message).finalize().into_bytes().into()
     }
 
-    /// Whether the signature begins with `tag`. Compares in constant time.
+    /// Whether the signature begins with `tag`. Constant-time comparison.
     pub(crate) fn verifies_short(&self, message: &[u8], tag: &[u8; 16]) -> bool {
         self.mac.clone().chain_update(message).verify_truncated_left(tag).is_ok()
     }
 
-    /// Compares in constant time.
+    /// Whether the signature is valid. Constant-time comparison.
     pub(crate) fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         self.mac.clone().chain_update(message).verify_slice(signature).is_ok()
     }
@@ -109,7 +112,7 @@ fn mac(key: &[u8]) -> Hmac<Sha256> {
     Hmac::new_from_slice(key).expect("HMAC takes a key of any length")
 }
 
-/// RFC 5869 for exactly one block of output, which is all a key needs.
+/// RFC 5869 for exactly one block of output, which is the size of a key.
 fn hkdf(salt: &[u8], secret: &[u8], info: &[u8]) -> [u8; 32] {
     let extracted = mac(salt).chain_update(secret).finalize().into_bytes();
     mac(&extracted).chain_update(info).chain_update([1]).finalize().into_bytes().into()
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn derivation_agrees_with_the_first_test_case_of_rfc_5869() {
+    fn hkdf_matches_rfc_5869_test_case_1() {
         let salt: Vec<u8> = (0x00..=0x0c).collect();
         let info: Vec<u8> = (0xf0..=0xf9).collect();
         let expected = "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf";
@@ -135,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn weak_secrets_are_refused() {
+    fn weak_secrets_are_rejected() {
         assert_eq!(Secret::new("short").unwrap_err(), WeakSecret::TooShort);
         assert_eq!(Secret::new("a".repeat(64)).unwrap_err(), WeakSecret::TooSimple);
         assert_eq!(Secret::new("1234".repeat(16)).unwrap_err(), WeakSecret::TooSimple);
@@ -150,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn each_purpose_and_each_secret_has_a_key_of_its_own() {
+    fn keys_differ_by_purpose_and_by_secret() {
         let secret = Secret::new("correct horse battery staple, twice").unwrap();
         let other = Secret::new("correct horse battery staple, thrice").unwrap();
         let ids =
             [secret.key("access"), secret.key("entry"), other.key("access")].map(|key| key.id().to_owned());
         assert!(ids[0] != ids[1] && ids[0] != ids[2]);
-        assert_eq!(secret.key("access").id(), ids[0], "the same on every start");
+        assert_eq!(secret.key("access").id(), ids[0], "key ids are stable across restarts");
     }
 }

@@ -1,7 +1,7 @@
 //! Every signed token: sign, verify, claims, key separation.
 //!
-//! All of them are made and read by this product alone, so there is one algorithm, HMAC-SHA-256, and nothing in a token chooses
-//! how it is verified.
+//! Tokens are issued and verified by this product alone, so there is one algorithm, HMAC-SHA-256,
+//! and nothing in a token chooses how it is verified.
 
 pub mod access;
 pub mod challenge;
@@ -21,13 +21,13 @@ pub mod vwr_ticket;
 
 pub use keys::{Key, Secret, WeakSecret};
 
-/// Why a token is not accepted.
+/// Why a token is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// It was good once; its time is over.
+    /// It is genuine but has expired.
     #[error("the token has expired")]
     Expired,
-    /// It is not ours, was changed, or is meant for something else.
+    /// It is not ours, was modified, or is of another kind.
     #[error("the token is not valid")]
     Invalid,
 }

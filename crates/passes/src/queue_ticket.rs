@@ -1,5 +1,5 @@
-//! The queue ticket: a place in an event's own line, in the cookie `urr-queue-ticket`. It brings the place back when the store that
-//! kept the line has lost it.
+//! The queue ticket: a position in an event's own queue, in the cookie `urr-queue-ticket`. It
+//! restores the position if the queue's store lost it.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::{
     compact::{Compact, Fields, within},
 };
 
-/// How long a place is kept for whoever does not come back.
+/// How long a position is kept for a user who does not return.
 pub const LIFETIME: Duration = Duration::from_hours(24);
 
-/// The cookie with the place in line. Paths tell those of several events apart.
+/// The cookie of the ticket. Cookie paths separate the tickets of several events.
 pub const COOKIE: &str = "urr-queue-ticket";
 
 const PURPOSE: &str = "queue-ticket";
@@ -25,32 +25,33 @@ pub fn key(secret: &Secret) -> Key {
     secret.key(PURPOSE)
 }
 
-/// What a ticket says.
+/// The contents of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// For which event.
+    /// The event.
     pub event: EventId,
-    /// Whose place it is.
+    /// The user.
     pub user: UserId,
-    /// The place.
+    /// The sort key of the position.
     pub order: OrderKey,
-    /// Since when the line has not been cleared. Places in a line that was cleared are void.
+    /// The queue's epoch, which changes when the queue is cleared. Tickets of an earlier epoch are
+    /// void.
     pub epoch: u64,
-    /// When its owner joined.
+    /// When the user joined.
     pub issued: Timestamp,
 }
 
-/// Makes and reads tickets. Signs with the first key, reads with all.
+/// Signs and verifies tickets: the first key signs, all keys verify.
 #[derive(Clone, Debug)]
 pub struct Tickets(Compact);
 
 impl Tickets {
-    /// Tickets of any of `keys`, made by the first.
+    /// Signs with the first of `keys` and verifies with all of them.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         Self(Compact::new(KIND, keys))
     }
 
-    /// The ticket as text.
+    /// Signs a ticket.
     pub fn sign(&self, ticket: &Ticket) -> String {
         let fields = Fields::default()
             .uuid(ticket.event.as_uuid())
@@ -61,7 +62,7 @@ impl Tickets {
         self.0.sign(&fields)
     }
 
-    /// What the ticket says, if it is one of ours and good at `now`.
+    /// Returns the contents if the ticket is genuine and valid at `now`.
     pub fn verify(&self, text: &str, now: Timestamp) -> Result<Ticket, Refusal> {
         let fields = self.0.verify(text, LENGTH)?;
         let mut read = fields.read();

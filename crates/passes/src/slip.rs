@@ -1,5 +1,5 @@
-//! Slips: what a browser carries for some minutes between two requests that belong together, such as a trip to somebody who knows
-//! who it belongs to. A JWT like any other of ours, with a key of its own for every kind of slip.
+//! Slips: short-lived state that a browser carries between two related requests, such as a redirect
+//! to an identity provider. A JWT with its own key per kind of slip.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use urr_kernel::Timestamp;
@@ -10,18 +10,18 @@ use crate::{
     jwt::{self, Jwt, instant, seconds},
 };
 
-/// A slip that was verified.
+/// A verified slip.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slip<C> {
-    /// The slip's own id, for whoever takes each only once.
+    /// The slip's id, for callers that accept each slip only once.
     pub id: Uuid,
-    /// When it stops being good.
+    /// Expiry.
     pub expires: Timestamp,
-    /// What it carries.
+    /// The payload.
     pub carries: C,
 }
 
-/// Makes and reads the slips of one kind.
+/// Signs and verifies slips of one kind.
 #[derive(Clone, Debug)]
 pub struct Slips {
     kind: &'static str,
@@ -43,19 +43,19 @@ pub fn key(kind: &str, secret: &Secret) -> Key {
 }
 
 impl Slips {
-    /// Slips of any of `keys`, made by the first.
+    /// Signs with the first of `keys` and verifies with all of them.
     pub fn new(kind: &'static str, keys: impl IntoIterator<Item = Key>) -> Self {
         Self { kind, keys: keys.into_iter().map(Jwt::new).collect() }
     }
 
-    /// A slip that is good until `expires`. `id` makes it unlike any other.
+    /// Signs a slip that is valid until `expires`. `id` makes it unique.
     pub fn sign(&self, carries: &impl Serialize, id: Uuid, (now, expires): (Timestamp, Timestamp)) -> String {
         let typ = self.kind.to_owned();
-        let jwt = self.keys.first().expect("a signer has a key");
+        let jwt = self.keys.first().expect("signing needs at least one key");
         jwt.sign(&Claims { typ, jti: id, iat: seconds(now), exp: seconds(expires), carries })
     }
 
-    /// What the slip carries, if it is one of ours, of this kind, and good at `now`.
+    /// Returns the contents if the slip is genuine, of this kind, and valid at `now`.
     pub fn verify<C: DeserializeOwned>(&self, slip: &str, now: Timestamp) -> Result<Slip<C>, Refusal> {
         let claims: Claims<C> = jwt::verify(&self.keys, slip)?;
         if claims.typ != self.kind {
@@ -89,17 +89,17 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_says_what_it_carries_until_its_time_is_over() {
+    fn slip_round_trips_until_it_expires() {
         let slips = slips("trip", &[&secret("new")]);
         let slip = slips.sign(&("google", 7), ID, (NOW, expires()));
         let read: Slip<(String, u8)> = slips.verify(&slip, NOW).unwrap();
         assert_eq!(read, Slip { id: ID, expires: expires(), carries: ("google".to_owned(), 7) });
         assert_eq!(slips.verify::<(String, u8)>(&slip, expires()), Err(Refusal::Expired));
-        assert_eq!(slips.verify::<u8>(&slip, NOW), Err(Refusal::Invalid), "it carries something else");
+        assert_eq!(slips.verify::<u8>(&slip, NOW), Err(Refusal::Invalid), "the payload has another type");
     }
 
     #[test]
-    fn slips_of_another_kind_or_secret_are_refused_and_of_a_former_secret_accepted() {
+    fn other_kinds_and_secrets_are_rejected_and_former_secrets_accepted() {
         let (old, new) = (secret("old"), secret("new"));
         let slip = slips("trip", &[&old]).sign(&1, ID, (NOW, expires()));
         let verify = |all: Slips| all.verify::<u8>(&slip, NOW).map(|slip| slip.carries);
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_is_a_slip_an_access_token_nor_the_other_way_round() {
+    fn slips_and_access_tokens_are_not_interchangeable() {
         let secret = secret("the");
         let slips = slips("access", &[&secret]);
         let slip = slips.sign(&1, ID, (NOW, expires()));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_anywhere_is_noticed() {
+    fn changed_byte_is_rejected() {
         let slips = slips("trip", &[&secret("new")]);
         let slip = slips.sign(&1, ID, (NOW, expires()));
         for at in 0..slip.len() {

@@ -1,38 +1,38 @@
-//! Which refresh token follows which. A refresh token is random and says nothing; the one it is exchanged for is made from it with a
-//! key of ours, so that whoever has to repeat the exchange gets the very same token, and a session has one chain of tokens and
-//! never two.
+//! Refresh token rotation. A refresh token is random and carries no data. Its successor is derived
+//! from it with a key, so that a repeated exchange returns the same token and a session has exactly
+//! one chain of tokens.
 
 use crate::{Key, Secret};
 
-/// The purpose that the keys are derived for.
+/// The purpose of the derived keys.
 const PURPOSE: &str = "refresh succession";
 
 /// Bytes of a refresh token.
 pub const TOKEN_LEN: usize = 32;
 
-/// The key that tokens are made from tokens with.
+/// The key that derives the next token.
 pub fn key(secret: &Secret) -> Key {
     secret.key(PURPOSE)
 }
 
-/// Knows what follows a token. Without the key, a token tells nothing about the next.
+/// Derives the successor of a token. Without the key, a token reveals nothing about the next.
 #[derive(Clone, Debug)]
 pub struct Succession(Vec<Key>);
 
 impl Succession {
-    /// The first of `keys` makes new tokens, all of them find those that were made before.
+    /// The first of `keys` derives new tokens; all of them find earlier ones.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         let keys: Vec<Key> = keys.into_iter().collect();
-        assert!(!keys.is_empty(), "tokens are made with a key");
+        assert!(!keys.is_empty(), "deriving tokens needs at least one key");
         Self(keys)
     }
 
-    /// What follows `token` when it is exchanged now.
+    /// The successor of `token`, with the newest key.
     pub fn next(&self, token: &[u8; TOKEN_LEN]) -> [u8; TOKEN_LEN] {
         self.0[0].sign(token)
     }
 
-    /// What may have followed `token`, by each key, the newest first.
+    /// The possible successors of `token`, one per key, newest first.
     pub fn candidates(&self, token: &[u8; TOKEN_LEN]) -> impl Iterator<Item = [u8; TOKEN_LEN]> {
         self.0.iter().map(|key| key.sign(token))
     }
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_has_one_successor_everywhere_and_every_token_another() {
+    fn successor_is_deterministic_and_unique_per_token() {
         let [here, there] = [(); 2].map(|()| Succession::new([key(&secret("the"))]));
         let (first, second) = ([7; TOKEN_LEN], [8; TOKEN_LEN]);
         assert_eq!(here.next(&first), there.next(&first));
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn a_former_key_finds_what_it_made() {
+    fn former_key_finds_its_successors() {
         let (old, new) = (key(&secret("old")), key(&secret("new")));
         let made = Succession::new([old.clone()]).next(&[7; TOKEN_LEN]);
         let both = Succession::new([new.clone(), old]);
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_key_of_another_purpose_makes_other_tokens() {
+    fn key_of_another_purpose_derives_other_tokens() {
         let (ours, other) = (key(&secret("the")), crate::access::key(&secret("the")));
         assert_ne!(ours.sign(&[7; TOKEN_LEN]), other.sign(&[7; TOKEN_LEN]));
     }

@@ -1,5 +1,6 @@
-//! The visitor mark: which browser this is, before anybody signs in. A signed cookie, so that nobody makes up a thousand browsers'
-//! names to look at their places, and asking twice from one browser gives one place.
+//! The visitor mark: a signed cookie that identifies a browser before sign-in. It is signed so that
+//! a client cannot invent browsers to probe their positions. A second request from the same browser
+//! gets the same position.
 
 use urr_kernel::{EventId, VisitorId};
 
@@ -12,11 +13,12 @@ const PURPOSE: &str = "visitor";
 const KIND: u8 = b'V';
 const LENGTH: usize = 16;
 
-/// What the cookies of all marks begin with. One of this very name is read too: it was given before each event had its own.
+/// Prefix of the cookies of all marks. A cookie of exactly this name is read too: it predates one
+/// cookie per event.
 pub const COOKIE: &str = "urr-visitor";
 
-/// The cookie with the mark for an event. Each has its own: of two tabs that first come to two events at once, neither takes away from
-/// the other who it is.
+/// The cookie with the mark for an event. One per event, so that two tabs opening two events at the
+/// same time do not overwrite each other's mark.
 pub fn cookie(event: EventId) -> String {
     format!("{COOKIE}-{}", event.as_uuid().simple())
 }
@@ -26,22 +28,22 @@ pub fn key(secret: &Secret) -> Key {
     secret.key(PURPOSE)
 }
 
-/// Makes and reads marks. Signs with the first key, reads with all.
+/// Signs and verifies marks: the first key signs, all keys verify.
 #[derive(Clone, Debug)]
 pub struct Marks(Compact);
 
 impl Marks {
-    /// Marks of any of `keys`, made by the first.
+    /// Signs with the first of `keys` and verifies with all of them.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         Self(Compact::new(KIND, keys))
     }
 
-    /// The mark of `visitor`. It does not expire: it opens nothing, it only tells browsers apart.
+    /// Signs a visitor's mark. It does not expire: it grants nothing, it only tells browsers apart.
     pub fn sign(&self, visitor: VisitorId) -> String {
         self.0.sign(&Fields::default().uuid(visitor.as_uuid()))
     }
 
-    /// Whose mark this is.
+    /// Returns the visitor if the mark is genuine.
     pub fn verify(&self, mark: &str) -> Result<VisitorId, Refusal> {
         Ok(VisitorId::from_uuid(self.0.verify(mark, LENGTH)?.read().uuid()?))
     }

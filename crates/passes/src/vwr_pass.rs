@@ -1,5 +1,5 @@
-//! The Tier 1 pass: this browser has waited its turn. A JWT in the cookie `urr-vwr-token-<event>`, so that somebody may be inside at
-//! two events at once.
+//! The Tier 1 pass: this browser has waited its turn. A JWT in the cookie `urr-vwr-token-<event>`;
+//! one per event, so that a user can be admitted to two events at once.
 
 use std::time::Duration;
 
@@ -13,14 +13,15 @@ use crate::{
     vwr_ticket,
 };
 
-/// How long a pass is good: long enough to sign in and to join the event's own line.
+/// Lifetime of a pass: long enough to sign in and to join the event's own queue.
 pub const LIFETIME: Duration = Duration::from_mins(10);
 
 const PURPOSE: &str = "vwr-pass";
 const TYP: &str = "vwr";
 const TIER: u8 = 1;
 
-/// What the cookies of all passes begin with. One of this very name is read too: older clients send their pass in it.
+/// Prefix of the cookies of all passes. A cookie of exactly this name is read too: older clients
+/// send their pass in it.
 pub const COOKIE: &str = "urr-vwr-token";
 
 /// The cookie with the pass for an event.
@@ -33,37 +34,37 @@ pub fn key(secret: &Secret) -> Key {
     secret.key(PURPOSE)
 }
 
-/// What a pass says.
+/// The contents of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pass {
-    /// Which event's door it opens.
+    /// The event it admits to.
     pub event: EventId,
     /// The browser that waited.
     pub visitor: VisitorId,
-    /// Its place, which Tier 2 takes over.
+    /// Its order key, which Tier 2 takes over.
     pub order: OrderKey,
-    /// The same place as a number from one.
+    /// Its position, counted from one.
     pub position: u64,
 }
 
 impl Pass {
-    /// Whether it was given for the line that was `opened` then: places are counted from that instant, so those of an earlier opening
-    /// lie before it.
+    /// Whether it was issued for the queue opened at `opened`. Order keys are counted from that
+    /// time, so those of an earlier opening are smaller.
     pub fn is_of_line(&self, opened: Timestamp) -> bool {
         self.order >= OrderKey::at(opened)
     }
 }
 
-/// A pass that was verified.
+/// A verified pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verified {
-    /// What it says.
+    /// The contents.
     pub pass: Pass,
-    /// What it is called, through all renewals.
+    /// Its id, kept through renewals.
     pub id: Uuid,
-    /// When the wait began that it stands for, through all renewals.
+    /// When the wait began, kept through renewals.
     pub since: Timestamp,
-    /// When it stops being good.
+    /// Expiry.
     pub expires: Timestamp,
 }
 
@@ -80,24 +81,24 @@ struct Claims {
     exp: i64,
 }
 
-/// Makes and reads passes. Signs with the first key, reads with all.
+/// Signs and verifies passes: the first key signs, all keys verify.
 #[derive(Clone, Debug)]
 pub struct Passes(Vec<Jwt>);
 
 impl Passes {
-    /// Passes of any of `keys`, made by the first.
+    /// Signs with the first of `keys` and verifies with all of them.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         Self(keys.into_iter().map(Jwt::new).collect())
     }
 
-    /// A pass from `now` on, for a wait that begins and ends then. `id` makes it unlike any other.
+    /// Signs a pass for a wait that began at `now`. `id` makes it unique.
     pub fn sign(&self, pass: &Pass, id: Uuid, now: Timestamp) -> String {
         self.sign_since(now, pass, id, now)
     }
 
-    /// A pass from `now` on, for a wait that began at `since`.
+    /// Signs a pass at `now` for a wait that began at `since`.
     pub fn sign_since(&self, since: Timestamp, pass: &Pass, id: Uuid, now: Timestamp) -> String {
-        let jwt = self.0.first().expect("a signer has a key");
+        let jwt = self.0.first().expect("signing needs at least one key");
         jwt.sign(&Claims {
             typ: TYP.to_owned(),
             tier: TIER,
@@ -106,15 +107,15 @@ impl Passes {
             ord: pass.order,
             pos: pass.position,
             jti: id,
-            // By another machine's clock it may be in the future.
+            // `since` may be in the future if another machine's clock is ahead.
             iat: seconds(since.min(now)),
             exp: seconds(now.after(LIFETIME)),
         })
     }
 
-    /// The same pass for another while, if half its time is over: whoever is inside and busy is not sent out to wait again. Not for one
-    /// of an earlier opening than the room's last, which was for another line; and not once the ticket of that wait is too old, because
-    /// Tier 2 does not remember for ever which waits were used.
+    /// Renews a pass once half of its lifetime is over, so that an active user does not have to
+    /// queue again. Returns `None` if the pass belongs to an earlier opening of the room, or if the
+    /// ticket of that wait is too old: Tier 2 does not remember used waits forever.
     pub fn renew(&self, held: &Verified, opened: Timestamp, now: Timestamp) -> Option<String> {
         let is_half_over = now.after(LIFETIME / 2) > held.expires;
         let goes_on = now < held.since.after(vwr_ticket::LIFETIME);
@@ -122,7 +123,7 @@ impl Passes {
         is_renewed.then(|| self.sign_since(held.since, &held.pass, held.id, now))
     }
 
-    /// What the pass says, if it is one of ours and good at `now`.
+    /// Returns the contents if the pass is genuine and valid at `now`.
     pub fn verify(&self, token: &str, now: Timestamp) -> Result<Verified, Refusal> {
         let claims: Claims = jwt::verify(&self.0, token)?;
         if claims.typ != TYP || claims.tier != TIER {

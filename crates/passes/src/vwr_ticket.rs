@@ -1,5 +1,6 @@
-//! The Tier 1 ticket: a place in the line in front of everything. On the wire it is called `requestId`; a browser keeps it and shows
-//! it when its place comes up. Nothing about it is stored anywhere else.
+//! The Tier 1 ticket: a position in the Tier 1 queue of an event. In the API it is called
+//! `requestId`. The browser keeps it and presents it when its turn comes; the server stores nothing
+//! about it.
 
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use crate::{
     compact::{Compact, Fields, within},
 };
 
-/// How long a place is kept for whoever does not come back.
+/// How long a position is kept for a browser that does not return.
 pub const LIFETIME: Duration = Duration::from_hours(24);
 
 const PURPOSE: &str = "vwr-ticket";
@@ -22,34 +23,34 @@ pub fn key(secret: &Secret) -> Key {
     secret.key(PURPOSE)
 }
 
-/// What a ticket says.
+/// The contents of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket {
-    /// For which event.
+    /// The event.
     pub event: EventId,
-    /// To which browser it was given.
+    /// The browser it was issued to.
     pub visitor: VisitorId,
-    /// The place, counted from one.
+    /// The position, counted from one.
     pub position: u64,
-    /// What Tier 2 sorts by.
+    /// The sort key that Tier 2 uses.
     pub order: OrderKey,
-    /// Which opening of the room counted the place. Places of an earlier one are void.
+    /// The opening of the room that assigned the position. Positions of earlier openings are void.
     pub epoch: u64,
-    /// When it was given.
+    /// When it was issued.
     pub issued: Timestamp,
 }
 
-/// Makes and reads tickets. Signs with the first key, reads with all.
+/// Signs and verifies tickets: the first key signs, all keys verify.
 #[derive(Clone, Debug)]
 pub struct Tickets(Compact);
 
 impl Tickets {
-    /// Tickets of any of `keys`, made by the first.
+    /// Signs with the first of `keys` and verifies with all of them.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         Self(Compact::new(KIND, keys))
     }
 
-    /// The ticket as text.
+    /// Signs a ticket.
     pub fn sign(&self, ticket: &Ticket) -> String {
         let fields = Fields::default()
             .uuid(ticket.event.as_uuid())
@@ -61,7 +62,7 @@ impl Tickets {
         self.0.sign(&fields)
     }
 
-    /// What the ticket says, if it is one of ours and good at `now`.
+    /// Returns the contents if the ticket is genuine and valid at `now`.
     pub fn verify(&self, text: &str, now: Timestamp) -> Result<Ticket, Refusal> {
         let fields = self.0.verify(text, LENGTH)?;
         let mut read = fields.read();

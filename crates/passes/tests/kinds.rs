@@ -1,5 +1,6 @@
-//! The waiting room's tokens: each opens one thing, for one bearer, for its time, and none passes for another.
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+//! The waiting room's tokens: each grants one thing to one bearer for its lifetime, and none is
+//! accepted as another kind.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ fn challenge() -> challenge::Challenge {
     challenge::Challenge { user, method: "password".to_owned(), state: "as it was".to_owned() }
 }
 
-/// One kind of token: a good one under a key, and whether a text is one.
+/// One kind of token: how to sign a valid one with a key, and how to verify one.
 struct Kind {
     name: &'static str,
     key: fn(&Secret) -> Key,
@@ -97,7 +98,7 @@ const KINDS: [Kind; 10] = [
         name: "challenge",
         key: challenge::key,
         make: |key| challenge::Challenges::new([key]).sign(&challenge(), Uuid::from_u128(9), now()).0,
-        // They are signed and read by one part, which does not start without a key.
+        // Signed and verified by the same type, which needs at least one key.
         read: |keys, text, at| match &keys[..] {
             [] => Err(Refusal::Invalid),
             _ => challenge::Challenges::new(keys).verify(text, at).map(drop),
@@ -109,7 +110,7 @@ const KINDS: [Kind; 10] = [
         key: hop::key,
         make: |key| hop::Signer::new(key).sign([192, 0, 2, 1].into(), now()),
         read: |keys, text, at| hop::Verifier::new(keys).verify(text, at).map(drop),
-        // It is good a little before its time as well, which its own tests say.
+        // Also valid shortly before it was issued; its own tests cover that.
         lifetime: None,
     },
     Kind {
@@ -160,7 +161,7 @@ impl Kind {
 }
 
 #[test]
-fn a_token_says_what_was_signed() {
+fn token_round_trips() {
     let one = secret("one");
     let tickets = vwr_ticket::Tickets::new([vwr_ticket::key(&one)]);
     assert_eq!(tickets.verify(&tickets.sign(&first_ticket()), now()), Ok(first_ticket()));
@@ -176,13 +177,14 @@ fn a_token_says_what_was_signed() {
 }
 
 #[test]
-fn no_kind_passes_for_another_even_under_one_key() {
+fn no_kind_is_accepted_as_another_even_with_one_key() {
     for given in &KINDS {
         for wanted in &KINDS {
             let verdict = wanted.reads(&given.good(), now());
             let expected = if given.name == wanted.name { Ok(()) } else { Err(Refusal::Invalid) };
             assert_eq!(verdict, expected, "{} shown as {}", given.name, wanted.name);
-            // Somebody who configures one key for everything loses the separation by key, not the one by kind.
+            // With one key for everything the separation by key is lost, but not the separation by
+            // kind.
             let same = secret("one").key("everything");
             let verdict = (wanted.read)(vec![same.clone()], &(given.make)(same), now());
             assert_eq!(verdict, expected, "{} shown as {} under one key", given.name, wanted.name);
@@ -191,14 +193,14 @@ fn no_kind_passes_for_another_even_under_one_key() {
 }
 
 #[test]
-fn a_token_ends_with_its_time_and_only_a_place_is_good_before_it() {
+fn tokens_expire_and_only_positions_are_valid_early() {
     for kind in &KINDS {
         let Some(lifetime) = kind.lifetime else { continue };
         let token = kind.good();
         let end = now().after(lifetime);
         assert_eq!(kind.reads(&token, end.before(Duration::from_secs(1))), Ok(()), "{}", kind.name);
         assert_eq!(kind.reads(&token, end), Err(Refusal::Expired), "{}", kind.name);
-        // Nobody loses a place because a clock went back, by a little or by much.
+        // A position is not lost because a clock was set back.
         let is_place = ["vwr_ticket", "queue_ticket"].contains(&kind.name);
         for early in [Duration::from_secs(7), Duration::from_hours(48)] {
             let expected = if is_place { Ok(()) } else { Err(Refusal::Invalid) };
@@ -208,7 +210,7 @@ fn a_token_ends_with_its_time_and_only_a_place_is_good_before_it() {
 }
 
 #[test]
-fn an_entry_token_never_outlives_ten_minutes_nor_its_slot() {
+fn entry_token_lasts_at_most_ten_minutes_and_its_slot() {
     let entries = entry::Entries::new([entry::key(&secret("one"))]);
     let long = entry::Entry { expires: now().after(Duration::from_hours(9)), ..entry() };
     let read = entries.verify(&entries.sign(&long, Uuid::from_u128(9), now()), now()).unwrap();
@@ -216,7 +218,7 @@ fn an_entry_token_never_outlives_ten_minutes_nor_its_slot() {
 }
 
 #[test]
-fn an_old_key_reads_as_long_as_it_is_listed() {
+fn old_key_verifies_while_it_is_listed() {
     for kind in &KINDS {
         let (old, new) = ((kind.key)(&secret("one")), (kind.key)(&secret("two")));
         let token = kind.good();
@@ -227,7 +229,7 @@ fn an_old_key_reads_as_long_as_it_is_listed() {
 }
 
 #[test]
-fn tokens_fit_where_they_are_carried() {
+fn tokens_fit_into_cookies_and_urls() {
     let length = |name: &str| KINDS.iter().find(|kind| kind.name == name).unwrap().good().len();
     assert!(length("vwr_ticket") <= 120 && length("queue_ticket") <= 120 && length("visitor") <= 60);
     assert!(length("entry") <= 500 && length("vwr_pass") <= 500);
@@ -235,7 +237,7 @@ fn tokens_fit_where_they_are_carried() {
 
 proptest! {
     #[test]
-    fn any_changed_byte_is_refused(
+    fn any_changed_byte_is_rejected(
         kind in 0..KINDS.len(), position in any::<prop::sample::Index>(), byte in any::<u8>(),
     ) {
         let kind = &KINDS[kind];
@@ -249,7 +251,7 @@ proptest! {
     }
 
     #[test]
-    fn any_token_cut_or_prolonged_is_refused(
+    fn truncated_and_extended_tokens_are_rejected(
         kind in 0..KINDS.len(), length in any::<prop::sample::Index>(), more in "[A-Za-z0-9_=-]{1,8}",
     ) {
         let kind = &KINDS[kind];
@@ -259,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_a_token_and_none_panics(kind in 0..KINDS.len(), text in "\\PC{0,200}|[A-Za-z0-9_-]{0,120}") {
+    fn arbitrary_text_is_rejected_without_panicking(kind in 0..KINDS.len(), text in "\\PC{0,200}|[A-Za-z0-9_-]{0,120}") {
         prop_assert_eq!(KINDS[kind].reads(&text, now()), Err(Refusal::Invalid));
     }
 }

@@ -1,4 +1,4 @@
-//! What every call carries: who asks, on which request, and how long there is.
+//! The context of a call: actor, request id and deadline.
 
 use std::{error::Error, time::Duration};
 
@@ -7,58 +7,58 @@ use http::request::Parts;
 use urr_kernel::{Actor, Clock, Ids, RequestId};
 use urr_telemetry::FailureLines;
 
-/// How long one call may take. The edge cuts off no later, because its limit cannot be configured beyond this, except on a route
-/// that asked for more time.
+/// Time limit of a call. The edge's own limit cannot be configured higher, except on routes that
+/// request more time.
 pub const REQUEST_BUDGET: Duration = Duration::from_secs(30);
 
-/// Lines about what domains of this process could not answer.
+/// Rate limit for log lines about domain failures.
 static TROUBLE: FailureLines = FailureLines::new();
 
-/// The context of one call. Comes first in every service method.
+/// The context of one call: the first argument of every service method.
 #[derive(Clone, Debug)]
 pub struct Ctx {
-    /// Names the request in every log line and every role it touches.
+    /// Identifies the request in all logs and roles.
     pub request_id: RequestId,
-    /// On whose behalf.
+    /// On whose behalf the call runs.
     pub actor: Actor,
     clock: Clock,
     deadline: Duration,
 }
 
 impl Ctx {
-    /// A context with `budget` left from now.
+    /// A context that ends `budget` from now.
     pub fn new(request_id: RequestId, actor: Actor, clock: Clock, budget: Duration) -> Self {
         let deadline = clock.ticks().saturating_add(budget);
         Self { request_id, actor, clock, deadline }
     }
 
-    /// For work that no request asked for: jobs, consumers, commands.
+    /// For work without a request: jobs, consumers, commands.
     pub fn system(ids: &Ids, clock: &Clock) -> Self {
         Self::new(ids.next(), Actor::System, clock.clone(), REQUEST_BUDGET)
     }
 
-    /// The same call, with at most this much time from now.
+    /// The same call, ending at most `budget` from now.
     #[must_use]
     pub fn within(&self, budget: Duration) -> Self {
         let deadline = self.deadline.min(self.clock.ticks().saturating_add(budget));
         Self { deadline, ..self.clone() }
     }
 
-    /// How much time is left. Zero once the deadline has passed.
+    /// Time left. Zero after the deadline.
     pub fn remaining(&self) -> Duration {
         self.deadline.saturating_sub(self.clock.ticks())
     }
 
-    /// Writes down why a domain could not answer, unless too many lines say such things already.
+    /// Logs why a domain failed, within the rate limit.
     pub fn log_trouble(&self, domain: &str, method: &'static str, trouble: &(dyn Error + 'static)) {
         if TROUBLE.may_write(self.clock.ticks()) {
             let error = urr_telemetry::chain(trouble);
-            tracing::error!(method, request_id = %self.request_id, error, "{domain} could not answer");
+            tracing::error!(method, request_id = %self.request_id, error, "{domain} call failed");
         }
     }
 }
 
-/// On public routes the edge has verified who asks and named the request.
+/// On public routes the edge has set the actor and the request id.
 impl<S> FromRequestParts<S> for Ctx
 where
     S: Send + Sync,
@@ -86,7 +86,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts lines.
+    /// Counts log lines.
     #[derive(Clone, Default)]
     struct Lines(Arc<AtomicUsize>);
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_does_not_fill_the_log() {
+    fn failures_are_logged_up_to_the_rate_limit() {
         let clock = Clock::fixed("2026-06-01T01:00:00Z".parse().unwrap());
         let ctx = Ctx::system(&Ids::seeded(clock.clone(), 1), &clock);
         let (lines, down) = (Lines::default(), std::io::Error::other("the database is down"));
@@ -125,6 +125,6 @@ mod tests {
         };
         assert_eq!(written(5_000), 100);
         clock.advance(Duration::from_secs(1));
-        assert_eq!(written(1), 2, "one says how many were left out");
+        assert_eq!(written(1), 2, "one of them says how many were suppressed");
     }
 }

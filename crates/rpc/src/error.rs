@@ -1,4 +1,4 @@
-//! Error enums that cross the wire whole, and the one place where kinds become status codes.
+//! Error enums that cross the wire unchanged, and the only mapping from kinds to status codes.
 
 use std::time::Duration;
 
@@ -7,33 +7,33 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use urr_http::{Problem, RESERVED};
 
-/// What sort of trouble an error is. Only [`Kind::status`] maps it to HTTP.
+/// The category of an error. Only [`Kind::status`] maps it to HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The request makes no sense: the caller must change it.
+    /// The request is malformed: the caller must change it.
     Invalid,
-    /// The request makes sense but contradicts an earlier one.
+    /// The request is well-formed but contradicts an earlier one.
     Unprocessable,
-    /// Nobody is signed in.
+    /// Not signed in.
     Unauthenticated,
-    /// This actor may not do that.
+    /// The actor lacks the permission.
     Forbidden,
-    /// No such thing, or not visible to this actor.
+    /// Does not exist, or is not visible to this actor.
     NotFound,
-    /// The state does not allow it now.
+    /// The current state does not allow it.
     Conflict,
     /// Too many requests.
     TooMany,
-    /// No answer in time.
+    /// No reply in time.
     Timeout,
-    /// Something below is down: ask again later.
+    /// A dependency is down: retry later.
     Unavailable,
     /// A bug. The details are in the log.
     Internal,
 }
 
 impl Kind {
-    /// The status code. Nothing else in the product chooses one for a domain error.
+    /// The status code. No other code chooses one for a domain error.
     pub const fn status(self) -> StatusCode {
         match self {
             Self::Invalid => StatusCode::BAD_REQUEST,
@@ -50,21 +50,21 @@ impl Kind {
     }
 }
 
-/// How long a caller waits before it asks again when the error itself does not know.
+/// Default retry delay.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The closed set of errors of one service: an enum with `#[serde(tag = "code", rename_all = "snake_case")]`.
+/// The errors of one service: an enum with `#[serde(tag = "code", rename_all = "snake_case")]`.
 pub trait ServiceError: std::error::Error + Serialize + DeserializeOwned + Send + Sync + 'static {
     /// Prefix of the public codes: `tickets` makes `tickets.seats_taken`.
     const DOMAIN: &'static str;
 
-    /// What sort of trouble this is.
+    /// The category.
     fn kind(&self) -> Kind;
 
-    /// The error for "the service could not be asked".
+    /// The error for an unreachable service.
     fn unavailable() -> Self;
 
-    /// When asking again makes sense.
+    /// When a retry makes sense.
     fn retry_after(&self) -> Option<Duration> {
         matches!(self.kind(), Kind::Unavailable | Kind::Timeout | Kind::TooMany).then_some(RETRY_AFTER)
     }
@@ -82,7 +82,7 @@ pub fn problem<E: ServiceError>(error: &E) -> Problem {
     for (name, value) in fields {
         assert!(
             !RESERVED.contains(&name.as_str()),
-            "{}: an error's field may not be called {name}",
+            "{}: an error field must not be named {name}",
             problem.code
         );
         problem = problem.field(name, value);
@@ -93,7 +93,8 @@ pub fn problem<E: ServiceError>(error: &E) -> Problem {
     }
 }
 
-/// The error enum back from a problem that another role answered. `None` when it is not one of this service's.
+/// Restores the error enum from another role's response; `None` if it is not an error of this
+/// service.
 pub fn restore<E: ServiceError>(body: &[u8]) -> Option<E> {
     let mut problem: Value = serde_json::from_slice(body).ok()?;
     let code = problem.get("code")?.as_str()?.strip_prefix(E::DOMAIN)?.strip_prefix('.')?.to_owned();

@@ -1,4 +1,4 @@
-//! Only other roles of the same installation may call `/internal`.
+//! The bearer token that `/internal` requires: only roles of the same installation may call it.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use http::{StatusCode, header::AUTHORIZATION};
 use subtle::ConstantTimeEq as _;
 use urr_http::Problem;
 
-/// Every code this crate can answer with.
+/// Every error code of this crate.
 pub const CODES: &[(&str, StatusCode, &str)] = &[
     ("internal.token_required", StatusCode::UNAUTHORIZED, "The internal API needs its bearer token"),
     ("internal.token_wrong", StatusCode::FORBIDDEN, "The bearer token is not the internal one"),
 ];
 
-/// Puts the internal bearer token in front of `routes`. The comparison takes the same time for every wrong token of the
-/// right length.
+/// Requires the internal bearer token for `routes`. Wrong tokens of the right length are compared
+/// in constant time.
 pub fn internal_guard(routes: Router, token: &str) -> Router {
-    assert!(!token.is_empty(), "an empty internal token would guard nothing");
+    assert!(!token.is_empty(), "the internal token must not be empty");
     routes.layer(from_fn_with_state(Arc::<str>::from(token), check))
 }
 

@@ -1,9 +1,9 @@
 //! One declaration of a service gives its trait, an HTTP client and an HTTP server.
 //!
-//! [`service!`] turns a list of methods into a trait that domains implement, an implementation of that trait for
-//! [`Remote`], and the routes that serve it to other roles. Callers hold `Arc<dyn Trait>` and cannot tell whether the
-//! service is in this process or across HTTP: requests are owned and serialisable, errors cross whole, and every call
-//! carries a [`Ctx`].
+//! [`service!`] turns a list of methods into a trait that domains implement, an implementation of
+//! that trait for [`Remote`], and the routes that serve it to other roles. Callers hold `Arc<dyn
+//! Trait>` and cannot tell whether the service is in this process or behind HTTP: requests are
+//! owned and serialisable, errors keep their type, and every call carries a [`Ctx`].
 
 mod ctx;
 mod error;
@@ -19,7 +19,7 @@ pub use guard::{CODES, internal_guard};
 pub use loading::Loading;
 pub use remote::{Peer, Remote, Retry};
 
-/// What the macro's output names. Not for use by hand.
+/// Used by the macro's output. Not public API.
 #[doc(hidden)]
 pub mod private {
     pub use async_trait::async_trait;

@@ -1,4 +1,5 @@
-//! Values that are dear to get: whoever asks first gets them, everybody else waits for that one answer, good or bad.
+//! A cache that loads each missing value once: concurrent callers wait for the same load and share
+//! its result or error.
 
 use std::{
     collections::HashMap,
@@ -12,18 +13,18 @@ use urr_kernel::Clock;
 
 use crate::Ctx;
 
-/// How often a waiter takes over from a loader that went away before it gives up.
+/// How often a waiter takes over from a cancelled loader before it gives up.
 const MAX_TURNS: usize = 3;
 
-/// Where a value comes from when it is missing or too old, how long it is good, and how much is kept.
+/// A bounded cache with expiry and single-flight loading.
 pub struct Loading<K, V, E> {
     clock: Clock,
-    /// How long an answer is good.
+    /// How long a result is valid.
     max_age: Duration,
-    /// How much is kept, in the units of `weigh`. What nobody has asked for the longest goes first.
+    /// Capacity, in the units of `weigh`. The least recently used entries are evicted first.
     max_weight: usize,
     weigh: fn(&V) -> usize,
-    /// Which failures are answers and worth keeping, such as "there is no such event".
+    /// Which errors are results worth caching, such as "no such event".
     keep_failure: fn(&E) -> bool,
     slots: Mutex<HashMap<K, Slot<V, E>>>,
 }
@@ -31,7 +32,7 @@ pub struct Loading<K, V, E> {
 type Answer<V, E> = Result<Arc<V>, E>;
 
 enum Slot<V, E> {
-    /// `used`: when somebody last asked for it.
+    /// `used`: when it was last requested.
     Known {
         at: Duration,
         used: Duration,
@@ -46,8 +47,8 @@ enum Turn<'a, K: Copy + Eq + Hash, V, E: Clone> {
     Ask(Asker<'a, K, V, E>),
 }
 
-/// Whoever loads a value for everybody. If it goes away without an answer, its slot goes with it: callers hang up as often as they like,
-/// and what they asked for must not stay behind.
+/// The caller that loads the value for all others. If it is dropped without a result it removes its
+/// slot, so that cancelled calls leave nothing behind.
 struct Asker<'a, K: Copy + Eq + Hash, V, E: Clone> {
     loading: &'a Loading<K, V, E>,
     key: K,
@@ -55,17 +56,18 @@ struct Asker<'a, K: Copy + Eq + Hash, V, E: Clone> {
 }
 
 impl<K: Copy + Eq + Hash, V, E: Clone> Asker<'_, K, V, E> {
-    /// Remembers the answer and tells everybody who waits for it.
+    /// Caches the result and passes it to all waiters.
     fn tell(self, answer: &Answer<V, E>) {
         self.loading.learn(self.key, answer);
-        // Not `send`, which keeps nothing when nobody waits.
+        // Not `send`, which discards the value when there are no receivers.
         self.told.send_replace(Some(answer.clone()));
     }
 }
 
 impl<K: Copy + Eq + Hash, V, E: Clone> Drop for Asker<'_, K, V, E> {
     fn drop(&mut self) {
-        // Nobody else asks before an answer, so the slot is still ours. The sender goes after it, and with it those who wait wake up.
+        // The slot is still ours: no other caller loads before there is a result. Dropping the
+        // sender afterwards wakes the waiters.
         if self.told.borrow().is_none() {
             self.loading.slots().remove(&self.key);
         }
@@ -73,7 +75,7 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Drop for Asker<'_, K, V, E> {
 }
 
 impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
-    /// Remembers nothing yet.
+    /// An empty cache.
     pub fn new(
         clock: Clock,
         max_age: Duration,
@@ -83,7 +85,8 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
         Self { clock, max_age, max_weight, weigh, keep_failure, slots: Mutex::default() }
     }
 
-    /// The value, from memory, from whoever is asking already, or from `load`. `late` is the answer when time runs out.
+    /// Returns the value from the cache, from a load in progress, or from `load`. Returns `late` at
+    /// the deadline.
     pub async fn get(
         &self,
         ctx: &Ctx,
@@ -98,7 +101,7 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
                     let answered = asking.wait_for(Option::is_some);
                     match tokio::time::timeout(ctx.remaining(), answered).await {
                         Ok(Ok(answer)) => return answer.clone().unwrap_or(Err(late)),
-                        // Whoever asked went away without an answer: it is our turn.
+                        // The loader was dropped without a result: load it ourselves.
                         Ok(Err(_)) => {}
                         Err(_) => return Err(late),
                     }
@@ -139,7 +142,7 @@ impl<K: Copy + Eq + Hash, V, E: Clone> Loading<K, V, E> {
         }
     }
 
-    /// Forgets what nobody has asked for the longest until what is left fits. `newest` stays.
+    /// Evicts the least recently used entries until the rest fits. `newest` stays.
     fn make_room(&self, slots: &mut HashMap<K, Slot<V, E>>, newest: K) {
         let weight = |slot: &Slot<V, E>| match slot {
             Slot::Known { answer: Ok(value), .. } => (self.weigh)(value),
@@ -185,13 +188,13 @@ mod tests {
         Ctx::new(ids.next(), Actor::System, clock.clone(), Duration::from_secs(30))
     }
 
-    /// One step further, and not at its end.
+    /// Polls once; whether it is still pending.
     fn goes_on(asking: Pin<&mut impl Future>) -> bool {
         asking.poll(&mut Context::from_waker(Waker::noop())).is_pending()
     }
 
     #[tokio::test]
-    async fn everybody_who_waits_shares_one_question_and_its_failure() {
+    async fn concurrent_callers_share_one_load_and_its_error() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
         let (loading, asked) = (loading(&clock, 10), Arc::new(AtomicUsize::new(0)));
         let (go, wait) = oneshot::channel::<()>();
@@ -216,11 +219,11 @@ mod tests {
         assert!(callers.join_all().await.into_iter().all(|answer| answer == Err("down")));
         assert_eq!(asked.load(Ordering::SeqCst), 1);
         let again = loading.get(&ctx(&clock), 7, "late", async { Ok(1) }).await;
-        assert_eq!(again, Ok(Arc::new(1)), "an outage is not remembered");
+        assert_eq!(again, Ok(Arc::new(1)), "an outage is not cached");
     }
 
     #[tokio::test]
-    async fn a_loader_that_goes_away_leaves_its_turn_to_the_next() {
+    async fn cancelled_load_is_taken_over_by_the_next_caller() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
         let loading = loading(&clock, 10);
         let first = ctx(&clock);
@@ -231,42 +234,42 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn loaders_that_go_away_leave_nothing_behind() {
+    async fn cancelled_loads_leave_nothing_behind() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
         let loading = loading(&clock, 10);
         let ctx = ctx(&clock);
         for key in 0..1_000 {
             let mut gone = Box::pin(loading.get(&ctx, key, "late", std::future::pending()));
-            assert!(goes_on(gone.as_mut()), "it asks");
+            assert!(goes_on(gone.as_mut()), "it is loading");
             assert_eq!(loading.slots().len(), 1);
         }
         assert!(loading.slots().is_empty());
     }
 
     #[tokio::test]
-    async fn whoever_waits_behind_a_loader_that_goes_away_asks_and_is_answered() {
+    async fn waiter_behind_a_cancelled_load_loads_itself() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
         let loading = loading(&clock, 10);
         let ctx = ctx(&clock);
         let mut gone = Box::pin(loading.get(&ctx, 7, "late", std::future::pending()));
         let mut waiter = Box::pin(loading.get(&ctx, 7, "late", async { Ok(2) }));
-        assert!(goes_on(gone.as_mut()), "it asks");
-        assert!(goes_on(waiter.as_mut()), "it waits for the first");
+        assert!(goes_on(gone.as_mut()), "it is loading");
+        assert!(goes_on(waiter.as_mut()), "it waits for the first load");
         drop(gone);
         assert_eq!(waiter.await, Ok(Arc::new(2)));
         let kept = loading.get(&ctx, 7, "late", async { Ok(3) }).await;
-        assert_eq!(kept, Ok(Arc::new(2)), "what the second learnt is remembered");
+        assert_eq!(kept, Ok(Arc::new(2)), "the second load is cached");
     }
 
     #[tokio::test]
-    async fn answers_age_and_some_failures_are_answers() {
+    async fn results_expire_and_selected_errors_are_cached() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
         let loading = loading(&clock, 10);
         let get = async |value: Result<u32, &'static str>| {
             loading.get(&ctx(&clock), 7, "late", async { value }).await.map(|value| *value)
         };
         assert_eq!(get(Err("none")).await, Err("none"));
-        assert_eq!(get(Ok(1)).await, Err("none"), "still remembered");
+        assert_eq!(get(Ok(1)).await, Err("none"), "still cached");
         clock.advance(SECOND);
         assert_eq!(get(Ok(1)).await, Ok(1));
         assert_eq!(get(Ok(2)).await, Ok(1));
@@ -275,7 +278,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_asked_for_the_longest_goes_when_there_is_no_room() {
+    async fn least_recently_used_entry_is_evicted() {
         let clock = Clock::fixed(Timestamp::from_micros(0));
         let loading = loading(&clock, 2);
         for key in [0, 1, 0, 2] {

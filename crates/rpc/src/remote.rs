@@ -1,4 +1,4 @@
-//! A service that runs in another process.
+//! Client of a service in another process.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,19 +8,19 @@ use urr_http::{Call, Target};
 
 use crate::{Ctx, ServiceError, error::restore};
 
-/// Who asks, as JSON of an `Actor`. Only the internal listener reads it.
+/// The actor, as JSON. Only the internal listener reads it.
 pub(crate) const ACTOR: &str = "x-urr-actor";
-/// Milliseconds the caller will still wait.
+/// Milliseconds until the caller's deadline.
 pub(crate) const BUDGET: &str = "x-urr-budget-ms";
-/// Names the request across roles.
+/// Identifies the request across roles.
 pub(crate) const REQUEST_ID: &str = "x-request-id";
 
-/// Whether a call may be sent again when nobody knows if the first one arrived.
+/// Whether a call may be retried when it is unknown if the first one arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Asking twice is as good as asking once.
+    /// The call is idempotent.
     Safe,
-    /// Asked once. Whoever calls decides whether to ask again.
+    /// Sent once. The caller decides about retries.
     Never,
 }
 
@@ -41,15 +41,15 @@ pub struct Remote {
 }
 
 impl Remote {
-    /// The role at `target`, which knows us by `token`.
+    /// The role at `target`, which accepts our `token`.
     pub fn new(target: Target, token: &str) -> Self {
         let mut bearer = HeaderValue::from_str(&format!("Bearer {token}"))
-            .expect("configuration lets only printable tokens pass");
+            .expect("the configuration only accepts printable tokens");
         bearer.set_sensitive(true);
         Self { target, bearer }
     }
 
-    /// One call. Trouble on the way becomes the service's own "unavailable".
+    /// One call. Transport errors become the service's own "unavailable".
     #[doc(hidden)]
     pub async fn call<Q, A, E>(&self, ctx: &Ctx, path: &str, request: &Q, retry: Retry) -> Result<A, E>
     where
@@ -61,29 +61,35 @@ impl Remote {
         if budget.is_zero() {
             return Err(E::unavailable());
         }
-        let body = serde_json::to_vec(request).expect("requests are plain data and always serialise");
+        let body = serde_json::to_vec(request).expect("requests always serialise");
         let call = Call::post_json(path, body).idempotent(retry == Retry::Safe).within(budget);
         let (role, request_id) = (self.target.name(), ctx.request_id);
         let answer = self.target.send(self.signed(ctx, budget, call)).await.map_err(|trouble| {
             let error = urr_telemetry::chain(&trouble);
-            tracing::warn!(role, path, %request_id, error, "a role did not answer");
+            tracing::warn!(role, path, %request_id, error, "role did not answer: the call fails");
             E::unavailable()
         })?;
         if answer.status.is_success() {
             return serde_json::from_slice(&answer.body).map_err(|error| {
-                tracing::error!(role, path, %request_id, %error, "a role answered in another version's words");
+                tracing::error!(
+                    role, path, %request_id, %error,
+                    "cannot decode the response of a role; are all processes on the same version?"
+                );
                 E::unavailable()
             });
         }
         Err(restore(&answer.body).unwrap_or_else(|| {
-            tracing::warn!(role, path, %request_id, status = %answer.status, "a role refused the call itself");
+            tracing::warn!(
+                role, path, %request_id, status = %answer.status,
+                "role rejected the call; is internal.token the same in both processes?"
+            );
             E::unavailable()
         }))
     }
 
     fn signed(&self, ctx: &Ctx, budget: Duration, call: Call) -> Call {
         let text = |text: &str| HeaderValue::from_str(text).expect("ids and actors are printable ASCII");
-        let actor = serde_json::to_string(&ctx.actor).expect("an actor is plain data and always serialises");
+        let actor = serde_json::to_string(&ctx.actor).expect("an actor always serialises");
         let budget_ms = u64::try_from(budget.as_millis()).unwrap_or(u64::MAX);
         call.header(header::AUTHORIZATION, self.bearer.clone())
             .header(HeaderName::from_static(REQUEST_ID), text(&ctx.request_id.to_string()))

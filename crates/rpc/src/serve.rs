@@ -1,4 +1,4 @@
-//! The server half of a service: `/internal/<domain>/<method>`.
+//! The server side of a service: `/internal/<domain>/<method>`.
 
 use std::{future::Future, time::Duration};
 
@@ -16,12 +16,12 @@ use crate::{
     remote::{ACTOR, BUDGET, REQUEST_ID},
 };
 
-/// The context and the request of one internal call, read from its headers and body.
+/// The context and the request of one internal call, from its headers and body.
 #[derive(Debug)]
 pub struct Internal<Q> {
-    /// Who asks and how long they wait.
+    /// The caller and its deadline.
     pub ctx: Ctx,
-    /// What they ask.
+    /// The request.
     pub request: Q,
 }
 
@@ -44,7 +44,7 @@ impl<Q: DeserializeOwned> FromRequest<(Clock, Ids)> for Internal<Q> {
     }
 }
 
-/// Waits for the service, but not longer than the caller does, and writes the answer or the problem.
+/// Awaits the service until the caller's deadline and writes the reply or the problem.
 pub async fn answer<A: Serialize, E: ServiceError>(
     budget: Duration,
     work: impl Future<Output = Result<A, E>>,

@@ -1,9 +1,9 @@
-//! The macro.
+//! The `service!` macro.
 
 /// Declares a service: the trait, its HTTP client and its HTTP server.
 ///
-/// Methods marked `@idempotent` may be asked again by [`Remote`](crate::Remote) when nobody knows whether the first
-/// call arrived.
+/// [`Remote`](crate::Remote) may retry methods marked `@idempotent` when it is unknown whether the
+/// first call arrived.
 ///
 /// ```text
 /// service! {
@@ -48,7 +48,7 @@ macro_rules! service {
             }
         }
 
-        /// Serves the service to other roles.
+        /// The HTTP routes that serve other roles.
         pub fn internal_routes(
             service: ::std::sync::Arc<dyn $Service>,
             clock: ::urr_kernel::Clock,

@@ -1,7 +1,7 @@
-//! One small service, called in process and over real HTTP: the same answers, the same errors.
+//! One small service, called in process and over real HTTP: the same results, the same errors.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
-#![expect(missing_docs, reason = "the toy service is for this file alone")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
+#![expect(missing_docs, reason = "the toy service is private to this test")]
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -13,11 +13,11 @@ use urr_rpc::{Ctx, Kind, Remote, ServiceError, internal_guard, private::async_tr
 const TOKEN: &str = "a-token-for-tests";
 
 service! {
-    /// Says things back.
+    /// Echoes.
     pub trait Parrot as "parrot" -> Error {
-        /// Says it back, with who asked.
+        /// Echoes the word with the actor.
         @idempotent async fn say(Say) -> Said;
-        /// Never answers.
+        /// Never completes.
         async fn sulk(Say) -> Said;
     }
 }
@@ -92,7 +92,7 @@ fn ctx_with(budget: Duration) -> Ctx {
     Ctx::new(ids.next(), actor, clock(), budget)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the test's server lives as long as the test's runtime")]
+#[expect(clippy::disallowed_methods, reason = "the server stops with the test's runtime")]
 async fn serve() -> SocketAddr {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -114,13 +114,13 @@ async fn story(parrot: &dyn Parrot) {
 }
 
 #[tokio::test]
-async fn a_caller_cannot_tell_local_from_remote() {
+async fn local_and_remote_behave_the_same() {
     story(&Local).await;
     story(&remote(serve().await, TOKEN)).await;
 }
 
 #[tokio::test]
-async fn nobody_at_home_is_the_services_own_unavailable() {
+async fn unreachable_service_is_its_own_unavailable() {
     let closed = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         listener.local_addr().unwrap()
@@ -130,16 +130,16 @@ async fn nobody_at_home_is_the_services_own_unavailable() {
 }
 
 #[tokio::test]
-async fn a_call_ends_when_its_caller_stops_waiting() {
+async fn call_ends_at_the_callers_deadline() {
     let remote = remote(serve().await, TOKEN);
     let answer = remote.sulk(&ctx_with(Duration::from_millis(50)), Say { word: "hi".to_owned() }).await;
     assert_eq!(answer, Err(Error::Unavailable));
     let answer = remote.say(&ctx_with(Duration::ZERO), Say { word: "hi".to_owned() }).await;
-    assert_eq!(answer, Err(Error::Unavailable), "a call without time left is not made");
+    assert_eq!(answer, Err(Error::Unavailable), "a call past its deadline is not made");
 }
 
 #[tokio::test]
-async fn the_internal_token_is_required_and_must_be_right() {
+async fn internal_token_is_required_and_checked() {
     let address = serve().await;
     let target = Client::new(ClientLimits::default(), clock()).target(&format!("http://{address}")).unwrap();
     let call = || Call::post_json("/internal/parrot/say", r#"{"word":"hi"}"#);
@@ -159,11 +159,11 @@ async fn the_internal_token_is_required_and_must_be_right() {
         assert_eq!((answer.status.as_u16(), body["code"].as_str().unwrap()), (status, code), "{header:?}");
     }
     let wrong = remote(address, "wrong").say(&ctx(), Say { word: "hi".to_owned() }).await;
-    assert_eq!(wrong, Err(Error::Unavailable), "a wrong token is our misconfiguration, not the user's fault");
+    assert_eq!(wrong, Err(Error::Unavailable), "a wrong token is a misconfiguration, not a client error");
 }
 
 #[test]
-fn a_problem_carries_the_enum_beside_the_common_members() {
+fn problem_has_the_error_fields_beside_the_common_ones() {
     let problem = serde_json::to_value(problem(&rude())).unwrap();
     assert_eq!(problem["code"], "parrot.rude");
     assert_eq!(problem["status"], 409);

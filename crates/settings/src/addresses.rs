@@ -1,4 +1,4 @@
-//! Addresses of other servers. A URL may carry a password and is printed without it.
+//! Addresses of other servers. A URL may contain a password and is printed without it.
 
 use std::{fmt, net::IpAddr};
 
@@ -7,14 +7,14 @@ use crate::{Kind, REDACTED};
 /// `host:port`, such as that of a broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostPort {
-    /// Name or address; an IPv6 address is in brackets.
+    /// Host name or IP address; an IPv6 address is in brackets.
     pub host: String,
     /// The port.
     pub port: u16,
 }
 
 impl HostPort {
-    /// Whether it is on this machine.
+    /// Whether it is a loopback address.
     pub fn is_loopback(&self) -> bool {
         is_loopback(&self.host)
     }
@@ -26,7 +26,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Whether a host, with or without the brackets of IPv6, is this machine.
+/// Whether a host, with or without the brackets of IPv6, is loopback.
 pub fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     bare.eq_ignore_ascii_case("localhost") || bare.parse().is_ok_and(|address: IpAddr| address.is_loopback())
@@ -75,7 +75,7 @@ impl Kind for Email {
     }
 }
 
-/// Declares a URL type: whether it may carry a password, and the schemes it understands.
+/// Declares a URL type: whether it may contain a password, and its schemes.
 macro_rules! url {
     ($($(#[$meta:meta])* $name:ident($secret:literal): $($scheme:literal)|+;)*) => {$(
         $(#[$meta])*
@@ -83,7 +83,7 @@ macro_rules! url {
         pub struct $name(String);
 
         impl $name {
-            /// The URL with its password: for the code that connects, never for a log.
+            /// The URL with its password, for code that connects. Never log it.
             pub fn expose(&self) -> &str {
                 &self.0
             }
@@ -133,7 +133,7 @@ url! {
     PostgresUrl(true): "postgres" | "postgresql";
     /// URL of a Redis node.
     RedisUrl(true): "redis" | "rediss";
-    /// URL of an HTTP server, without a slash at the end.
+    /// URL of an HTTP server, without a trailing slash.
     HttpUrl(false): "http" | "https";
 }
 
@@ -155,7 +155,7 @@ fn check_url(text: &str, schemes: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The URL without its password. A password with a stray `/` or `@` in it is still hidden whole.
+/// The URL without its password. A password that contains `/` or `@` is still redacted entirely.
 fn redact_url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://") else { return REDACTED.to_owned() };
     let (user, host) = match rest.rsplit_once('@') {
@@ -186,7 +186,7 @@ mod tests {
     use crate::List;
 
     #[test]
-    fn a_url_is_printed_without_its_password() {
+    fn url_is_printed_without_its_password() {
         for (url, shown) in [
             ("postgres://urr:hunter2@db:5432/urr", "postgres://urr:***@db:5432/urr"),
             ("postgres://urr:hun/ter@2@db/urr", "postgres://urr:***@db/urr"),
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_schemes_and_urls_without_a_host_are_refused() {
+    fn unknown_schemes_and_missing_hosts_are_rejected() {
         let wrong = PostgresUrl::parse("mysql://db/urr").unwrap_err();
         assert!(wrong.contains("unknown scheme `mysql`"), "{wrong}");
         assert!(PostgresUrl::parse("db:5432").unwrap_err().contains("must start with postgres://"));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn brokers_are_host_and_port() {
+    fn brokers_are_parsed_as_host_and_port() {
         assert_eq!(HostPort::parse("kafka-1:9092").unwrap().to_string(), "kafka-1:9092");
         assert!(HostPort::parse("[::1]:9092").unwrap().is_loopback());
         assert!(!HostPort::parse("localhost.example.com:9092").unwrap().is_loopback());

@@ -4,8 +4,8 @@
 ///
 /// ```
 /// urr_settings::settings! {
-///     /// What tickets can be told.
-///     pub struct Settings in "sale" "Rules of selling." {
+///     /// Settings of ticket sales.
+///     pub struct Settings in "sale" "Ticket sales." {
 ///         /// Seconds an unpaid reservation keeps its seats.
 ///         pub hold("hold_secs"): urr_settings::Secs<5, 3_600> = "300",
 ///         /// Seats of one order.
@@ -15,13 +15,13 @@
 /// assert_eq!(Settings::default().hold, std::time::Duration::from_secs(300));
 /// ```
 ///
-/// Each field has a doc comment (the text in docs/config.md, of one or more lines), a name, the key if
-/// it differs from the name, a [`Kind`](crate::Kind) and a default as text. The type of the field is the
-/// kind's `Value`. The string after the table's name introduces the table; further sections of the same
-/// table leave it out.
+/// Each field has a doc comment (the text in docs/config.md, of one or more lines), a name, the key
+/// if it differs from the name, a [`Kind`](crate::Kind) and a default as text. The type of the
+/// field is the kind's `Value`. The string after the table's name introduces the table; further
+/// sections of the same table omit it.
 ///
-/// After the struct may follow `tables { … }`, fields that are sections themselves, and `beside { … }`,
-/// fields that are no settings and have a default in code.
+/// The struct may be followed by `tables { … }`, fields that are sections themselves, and by
+/// `beside { … }`, fields that are not settings and have a default in code.
 #[macro_export]
 macro_rules! settings {
     (
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_section_reads_its_values_and_those_of_the_sections_inside() {
+    fn section_reads_its_values_and_those_of_its_subsections() {
         let shop = Shop::default();
         assert_eq!((shop.closing, shop.safe, shop.goods.len()), (Duration::from_secs(30), None, 0));
         assert_eq!((shop.till, shop.doors), (Inner { tills: 2 }, 3));
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "no setting of the section")]
-    fn an_unknown_key_is_no_setting() {
+    fn unknown_key_panics() {
         Shop::info("shop.unsafe");
     }
 }

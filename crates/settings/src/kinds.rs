@@ -2,29 +2,29 @@
 
 use std::{fmt, net::SocketAddr, path::PathBuf, time::Duration};
 
-/// A kind of setting. Flags, the environment and the file all give text.
+/// A kind of setting. Flags, the environment and the file all provide text.
 pub trait Kind {
-    /// What the code that uses the setting gets.
+    /// The parsed type.
     type Value;
 
-    /// Whether the text must not be printed and may come from a file of its own (`*_file`).
+    /// Whether the value must not be printed and may come from a file of its own (`*_file`).
     const SECRET: bool = false;
 
     /// Describes the allowed values, for docs/config.md.
     fn describe() -> String;
 
-    /// Returns the value, or what is wrong in words that follow "`key = value` …".
+    /// Parses a value. The error completes the sentence "`key = value` …".
     fn parse(text: &str) -> Result<Self::Value, String>;
 
-    /// The text as it may be printed.
+    /// The text with secrets redacted.
     fn show(text: &str) -> String {
         text.to_owned()
     }
 }
 
-/// The known name nearest to a misspelt one, if any is near enough to be meant.
+/// The known name closest to a misspelt one, if it is similar enough.
 pub fn nearest<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    // Below this similarity a suggestion is more often noise than help: `hold` and `hold_secs` score 0.89 and
+    // Below this similarity suggestions are mostly noise: `hold` and `hold_secs` score 0.89,
     // `cors.origins` and `bus.brokers` 0.61.
     const NEAR: f64 = 0.75;
     known
@@ -35,9 +35,9 @@ pub fn nearest<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> Opt
         .map(|(_, name)| name)
 }
 
-/// One of a few names. Declared with [`choice!`](crate::choice).
+/// One of several names. Declared with [`choice!`](crate::choice).
 pub trait Choice: Kind<Value = Self> + Copy + 'static {
-    /// Every one of them.
+    /// All variants.
     const ALL: &'static [Self];
 
     /// The name used in configuration, on the command line and in logs.
@@ -130,7 +130,7 @@ impl Kind for String {
     }
 }
 
-/// A setting that may be left out: empty text means it is.
+/// An optional setting: empty text means absent.
 impl<T: Kind> Kind for Option<T> {
     type Value = Option<T::Value>;
 
@@ -157,7 +157,7 @@ fn whole(text: &str, min: u64, max: u64) -> Result<u64, String> {
     }
 }
 
-/// Declares kinds of whole numbers between two bounds, both allowed, and what each number becomes.
+/// Declares kinds of integers with inclusive bounds, and the type each one is converted to.
 macro_rules! numbers {
     ($($(#[$meta:meta])* $name:ident => $value:ty: $make:expr;)*) => {$(
         $(#[$meta])*
@@ -172,7 +172,7 @@ macro_rules! numbers {
             }
 
             fn parse(text: &str) -> Result<$value, String> {
-                const { assert!(MIN <= MAX && MAX <= u32::MAX as u64, "bounds are in order and fit 32 bits") }
+                const { assert!(MIN <= MAX && MAX <= u32::MAX as u64, "bounds must be ordered and fit 32 bits") }
                 whole(text, MIN, MAX).map($make)
             }
         }
@@ -182,7 +182,7 @@ macro_rules! numbers {
 numbers! {
     /// A number.
     Count => u32: |number| u32::try_from(number).expect("bounds fit 32 bits");
-    /// A number of things in memory.
+    /// A size or capacity.
     Size => usize: |number| usize::try_from(number).expect("bounds fit 32 bits");
     /// A time in milliseconds.
     Millis => Duration: Duration::from_millis;
@@ -192,7 +192,7 @@ numbers! {
     Days => Duration: |days| Duration::from_hours(24 * days);
 }
 
-/// Several values; in text they are separated by commas.
+/// Several values, separated by commas.
 #[derive(Clone, Copy, Debug)]
 pub struct List<T>(std::marker::PhantomData<T>);
 
@@ -225,7 +225,7 @@ pub fn items(text: &str) -> impl Iterator<Item = &str> {
 pub struct Secret<const MIN: usize>(String);
 
 impl<const MIN: usize> Secret<MIN> {
-    /// The secret itself: for the code that signs, compares or connects, never for a log.
+    /// The secret itself, for code that signs, compares or connects. Never log it.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -237,7 +237,7 @@ impl<const MIN: usize> fmt::Debug for Secret<MIN> {
     }
 }
 
-/// What is printed in place of a secret.
+/// Printed in place of a secret.
 pub const REDACTED: &str = "(redacted)";
 
 impl<const MIN: usize> Kind for Secret<MIN> {
@@ -266,12 +266,12 @@ impl<const MIN: usize> Kind for Secret<MIN> {
     }
 }
 
-/// `name=value`, whose value may be a secret.
+/// `name=value`; the value may be a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Property {
-    /// Which property.
+    /// The name.
     pub name: String,
-    /// Its value.
+    /// The value.
     pub value: String,
 }
 
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_keep_their_bounds() {
+    fn numbers_out_of_bounds_are_rejected() {
         assert_eq!(Count::<1, 9_000>::parse("1_000"), Ok(1_000));
         assert_eq!(Size::<1, 9_000>::parse("7"), Ok(7));
         assert_eq!(Secs::<1, 90>::parse("60"), Ok(Duration::from_mins(1)));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_do_not_print_and_must_be_long_enough() {
+    fn secrets_are_redacted_and_have_a_minimum_length() {
         let secret = Secret::<8>::parse("hunter2hunter2").unwrap();
         assert_eq!(format!("{secret:?}"), "(redacted)");
         let short = Secret::<8>::parse("hunter2").unwrap_err();

@@ -1,8 +1,9 @@
-//! Typed settings. A crate declares its section with [`settings!`]: name, type with bounds, default
-//! and doc of each setting stand in one struct. From the struct come the parsed values, the names of
-//! environment variables, the refusal of unknown keys, redaction and docs/config.md.
+//! Typed settings. A crate declares its section with [`settings!`]: one struct has the name, the
+//! type with bounds, the default and the doc of each setting. The parsed values, the names of
+//! environment variables, the rejection of unknown keys, redaction and docs/config.md are derived
+//! from it.
 //!
-//! Nothing here reads a file or the environment: `app` does, and hands texts to [`Section::read`].
+//! Nothing here reads a file or the environment: `app` does, and passes texts to [`Section::read`].
 
 mod addresses;
 mod declare;
@@ -15,15 +16,15 @@ pub use kinds::{
 };
 pub use problems::{Problem, Problems};
 
-/// Prefix of every environment variable of the product.
+/// Prefix of all environment variables.
 pub const ENV_PREFIX: &str = "URR_";
 
-/// What is known about a setting whatever its type.
+/// Description of a setting, independent of its type.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
     /// The dotted key: `sale.hold_secs` is `hold_secs` in the table `[sale]`.
     pub key: &'static str,
-    /// The default as text; empty if the setting may be left out and is.
+    /// The default as text; empty for an optional setting without a default.
     pub default: &'static str,
     /// What the setting does.
     pub doc: &'static str,
@@ -31,9 +32,9 @@ pub struct Info {
     pub secret: bool,
     /// Describes the allowed values.
     pub describe: fn() -> String,
-    /// Returns what is wrong with a text, in words that follow "`key = value` …".
+    /// Validates a text. The error completes the sentence "`key = value` …".
     pub check: fn(&str) -> Result<(), String>,
-    /// The text as it may be printed.
+    /// The text with secrets redacted.
     pub show: fn(&str) -> String,
 }
 
@@ -51,30 +52,30 @@ impl Info {
         format!("{ENV_PREFIX}{}", self.key.replace('.', "_").to_uppercase())
     }
 
-    /// The table of the file it stands in; empty for the top of the file.
+    /// The table of the file that contains it; empty for the top level.
     pub fn table(&self) -> &'static str {
         self.key.split_once('.').map_or("", |(table, _)| table)
     }
 }
 
-/// A table of the file, and the sentences that introduce it in docs/config.md.
+/// A table of the file, and its introduction in docs/config.md.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// The name in brackets; empty for the top of the file.
+    /// The name in brackets; empty for the top level.
     pub name: &'static str,
-    /// What the table is about; empty in further sections of the same table.
+    /// The introduction; empty in further sections of the same table.
     pub about: &'static str,
 }
 
 /// A struct of settings. Implemented by [`settings!`].
 pub trait Section: Sized {
-    /// The tables of this section and of those inside it.
+    /// The tables of this section and of its subsections.
     fn tables() -> Vec<Table>;
 
-    /// The settings of this section and of those inside it.
+    /// The settings of this section and of its subsections.
     fn infos() -> Vec<&'static Info>;
 
-    /// The values. Every text must have passed [`Info::check`].
+    /// Parses the values. Every text must have passed [`Info::check`].
     fn read(source: &dyn Source) -> Self;
 }
 
@@ -104,15 +105,17 @@ impl Source for Defaults {
 /// The value of one setting.
 ///
 /// # Panics
-/// If the text does not parse: whoever gathers texts checks them with [`Info::check`] and drops what
-/// is wrong.
+///
+/// If the text does not parse. Callers check all texts with [`Info::check`] first and drop invalid
+/// ones.
 pub fn value<K: Kind>(source: &dyn Source, info: &Info) -> K::Value {
-    K::parse(source.text(info.key).unwrap_or(info.default)).expect("texts are checked when they are gathered")
+    K::parse(source.text(info.key).unwrap_or(info.default)).expect("texts are checked when they are loaded")
 }
 
 /// The setting with this key, at compile time.
 ///
 /// # Panics
+///
 /// If there is none.
 pub const fn find(infos: &'static [Info], key: &str) -> &'static Info {
     let mut at = 0;

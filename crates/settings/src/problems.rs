@@ -1,10 +1,10 @@
-//! What is wrong with settings that are each valid but do not fit together.
+//! Reports settings that are valid alone but do not fit together.
 
 use std::fmt;
 
 use crate::{Info, Source};
 
-/// One thing that is wrong, in one line: where it came from, what it is, what to do.
+/// One problem, in one line: where it came from, what is wrong, what to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem(pub String);
 
@@ -17,41 +17,41 @@ impl fmt::Display for Problem {
 /// Collects problems, so that one run reports them all.
 pub struct Problems<'s> {
     source: &'s dyn Source,
-    /// Those found so far.
+    /// The problems found so far.
     pub found: Vec<Problem>,
 }
 
 impl<'s> Problems<'s> {
-    /// None yet.
+    /// No problems yet.
     pub fn new(source: &'s dyn Source) -> Self {
         Self { source, found: Vec::new() }
     }
 
-    /// Whether the setting was set, to whatever value.
+    /// Whether the setting was set to any value.
     pub fn is_set(&self, info: &Info) -> bool {
         self.source.text(info.key).is_some()
     }
 
-    /// Reports a setting that is set although `why` makes it meaningless.
+    /// Reports a setting that is set although it has no effect, because of `why`.
     pub fn stray(&mut self, info: &Info, why: &str) {
         if self.is_set(info) {
             self.about(info, &format!("`{}` {why}", info.key));
         }
     }
 
-    /// Reports a setting that is not set although `why` makes it necessary.
+    /// Reports a setting that is not set although `why` requires it.
     pub fn missing(&mut self, info: &Info, why: &str) {
         let file = if info.secret { format!(" or {}_FILE", info.env()) } else { String::new() };
         let fix = format!("set it in the file or as {}{file}", info.env());
         self.add(format!("`{}` is not set, but {why}; {fix}", info.key));
     }
 
-    /// Reports something about a setting, with the place it came from.
+    /// Reports a problem with a setting, with the place it came from.
     pub fn about(&mut self, info: &Info, what: &str) {
         self.add(format!("{}: {what}", self.source.origin(info.key)));
     }
 
-    /// Reports anything else.
+    /// Reports any other problem.
     pub fn add(&mut self, what: String) {
         self.found.push(Problem(what));
     }

@@ -1,12 +1,12 @@
-//! An error and everything behind it, on one line.
+//! Formats an error and its causes on one line.
 
 use std::{error::Error, fmt::Write as _};
 
-/// How many causes are written: real chains have three or four, a cycle would have no end.
+/// Maximum causes written: real chains have three or four, and a cycle would never end.
 const MAX_CAUSES: usize = 16;
 
-/// `what failed: why: why that`, for a log line. A cause that only repeats the sentence before it is left out, and line
-/// breaks become spaces so that nobody can forge a second log line.
+/// `what failed: why: why that`, for a log line. Omits a cause that only repeats the text before
+/// it. Line breaks become spaces, so that input cannot forge a second log line.
 pub fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut last = text.clone();
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_is_named_once_on_one_line() {
+    fn each_cause_appears_once_on_one_line() {
         let refused = Layer("connection\nrefused", None);
         let same = Layer("no database", Some(Box::new(refused)));
         let error = Layer("the hold failed", Some(Box::new(Layer("no database", Some(Box::new(same))))));

@@ -1,4 +1,4 @@
-//! Whether this process can do its work, and what is in the way.
+//! Readiness of this process, and which dependency prevents it.
 
 use std::{
     fmt,
@@ -12,20 +12,20 @@ use std::{
 use async_trait::async_trait;
 use tokio::time::timeout;
 
-/// A check that takes longer has failed: a load balancer asks every few seconds and gives up after about five.
+/// Time limit of a check. Load balancers poll every few seconds and time out after about five.
 const CHECK_TIME: Duration = Duration::from_secs(1);
 
-/// Tells whether one part this process needs is there.
+/// Checks one dependency of this process.
 #[async_trait]
 pub trait Check: Send + Sync {
-    /// `Err` says what is wrong in one line for an operator.
+    /// `Err` describes the problem in one line for an operator.
     async fn check(&self) -> Result<(), String>;
 }
 
-/// Each registered part and what its check said.
+/// Every registered dependency and the result of its check.
 pub type Report = Vec<(&'static str, Result<(), String>)>;
 
-/// The parts this process needs. Clones share the list.
+/// The dependencies of this process. Clones share the list.
 #[derive(Clone, Default)]
 pub struct Health(Arc<Inner>);
 
@@ -33,7 +33,7 @@ pub struct Health(Arc<Inner>);
 struct Inner {
     parts: Mutex<Vec<(&'static str, Arc<dyn Check>)>>,
     draining: AtomicBool,
-    /// Rounds of checks begun so far.
+    /// Rounds of checks started so far.
     begun: AtomicU64,
     last: tokio::sync::Mutex<Round>,
 }
@@ -51,17 +51,18 @@ impl fmt::Debug for Health {
 }
 
 impl Health {
-    /// Nothing registered, not draining.
+    /// No dependencies, not draining.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a part without which this process is not ready.
+    /// Adds a dependency that this process needs to be ready.
     pub fn register(&self, name: &'static str, check: Arc<dyn Check>) {
         self.0.parts.lock().unwrap_or_else(PoisonError::into_inner).push((name, check));
     }
 
-    /// From now on the process is not ready, whatever the checks say: it is about to stop.
+    /// Makes the process not ready from now on, whatever the checks say, because it is about to
+    /// stop.
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::SeqCst);
     }
@@ -71,8 +72,8 @@ impl Health {
         self.0.draining.load(Ordering::SeqCst)
     }
 
-    /// Asks every part, all at once, each for at most a second. Callers that come while a round runs share the next one, so a
-    /// flood of questions costs one round at a time and never reaches the parts as a flood.
+    /// Runs all checks concurrently, each for at most a second. Callers that arrive during a round
+    /// share the next one, so many health requests cost one round at a time.
     pub async fn report(&self) -> Report {
         let asked = self.0.begun.load(Ordering::SeqCst);
         let mut last = self.0.last.lock().await;
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn every_part_is_named_and_a_hanging_or_panicking_one_has_failed() {
+    async fn report_names_every_part_and_fails_hanging_or_panicking_checks() {
         let health = Health::new();
         health.register("good", Arc::new(Says(Ok(()))));
         health.register("bad", Arc::new(Says(Err("refused".to_owned()))));
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn many_questions_at_once_ask_each_part_at_most_twice() {
+    async fn concurrent_reports_run_each_check_at_most_twice() {
         let part = Arc::new(Counts { asked: AtomicUsize::new(0), gate: Semaphore::new(0) });
         let health = Health::new();
         health.register("part", part.clone());
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_later_question_sees_a_later_state() {
+    async fn later_report_sees_a_later_state() {
         struct Flag(AtomicBool);
         #[async_trait]
         impl Check for Flag {

@@ -1,5 +1,6 @@
-//! Log lines on their way to stderr. A reader that stalls must not stall requests, so lines queue for a thread of their
-//! own, and when the queue is full they are dropped and counted. Only whoever is about to end the process waits for them.
+//! Writes log lines to stderr on a thread of its own, so that a stalled reader does not stall
+//! requests. When the queue is full, lines are dropped and counted. Only code that is about to end
+//! the process waits for them.
 
 use std::{
     io::{self, Write},
@@ -10,13 +11,13 @@ use std::{
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines that may wait: at 300 bytes each about 2.4 MB.
+/// Maximum queued lines: at 300 bytes each about 2.4 MB.
 const MAX_WAITING: usize = 8_192;
 
 /// How long the end of the process waits for the last lines.
 pub(crate) const FLUSH_TIME: Duration = Duration::from_secs(1);
 
-/// Makes writers that queue.
+/// Creates writers that put lines into the queue.
 #[derive(Clone)]
 pub(crate) struct Lines {
     queue: SyncSender<Message>,
@@ -30,14 +31,14 @@ enum Message {
 
 impl Lines {
     /// Starts the thread that writes to `sink`.
-    #[expect(clippy::disallowed_methods, reason = "lines are written while no runtime is there, too")]
+    #[expect(clippy::disallowed_methods, reason = "lines are also logged outside a runtime")]
     pub(crate) fn start(sink: impl Write + Send + 'static) -> io::Result<Self> {
         let (queue, waiting) = sync_channel(MAX_WAITING);
         thread::Builder::new().name("urr-log".to_owned()).spawn(move || write_all(&waiting, sink))?;
         Ok(Self { queue, dropped: metrics::counter!("urr_log_lines_dropped_total") })
     }
 
-    /// Waits until everything said so far is written, for at most a second.
+    /// Waits, for at most a second, until all lines so far are written.
     pub(crate) fn flush(&self) {
         let (done, wait) = sync_channel(1);
         if self.queue.try_send(Message::Flush(done)).is_ok() {
@@ -46,7 +47,7 @@ impl Lines {
     }
 }
 
-/// Runs until every sender is gone. What piles up during one write goes out with the next.
+/// Runs until every sender is dropped. Lines queued during one write are written with the next.
 fn write_all(waiting: &Receiver<Message>, mut sink: impl Write) {
     let mut batch = Vec::new();
     while let Ok(first) = waiting.recv() {
@@ -57,7 +58,7 @@ fn write_all(waiting: &Receiver<Message>, mut sink: impl Write) {
                 Message::Flush(done) => flushes.push(done),
             }
         }
-        // A log that cannot be written has nowhere to complain.
+        // A failure to write the log cannot be logged.
         let _lost = sink.write_all(&batch).and_then(|()| sink.flush());
         batch.clear();
         for done in flushes {
@@ -112,7 +113,7 @@ mod tests {
         }
     }
 
-    /// A reader that takes nothing until told.
+    /// A sink that accepts nothing until signalled.
     struct Stuck(mpsc::Receiver<()>);
 
     impl Write for Stuck {
@@ -141,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn a_stuck_reader_costs_lines_and_never_blocks_the_writer() {
+    fn stuck_reader_loses_lines_and_never_blocks_the_writer() {
         let (release, gate) = mpsc::channel();
         let lines = Lines::start(Stuck(gate)).unwrap();
-        // Twice what fits: returning from this loop at all is the point.
+        // Twice the capacity: the test passes if this loop returns at all.
         for _ in 0..2 * MAX_WAITING {
             lines.make_writer().write_all(b"line\n").unwrap();
         }
@@ -159,11 +160,11 @@ mod tests {
         let clock = Clock::system();
         tracing::subscriber::with_default(subscriber, || {
             for n in 0..100 {
-                tracing::error!(n, "the store is away");
+                tracing::error!(n, "the store is down");
             }
         });
         lines.flush();
-        // One wait, for the flush, and not one per line.
+        // One wait for the flush, not one per line.
         assert!(clock.ticks() < 10 * FLUSH_TIME, "took {:?}", clock.ticks());
         drop(release);
     }

@@ -1,4 +1,4 @@
-//! Where logs and traces go, decided once at start.
+//! Initialises logging and tracing at start.
 
 use std::{io, panic, sync::OnceLock, time::Duration};
 
@@ -17,54 +17,54 @@ use crate::{
     trace,
 };
 
-/// What to say, and where.
+/// Configuration of logs and traces.
 #[derive(Clone, Debug)]
 pub struct Logging {
-    /// How lines look.
+    /// Format of log lines.
     pub format: LogFormat,
-    /// Which events are written, such as `info` or `info,urr_db=debug`.
+    /// Which events are logged, such as `info` or `info,urr_db=debug`.
     pub filter: String,
-    /// The collector that traces go to, if any.
+    /// The trace collector, if any.
     pub otlp: Option<Otlp>,
 }
 
 /// Why logging could not start.
 #[derive(Debug, thiserror::Error)]
 pub enum InitError {
-    /// The filter is not one.
-    #[error("the log filter is not understood")]
+    /// The filter is invalid.
+    #[error("the log filter is invalid")]
     Filter(#[from] ParseError),
-    /// The thread that writes lines could not be started.
-    #[error("the log thread did not start")]
+    /// The writer thread could not be started.
+    #[error("the log writer thread could not be started")]
     Thread(#[from] io::Error),
-    /// Logging was started before.
+    /// Logging was already initialised.
     #[error("logging is already started in this process")]
     Started(#[from] tracing_subscriber::util::TryInitError),
-    /// The collector's address or the sender is wrong.
+    /// The collector's address or the exporter is invalid.
     #[error("traces cannot be sent to {endpoint}")]
     Otlp {
-        /// Where they should go.
+        /// The collector's address.
         endpoint: String,
-        /// What is wrong.
+        /// The cause.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
-/// Where this process's lines go, once logging has started.
+/// The log writer of this process, once logging has started.
 static LINES: OnceLock<Lines> = OnceLock::new();
 
-/// Waits up to a second until every line said so far is written. For whoever is about to end the process: nothing else waits
-/// for a line, because a reader that stalls would stall the work.
+/// Waits up to a second until all log lines so far are written. Only for code that is about to end
+/// the process: elsewhere a stalled reader of stderr would stall the work.
 pub fn flush() {
     if let Some(lines) = LINES.get() {
         lines.flush();
     }
 }
 
-/// How long dropping the [`Guard`] takes at most: the last spans, then the last lines.
+/// The longest time that dropping the [`Guard`] takes: the last spans, then the last lines.
 pub const LAST_WORDS: Duration = trace::STOP_TIME.saturating_add(FLUSH_TIME);
 
-/// Keeps logs and traces flowing; when it is dropped, what is still queued is written.
+/// Flushes queued logs and spans when dropped.
 #[must_use = "dropping the guard ends logging"]
 pub struct Guard {
     tracer: Option<trace::Tracer>,
@@ -85,8 +85,8 @@ impl Drop for Guard {
     }
 }
 
-/// Starts logging for the whole process, and logs panics like everything else. A panic may end the process, so its line is waited
-/// for.
+/// Initialises logging for the whole process, including panics. A panic may end the process, so its
+/// line is flushed.
 pub fn init(logging: &Logging) -> Result<Guard, InitError> {
     let lines = Lines::start(io::stderr())?;
     let tracer = logging.otlp.as_ref().map(trace::Tracer::start).transpose()?;
@@ -96,7 +96,7 @@ pub fn init(logging: &Logging) -> Result<Guard, InitError> {
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         let thread = std::thread::current().name().unwrap_or("?").to_owned();
         let backtrace = std::backtrace::Backtrace::capture();
-        let reason = panic.payload_as_str().unwrap_or("a panic without a message");
+        let reason = panic.payload_as_str().unwrap_or("(no message)");
         tracing::error!(%place, %thread, %backtrace, "panic: {reason}");
         flush();
     }));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn json_lines_carry_the_fields_of_the_event_and_nothing_below_the_filter() {
+    fn json_lines_have_event_fields_and_respect_the_filter() {
         let text = logged(LogFormat::Json, "info", || {
             tracing::debug!("quiet");
             tracing::info!(seats = 2, "held\nforged line");
@@ -161,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn pretty_lines_are_for_people() {
+    fn pretty_lines_have_level_message_and_fields() {
         let text = logged(LogFormat::Pretty, "warn", || tracing::warn!(seats = 2, "held"));
         assert!(text.contains("WARN") && text.contains("held") && text.contains("seats=2"), "{text}");
     }
 
     #[test]
-    fn a_filter_that_is_none_is_refused() {
+    fn invalid_filter_is_rejected() {
         let logging = Logging { format: LogFormat::Json, filter: "urr=loud".to_owned(), otlp: None };
         assert!(matches!(subscriber(&logging, io::sink, None), Err(InitError::Filter(_))));
     }

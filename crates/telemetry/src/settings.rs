@@ -24,8 +24,8 @@ settings! {
         /// One in so many requests is logged, and server errors, up to 100 a second. 0 logs errors
         /// only.
         pub access_sample: Count<0, 1_000_000> = "100",
-        /// The OpenTelemetry collector that traces go to, such as `http://127.0.0.1:4318`. Left out,
-        /// there are no traces.
+        /// The OpenTelemetry collector that traces go to, such as `http://127.0.0.1:4318`. Left
+        /// out, there are no traces.
         pub otlp_url: Option<HttpUrl> = "",
         /// How many requests in a hundred are traced. A caller that already decided is followed.
         pub otlp_percent: Count<0, 100> = "10",

@@ -1,7 +1,7 @@
-//! A database of its own for every test, migrated and empty.
+//! A new, migrated, empty database for every test.
 //!
-//! Migrations run once per test binary and domain, on a template. Each test gets a copy of it, and the copy is checked to have exactly
-//! the migrations of the domain.
+//! Migrations run once per test binary and domain, on a template. Each test gets a copy of it, and
+//! the copy is checked to have exactly the domain's migrations.
 
 use std::{
     fs::{self, File},
@@ -20,19 +20,19 @@ use urr_kernel::{Clock, Ids};
 
 use crate::{services, within};
 
-/// Begins the name of every database made here; after it come the second it was made and a random part.
+/// Prefix of every database name; followed by the creation time in seconds and a random part.
 const PREFIX: &str = "urr_test_";
-/// A database older than this belongs to a run that is over. No run takes longer than the 90 minutes CI allows.
+/// Older databases belong to finished runs: CI allows a run 90 minutes.
 const LEFT_OVER_AFTER: Duration = Duration::from_hours(2);
-/// Dropped per test at most, so that no test pays for all the others: what is left falls to the next.
+/// Maximum databases dropped per test, to limit the cost for one test; later tests drop the rest.
 const MAX_DROPPED: usize = 5;
-/// Making a database copies some 7 MB, and a whole suite may ask at once.
+/// Creating a database copies about 7 MB, and a whole suite may do it at once.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// How often a test asks for its first connection. Each try waits as long as a request would.
+/// Attempts to get a first connection. Each one waits as long as a request would.
 const CONNECTS: usize = 10;
 
-/// What was made once per domain of this process.
+/// Templates by domain, created once per process.
 struct Templates<T>(Mutex<Vec<Template<T>>>);
 
 struct Template<T> {
@@ -45,7 +45,7 @@ impl<T> Templates<T> {
         Self(Mutex::new(Vec::new()))
     }
 
-    /// Tests may have several domains of one name, so what counts is the value and not its name.
+    /// Tests may declare several domains of the same name, so domains are compared by address.
     fn of(&self, domain: &'static Domain) -> Arc<OnceCell<T>> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = all.iter().find(|known| std::ptr::eq(known.domain, domain)) {
@@ -57,55 +57,58 @@ impl<T> Templates<T> {
     }
 }
 
-/// The migrated files, whole.
+/// Contents of the migrated files.
 static FILES: Templates<Vec<u8>> = Templates::new();
-/// The names of the migrated databases.
+/// Names of the migrated databases.
 static DATABASES: Templates<String> = Templates::new();
 
-/// The domain's tables in a file of their own, which goes when the directory is dropped.
+/// The domain's tables in an SQLite file of its own, deleted when the directory is dropped.
 ///
 /// # Panics
-/// When the file cannot be made or a migration fails.
+///
+/// If the file cannot be created or a migration fails.
 pub async fn fresh_sqlite(domain: &'static Domain) -> (TempDir, Db) {
     let template = FILES.of(domain);
     let bytes = template.get_or_init(async || migrated_file(domain).await).await;
-    let dir = tempfile::tempdir().expect("the temporary directory can be written");
+    let dir = tempfile::tempdir().expect("the temporary directory is writable");
     let path = dir.path().join(format!("{}.db", domain.name));
-    // For its owner only, as the engine makes it.
+    // Private to its owner, like files the engine creates.
     let file = File::options().write(true).create_new(true).mode(0o600).open(path);
-    file.and_then(|mut file| file.write_all(bytes)).expect("the temporary directory can be written");
+    file.and_then(|mut file| file.write_all(bytes)).expect("the temporary directory is writable");
     let db = Db::sqlite(dir.path(), domain, SqliteOptions::default()).expect("SQLite opens the file");
-    db.check_migrated().await.expect("the copy is the template");
+    db.check_migrated().await.expect("the copy is migrated");
     (dir, db)
 }
 
-/// The contents of a file on which the migrations ran.
+/// The contents of a migrated file.
 async fn migrated_file(domain: &'static Domain) -> Vec<u8> {
-    let dir = tempfile::tempdir().expect("the temporary directory can be written");
+    let dir = tempfile::tempdir().expect("the temporary directory is writable");
     let db = Db::sqlite(dir.path(), domain, SqliteOptions::default()).expect("SQLite opens the file");
     db.migrate().await.expect("the migrations run on SQLite");
     drop(db);
-    // The last connection to close moves the log into the file and removes it.
+    // Closing the last connection checkpoints the WAL and removes it.
     let log = dir.path().join(format!("{}.db-wal", domain.name));
-    assert!(!log.exists(), "the file alone is not the whole database");
+    assert!(!log.exists(), "the WAL was not checkpointed into the file");
     fs::read(dir.path().join(format!("{}.db", domain.name))).expect("the file can be read")
 }
 
-/// The domain's schema in a PostgreSQL database of its own. `None` when there is no PostgreSQL; see [`services`].
+/// The domain's schema in a PostgreSQL database of its own; `None` without PostgreSQL, see
+/// [`services`].
 ///
 /// # Panics
-/// When the database cannot be made or a migration fails.
+///
+/// If the database cannot be created or a migration fails.
 pub async fn fresh_postgres(domain: &'static Domain) -> Option<Db> {
     let server = services::postgres()?;
     let template = DATABASES.of(domain);
     let template = template.get_or_init(async || migrated_database(&server, domain).await).await;
     let config = PostgresConfig::new(within(LIMIT, create(&server, template)).await);
     let db = Db::postgres(&config, domain).expect("the URL is well formed");
-    patiently(async || db.check_migrated().await).await.expect("the copy is the template");
+    patiently(async || db.check_migrated().await).await.expect("the copy is migrated");
     Some(db)
 }
 
-/// Makes the first connection. On a machine that is busy with other tests it may take longer than a request would wait.
+/// Retries the first connection: on a busy machine it may take longer than a request would wait.
 async fn patiently<T>(work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
     for _ in 1..CONNECTS {
         match work().await {
@@ -116,24 +119,25 @@ async fn patiently<T>(work: impl AsyncFn() -> Result<T, Error>) -> Result<T, Err
     work().await
 }
 
-/// The name of a database on which the migrations ran and to which nothing is connected.
+/// The name of a migrated database without open connections.
 async fn migrated_database(server: &str, domain: &'static Domain) -> String {
-    let config = fresh_database(&[domain]).await.expect("it was there a moment ago");
+    let config = fresh_database(&[domain]).await.expect("PostgreSQL was available a moment ago");
     let db = Db::postgres(&config, domain).expect("the URL is well formed");
     patiently(async || db.migrate().await).await.expect("the migrations run on PostgreSQL");
     drop(db);
     let (address, _) = config.url.split_once('?').unwrap_or((&config.url, ""));
     let (_, name) = address.rsplit_once('/').expect("the URL names a database");
-    // A database with connections cannot be copied.
+    // PostgreSQL cannot copy a database that has connections.
     as_admin(server, async |client: &Client| end_connections(client, name).await).await;
     name.to_owned()
 }
 
-/// A PostgreSQL database of its own with the domains' roles and empty schemas, for tests that open it themselves: with
-/// several domains, with limits of their own, or through a [`Proxy`](crate::Proxy).
+/// A PostgreSQL database with the domains' roles and empty schemas, for tests that open it
+/// themselves: with several domains, with other limits, or through a [`Proxy`](crate::Proxy).
 ///
 /// # Panics
-/// When the database cannot be made.
+///
+/// If the database cannot be created.
 pub async fn fresh_database(domains: &[&Domain]) -> Option<PostgresConfig> {
     let server = services::postgres()?;
     // template1 could be in use; template0 never is.
@@ -142,15 +146,17 @@ pub async fn fresh_database(domains: &[&Domain]) -> Option<PostgresConfig> {
     Some(config)
 }
 
-/// How many deadlocks PostgreSQL has found in a database. A connection tells of them when it ends, so all of them are ended first.
+/// The number of deadlocks PostgreSQL detected in a database. A connection reports them when it
+/// ends, so all connections are closed first.
 ///
 /// # Panics
-/// When the server does not answer.
+///
+/// If the server does not answer.
 pub async fn deadlocks(database: &str) -> i64 {
-    let server = services::postgres().expect("the database is on it");
+    let server = services::postgres().expect("the database is on this server");
     let count = as_admin(&server, async |client: &Client| {
         end_connections(client, database).await;
-        client.query_one(DEADLOCKS, &[&database]).await.expect("the database is counted").get(0)
+        client.query_one(DEADLOCKS, &[&database]).await.expect("the database has statistics").get(0)
     });
     within(2 * LIMIT, count).await
 }
@@ -160,11 +166,11 @@ async fn end_connections(client: &Client, database: &str) {
     client.query(END_ALL, &[&database, &millis]).await.expect("the test user may end connections");
 }
 
-/// Ends every connection to a database, and waits until it has.
+/// Closes every connection to a database and waits for it.
 const END_ALL: &str = "select pg_terminate_backend(pid, $2) from pg_stat_activity where datname = $1";
 const DEADLOCKS: &str = "select deadlocks from pg_stat_database where datname = $1";
 
-/// Makes a copy of `template` and gives back its URL.
+/// Creates a copy of `template` and returns its URL.
 async fn create(server: &str, template: &str) -> String {
     let clock = Clock::system();
     let random = u64::from_le_bytes(Ids::random(clock.clone()).bytes());
@@ -176,7 +182,7 @@ async fn create(server: &str, template: &str) -> String {
             .batch_execute(&format!("create database {name} template {template}"))
             .await
             .expect("the test user may create databases");
-        // A deadlock is found before the time limit of a statement ends, also on a machine that is busy with other tests.
+        // Detect deadlocks before the statement timeout, even on a busy machine.
         client
             .batch_execute(&format!("alter database {name} set deadlock_timeout = '100ms'"))
             .await
@@ -192,11 +198,11 @@ async fn as_admin<T>(server: &str, work: impl AsyncFnOnce(&Client) -> T) -> T {
     let mut connection = pin!(connection);
     tokio::select! {
         done = work(&client) => done,
-        ended = connection.as_mut() => panic!("PostgreSQL hung up: {ended:?}"),
+        ended = connection.as_mut() => panic!("PostgreSQL closed the connection: {ended:?}"),
     }
 }
 
-/// Drops databases of runs that are over: on a server that outlives the tests they would pile up.
+/// Drops databases of finished runs, which would accumulate on a long-lived server.
 async fn drop_left_over(client: &Client, now: i64) {
     let before = now - i64::try_from(LEFT_OVER_AFTER.as_secs()).expect("two hours fit");
     let listed = client.query("select datname::text from pg_database", &[]).await;
@@ -209,12 +215,12 @@ async fn drop_left_over(client: &Client, now: i64) {
     }
 }
 
-/// When a database of ours was made; nothing for anybody else's.
+/// The creation time in one of our database names; `None` for others.
 fn made_at(name: &str) -> Option<i64> {
     name.strip_prefix(PREFIX)?.split_once('_')?.0.parse().ok()
 }
 
-/// The URL with another database in it.
+/// The URL with its database replaced.
 fn with_database(url: &str, name: &str) -> String {
     let (address, parameters) =
         url.split_once('?').map_or((url, None), |(address, rest)| (address, Some(rest)));
@@ -237,9 +243,9 @@ mod tests {
     static DOMAIN: Domain = Domain { name: "testkit", migrations: &[] };
 
     urr_db::statements! {
-        /// Something to find again.
+        /// Creates a marker table.
         NOTE = "create table note (it bigint)";
-        /// Works where the table is.
+        /// Succeeds only where the marker table exists.
         NOTES = "delete from note";
     }
 
@@ -248,9 +254,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_tests_on_postgres_do_not_see_each_other() {
+    async fn postgres_databases_are_isolated() {
         let Some(one) = fresh_postgres(&DOMAIN).await else { return };
-        let other = fresh_postgres(&DOMAIN).await.expect("it was there a moment ago");
+        let other = fresh_postgres(&DOMAIN).await.expect("PostgreSQL was available a moment ago");
         assert_eq!(one.engine(), EngineKind::Postgres);
         one.check_migrated().await.unwrap();
         run(&one, &NOTE).await.unwrap();
@@ -259,7 +265,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_fresh_file_is_migrated() {
+    async fn fresh_file_is_migrated() {
         let (_dir, db) = fresh_sqlite(&DOMAIN).await;
         assert_eq!(db.engine(), EngineKind::Sqlite);
         db.check_migrated().await.unwrap();
@@ -267,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn two_tests_on_files_do_not_see_each_other() {
+    async fn sqlite_files_are_isolated() {
         let (_one_dir, one) = fresh_sqlite(&DOMAIN).await;
         let (_other_dir, other) = fresh_sqlite(&DOMAIN).await;
         run(&one, &NOTE).await.unwrap();
@@ -275,9 +281,9 @@ mod tests {
         run(&other, &NOTES).await.expect_err("the table is in the other file");
     }
 
-    /// Two domains of one name with different tables must not get each other's copies.
+    /// Two domains of the same name with different tables must not share a template.
     #[tokio::test]
-    async fn a_template_belongs_to_one_domain() {
+    async fn template_belongs_to_one_domain() {
         static STEPS: [Migration; 1] = [Migration {
             name: "0001_note",
             sqlite: "create table note (it integer) strict",
@@ -289,20 +295,20 @@ mod tests {
         run(&without, &NOTES).await.expect_err("this domain has no tables");
         run(&with, &NOTES).await.unwrap();
         let Some(without) = fresh_postgres(&DOMAIN).await else { return };
-        let with = fresh_postgres(&NAMESAKE).await.expect("it was there a moment ago");
+        let with = fresh_postgres(&NAMESAKE).await.expect("PostgreSQL was available a moment ago");
         run(&without, &NOTES).await.expect_err("this domain has no tables");
         run(&with, &NOTES).await.unwrap();
     }
 
     #[test]
-    fn only_our_own_databases_are_old_enough_to_go() {
+    fn creation_time_is_only_parsed_from_our_names() {
         assert_eq!(made_at("urr_test_1780282800_00ff"), Some(1_780_282_800));
         assert_eq!(made_at("urr_test_of_somebody"), None);
         assert_eq!(made_at("postgres"), None);
     }
 
     #[test]
-    fn only_the_database_of_a_url_changes() {
+    fn with_database_only_replaces_the_database() {
         for (url, expected) in [
             ("postgres://u:p@h:1/postgres", "postgres://u:p@h:1/mine"),
             ("postgres://u@h/postgres?sslmode=disable", "postgres://u@h/mine?sslmode=disable"),

@@ -1,5 +1,5 @@
-//! What every test needs and none should write again: the addresses of real stores, fresh databases, a fixed clock,
-//! seeded ids, time limits, waiting for a condition, and a proxy that can fail on purpose.
+//! Shared test support: the addresses of real stores, fresh databases, a fixed clock, seeded ids,
+//! timeouts, waiting for a condition, and a proxy with injectable failures.
 //!
 //! Only tests depend on this crate.
 

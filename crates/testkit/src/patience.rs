@@ -1,27 +1,30 @@
-//! Waiting that ends: a limit on one future, and polling until something is so.
+//! Bounded waiting: a timeout on a future, and polling for a condition.
 
 use std::{panic::Location, time::Duration};
 
-/// Between two looks at a condition: short beside what tests wait for, long beside what a look costs.
+/// Poll interval: short compared to what tests wait for, long compared to the cost of a check.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
 /// Awaits the future for at most `limit`.
 ///
 /// # Panics
-/// When the limit passes first, naming the line that waited.
+///
+/// After `limit`, with the line of the caller.
 #[track_caller]
 pub fn within<F: Future>(limit: Duration, future: F) -> impl Future<Output = F::Output> {
     let waited_at = Location::caller();
     async move {
         let outcome = tokio::time::timeout(limit, future).await;
-        outcome.unwrap_or_else(|_| panic!("{waited_at}: still not done after {limit:?}"))
+        outcome.unwrap_or_else(|_| panic!("{waited_at}: not completed within {limit:?}"))
     }
 }
 
-/// Looks again and again until the condition holds: what a test does instead of sleeping and hoping.
+/// Polls until the condition holds. Use it instead of sleeping.
 ///
 /// # Panics
-/// When it does not hold within `limit`, naming the line that waited. A look that hangs counts as not holding.
+///
+/// If the condition does not hold within `limit`, with the line of the caller. A check that hangs
+/// counts as false.
 #[track_caller]
 pub fn until<C>(limit: Duration, mut condition: C) -> impl Future<Output = ()>
 where
@@ -35,7 +38,7 @@ where
             }
         };
         let outcome = tokio::time::timeout(limit, holds).await;
-        outcome.unwrap_or_else(|_| panic!("{waited_at}: it did not come true within {limit:?}"));
+        outcome.unwrap_or_else(|_| panic!("{waited_at}: condition not met within {limit:?}"));
     }
 }
 
@@ -55,14 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn a_future_that_never_ends_is_named_by_its_line() {
+    fn timeout_names_the_callers_line() {
         let message = message_of(within(SHORT, future::pending()));
         assert!(message.contains("patience.rs:"), "{message}");
         assert!(message.contains("30ms"), "{message}");
     }
 
     #[test]
-    fn a_condition_that_never_holds_or_hangs_is_named_by_its_line() {
+    fn unmet_or_hanging_condition_names_the_callers_line() {
         for message in [
             message_of(until(SHORT, async || false)),
             message_of(until(SHORT, async || future::pending().await)),
@@ -72,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_condition_that_comes_true_ends_the_wait() {
+    async fn until_returns_once_the_condition_holds() {
         let mut looks = 0;
         until(LONG, async || {
             looks += 1;

@@ -1,4 +1,5 @@
-//! A TCP proxy on loopback that fails on purpose: a store that goes away, hangs, and comes back.
+//! A TCP proxy on loopback with injectable failures: the target becomes unreachable, hangs, and
+//! recovers.
 
 use std::{
     io,
@@ -12,39 +13,40 @@ use tokio::{
     task::JoinSet,
 };
 
-/// What one read may carry over; the size only decides how often the mode is looked at.
+/// Bytes per read; the mode is checked after each.
 const CHUNK_BYTES: usize = 16 * 1024;
-/// Connections waiting to be accepted: more than any test opens at once.
+/// Listen backlog: more connections than any test opens at once.
 const BACKLOG: u32 = 1024;
 
-/// How the proxy treats connections.
+/// What the proxy does with connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Bytes pass.
+    /// Forwards bytes.
     Forward,
-    /// Connections open and stay, bytes wait.
+    /// Accepts connections but holds all bytes back.
     Stall,
-    /// Open connections break, new ones are refused.
+    /// Resets open connections and refuses new ones.
     Cut,
 }
 
-/// A proxy in front of one target. It ends when it is dropped.
+/// A proxy in front of one target. It stops when dropped.
 pub struct Proxy {
     address: SocketAddr,
     mode: watch::Sender<Mode>,
-    /// What the serving task has made true of `mode`.
+    /// The mode that the serving task has applied.
     reached: watch::Receiver<Mode>,
     tasks: JoinSet<()>,
-    /// A socket that is bound and does not listen: while nobody listens, connecting to the port is refused, and nobody
-    /// else can take it.
+    /// A bound socket that does not listen: it reserves the port, so that while the proxy is cut,
+    /// connections are refused and no other process can take the port.
     _place: TcpSocket,
 }
 
 impl Proxy {
-    /// Listens on a port of its own and forwards to `target`, as `host:port`.
+    /// Listens on a free port and forwards to `target`, as `host:port`.
     ///
     /// # Panics
-    /// When loopback has no port left.
+    ///
+    /// If loopback has no free port.
     pub async fn start(target: &str) -> Self {
         let place = reserve(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).expect("loopback has a free port");
         let address = place.local_addr().expect("a bound socket has an address");
@@ -52,35 +54,35 @@ impl Proxy {
         let (now, mut reached) = watch::channel(Mode::Cut);
         let mut tasks = JoinSet::new();
         tasks.spawn(serve(address, target.to_owned(), wanted, now));
-        reached.wait_for(|mode| *mode == Mode::Forward).await.expect("the serving task lives");
+        reached.wait_for(|mode| *mode == Mode::Forward).await.expect("the serving task is running");
         Self { address, mode, reached, tasks, _place: place }
     }
 
-    /// Where to connect instead of the target.
+    /// The address to use instead of the target's.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Breaks every connection and refuses new ones, as a server that was killed does.
+    /// Resets every connection and refuses new ones, like a killed server.
     pub async fn cut(&mut self) {
         self.set(Mode::Cut).await;
     }
 
-    /// Lets connections open and stay, and passes nothing on, as a frozen server or a broken network does.
+    /// Accepts connections but forwards nothing, like a frozen server or a broken network.
     pub async fn stall(&mut self) {
         self.set(Mode::Stall).await;
     }
 
-    /// Forwards again. Bytes that waited during a stall arrive now.
+    /// Forwards again, including bytes held back during a stall.
     pub async fn restore(&mut self) {
         self.set(Mode::Forward).await;
     }
 
-    /// Returns when the change is in force.
+    /// Returns once the mode is applied.
     async fn set(&mut self, mode: Mode) {
-        assert!(!self.tasks.is_empty(), "the serving task lives as long as the proxy");
+        assert!(!self.tasks.is_empty(), "the serving task runs as long as the proxy");
         self.mode.send_replace(mode);
-        self.reached.wait_for(|reached| *reached == mode).await.expect("the serving task lives");
+        self.reached.wait_for(|reached| *reached == mode).await.expect("the serving task is running");
     }
 }
 
@@ -92,7 +94,7 @@ async fn serve(
 ) {
     loop {
         let mut connections = JoinSet::new();
-        let listener = listen(address).expect("the port is kept for the proxy");
+        let listener = listen(address).expect("the port is reserved for the proxy");
         loop {
             let mode = *wanted.borrow_and_update();
             if mode == Mode::Cut {
@@ -106,7 +108,7 @@ async fn serve(
                     }
                 }
                 changed = wanted.changed() => if changed.is_err() { return },
-                // Finished connections are collected as they end.
+                // Reap finished connections.
                 Some(_) = connections.join_next() => {}
             }
         }
@@ -119,13 +121,14 @@ async fn serve(
     }
 }
 
-/// One connection, until either side closes it or the task is ended.
+/// One connection, until either side closes it or the task is aborted.
 async fn carry(client: TcpStream, target: String, mode: watch::Receiver<Mode>) {
-    // A target that is not there looks to the client like one that hung up.
+    // An unreachable target looks to the client like one that closed the connection.
     let Ok(server) = TcpStream::connect(target).await else { return };
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
-    // Either direction's end is passed on by closing the other half; the errors are the two ends' own business.
+    // The end of one direction closes the other half. Errors are those of the two ends and are
+    // ignored here.
     let _ = tokio::join!(copy(from_client, to_server, mode.clone()), copy(from_server, to_client, mode));
 }
 
@@ -149,7 +152,7 @@ async fn copy(
 
 fn reserve(address: SocketAddr) -> io::Result<TcpSocket> {
     let socket = TcpSocket::new_v4()?;
-    // Both are needed for the placeholder and the listener to stand on one port.
+    // Needed on both, so that the reserved socket and the listener can share the port.
     socket.set_reuseaddr(true)?;
     socket.set_reuseport(true)?;
     socket.bind(address)?;
@@ -169,7 +172,7 @@ mod tests {
 
     const LIMIT: Duration = Duration::from_mins(1);
 
-    /// Echoes every connection until the set is dropped.
+    /// An echo server that runs until the set is dropped.
     async fn echo() -> (SocketAddr, JoinSet<()>) {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -194,7 +197,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_breaks_connections_refuses_new_ones_and_a_restore_brings_them_back() {
+    async fn cut_resets_and_refuses_connections_until_restored() {
         within(LIMIT, async {
             let (target, _echo) = echo().await;
             let mut proxy = Proxy::start(&target.to_string()).await;
@@ -203,7 +206,7 @@ mod tests {
 
             proxy.cut().await;
             exchange(&mut stream, *b"lost").await.expect_err("the connection was cut");
-            let refused = TcpStream::connect(proxy.address()).await.expect_err("nobody listens");
+            let refused = TcpStream::connect(proxy.address()).await.expect_err("nothing listens");
             assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
 
             proxy.restore().await;
@@ -214,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_stall_holds_bytes_back_until_the_restore() {
+    async fn stall_holds_bytes_back_until_restored() {
         within(LIMIT, async {
             let (target, _echo) = echo().await;
             let mut proxy = Proxy::start(&target.to_string()).await;
@@ -224,8 +227,8 @@ mod tests {
             proxy.stall().await;
             let mut answer = Box::pin(exchange(&mut stream, *b"wait"));
             let early = tokio::time::timeout(Duration::from_millis(50), &mut answer).await;
-            early.expect_err("nothing passes during a stall");
-            TcpStream::connect(proxy.address()).await.expect("a stalled server still accepts");
+            early.expect_err("a stalled proxy forwards nothing");
+            TcpStream::connect(proxy.address()).await.expect("a stalled proxy still accepts connections");
 
             proxy.restore().await;
             assert_eq!(answer.await.unwrap(), *b"wait");
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_close_on_one_side_reaches_the_other() {
+    async fn close_on_one_side_reaches_the_other() {
         within(LIMIT, async {
             let (target, _echo) = echo().await;
             let proxy = Proxy::start(&target.to_string()).await;

@@ -1,7 +1,8 @@
-//! Where the real stores are. `./test` and `cargo xtask services run` start them and say so in the environment.
+//! Addresses of the real stores. `./test` and `cargo xtask services run` start them and set the
+//! environment variables.
 //!
-//! A store that is not there is a skipped test, told loudly, and with `CI=true` a failed one: a suite that quietly ran on
-//! SQLite alone proves nothing about concurrency.
+//! A test whose store is missing is skipped with a warning, and fails with `CI=true`: a suite that
+//! silently ran on SQLite alone proves nothing about concurrency.
 
 use std::{
     collections::BTreeSet,
@@ -31,23 +32,23 @@ pub fn kafka() -> Option<String> {
     address("kafka", "URR_TEST_KAFKA")
 }
 
-/// The URL of what stands in for DynamoDB.
+/// The URL of the DynamoDB emulator.
 pub fn dynamodb() -> Option<String> {
     address("dynamodb", "URR_TEST_DYNAMODB")
 }
 
-/// The URL of what stands in for SQS.
+/// The URL of the SQS emulator.
 pub fn sqs() -> Option<String> {
     address("sqs", "URR_TEST_SQS")
 }
 
-/// The program nginx.
+/// The path of the nginx binary.
 pub fn nginx() -> Option<String> {
     address("nginx", "URR_TEST_NGINX")
 }
 
-/// Tells that a program which a test starts for itself is not there. That is no better than a store that is not there: with `CI=true`
-/// it is a failure.
+/// Reports that a program a test starts by itself is not installed: a skip, or a failure with
+/// `CI=true`.
 pub fn not_installed(program: &'static str) {
     found(program, None, "it is not installed");
 }
@@ -57,7 +58,7 @@ fn address(service: &'static str, variable: &str) -> Option<String> {
     found(service, environment::variable(variable), &why)
 }
 
-/// The address, if there is one; `why` says why there is none.
+/// Returns the address, if any. `why` is the reason for the skip.
 fn found(service: &'static str, address: Option<String>, why: &str) -> Option<String> {
     match decide(address, environment::is_on("URR_TEST_NONE"), environment::is_on("CI")) {
         Outcome::Use(address) => Some(address),
@@ -73,7 +74,7 @@ fn found(service: &'static str, address: Option<String>, why: &str) -> Option<St
 #[derive(Debug, PartialEq, Eq)]
 enum Outcome {
     Use(String),
-    /// `./test fast` asked for no services and says so itself.
+    /// `./test fast` excludes services and prints that itself.
     LeaveOut,
     Skip,
     Fail,
@@ -88,12 +89,12 @@ fn decide(address: Option<String>, none_wanted: bool, in_ci: bool) -> Outcome {
     }
 }
 
-/// Once per service and test binary, past the test runner, which would swallow what `eprintln!` prints in a test that
-/// passes.
+/// Prints once per service and test binary, directly to stderr: the test runner captures
+/// `eprintln!` of passing tests.
 fn tell_once(service: &'static str, why: &str) {
     static TOLD: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(service) {
-        // With nowhere to write there is nobody to tell.
+        // If stderr cannot be written, the skip cannot be reported.
         let _ = writeln!(std::io::stderr(), "SKIPPED: {service}: {why}");
     }
 }
@@ -105,20 +106,20 @@ mod tests {
     const SOMEWHERE: &str = "redis://127.0.0.1:1";
 
     #[test]
-    fn a_named_service_is_used_in_ci_and_out_of_it() {
+    fn configured_service_is_used_in_ci_and_elsewhere() {
         for in_ci in [true, false] {
             assert_eq!(decide(Some(SOMEWHERE.to_owned()), false, in_ci), Outcome::Use(SOMEWHERE.to_owned()));
         }
     }
 
     #[test]
-    fn a_missing_service_is_skipped_but_fails_in_ci() {
+    fn missing_service_is_skipped_but_fails_in_ci() {
         assert_eq!(decide(None, false, false), Outcome::Skip);
         assert_eq!(decide(None, false, true), Outcome::Fail);
     }
 
     #[test]
-    fn the_fast_run_leaves_services_out_even_when_they_are_named() {
+    fn fast_run_ignores_configured_services() {
         assert_eq!(decide(Some(SOMEWHERE.to_owned()), true, false), Outcome::LeaveOut);
         assert_eq!(decide(None, true, true), Outcome::LeaveOut);
     }

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use urr_http::{Access, Line, Policy};
+use axum::{body::Body, extract::Request};
+use urr_gateway::{Origins, address::TrustedProxies};
+use urr_http::{Line, Policy};
+use urr_passes::access::{Access, Signer};
 
 use super::*;
 use crate::config::{self, Input};
@@ -48,9 +51,9 @@ fn all_routes_fit_into_one_table() {
 fn routes_below_admin_are_for_admins() {
     for (_, method, path, policy) in all().into_iter().filter(|(_, _, path, _)| path.starts_with("/api/")) {
         if path.split('/').any(|part| part == "admin" || part == "stats") {
-            assert_eq!(policy.access, Access::Admin, "{method} {path}");
+            assert_eq!(policy.access, urr_http::Access::Admin, "{method} {path}");
         }
-        if policy.access == Access::Admin {
+        if policy.access == urr_http::Access::Admin {
             assert!(policy.critical, "{method} {path}");
         }
     }
@@ -123,5 +126,49 @@ fn routes_that_change_accounts_are_critical() {
         if role == "auth" && method != "GET" && !sessions.contains(&path) {
             assert!(policy.critical, "{method} {path}");
         }
+    }
+}
+
+/// Behind the guards every role is absent, so a caller who may call gets 404.
+#[tokio::test]
+async fn callers_who_may_not_call_are_refused_on_every_route() {
+    let (clock, ids) = urr_testkit::fixed();
+    let secret = urr_passes::Secret::new("a secret for tests, of more than 32 bytes").unwrap();
+    let guards = Guards {
+        access: Verifier::new([access::key(&secret)]),
+        clock: clock.clone(),
+        hops: hop::Verifier::new([hop::key(&secret)]),
+        limiter: None,
+        revoked: None,
+        rooms: None,
+        proxies: TrustedProxies::default(),
+        origins: Origins::default(),
+        slots: None,
+        health: urr_telemetry::Health::new(),
+    };
+    let absent = |gateway: Gateway, (_, (routes, names)): (_, PublicRoutes)| gateway.absent(routes, names);
+    let door = urr_http::router(declared().fold(Gateway::new(guards), absent).finish());
+    let signer = Signer::new(access::key(&secret), access::LIFETIME);
+    let token = |role| {
+        let bearer = Access { user: ids.next(), role, email: None, session: ids.next() };
+        format!("Bearer {}", signer.sign(&bearer, ids.next(), clock.now()))
+    };
+    let (user, admin) = (token(urr_kernel::Role::User), token(urr_kernel::Role::Admin));
+    for (_, method, path, policy) in all() {
+        let path = path.replace(['{', '}', '*'], "");
+        let send = async |token: Option<&String>| {
+            let request = Request::builder().method(method.as_str()).uri(&path).header("host", "urr.example");
+            let request =
+                token.into_iter().fold(request, |request, token| request.header("authorization", token));
+            let request = request.body(Body::empty()).unwrap();
+            tower::ServiceExt::oneshot(door.clone(), request).await.unwrap().status().as_u16()
+        };
+        let statuses = [send(None).await, send(Some(&user)).await, send(Some(&admin)).await];
+        let expected = match policy.access {
+            urr_http::Access::Public => [404, 404, 404],
+            urr_http::Access::User => [401, 404, 404],
+            urr_http::Access::Admin => [401, 403, 404],
+        };
+        assert_eq!(statuses, expected, "{method} {path}");
     }
 }

@@ -1,4 +1,4 @@
-//! Items that many change at once, tables, and a server that is not there.
+//! Concurrent changes of an item, tables, and an unreachable server.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{AwsConfig, Change, Changed, Dynamo, Error, Item, TableState, Value};
 
-/// Far more than any story takes.
+/// Time limit of a test.
 const LIMIT: Duration = Duration::from_mins(1);
 
 struct Trial {
@@ -21,14 +21,14 @@ struct Trial {
 impl Trial {
     async fn new() -> Option<Self> {
         let clock = Clock::system();
-        // The stories ask whether the answers are right, not whether a shared machine is quick.
+        // These tests check results, not the speed of a shared machine.
         let config =
             AwsConfig { deadline: Duration::from_secs(20), ..AwsConfig::local(services::dynamodb()?) };
         let dynamo = Dynamo::connect(config, clock.clone()).unwrap();
         let table = format!("test-{}", Ids::random(clock).next::<Uuid>());
         assert_eq!(dynamo.table(&table).await, Ok(TableState::Missing));
         assert_eq!(dynamo.create_table(&table, "name", "until").await, Ok(true));
-        assert_eq!(dynamo.create_table(&table, "name", "until").await, Ok(false), "it is there");
+        assert_eq!(dynamo.create_table(&table, "name", "until").await, Ok(false), "it exists already");
         assert_eq!(dynamo.table(&table).await, Ok(TableState::Ready));
         Some(Self { dynamo, table })
     }
@@ -46,7 +46,7 @@ fn number(item: &Item) -> Option<i64> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_at_once_each_counts_and_one_wins() {
+async fn concurrent_changes_all_count_and_one_wins() {
     let Some(trial) = Trial::new().await else { return };
     let trial = Arc::new(trial);
     let together = async {
@@ -55,7 +55,7 @@ async fn of_many_at_once_each_counts_and_one_wins() {
             let trial = Arc::clone(&trial);
             tasks.spawn(async move {
                 let counted = trial.change("ADD tally :n", "attribute_not_exists(absent)", 1).await;
-                let Changed::Yes(item) = counted else { panic!("nothing forbids it") };
+                let Changed::Yes(item) = counted else { panic!("expected the condition to hold") };
                 let won = trial.change("SET winner = :n", "attribute_not_exists(winner)", at).await;
                 (number(&item).unwrap(), matches!(won, Changed::Yes(_)))
             });
@@ -70,12 +70,12 @@ async fn of_many_at_once_each_counts_and_one_wins() {
 }
 
 #[tokio::test]
-async fn a_condition_that_does_not_hold_shows_the_item_or_that_there_is_none() {
+async fn failed_condition_returns_the_current_item_or_none() {
     let Some(trial) = Trial::new().await else { return };
     assert_eq!(trial.change("SET tally = :n", "tally < :n", 5).await, Changed::No(None));
     assert_eq!(trial.dynamo.get(&trial.table, ("name", "one")).await, Ok(None));
     let Changed::Yes(item) = trial.change("SET tally = :n", "attribute_not_exists(tally)", 5).await else {
-        panic!("there was none")
+        panic!("expected the change to be applied")
     };
     assert_eq!((number(&item), item.text("name"), item.flag("tally")), (Some(5), Some("one"), None));
     assert_eq!(trial.change("SET tally = :n", "tally < :n", 5).await, Changed::No(Some(item.clone())));
@@ -83,7 +83,7 @@ async fn a_condition_that_does_not_hold_shows_the_item_or_that_there_is_none() {
 }
 
 #[tokio::test]
-async fn a_mistake_is_told_as_such_and_does_not_open_the_breaker() {
+async fn invalid_call_is_an_error_and_does_not_open_the_breaker() {
     let Some(trial) = Trial::new().await else { return };
     for _ in 0..12 {
         let refused = trial.dynamo.get("test-no-such-table", ("name", "one")).await.unwrap_err();
@@ -96,7 +96,7 @@ async fn a_mistake_is_told_as_such_and_does_not_open_the_breaker() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_costs_a_few_deadlines_and_then_nothing() {
+async fn unreachable_server_opens_the_breaker() {
     let deadline = Duration::from_millis(300);
     let port = urr_testkit::free_port();
     let config = AwsConfig { deadline, ..AwsConfig::local(format!("http://127.0.0.1:{port}")) };
@@ -107,5 +107,5 @@ async fn a_server_that_is_not_there_costs_a_few_deadlines_and_then_nothing() {
         assert!(error.is_unavailable(), "{error}");
         open |= matches!(error, Error::Open { .. });
     }
-    assert!(open, "nobody is asked who fails each time");
+    assert!(open, "the breaker is open after repeated failures");
 }

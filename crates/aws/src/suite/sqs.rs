@@ -1,4 +1,4 @@
-//! Notes that are sent, received in order, and gone once they were deleted.
+//! Messages are sent, received in order, and gone once deleted.
 
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ fn note(group: &str, name: &str) -> Note {
 }
 
 #[tokio::test]
-async fn notes_of_a_group_come_in_order_once_and_are_gone_when_deleted() {
+async fn messages_of_a_group_arrive_in_order_once_until_deleted() {
     let Some(queue) = queue().await else { return };
     let notes = vec![note("a", "1"), note("b", "2"), note("a", "3"), note("a", "1")];
     assert_eq!(queue.send(notes).await, Ok(Vec::new()));
-    assert_eq!(queue.depth().await, Ok(3), "the same note is sent once");
+    assert_eq!(queue.depth().await, Ok(3), "duplicates are dropped");
     let mut bodies = Vec::new();
     while bodies.len() < 3 {
         let received = queue.receive(WAIT).await.unwrap();
-        assert!(!received.is_empty(), "{bodies:?} and nothing more");
+        assert!(!received.is_empty(), "{bodies:?} but the queue is empty");
         bodies.extend(received.iter().map(|note| note.body.clone()));
         assert_eq!(queue.delete(&received).await, Ok(received.len()));
     }

@@ -1,4 +1,4 @@
-//! Values as PostgreSQL sends and takes them, in its binary form.
+//! Conversion between [`Value`] and PostgreSQL's binary format.
 
 use std::{borrow::Cow, error::Error as StdError, fmt};
 
@@ -14,7 +14,8 @@ const POSTGRES_EPOCH_MICROS: i64 = 946_684_800_000_000;
 /// The version byte in front of a binary JSONB value.
 const JSONB_VERSION: u8 = 1;
 
-/// The types a column or parameter may have. Anything else (NUMERIC from `sum(bigint)` is the usual one) needs a cast.
+/// Supported types of columns and parameters. Others need a cast in the statement; the usual one is
+/// NUMERIC from `sum(bigint)`.
 const KNOWN: [Type; 12] = [
     Type::BOOL,
     Type::INT2,
@@ -30,16 +31,16 @@ const KNOWN: [Type; 12] = [
     Type::JSONB,
 ];
 
-/// Whether this crate can send and read values of the type.
+/// Whether this crate can encode and decode the type.
 pub(crate) fn is_known(ty: &Type) -> bool {
     KNOWN.contains(ty)
 }
 
-/// A parameter on its way to PostgreSQL.
+/// A parameter to be encoded.
 pub(crate) struct Param<'p>(&'p dyn Scalar);
 
 impl fmt::Debug for Param<'_> {
-    /// Never the value: a parameter may be a secret and drivers print them.
+    /// Omits the value: it may be a secret, and drivers print parameters.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("parameter")
     }
@@ -89,7 +90,8 @@ fn kind(value: &Value<'_>) -> &'static str {
     }
 }
 
-/// Parameters as an iterator with a name: a closure here would make futures that hold it unprovably `Send`.
+/// Parameters as a named iterator type: with a closure here the compiler cannot prove that the
+/// futures holding it are `Send`.
 pub(crate) struct Params<'p>(pub(crate) std::slice::Iter<'p, &'p dyn Scalar>);
 
 impl<'p> Iterator for Params<'p> {
@@ -106,7 +108,7 @@ impl<'p> Iterator for Params<'p> {
 
 impl ExactSizeIterator for Params<'_> {}
 
-/// A column on its way from PostgreSQL.
+/// A decoded column.
 struct Column<'c>(Value<'c>);
 
 impl<'c> FromSql<'c> for Column<'c> {
@@ -143,7 +145,7 @@ impl<'c> FromSql<'c> for Column<'c> {
     }
 }
 
-/// A column as PostgreSQL gives it.
+/// Decodes a column.
 pub(crate) fn from_row(row: &tokio_postgres::Row, column: usize) -> Wire<Value<'_>> {
     Ok(row.try_get::<_, Column<'_>>(column)?.0)
 }

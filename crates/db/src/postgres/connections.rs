@@ -1,8 +1,9 @@
-//! The pool: connections that are alive when they are handed out.
+//! The connection pool.
 //!
-//! A connection that the server closed is known to be closed. One that died in silence (a firewall that forgot it, a host
-//! that lost its power) is not, and each would fail one more request after the server is back. So a connection that lay
-//! idle is asked first, and when one turns out to be lost, all that were used before that moment go with it.
+//! The driver notices when the server closes a connection. It does not notice a connection that
+//! died silently, for example behind a firewall that dropped its state, and each of those would
+//! fail one more request after the server is back. So idle connections are checked before use, and
+//! when one is found dead, all connections last used before that moment are dropped too.
 
 use std::{
     sync::{
@@ -22,20 +23,20 @@ use urr_kernel::Clock;
 use super::{PostgresConfig, tls};
 use crate::{Domain, Error};
 
-/// A connection that was last taken this long ago is asked whether it is still there. A busy one is not: the question
-/// costs a round trip.
+/// A connection idle for longer than this is checked before use. A busy one is not, because the
+/// check costs a round trip.
 const ASK_AFTER: Duration = Duration::from_secs(1);
 
 pub(super) struct Connections {
     pool: Pool,
     trust: Arc<Trust>,
-    /// How long to wait for a connection, made or free.
+    /// Time limit for getting a connection, pooled or new.
     acquire: Duration,
     role: String,
-    /// For asking the server to stop a statement, which goes over a connection of its own.
+    /// For cancel requests, which use a connection of their own.
     tls: MakeRustlsConnect,
-    /// As many such requests at a time as the pool has connections. One that finds no room is not made: the server's own
-    /// time limit ends the statement then.
+    /// Limits concurrent cancel requests to the size of the pool. Without a permit no cancel
+    /// request is sent; the server's statement timeout ends the statement instead.
     cancels: Arc<Semaphore>,
 }
 
@@ -44,7 +45,7 @@ impl Connections {
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let tls = tls::connector(config)?;
         let manager = Manager::from_config(config.for_domain(domain)?, tls.clone(), recycling);
-        // Half of the time for asking, so that the other half is left for connecting anew.
+        // Half of the time for the check, so that the other half is left for a new connection.
         let trust = Arc::new(Trust {
             clock: Clock::system(),
             lost_at_micros: AtomicU64::new(0),
@@ -66,7 +67,7 @@ impl Connections {
         Ok(Self { pool, trust, acquire: config.acquire, role: domain.role(), tls, cancels })
     }
 
-    /// A live connection, within the time that the configuration allows for waiting and connecting together.
+    /// Returns a live connection, or fails within the time limit for waiting and connecting.
     pub(super) async fn get(&self) -> Result<Lent<'_>, Error> {
         let Ok(found) = timeout(self.acquire, self.pool.get()).await else {
             let (role, limit) = (&self.role, self.acquire.as_millis());
@@ -78,8 +79,8 @@ impl Connections {
         Ok(Lent { conn: Some(conn), from: self })
     }
 
-    /// Closes a connection whose statement nobody waits for, so that its place in the pool is free, and asks the server
-    /// to stop the statement: it would not notice by itself until the statement ends.
+    /// Closes a connection with an abandoned statement, which frees its slot in the pool, and asks
+    /// the server to cancel that statement. Otherwise the server would not notice until it ends.
     fn abandon(&self, conn: Object) {
         let client = Object::take(conn);
         if client.is_closed() {
@@ -92,20 +93,21 @@ impl Connections {
             return;
         }
         let ask = async move {
-            // Whether it arrives or not, there is nothing more to do.
+            // Best effort: the statement timeout applies if the cancel request is lost.
             let _ = timeout(limit, token.cancel_query(tls)).await;
             drop(room);
         };
         #[expect(
             clippy::disallowed_methods,
-            reason = "called from drop, where nothing can be awaited; it is bounded and nobody depends on its end"
+            reason = "called from drop, which cannot await; bounded by `limit`, and its result is not used"
         )]
         tokio::spawn(ask);
     }
 }
 
-/// A connection that is out of the pool. It goes back only if somebody says that nothing runs on it any more; a request
-/// that goes away in the middle of a statement says nothing.
+/// A connection taken from the pool. It returns to the pool only after an explicit
+/// [`give_back`](Self::give_back), which means that no statement is running on it. A request
+/// dropped in the middle of a statement does not call it.
 pub(super) struct Lent<'p> {
     conn: Option<Object>,
     from: &'p Connections,
@@ -113,15 +115,16 @@ pub(super) struct Lent<'p> {
 
 impl Lent<'_> {
     pub(super) fn connection(&mut self) -> &mut Object {
-        self.conn.as_mut().expect("the connection leaves only with the loan")
+        self.conn.as_mut().expect("taken only by give_back or drop")
     }
 
-    /// Nothing runs on it.
+    /// Returns the connection to the pool. No statement may be running on it.
     pub(super) fn give_back(mut self) {
         drop(self.conn.take());
     }
 
-    /// It is lost or stuck, and so may be the others.
+    /// Closes the connection because it is dead or stuck, and marks all connections last used
+    /// before now as dead too.
     pub(super) fn lose(self) {
         self.from.trust.lose();
     }
@@ -135,17 +138,17 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// Which connections are still believed in.
+/// Decides which pooled connections may be used.
 struct Trust {
     clock: Clock,
-    /// When a connection was last found to be lost, in ticks.
+    /// When a dead connection was last found, in ticks.
     lost_at_micros: AtomicU64,
-    /// How long a connection may take to answer.
+    /// Time limit of the check.
     answer: Duration,
 }
 
 impl Trust {
-    /// Whether a connection that was last taken so long ago may be handed out.
+    /// Whether a connection idle for `unused` may be used.
     async fn holds(&self, conn: &ClientWrapper, unused: Duration) -> bool {
         let taken_at = self.clock.ticks().saturating_sub(unused);
         let lost_at = Duration::from_micros(self.lost_at_micros.load(Ordering::Relaxed));

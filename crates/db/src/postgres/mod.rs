@@ -1,4 +1,4 @@
-//! The server engine: a bounded pool per domain, every wait with an end, and recovery without help.
+//! The PostgreSQL engine: one bounded pool per domain, a timeout on every wait, automatic recovery.
 
 pub(crate) mod column;
 mod config;
@@ -21,17 +21,17 @@ use crate::{
     tx::{Columns, Ended, Engine, Row, Tx, Verdict},
 };
 
-/// Whether a transaction may change anything.
+/// Read-only or read-write.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Write,
     Read,
 }
 
-/// One domain's schema. Connections act as the domain's role and see its schema only.
+/// One domain's schema. Connections use the domain's role and see only its schema.
 pub(crate) struct Postgres {
     connections: Connections,
-    /// How long one statement may take.
+    /// Time limit of one statement.
     statement: Duration,
 }
 
@@ -56,7 +56,8 @@ impl Postgres {
         self.run(name, Access::Read, self.statement, body).await.0
     }
 
-    /// Like [`Postgres::write`] for work that may take long, such as a migration: the body lifts the server's limits.
+    /// Like [`Postgres::write`], for long work such as a migration. The body lifts the server's
+    /// timeouts.
     pub(crate) async fn write_patiently<T, E: From<Error>>(
         &self,
         name: &'static str,
@@ -66,7 +67,7 @@ impl Postgres {
         self.run(name, Access::Write, patience, body).await.0
     }
 
-    /// Runs a body in a transaction; says also whether it committed something in the outbox.
+    /// Runs a body in a transaction and records whether it committed a row to the outbox.
     async fn run<T, E: From<Error>>(
         &self,
         name: &'static str,
@@ -103,7 +104,7 @@ impl Postgres {
         let Engine::Postgres(tx) = tx.engine else { unreachable!("the transaction was made for PostgreSQL") };
         let mut line = tx.line;
         let ended = match verdict {
-            // Nothing to keep: the rollback is sent without waiting for it, ahead of the connection's next use.
+            // Nothing to commit: dropping `tx` sends ROLLBACK without waiting for the reply.
             Verdict::Refuse(error, failure) => Ended::refused(error, failure),
             Verdict::Commit(value) if access == Access::Read => Ended::ok(value),
             Verdict::Commit(value) => match tx.commit().await {
@@ -119,7 +120,7 @@ impl Postgres {
         Done { ended, appended, line }
     }
 
-    /// How many parameters a statement takes and how many columns it gives, and what of them cannot be carried.
+    /// Number of parameters and columns of a statement. Types without a conversion are an error.
     pub(crate) async fn shape(&self, text: &str) -> Result<(usize, usize), Error> {
         let mut lent = self.connections.get().await?;
         let prepared = lent.connection().prepare(text).await;
@@ -133,29 +134,30 @@ impl Postgres {
     }
 }
 
-/// What became of a transaction and of its connection.
+/// The result of a transaction and the state of its connection.
 struct Done<T, E> {
     ended: Ended<T, E>,
     appended: bool,
     line: Line,
 }
 
-/// What a transaction leaves on its connection.
+/// The state in which a transaction leaves its connection.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Line {
-    /// Nothing but perhaps a ROLLBACK, which the server deals with at once.
+    /// Idle, or finishing a ROLLBACK.
     Quiet,
-    /// A statement whose answer nobody waits for.
+    /// A statement is still running; its caller is gone.
     Busy,
-    /// The connection is gone, does not answer, or leads to a server that is no use any more.
+    /// Closed, unresponsive, or connected to a server that became read-only.
     Lost,
 }
 
-/// A transaction on a connection, begun by its first statement. Dropping it sends ROLLBACK behind whatever is still running.
+/// A transaction, begun by its first statement. Drop sends ROLLBACK behind any statement that is
+/// still running.
 pub(crate) struct PostgresTx<'t> {
     client: &'t ClientWrapper,
     access: Access,
-    /// How long one statement may take.
+    /// Time limit of one statement.
     limit: Duration,
     line: Line,
     /// Between BEGIN and COMMIT.
@@ -167,7 +169,7 @@ impl<'t> PostgresTx<'t> {
         Self { client, access, limit, line: Line::Quiet, open: false }
     }
 
-    /// Does `work`, behind BEGIN if it is the first.
+    /// Runs `work` within the time limit, after BEGIN if it is the first statement.
     async fn do_within<T>(
         &mut self,
         what: &str,
@@ -177,13 +179,13 @@ impl<'t> PostgresTx<'t> {
         let opening = (!self.open).then(|| {
             self.client.batch_execute(match self.access {
                 Access::Write => "begin",
-                // One snapshot for all statements of the read.
+                // One snapshot for all statements of the transaction.
                 Access::Read => "begin isolation level repeatable read, read only",
             })
         });
         self.open = true;
-        // In a box: a future that is a part of every transaction should be small. BEGIN is waited for: if it failed alone, a statement
-        // behind it would commit by itself.
+        // Boxed to keep the future of every transaction small. BEGIN is awaited: if it failed
+        // alone, the statement behind it would autocommit.
         let both = Box::pin(async {
             if let Some(begin) = opening {
                 begin.await?;
@@ -194,22 +196,27 @@ impl<'t> PostgresTx<'t> {
         self.settle(what, done)
     }
 
-    /// Commits, and tells apart "no" from "no answer".
+    /// Commits. Distinguishes a rejected COMMIT from a COMMIT without a reply.
     async fn commit(mut self) -> Result<(), Error> {
         if !self.open {
-            // Not a single statement: there is nothing to keep.
+            // No statement ran: there is nothing to commit.
             return Ok(());
         }
-        let unknown =
-            || Error::new(Kind::UnknownCommit, "the connection was lost at COMMIT: it may have happened");
+        let unknown = || {
+            Error::new(
+                Kind::UnknownCommit,
+                "connection lost during COMMIT: the change may or may not be applied",
+            )
+        };
         let done = timeout(self.limit, self.client.batch_execute("commit")).await;
         self.open = false;
         match done {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => {
                 let is_an_answer = error.code().is_some();
-                let refused = Error::postgres("COMMIT was refused", error);
-                // A server that goes away mid-commit (57P01 and friends) has decided, but not told.
+                let refused = Error::postgres("COMMIT was rejected", error);
+                // A server that shuts down during COMMIT (such as 57P01) may have committed
+                // already.
                 if !is_an_answer || refused.kind() == Kind::Unavailable {
                     Err(unknown().because(refused))
                 } else {
@@ -229,7 +236,7 @@ impl<'t> PostgresTx<'t> {
         self.do_within(sql.name(), work).await
     }
 
-    /// A round trip for each: where there are many, a statement that takes them all is better.
+    /// One round trip per row. For many rows, use one statement that takes them all.
     pub(crate) async fn execute_each<const N: usize>(
         &mut self,
         sql: &'static Sql,
@@ -270,7 +277,7 @@ impl<'t> PostgresTx<'t> {
         self.do_within("the script", client.batch_execute(text)).await
     }
 
-    /// The server has its own, slightly shorter limit; ours is for a server that cannot keep it.
+    /// The server's own, slightly shorter timeout normally fires first; ours is for a stuck server.
     fn settle<T>(
         &mut self,
         what: &str,
@@ -286,7 +293,7 @@ impl<'t> PostgresTx<'t> {
             let read_only = e.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION);
             let error = Error::postgres(format!("{what} failed"), e);
             match self.access {
-                // The server has become a standby; the next connection looks for one that writes.
+                // The server became a standby; the next connection looks for the primary.
                 Access::Write if read_only => self.line = Line::Lost,
                 Access::Read if read_only => return error.of_kind(Kind::Bug),
                 _ => {}
@@ -299,7 +306,7 @@ impl<'t> PostgresTx<'t> {
 impl Drop for PostgresTx<'_> {
     fn drop(&mut self) {
         if self.open {
-            // The first poll sends it; nobody waits for the answer.
+            // The first poll sends it. The reply is not needed.
             let _ = self.client.batch_execute("rollback").now_or_never();
         }
     }

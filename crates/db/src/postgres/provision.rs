@@ -1,18 +1,19 @@
-//! Roles and schemas: each domain may touch its own tables and nobody else's.
+//! Creates roles and schemas. Each domain's role can only access its own tables.
 
 use tokio_postgres::{Client, error::SqlState};
 
 use super::{PostgresConfig, tls};
 use crate::{Domain, Error};
 
-/// Roles belong to the whole server, so provisioning two of its databases at once can collide. Each collision means that
-/// the other one got its change in; a handful of tries outlasts any crowd of test runs.
+/// Roles are shared by all databases of a server, so provisioning two databases at once can
+/// collide. Each collision means that the other one made progress, so a few retries suffice even
+/// for many parallel test runs.
 const TRIES: u32 = 20;
 
-/// Creates for every domain the role `urr_<domain>` (nobody signs in as it; the login of `config.url` may become it)
-/// and the schema `<domain>` that it owns. Repeating it changes nothing.
+/// Creates the role `urr_<domain>` and the schema `<domain>` that it owns, for every domain. The
+/// role has no login; the login of `config.url` is granted membership. Idempotent.
 pub async fn provision(config: &PostgresConfig, domains: &[&Domain]) -> Result<(), Error> {
-    // On the heap: connecting over TLS makes a large future, and callers hold it in theirs.
+    // Boxed: the future of a TLS connect is large, and callers embed it in theirs.
     let (client, connection) = Box::pin(config.for_admin()?.connect(tls::connector(config)?))
         .await
         .map_err(|e| Error::unavailable("connecting to PostgreSQL to create roles failed").because(e))?;
@@ -23,7 +24,7 @@ pub async fn provision(config: &PostgresConfig, domains: &[&Domain]) -> Result<(
         }
         close_public(&client).await
     };
-    // The connection ends when the client is dropped or the server leaves; either way `work` learns of it.
+    // The connection ends when the client is dropped or the server closes it; `work` fails then.
     let mut connection = Box::pin(connection);
     tokio::select! {
         done = work => done,
@@ -37,7 +38,7 @@ pub async fn provision(config: &PostgresConfig, domains: &[&Domain]) -> Result<(
 async fn provision_domain(client: &Client, domain: &Domain, login: &str) -> Result<(), Error> {
     domain.check_name()?;
     let (schema, role, login) = (domain.name, domain.role(), quoted(login));
-    // Whoever signs in, and whoever runs this, must be able to become the role. Superusers can anyway.
+    // The serving login and the current user must be members of the role. Superusers need no grant.
     let text = format!(
         "do $provision$
          declare member name;
@@ -56,9 +57,9 @@ async fn provision_domain(client: &Client, domain: &Domain, login: &str) -> Resu
     attempt(client, &text).await.map_err(failed)
 }
 
-/// By default anybody may look into the schema `public`, and on old servers also create tables there. Only its owner can
-/// end that. Somebody else gets a warning from the server, or an error where it was done before, and neither is a reason
-/// not to go on: `urr migrate` asks afterwards.
+/// By default every role may use the schema `public`, and on old servers also create tables there.
+/// Only its owner can revoke that. For any other user the server returns a warning, or an error if
+/// it was revoked before. Neither is fatal: `urr migrate` checks the privileges afterwards.
 async fn close_public(client: &Client) -> Result<(), Error> {
     match attempt(client, "revoke all on schema public from public").await {
         Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => Ok(()),
@@ -66,7 +67,7 @@ async fn close_public(client: &Client) -> Result<(), Error> {
     }
 }
 
-/// As a text of SQL.
+/// Quotes an SQL string literal.
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
@@ -85,7 +86,7 @@ fn failed(error: tokio_postgres::Error) -> Error {
     Error::postgres("creating roles and schemas failed", error)
 }
 
-/// Another database of the same server was provisioned at the same moment.
+/// Whether another database of the same server was being provisioned at the same time.
 fn collided(error: &tokio_postgres::Error) -> bool {
     let concurrently = |e: &tokio_postgres::error::DbError| e.message().contains("concurrently");
     matches!(

@@ -1,4 +1,4 @@
-//! TLS to the server. Whenever it is used, the server's certificate and name are verified.
+//! TLS to the server. The server's certificate and host name are always verified.
 
 use std::{path::Path, sync::Arc};
 
@@ -11,13 +11,13 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::PostgresConfig;
 use crate::Error;
 
-/// What connects; it is used when the URL's `sslmode` asks for TLS.
+/// The TLS connector; used when `sslmode` requires TLS.
 pub(super) fn connector(config: &PostgresConfig) -> Result<MakeRustlsConnect, Error> {
     let roots = match &config.ca_file {
         Some(file) => from_file(file)?,
         None => from_machine(),
     };
-    // Named, not the process's default: which default there is depends on what else is linked in.
+    // Explicit, because the process-wide default depends on which other crates are linked.
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let tls = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
@@ -37,7 +37,7 @@ fn from_file(file: &Path) -> Result<RootCertStore, Error> {
     if roots.is_empty() { Err(Error::bug(failed())) } else { Ok(roots) }
 }
 
-/// The machine's authorities. A machine without any can still speak to a server without TLS.
+/// The system's CA certificates. May be empty: a server without TLS still works then.
 fn from_machine() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_without_certificates_is_refused_by_name() {
+    fn ca_file_without_certificates_is_rejected_with_its_path() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let config = PostgresConfig {
             ca_file: Some(file.path().to_owned()),

@@ -1,4 +1,4 @@
-//! The writes that share one commit.
+//! A batch: the writes that share one commit.
 
 use std::process;
 
@@ -11,17 +11,17 @@ use crate::{
     tx::{Ended, Engine, Tx, Verdict},
 };
 
-/// The batch was rolled back as a whole: nothing in it happened.
+/// The whole batch was rolled back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct Lost;
 
-/// The write connection, with the work on it that is not committed yet.
+/// The write connection and its uncommitted writes.
 pub(super) struct Batch {
     conn: Connection,
     open: bool,
     waiting: Vec<oneshot::Sender<Result<(), Lost>>>,
     appended: bool,
-    /// How many writes make it full: as many as wanted to write when it began.
+    /// The batch is full at this many writes: the number of waiting writers when it began.
     pub(super) quota: usize,
 }
 
@@ -30,25 +30,25 @@ impl Batch {
         Self { conn, open: false, waiting: Vec::new(), appended: false, quota: 0 }
     }
 
-    /// Whether it has work that is not committed.
+    /// Whether it has uncommitted writes.
     pub(super) fn is_open(&self) -> bool {
         self.open
     }
 
-    /// How many wait for its commit.
+    /// Number of writes waiting for the commit.
     pub(super) fn writes(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Those who wait for its commit.
+    /// Takes the writes that wait for the commit.
     pub(super) fn take_waiting(&mut self) -> Vec<oneshot::Sender<Result<(), Lost>>> {
         std::mem::take(&mut self.waiting)
     }
 
-    /// Opens the batch, or a savepoint in one that is open.
+    /// Opens the batch, or a savepoint if it is already open.
     pub(super) fn begin(&mut self) -> Result<Part<'_>, Error> {
         let is_first = !self.open;
-        debug_assert_eq!(is_first, self.waiting.is_empty(), "an open batch has somebody's work in it");
+        debug_assert_eq!(is_first, self.waiting.is_empty(), "an open batch contains at least one write");
         if is_first {
             run(&self.conn, "begin immediate").map_err(|e| Error::sqlite("beginning a write failed", e))?;
             self.open = true;
@@ -65,25 +65,27 @@ impl Batch {
         committed
     }
 
-    /// Makes the batch durable; says whether it put anything in the outbox.
+    /// Commits the batch. Returns whether it appended to the outbox.
     pub(super) fn commit(&mut self) -> Result<bool, Lost> {
         match run(&self.conn, "commit") {
             Ok(()) => {
                 self.open = false;
                 Ok(std::mem::take(&mut self.appended))
             }
-            // The log could not grow: no commit record was written and the disk may get room again.
+            // The WAL could not grow: no commit record was written, and space may become available
+            // again.
             Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => {
-                tracing::error!(error = %error, "the disk is full: a batch of writes was refused");
+                tracing::error!(error = %error, "disk full: batch rolled back, its requests get 503; free disk space");
                 self.abandon();
                 Err(Lost)
             }
-            // After a failed fsync nobody knows what is on disk, and a second try may claim success for lost pages.
+            // After a failed fsync the state on disk is unknown, and a retry may report success for
+            // lost pages.
             Err(error) => stop("COMMIT failed", &error),
         }
     }
 
-    /// Rolls the whole batch back and tells everybody in it.
+    /// Rolls the whole batch back and fails every write in it.
     fn abandon(&mut self) {
         if !self.conn.is_autocommit()
             && let Err(error) = run(&self.conn, "rollback")
@@ -98,9 +100,11 @@ impl Batch {
     }
 }
 
-/// One body's part of the batch. Unless it is kept, dropping it takes the part back and leaves the neighbours' alone.
+/// One write of the batch. Dropping it without keeping it rolls it back and leaves the other writes
+/// alone.
 ///
-/// The first part has no savepoint, for which SQLite would copy every page before it is changed: taking it back is taking everything back.
+/// The first write has no savepoint, because SQLite would copy every page before changing it.
+/// Rolling it back rolls back the whole batch.
 pub(super) struct Part<'b> {
     batch: &'b mut Batch,
     is_first: bool,
@@ -131,7 +135,7 @@ impl Part<'_> {
         if !self.is_first {
             run(&self.batch.conn, "release s").map_err(|e| Error::sqlite("ending a write failed", e))?;
         } else if self.batch.conn.is_autocommit() {
-            // Without a transaction around it the next part would be committed by itself.
+            // Without an open transaction the next write would autocommit.
             return Err(Error::unavailable("SQLite has ended the transaction of a write"));
         }
         self.kept = true;
@@ -146,7 +150,8 @@ impl Drop for Part<'_> {
             return;
         }
         let batch = &mut *self.batch;
-        // A full disk or an I/O error makes SQLite roll the whole transaction back by itself, neighbours and all.
+        // On a full disk or an I/O error SQLite itself rolls back the whole transaction, with all
+        // writes of the batch.
         let undone = !self.is_first
             && !batch.conn.is_autocommit()
             && run(&batch.conn, "rollback to s").and_then(|()| run(&batch.conn, "release s")).is_ok();
@@ -156,7 +161,8 @@ impl Drop for Part<'_> {
     }
 }
 
-/// Stops the process. What is on disk is consistent and holds every acknowledged write; what is in memory may not be.
+/// Aborts the process. The disk is consistent and has every acknowledged write; memory may not
+/// match it.
 fn stop(what: &str, error: &rusqlite::Error) -> ! {
     tracing::error!(error = %error, "{what}: stopping, because only recovery from disk is safe");
     eprintln!("urr: {what}: {error}: stopping, because only recovery from disk is safe");

@@ -1,7 +1,8 @@
-//! Whose turn it is to have the batch.
+//! Hands the batch from writer to writer, and to the committer when it is full.
 //!
-//! A turn is not handed on but left: whoever runs next takes it. A writer that is woken for its turn may be far back in its runtime's
-//! queue, and the batch would wait with it while others, who could have had it, come and stand in line.
+//! The batch is not handed to a particular writer: the next one that runs takes it. A woken writer
+//! may be far back in its runtime's queue, and the batch would wait for it although other writers
+//! are ready.
 
 use std::{
     ops::{Deref, DerefMut},
@@ -13,38 +14,40 @@ use tokio::sync::Notify;
 
 use super::batch::Batch;
 
-/// How long a batch with work in it may lie for writers who want it and do not come: a future that is asked once and then left alone keeps
-/// its wish, and must not keep everybody else's commit.
+/// How long an open batch waits for writers that want it and do not take it. A future that is
+/// polled once and then never again must not delay the commit of all others.
 const LEFT: Duration = Duration::from_millis(100);
 
-/// Where the batch lies while nobody has it.
+/// Where the batch is while no writer and no committer uses it.
 pub(super) struct Desk {
     lying: Mutex<Lying>,
-    /// Tells a writer that the batch may be free.
+    /// Wakes a writer: the batch may be free.
     free: Notify,
-    /// Tells the committer that it has work, may have some soon, or that there will be none any more.
+    /// Wakes the committer: there is a batch to commit, there may be one soon, or the desk is
+    /// closed.
     full: Condvar,
 }
 
 struct Lying {
-    /// For the next writer.
+    /// Available to the next writer.
     free: Option<Box<Batch>>,
-    /// For the committer.
+    /// Ready for the committer.
     full: Option<Box<Batch>>,
-    /// Writers who want a turn and have not had it.
+    /// Writers waiting for the batch.
     wanting: usize,
-    /// The committer sleeps until it is told, because nothing is under way.
+    /// The committer sleeps without a timeout, because there are no writers and no open batch.
     asleep: bool,
     closed: bool,
 }
 
 impl Lying {
-    /// Whether nothing is under way: the committer is told when that has changed.
+    /// Whether there are no writers and no open batch. The committer must be woken when that
+    /// changes.
     fn is_at_rest(&self) -> bool {
         self.wanting == 0 && self.free.as_ref().is_some_and(|batch| batch.writes() == 0)
     }
 
-    /// Whether somebody's work lies there for the next writer.
+    /// Whether an open batch is available to the next writer.
     fn has_work(&self) -> bool {
         self.free.as_ref().is_some_and(|batch| batch.writes() > 0)
     }
@@ -57,7 +60,7 @@ impl Desk {
         Self { lying: Mutex::new(lying), free: Notify::new(), full: Condvar::new() }
     }
 
-    /// Waits for a turn.
+    /// Waits for exclusive use of the batch.
     pub(super) async fn turn(&self) -> Turn<'_> {
         let wish = Wish::new(self);
         loop {
@@ -68,7 +71,7 @@ impl Desk {
         }
     }
 
-    /// Waits for a batch to commit. `None`: there will be no more.
+    /// Waits for a batch to commit; `None` after [`close`](Self::close).
     pub(super) fn full(&self) -> Option<Turn<'_>> {
         let mut lying = self.look();
         loop {
@@ -89,20 +92,20 @@ impl Desk {
             if waited.timed_out() && lying.has_work() {
                 lying.full = lying.free.take();
             } else if waited.timed_out() && lying.free.is_some() {
-                // Whoever was told of it did not come; the next one is told.
+                // The writer that was notified has not taken the batch: notify the next one.
                 self.free.notify_one();
             }
         }
     }
 
-    /// No writer will come any more.
+    /// Stops the committer once nothing is left to commit.
     pub(super) fn close(&self) {
         self.look().closed = true;
         self.full.notify_one();
     }
 
-    /// Puts the batch where it belongs: the committer gets it when nobody else wants a turn, and when it is as large as the crowd was when
-    /// it began, for somebody always wants one.
+    /// Makes the batch available. It goes to the committer if no writer waits, or if it has as many
+    /// writes as writers waited when it began: under constant load there is always one waiting.
     fn lay(&self, mut lying: MutexGuard<'_, Lying>, mut batch: Box<Batch>) {
         if batch.writes() == 1 {
             batch.quota = 1 + lying.wanting;
@@ -110,7 +113,7 @@ impl Desk {
         let full = batch.writes() > 0 && (lying.wanting == 0 || batch.writes() >= batch.quota);
         let awaited = lying.wanting > 0;
         *(if full { &mut lying.full } else { &mut lying.free }) = Some(batch);
-        // Whoever is awaited may not come, whether or not there is work: the committer has to look after it.
+        // A waiting writer may never be polled again, so the committer must apply its timeout.
         let wake = full || (lying.asleep && !lying.is_at_rest());
         drop(lying);
         if wake {
@@ -126,7 +129,7 @@ impl Desk {
     }
 }
 
-/// A writer that wants a turn.
+/// A waiting writer.
 struct Wish<'d> {
     desk: &'d Desk,
 }
@@ -149,13 +152,13 @@ impl Drop for Wish<'_> {
         if lying.wanting == 0
             && let Some(batch) = lying.free.take()
         {
-            // Others may have left the batch for a writer that has gone away.
+            // The batch may have been made available for this writer, which is gone now.
             self.desk.lay(lying, batch);
         }
     }
 }
 
-/// The batch, until it is dropped.
+/// Exclusive use of the batch until dropped.
 pub(super) struct Turn<'d> {
     desk: &'d Desk,
     batch: Option<Box<Batch>>,
@@ -165,13 +168,13 @@ impl Deref for Turn<'_> {
     type Target = Batch;
 
     fn deref(&self) -> &Batch {
-        self.batch.as_ref().expect("it is there until the turn ends")
+        self.batch.as_ref().expect("taken only in drop")
     }
 }
 
 impl DerefMut for Turn<'_> {
     fn deref_mut(&mut self) -> &mut Batch {
-        self.batch.as_mut().expect("it is there until the turn ends")
+        self.batch.as_mut().expect("taken only in drop")
     }
 }
 
@@ -195,14 +198,14 @@ mod tests {
 
     use super::*;
 
-    /// Far longer than a batch may lie.
+    /// Much longer than [`LEFT`].
     const LIMIT: Duration = Duration::from_secs(10);
 
     fn desk() -> Desk {
         Desk::new(Batch::new(Connection::open_in_memory().unwrap()))
     }
 
-    /// A turn that is there for the taking.
+    /// Takes the batch if it is available now.
     fn at_once(desk: &Desk) -> Option<Turn<'_>> {
         match pin!(desk.turn()).poll(&mut Context::from_waker(Waker::noop())) {
             std::task::Poll::Ready(turn) => Some(turn),
@@ -211,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_and_the_last_leaves_the_batch_to_the_committer() {
+    fn one_writer_at_a_time_and_the_last_hands_over_to_the_committer() {
         let desk = desk();
         let mut first = at_once(&desk).unwrap();
         assert!(at_once(&desk).is_none());
         let _told = first.join();
         drop(first);
-        assert!(at_once(&desk).is_none(), "it lies before the committer");
+        assert!(at_once(&desk).is_none(), "it is ready for the committer");
         let mut committing = desk.full().unwrap();
         assert_eq!(committing.take_waiting().len(), 1);
         drop(committing);
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_wants_a_turn_keeps_the_batch_from_the_committer_until_it_goes_away() {
+    fn waiting_writer_delays_the_committer_until_it_is_dropped() {
         let desk = desk();
         let mut first = at_once(&desk).unwrap();
         let mut second = Box::pin(desk.turn());
@@ -234,28 +237,31 @@ mod tests {
         drop(first);
         assert!(desk.look().full.is_none());
         drop(second);
-        assert!(desk.look().full.is_some(), "nobody else would have woken the committer");
+        assert!(
+            desk.look().full.is_some(),
+            "dropping the waiting writer must hand the batch to the committer"
+        );
     }
 
     #[test]
-    fn whoever_wants_a_turn_and_never_comes_for_it_does_not_keep_others_from_their_commit() {
+    fn writer_that_is_never_polled_does_not_block_the_commit() {
         let desk = desk();
         let mut first = at_once(&desk).unwrap();
         let mut parked = Box::pin(desk.turn());
         assert!(parked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
         let _told = first.join();
         drop(first);
-        let mut committing = desk.full().expect("the committer does not wait for ever");
+        let mut committing = desk.full().expect("the committer takes the batch after its timeout");
         assert_eq!(committing.take_waiting().len(), 1);
         drop(committing);
         assert!(
             parked.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_ready(),
-            "its turn is not lost"
+            "the parked writer still gets its turn"
         );
     }
 
     #[test]
-    fn a_batch_that_the_committer_did_not_see_begin_is_committed_all_the_same() {
+    fn batch_begun_before_the_committer_waits_is_committed() {
         let desk = desk();
         let mut first = at_once(&desk).unwrap();
         let (mut second, mut parked) = (Box::pin(desk.turn()), Box::pin(desk.turn()));
@@ -263,7 +269,9 @@ mod tests {
         assert!(second.as_mut().poll(&mut cx).is_pending() && parked.as_mut().poll(&mut cx).is_pending());
         let told = [first.join()];
         drop(first);
-        let std::task::Poll::Ready(mut turn) = second.as_mut().poll(&mut cx) else { panic!("it lies there") };
+        let std::task::Poll::Ready(mut turn) = second.as_mut().poll(&mut cx) else {
+            panic!("expected the batch to be free")
+        };
         std::thread::scope(|scope| {
             let (begun, may_go_on) = std::sync::mpsc::channel();
             let committer = scope.spawn({
@@ -281,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_free_batch_is_offered_to_the_next_when_the_first_does_not_come() {
+    fn free_batch_goes_to_the_next_writer_when_the_first_is_not_polled() {
         let desk = desk();
         let mut cx = Context::from_waker(Waker::noop());
         let turn = at_once(&desk).unwrap();
@@ -298,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sleeping_committer_looks_after_those_who_wait_behind_one_that_does_not_come() {
+    fn sleeping_committer_wakes_writers_behind_one_that_is_not_polled() {
         let desk = desk();
         std::thread::scope(|scope| {
             scope.spawn(|| assert!(desk.full().is_none()));
@@ -314,12 +322,12 @@ mod tests {
             let turn = runtime.block_on(async { tokio::time::timeout(LIMIT, next).await });
             drop(parked);
             desk.close();
-            assert!(turn.is_ok(), "nobody told it that the batch is free");
+            assert!(turn.is_ok(), "the waiting writer was not notified that the batch is free");
         });
     }
 
     #[test]
-    fn a_crowd_that_never_ends_does_not_keep_the_batch_for_ever() {
+    fn constant_load_does_not_delay_the_commit_forever() {
         let desk = desk();
         let mut wishes: Vec<_> = (0..3).map(|_| Box::pin(desk.turn())).collect();
         let mut told = Vec::new();
@@ -335,11 +343,11 @@ mod tests {
         let mut fourth = at_once(&desk).unwrap();
         told.push(fourth.join());
         drop(fourth);
-        assert!(desk.look().full.is_some(), "as many wrote as wanted to when the batch began");
+        assert!(desk.look().full.is_some(), "the batch has as many writes as writers waited when it began");
     }
 
     #[test]
-    fn a_closed_desk_gives_the_committer_what_is_left_and_then_nothing() {
+    fn closed_desk_returns_the_last_batch_and_then_none() {
         let desk = desk();
         let mut turn = at_once(&desk).unwrap();
         let _told = turn.join();

@@ -1,4 +1,5 @@
-//! The embedded engine: one file per domain, one write connection with group commit, a few read-only connections.
+//! The SQLite engine: one file per domain, one write connection with group commit, a few read-only
+//! connections.
 
 mod batch;
 mod desk;
@@ -21,32 +22,35 @@ use crate::{
 /// Older versions can corrupt a database when a WAL reset races a checkpoint (fixed in 3.51.3).
 const OLDEST_VERSION: i32 = 3_051_003;
 
-/// How long a statement waits for a lock that somebody outside this process holds, such as an operator's shell.
-/// Statements run on the caller's thread, so the wait is kept to what a request can bear.
+/// How long a statement waits for a lock held by another process, such as an operator's `sqlite3`
+/// shell. Statements block the calling thread, so the wait must be short.
 const BUSY_WAIT: Duration = Duration::from_secs(1);
 
-/// Prepared statements kept per connection. A domain has a few dozen; twice the largest leaves all of them prepared.
+/// Prepared statements cached per connection. A domain has a few dozen, so all of them stay
+/// prepared.
 const CACHED_STATEMENTS: usize = 256;
 
-/// The log file shrinks back to this after a checkpoint. It normally stays at [`CHECKPOINT_PAGES`] of 4 KiB; a long reader
-/// lets it grow, and the disk gets the room back once it is done.
+/// The WAL is truncated to this size after a checkpoint. Normally it stays at [`CHECKPOINT_PAGES`]
+/// of 4 KiB; a long read lets it grow.
 const WAL_BYTES_KEPT: i64 = 64 * 1024 * 1024;
 
-/// What the write connection keeps in memory, once it has read it. With SQLite's 2 MB a busy sale reads its own pages back from the
-/// log, and large batches are written out before their time. More does not help: after a commit in which pages changed places SQLite
-/// looks at every page that it keeps, and everybody waits.
+/// Page cache of the write connection. With SQLite's default of 2 MB a busy sale reads its own
+/// pages back from the WAL, and large batches spill early. More does not help: after a commit that
+/// moved pages SQLite scans the whole cache while all writers wait.
 const WRITE_CACHE_KIB: i64 = 16 * 1024;
 
-/// Pages in the log before they are moved into the file: 32 MB. Moving them costs two more syncs and everybody waits meanwhile, so not after
-/// every few batches; a start after a crash reads so much back, which takes well under a second.
+/// Pages in the WAL before a checkpoint: 32 MB. A checkpoint costs two more syncs while all writers
+/// wait, so it should be rare. A start after a crash replays at most this much, in well under a
+/// second.
 const CHECKPOINT_PAGES: i64 = 8_000;
 
-/// How the embedded engine runs.
+/// Options of the SQLite engine.
 #[derive(Clone, Copy, Debug)]
 pub struct SqliteOptions {
-    /// Whether concurrent writes share one fsync. Off is there for the benchmark, which shows what sharing gains.
+    /// Whether concurrent writes share one fsync. Off exists for the benchmark.
     pub group_commit: bool,
-    /// How many reads may run at once. A read keeps its thread busy, so more than there are threads gains nothing.
+    /// Concurrent reads. A read blocks its thread, so more than the number of threads gains
+    /// nothing.
     pub readers: usize,
 }
 
@@ -58,8 +62,9 @@ impl Default for SqliteOptions {
 
 /// One domain's file.
 ///
-/// Fields are dropped in order. The writer closes last, because only the last connection to close can move the log into
-/// the file, and a read-only one may not: after a clean stop the file alone is the whole database.
+/// Fields are dropped in order. The writer closes last: only the last connection to close can
+/// checkpoint the WAL, and a read-only one cannot. After a clean stop the file alone is the whole
+/// database.
 pub(crate) struct Sqlite {
     readers: Readers,
     writer: Writer,
@@ -88,7 +93,7 @@ impl Sqlite {
         self.readers.read(name, body).await
     }
 
-    /// How many parameters a statement takes and how many columns it gives.
+    /// Number of parameters and columns of a statement.
     pub(crate) async fn shape(&self, text: &str) -> Result<(usize, usize), Error> {
         let mut read = self.readers.lend().await?;
         let statement =
@@ -110,9 +115,10 @@ fn open_for_writing(file: &Path) -> Result<Connection, Error> {
     let what = || format!("opening {} for writing failed", file.display());
     create_private(file).map_err(|e| Error::unavailable(what()).because(e))?;
     let conn = Connection::open(file).map_err(|e| Error::sqlite(what(), e))?;
-    // FULL: an acknowledged write is on disk. What is deleted or sealed is overwritten, for personal data must not stay in the file. mmap
-    // would turn I/O errors into signals. What a savepoint needs to undo its changes stays in memory: it serves nobody after a crash, and a
-    // full or missing temporary directory must not stop a sale.
+    // synchronous=FULL: an acknowledged write is on disk. secure_delete: deleted personal data must
+    // not stay in the file. No mmap: it would turn I/O errors into signals. Savepoint journals stay
+    // in memory: they are useless after a crash, and a full temporary directory must not stop a
+    // sale.
     let settings = format!(
         "pragma journal_mode = wal; pragma synchronous = full; pragma foreign_keys = on; pragma mmap_size = 0;
          pragma secure_delete = on; pragma temp_store = memory; pragma cache_size = -{WRITE_CACHE_KIB};
@@ -131,14 +137,14 @@ fn open_for_writing(file: &Path) -> Result<Connection, Error> {
             )));
         }
     }
-    // The file itself, if it is new: SQLite makes sure of its contents, not of its name.
+    // Sync the directory of a new file: SQLite syncs the contents, not the directory entry.
     let dir = file.parent().unwrap_or(Path::new("."));
     data_dir::sync(dir).map_err(|e| Error::unavailable(what()).because(e))?;
     Ok(conn)
 }
 
-/// Creates the file, if it is new, for its owner only: the directory may be one that others can look into. SQLite gives
-/// the log beside it the same mode.
+/// Creates a new file with access for its owner only, because the directory may be readable by
+/// others. SQLite gives the WAL the same mode.
 fn create_private(file: &Path) -> std::io::Result<()> {
     let mut options = std::fs::File::options();
     options.create(true).truncate(false).write(true);
@@ -171,7 +177,7 @@ fn pragma_text(conn: &Connection, pragma: &str) -> rusqlite::Result<String> {
     })
 }
 
-/// Runs a statement that gives no rows.
+/// Runs a statement that returns no rows.
 pub(crate) fn execute(
     conn: &mut Connection,
     sql: &'static Sql,
@@ -181,7 +187,7 @@ pub(crate) fn execute(
     run_bound(&mut statement, sql, params)
 }
 
-/// Runs a statement that gives no rows for each row of parameters.
+/// Runs a statement that returns no rows, once per set of parameters.
 pub(crate) fn execute_each<const N: usize>(
     conn: &mut Connection,
     sql: &'static Sql,
@@ -197,7 +203,7 @@ fn run_bound(statement: &mut Statement<'_>, sql: &Sql, params: &[&dyn Scalar]) -
     Ok(changed as u64)
 }
 
-/// Runs a statement and hands every row to `take`.
+/// Runs a statement and passes every row to `take`.
 pub(crate) fn query(
     conn: &mut Connection,
     sql: &'static Sql,
@@ -230,7 +236,7 @@ fn bind(statement: &mut Statement<'_>, sql: &Sql, params: &[&dyn Scalar]) -> Res
     Ok(())
 }
 
-/// Runs one of the handful of statements around bodies; they stay prepared like any other.
+/// Runs a transaction control statement from the statement cache.
 fn run(conn: &Connection, text: &'static str) -> rusqlite::Result<()> {
     conn.prepare_cached(text)?.raw_execute().map(|_| ())
 }
@@ -244,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_with_the_wal_reset_bug_is_refused_by_name() {
+    fn version_with_the_wal_reset_bug_is_rejected() {
         let error = check_version(3_051_002, "3.51.2").unwrap_err();
         assert!(error.to_string().starts_with("SQLite 3.51.2 can corrupt"), "{error}");
         assert!(check_version(3_051_003, "3.51.3").is_ok());
@@ -252,7 +258,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn only_the_owner_may_read_the_files_even_in_an_open_directory() {
+    fn files_are_private_even_in_a_shared_directory() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().unwrap();
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
@@ -271,10 +277,11 @@ mod tests {
         assert_eq!(modes, [private("x.db"), private("x.db-shm"), private("x.db-wal")]);
     }
 
-    /// What somebody was called is in no page of the file once it was overwritten or deleted. The names are made up but the same every time:
-    /// with others SQLite leaves, once in some hundred runs, a few index entries in the unused part of a page that it has filled anew.
+    /// Overwritten and deleted names are in no page of the file. The names are fixed: with random
+    /// ones SQLite leaves, in about one of some hundred runs, a few index entries in the unused
+    /// part of a page that it has refilled.
     #[test]
-    fn what_is_gone_is_gone_from_the_file() {
+    fn deleted_and_overwritten_values_are_erased_from_the_file() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("x.db");
         let conn = open_for_writing(&file).unwrap();
@@ -293,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledged_write_is_on_disk() {
+    fn durability_pragmas_are_set() {
         let dir = tempfile::tempdir().unwrap();
         let conn = open_for_writing(&dir.path().join("x.db")).unwrap();
         for (pragma, wanted) in

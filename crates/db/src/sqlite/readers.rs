@@ -1,4 +1,5 @@
-//! The read-only connections. A read sees everything that was committed when it began, and nothing of the open batch.
+//! The read-only connections. A read sees everything committed when it began, and nothing of the
+//! open batch.
 
 use std::{
     path::{Path, PathBuf},
@@ -43,7 +44,7 @@ impl Readers {
         }
     }
 
-    /// A connection with a snapshot begun on it.
+    /// A connection with a snapshot open on it.
     pub(super) async fn lend(&self) -> Result<Read<'_>, Error> {
         let permit =
             self.permits.acquire().await.map_err(|e| Error::bug("the readers are closed").because(e))?;
@@ -58,8 +59,8 @@ impl Readers {
     }
 }
 
-/// A lent connection. However the read ends (an answer, a panic, a dropped future) its snapshot is let go, for an old
-/// snapshot keeps the log from being checkpointed; a connection that cannot let go is closed instead.
+/// A borrowed connection. Drop ends its snapshot, also after a panic or a dropped future, because
+/// an old snapshot blocks checkpoints. A connection whose rollback fails is closed.
 pub(super) struct Read<'r> {
     readers: &'r Readers,
     conn: Option<Connection>,
@@ -68,7 +69,7 @@ pub(super) struct Read<'r> {
 
 impl Read<'_> {
     pub(super) fn connection(&mut self) -> &mut Connection {
-        self.conn.as_mut().expect("the connection leaves only in drop")
+        self.conn.as_mut().expect("taken only in drop")
     }
 }
 

@@ -1,11 +1,12 @@
-//! Values as SQLite keeps them: a UUID is a BLOB of 16 bytes, an instant INTEGER microseconds, a document TEXT.
+//! SQLite encoding of [`Value`]: a UUID is a 16-byte BLOB, a timestamp INTEGER microseconds, JSON
+//! is TEXT.
 
 use std::{borrow::Cow, error::Error as StdError};
 
 use rusqlite::types::{ToSql, ToSqlOutput, ValueRef};
 use urr_kernel::Value;
 
-/// A parameter on its way to SQLite.
+/// A parameter to be bound.
 pub(crate) struct Bind<'v>(pub(crate) Value<'v>);
 
 impl ToSql for Bind<'_> {
@@ -22,8 +23,8 @@ impl ToSql for Bind<'_> {
     }
 }
 
-/// A column as SQLite gives it. It has fewer types than [`Value`], so the reading type decides what bytes and integers
-/// mean.
+/// Decodes a column. SQLite has fewer types than [`Value`], so the target type decides how bytes
+/// and integers are read.
 pub(crate) fn from_row<'r>(
     row: &'r rusqlite::Row<'_>,
     column: usize,
@@ -33,6 +34,6 @@ pub(crate) fn from_row<'r>(
         ValueRef::Integer(n) => Value::Int(n),
         ValueRef::Text(text) => Value::Text(Cow::Borrowed(std::str::from_utf8(text)?)),
         ValueRef::Blob(bytes) => Value::Bytes(Cow::Borrowed(bytes)),
-        ValueRef::Real(_) => return Err("a floating point number; no column of ours is one".into()),
+        ValueRef::Real(_) => return Err("a floating point number, which no column uses".into()),
     })
 }

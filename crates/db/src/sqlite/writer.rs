@@ -1,14 +1,17 @@
-//! The one write connection, and group commit.
+//! The write connection and group commit.
 //!
-//! Whoever has the turn runs its body in the open batch, in a savepoint unless it opens it. Everybody in a batch shares one COMMIT and one fsync.
+//! One writer at a time runs its body in the open batch: the first one opens the transaction, each
+//! later one uses a savepoint. All writes of a batch share one COMMIT and one fsync.
 //!
-//! What a body saw may be its neighbours' unsaved work, so *every* answer, a refusal too, waits for the commit of the
-//! batch it was made in. If the batch is lost nobody in it is told anything but that.
+//! A body may have read uncommitted writes of the same batch, so *every* result, an `Err` too, is
+//! returned only after the batch is committed. If the batch fails to commit, every write in it
+//! returns the same error.
 //!
-//! A write's future may be dropped at any await. While it waits for its turn nothing has happened. While its body runs,
-//! [`Part`](super::batch::Part) rolls back in its drop. While it waits for the commit, the work is in the batch and commits
-//! without a listener, just as it would when a client hangs up on a PostgreSQL server. The committer is a thread and no
-//! task, so nothing that happens to a future or a runtime can keep a batch from being committed.
+//! A write's future may be dropped at any await. Before its turn nothing has happened. While its
+//! body runs, [`Part`](super::batch::Part) rolls back in its drop. While it waits for the commit,
+//! its work stays in the batch and is committed, just as when a client disconnects from a
+//! PostgreSQL server during COMMIT. The committer is a thread, not a task, so a dropped future or
+//! runtime cannot prevent a commit.
 
 use std::{
     process,
@@ -31,8 +34,8 @@ use crate::{
     tx::{Ended, Tx},
 };
 
-/// The most writes that may wait at once, for the lock or for a commit. At 50,000 writes per second the last in line
-/// waits 0.4 s; on a disk that stands still, 20,000 waiting requests of a few kB are what memory can bear.
+/// Maximum writes waiting at once, for their turn or for a commit. At 50,000 writes per second the
+/// last one waits 0.4 s. If the disk stalls, 20,000 waiting requests of a few kB fit in memory.
 const MAX_WAITING: usize = 20_000;
 
 pub(super) struct Writer {
@@ -52,11 +55,11 @@ impl Writer {
         let desk = Desk::new(Batch::new(conn));
         let shared = Arc::new(Shared { desk, waiting: AtomicUsize::new(0), nudge });
         let for_committer = Arc::clone(&shared);
-        #[expect(clippy::disallowed_methods, reason = "it waits for the disk; drop waits for its end")]
+        #[expect(clippy::disallowed_methods, reason = "blocks on fsync; drop joins it")]
         let committer = thread::Builder::new()
             .name("urr-db-commit".to_owned())
             .spawn(move || commit_batches(&for_committer))
-            .map_err(|e| Error::unavailable("the thread that commits could not be started").because(e))?;
+            .map_err(|e| Error::unavailable("the committer thread could not be started").because(e))?;
         Ok(Self { shared, group_commit, committer: Some(committer) })
     }
 
@@ -75,7 +78,8 @@ impl Writer {
             Err(error) => Ended::failed(error),
         };
         if !batch.is_open() {
-            // Refused, and nobody else's work was in the batch: there is nothing to wait for. What was seen of lost work is worth nothing.
+            // Failed, and no other write was in the batch: no commit to wait for. If other writes
+            // were in it, they are lost, and so is any result based on them.
             return if was_open { Ended::failed(lost()) } else { ended };
         }
         if !self.group_commit {
@@ -103,7 +107,7 @@ impl Drop for Writer {
         if let Some(committer) = self.committer.take()
             && committer.join().is_err()
         {
-            tracing::error!("the committer had panicked");
+            tracing::error!("the committer thread had panicked");
         }
     }
 }
@@ -116,7 +120,7 @@ impl Shared {
     }
 }
 
-/// Commits batch after batch until the database is closed.
+/// Commits one batch after another until the database is closed.
 fn commit_batches(shared: &Shared) {
     let _stop = StopOnPanic;
     while let Some(mut batch) = shared.desk.full() {
@@ -126,7 +130,7 @@ fn commit_batches(shared: &Shared) {
         metrics::histogram!("urr_db_group_commit_size").record(count(waiting.len()));
         shared.tell(committed == Ok(true));
         for write in waiting {
-            // Nobody listens any more when the caller was dropped; the write counts all the same.
+            // Fails if the caller's future was dropped; the write is committed anyway.
             let _ = write.send(committed.map(|_| ()));
         }
     }
@@ -141,7 +145,7 @@ fn lost() -> Error {
     Error::unavailable("the batch that this write belonged to was rolled back")
 }
 
-/// A place in the line for the lock or the commit.
+/// Counts one waiting write.
 struct Place<'w>(&'w AtomicUsize);
 
 impl<'w> Place<'w> {
@@ -157,7 +161,7 @@ impl Drop for Place<'_> {
     }
 }
 
-/// Without a committer every write would wait for ever.
+/// Aborts the process if the committer panics: otherwise every write would wait forever.
 struct StopOnPanic;
 
 impl Drop for StopOnPanic {
@@ -173,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_has_an_end_and_whoever_leaves_makes_room() {
+    fn waiting_writes_are_limited() {
         let waiting = AtomicUsize::new(MAX_WAITING - 1);
         let last = Place::take(&waiting);
         assert!(last.is_some());

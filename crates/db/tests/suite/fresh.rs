@@ -1,4 +1,4 @@
-//! A fresh database for each test, and the small domain that the tests play with.
+//! A new database for each test, and the small domain that the tests use.
 
 use std::{
     future::Future,
@@ -10,7 +10,7 @@ use urr_db::{Db, Domain, Error, Migration, PostgresConfig, Tx, postgres_provisio
 use urr_kernel::{Ids, Timestamp};
 use urr_testkit::{fixed_clock, fresh_database, fresh_postgres, fresh_sqlite, within};
 
-/// No test takes longer.
+/// Time limit of a test.
 pub(crate) const LIMIT: Duration = Duration::from_mins(1);
 
 /// The domain under test.
@@ -30,24 +30,24 @@ pub(crate) static DOMAIN: Domain = Domain {
 };
 
 urr_db::statements! {
-    /// Puts somebody on a seat.
+    /// Inserts a seat.
     pub(crate) SIT = "insert into seats (id, holder) values ($1, $2)";
-    /// Moves a seat to somebody.
+    /// Changes a seat's holder.
     pub(crate) MOVE = "update seats set holder = $2 where id = $1";
-    /// Who sits there.
+    /// Returns a seat's holder.
     pub(crate) WHO = "select holder from seats where id = $1";
-    /// How many sit.
+    /// Counts seats.
     pub(crate) COUNT = "select count(*) from seats";
     /// All seats.
     pub(crate) SEATS = "select id, holder from seats order by id";
 }
 
-/// The body most tests use.
+/// The body that most tests use.
 pub(crate) async fn sit(tx: &mut Tx<'_>, seat: i64, holder: &str) -> Result<(), Error> {
     tx.execute(&SIT, &[&seat, &holder]).await.map(|_| ())
 }
 
-/// Who sits on a seat, as a new reader sees it.
+/// A seat's holder, as a new read sees it.
 pub(crate) async fn who(db: &Db, seat: i64) -> Option<String> {
     db.read("test.who", async |tx: &mut Tx<'_>| tx.optional(&WHO, &[&seat], |row| row.get(0)).await)
         .await
@@ -66,27 +66,27 @@ pub(crate) fn ids() -> Ids {
     Ids::random(fixed_clock())
 }
 
-/// Runs a test on a migrated SQLite database of its own.
+/// Runs a test on its own migrated SQLite database.
 pub(crate) async fn on_sqlite<F: Future<Output = ()>>(test: impl FnOnce(Db) -> F) {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, Box::pin(test(db))).await;
 }
 
-/// Runs a test on a migrated PostgreSQL database of its own, if there is a server.
+/// Runs a test on its own migrated PostgreSQL database, if a server is configured.
 pub(crate) async fn on_postgres<F: Future<Output = ()>>(test: impl FnOnce(Db) -> F) {
     if let Some(db) = fresh_postgres(&DOMAIN).await {
         within(LIMIT, Box::pin(test(db))).await;
     }
 }
 
-/// Runs a test with a database of its own on the server, if there is one.
+/// Runs a test with its own database on the server, if one is configured.
 pub(crate) async fn with_postgres(test: impl AsyncFnOnce(Server)) {
     if let Some(config) = fresh_database(&[&DOMAIN]).await {
         within(LIMIT, Box::pin(test(Server(config)))).await;
     }
 }
 
-/// A database on the server with the domain's role and empty schema.
+/// A database on the server with the domain's role and an empty schema.
 pub(crate) struct Server(PostgresConfig);
 
 impl Server {
@@ -107,7 +107,7 @@ impl Server {
             .0
     }
 
-    /// A domain with its role, its schema and its tables.
+    /// Creates a domain's role and schema and migrates it.
     pub(crate) async fn migrated(&self, domain: &'static Domain) -> Db {
         postgres_provision(&self.0, &[domain]).await.unwrap();
         let db = Db::postgres(&self.0, domain).unwrap();
@@ -115,7 +115,7 @@ impl Server {
         db
     }
 
-    /// Runs a command as the server's owner, outside of any transaction.
+    /// Runs a command as the server's owner, outside any transaction.
     pub(crate) async fn command(&self, text: &str) {
         let (client, connection) = tokio_postgres::connect(self.url(), tokio_postgres::NoTls).await.unwrap();
         tokio::select! {
@@ -125,12 +125,12 @@ impl Server {
     }
 }
 
-/// A counter that bodies can share.
+/// A shared counter.
 pub(crate) fn counter() -> Arc<AtomicU32> {
     Arc::new(AtomicU32::new(0))
 }
 
-/// Declares each behaviour as a test on SQLite and a test on PostgreSQL.
+/// Declares each behaviour as one test on SQLite and one on PostgreSQL.
 macro_rules! on_both_engines {
     ($($behaviour:ident,)*) => {
         mod on_sqlite {

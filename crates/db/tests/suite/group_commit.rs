@@ -1,4 +1,4 @@
-//! Writes that share a commit, and do not share each other's fate.
+//! Writes that share a commit: one that fails does not affect the others.
 
 use std::{future::pending, os::unix::process::ExitStatusExt as _, process::Command, time::Duration};
 
@@ -9,7 +9,7 @@ use urr_testkit::{fresh_sqlite, until, within};
 use crate::fresh::{DOMAIN, LIMIT, SEATS, SIT, WHO, count, sit, who};
 
 statements! {
-    /// No more pages than this: what a full disk looks like.
+    /// Limits the number of pages, to simulate a full disk.
     FILL = sqlite "pragma max_page_count = 40";
     ROOM = sqlite "pragma max_page_count = 1000000";
     PARENT = sqlite "create table parents (id integer primary key) strict";
@@ -17,7 +17,7 @@ statements! {
     ORPHAN = sqlite "insert into children (id) values (1)";
 }
 
-/// Holds the write lock until told, so that others line up behind it.
+/// Holds the write lock until the sender fires, so that other writes queue behind it.
 async fn hold_the_lock(db: &Db, tasks: &mut JoinSet<Result<(), Error>>) -> oneshot::Sender<()> {
     let (inside, is_inside) = oneshot::channel();
     let (go_on, may_go_on) = oneshot::channel::<()>();
@@ -42,13 +42,13 @@ fn spawn_sit(db: &Db, tasks: &mut JoinSet<Result<(), Error>>, seat: i64, holder:
 }
 
 #[tokio::test]
-async fn a_body_that_fails_does_no_harm_to_the_batch_around_it() {
+async fn failing_bodies_do_not_affect_their_batch() {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         let mut tasks = JoinSet::new();
         let go_on = hold_the_lock(&db, &mut tasks).await;
         for seat in 1..=30 {
-            // Every third breaks a constraint, every third panics.
+            // One third violates a constraint, one third panics.
             match seat % 3 {
                 0 => spawn_sit(&db, &mut tasks, seat, ""),
                 1 => spawn_sit(&db, &mut tasks, seat, "ann"),
@@ -84,7 +84,7 @@ async fn a_body_that_fails_does_no_harm_to_the_batch_around_it() {
 }
 
 #[tokio::test]
-async fn bodies_dropped_at_every_stage_do_no_harm_to_the_batch_around_them() {
+async fn bodies_dropped_at_any_stage_do_not_affect_their_batch() {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         let mut tasks = JoinSet::new();
@@ -96,7 +96,7 @@ async fn bodies_dropped_at_every_stage_do_no_harm_to_the_batch_around_them() {
             dropped.spawn(async move {
                 db.write("test.drop", async |tx: &mut Tx<'_>| -> Result<(), Error> {
                     sit(tx, 100 + seat, "ann").await?;
-                    // Every other one is still in its body when it is dropped, the rest wait for the lock.
+                    // Half of them are in their body when dropped, the others wait for the lock.
                     tokio::time::timeout(Duration::from_millis(1), pending::<()>()).await.unwrap_err();
                     pending().await
                 })
@@ -121,11 +121,11 @@ async fn bodies_dropped_at_every_stage_do_no_harm_to_the_batch_around_them() {
 }
 
 #[tokio::test]
-async fn a_write_whose_caller_left_while_it_was_committed_is_kept() {
+async fn write_dropped_during_commit_is_kept() {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         let mut write = Box::pin(db.write("test.leave", async |tx: &mut Tx<'_>| sit(tx, 1, "ann").await));
-        // One poll runs the body; what is left is the wait for the commit.
+        // The first poll runs the body; what remains is the wait for the commit.
         let polled = tokio::time::timeout(Duration::ZERO, &mut write).await;
         drop(write);
         drop(polled);
@@ -146,10 +146,10 @@ impl From<Error> for Answer {
     }
 }
 
-/// A batch is lost as a whole, and nobody in it is told anything else: not the first, whose part had gone well, and not
-/// the second, whose refusal rests on what the first had written.
+/// A batch fails as a whole and every write in it returns the same error: the first, although its
+/// own part succeeded, and the second, whose refusal depends on what the first wrote.
 #[tokio::test]
-async fn a_full_disk_fails_the_whole_batch_and_nobody_is_told_otherwise() {
+async fn full_disk_fails_every_write_of_the_batch() {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         db.write("test.fill", async |tx: &mut Tx<'_>| tx.all(&FILL, &[], |_| Ok(())).await).await.unwrap();
@@ -161,11 +161,11 @@ async fn a_full_disk_fails_the_whole_batch_and_nobody_is_told_otherwise() {
         });
         let second = db.write("test.second", async |tx: &mut Tx<'_>| {
             let taken: Option<String> = tx.optional(&WHO, &[&1_i64], |row| row.get(0)).await?;
-            assert_eq!(taken.as_deref(), Some("ann"), "a batch sees its own work");
+            assert_eq!(taken.as_deref(), Some("ann"), "a write sees earlier writes of its batch");
             Err::<(), _>(Answer::Taken)
         });
         let large = db.write("test.large", async |tx: &mut Tx<'_>| tx.execute(&SIT, &[&2_i64, &long]).await);
-        // Polled in this order, so that they line up in this order.
+        // `join!` polls in this order, so the writes queue in this order.
         let (first, second, large, ()) =
             tokio::join!(first, second, large, async { go_on.send(()).unwrap() });
         assert_eq!(first, Err(Answer::Db(Kind::Unavailable)));
@@ -183,7 +183,7 @@ async fn a_full_disk_fails_the_whole_batch_and_nobody_is_told_otherwise() {
 }
 
 #[tokio::test]
-async fn without_group_commit_everything_is_kept_as_well() {
+async fn writes_are_kept_without_group_commit() {
     let dir = tempfile::tempdir().unwrap();
     let one_by_one = SqliteOptions { group_commit: false, ..SqliteOptions::default() };
     let db = Db::sqlite(dir.path(), &DOMAIN, one_by_one).unwrap();
@@ -206,7 +206,7 @@ async fn without_group_commit_everything_is_kept_as_well() {
 }
 
 #[test]
-fn writes_outlive_the_runtime_they_came_from() {
+fn writes_survive_the_end_of_their_runtime() {
     let dir = tempfile::tempdir().unwrap();
     let db = Db::sqlite(dir.path(), &DOMAIN, SqliteOptions::default()).unwrap();
     for (seat, threads) in [(1, 1), (2, 2), (3, 1)] {
@@ -224,17 +224,18 @@ fn writes_outlive_the_runtime_they_came_from() {
     }
 }
 
-/// A commit that fails leaves only one safe thing to do. The test runs itself in a process of its own to see it done.
+/// After a failed COMMIT the process must abort. The test runs itself in a child process to see
+/// that.
 #[test]
-fn a_commit_that_fails_stops_the_process() {
+fn failed_commit_aborts_the_process() {
     const CHILD_PLEASE: &str = "URR_DB_TEST_FAILED_COMMIT";
-    #[expect(clippy::disallowed_methods, reason = "tells the child process from the test that started it")]
+    #[expect(clippy::disallowed_methods, reason = "marks the child process")]
     let is_child = std::env::var(CHILD_PLEASE).is_ok();
     if is_child {
         let dir = tempfile::tempdir().unwrap();
         let db = Db::sqlite(dir.path(), &DOMAIN, SqliteOptions::default()).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        // Migrations may not defer constraints; a body that does it anyway makes the commit itself fail.
+        // Migrations may not defer constraints; a body that does makes COMMIT itself fail.
         let _ = runtime.block_on(db.write("test.orphan", async |tx: &mut Tx<'_>| {
             tx.execute(&PARENT, &[]).await?;
             tx.execute(&CHILD, &[]).await?;
@@ -243,7 +244,7 @@ fn a_commit_that_fails_stops_the_process() {
         panic!("the process should have stopped");
     }
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["group_commit::a_commit_that_fails_stops_the_process", "--exact", "--nocapture"])
+        .args(["group_commit::failed_commit_aborts_the_process", "--exact", "--nocapture"])
         .env(CHILD_PLEASE, "1")
         .output()
         .unwrap();
@@ -253,14 +254,15 @@ fn a_commit_that_fails_stops_the_process() {
 }
 
 #[tokio::test]
-async fn a_second_statement_of_a_lost_batch_is_refused_too() {
+async fn later_statements_of_a_lost_batch_are_rejected() {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     within(LIMIT, async {
         db.write("test.fill", async |tx: &mut Tx<'_>| tx.all(&FILL, &[], |_| Ok(())).await).await.unwrap();
         let long = "x".repeat(400_000);
         let went_on = db.write("test.large", async |tx: &mut Tx<'_>| {
             tx.execute(&SIT, &[&1_i64, &long]).await.unwrap_err();
-            // SQLite may have rolled everything back: a statement here would commit by itself, outside of any batch.
+            // SQLite may have rolled back everything: a statement here would autocommit outside any
+            // batch.
             tx.execute(&SIT, &[&2_i64, &"ann"]).await.unwrap_err();
             Ok::<_, Error>(())
         });
@@ -271,11 +273,11 @@ async fn a_second_statement_of_a_lost_batch_is_refused_too() {
 }
 
 #[tokio::test]
-async fn after_a_clean_close_the_file_alone_is_the_whole_database() {
+async fn clean_close_checkpoints_the_wal_into_the_file() {
     let (dir, db) = fresh_sqlite(&DOMAIN).await;
     let sat: Result<(), Error> = db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 7, "ann").await).await;
     sat.unwrap();
-    assert_eq!(who(&db, 7).await.as_deref(), Some("ann"), "a reader is open too");
+    assert_eq!(who(&db, 7).await.as_deref(), Some("ann"), "opens a read connection too");
     drop(db);
     let left: Vec<_> =
         std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -1,4 +1,4 @@
-//! A message has its effect once; offsets and dead letters are kept.
+//! A message takes effect once; offsets and dead letters are stored.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -15,13 +15,13 @@ use urr_kernel::{MessageId, Timestamp};
 use crate::fresh::{count, counter, ids, now, on_both_engines, sit};
 
 on_both_engines! {
-    a_message_delivered_twice_has_its_effect_once,
-    of_many_messages_only_the_new_ones_are_told,
-    a_message_whose_effect_failed_is_first_again,
-    ten_deliveries_at_once_have_one_effect,
-    old_messages_are_forgotten_in_batches,
-    an_offset_is_kept_per_group_and_source,
-    a_dead_letter_is_kept_with_its_reason_until_it_is_taken,
+    duplicate_delivery_has_one_effect,
+    first_times_returns_only_new_messages,
+    rolled_back_message_is_new_again,
+    ten_concurrent_deliveries_have_one_effect,
+    old_records_are_purged_in_batches,
+    offset_is_stored_per_group_and_source,
+    dead_letter_is_stored_with_its_error_until_taken,
 }
 
 async fn first_time(db: &Db, group: &str, id: MessageId) -> bool {
@@ -30,15 +30,15 @@ async fn first_time(db: &Db, group: &str, id: MessageId) -> bool {
         .unwrap()
 }
 
-async fn a_message_delivered_twice_has_its_effect_once(db: Db) {
+async fn duplicate_delivery_has_one_effect(db: Db) {
     let (one, other): (MessageId, MessageId) = (ids().next(), ids().next());
     assert!(first_time(&db, "mail", one).await);
     assert!(!first_time(&db, "mail", one).await);
     assert!(first_time(&db, "mail", other).await);
-    assert!(first_time(&db, "stats", one).await, "each group for itself");
+    assert!(first_time(&db, "stats", one).await, "groups are independent");
 }
 
-async fn of_many_messages_only_the_new_ones_are_told(db: Db) {
+async fn first_times_returns_only_new_messages(db: Db) {
     let [known, new, newer]: [MessageId; 3] = [ids().next(), ids().next(), ids().next()];
     assert!(first_time(&db, "mail", known).await);
     let told = async |messages: &[MessageId]| {
@@ -51,7 +51,7 @@ async fn of_many_messages_only_the_new_ones_are_told(db: Db) {
     assert!(told(&[]).await.is_empty());
 }
 
-async fn a_message_whose_effect_failed_is_first_again(db: Db) {
+async fn rolled_back_message_is_new_again(db: Db) {
     let id = ids().next();
     let failed = db.write("test.effect", async |tx: &mut Tx<'_>| {
         assert!(inbox::first_time(tx, "mail", id, now()).await?);
@@ -61,7 +61,7 @@ async fn a_message_whose_effect_failed_is_first_again(db: Db) {
     assert!(first_time(&db, "mail", id).await);
 }
 
-async fn ten_deliveries_at_once_have_one_effect(db: Db) {
+async fn ten_concurrent_deliveries_have_one_effect(db: Db) {
     let (id, firsts) = (ids().next::<MessageId>(), counter());
     let mut tasks = JoinSet::new();
     for seat in 0..10 {
@@ -83,7 +83,7 @@ async fn ten_deliveries_at_once_have_one_effect(db: Db) {
     assert_eq!((firsts.load(Ordering::Relaxed), count(&db).await), (1, 1));
 }
 
-async fn old_messages_are_forgotten_in_batches(db: Db) {
+async fn old_records_are_purged_in_batches(db: Db) {
     let ids = ids();
     db.write("test.many", async |tx: &mut Tx<'_>| {
         for _ in 0..=PURGE_BATCH {
@@ -102,7 +102,7 @@ async fn old_messages_are_forgotten_in_batches(db: Db) {
     assert_eq!((purge(later).await, purge(later).await), (u64::from(PURGE_BATCH), 1));
 }
 
-async fn an_offset_is_kept_per_group_and_source(db: Db) {
+async fn offset_is_stored_per_group_and_source(db: Db) {
     let store = async |group: &str, source: &str, at: Position| {
         db.write("test.store", async |tx: &mut Tx<'_>| offsets::store(tx, group, source, at).await)
             .await
@@ -120,7 +120,7 @@ async fn an_offset_is_kept_per_group_and_source(db: Db) {
     assert_eq!(load("mail", "tickets").await, Some(there));
 }
 
-async fn a_dead_letter_is_kept_with_its_reason_until_it_is_taken(db: Db) {
+async fn dead_letter_is_stored_with_its_error_until_taken(db: Db) {
     let message = Message {
         id: ids().next(),
         topic: "tickets".to_owned(),
@@ -163,5 +163,5 @@ async fn a_dead_letter_is_kept_with_its_reason_until_it_is_taken(db: Db) {
     insert(&DeadLetter { message, error: nul, ..again }).await;
     let kept = take().await.unwrap();
     let texts = [kept.message.key, kept.message.kind, kept.message.payload, kept.error];
-    assert_eq!(texts, [const { "a\u{fffd}b" }; 4], "PostgreSQL keeps no NUL");
+    assert_eq!(texts, [const { "a\u{fffd}b" }; 4], "NUL is replaced: PostgreSQL cannot store it");
 }

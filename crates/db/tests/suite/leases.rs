@@ -1,4 +1,4 @@
-//! Of several processes one has the lease, and its epoch only grows.
+//! One owner at a time holds a lease, and its epoch only grows.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use uuid::Uuid;
 use crate::fresh::{LIMIT, ids, now, on_both_engines};
 
 on_both_engines! {
-    a_held_lease_is_refused_to_others_and_renewed_by_its_owner,
-    a_lease_that_ran_out_is_taken_over_and_the_epoch_grows,
-    a_released_lease_is_free_at_once_and_its_epoch_is_not_forgotten,
-    of_ten_owners_at_once_one_gets_it,
+    held_lease_is_exclusive_and_renewable,
+    expired_lease_is_taken_over_with_a_higher_epoch,
+    released_lease_is_free_and_keeps_its_epoch,
+    one_of_ten_concurrent_owners_acquires_the_lease,
 }
 
 const LONG: Duration = Duration::from_mins(10);
@@ -27,7 +27,7 @@ fn owner() -> Uuid {
     ids().next()
 }
 
-async fn a_held_lease_is_refused_to_others_and_renewed_by_its_owner(db: Db) {
+async fn held_lease_is_exclusive_and_renewable(db: Db) {
     let (ann, bob) = (owner(), owner());
     let epoch = acquire(&db, NAME, ann, LONG, now()).await.unwrap().unwrap();
     assert_eq!(epoch, Epoch(1));
@@ -39,13 +39,13 @@ async fn a_held_lease_is_refused_to_others_and_renewed_by_its_owner(db: Db) {
     assert_eq!(
         acquire(&db, NAME, ann, LONG, now()).await.unwrap(),
         Some(Epoch(2)),
-        "a new holding, a new epoch"
+        "each acquisition has a new epoch"
     );
 }
 
-async fn a_lease_that_ran_out_is_taken_over_and_the_epoch_grows(db: Db) {
+async fn expired_lease_is_taken_over_with_a_higher_epoch(db: Db) {
     let (ann, bob) = (owner(), owner());
-    // The server goes by its own clock, so there the test waits a moment; on SQLite it moves the time itself.
+    // PostgreSQL uses its own clock, so the test waits a moment; on SQLite it passes a later time.
     let ttl = Duration::from_millis(50);
     let epoch = acquire(&db, NAME, ann, ttl, now()).await.unwrap().unwrap();
     let later = now().after(ttl);
@@ -57,7 +57,7 @@ async fn a_lease_that_ran_out_is_taken_over_and_the_epoch_grows(db: Db) {
     .await;
     assert!(taken > Some(epoch));
     assert!(!renew(&db, NAME, ann, epoch, LONG, later).await.unwrap(), "it is lost");
-    assert!(!release(&db, NAME, ann, epoch, later).await.unwrap(), "a late release changes nothing");
+    assert!(!release(&db, NAME, ann, epoch, later).await.unwrap(), "releasing a lost lease changes nothing");
     assert_eq!(acquire(&db, NAME, ann, LONG, later).await.unwrap(), None);
     if db.engine() == EngineKind::Sqlite {
         let just_before = Timestamp::from_micros(later.after(LONG).as_micros() - 1);
@@ -66,15 +66,15 @@ async fn a_lease_that_ran_out_is_taken_over_and_the_epoch_grows(db: Db) {
     }
 }
 
-async fn a_released_lease_is_free_at_once_and_its_epoch_is_not_forgotten(db: Db) {
+async fn released_lease_is_free_and_keeps_its_epoch(db: Db) {
     let (ann, bob) = (owner(), owner());
     let epoch = acquire(&db, NAME, ann, LONG, now()).await.unwrap().unwrap();
     assert!(release(&db, NAME, ann, epoch, now()).await.unwrap());
-    assert!(!release(&db, NAME, ann, epoch, now()).await.unwrap(), "it is free already");
+    assert!(!release(&db, NAME, ann, epoch, now()).await.unwrap(), "it is already released");
     assert_eq!(acquire(&db, NAME, bob, LONG, now()).await.unwrap(), Some(Epoch(2)));
 }
 
-async fn of_ten_owners_at_once_one_gets_it(db: Db) {
+async fn one_of_ten_concurrent_owners_acquires_the_lease(db: Db) {
     let mut tasks = JoinSet::new();
     for _ in 0..10 {
         let db = db.clone();

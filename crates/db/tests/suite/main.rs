@@ -1,5 +1,5 @@
-//! One behavioural suite for both engines. PostgreSQL is the server named by `URR_TEST_POSTGRES`; without it those halves
-//! are skipped, loudly.
+//! One behavioural suite for both engines. `URR_TEST_POSTGRES` names the PostgreSQL server; without
+//! it those tests are skipped with a warning.
 
 #[cfg(test)]
 mod fresh;

@@ -1,4 +1,4 @@
-//! Migrations run once, in order, whole, and are never edited.
+//! Migrations are applied once, in order, atomically, and are never edited.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use urr_db::{Db, Domain, Error, Kind, Migration, SqliteOptions, Tx, postgres_pro
 
 use crate::fresh::{DOMAIN, LIMIT, Server, with_postgres};
 
-/// Opens the same database as seen by binaries with different migrations.
+/// Opens the same database as binaries with different migrations would.
 enum Place<'p> {
     Sqlite(&'p Path),
     Postgres(&'p Server),
@@ -56,17 +56,17 @@ macro_rules! on_both_places {
 }
 
 on_both_places! {
-    what_is_missing_is_applied_and_nothing_twice,
-    a_base_that_has_grown_is_applied_to_an_older_database,
-    serving_is_refused_until_everything_is_applied,
-    an_edited_migration_is_refused_by_its_file,
-    a_migration_of_a_newer_binary_is_refused_by_name,
-    a_migration_put_before_an_applied_one_is_refused,
-    a_migration_that_fails_leaves_nothing_behind,
-    two_migrators_at_once_apply_everything_once,
+    pending_migrations_are_applied_once,
+    new_base_migration_is_applied_to_an_older_database,
+    check_fails_while_a_migration_is_pending,
+    edited_migration_is_rejected_with_its_file_name,
+    migration_of_a_newer_binary_is_rejected,
+    migration_inserted_before_an_applied_one_is_rejected,
+    failed_migration_is_rolled_back,
+    concurrent_migrators_apply_each_migration_once,
 }
 
-async fn what_is_missing_is_applied_and_nothing_twice(place: Place<'_>) {
+async fn pending_migrations_are_applied_once(place: Place<'_>) {
     let db = place.open(&[ONE]).await;
     assert_eq!(db.migrate().await.unwrap(), ["0000_base", "0000_lighter_outbox", "0001_one"]);
     assert_eq!(db.migrate().await.unwrap(), [""; 0]);
@@ -76,13 +76,13 @@ async fn what_is_missing_is_applied_and_nothing_twice(place: Place<'_>) {
 }
 
 urr_db::statements! {
-    /// As the database was before the base's second step.
+    /// Restores the state before the second base migration.
     OLDER_INDEX = "create index outbox_waiting_key on outbox (topic, key, seq)";
     OLDER_HISTORY = "delete from schema_history where name = '0000_lighter_outbox'";
     CLOSE_THE_GAP = "update schema_history set seq = 1 where seq = 2";
 }
 
-async fn a_base_that_has_grown_is_applied_to_an_older_database(place: Place<'_>) {
+async fn new_base_migration_is_applied_to_an_older_database(place: Place<'_>) {
     let db = place.open(&[ONE]).await;
     db.migrate().await.unwrap();
     db.write("test.older", async |tx: &mut Tx<'_>| {
@@ -98,7 +98,7 @@ async fn a_base_that_has_grown_is_applied_to_an_older_database(place: Place<'_>)
     newer.check_migrated().await.unwrap();
 }
 
-async fn serving_is_refused_until_everything_is_applied(place: Place<'_>) {
+async fn check_fails_while_a_migration_is_pending(place: Place<'_>) {
     let db = place.open(&[ONE, TWO]).await;
     let file = |name: &str| match place {
         Place::Sqlite(_) => {
@@ -124,34 +124,34 @@ async fn refused(place: &Place<'_>, migrations: &'static [Migration], why: &str)
     }
 }
 
-async fn an_edited_migration_is_refused_by_its_file(place: Place<'_>) {
+async fn edited_migration_is_rejected_with_its_file_name(place: Place<'_>) {
     const EDITED: Migration = step("0001_one", "create table one (id bigint, name text);");
     place.open(&[ONE]).await.migrate().await.unwrap();
     refused(&place, &[EDITED, TWO], "0001_one.sql was changed after it was applied").await;
 }
 
-async fn a_migration_of_a_newer_binary_is_refused_by_name(place: Place<'_>) {
+async fn migration_of_a_newer_binary_is_rejected(place: Place<'_>) {
     place.open(&[ONE, TWO]).await.migrate().await.unwrap();
-    refused(&place, &[ONE], "the database has migration 0002_two, which this binary does not know").await;
+    refused(&place, &[ONE], "the database has migration 0002_two, which this binary does not have").await;
 }
 
-async fn a_migration_put_before_an_applied_one_is_refused(place: Place<'_>) {
+async fn migration_inserted_before_an_applied_one_is_rejected(place: Place<'_>) {
     place.open(&[TWO]).await.migrate().await.unwrap();
-    refused(&place, &[ONE, TWO], "0001_one.sql stands where the database has 0002_two").await;
+    refused(&place, &[ONE, TWO], "0001_one.sql is where the database has 0002_two").await;
 }
 
-async fn a_migration_that_fails_leaves_nothing_behind(place: Place<'_>) {
+async fn failed_migration_is_rolled_back(place: Place<'_>) {
     const BROKEN: Migration = step("0002_two", "create table two (id bigint); create table one (id bigint);");
     let broken = place.open(&[ONE, BROKEN]).await;
     let error = broken.migrate().await.unwrap_err();
     assert!(error.to_string().ends_with("0002_two.sql failed"), "{error}");
-    assert!(std::error::Error::source(&error).is_some(), "it says why");
-    // Neither its first half nor its name stayed.
+    assert!(std::error::Error::source(&error).is_some(), "the cause is attached");
+    // Neither its first half nor its history row was kept.
     let repaired = place.open(&[ONE, TWO]).await;
     assert_eq!(repaired.migrate().await.unwrap(), ["0002_two"]);
 }
 
-async fn two_migrators_at_once_apply_everything_once(place: Place<'_>) {
+async fn concurrent_migrators_apply_each_migration_once(place: Place<'_>) {
     let (one, other) = (place.open(&[ONE, TWO]).await, place.open(&[ONE, TWO]).await);
     let (a, b) = tokio::join!(one.migrate(), other.migrate());
     let mut applied = [a.unwrap(), b.unwrap()].concat();
@@ -160,7 +160,7 @@ async fn two_migrators_at_once_apply_everything_once(place: Place<'_>) {
 }
 
 #[tokio::test]
-async fn a_deferred_constraint_is_refused_on_sqlite() {
+async fn deferred_constraint_is_rejected_on_sqlite() {
     const DEFERRED: Migration = step(
         "0002_two",
         "create table two (id integer references one deferrable initially deferred) strict;",
@@ -174,7 +174,7 @@ async fn a_deferred_constraint_is_refused_on_sqlite() {
 }
 
 #[tokio::test]
-async fn a_domain_that_was_not_provisioned_cannot_be_migrated() {
+async fn unprovisioned_domain_cannot_be_migrated() {
     with_postgres(async |server: Server| {
         static STRANGER: Domain = Domain { name: "stranger", migrations: &[] };
         let error = Db::postgres(&server.config(), &STRANGER).unwrap().migrate().await.unwrap_err();
@@ -185,7 +185,7 @@ async fn a_domain_that_was_not_provisioned_cannot_be_migrated() {
 }
 
 #[tokio::test]
-async fn a_server_that_loses_acknowledged_commits_is_refused() {
+async fn server_with_synchronous_commit_off_is_rejected() {
     with_postgres(async |server: Server| {
         server.migrated(&DOMAIN).await.check_migrated().await.unwrap();
         let config =

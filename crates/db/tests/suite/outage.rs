@@ -1,4 +1,4 @@
-//! PostgreSQL goes away or stands still: an answer in time, and recovery without help.
+//! PostgreSQL outages: errors arrive in time and recovery is automatic.
 
 use std::{
     future::pending,
@@ -18,7 +18,7 @@ use urr_testkit::{Proxy, until};
 
 use crate::fresh::{DOMAIN, LIMIT, Server, count, sit, who, with_postgres};
 
-/// The promise: within two seconds. The rest is for a test machine that is busy with other tests.
+/// The guarantee is two seconds; the slack is for a busy test machine.
 const PROMISED: Duration = Duration::from_secs(2);
 const SLACK: Duration = Duration::from_millis(500);
 
@@ -39,19 +39,19 @@ async fn write(db: &Db, seat: i64) -> Result<(), Error> {
     transaction!(db, "test.sit", async |tx: &mut Tx<'_>| sit(tx, seat, "ann").await)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the time limit is what is tested")]
+#[expect(clippy::disallowed_methods, reason = "the test measures real time")]
 async fn refused_in_time(db: &Db, seat: i64) -> Kind {
     let asked = Instant::now();
-    let error = write(db, seat).await.expect_err("the server is away");
+    let error = write(db, seat).await.expect_err("the server is unreachable");
     assert!(asked.elapsed() < PROMISED + SLACK, "{:?}: {error}", asked.elapsed());
     error.kind()
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_is_unavailable_and_comes_back_by_itself() {
+async fn unreachable_server_is_unavailable_and_recovers() {
     with_postgres(async |server: Server| {
         let (db, mut proxy) = behind_proxy(&server).await;
-        // Several connections, so that several would be stale afterwards.
+        // Several connections, so that several are stale afterwards.
         let (a, b, c) = tokio::join!(write(&db, 1), write(&db, 2), write(&db, 3));
         a.and(b).and(c).unwrap();
         proxy.cut().await;
@@ -59,7 +59,7 @@ async fn a_server_that_is_gone_is_unavailable_and_comes_back_by_itself() {
             assert_eq!(refused_in_time(&db, seat).await, Kind::Unavailable);
         }
         proxy.restore().await;
-        // The very first request is served: no stale connection costs a second round of errors.
+        // Even the first request succeeds: stale connections cause no second round of errors.
         let (a, b, c) = tokio::join!(write(&db, 4), write(&db, 5), write(&db, 6));
         a.and(b).and(c).unwrap();
         assert_eq!(count(&db).await, 6);
@@ -68,7 +68,7 @@ async fn a_server_that_is_gone_is_unavailable_and_comes_back_by_itself() {
 }
 
 #[tokio::test]
-async fn a_server_that_stands_still_is_unavailable_in_time_and_comes_back_by_itself() {
+async fn stalled_server_is_unavailable_in_time_and_recovers() {
     with_postgres(async |server: Server| {
         let (db, mut proxy) = behind_proxy(&server).await;
         let (a, b, c) = tokio::join!(write(&db, 1), write(&db, 2), write(&db, 3));
@@ -76,7 +76,7 @@ async fn a_server_that_stands_still_is_unavailable_in_time_and_comes_back_by_its
         proxy.stall().await;
         let (a, b) = tokio::join!(refused_in_time(&db, 10), refused_in_time(&db, 11));
         assert_eq!((a, b), (Kind::Unavailable, Kind::Unavailable));
-        // Now there is no connection left, and a new one hangs as well.
+        // No connection is left in the pool, and a new one hangs too.
         assert_eq!(refused_in_time(&db, 12).await, Kind::Unavailable);
         proxy.restore().await;
         let (a, b, c) = tokio::join!(write(&db, 4), write(&db, 5), write(&db, 6));
@@ -86,7 +86,7 @@ async fn a_server_that_stands_still_is_unavailable_in_time_and_comes_back_by_its
 }
 
 #[tokio::test]
-async fn a_server_that_was_never_there_does_not_keep_us_from_starting() {
+async fn opens_while_the_server_is_down() {
     with_postgres(async |server: Server| {
         let (db, mut proxy) = behind_proxy(&server).await;
         proxy.cut().await;
@@ -98,7 +98,7 @@ async fn a_server_that_was_never_there_does_not_keep_us_from_starting() {
 }
 
 #[tokio::test]
-async fn a_connection_lost_inside_a_body_is_unavailable_and_nothing_happened() {
+async fn connection_lost_in_the_body_is_unavailable_and_rolls_back() {
     with_postgres(async |server: Server| {
         let (db, proxy) = behind_proxy(&server).await;
         let proxy = Mutex::new(Some(proxy));
@@ -114,9 +114,9 @@ async fn a_connection_lost_inside_a_body_is_unavailable_and_nothing_happened() {
     .await;
 }
 
-/// The commit's answer never arrives: it may have happened, and here it has.
+/// The reply to COMMIT never arrives; in this case it was committed.
 #[tokio::test]
-async fn a_connection_lost_at_commit_is_neither_yes_nor_no() {
+async fn connection_lost_during_commit_is_unknown_commit() {
     with_postgres(async |server: Server| {
         let (db, mut proxy) = behind_proxy(&server).await;
         write(&db, 1).await.unwrap();
@@ -127,8 +127,8 @@ async fn a_connection_lost_at_commit_is_neither_yes_nor_no() {
         });
         let error = stalled.await.unwrap_err();
         assert_eq!(error.kind(), Kind::UnknownCommit);
-        assert!(!error.is_unavailable(), "nobody may simply try again");
-        // The proxy kept the COMMIT and passes it on now, as a network would.
+        assert!(!error.is_unavailable(), "a retry could apply the change twice");
+        // The proxy buffered the COMMIT and forwards it now, as a network would.
         proxy.restore().await;
         let direct = Db::postgres(&server.config(), &DOMAIN).unwrap();
         until(LIMIT, async || who(&direct, 2).await.is_some()).await;
@@ -138,7 +138,7 @@ async fn a_connection_lost_at_commit_is_neither_yes_nor_no() {
 }
 
 #[tokio::test]
-async fn connections_that_an_operator_ended_are_replaced_without_an_error() {
+async fn terminated_connections_are_replaced_without_an_error() {
     with_postgres(async |server: Server| {
         let db = server.migrated(&DOMAIN).await;
         let (a, b) = tokio::join!(write(&db, 1), write(&db, 2));
@@ -147,7 +147,7 @@ async fn connections_that_an_operator_ended_are_replaced_without_an_error() {
             "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'urr tickets'
                       and datname = current_database()";
         server.command(ended).await;
-        // The end of a connection arrives a moment later; until then a request may still be given one.
+        // The close arrives a moment later; until then a request may still get a closed connection.
         until(LIMIT, async || write(&db, 3).await.is_ok()).await;
         let (a, b) = tokio::join!(write(&db, 4), write(&db, 5));
         a.and(b).unwrap();
@@ -155,8 +155,8 @@ async fn connections_that_an_operator_ended_are_replaced_without_an_error() {
     .await;
 }
 
-/// Between us and the server stands something that forgets connections: they stay open and nothing passes, while new ones
-/// are fine. A firewall that was restarted does that.
+/// A proxy that drops the state of its connections, like a restarted firewall: they stay open but
+/// pass nothing, while new ones work.
 struct Forgetful {
     address: SocketAddr,
     forgotten: watch::Sender<()>,
@@ -187,12 +187,12 @@ impl Forgetful {
     }
 }
 
-/// Four connections at least, of which something then forgets all.
+/// Opens at least four connections and then makes the proxy drop the state of all of them.
 async fn with_forgotten_connections(server: &Server) -> (Db, Forgetful) {
     server.migrated(&DOMAIN).await;
     let between = Forgetful::start(server.address()).await;
     let db = at(server, between.address);
-    // Four at the same moment, so that there are four connections.
+    // Four at the same time, so that there are four connections.
     let all_inside = Barrier::new(4);
     let inside = async |seat: i64| {
         db.write("test.inside", async |tx: &mut Tx<'_>| {
@@ -208,7 +208,7 @@ async fn with_forgotten_connections(server: &Server) -> (Db, Forgetful) {
 }
 
 #[tokio::test]
-async fn busy_connections_that_were_forgotten_cost_one_error_and_not_one_each() {
+async fn silently_dead_busy_connections_cause_one_error_in_all() {
     with_postgres(async |server: Server| {
         let (db, _between) = with_forgotten_connections(&server).await;
         assert_eq!(refused_in_time(&db, 10).await, Kind::Unavailable);
@@ -221,10 +221,10 @@ async fn busy_connections_that_were_forgotten_cost_one_error_and_not_one_each() 
 }
 
 #[tokio::test]
-async fn idle_connections_that_were_forgotten_cost_no_error() {
+async fn silently_dead_idle_connections_cause_no_error() {
     with_postgres(async |server: Server| {
         let (db, _between) = with_forgotten_connections(&server).await;
-        // Idle means that time passes; there is nothing else to wait for.
+        // A connection becomes idle only by the passing of time.
         tokio::time::sleep(Duration::from_millis(1_100)).await;
         for seat in 5..8 {
             write(&db, seat).await.unwrap();

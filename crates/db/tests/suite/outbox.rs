@@ -1,4 +1,4 @@
-//! A message leaves if and only if its change was committed, in the order of its key.
+//! A message is delivered if and only if its change was committed, in order per key.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -12,21 +12,21 @@ use urr_testkit::{until, within};
 use crate::fresh::{LIMIT, ids, now, on_both_engines};
 
 on_both_engines! {
-    an_appended_message_is_read_in_order_and_once,
-    a_refused_write_leaves_no_message_and_wakes_nobody,
-    a_commit_wakes_the_listener_even_if_it_was_not_listening,
-    a_message_too_large_for_a_broker_is_refused_with_its_change,
-    many_at_once_are_in_their_order_and_one_too_large_is_none_of_them,
-    a_claim_takes_the_first_of_each_key_only,
-    a_claim_that_runs_out_is_taken_over,
-    several_relays_share_the_work_and_keep_the_order_of_each_key,
-    a_message_that_fails_is_tried_after_its_pauses_and_then_set_aside,
-    a_dead_message_lets_the_next_of_its_key_pass_and_can_be_sent_again,
-    a_released_message_is_not_counted_as_tried,
-    a_report_for_an_earlier_claim_counts_once,
-    the_backlog_tells_what_waits,
-    published_rows_go_after_a_week_in_batches,
-    a_number_never_comes_back,
+    messages_are_read_in_order_and_once,
+    rolled_back_write_appends_nothing_and_does_not_notify,
+    commit_notifies_a_listener_that_starts_waiting_later,
+    oversized_message_rolls_back_its_change,
+    append_all_keeps_order_and_one_oversized_message_rejects_all,
+    claim_takes_only_the_first_of_each_key,
+    expired_claim_is_claimed_again,
+    concurrent_relays_keep_the_order_per_key,
+    failed_message_is_retried_with_backoff_and_then_dead,
+    dead_letter_unblocks_its_key_and_can_be_republished,
+    release_does_not_count_an_attempt,
+    late_report_of_an_earlier_claim_counts_once,
+    backlog_counts_unpublished_rows,
+    published_rows_are_purged_after_a_week_in_batches,
+    row_numbers_are_never_reused,
 }
 
 const CLAIM_FOR: Duration = Duration::from_secs(30);
@@ -53,7 +53,7 @@ async fn append(db: &Db, messages: &[Message]) {
     .unwrap();
 }
 
-async fn many_at_once_are_in_their_order_and_one_too_large_is_none_of_them(db: Db) {
+async fn append_all_keeps_order_and_one_oversized_message_rejects_all(db: Db) {
     let messages: Vec<Message> = ["c", "a", "b"].map(|key| message(key, "MADE")).into();
     let append_all = async |messages: &[Message]| -> Result<(), Error> {
         db.write("test.append", async |tx: &mut Tx<'_>| outbox::append_all(tx, messages.iter()).await).await
@@ -82,8 +82,8 @@ async fn read_after(db: &Db, after: Position, limit: u32) -> Vec<(Position, Mess
     db.read("test.log", async |tx: &mut Tx<'_>| outbox::read_after(tx, after, limit).await).await.unwrap()
 }
 
-/// Reads until so many have come: on PostgreSQL rows are held back while *any* older transaction of the server runs, and
-/// other tests share the server.
+/// Reads until at least `wanted` messages are visible. PostgreSQL holds rows back while *any* older
+/// transaction of the server runs, and other tests share the server.
 pub(crate) async fn read_at_least(db: &Db, after: Position, wanted: usize) -> Vec<(Position, Message)> {
     let mut found = Vec::new();
     until(LIMIT, async || {
@@ -117,7 +117,7 @@ fn kinds(claimed: &[Claimed]) -> Vec<&str> {
     claimed.iter().map(|c| c.message.kind.as_str()).collect()
 }
 
-async fn an_appended_message_is_read_in_order_and_once(db: Db) {
+async fn messages_are_read_in_order_and_once(db: Db) {
     let messages = [message("a", "1"), message("b", "2"), message("a", "3")];
     append(&db, &messages).await;
     let found = read_at_least(&db, Position::START, 3).await;
@@ -125,17 +125,17 @@ async fn an_appended_message_is_read_in_order_and_once(db: Db) {
     assert!(found.is_sorted_by_key(|(position, _)| *position));
     let rest = read_at_least(&db, found[0].0, 2).await;
     assert_eq!(rest, found[1..]);
-    assert_eq!(read_after(&db, Position::START, 2).await, found[..2], "the limit holds");
+    assert_eq!(read_after(&db, Position::START, 2).await, found[..2], "at most `limit` messages");
     assert_eq!(read_after(&db, found[2].0, 10).await, []);
 }
 
-async fn a_refused_write_leaves_no_message_and_wakes_nobody(db: Db) {
+async fn rolled_back_write_appends_nothing_and_does_not_notify(db: Db) {
     let refused = db.write("test.refuse", async |tx: &mut Tx<'_>| {
         outbox::append(tx, &message("a", "1")).await?;
         tx.execute(&crate::fresh::SIT, &[&1_i64, &""]).await
     });
     assert_eq!(refused.await.unwrap_err().kind(), Kind::Constraint);
-    // A write without a message wakes nobody either.
+    // A write without a message does not notify either.
     db.write("test.sit", async |tx: &mut Tx<'_>| crate::fresh::sit(tx, 1, "ann").await).await.unwrap();
     let nudge = db.outbox_nudge();
     let woken = tokio::time::timeout(Duration::from_millis(50), nudge.notified()).await;
@@ -143,13 +143,13 @@ async fn a_refused_write_leaves_no_message_and_wakes_nobody(db: Db) {
     assert_eq!(claim(&db, now()).await, []);
 }
 
-async fn a_commit_wakes_the_listener_even_if_it_was_not_listening(db: Db) {
+async fn commit_notifies_a_listener_that_starts_waiting_later(db: Db) {
     append_kinds(&db, &[("a", "1")]).await;
     within(LIMIT, db.outbox_nudge().notified()).await;
-    assert_eq!(kinds(&claim(&db, now()).await), ["1"], "woken after the commit, so the row is there");
+    assert_eq!(kinds(&claim(&db, now()).await), ["1"], "notified after the commit, so the row is visible");
 }
 
-async fn a_message_too_large_for_a_broker_is_refused_with_its_change(db: Db) {
+async fn oversized_message_rolls_back_its_change(db: Db) {
     let large = Message { payload: "x".repeat(MAX_MESSAGE_BYTES + 1), ..message("a", "large") };
     let refused = db.write("test.large", async |tx: &mut Tx<'_>| {
         crate::fresh::sit(tx, 1, "ann").await?;
@@ -163,23 +163,23 @@ async fn a_message_too_large_for_a_broker_is_refused_with_its_change(db: Db) {
     append(&db, &[Message { payload: "x".repeat(MAX_MESSAGE_BYTES), ..large }]).await;
 }
 
-async fn a_claim_takes_the_first_of_each_key_only(db: Db) {
+async fn claim_takes_only_the_first_of_each_key(db: Db) {
     append_kinds(&db, &[("a", "a1"), ("a", "a2"), ("b", "b1"), ("a", "a3"), ("b", "b2")]).await;
     let first = claim(&db, now()).await;
     assert_eq!(kinds(&first), ["a1", "b1"]);
-    assert_eq!(claim(&db, now()).await, [], "one of each key is on its way");
+    assert_eq!(claim(&db, now()).await, [], "one of each key is in flight");
     publish(&db, &first[..1], now()).await;
-    assert_eq!(kinds(&claim(&db, now()).await), ["a2"], "b1 is still on its way");
+    assert_eq!(kinds(&claim(&db, now()).await), ["a2"], "b1 is still in flight");
 }
 
-async fn a_claim_that_runs_out_is_taken_over(db: Db) {
+async fn expired_claim_is_claimed_again(db: Db) {
     append_kinds(&db, &[("a", "1")]).await;
     assert_eq!(claim(&db, now()).await.len(), 1);
     assert_eq!(claim(&db, now().after(CLAIM_FOR).before(Duration::from_micros(1))).await, []);
     assert_eq!(kinds(&claim(&db, now().after(CLAIM_FOR)).await), ["1"]);
 }
 
-async fn several_relays_share_the_work_and_keep_the_order_of_each_key(db: Db) {
+async fn concurrent_relays_keep_the_order_per_key(db: Db) {
     const KEYS: usize = 5;
     const EACH: usize = 8;
     for n in 0..EACH {
@@ -192,7 +192,7 @@ async fn several_relays_share_the_work_and_keep_the_order_of_each_key(db: Db) {
             let claimed =
                 db.write("test.claim", async |tx: &mut Tx<'_>| outbox::claim(tx, now(), 3, CLAIM_FOR).await);
             let claimed = claimed.await.unwrap();
-            // As a broker would: recorded before it is marked.
+            // Recorded before it is marked, as a broker would.
             sent.lock().unwrap().extend(claimed.iter().map(|c| c.message.clone()));
             publish(&db, &claimed, now()).await;
             sent.lock().unwrap().len() >= KEYS * EACH
@@ -201,7 +201,7 @@ async fn several_relays_share_the_work_and_keep_the_order_of_each_key(db: Db) {
     };
     tokio::join!(relay(), relay(), relay());
     let sent = sent.lock().unwrap();
-    assert_eq!(sent.len(), KEYS * EACH, "nothing twice");
+    assert_eq!(sent.len(), KEYS * EACH, "each message exactly once");
     for key in 0..KEYS {
         let of_key: Vec<&str> =
             sent.iter().filter(|m| m.key == key.to_string()).map(|m| m.kind.as_str()).collect();
@@ -209,27 +209,27 @@ async fn several_relays_share_the_work_and_keep_the_order_of_each_key(db: Db) {
     }
 }
 
-async fn a_message_that_fails_is_tried_after_its_pauses_and_then_set_aside(db: Db) {
+async fn failed_message_is_retried_with_backoff_and_then_dead(db: Db) {
     append_kinds(&db, &[("a", "1"), ("a", "2")]).await;
     let mut at = now();
     for pause in PAUSES {
         let claimed = claim(&db, at).await;
         assert_eq!(kinds(&claimed), ["1"]);
-        assert!(!fail(&db, &claimed[0], at).await, "it gets another try");
+        assert!(!fail(&db, &claimed[0], at).await, "it will be retried");
         assert_eq!(
             claim(&db, at.after(pause).before(Duration::from_micros(1))).await,
             [],
-            "nor does 2 overtake it"
+            "2 does not overtake it"
         );
         at = at.after(pause);
     }
     let last = claim(&db, at).await;
     assert_eq!((kinds(&last), last[0].attempts), (vec!["1"], 3));
-    assert!(fail(&db, &last[0], at).await, "that was the last try");
+    assert!(fail(&db, &last[0], at).await, "that was the last attempt");
     assert_eq!(kinds(&claim(&db, at).await), ["2"]);
 }
 
-async fn a_dead_message_lets_the_next_of_its_key_pass_and_can_be_sent_again(db: Db) {
+async fn dead_letter_unblocks_its_key_and_can_be_republished(db: Db) {
     append_kinds(&db, &[("a", "1"), ("a", "2")]).await;
     let mut at = now();
     for _ in 0..=PAUSES.len() {
@@ -247,12 +247,12 @@ async fn a_dead_message_lets_the_next_of_its_key_pass_and_can_be_sent_again(db: 
         send.await.unwrap()
     };
     assert!(again(dead[0].seq).await);
-    assert!(!again(dead[0].seq).await, "it is not dead any more");
+    assert!(!again(dead[0].seq).await, "it is no longer a dead letter");
     let claimed = claim(&db, at).await;
     assert_eq!((kinds(&claimed), claimed[0].attempts), (vec!["1"], 0));
 }
 
-async fn a_released_message_is_not_counted_as_tried(db: Db) {
+async fn release_does_not_count_an_attempt(db: Db) {
     append_kinds(&db, &[("a", "1")]).await;
     for _ in 0..10 {
         let seqs = [claim(&db, now()).await[0].seq];
@@ -263,7 +263,7 @@ async fn a_released_message_is_not_counted_as_tried(db: Db) {
     assert_eq!(claim(&db, now()).await[0].attempts, 0);
 }
 
-async fn a_report_for_an_earlier_claim_counts_once(db: Db) {
+async fn late_report_of_an_earlier_claim_counts_once(db: Db) {
     append_kinds(&db, &[("a", "1")]).await;
     let slow = claim(&db, now()).await;
     let later = now().after(CLAIM_FOR);
@@ -273,7 +273,7 @@ async fn a_report_for_an_earlier_claim_counts_once(db: Db) {
     assert_eq!(claim(&db, later.after(PAUSES[0])).await[0].attempts, 1);
 }
 
-async fn the_backlog_tells_what_waits(db: Db) {
+async fn backlog_counts_unpublished_rows(db: Db) {
     let backlog =
         async || db.read("test.backlog", async |tx: &mut Tx<'_>| outbox::backlog(tx).await).await.unwrap();
     assert_eq!(backlog().await, outbox::Backlog { waiting: 0, oldest: None, dead: 0 });
@@ -283,7 +283,7 @@ async fn the_backlog_tells_what_waits(db: Db) {
     assert_eq!(backlog().await.waiting, 1);
 }
 
-async fn published_rows_go_after_a_week_in_batches(db: Db) {
+async fn published_rows_are_purged_after_a_week_in_batches(db: Db) {
     let many: Vec<Message> = (0..=PURGE_BATCH).map(|n| message(&n.to_string(), "1")).collect();
     append(&db, &many).await;
     append_kinds(&db, &[("waits", "1")]).await;
@@ -303,17 +303,17 @@ async fn published_rows_go_after_a_week_in_batches(db: Db) {
     let later = week.after(Duration::from_micros(1));
     assert_eq!(purge(later).await, u64::from(PURGE_BATCH));
     assert_eq!(purge(later).await, 1);
-    assert_eq!(kinds(&claim(&db, now().after(CLAIM_FOR)).await), ["1"], "what waits stays");
+    assert_eq!(kinds(&claim(&db, now().after(CLAIM_FOR)).await), ["1"], "unpublished rows stay");
 }
 
-async fn a_number_never_comes_back(db: Db) {
+async fn row_numbers_are_never_reused(db: Db) {
     append_kinds(&db, &[("a", "1")]).await;
     let last = claim(&db, now()).await;
     publish(&db, &last, now()).await;
     let later = now().after(outbox::KEEP_PUBLISHED).after(CLAIM_FOR);
     let purged = db.write("test.purge", async |tx: &mut Tx<'_>| outbox::purge_published(tx, later).await);
-    assert_eq!(purged.await.unwrap(), 1, "the table is empty now");
+    assert_eq!(purged.await.unwrap(), 1, "the table is empty");
     append_kinds(&db, &[("a", "2")]).await;
-    // A group that had read everything up to the purged row goes on from its number.
+    // A group that had read up to the purged row continues from its number.
     assert!(claim(&db, now()).await[0].seq > last[0].seq);
 }

@@ -1,4 +1,4 @@
-//! What only a server with several sessions can get wrong: deadlocks, late commits, connections.
+//! What only concurrent sessions can break: deadlocks, late commits, the pool.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -25,7 +25,7 @@ async fn both_seats(db: &Db) {
 }
 
 #[tokio::test]
-async fn the_victim_of_a_deadlock_is_run_again() {
+async fn deadlock_victim_is_retried() {
     on_postgres(async |db: Db| {
         both_seats(&db).await;
         let (barrier, runs) = (Barrier::new(2), counter());
@@ -34,7 +34,7 @@ async fn the_victim_of_a_deadlock_is_run_again() {
             transaction!(db, "test.deadlock", async |tx: &mut Tx<'_>| {
                 runs.fetch_add(1, Ordering::Relaxed);
                 tx.execute(&MOVE, &[&first, &name]).await?;
-                // On the first run each holds one seat before it asks for the other's.
+                // In the first run each transaction locks one seat before it requests the other's.
                 if !met.swap(true, Ordering::Relaxed) {
                     barrier.wait().await;
                 }
@@ -43,14 +43,14 @@ async fn the_victim_of_a_deadlock_is_run_again() {
         };
         let (ann, bob) = tokio::join!(move_both("ann", 1, 2), move_both("bob", 2, 1));
         assert_eq!((ann.unwrap(), bob.unwrap()), (1, 1));
-        assert_eq!(runs.load(Ordering::Relaxed), 3, "one of them ran twice");
-        assert_eq!(who(&db, 1).await, who(&db, 2).await, "the later one has both");
+        assert_eq!(runs.load(Ordering::Relaxed), 3, "one of them was retried");
+        assert_eq!(who(&db, 1).await, who(&db, 2).await, "the later one updated both");
     })
     .await;
 }
 
 #[tokio::test]
-async fn without_retries_a_deadlock_is_told_as_one() {
+async fn deadlock_without_retries_has_kind_retry() {
     on_postgres(async |db: Db| {
         both_seats(&db).await;
         let barrier = Barrier::new(2);
@@ -63,7 +63,7 @@ async fn without_retries_a_deadlock_is_told_as_one() {
             .await
         };
         let (ann, bob) = tokio::join!(move_both("ann", 1, 2), move_both("bob", 2, 1));
-        let lost = ann.err().or(bob.err()).expect("one of them lost");
+        let lost = ann.err().or(bob.err()).expect("one of them is the deadlock victim");
         assert_eq!(lost.kind(), Kind::Retry);
         assert!(lost.is_unavailable());
     })
@@ -71,7 +71,7 @@ async fn without_retries_a_deadlock_is_told_as_one() {
 }
 
 #[tokio::test]
-async fn a_lock_that_is_not_given_up_ends_in_unavailable() {
+async fn lock_timeout_is_unavailable() {
     on_postgres(async |db: Db| {
         both_seats(&db).await;
         let (release, released) = oneshot::channel::<()>();
@@ -98,14 +98,14 @@ async fn a_lock_that_is_not_given_up_ends_in_unavailable() {
     .await;
 }
 
-/// What became of the statement nobody knows, and had it failed, COMMIT would be a rollback that reports success.
+/// The outcome of the statement is unknown, and if it failed, COMMIT would silently roll back.
 #[tokio::test]
-async fn a_body_that_gives_a_statement_up_and_goes_on_is_not_committed() {
+async fn body_that_drops_a_statement_is_not_committed() {
     on_postgres(async |db: Db| {
         let gave_up = db.write("test.give_up", async |tx: &mut Tx<'_>| {
             sit(tx, 1, "ann").await?;
             let short = Duration::from_millis(20);
-            tokio::time::timeout(short, tx.execute(&NAP, &[])).await.expect_err("it naps for longer");
+            tokio::time::timeout(short, tx.execute(&NAP, &[])).await.expect_err("it sleeps longer than that");
             Ok::<_, Error>(())
         });
         assert_eq!(gave_up.await.unwrap_err().kind(), Kind::Bug);
@@ -125,9 +125,10 @@ fn message(kind: &str) -> Message {
     }
 }
 
-/// The trap of `seq > last`: the row with the smaller number becomes visible after the larger one was read.
+/// The pitfall of `seq > last`: a row with a smaller number becomes visible after a larger one was
+/// read.
 #[tokio::test]
-async fn a_row_that_commits_late_is_not_skipped() {
+async fn late_committing_row_is_not_skipped() {
     on_postgres(async |db: Db| {
         let (appended, is_appended) = oneshot::channel();
         let (go_on, may_go_on) = oneshot::channel::<()>();
@@ -146,7 +147,7 @@ async fn a_row_that_commits_late_is_not_skipped() {
             assert_eq!(
                 visible.await.unwrap(),
                 [],
-                "the early one waits for the transaction that began before it"
+                "the early row is held back until the older transaction ends"
             );
             go_on.send(()).unwrap();
         };
@@ -169,7 +170,7 @@ statements! {
 }
 
 #[tokio::test]
-async fn more_requests_than_connections_wait_their_turn() {
+async fn requests_wait_for_a_free_connection() {
     with_postgres(async |server: Server| {
         server.migrated(&DOMAIN).await;
         let mut config = server.config();
@@ -191,7 +192,7 @@ async fn more_requests_than_connections_wait_their_turn() {
 }
 
 #[tokio::test]
-async fn a_pool_that_is_used_up_answers_in_time() {
+async fn exhausted_pool_fails_in_time() {
     with_postgres(async |server: Server| {
         server.migrated(&DOMAIN).await;
         let mut config = server.config();
@@ -217,13 +218,13 @@ async fn a_pool_that_is_used_up_answers_in_time() {
     .await;
 }
 
-/// Their users closed the browser. Neither the pool nor the server may go on working for them.
+/// The clients disconnected. Neither the pool nor the server may keep working for them.
 #[tokio::test]
-async fn statements_whose_callers_went_away_hold_nobody_up() {
+async fn abandoned_statements_are_cancelled() {
     with_postgres(async |server: Server| {
         both_seats(&server.migrated(&DOMAIN).await).await;
         let mut config = server.config();
-        // No statement ends by itself within the test.
+        // No statement times out within the test.
         config.statement = Duration::from_mins(10);
         let db = Db::postgres(&config, &DOMAIN).unwrap();
         let (mut blocker, connection) =
@@ -262,7 +263,7 @@ async fn statements_whose_callers_went_away_hold_nobody_up() {
 
 /// A failover turned the server into a standby under an open connection.
 #[tokio::test]
-async fn a_server_that_became_read_only_is_unavailable_and_its_connection_is_not_used_again() {
+async fn read_only_server_is_unavailable_and_its_connection_is_dropped() {
     with_postgres(async |server: Server| {
         server.migrated(&DOMAIN).await;
         let db = Db::postgres(&urr_db::PostgresConfig { pool_size: 1, ..server.config() }, &DOMAIN).unwrap();
@@ -271,7 +272,7 @@ async fn a_server_that_became_read_only_is_unavailable_and_its_connection_is_not
             db.read("test.backend", ask).await.unwrap()
         };
         let before = backend().await;
-        assert_eq!(backend().await, before, "an honest connection is kept");
+        assert_eq!(backend().await, before, "a healthy connection is reused");
         let refused = db.write("test.standby", async |tx: &mut Tx<'_>| {
             tx.execute(&READ_ONLY_FROM_NOW, &[]).await?;
             sit(tx, 1, "ann").await
@@ -283,7 +284,7 @@ async fn a_server_that_became_read_only_is_unavailable_and_its_connection_is_not
 }
 
 #[tokio::test]
-async fn rows_of_another_server_are_found_and_put_before_our_own() {
+async fn foreign_rows_are_detected_and_adopted_before_our_own() {
     on_postgres(async |db: Db| {
         let append = async |kind: &str| {
             let message = message(kind);

@@ -1,4 +1,4 @@
-//! Roles and grants: a domain has its own tables and nobody else's.
+//! Roles and grants: a domain can only access its own tables.
 
 use urr_db::{Db, Domain, Migration, Tx, statements};
 
@@ -22,7 +22,7 @@ statements! {
 }
 
 #[tokio::test]
-async fn a_domain_sees_its_own_tables_and_nobody_elses() {
+async fn domain_can_only_access_its_own_tables() {
     with_postgres(async |server: Server| {
         let tickets = server.migrated(&DOMAIN).await;
         let catalog = server.migrated(&CATALOG).await;
@@ -46,7 +46,7 @@ async fn a_domain_sees_its_own_tables_and_nobody_elses() {
 }
 
 #[tokio::test]
-async fn provisioning_again_or_at_once_changes_nothing() {
+async fn provisioning_is_idempotent_and_safe_concurrently() {
     with_postgres(async |server: Server| {
         let config = server.config();
         let domains = [&DOMAIN, &CATALOG];
@@ -60,7 +60,7 @@ async fn provisioning_again_or_at_once_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_login_without_rights_of_its_own_can_serve() {
+async fn unprivileged_login_can_serve() {
     with_postgres(async |server: Server| {
         let login = format!("urr_login_{}", ids().next::<uuid::Uuid>().simple());
         server.command(&format!("create role {login} login")).await;
@@ -78,10 +78,10 @@ async fn a_login_without_rights_of_its_own_can_serve() {
     .await;
 }
 
-/// As where an administrator of the server has done by hand what only the owner of the schema `public` can.
+/// An administrator has already revoked the rights that only the owner of `public` can revoke.
 #[tokio::test]
-async fn whoever_does_not_own_the_public_schema_can_provision_after_it_was_closed() {
-    // Of its own, for newer servers let an administrator grant only roles that it made.
+async fn non_owner_of_public_can_provision_once_rights_are_revoked() {
+    // A domain of its own: newer servers let an administrator grant only roles that it created.
     static CLOSED: Domain = Domain { name: "closed", migrations: &[] };
     with_postgres(async |server: Server| {
         let admin = format!("urr_admin_{}", ids().next::<uuid::Uuid>().simple());

@@ -1,4 +1,4 @@
-//! Every statement of this crate prepares on both engines, and the check that says so can fail.
+//! Every statement of this crate prepares on both engines, and the check itself detects errors.
 
 use urr_db::{Db, base_statements, check_statements, statements};
 use urr_testkit::{fresh_sqlite, within};
@@ -27,12 +27,12 @@ async fn every_statement_of_this_crate_prepares() {
     with_postgres(async |server: Server| {
         let postgres = server.migrated(&DOMAIN).await;
         check_statements(&[&sqlite, &postgres], &all).await.unwrap();
-        reports_all_that_is_wrong(&sqlite, &postgres).await;
+        reports_every_mismatch(&sqlite, &postgres).await;
     })
     .await;
 }
 
-async fn reports_all_that_is_wrong(sqlite: &Db, postgres: &Db) {
+async fn reports_every_mismatch(sqlite: &Db, postgres: &Db) {
     let report = check_statements(&[sqlite, postgres], wrong::STATEMENTS).await.unwrap_err();
     let lines: Vec<&str> = report.lines().collect();
     assert_eq!(lines.len(), 5, "{report}");

@@ -1,4 +1,4 @@
-//! What a transaction keeps, what it leaves behind, and what its caller is told.
+//! Transactions: commit, rollback, isolation and error kinds.
 
 use std::{future::pending, sync::atomic::Ordering, time::Duration};
 
@@ -12,23 +12,23 @@ on_both_engines! {
     a_write_is_seen_by_the_next_read,
     a_write_sees_its_own_changes,
     an_error_in_the_body_changes_nothing,
-    a_refusal_keeps_its_own_type,
+    error_of_the_body_keeps_its_type,
     a_panic_in_the_body_changes_nothing,
-    a_dropped_body_changes_nothing_and_holds_nobody_up,
-    a_write_dropped_before_it_began_changes_nothing,
-    a_statement_for_many_rows_tells_of_each,
-    one_bad_row_of_many_changes_nothing,
-    a_failed_statement_cannot_be_swallowed,
-    a_broken_constraint_is_told_apart,
-    a_read_refuses_changes,
-    a_read_sees_one_moment,
-    a_second_row_where_one_was_asked_for_is_a_bug,
+    dropped_body_changes_nothing_and_releases_its_locks,
+    dropped_write_is_applied_entirely_or_not_at_all,
+    execute_each_returns_the_row_count_of_each,
+    execute_each_with_one_bad_row_changes_nothing,
+    ignored_statement_error_fails_the_transaction,
+    constraint_violations_have_their_own_kind,
+    read_transaction_rejects_writes,
+    read_sees_one_snapshot,
+    more_rows_than_requested_is_a_bug,
     a_missing_row_is_none_or_a_bug,
     a_wrong_number_of_parameters_is_a_bug,
-    a_column_of_another_type_names_the_statement,
+    wrong_column_type_names_the_statement,
     a_body_that_succeeds_runs_once,
-    many_writers_lose_no_update,
-    a_ping_is_answered,
+    concurrent_writers_lose_no_update,
+    ping_succeeds,
 }
 
 #[derive(Debug, PartialEq, thiserror::Error)]
@@ -51,7 +51,7 @@ async fn a_write_is_seen_by_the_next_read(db: Db) {
     assert_eq!(who(&db, 2).await, None);
 }
 
-async fn a_statement_for_many_rows_tells_of_each(db: Db) {
+async fn execute_each_returns_the_row_count_of_each(db: Db) {
     let changed = db.write("test.sit", async |tx: &mut Tx<'_>| {
         sit(tx, 1, "ann").await?;
         sit(tx, 3, "cat").await?;
@@ -62,12 +62,12 @@ async fn a_statement_for_many_rows_tells_of_each(db: Db) {
     assert_eq!((who(&db, 1).await.as_deref(), who(&db, 3).await.as_deref()), (Some("bob"), Some("dan")));
 }
 
-async fn one_bad_row_of_many_changes_nothing(db: Db) {
+async fn execute_each_with_one_bad_row_changes_nothing(db: Db) {
     let swallowed = db.write("test.sit", async |tx: &mut Tx<'_>| {
         let rows: [[&dyn Scalar; 2]; 3] = [[&1_i64, &"ann"], [&1_i64, &"bob"], [&2_i64, &"cat"]];
         let failed = tx.execute_each(&SIT, &rows).await.unwrap_err();
         assert_eq!(failed.kind(), Kind::Constraint);
-        assert!(sit(tx, 5, "eve").await.is_err(), "the transaction is over");
+        assert!(sit(tx, 5, "eve").await.is_err(), "the transaction is aborted");
         Ok::<_, Error>(())
     });
     assert!(swallowed.await.is_err());
@@ -95,14 +95,14 @@ async fn an_error_in_the_body_changes_nothing(db: Db) {
     assert_eq!(count(&db).await, 0);
 }
 
-async fn a_refusal_keeps_its_own_type(db: Db) {
+async fn error_of_the_body_keeps_its_type(db: Db) {
     let runs = counter();
     let refused: Result<(), Refusal> = transaction!(db, "test.refuse", async |_: &mut Tx<'_>| {
         runs.fetch_add(1, Ordering::Relaxed);
         Err(Refusal::Taken(7))
     });
     assert_eq!(refused, Err(Refusal::Taken(7)));
-    assert_eq!(runs.load(Ordering::Relaxed), 1, "a refusal is an answer, not a reason to try again");
+    assert_eq!(runs.load(Ordering::Relaxed), 1, "a body's own error is not retried");
 }
 
 async fn a_panic_in_the_body_changes_nothing(db: Db) {
@@ -123,7 +123,7 @@ async fn a_panic_in_the_body_changes_nothing(db: Db) {
     assert_eq!((who(&db, 1).await, count(&db).await), (None, 1));
 }
 
-async fn a_dropped_body_changes_nothing_and_holds_nobody_up(db: Db) {
+async fn dropped_body_changes_nothing_and_releases_its_locks(db: Db) {
     let (inside, is_inside) = oneshot::channel();
     let write = db.write("test.drop", async |tx: &mut Tx<'_>| -> Result<(), Error> {
         sit(tx, 1, "ann").await?;
@@ -131,40 +131,44 @@ async fn a_dropped_body_changes_nothing_and_holds_nobody_up(db: Db) {
         pending().await
     });
     tokio::select! {
-        _ = write => unreachable!("the body never ends"),
+        _ = write => unreachable!("the body never completes"),
         inside = is_inside => inside.unwrap(),
     }
     db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 1, "bob").await).await.unwrap();
     assert_eq!((who(&db, 1).await.as_deref(), count(&db).await), (Some("bob"), 1));
 }
 
-async fn a_write_dropped_before_it_began_changes_nothing(db: Db) {
+async fn dropped_write_is_applied_entirely_or_not_at_all(db: Db) {
     drop(db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 1, "ann").await));
-    // Polled once and dropped: on SQLite the body has run and the commit is awaited, on PostgreSQL the connection is.
+    // Polled once and dropped: SQLite has run the body and awaits the commit; PostgreSQL awaits a
+    // connection.
     let mut write = Box::pin(db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 2, "ann").await));
     let _ = tokio::time::timeout(Duration::ZERO, &mut write).await;
     drop(write);
-    // Whatever became of it, it became of the whole of it, and the next one gets through.
+    // It is applied as a whole or not at all, and the next write succeeds.
     db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 3, "bob").await).await.unwrap();
     assert_eq!(who(&db, 1).await, None);
     assert_eq!(who(&db, 3).await.as_deref(), Some("bob"));
 }
 
-async fn a_failed_statement_cannot_be_swallowed(db: Db) {
+async fn ignored_statement_error_fails_the_transaction(db: Db) {
     let went_on = db.write("test.swallow", async |tx: &mut Tx<'_>| {
         sit(tx, 1, "ann").await?;
         assert_eq!(sit(tx, 1, "bob").await.unwrap_err().kind(), Kind::Constraint);
         let later = sit(tx, 2, "bob").await.unwrap_err();
-        assert!(later.to_string().contains("came after a failed statement"), "{later}");
+        assert!(later.to_string().contains("was called after a failed statement"), "{later}");
         Ok::<_, Error>(())
     });
     let error = went_on.await.unwrap_err();
     assert_eq!(error.kind(), Kind::Bug);
-    assert_eq!(error.to_string(), "test.swallow went on after a statement of it had failed or been given up");
+    assert_eq!(
+        error.to_string(),
+        "test.swallow returned Ok although one of its statements failed or was dropped"
+    );
     assert_eq!(count(&db).await, 0);
 }
 
-async fn a_broken_constraint_is_told_apart(db: Db) {
+async fn constraint_violations_have_their_own_kind(db: Db) {
     db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 1, "ann").await).await.unwrap();
     let again = db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 1, "bob").await).await.unwrap_err();
     assert!(again.kind() == Kind::Constraint && again.is_unique_violation() && !again.is_unavailable());
@@ -172,13 +176,13 @@ async fn a_broken_constraint_is_told_apart(db: Db) {
     assert!(nobody.kind() == Kind::Constraint && !nobody.is_unique_violation());
 }
 
-async fn a_read_refuses_changes(db: Db) {
+async fn read_transaction_rejects_writes(db: Db) {
     let refused = db.read("test.read", async |tx: &mut Tx<'_>| sit(tx, 1, "ann").await).await;
     assert_eq!(refused.unwrap_err().kind(), Kind::Bug);
     assert_eq!(count(&db).await, 0);
 }
 
-async fn a_read_sees_one_moment(db: Db) {
+async fn read_sees_one_snapshot(db: Db) {
     let write = |seat: i64| {
         let db = db.clone();
         async move { db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, seat, "ann").await).await.unwrap() }
@@ -203,13 +207,13 @@ async fn two_seats(db: &Db) {
     .unwrap();
 }
 
-async fn a_second_row_where_one_was_asked_for_is_a_bug(db: Db) {
+async fn more_rows_than_requested_is_a_bug(db: Db) {
     two_seats(&db).await;
     let two =
         db.read("test.one", async |tx: &mut Tx<'_>| tx.one(&SEATS, &[], |row| row.get::<i64>(0)).await).await;
     let error = two.unwrap_err();
     assert_eq!(error.kind(), Kind::Bug);
-    assert!(error.to_string().ends_with("fresh::SEATS gave more than 1 rows"), "{error}");
+    assert!(error.to_string().ends_with("fresh::SEATS returned more than 1 rows"), "{error}");
 }
 
 async fn a_missing_row_is_none_or_a_bug(db: Db) {
@@ -217,7 +221,7 @@ async fn a_missing_row_is_none_or_a_bug(db: Db) {
         let none: Option<String> = tx.optional(&WHO, &[&1_i64], |row| row.get(0)).await?;
         let missing = tx.one(&WHO, &[&1_i64], |row| row.get::<String>(0)).await.unwrap_err();
         assert_eq!(missing.kind(), Kind::Bug);
-        // No statement failed, so the transaction goes on.
+        // No statement failed, so the transaction continues.
         assert!(tx.all(&SEATS, &[], |row| row.get::<i64>(0)).await?.is_empty());
         Ok::<_, Error>(none)
     });
@@ -229,7 +233,7 @@ async fn a_wrong_number_of_parameters_is_a_bug(db: Db) {
     assert_eq!(few.unwrap_err().kind(), Kind::Bug);
 }
 
-async fn a_column_of_another_type_names_the_statement(db: Db) {
+async fn wrong_column_type_names_the_statement(db: Db) {
     two_seats(&db).await;
     let read =
         db.read("test.type", async |tx: &mut Tx<'_>| tx.one(&WHO, &[&1_i64], |row| row.get::<i64>(0)).await);
@@ -248,11 +252,11 @@ async fn a_body_that_succeeds_runs_once(db: Db) {
 }
 
 statements! {
-    /// Reads, adds, writes: correct only if the row is locked between.
+    /// For read-modify-write, which is correct only if the row is locked in between.
     LOCKED = sqlite "select holder from seats where id = $1" postgres "select holder from seats where id = $1 for update";
 }
 
-async fn many_writers_lose_no_update(db: Db) {
+async fn concurrent_writers_lose_no_update(db: Db) {
     const WRITERS: usize = 50;
     db.write("test.sit", async |tx: &mut Tx<'_>| sit(tx, 1, "0").await).await.unwrap();
     let mut tasks = JoinSet::new();
@@ -272,6 +276,6 @@ async fn many_writers_lose_no_update(db: Db) {
     assert_eq!(who(&db, 1).await, Some(WRITERS.to_string()));
 }
 
-async fn a_ping_is_answered(db: Db) {
+async fn ping_succeeds(db: Db) {
     db.ping().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Every kind of value goes in and comes out the same.
+//! Every kind of value is read back as it was written.
 
 use std::borrow::Cow;
 
@@ -9,10 +9,10 @@ use uuid::Uuid;
 use crate::fresh::on_both_engines;
 
 on_both_engines! {
-    every_value_comes_back_as_it_went_in,
-    nothing_comes_back_as_nothing,
-    a_number_that_does_not_fit_is_refused,
-    a_query_may_take_a_parameter_twice_and_out_of_order,
+    values_round_trip,
+    null_round_trips,
+    integer_out_of_range_is_rejected,
+    parameter_may_repeat_and_be_out_of_order,
 }
 
 statements! {
@@ -23,7 +23,7 @@ statements! {
     TWICE = "select id from samples where big = $2 and whole = $1 and small = $1";
 }
 
-/// A document, as a domain would have it.
+/// A JSON column of a domain.
 #[derive(Clone, Debug)]
 struct Document(String);
 
@@ -87,7 +87,7 @@ fn samples() -> Vec<Sample> {
     vec![plain, least, most, early]
 }
 
-async fn every_value_comes_back_as_it_went_in(db: Db) {
+async fn values_round_trip(db: Db) {
     for (id, sample) in (0_i64..).zip(samples()) {
         let s = sample.clone();
         let found = db.write("test.sample", async |tx: &mut Tx<'_>| {
@@ -114,7 +114,7 @@ async fn every_value_comes_back_as_it_went_in(db: Db) {
     }
 }
 
-async fn nothing_comes_back_as_nothing(db: Db) {
+async fn null_round_trips(db: Db) {
     let nothing: &[&dyn Scalar] = &[
         &1_i64,
         &None::<bool>,
@@ -136,7 +136,7 @@ async fn nothing_comes_back_as_nothing(db: Db) {
             assert_eq!(row.get::<Option<Uuid>>(6)?, None);
             assert_eq!(row.get::<Option<Timestamp>>(7)?, None);
             assert_eq!(row.get::<Option<String>>(8)?, None);
-            row.get::<i64>(3).expect_err("nothing is not a number");
+            row.get::<i64>(3).expect_err("NULL is not a number");
             Ok(())
         })
         .await
@@ -145,7 +145,7 @@ async fn nothing_comes_back_as_nothing(db: Db) {
     .unwrap();
 }
 
-async fn a_number_that_does_not_fit_is_refused(db: Db) {
+async fn integer_out_of_range_is_rejected(db: Db) {
     let kept = db.write("test.narrow", async |tx: &mut Tx<'_>| {
         tx.execute(&NARROW, &[&1_i64, &i64::MAX]).await?;
         tx.one(&FIND, &[&1_i64], |row| row.get::<i32>(2)).await
@@ -153,7 +153,7 @@ async fn a_number_that_does_not_fit_is_refused(db: Db) {
     assert_eq!(kept.await.unwrap_err().kind(), urr_db::Kind::Bug);
 }
 
-async fn a_query_may_take_a_parameter_twice_and_out_of_order(db: Db) {
+async fn parameter_may_repeat_and_be_out_of_order(db: Db) {
     let sample = samples().remove(0);
     let found = db.write("test.twice", async |tx: &mut Tx<'_>| {
         let keep: &[&dyn Scalar] = &[

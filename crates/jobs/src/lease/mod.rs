@@ -1,7 +1,8 @@
-//! Which of several processes runs a reconciler.
+//! Leases: which of several processes runs a reconciler.
 //!
-//! A lease saves effort and protects nothing: its holder may be paused, lose it without noticing and wake up in the
-//! middle of its work. What must not happen after a takeover asks [`Lease::still_mine`] inside its own transaction.
+//! A lease avoids duplicate work and protects nothing: its holder may be paused, lose the lease
+//! without noticing and resume in the middle of its work. Work that must not commit after a
+//! takeover calls [`Lease::still_mine`] inside its own transaction.
 
 use std::{
     fmt,
@@ -16,26 +17,27 @@ use urr_db::{
 use urr_kernel::Clock;
 use uuid::Uuid;
 
-/// What a lease is on, and for whom.
+/// Configuration of one lease.
 #[derive(Clone)]
 pub struct LeaseConfig {
-    /// Where the lease is kept: the database that the work changes, or [`Lease::still_mine`] could not protect it.
+    /// Must be the database that the work changes, so that [`Lease::still_mine`] can protect it.
     pub db: Db,
-    /// The work, such as `tickets.expire_holds`.
+    /// Name of the job, such as `tickets.expire_holds`.
     pub name: &'static str,
-    /// This process, told apart from every other and from its own earlier lives.
+    /// Unique id of this process instance; changes on restart.
     pub owner: Uuid,
-    /// How long the others wait when the holder dies without a word. It is renewed three times as often.
+    /// Takeover delay after the holder crashes. The lease is renewed every third of it.
     pub ttl: Duration,
 }
 
 impl LeaseConfig {
-    /// Ten seconds without a sign of life are a dead process; a slow database answers ten times in that.
+    /// Ten seconds without a renewal mean a dead process; even a slow database answers several
+    /// times in that period.
     pub const TTL: Duration = Duration::from_secs(10);
 }
 
-/// This process's part in the struggle for one lease. Clones share it, so a reconciler keeps one for its transactions
-/// while [`run`](crate::run) has another for its turns.
+/// One process's handle on a lease. Clones share its state: a reconciler keeps one for its
+/// transactions while [`run`](crate::run) uses another.
 #[derive(Clone)]
 pub struct Lease(Arc<Shared>);
 
@@ -47,13 +49,13 @@ struct Shared {
 #[derive(Clone, Copy)]
 struct Held {
     epoch: Epoch,
-    /// By [`Clock::ticks`].
+    /// When it was last renewed, in [`Clock::ticks`].
     renewed: Duration,
 }
 
 urr_db::statements! {
-    /// Finds the lease under this epoch. PostgreSQL keeps the row locked until the work commits, so that a takeover waits
-    /// for it; SQLite has one writer and needs no lock.
+    /// Finds the lease under this epoch. On PostgreSQL the row stays locked until the work commits,
+    /// so a takeover waits for it; SQLite has one writer and needs no lock.
     STILL_MINE = sqlite "select 1 from leases where name = $1 and owner = $2 and epoch = $3"
                  postgres "select 1 from leases where name = $1 and owner = $2 and epoch = $3 for share";
 }
@@ -64,19 +66,19 @@ impl Lease {
         Self(Arc::new(Shared { config, held: Mutex::new(None) }))
     }
 
-    /// How long a holder that died is waited for.
+    /// Takeover delay after the holder crashes.
     pub fn ttl(&self) -> Duration {
         self.0.config.ttl
     }
 
-    /// The number of the current holding, which grows with every takeover; `None` when this process knows that it holds
-    /// nothing. Work that leaves the database carries it along as a fence.
+    /// The current epoch, which grows with every acquisition; `None` if this process knows that it
+    /// does not hold the lease. Use it as a fencing token for work outside the database.
     pub fn epoch(&self) -> Option<Epoch> {
         self.held().map(|held| held.epoch)
     }
 
-    /// Whether no other process has taken over. Asked inside the transaction that does the work: if it says yes and the
-    /// transaction commits, then nobody took over before that.
+    /// Whether no other process has taken over. Call it inside the transaction that does the work:
+    /// if it returns `true` and the transaction commits, there was no takeover before the commit.
     pub async fn still_mine(&self, tx: &mut Tx<'_>) -> Result<bool, urr_db::Error> {
         let Some(held) = *self.held() else { return Ok(false) };
         let LeaseConfig { name, owner, .. } = &self.0.config;
@@ -84,7 +86,7 @@ impl Lease {
         Ok(found.is_some())
     }
 
-    /// Takes the lease or keeps it; `false` if another process has it.
+    /// Acquires or renews the lease; `false` if another process holds it.
     pub(crate) async fn hold(&self, clock: &Clock) -> Result<bool, urr_db::Error> {
         if self.renew(clock).await? {
             return Ok(true);
@@ -93,13 +95,17 @@ impl Lease {
         let renewed = clock.ticks();
         let epoch = lease::acquire(db, name, *owner, *ttl, clock.now()).await?;
         if let Some(epoch) = epoch {
-            tracing::info!(job = name, epoch = epoch.0, "this process holds the lease");
+            tracing::info!(
+                job = name,
+                epoch = epoch.0,
+                "lease acquired: this process runs the job from now on"
+            );
         }
         *self.held() = epoch.map(|epoch| Held { epoch, renewed });
         Ok(epoch.is_some())
     }
 
-    /// Renews while the work runs or waits for its next turn; returns when the lease is lost, at once if none is held.
+    /// Renews the lease until it is lost. Returns at once if it is not held.
     pub(crate) async fn lost(&self, clock: &Clock) {
         while self.epoch().is_some() {
             tokio::time::sleep(self.ttl() / 3).await;
@@ -109,7 +115,11 @@ impl Lease {
                 Err(error) => {
                     let renewed = self.held().map(|held| held.renewed);
                     let job = self.0.config.name;
-                    tracing::warn!(job, cause = urr_telemetry::chain(&error), "the lease was not renewed");
+                    tracing::warn!(
+                        job,
+                        cause = urr_telemetry::chain(&error),
+                        "lease not renewed: trying again until it expires"
+                    );
                     if renewed.is_none_or(|renewed| clock.ticks() >= renewed + self.ttl()) {
                         return;
                     }
@@ -118,23 +128,31 @@ impl Lease {
         }
     }
 
-    /// Lets the lease go, so that the next process need not wait for it to run out.
+    /// Releases the lease, so that the next process need not wait for it to expire.
     pub(crate) async fn release(&self, clock: &Clock) {
         let Some(held) = self.held().take() else { return };
         let LeaseConfig { db, name, owner, .. } = &self.0.config;
         if let Err(error) = lease::release(db, name, *owner, held.epoch, clock.now()).await {
-            tracing::warn!(job = name, cause = urr_telemetry::chain(&error), "the lease was not released");
+            tracing::warn!(
+                job = name,
+                cause = urr_telemetry::chain(&error),
+                "lease not released: another process takes over when it expires"
+            );
         }
     }
 
-    /// Holds on for another while; `false`, and forgets, if there is nothing to hold on to.
+    /// Renews once. Returns `false` and forgets the lease if it is lost or was not held.
     async fn renew(&self, clock: &Clock) -> Result<bool, urr_db::Error> {
         let Some(held) = *self.held() else { return Ok(false) };
         let LeaseConfig { db, name, owner, ttl } = &self.0.config;
         let renewed = clock.ticks();
         let kept = lease::renew(db, name, *owner, held.epoch, *ttl, clock.now()).await?;
         if !kept {
-            tracing::warn!(job = name, epoch = held.epoch.0, "the lease was lost");
+            tracing::warn!(
+                job = name,
+                epoch = held.epoch.0,
+                "lease lost: another process may run this job now"
+            );
         }
         *self.held() = kept.then_some(Held { renewed, ..held });
         Ok(kept)

@@ -1,4 +1,4 @@
-//! Two processes and one lease, on both engines.
+//! Two processes that compete for one lease, on both engines.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ use crate::{BoxError, Outcome, Reconciler, Tasks};
 
 static DOMAIN: Domain = Domain { name: "jobs", migrations: &[] };
 const LIMIT: Duration = Duration::from_mins(1);
-/// Longer than any machine stalls; a process that stands aside looks again after half of it.
+/// Longer than any test machine stalls. A process without the lease tries again after half of it.
 const TTL: Duration = Duration::from_secs(4);
 
 fn lease(db: &Db, ids: &Ids) -> Lease {
@@ -24,13 +24,13 @@ async fn still_mine(lease: &Lease) -> bool {
     db.write("jobs.test", async |tx: &mut Tx<'_>| lease.still_mine(tx).await).await.unwrap()
 }
 
-/// The takeover story; `pass` lets a lease run out.
-async fn a_taken_over_process_is_refused(db: &Db, clock: &Clock, pass: impl AsyncFn()) {
+/// A takeover, step by step; `pass` lets the lease expire.
+async fn work_is_rejected_after_a_takeover(db: &Db, clock: &Clock, pass: impl AsyncFn()) {
     let ids = seeded_ids(clock);
     let (one, other) = (lease(db, &ids), lease(db, &ids));
-    assert!(!still_mine(&one).await, "nobody holds it yet");
+    assert!(!still_mine(&one).await, "not acquired yet");
     assert!(one.hold(clock).await.unwrap());
-    assert!(one.hold(clock).await.unwrap(), "holding on is no second holding");
+    assert!(one.hold(clock).await.unwrap(), "renewing does not acquire it again");
     assert!(still_mine(&one).await);
     let first = one.epoch().unwrap();
     assert!(!other.hold(clock).await.unwrap());
@@ -39,41 +39,41 @@ async fn a_taken_over_process_is_refused(db: &Db, clock: &Clock, pass: impl Asyn
     pass().await;
     assert!(other.hold(clock).await.unwrap());
     assert!(other.epoch().unwrap() > first);
-    assert_eq!(one.epoch(), Some(first), "a paused process does not know yet");
-    assert!(!still_mine(&one).await, "its work is refused all the same");
+    assert_eq!(one.epoch(), Some(first), "a paused process has not noticed yet");
+    assert!(!still_mine(&one).await, "its work is rejected anyway");
     assert!(still_mine(&other).await);
 
     assert!(!one.hold(clock).await.unwrap());
     assert_eq!(one.epoch(), None);
     other.release(clock).await;
-    assert!(one.hold(clock).await.unwrap(), "a lease that was let go is free at once");
+    assert!(one.hold(clock).await.unwrap(), "a released lease is free at once");
 }
 
 #[tokio::test]
-async fn a_taken_over_process_is_refused_on_sqlite() {
+async fn work_is_rejected_after_a_takeover_on_sqlite() {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     let clock = fixed_clock();
-    within(LIMIT, a_taken_over_process_is_refused(&db, &clock, async || clock.advance(TTL))).await;
+    within(LIMIT, work_is_rejected_after_a_takeover(&db, &clock, async || clock.advance(TTL))).await;
 }
 
 #[tokio::test]
-async fn a_taken_over_process_is_refused_on_postgres() {
+async fn work_is_rejected_after_a_takeover_on_postgres() {
     let Some(db) = fresh_postgres(&DOMAIN).await else { return };
     let clock = Clock::system();
     let ran_out = async || {
         let run_out = async |tx: &mut Tx<'_>| tx.execute(&RUN_OUT, &[]).await;
         db.write("jobs.test", run_out).await.unwrap();
     };
-    within(LIMIT, a_taken_over_process_is_refused(&db, &clock, ran_out)).await;
+    within(LIMIT, work_is_rejected_after_a_takeover(&db, &clock, ran_out)).await;
 }
 
 urr_db::statements! {
-    /// Lets time pass for a lease whose clock is the server's.
+    /// Expires a lease, which on PostgreSQL uses the server's clock.
     RUN_OUT = postgres "update leases set expires_at = clock_timestamp()";
 }
 
 #[tokio::test]
-async fn a_takeover_waits_for_work_that_has_asked() {
+async fn takeover_waits_for_a_transaction_that_checked_the_lease() {
     let Some(db) = fresh_postgres(&DOMAIN).await else { return };
     let clock = Clock::system();
     let ids = seeded_ids(&clock);
@@ -83,7 +83,7 @@ async fn a_takeover_waits_for_work_that_has_asked() {
     let work = db.write("jobs.test", async |tx: &mut Tx<'_>| {
         assert!(one.still_mine(tx).await?);
         let early = tokio::time::timeout(Duration::from_millis(200), other.hold(&clock)).await;
-        assert!(!matches!(early, Ok(Ok(true))), "it was taken over while the work was not committed");
+        assert!(!matches!(early, Ok(Ok(true))), "the lease was taken over before the work was committed");
         Ok::<(), urr_db::Error>(())
     });
     within(LIMIT, work).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_takeover_waits_for_work_that_has_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_holder_that_was_taken_over_notices_at_its_next_renewal() {
+async fn takeover_is_noticed_at_the_next_renewal() {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
     let clock = fixed_clock();
     let ids = seeded_ids(&clock);
@@ -122,7 +122,7 @@ impl Reconciler for Count {
 
     async fn run(&self) -> Result<Outcome, BoxError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
-        if self.fails { Err("it always does".into()) } else { Ok(Outcome::default()) }
+        if self.fails { Err("on purpose".into()) } else { Ok(Outcome::default()) }
     }
 }
 
@@ -147,7 +147,7 @@ async fn one_of_two_processes_runs_and_the_other_takes_over(db: &Db) {
     let other = start(&second, lease(db, &ids), often, &clock);
     let seen = one.runs.load(Ordering::SeqCst);
     until(LIMIT, async || one.runs.load(Ordering::SeqCst) > seen + 20).await;
-    assert_eq!(other.runs.load(Ordering::SeqCst), 0, "the lease is taken");
+    assert_eq!(other.runs.load(Ordering::SeqCst), 0, "the other process holds the lease");
     first.shutdown(LIMIT).await.unwrap();
     let stopped_at = one.runs.load(Ordering::SeqCst);
     until(LIMIT, async || other.runs.load(Ordering::SeqCst) > 20).await;
@@ -167,8 +167,9 @@ async fn one_of_two_processes_runs_on_postgres() {
     within(LIMIT, one_of_two_processes_runs_and_the_other_takes_over(&db)).await;
 }
 
-/// Two leases long nothing is due: the process that ran is still the one that will, in the same holding.
-async fn a_pause_longer_than_a_lease_does_not_lose_it(db: &Db) {
+/// For twice the lease's TTL nothing is due; the process that ran keeps the lease in the same
+/// epoch.
+async fn lease_is_kept_during_a_pause_longer_than_its_ttl(db: &Db) {
     let clock = Clock::system();
     let ids = seeded_ids(&clock);
     let (first, second) = (Tasks::new(), Tasks::new());
@@ -187,19 +188,19 @@ async fn a_pause_longer_than_a_lease_does_not_lose_it(db: &Db) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_longer_than_a_lease_does_not_lose_it_on_sqlite() {
+async fn lease_is_kept_during_a_pause_longer_than_its_ttl_on_sqlite() {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
-    within(LIMIT, a_pause_longer_than_a_lease_does_not_lose_it(&db)).await;
+    within(LIMIT, lease_is_kept_during_a_pause_longer_than_its_ttl(&db)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pause_longer_than_a_lease_does_not_lose_it_on_postgres() {
+async fn lease_is_kept_during_a_pause_longer_than_its_ttl_on_postgres() {
     let Some(db) = fresh_postgres(&DOMAIN).await else { return };
-    within(LIMIT, a_pause_longer_than_a_lease_does_not_lose_it(&db)).await;
+    within(LIMIT, lease_is_kept_during_a_pause_longer_than_its_ttl(&db)).await;
 }
 
-/// As in a rolling deploy whose old processes cannot read what the new ones write.
-async fn a_process_that_always_fails_leaves_the_work_to_another(db: &Db) {
+/// As in a rolling deployment where old processes cannot read what new ones write.
+async fn failing_process_gives_the_lease_to_another(db: &Db) {
     let clock = Clock::system();
     let ids = seeded_ids(&clock);
     let often = Duration::from_millis(10);
@@ -214,19 +215,19 @@ async fn a_process_that_always_fails_leaves_the_work_to_another(db: &Db) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_always_fails_leaves_the_work_to_another_on_sqlite() {
+async fn failing_process_gives_the_lease_to_another_on_sqlite() {
     let (_dir, db) = fresh_sqlite(&DOMAIN).await;
-    within(LIMIT, a_process_that_always_fails_leaves_the_work_to_another(&db)).await;
+    within(LIMIT, failing_process_gives_the_lease_to_another(&db)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_always_fails_leaves_the_work_to_another_on_postgres() {
+async fn failing_process_gives_the_lease_to_another_on_postgres() {
     let Some(db) = fresh_postgres(&DOMAIN).await else { return };
-    within(LIMIT, a_process_that_always_fails_leaves_the_work_to_another(&db)).await;
+    within(LIMIT, failing_process_gives_the_lease_to_another(&db)).await;
 }
 
 #[tokio::test]
-async fn every_statement_is_good_on_both_engines() {
+async fn every_statement_prepares_on_both_engines() {
     let (_dir, sqlite) = fresh_sqlite(&DOMAIN).await;
     let postgres = fresh_postgres(&DOMAIN).await;
     let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();

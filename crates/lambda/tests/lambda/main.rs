@@ -1,6 +1,6 @@
-//! The binary, invoked as Lambda does, with events in the forms that API Gateway and load balancers send.
+//! Invokes the binary as Lambda does, with events in the formats of API Gateway and load balancers.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
 
 mod runtime;
 
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 const SECRET: &str = "a secret for tests, of more than 32 bytes";
 
-/// The process where operators decide, and the table it shares with functions.
+/// The process that operators use, and the table it shares with functions.
 struct Server {
     vwr: Arc<Service>,
     clock: Clock,
@@ -76,17 +76,17 @@ impl Server {
     }
 }
 
-/// Who sends the events.
+/// The source of the events.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Sender {
     HttpApi,
-    /// An HTTP API with a stage that has a name: it stands in front of the path.
+    /// An HTTP API with a named stage, which prefixes the path.
     HttpApiWithStage,
     RestApi,
     Balancer,
 }
 
-/// A browser behind one of them: it keeps the cookies it is given.
+/// A browser with a cookie jar, behind one of the event sources.
 struct Browser {
     sender: Sender,
     cookies: BTreeMap<String, String>,
@@ -162,7 +162,7 @@ impl Browser {
     }
 }
 
-async fn a_browser_stands_in_line_waits_and_comes_in(sender: Sender) {
+async fn browser_queues_waits_and_is_admitted(sender: Sender) {
     let Some(server) = Server::new().await else { return };
     let (event, function) = (server.open().await, server.function().await);
     let (mut browser, mut other) = (Browser::new(sender), Browser::new(sender));
@@ -173,14 +173,14 @@ async fn a_browser_stands_in_line_waits_and_comes_in(sender: Sender) {
     assert!(first.headers.contains_key("x-request-id"), "{:?}", first.headers);
     assert_eq!(first.headers["content-type"], "application/json");
     let again = browser.send(&function, "POST", &assign).await;
-    assert_eq!(again.body["requestId"], first.body["requestId"], "the cookies are the browser's place");
+    assert_eq!(again.body["requestId"], first.body["requestId"], "the cookies identify the browser");
     let behind = other.send(&function, "POST", &format!("/vwr/assign/{event}")).await;
     assert_eq!(behind.body["position"], json!(2));
 
     let check = format!("/vwr-api/vwr/check/{event}/{}", first.body["requestId"].as_str().unwrap());
     let waiting = browser.send(&function, "GET", &check).await;
     assert_eq!((waiting.status, &waiting.body["admitted"]), (200, &json!(false)), "{}", waiting.body);
-    assert_eq!(other.send(&function, "GET", &check).await.status, 403, "somebody else's place");
+    assert_eq!(other.send(&function, "GET", &check).await.status, 403, "another browser's position");
 
     server.order(event, Order::Advance { batch: 1 }).await;
     let mut admitted = None;
@@ -196,31 +196,31 @@ async fn a_browser_stands_in_line_waits_and_comes_in(sender: Sender) {
     assert_eq!((&serving.body["servingCounter"], &serving.body["totalInQueue"]), (&json!(1), &json!(2)));
     assert_eq!(serving.headers["cache-control"], "public, max-age=1");
     let edge = browser.send(&function, "GET", "/edge/check").await;
-    assert_eq!(edge.status, 400, "it wants to know of which event");
+    assert_eq!(edge.status, 400, "the event is missing");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_an_http_api() {
-    a_browser_stands_in_line_waits_and_comes_in(Sender::HttpApi).await;
+    browser_queues_waits_and_is_admitted(Sender::HttpApi).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_an_http_api_whose_stage_has_a_name() {
-    a_browser_stands_in_line_waits_and_comes_in(Sender::HttpApiWithStage).await;
+    browser_queues_waits_and_is_admitted(Sender::HttpApiWithStage).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_a_rest_api() {
-    a_browser_stands_in_line_waits_and_comes_in(Sender::RestApi).await;
+    browser_queues_waits_and_is_admitted(Sender::RestApi).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn behind_a_load_balancer() {
-    a_browser_stands_in_line_waits_and_comes_in(Sender::Balancer).await;
+    browser_queues_waits_and_is_admitted(Sender::Balancer).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_refused_in_the_shape_of_all_errors() {
+async fn unknown_routes_and_ids_return_standard_errors() {
     let Some(server) = Server::new().await else { return };
     let (event, function) = (server.open().await, server.function().await);
     let mut browser = Browser::new(Sender::HttpApi);
@@ -231,7 +231,7 @@ async fn what_is_not_there_is_refused_in_the_shape_of_all_errors() {
         ("GET", "/vwr/serving/nonsense".to_owned(), 400, "http.bad_path"),
         ("GET", "/nothing".to_owned(), 404, "http.not_found"),
         ("DELETE", format!("/vwr/status/{event}"), 405, "http.method_not_allowed"),
-        // Operators decide where the database is.
+        // Admin routes are served only by the process with the database.
         ("POST", format!("/api/admin/vwr/deactivate/{event}"), 404, "http.not_found"),
     ] {
         let answer = browser.send(&function, method, &path).await;
@@ -243,7 +243,7 @@ async fn what_is_not_there_is_refused_in_the_shape_of_all_errors() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn before_the_rooms_were_seen_everybody_is_asked_to_come_again() {
+async fn returns_503_until_the_rooms_are_loaded() {
     let nowhere = format!("http://127.0.0.1:{}", urr_testkit::free_port());
     let function =
         Runtime::start(&[("URR_SECURITY_SECRET", SECRET), ("URR_AWS_DYNAMODB_ENDPOINT", &nowhere)]).await;

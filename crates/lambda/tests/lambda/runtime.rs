@@ -1,4 +1,5 @@
-//! What Lambda is to a function: a server that hands out events and takes answers. The real binary runs against it.
+//! A fake Lambda runtime API: it hands out events and accepts responses. The real binary runs
+//! against it.
 
 use std::{
     collections::HashMap,
@@ -18,7 +19,7 @@ use serde_json::Value;
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
 use urr_testkit::within;
 
-/// Nothing that is waited for here takes longer, even on a busy machine.
+/// Time limit of every wait, generous for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 type Answered = oneshot::Sender<Result<Value, String>>;
@@ -28,15 +29,15 @@ struct Shared {
     waiting: Mutex<HashMap<String, Answered>>,
 }
 
-/// A function that runs.
+/// A running function.
 pub(crate) struct Runtime {
     events: mpsc::Sender<(Value, Answered)>,
     child: Child,
 }
 
 impl Runtime {
-    /// Starts the binary with these variables and nothing else of this machine.
-    #[expect(clippy::disallowed_methods, reason = "the server lives as long as the test's runtime")]
+    /// Starts the binary with these variables and an otherwise empty environment.
+    #[expect(clippy::disallowed_methods, reason = "the server stops with the test's runtime")]
     pub(crate) async fn start(variables: &[(&str, &str)]) -> Self {
         let (events, next) = mpsc::channel(1);
         let shared = Arc::new(Shared { next: AsyncMutex::new(next), waiting: Mutex::default() });
@@ -78,7 +79,7 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // It may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

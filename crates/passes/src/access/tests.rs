@@ -1,4 +1,4 @@
-//! Nothing but an unchanged token of ours, of this kind and within its time, is accepted.
+//! Only an unmodified, unexpired access token is accepted.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ fn token() -> String {
     Signer::new(key(&secret("one")), LIFETIME).sign(&access(), Uuid::from_u128(3), now())
 }
 
-/// A token with these claims, genuinely signed.
+/// A correctly signed token with these claims.
 fn signed(claims: &Value) -> String {
     Jwt::new(key(&secret("one"))).sign(claims)
 }
@@ -45,7 +45,7 @@ fn good_claims() -> Value {
 }
 
 #[test]
-fn a_token_says_what_was_signed() {
+fn token_round_trips() {
     let verified = verifier().verify(&token(), now()).unwrap();
     assert_eq!(verified.access, access());
     assert_eq!(verified.id, Uuid::from_u128(3));
@@ -54,7 +54,7 @@ fn a_token_says_what_was_signed() {
 }
 
 #[test]
-fn an_address_is_optional() {
+fn email_is_optional() {
     let quiet = Access { email: None, ..access() };
     let token = Signer::new(key(&secret("one")), LIFETIME).sign(&quiet, Uuid::from_u128(3), now());
     assert_eq!(verifier().verify(&token, now()).unwrap().access, quiet);
@@ -76,7 +76,7 @@ fn a_token_from_the_future_is_invalid_beyond_clock_skew() {
 }
 
 #[test]
-fn an_old_key_verifies_as_long_as_it_is_listed() {
+fn old_key_verifies_while_it_is_listed() {
     let rotated = Verifier::new([key(&secret("two")), key(&secret("one"))]);
     assert!(rotated.verify(&token(), now()).is_ok());
     let dropped = Verifier::new([key(&secret("two"))]);
@@ -85,14 +85,14 @@ fn an_old_key_verifies_as_long_as_it_is_listed() {
 }
 
 #[test]
-fn the_key_of_another_purpose_is_refused() {
+fn key_of_another_purpose_is_rejected() {
     let entry = Signer::new(secret("one").key("entry"), LIFETIME);
     let token = entry.sign(&access(), Uuid::from_u128(3), now());
     assert_eq!(verifier().verify(&token, now()), Err(Refusal::Invalid));
 }
 
 #[test]
-fn another_kind_of_token_under_the_same_key_is_refused() {
+fn other_token_kinds_under_the_same_key_are_rejected() {
     assert!(verifier().verify(&signed(&good_claims()), now()).is_ok());
     for typ in [json!("entry"), json!("refresh"), json!("ACCESS"), json!(""), json!(null), json!(["access"])]
     {
@@ -103,7 +103,7 @@ fn another_kind_of_token_under_the_same_key_is_refused() {
 }
 
 #[test]
-fn every_claim_must_be_there_and_of_its_type() {
+fn missing_or_mistyped_claims_are_rejected() {
     for name in ["typ", "sub", "role", "sid", "jti", "iat", "exp"] {
         let mut claims = good_claims();
         claims.as_object_mut().unwrap().remove(name);
@@ -129,11 +129,11 @@ fn every_claim_must_be_there_and_of_its_type() {
     }
     let mut endless = good_claims();
     endless["exp"] = json!(i64::MAX);
-    assert!(verifier().verify(&signed(&endless), now()).is_ok(), "far away is not a fault");
+    assert!(verifier().verify(&signed(&endless), now()).is_ok(), "a distant expiry is valid");
 }
 
 #[test]
-fn a_claim_that_appears_twice_is_refused() {
+fn duplicate_claims_are_rejected() {
     let twice =
         good_claims().to_string().replace("\"role\":\"user\"", "\"role\":\"user\",\"role\":\"admin\"");
     let header = token().split('.').next().unwrap().to_owned();
@@ -143,7 +143,7 @@ fn a_claim_that_appears_twice_is_refused() {
 }
 
 #[test]
-fn no_other_algorithm_and_no_key_named_by_the_token_is_accepted() {
+fn other_algorithms_and_embedded_keys_are_rejected() {
     let kid = key(&secret("one")).id().to_owned();
     let claims = URL_SAFE_NO_PAD.encode(good_claims().to_string());
     for header in [
@@ -171,7 +171,7 @@ fn no_other_algorithm_and_no_key_named_by_the_token_is_accepted() {
 }
 
 #[test]
-fn things_that_are_not_tokens_are_invalid() {
+fn malformed_tokens_are_invalid() {
     let long = "a.".repeat(5_000);
     let padded = format!("{}=", token());
     let (message, _) = token().rsplit_once('.').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
@@ -183,7 +183,7 @@ fn things_that_are_not_tokens_are_invalid() {
 
 proptest! {
     #[test]
-    fn any_changed_byte_is_refused(position in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn any_changed_byte_is_rejected(position in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let token = token();
         let mut bytes = token.clone().into_bytes();
         let position = position.index(bytes.len());
@@ -195,13 +195,13 @@ proptest! {
     }
 
     #[test]
-    fn any_token_cut_short_is_refused(length in any::<prop::sample::Index>()) {
+    fn truncated_tokens_are_rejected(length in any::<prop::sample::Index>()) {
         let token = token();
         prop_assert!(verifier().verify(&token[..length.index(token.len())], now()).is_err());
     }
 
     #[test]
-    fn no_text_is_a_token_and_none_panics(text in "\\PC{0,200}") {
+    fn arbitrary_text_is_rejected_without_panicking(text in "\\PC{0,200}") {
         prop_assert_eq!(verifier().verify(&text, now()), Err(Refusal::Invalid));
     }
 }

@@ -1,4 +1,4 @@
-//! Nothing but an unchanged challenge of ours within its time is accepted, and nowhere else is it.
+//! Only an unmodified, unexpired challenge is accepted, and it is not accepted as any other token.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ fn token() -> String {
 }
 
 #[test]
-fn a_challenge_says_what_was_signed_for_five_minutes() {
+fn challenge_round_trips_for_five_minutes() {
     let (token, expires) = challenges().sign(&challenge(), Uuid::from_u128(2), now());
     assert_eq!(challenges().verify(&token, now()), Ok(challenge()));
     assert!(challenges().verify(&token, expires.before(Duration::from_secs(1))).is_ok());
@@ -42,7 +42,7 @@ fn a_challenge_says_what_was_signed_for_five_minutes() {
 }
 
 #[test]
-fn a_challenge_opens_nothing_and_nothing_else_is_a_challenge() {
+fn challenge_is_no_other_token_and_no_other_token_is_a_challenge() {
     let secret = secret("one");
     let access = Access {
         user: UserId::from_uuid(Uuid::from_u128(1)),
@@ -55,7 +55,7 @@ fn a_challenge_opens_nothing_and_nothing_else_is_a_challenge() {
     let verifier = Verifier::new([access::key(&secret)]);
     assert_eq!(verifier.verify(&token(), now()), Err(Refusal::Invalid));
 
-    // Not even if somebody configures one key for both.
+    // Not even if the same key is configured for both.
     let verifier = Verifier::new([key(&secret)]);
     assert_eq!(verifier.verify(&token(), now()), Err(Refusal::Invalid));
     let signed = Signer::new(key(&secret), LIFETIME).sign(&access, Uuid::from_u128(4), now());
@@ -63,7 +63,7 @@ fn a_challenge_opens_nothing_and_nothing_else_is_a_challenge() {
 }
 
 #[test]
-fn an_old_key_verifies_as_long_as_it_is_listed() {
+fn old_key_verifies_while_it_is_listed() {
     let rotated = Challenges::new([key(&secret("two")), key(&secret("one"))]);
     assert!(rotated.verify(&token(), now()).is_ok());
     assert!(challenges().verify(&rotated.sign(&challenge(), Uuid::from_u128(2), now()).0, now()).is_err());
@@ -71,7 +71,7 @@ fn an_old_key_verifies_as_long_as_it_is_listed() {
 }
 
 #[test]
-fn every_claim_must_be_there() {
+fn missing_claims_are_rejected() {
     let good = json!({
         "typ": "challenge", "sub": Uuid::from_u128(1), "method": "password", "state": "abc",
         "jti": Uuid::from_u128(2), "iat": 1_700_000_000, "exp": 1_700_000_300,
@@ -92,7 +92,7 @@ fn every_claim_must_be_there() {
 
 proptest! {
     #[test]
-    fn any_changed_byte_is_refused(position in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn any_changed_byte_is_rejected(position in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut bytes = token().into_bytes();
         let position = position.index(bytes.len());
         prop_assume!(bytes[position] != byte);
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_is_a_challenge_and_none_panics(text in "\\PC{0,200}") {
+    fn arbitrary_text_is_rejected_without_panicking(text in "\\PC{0,200}") {
         prop_assert_eq!(challenges().verify(&text, now()), Err(Refusal::Invalid));
     }
 }

@@ -1,11 +1,12 @@
-//! What remains of tracing in a build without the feature `otlp`: it says so when asked for it, and does nothing else.
+//! Replaces tracing in a build without the feature `otlp`: configuring a collector is an error, all
+//! else does nothing.
 
 use tracing::Span;
 use tracing_subscriber::layer::Identity;
 
 use crate::{InitError, Otlp};
 
-/// Nobody can make one in this build.
+/// Cannot be constructed in this build.
 pub(crate) enum Tracer {}
 
 impl Tracer {
@@ -23,10 +24,10 @@ impl Tracer {
     }
 }
 
-/// The current trace as a `traceparent` header: none in this build.
+/// Always `None` in this build.
 pub fn traceparent() -> Option<String> {
     None
 }
 
-/// Makes a span part of the caller's trace: nothing in this build.
+/// Does nothing in this build.
 pub fn follow(_span: &Span, _traceparent: &str) {}

@@ -1,5 +1,5 @@
-//! Spans are batched on a thread of the SDK's own and sent as protobuf over HTTP. When the collector is slow or away the
-//! queue fills and spans are dropped: requests never wait for it.
+//! Sends spans to the collector as protobuf over HTTP, batched on a thread of the SDK. When the
+//! collector is slow or down the queue fills and spans are dropped; requests never wait for it.
 
 use std::{
     collections::HashMap,
@@ -37,22 +37,22 @@ use tracing_subscriber::{Layer, filter::filter_fn, registry::LookupSpan};
 use super::STOP_TIME;
 use crate::{InitError, Otlp};
 
-/// Spans that may wait for the collector: at about 500 bytes each, 2 MB.
+/// Maximum queued spans: at about 500 bytes each, 2 MB.
 const MAX_WAITING: usize = 4_096;
 
 /// Spans per request to the collector.
 const BATCH: usize = 512;
 
-/// How long a span waits for others.
+/// How long a span waits for its batch to fill.
 const DELAY: Duration = Duration::from_secs(2);
 
-/// One request to the collector, from connecting to the last byte of its answer.
+/// Time limit of one request to the collector, from connect to the last byte of the response.
 const SEND_TIME: Duration = Duration::from_secs(5);
 
-/// A collector answers with a few bytes.
+/// Maximum size of the collector's response, which normally is a few bytes.
 const MAX_ANSWER: usize = 64 * 1024;
 
-/// Sends spans until it is stopped.
+/// Sends spans until stopped.
 pub(crate) struct Tracer(SdkTracerProvider);
 
 impl Tracer {
@@ -79,7 +79,7 @@ impl Tracer {
         Ok(Self(provider))
     }
 
-    /// Takes our own spans and nobody else's: a span of the sender itself would be sent for ever.
+    /// Only our own spans: a span of the HTTP client itself would create new spans forever.
     pub(crate) fn layer<S>(&self) -> impl Layer<S> + use<S>
     where
         S: Subscriber + for<'s> LookupSpan<'s>,
@@ -95,10 +95,10 @@ impl Tracer {
             )
     }
 
-    /// Sends what is queued, for at most two seconds.
+    /// Sends the queued spans, for at most two seconds.
     pub(crate) fn stop(self) {
         if let Err(error) = self.0.shutdown_with_timeout(STOP_TIME) {
-            tracing::warn!(%error, "the last traces were not sent");
+            tracing::warn!(%error, "the last traces were not sent: some spans of the shutdown are missing");
         }
     }
 }
@@ -114,21 +114,23 @@ pub fn traceparent() -> Option<String> {
     headers.remove("traceparent")
 }
 
-/// Makes `span` part of the trace that a caller named in its `traceparent` header. A malformed header is ignored.
+/// Makes `span` a child of the trace in the caller's `traceparent` header. Ignores a malformed
+/// header.
 pub fn follow(span: &Span, traceparent: &str) {
     if span.is_disabled() {
         return;
     }
     let headers = HashMap::from([("traceparent".to_owned(), traceparent.to_owned())]);
-    // Fails only for a span that no tracer takes part in.
+    // Fails only for a span that is not traced.
     let _untraced = span.set_parent(TraceContextPropagator::new().extract(&headers));
 }
 
-/// The SDK calls this on its own thread, outside any runtime, so it brings one.
+/// The HTTP client of the exporter. The SDK calls it on its own thread, outside any runtime, so it
+/// has its own.
 struct Sender {
     runtime: Mutex<Runtime>,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    /// So that a collector that is away for an hour is one line in the log, not a thousand.
+    /// Whether the last batch failed, so that only changes are logged.
     failing: AtomicBool,
 }
 
@@ -179,10 +181,15 @@ impl HttpClient for Sender {
         if self.failing.swap(failed, Ordering::Relaxed) != failed {
             match &result {
                 Err(error) => {
-                    tracing::warn!(error = crate::chain(&**error), "traces are not getting through");
+                    tracing::warn!(
+                        error = crate::chain(&**error),
+                        "collector unreachable: traces are lost until it answers"
+                    );
                 }
-                Ok(answer) if failed => tracing::warn!(status = %answer.status(), "traces are refused"),
-                Ok(_) => tracing::info!("traces are getting through again"),
+                Ok(answer) if failed => {
+                    tracing::warn!(status = %answer.status(), "collector rejects traces: they are lost; check its configuration")
+                }
+                Ok(_) => tracing::info!("traces reach the collector again"),
             }
         }
         result
@@ -201,11 +208,11 @@ mod tests {
 
     use super::*;
 
-    /// Time for a batch to be sent; a deadline, not a pause.
+    /// Deadline for a batch to be sent.
     const DEADLINE: Duration = Duration::from_secs(30);
 
-    /// A collector that tells what it was sent: the request line, and the body.
-    #[expect(clippy::disallowed_methods, reason = "a collector of a test needs no clean stop")]
+    /// A collector that reports each request line and body it receives.
+    #[expect(clippy::disallowed_methods, reason = "a test collector needs no shutdown")]
     fn collector() -> (String, mpsc::Receiver<(String, Vec<u8>)>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
@@ -246,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_arrives_at_the_collector_in_the_trace_of_its_caller() {
+    fn span_is_exported_in_the_trace_of_its_caller() {
         let (endpoint, told) = collector();
         let tracer = tracer(endpoint);
         let caller = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -256,7 +263,7 @@ mod tests {
             let _entered = span.enter();
             let passed_on = traceparent().unwrap();
             assert!(passed_on.starts_with("00-0af7651916cd43dd8448eb211c80319c-"), "{passed_on}");
-            assert_ne!(passed_on, caller, "the callee's parent is this span");
+            assert_ne!(passed_on, caller, "the callee's parent must be this span");
             let _foreign = tracing::debug_span!(target: "hyper::client", "not ours").entered();
         });
         tracer.stop();
@@ -267,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collector_that_is_away_loses_spans_and_nothing_else() {
+    fn unreachable_collector_only_loses_spans() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         drop(listener);
@@ -281,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_traceparent_is_ignored() {
+    fn malformed_traceparent_is_ignored() {
         let (endpoint, _told) = collector();
         let tracer = tracer(endpoint);
         tracing::subscriber::with_default(Registry::default().with(tracer.layer()), || {
