@@ -17,7 +17,7 @@ const AUTH_ROUTES: &[(&str, &str, Policy)] = &[
     ("POST", "/api/auth/google", PUBLIC.limit(Class::Auth).critical()),
     ("POST", "/api/auth/verify-token", PUBLIC.limit(Class::Auth).critical()),
     ("POST", "/api/auth/logout", PUBLIC.limit(Class::Auth)),
-    ("GET", "/api/auth/me", USER.unlimited()),
+    ("GET", "/api/auth/me", USER),
     ("PATCH", "/api/auth/me", USER.limit(Class::Auth).critical()),
     ("DELETE", "/api/auth/me", USER.limit(Class::Auth).critical()),
     ("POST", "/api/auth/password", USER.limit(Class::Auth).critical()),
