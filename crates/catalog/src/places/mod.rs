@@ -48,7 +48,7 @@ impl Consumer for Places {
             match change.map_err(|error| Failure::Poison(error.into()))? {
                 Some(change) => *changes.entry(change.event).or_default() += change.places,
                 None => {
-                    tracing::debug!(kind = %message.kind, message = %message.id, "ignored a message type that does not change the reserved count");
+                    tracing::debug!(kind = %message.kind, message = %message.id, "ignored a message type");
                 }
             }
         }
@@ -56,7 +56,10 @@ impl Consumer for Places {
             if !store::change(tx, event, places).await? {
                 // A catalog restored from an older backup lacks the newest events. Skipping is
                 // safe: the counts are for display only.
-                tracing::warn!(%event, "reserved count not updated: the event is not in this catalog; was it restored from an older backup?");
+                tracing::warn!(
+                    %event,
+                    "unknown event: its reserved count is not updated; was the catalog restored from a backup?"
+                );
             }
         }
         Ok(())

@@ -27,7 +27,7 @@ impl Redis {
             Ok(busy) if busy.is_empty() => Entry::Through,
             Ok(busy) => Entry::Busy(busy),
             Err(error) => {
-                tracing::debug!(%error, "redis did not answer: the gate lets this claim through, the database decides alone");
+                tracing::debug!(%error, "redis did not answer: gate skipped, the database decides alone");
                 Entry::Open
             }
         }
@@ -56,7 +56,7 @@ impl Redis {
         let owner = owner.as_uuid();
         let args = [Arg::from(owner.as_bytes().as_slice())];
         if let Err(error) = self.kv.run(&RELEASE, &keys(event, seats), &args).await {
-            tracing::debug!(%error, "redis did not answer: marks stay in the gate until they expire, the seats may look taken for some seconds");
+            tracing::debug!(%error, "redis did not answer: marks stay in the gate until they expire");
         }
     }
 }
