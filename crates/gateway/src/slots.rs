@@ -49,7 +49,7 @@ pub trait SlotSource: Send + Sync {
     async fn is_open(&self, entry: &Entry) -> Result<bool, String>;
 }
 
-/// The guard.
+/// Guard of the routes that buy.
 pub struct Slots {
     entries: Entries,
     source: Arc<dyn SlotSource>,

@@ -247,7 +247,7 @@ async fn concurrent_release_expiry_and_hold_keep_all_counts_correct() {
         }
     }
     assert!(got > 2 * CROWD, "only {got} seats were claimed, so hardly any twice");
-    assert_eq!(world.deadlocks().await, 0, "they waited for each other");
+    assert_eq!(world.deadlocks().await, 0, "claims deadlocked");
 }
 
 /// The reservation, or `None` after an expected rejection. A loaded machine is an accepted cause.

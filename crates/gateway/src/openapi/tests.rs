@@ -66,7 +66,7 @@ fn document() -> Value {
     document.finish()
 }
 
-/// Checks the requirements of the OpenAPI specification that apply to our documents.
+/// Checks the requirements of the specification that apply to our documents.
 pub(super) fn check(api: &Value) {
     assert!(api["openapi"].as_str().unwrap().starts_with("3.1."));
     assert!(api["info"]["title"].is_string() && api["info"]["version"].is_string());

@@ -132,7 +132,7 @@ fn cases(world: &World) -> Vec<(&'static str, Carried, bool)> {
         ("an entry token of another key", header(forged_entry), false),
         ("a ticket from before the line was opened", ticket(world.ticket(one, own, HOUR)), true),
         (
-            "a ticket from after, of somebody whose pass has expired",
+            "a ticket from after the opening, with an expired pass",
             ticket(world.ticket(one, own, Duration::ZERO)),
             true,
         ),

@@ -133,7 +133,7 @@ async fn reads_leave_a_frozen_replica_after_a_third_of_the_time_limit() {
         }
         // It is avoided after the first timeout, and taken out for ten seconds after the second.
         let asked = asked.load(Ordering::Relaxed);
-        assert!((1..=2).contains(&asked), "the frozen replica was asked {asked} times");
+        assert!((1..=2).contains(&asked), "the frozen replica got {asked} requests");
 
         // Without another replica the error comes early.
         let world = start(vec![frozen]);
