@@ -22,7 +22,7 @@ pub struct Cidr {
 
 /// Error for text that is not a CIDR block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no block of addresses such as 10.0.0.0/8, 192.0.2.1 or 2001:db8::/32")]
+#[error("{0:?} is not an address or CIDR block such as 10.0.0.0/8, 192.0.2.1 or 2001:db8::/32")]
 pub struct BadCidr(String);
 
 impl Cidr {

@@ -21,7 +21,7 @@ pub struct Origins {
 
 /// Error for text that is not an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no origin such as https://tickets.example or http://localhost:3000")]
+#[error("{0:?} is not an origin such as https://tickets.example or http://localhost:3000")]
 pub struct BadOrigin(String);
 
 impl Origins {

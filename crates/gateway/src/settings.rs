@@ -53,7 +53,7 @@ impl Kind for Cidr {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| "is no block of addresses such as 10.0.0.0/8 or 2001:db8::/32".to_owned())
+        text.parse().map_err(|_| "is not a CIDR block such as 10.0.0.0/8 or 2001:db8::/32".to_owned())
     }
 }
 
@@ -66,7 +66,7 @@ impl Kind for Origins {
 
     fn parse(text: &str) -> Result<Self, String> {
         Self::new(items(text)).map_err(|_| {
-            "is no origin such as https://shop.example: scheme, host in lower case, and a port if it is unusual"
+            "is not an origin such as https://shop.example: scheme, lower-case host, port unless default"
                 .to_owned()
         })
     }
