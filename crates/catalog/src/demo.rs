@@ -1,7 +1,7 @@
-//! Something to look at on first start: halls with events on sale, soon on sale, and over.
+//! Demo events for a first start: on sale, upcoming and ended.
 //!
-//! Every artist, title and hall here is made up. Times follow from the clock, and nothing is added to a catalog that
-//! has an event already.
+//! All artists, titles and venues are fictional. Times are relative to the clock. A catalog that
+//! already has an event is left unchanged.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Adds the demo events, all or none. `false`: the catalog has events already.
+/// Inserts the demo events in one transaction. Returns `false` if the catalog already has events.
 pub async fn seed(service: &Service) -> Result<bool, Error> {
     let ctx = Ctx::system(&service.ids, &service.clock);
     fill(service).await.map_err(|trouble| trouble.reveal(&ctx, "demo"))
@@ -42,37 +42,38 @@ async fn fill(service: &Service) -> Result<bool, Trouble> {
     });
     match filled {
         Ok(()) => Ok(true),
-        // Another process filled the same catalog at the same moment.
+        // Another process inserted the demo events concurrently.
         Err(Trouble::Db(error)) if error.is_unique_violation() => Ok(false),
         Err(trouble) => Err(trouble),
     }
 }
 
-/// The last event has the same id everywhere, so that two processes that start together cannot both fill the catalog.
-/// It is the last so that the second process waits for nothing but the first one's commit.
+/// The last demo event has a fixed id. If two processes start together, its unique key makes one of
+/// the transactions fail. It is inserted last so that the second process blocks only on the first
+/// one's commit.
 const LAST_EVENT: &str = "00000000-0000-7000-8000-000000000100";
 
-/// The halls of the first migration.
+/// Id of a hall inserted by the first migration.
 fn hall(number: u32) -> LayoutId {
     fixed(&format!("00000000-0000-7000-8000-0000000000{number:02}"))
 }
 
 fn fixed<T: std::str::FromStr>(id: &str) -> T {
-    id.parse().unwrap_or_else(|_| unreachable!("a fixed id is well-formed"))
+    id.parse().unwrap_or_else(|_| unreachable!("fixed ids are valid UUIDs"))
 }
 
 const HOUR: Duration = Duration::from_hours(1);
 const DAY_MICROS: i64 = 24 * 60 * 60 * 1_000_000;
-/// Korea is nine hours ahead of UTC all year.
+/// Korea Standard Time is UTC+9 all year, without daylight saving time.
 const KOREA_MICROS: i64 = 9 * 60 * 60 * 1_000_000;
 
-/// The time of day in Korea, `days` from today.
+/// The given time of day in Korea, `days` after today.
 fn korea(now: Timestamp, days: i64, hour: i64, minute: i64) -> Timestamp {
     let today = (now.as_micros() + KOREA_MICROS).div_euclid(DAY_MICROS) + days;
     Timestamp::from_micros(today * DAY_MICROS - KOREA_MICROS + (hour * 60 + minute) * 60 * 1_000_000)
 }
 
-/// The full hour after the next, so that a visitor can watch the countdown end.
+/// The second full hour from now, so that a visitor can see the countdown reach zero.
 fn soon(now: Timestamp) -> Timestamp {
     let hour = 60 * 60 * 1_000_000;
     Timestamp::from_micros((now.as_micros().div_euclid(hour) + 1) * hour).after(HOUR)
@@ -180,7 +181,7 @@ fn standing_tickets() -> Vec<NewTicketType> {
 fn ticket_type((name, won, total_quantity, description): (&str, i64, u32, &str)) -> NewTicketType {
     NewTicketType {
         name: name.to_owned(),
-        price: Krw::new(won).unwrap_or_else(|_| unreachable!("a fixed price is within the range")),
+        price: Krw::new(won).unwrap_or_else(|_| unreachable!("fixed prices are valid amounts")),
         total_quantity,
         description: description.to_owned(),
     }
@@ -194,7 +195,7 @@ mod tests {
     use crate::events::rules;
 
     #[test]
-    fn at_any_hour_of_the_day_the_demo_has_events_of_every_sort() {
+    fn demo_has_events_of_every_status_at_any_time_of_day() {
         let midnight: Timestamp = "2026-03-01T00:00:00+09:00".parse().unwrap();
         for minutes in 0..24 * 60 {
             let now = midnight.after(Duration::from_secs(minutes * 60 + 1));
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_day_are_those_of_korea() {
+    fn times_of_day_are_in_korea_standard_time() {
         let now: Timestamp = "2026-03-01T23:30:00Z".parse().unwrap();
         assert_eq!(korea(now, 0, 19, 30), "2026-03-02T19:30:00+09:00".parse().unwrap());
         assert_eq!(korea(now, -1, 0, 0), "2026-03-01T00:00:00+09:00".parse().unwrap());

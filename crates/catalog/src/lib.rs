@@ -1,8 +1,9 @@
 //! Events, their sale windows, and the halls whose seats are sold.
 //!
-//! [`build`] makes the service from its parts; [`routes`] serves it to browsers; [`consumers`] listen to other domains.
-//! The catalog says what is on sale, when and for how much. Who holds which seat is the business of tickets; the catalog
-//! only shows the counts that the bus tells it.
+//! [`build`] constructs the service; [`routes`] returns its public HTTP routes; [`consumers`]
+//! returns its message consumers. The catalog owns what is on sale, when, and at what price.
+//! Tickets owns which seat is held by which buyer; the catalog only displays the counts it receives
+//! from tickets over the bus.
 
 pub mod demo;
 mod events;
@@ -19,7 +20,7 @@ use urr_http::{RoleRoutes, RouteName, Routes};
 
 pub use service::{Parts, Service};
 
-/// The domain's tables.
+/// Database name and migrations of this domain.
 pub static DOMAIN: Domain = Domain { name: "catalog", migrations: migrations!["0001_events"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
@@ -27,12 +28,12 @@ pub fn statements() -> Vec<&'static Sql> {
     [events::store::STATEMENTS, halls::store::STATEMENTS, places::store::STATEMENTS].concat()
 }
 
-/// Makes the service. Its database must be migrated.
+/// Builds the service. The database must already be migrated.
 pub fn build(parts: Parts) -> Arc<Service> {
     Arc::new(Service::new(parts))
 }
 
-/// How the gateway treats the public routes.
+/// Role name, and the message users see while the catalog is unreachable.
 pub static ROLE: RoleRoutes =
     RoleRoutes::new("catalog", "Events are unavailable right now. Please try again in a moment.");
 
@@ -41,7 +42,7 @@ pub fn routes(service: &Arc<Service>) -> Routes {
     api_routes().with_state(service::Api(Arc::clone(service)))
 }
 
-/// What the public routes take and answer, for processes that do not serve them.
+/// Request and response types of the public routes, for processes that do not serve them.
 pub fn described() -> Vec<RouteName> {
     api_routes().names().to_vec()
 }
@@ -50,7 +51,7 @@ fn api_routes() -> Routes<service::Api> {
     events::routes::routes().merge(halls::routes::routes())
 }
 
-/// What listens to other domains.
+/// Consumers of messages from other domains.
 pub fn consumers(service: &Arc<Service>) -> Vec<Arc<dyn Consumer>> {
     vec![Arc::new(places::Places::new(service.db.clone()))]
 }

@@ -1,4 +1,4 @@
-//! The service: what it is made of, and each method in one line.
+//! The service and its implementation of [`Catalog`]. Each method delegates to a slice.
 
 use std::sync::Arc;
 
@@ -14,17 +14,17 @@ use urr_rpc::Ctx;
 
 use crate::{events, halls};
 
-/// What the catalog is built from.
+/// Dependencies of the service.
 pub struct Parts {
-    /// The domain's own database.
+    /// Database of the catalog; no other domain uses it.
     pub db: Db,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// New ids.
+    /// Generator of new ids.
     pub ids: Ids,
 }
 
-/// The catalog, in this process.
+/// The catalog service running in this process.
 pub struct Service {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
@@ -38,7 +38,7 @@ impl Service {
     }
 }
 
-/// What route handlers work with.
+/// State of the route handlers.
 #[derive(Clone)]
 pub(crate) struct Api(pub(crate) Arc<Service>);
 
@@ -54,7 +54,8 @@ impl FromRef<Api> for Ids {
     }
 }
 
-/// Refuses whoever is not an admin. Every method that changes the calendar starts with it.
+/// Returns `AdminRequired` unless the caller is an admin. Every method that changes events calls
+/// this first.
 pub(crate) fn admin_only(ctx: &Ctx) -> Result<(), Error> {
     if ctx.actor.is_admin() { Ok(()) } else { Err(Error::AdminRequired) }
 }

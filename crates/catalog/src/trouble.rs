@@ -1,26 +1,29 @@
-//! What can go wrong inside, and how it becomes an answer: logged once, with its causes, then told without them.
+//! Internal errors and their mapping to the contract's errors. The cause is logged once and never
+//! returned to the caller.
 
 use urr_contracts::catalog::Error;
 use urr_db::Kind;
 use urr_rpc::Ctx;
 
-/// A refusal we mean, or trouble below us.
+/// A rejection by the rules, or a failure of the database.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The rules say no.
+    /// Rejected by the rules; returned to the caller unchanged.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// The database could not do it.
+    /// The statement or its connection failed.
     #[error("the database failed")]
     Db(#[from] urr_db::Error),
 }
 
 impl Trouble {
-    /// The answer for the caller. Trouble below is logged here, once, under the request's id.
+    /// Maps the error to the one the caller receives. Database failures are logged here, once, with
+    /// the request id.
     pub(crate) fn reveal(self, ctx: &Ctx, method: &'static str) -> Error {
         let answer = match &self {
             Self::Refused(error) => return error.clone(),
-            // Nobody knows whether the change is there: calling off can be asked again, and a new event looked up.
+            // After `UnknownCommit` the change may or may not be stored. `Unavailable` is safe for
+            // both: cancelling is idempotent, and an admin can check whether a new event exists.
             Self::Db(error) if error.is_unavailable() || error.kind() == Kind::UnknownCommit => {
                 Error::Unavailable
             }

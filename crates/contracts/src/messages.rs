@@ -1,13 +1,13 @@
-//! The envelope every message on the bus travels in.
+//! The envelope of every message on the bus.
 
 use serde::{Deserialize, Serialize};
 use urr_kernel::{MessageId, Timestamp};
 
-/// A fact with its own id and time. The fact's fields stand beside them in one flat JSON object.
+/// A fact with the id and time of its message. Serialised as one flat JSON object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Envelope<E> {
-    /// Unique per message: what consumers remember to act once.
+    /// Unique per message; consumers use it to detect redeliveries.
     pub message_id: MessageId,
     /// The business transaction this belongs to, if one spans several messages.
     pub saga_id: Option<String>,

@@ -1,4 +1,4 @@
-//! The line in front of one event's seats.
+//! The waiting room of one event (Tier 2).
 
 mod entries;
 
@@ -13,354 +13,354 @@ use uuid::Uuid;
 pub use self::entries::{MyEntries, QueueEntries, QueueEntry};
 use crate::auth::Sensitive;
 
-/// The most that may be in at once. Far beyond what one sale digests; a slip of the finger is refused.
+/// Upper bound of a threshold, to catch typing errors. Far beyond what one sale can serve.
 pub const MAX_THRESHOLD: u32 = 1_000_000;
 
-/// Actions of operators that are listed at most.
+/// Operator actions per reply.
 pub const MAX_ACTIONS: u32 = 100;
 
-/// A line that is full moves by a few thousand people in this time.
+/// In this time a full line advances by a few thousand users.
 const FULL_RETRY: Duration = Duration::from_secs(30);
 
-/// Long enough not to press a store that struggles, short enough that nobody thinks they were forgotten.
+/// Long enough not to overload a struggling store, short enough for a waiting user.
 const AWAY_RETRY: Duration = Duration::from_secs(3);
 
 service! {
-    /// The line in front of one event's seats.
+    /// The waiting room of one event (Tier 2).
     pub trait Queue as "queue" -> Error {
-        /// Puts the calling user in line, or in if there is room and nobody waits. Asking again changes nothing.
+        /// Puts the calling user in line, or admits them if there is room and the line is empty.
         @idempotent async fn check(CheckIn) -> Place;
-        /// How the calling user stands, which keeps their place alive.
+        /// Returns the state of the calling user and keeps their place alive.
         @idempotent async fn status(StatusOf) -> Place;
-        /// The calling user goes, and their place or slot is free at once.
+        /// Gives up the calling user's place or slot.
         @idempotent async fn leave(LeaveLine) -> Left;
-        /// The events whose waiting rooms the calling user is in. Does not count as activity.
+        /// Returns the queue entries of the calling user. Does not count as activity.
         @idempotent async fn entries(MyEntries) -> QueueEntries;
-        /// Whether a user is in with a given slot, which keeps the slot alive. For the guards of the sale.
+        /// Returns whether a slot is valid, and keeps it alive. For the guards of the sale.
         @idempotent async fn slot(SlotOf) -> SlotState;
-        /// What an operator sees of a room. For admins.
+        /// Returns the state of a room. For admins.
         @idempotent async fn room(RoomOf) -> RoomState;
-        /// How many may be in at once. For admins.
+        /// Sets the maximum number of admitted users. For admins.
         @idempotent async fn set_threshold(SetThreshold) -> RoomState;
-        /// Lets nobody in until further notice, or goes on. For admins.
+        /// Pauses or resumes admissions. For admins.
         @idempotent async fn pause(PauseRoom) -> RoomState;
-        /// Sends everybody away. Their tickets are void. For admins.
+        /// Removes all users from a room and invalidates their tickets. For admins.
         async fn clear(ClearRoom) -> RoomState;
-        /// What operators did in a room, newest first. For admins.
+        /// Returns operator actions in a room, newest first. For admins.
         @idempotent async fn audit(AuditOf) -> Audit;
     }
 }
 
-/// Asks for a place.
+/// Requests a place in line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CheckIn {
-    /// In whose line.
+    /// Event of the room.
     pub event: EventId,
-    /// The ticket from an earlier time in this line, if the caller has one. One that is not theirs is worth nothing.
+    /// Queue ticket from an earlier visit. Ignored if it belongs to another user.
     pub ticket: Option<Sensitive>,
-    /// The Tier 1 pass, if the caller has one. Its place carries over.
+    /// Tier 1 pass. Its position carries over.
     pub pass: Option<Sensitive>,
-    /// Since when Tier 1's line in front of the event is open, if it is. A pass of an earlier opening is worth nothing.
+    /// When Tier 1 was opened, if it is open. Passes from an earlier opening are ignored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_since: Option<Timestamp>,
-    /// Whether nobody comes past that line without a turn in it or a place behind it: the caller gets the place that their tokens tell of,
-    /// or none.
+    /// Whether the caller needs a valid pass or an existing place to get a place in line.
     #[serde(default)]
     pub only_resume: bool,
 }
 
-/// Asks how the caller stands.
+/// Requests the caller's state.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct StatusOf {
-    /// In whose line.
+    /// Event of the room.
     pub event: EventId,
 }
 
-/// How somebody stands.
+/// State of a user in a room.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Place {
-    /// In whose line.
+    /// Event of the room.
     pub event: EventId,
-    /// What the event is, if the catalog could be asked.
+    /// Details of the event; `None` if the catalog does not answer.
     pub info: Option<EventInfo>,
-    /// When the sale begins, if it has not. Nobody is let in before.
+    /// Start of the sale, if it is in the future. No admissions before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opens_at: Option<Timestamp>,
-    /// Where.
+    /// Whether the user waits, is admitted, or neither.
     pub standing: Standing,
-    /// How many wait.
+    /// Number of waiting users.
     pub waiting: u64,
-    /// How many are in.
+    /// Number of admitted users.
     pub active: u64,
-    /// How many may be.
+    /// Maximum number of admitted users.
     pub threshold: u32,
-    /// Whether an operator lets nobody in at the moment.
+    /// Whether an operator has paused admissions.
     pub paused: bool,
-    /// Ask again after so many seconds.
+    /// Seconds until the next poll.
     pub next_poll_secs: u32,
-    /// Why a token that the caller sent along was worth nothing. They stand where they would stand without it.
+    /// Why tokens sent by the caller were ignored. The state is the one without them.
     pub refused: Vec<TokenRefusal>,
 }
 
-/// What somebody who waits wants to read about the event.
+/// Details of an event for waiting users.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EventInfo {
-    /// Its name.
+    /// Name.
     pub title: String,
-    /// Who performs.
+    /// Name of the artist.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artist: Option<String>,
 }
 
-/// Why a token gave nobody a place.
+/// Why a token was ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TokenRefusal {
-    /// The queue ticket is not ours, was changed, or is something else.
+    /// The queue ticket has no valid signature, or is another kind of token.
     #[serde(rename = "queue.ticket_invalid")]
     TicketInvalid,
     /// The queue ticket is older than a day.
     #[serde(rename = "queue.ticket_expired")]
     TicketExpired,
-    /// The queue ticket is of another user or for another event.
+    /// The queue ticket is for another user or another event.
     #[serde(rename = "queue.ticket_foreign")]
     TicketForeign,
-    /// The queue ticket is from before an operator sent everybody away.
+    /// The queue ticket is from before an operator cleared the room.
     #[serde(rename = "queue.ticket_void")]
     TicketVoid,
-    /// The place that the queue ticket tells of was good for a slot, which has ended.
+    /// The place of the queue ticket was already used for a slot, which has ended.
     #[serde(rename = "queue.ticket_used")]
     TicketUsed,
-    /// The Tier 1 pass is not ours, was changed, or is something else.
+    /// The Tier 1 pass has no valid signature, or is another kind of token.
     #[serde(rename = "queue.pass_invalid")]
     PassInvalid,
-    /// The Tier 1 pass has expired, or is of an earlier opening of its room.
+    /// The Tier 1 pass has expired, or is from an earlier opening of its room.
     #[serde(rename = "queue.pass_expired")]
     PassExpired,
-    /// The Tier 1 pass is for another event, or another user has used it and the caller has a place without it.
+    /// The pass is for another event, or another user has used it and the caller has a place
+    /// without it.
     #[serde(rename = "queue.pass_foreign")]
     PassForeign,
-    /// The place that the Tier 1 pass tells of was good for a slot, which has ended.
+    /// The place of the Tier 1 pass was already used for a slot, which has ended.
     #[serde(rename = "queue.pass_used")]
     PassUsed,
 }
 
-/// Where somebody stands.
+/// Whether a user waits, is admitted, or neither.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "where", rename_all = "snake_case")]
 pub enum Standing {
     /// In line.
     Waiting {
-        /// The place, from one.
+        /// Position in line, from 1.
         position: u64,
-        /// How long it will take at the present pace. Nothing while nobody is let in, paused or with a threshold of 0: nobody knows.
+        /// Estimated wait. `None` while admissions are stopped: paused, or a threshold of 0.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         wait: Option<Wait>,
-        /// Brings the place back if the store loses it. A check gives one, a status does not.
+        /// Restores the place if the store loses it. Returned by `check`, not by `status`.
         ticket: Option<PlaceTicket>,
     },
-    /// In.
+    /// Admitted.
     Active {
-        /// Opens the sale.
+        /// Required to buy.
         entry_token: Sensitive,
-        /// When the token stops opening it.
+        /// Expiry of the token.
         token_expires_at: Timestamp,
-        /// When the slot ends at the latest, however active its owner is.
+        /// Latest end of the slot, however active its owner is.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         slot_ends_at: Option<Timestamp>,
     },
-    /// Neither.
+    /// Not in the room.
     Absent,
 }
 
-/// Brings a place in line back.
+/// Token that restores a place in line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlaceTicket {
     /// The token.
     pub token: Sensitive,
-    /// Until when it does.
+    /// Expiry of the token.
     pub expires_at: Timestamp,
 }
 
-/// How long somebody will wait, in seconds.
+/// Estimated wait, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
-    /// Probably.
+    /// Most likely value.
     pub secs: u64,
-    /// At least.
+    /// Lower bound.
     pub from_secs: u64,
-    /// At most.
+    /// Upper bound.
     pub to_secs: u64,
 }
 
-/// Gives a place or a slot up.
+/// Gives up a place or a slot.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct LeaveLine {
-    /// In whose line.
+    /// Event of the room.
     pub event: EventId,
 }
 
-/// Whether there was anything to give up.
+/// Result of [`LeaveLine`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
-    /// There was.
+    /// Whether the user had a place or a slot.
     pub was_here: bool,
 }
 
-/// Asks about a slot.
+/// Requests the state of a slot.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SlotOf {
-    /// Of which event.
+    /// Event of the room.
     pub event: EventId,
-    /// Whose.
+    /// The user.
     pub user: UserId,
-    /// Which.
+    /// The slot.
     pub slot: Uuid,
 }
 
-/// Whether a slot goes on.
+/// State of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SlotState {
-    /// It does.
+    /// Whether the slot is valid.
     pub open: bool,
 }
 
-/// Asks what a room holds.
+/// Requests the state of a room.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct RoomOf {
-    /// Of which event.
+    /// Event of the room.
     pub event: EventId,
 }
 
-/// What a room holds.
+/// State of a room.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoomState {
-    /// Of which event.
+    /// Event of the room.
     pub event: EventId,
-    /// How many wait.
+    /// Number of waiting users.
     pub waiting: u64,
-    /// How many are in.
+    /// Number of admitted users.
     pub active: u64,
-    /// How many may be.
+    /// Maximum number of admitted users.
     pub threshold: u32,
-    /// Whether nobody is let in.
+    /// Whether admissions are paused.
     pub paused: bool,
-    /// People let in per second over the last minute, once there is enough to tell.
+    /// Admissions per second over the last minute, once there is enough data.
     pub admitted_per_second: Option<f64>,
 }
 
-/// Says how many may be in.
+/// Sets the maximum number of admitted users.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SetThreshold {
-    /// Of which event.
+    /// Event of the room.
     pub event: EventId,
-    /// That many.
+    /// The new maximum.
     pub threshold: u32,
 }
 
-/// Stops or goes on letting people in.
+/// Pauses or resumes admissions.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct PauseRoom {
-    /// Of which event.
+    /// Event of the room.
     pub event: EventId,
-    /// Stop, or go on.
+    /// `true` pauses, `false` resumes.
     pub paused: bool,
 }
 
-/// Sends everybody away.
+/// Removes all users from a room.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ClearRoom {
-    /// Of which event.
+    /// Event of the room.
     pub event: EventId,
-    /// The event's id once more, so that nobody clears a line by accident, or another than they meant.
+    /// The event's id again, to prevent clearing a room by accident.
     pub confirmed: Option<EventId>,
 }
 
-/// Asks what operators did.
+/// Requests operator actions.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct AuditOf {
-    /// In which room.
+    /// Event of the room.
     pub event: EventId,
 }
 
-/// What operators did, newest first; the last [`MAX_ACTIONS`].
+/// Operator actions, newest first; at most [`MAX_ACTIONS`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Audit {
-    /// Each of them.
+    /// The actions.
     pub deeds: Vec<Deed>,
 }
 
-/// One thing an operator did.
+/// One operator action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Deed {
-    /// When.
+    /// Time of the action.
     pub at: Timestamp,
-    /// Who. Nobody: the platform itself.
+    /// The operator; `None` for the platform itself.
     pub by: Option<UserId>,
-    /// What: `threshold`, `pause`, `resume` or `clear`.
+    /// `threshold`, `pause`, `resume` or `clear`.
     pub what: String,
-    /// With which number: the new threshold.
+    /// The new threshold, if it was changed.
     pub number: Option<u32>,
-    /// Whether it took effect. `false`: they asked for it, and the room could not be reached.
+    /// Whether it took effect; `false` if the room was unreachable.
     pub done: bool,
 }
 
-/// Why the line refuses.
+/// Errors of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Error {
-    /// No such event.
+    /// The event does not exist.
     #[error("There is no such event")]
     EventNotFound,
-    /// Called off.
+    /// The event was cancelled.
     #[error("This event was cancelled")]
     EventCancelled,
-    /// Nothing is left to wait for.
+    /// The sale has ended.
     #[error("The sale of this event is over")]
     SaleEnded,
-    /// Nobody is signed in.
+    /// The caller is not signed in.
     #[error("Please sign in to join the line")]
     SignInRequired,
     /// Only admins may do this.
     #[error("Only an admin may do this")]
     AdminRequired,
-    /// The line is as long as it may be.
+    /// The line has reached its maximum length.
     #[error("{max} people are waiting already; please try again in a moment")]
     LineFull {
-        /// How many may wait.
+        /// Maximum number of waiting users.
         max: u32,
     },
-    /// The user stands in too many lines.
+    /// The user is in too many rooms.
     #[error("You are waiting for {max} other events already; leave one of those lines first")]
     TooManyLines {
-        /// In how many one may stand.
+        /// Maximum number of rooms per user.
         max: u32,
     },
-    /// The Tier 1 pass that came along is another account's.
+    /// The Tier 1 pass was used by another account.
     #[error(
         "Another account has used this browser's turn. Sign in to that account again, or wait in line once more with this one"
     )]
     PassTaken,
-    /// Tier 1 is open, and the place of which the caller's tokens tell is used or was cleared away.
+    /// Tier 1 is open, and the place of the caller's tokens is used or was cleared.
     #[error("Your place in this line is over. Please wait in line once more")]
     PlaceOver {
-        /// Whether it was that of their turn in Tier 1: they need another one.
+        /// Whether it was the place of their Tier 1 pass; they need a new one.
         turn_used: bool,
     },
-    /// More than may ever be in at once.
+    /// The threshold is out of range.
     #[error("A threshold is at most {max}")]
     BadThreshold {
-        /// The most.
+        /// Highest threshold.
         max: u32,
     },
-    /// Whoever clears a line says twice which.
+    /// Clearing a room requires a confirmation.
     #[error("Everybody in line loses their place: repeat the event's id as \"confirm\" in the body")]
     NotConfirmed {
-        /// How many would.
+        /// Number of waiting users who would be removed.
         waiting: u64,
-        /// And how many are in.
+        /// Number of admitted users who would be removed.
         active: u64,
     },
-    /// The line cannot be asked right now. Nobody loses a place.
+    /// The store of the rooms is unreachable. Places are not lost.
     #[error("The line is not available at the moment; your place is kept, please try again")]
     Unavailable,
     /// A bug.

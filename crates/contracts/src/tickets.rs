@@ -7,55 +7,55 @@ use urr_rpc::{Kind, ServiceError, service};
 
 use crate::catalog::EventCard;
 
-/// Reservations one page may list.
+/// Reservations per page.
 pub const MAX_RESERVATIONS_PER_PAGE: u32 = 100;
 
-/// Where facts about reservations are published, keyed by reservation id.
+/// Topic of facts about reservations, keyed by reservation id.
 pub const RESERVATION_EVENTS: &str = "reservation-events";
 
 service! {
     /// Seats, holds and reservations.
     pub trait Tickets as "tickets" -> Error {
-        /// Holds every named seat for the calling user, or none of them.
+        /// Holds all of the given seats for the calling user, or none of them.
         async fn hold(HoldSeats) -> Reservation;
-        /// Gives a pending reservation's seats back.
+        /// Releases the seats of a pending reservation.
         @idempotent async fn release(ReleaseHold) -> Reservation;
-        /// One of the calling user's reservations.
+        /// Returns one reservation of the calling user.
         @idempotent async fn reservation(ReservationOf) -> Reservation;
-        /// The calling user's reservations, newest first.
+        /// Returns the reservations of the calling user, newest first.
         @idempotent async fn reservations(ListReservations) -> Reservations;
-        /// The state of every seat of an event.
+        /// Returns the state of every seat of an event.
         @idempotent async fn seat_map(SeatMapOf) -> SeatMap;
     }
 }
 
-/// Where a reservation is in its life. Each change is one conditional update.
+/// Status of a reservation. Each transition is one conditional update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ReservationStatus {
-    /// Holds its seats and waits for payment.
+    /// Seats are held until paid or expired.
     Pending,
-    /// A payment is under way: its seats are never given away.
+    /// A payment is in progress; the seats do not expire.
     Paying,
     /// Paid.
     Confirmed,
-    /// The hold ran out.
+    /// The hold expired.
     Expired,
-    /// The buyer gave it up.
+    /// The buyer cancelled.
     Cancelled,
-    /// The money is on its way back.
+    /// A refund is in progress.
     Refunding,
-    /// The money is back.
+    /// The refund is complete.
     Refunded,
 }
 
-/// What a fan sees of a seat.
+/// Public status of a seat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SeatStatus {
-    /// Can be held.
+    /// Free.
     Available,
-    /// Somebody holds it and may yet give it up.
+    /// Held or being paid for; may become free again.
     Locked,
     /// Sold.
     Reserved,
@@ -64,128 +64,128 @@ pub enum SeatStatus {
 /// Holds seats for the calling user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HoldSeats {
-    /// Which event.
+    /// The event.
     pub event: EventId,
-    /// Which seats, without repeats.
+    /// The seats, without duplicates.
     pub seats: Vec<SeatId>,
-    /// Makes a repeat of the same request get the same answer. Scoped to the user.
+    /// A retry with the same key gets the same answer. Scoped to the user.
     pub idempotency_key: Option<String>,
 }
 
-/// Gives a hold up.
+/// Releases a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReleaseHold {
-    /// Which reservation.
+    /// The reservation.
     pub reservation: ReservationId,
 }
 
-/// Asks for one reservation.
+/// Requests one reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservationOf {
-    /// Which reservation.
+    /// The reservation.
     pub reservation: ReservationId,
 }
 
-/// Asks for a page of the caller's reservations.
+/// Requests one page of the caller's reservations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListReservations {
-    /// Only those older than this one: the last of the page before.
+    /// Only reservations older than this one: the last of the previous page.
     pub before: Option<ReservationId>,
     /// 1 to [`MAX_RESERVATIONS_PER_PAGE`].
     pub limit: u32,
 }
 
-/// A page of reservations.
+/// One page of reservations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservations {
     /// Newest first.
     pub reservations: Vec<Reservation>,
 }
 
-/// One buyer's claim on seats, with the prices it was made at.
+/// One buyer's claim on seats, with the prices at that time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
-    /// Which reservation.
+    /// Id of the reservation.
     pub id: ReservationId,
-    /// What people read to each other on the phone.
+    /// Human-readable reservation number.
     pub number: String,
-    /// Whose it is.
+    /// The buyer.
     pub user: UserId,
-    /// For which event.
+    /// The event.
     pub event: EventId,
-    /// What its ticket says about the event, as it was when the reservation was made.
+    /// Details of the event printed on the ticket, as of the time of the reservation.
     pub card: EventCard,
-    /// Where it is in its life.
+    /// Status of the reservation.
     pub status: ReservationStatus,
-    /// Sum of the seats' frozen prices.
+    /// Sum of the seat prices.
     pub total: Krw,
-    /// When the hold ends, while it is pending.
+    /// Expiry of the hold, while it is pending.
     pub expires_at: Timestamp,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// Its seats, in id order.
+    /// The seats, in id order.
     pub seats: Vec<ReservedSeat>,
 }
 
-/// A seat as it was when the reservation was made.
+/// A seat as of the time of the reservation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReservedSeat {
-    /// Which seat.
+    /// The seat.
     pub id: SeatId,
-    /// Block of the hall.
+    /// Section of the hall.
     pub section: String,
-    /// Price class.
+    /// Price grade.
     pub grade: String,
     /// Row within the hall.
     pub row: u32,
     /// Number within the row.
     pub number: u32,
-    /// What stands on the ticket.
+    /// Label printed on the ticket.
     pub label: String,
-    /// Frozen price.
+    /// Price at the time of the reservation.
     pub price: Krw,
-    /// The claim's number on this seat.
+    /// Fence of this claim on the seat.
     pub fence: i64,
 }
 
-/// Asks for the map of an event.
+/// Requests the seat map of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatMapOf {
-    /// Which event.
+    /// The event.
     pub event: EventId,
 }
 
 /// Every seat of an event with its state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatMap {
-    /// Which event.
+    /// The event.
     pub event: EventId,
-    /// Its name.
+    /// Name.
     pub title: String,
-    /// Changes whenever any seat's state does.
+    /// Changes whenever the status of any seat changes.
     pub version: String,
-    /// In the order of the hall.
+    /// In the order of the seat plan.
     pub seats: Vec<MapSeat>,
 }
 
 /// One seat on the map.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MapSeat {
-    /// Which seat.
+    /// The seat.
     pub id: SeatId,
-    /// Block of the hall.
+    /// Section of the hall.
     pub section: String,
-    /// Price class.
+    /// Price grade.
     pub grade: String,
     /// Row within the hall.
     pub row_number: u32,
     /// Number within the row.
     pub seat_number: u32,
-    /// What stands on the ticket.
+    /// Label printed on the ticket.
     pub seat_label: String,
-    /// What it costs.
+    /// Price.
     pub price: Krw,
-    /// Whether it can be held.
+    /// Public status.
     pub status: SeatStatus,
 }
 
@@ -195,36 +195,36 @@ pub struct MapSeat {
 pub enum ReservationFact {
     /// Seats are held for a buyer.
     ReservationCreated {
-        /// Which reservation.
+        /// The reservation.
         reservation_id: ReservationId,
-        /// Whose.
+        /// The user.
         user_id: UserId,
-        /// For which concert.
+        /// The event.
         event_id: EventId,
-        /// What it costs.
+        /// Total price.
         total_amount: Krw,
-        /// How many seats.
+        /// Number of seats.
         seat_count: u32,
-        /// When the hold ends.
+        /// Expiry of the hold.
         expires_at: Timestamp,
     },
-    /// The seats are free again.
+    /// The reservation ended and its seats are free again.
     ReservationCancelled {
-        /// Which reservation.
+        /// The reservation.
         reservation_id: ReservationId,
-        /// Whose.
+        /// The user.
         user_id: UserId,
-        /// For which concert.
+        /// The event.
         event_id: EventId,
-        /// How many seats.
+        /// Number of seats.
         seat_count: u32,
-        /// Why.
+        /// Reason.
         reason: CancelReason,
     },
 }
 
 impl ReservationFact {
-    /// The value of the `type` field.
+    /// Value of the `type` field.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::ReservationCreated { .. } => "RESERVATION_CREATED",
@@ -232,7 +232,7 @@ impl ReservationFact {
         }
     }
 
-    /// Which reservation the fact is about: the message's key, so that its facts stay in order.
+    /// Returns the reservation of the fact. It is the message key, which keeps its facts in order.
     pub const fn reservation(&self) -> ReservationId {
         match self {
             Self::ReservationCreated { reservation_id, .. }
@@ -241,110 +241,110 @@ impl ReservationFact {
     }
 }
 
-/// Why a reservation gave its seats back.
+/// Why a reservation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CancelReason {
-    /// The hold ran out.
+    /// The hold expired.
     Expired,
-    /// The buyer asked for it.
+    /// The buyer cancelled.
     User,
 }
 
-/// Why tickets refused.
+/// Errors of tickets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Error {
-    /// The list of seats is empty.
+    /// No seats were given.
     #[error("Please select at least one seat")]
     NoSeats,
-    /// More seats than one reservation may hold.
+    /// More seats than one reservation may have.
     #[error("At most {max} seats can be reserved together")]
     TooManySeats {
-        /// How many may be.
+        /// Maximum seats per reservation.
         max: u32,
     },
-    /// A seat is named twice.
+    /// A seat was given twice.
     #[error("A seat was selected twice")]
     DuplicateSeats {
-        /// Which ones.
+        /// The seats.
         seats: Vec<SeatId>,
     },
-    /// No such event.
+    /// The event does not exist.
     #[error("There is no such event")]
     EventNotFound,
-    /// The event was called off.
+    /// The event was cancelled.
     #[error("This event has been cancelled")]
     EventCancelled,
-    /// A standing event.
+    /// The event is standing and has no seats.
     #[error("This event does not have seat selection")]
     NoSeatMap,
-    /// Too early.
+    /// The sale has not started.
     #[error("The sale opens at {opens_at}")]
     SaleNotOpen {
-        /// From when on seats can be held.
+        /// Start of the sale.
         opens_at: Timestamp,
     },
-    /// Too late.
+    /// The sale has ended.
     #[error("The sale ended at {ended_at}")]
     SaleEnded {
-        /// Until when seats could be held.
+        /// End of the sale.
         ended_at: Timestamp,
     },
-    /// Seats that do not exist.
+    /// The seats do not exist.
     #[error("A selected seat does not exist")]
     SeatsNotFound {
-        /// Which ones.
+        /// The seats.
         seats: Vec<SeatId>,
     },
-    /// Seats that exist, but elsewhere.
+    /// The seats belong to another event.
     #[error("A selected seat belongs to another event")]
     SeatsOfAnotherEvent {
-        /// Which ones.
+        /// The seats.
         seats: Vec<SeatId>,
     },
-    /// Somebody was faster.
+    /// Another buyer holds or has bought the seats.
     #[error("A selected seat was just taken by somebody else; please choose another one")]
     SeatsTaken {
-        /// Which ones.
+        /// The seats.
         seats: Vec<SeatId>,
     },
-    /// The buyer would hold more than the event allows.
+    /// The buyer would exceed the seat limit of the event.
     #[error("You can hold at most {max} seats of this event at a time")]
     UserLimit {
-        /// How many may be held.
+        /// Maximum seats per buyer.
         max: u32,
-        /// How many are held already.
+        /// Seats the buyer already holds.
         held: u32,
     },
     /// The key is empty, too long or not printable.
     #[error("An idempotency key has 1 to 64 printable ASCII characters")]
     BadIdempotencyKey,
-    /// The request has several keys, in headers or in the body, and they differ.
+    /// The request has several different keys, in headers or in the body.
     #[error("The request has two different idempotency keys")]
     IdempotencyKeysDiffer,
-    /// The key was used for another request.
+    /// The key was already used for another request.
     #[error("This idempotency key was already used for a different request")]
     IdempotencyKeyReused,
-    /// No such reservation, or not the caller's.
+    /// The reservation does not exist or belongs to another user.
     #[error("Reservation not found")]
     ReservationNotFound,
-    /// The reservation can no longer be given up.
+    /// The reservation is not pending, so it cannot be released.
     #[error("This reservation can no longer be released")]
     NotPending {
-        /// Where it is now.
+        /// Current status.
         current: ReservationStatus,
     },
-    /// Nobody is signed in.
+    /// The caller is not signed in.
     #[error("Please sign in first")]
     SignInRequired,
-    /// A page size out of range.
+    /// The page size is out of range.
     #[error("A page has 1 to {max} reservations")]
     BadPage {
-        /// The most one page may list.
+        /// Maximum page size.
         max: u32,
     },
-    /// Something below is down.
+    /// A database or a service it depends on is down.
     #[error("Tickets are not available at the moment; please try again")]
     Unavailable,
     /// A bug.

@@ -1,275 +1,275 @@
-//! Tier 1 of the waiting room: the line in front of everything.
+//! Tier 1 of the waiting room: a line in front of the whole site, before sign-in.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_kernel::{EventId, Timestamp, VisitorId};
 use urr_rpc::{Kind, ServiceError, service};
 
-/// The most people a second that a room may let on.
+/// Highest admission rate of a room, per second.
 pub const MAX_RATE: u32 = 1_000_000;
 
-/// The most people that an operator may let on at once.
+/// Most visitors an operator may admit at once.
 pub const MAX_BATCH: u32 = 1_000_000;
 
 service! {
-    /// The line in front of everything.
+    /// Tier 1: a line in front of the whole site.
     pub trait Vwr as "vwr" -> Error {
-        /// A place in line for a browser: the one it has, or the next.
+        /// Returns the browser's place in line, or assigns the next one.
         async fn assign(Assign) -> Assigned;
-        /// Whether it is a ticket's turn.
+        /// Returns whether a ticket is admitted.
         @idempotent async fn check(CheckTicket) -> Checked;
-        /// One room.
+        /// Returns one room.
         @idempotent async fn room(RoomOf) -> Room;
-        /// Every room that is open or was a day ago: what guards go by.
+        /// Returns all rooms that are open or were open within the last day, for the guards.
         @idempotent async fn rooms(ListRooms) -> Rooms;
-        /// Carries out what an operator decided.
+        /// Executes an operator's order.
         async fn order(GiveOrder) -> Ordered;
-        /// What operators decided about a room, newest first.
+        /// Returns operator actions in a room, newest first.
         @idempotent async fn actions(ActionsOf) -> Actions;
     }
 }
 
-/// Asks for a place.
+/// Requests a place in line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assign {
-    /// In which line.
+    /// Event of the room.
     pub event: EventId,
-    /// For which browser.
+    /// Id of the browser.
     pub visitor: VisitorId,
-    /// The ticket it may have already.
+    /// The browser's current ticket, if any.
     pub ticket: Option<String>,
 }
 
-/// A place was given, or was there.
+/// An assigned place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assigned {
-    /// What the browser keeps.
+    /// Signed ticket, stored by the browser.
     pub ticket: String,
-    /// How it stands.
+    /// State of the place.
     pub place: Place,
 }
 
-/// How somebody stands in line.
+/// State of a place in line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// Counted from one, since the room was opened.
+    /// Position, from 1, since the room was opened.
     pub position: u64,
-    /// How far people have been let on.
+    /// Highest admitted position.
     pub serving: u64,
-    /// How many places were given.
+    /// Highest assigned position.
     pub tail: u64,
-    /// How many are before them.
+    /// Number of visitors ahead.
     pub ahead: u64,
-    /// How long that takes, in seconds. An hour, which means nothing, while nobody is let on.
+    /// Estimated wait in seconds. Always one hour while admissions are stopped.
     pub wait_secs: u64,
-    /// Between how long and how long, once it has been measured.
+    /// Range of the wait, once it has been measured.
     pub range: Option<WaitRange>,
-    /// When to ask again, in seconds.
+    /// Seconds until the next poll.
     pub next_poll_secs: u64,
-    /// Nobody is let on at the moment.
+    /// Whether admissions are paused.
     pub paused: bool,
 }
 
-/// A wait in seconds.
+/// Range of a wait, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WaitRange {
-    /// If it goes well.
+    /// Lower bound.
     pub low: u64,
-    /// If it does not.
+    /// Upper bound.
     pub high: u64,
 }
 
-/// Shows a ticket.
+/// Presents a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckTicket {
-    /// In which line.
+    /// Event of the room.
     pub event: EventId,
-    /// What the browser was given.
+    /// The browser's ticket.
     pub ticket: String,
-    /// Which browser it is.
+    /// Id of the browser.
     pub visitor: Option<VisitorId>,
-    /// The pass it may have already.
+    /// The browser's current pass, if any.
     pub pass: Option<String>,
 }
 
-/// Whether it is somebody's turn.
+/// Result of [`CheckTicket`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Checked {
-    /// Not yet.
+    /// Still waiting.
     Waiting {
-        /// How they stand.
+        /// State of the place.
         place: Place,
     },
-    /// Come in.
+    /// Admitted.
     Admitted {
-        /// How they stood.
+        /// State of the place.
         place: Place,
         /// The Tier 1 pass.
         token: String,
-        /// Until when it is good.
+        /// Expiry of the pass.
         expires_at: Timestamp,
     },
 }
 
-/// Asks for one room.
+/// Requests one room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoomOf {
-    /// Of which event.
+    /// Event of the room.
     pub event: EventId,
 }
 
-/// Asks for all rooms.
+/// Requests all rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListRooms {}
 
 /// All rooms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rooms {
-    /// Open ones, and those that were a day ago.
+    /// Rooms that are open or were open within the last day.
     pub rooms: Vec<Room>,
 }
 
-/// A room in front of an event, as it is or was at most a second ago.
+/// State of an event's room, at most a second old.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Room {
-    /// Of which event.
+    /// Event of the room.
     pub event: EventId,
-    /// Which opening this is. Places of an earlier one are void.
+    /// Number of this opening. Places of earlier openings are invalid.
     pub epoch: u64,
-    /// When it was opened.
+    /// Time of this opening.
     pub opened_at: Timestamp,
-    /// Whether anybody has to wait.
+    /// Whether visitors have to wait.
     pub active: bool,
-    /// Whether nobody is let on.
+    /// Whether admissions are paused.
     pub paused: bool,
-    /// How many are let on per second.
+    /// Admissions per second.
     pub rate: u32,
-    /// Whether everybody comes in while the store does not answer.
+    /// Whether all visitors are admitted while the store is unreachable.
     pub fail_open: bool,
-    /// How many places were given.
+    /// Highest assigned position.
     pub tail: u64,
-    /// Up to which place people were let on. Never more than `tail`, and never less than before.
+    /// Highest admitted position. Never above `tail`, and never decreases.
     pub serving: u64,
 }
 
 impl Room {
-    /// How many wait.
+    /// Number of waiting visitors.
     pub const fn waiting(&self) -> u64 {
         self.tail.saturating_sub(self.serving)
     }
 }
 
-/// An operator's decision.
+/// An operator's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GiveOrder {
-    /// About which event's room.
+    /// Event of the room.
     pub event: EventId,
-    /// What.
+    /// The order.
     pub order: Order,
 }
 
-/// What an operator may decide.
+/// Orders an operator can give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
-    /// From now on people wait. A room that is open stays as it is, apart from what is said here.
+    /// Opens the room. If it is already open, changes only the given settings.
     Activate {
-        /// How many per second; as before, or the default, if nothing is said.
+        /// Admissions per second; unchanged, or the default, if absent.
         rate: Option<u32>,
-        /// Whether everybody comes in while the store does not answer; as before, or not.
+        /// Admit all visitors while the store is unreachable; unchanged, or `false`, if absent.
         fail_open: Option<bool>,
     },
-    /// From now on nobody waits.
+    /// Closes the room: visitors no longer wait.
     Deactivate,
-    /// Lets that many more on, at once.
+    /// Admits more visitors at once.
     Advance {
-        /// How many.
+        /// Number of visitors.
         batch: u32,
     },
-    /// How many per second.
+    /// Changes the admission rate.
     Rate {
-        /// That many.
+        /// Admissions per second.
         rate: u32,
     },
-    /// Nobody is let on until further notice.
+    /// Pauses admissions.
     Pause,
-    /// People are let on again.
+    /// Resumes admissions.
     Resume,
 }
 
-/// What has become of a decision.
+/// Result of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ordered {
-    /// The room afterwards.
+    /// The room after the order.
     pub room: Room,
-    /// How many were let on by it.
+    /// Number of visitors admitted by it.
     pub advanced: u64,
 }
 
-/// Asks what operators did.
+/// Requests operator actions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ActionsOf {
-    /// About which event's room.
+    /// Event of the room.
     pub event: EventId,
-    /// At most so many, and never more than a hundred.
+    /// Maximum number of actions, at most 100.
     pub limit: u32,
 }
 
-/// What operators did.
+/// Operator actions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Actions {
     /// Newest first.
     pub actions: Vec<Action>,
 }
 
-/// One decision, as it was written down.
+/// One operator action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "VwrAction")]
 pub struct Action {
-    /// When.
+    /// Time of the action.
     pub at: Timestamp,
-    /// Whose it was; nobody's if the platform did it itself.
+    /// The operator; `None` for the platform itself.
     pub actor: Option<urr_kernel::UserId>,
-    /// What.
+    /// Kind of action.
     pub what: String,
-    /// With which number, if it has one.
+    /// Its number, if it has one.
     pub number: Option<i64>,
 }
 
-/// Why Tier 1 refused.
+/// Errors of Tier 1.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Error {
-    /// The event never had a room.
+    /// The event has never had a room.
     #[error("VWR not found for this event")]
     RoomNotFound,
-    /// Nobody has to wait.
+    /// The room is closed: visitors do not wait.
     #[error("VWR is not active for this event")]
     NotActive,
-    /// The ticket is not one of ours, has expired, is for another event or from before the room was opened again.
+    /// The ticket is invalid or expired, for another event, or from an earlier opening.
     #[error("Position not found. Request a new position.")]
     PositionNotFound,
-    /// The ticket was given to another browser.
+    /// The ticket was assigned to another browser.
     #[error("This place in line belongs to another browser")]
     NotYourPlace,
     /// Only admins may do this.
     #[error("Only an admin may do this")]
     AdminRequired,
-    /// A rate out of range.
+    /// The rate is out of range.
     #[error("A rate is at most {max} people per second")]
     BadRate {
-        /// The most it may be.
+        /// Highest rate.
         max: u32,
     },
-    /// A batch out of range.
+    /// The batch is out of range.
     #[error("A batch has 1 to {max} people")]
     BadBatch {
-        /// The most it may have.
+        /// Largest batch.
         max: u32,
     },
-    /// The line's store does not answer, or more people came at once than can be counted.
+    /// The store is unreachable, or too many visitors arrived at once.
     #[error("The waiting room cannot answer right now; please try again in a moment")]
     Unavailable,
     /// A bug.

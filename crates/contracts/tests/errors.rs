@@ -1,4 +1,4 @@
-//! Every error crosses the wire whole: as a problem and back it is the same value.
+//! Every error survives serialisation: the restored value equals the original.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -14,7 +14,7 @@ fn crosses_whole<E: ServiceError + PartialEq + std::fmt::Debug>(error: E) {
     assert_eq!(restore::<E>(&body), Some(error));
 }
 
-/// One of each. A new variant does not compile until it is listed.
+/// One of each variant. The `match` below fails to compile when a new variant is missing.
 fn tickets_errors() -> Vec<tickets::Error> {
     use tickets::Error::*;
     let seats = vec![SeatId::from_uuid(Uuid::from_u128(7))];
@@ -203,7 +203,7 @@ fn auth_errors() -> Vec<auth::Error> {
     all
 }
 
-/// A new variant does not compile until it is here, and then belongs into the list above.
+/// Fails to compile when a new variant is missing. Add it to the list above too.
 fn is_listed(error: &auth::Error) {
     use auth::Error::*;
     match error {
@@ -257,7 +257,7 @@ fn is_listed(error: &auth::Error) {
 }
 
 #[test]
-fn a_wait_is_told_in_the_header_and_in_the_body() {
+fn a_wait_is_in_the_header_and_in_the_body() {
     let told = problem(&auth::Error::TooManyAttempts { wait_secs: 8 });
     assert_eq!(told.retry_after, Some(std::time::Duration::from_secs(8)));
     assert_eq!(told.fields["wait_secs"], 8);
@@ -271,11 +271,14 @@ fn secrets_are_not_printed() {
         origin: auth::Origin::default(),
     };
     assert!(!format!("{login:?}").contains("hunter22"));
-    assert!(serde_json::to_string(&login).unwrap().contains("hunter22"), "it crosses the wire all the same");
+    assert!(
+        serde_json::to_string(&login).unwrap().contains("hunter22"),
+        "serialisation must keep the secret"
+    );
 }
 
 #[test]
-fn every_error_crosses_the_wire_whole() {
+fn every_error_survives_serialisation() {
     tickets_errors().into_iter().for_each(crosses_whole);
     catalog_errors().into_iter().for_each(crosses_whole);
     auth_errors().into_iter().for_each(crosses_whole);

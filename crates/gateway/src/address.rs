@@ -1,18 +1,18 @@
-//! Where a request comes from, when proxies stand in between.
+//! The client address of a request, behind proxies.
 //!
-//! What a header says about the client is believed only as far as the chain of trusted proxies reaches: the last hop that is not
-//! one of them is the client, and everything to the left of it is hearsay that anybody can write.
+//! Headers are trusted only as far as the chain of trusted proxies reaches: the last hop that is
+//! not a trusted proxy is the client. Everything to the left of it can be forged.
 
 use std::{net::IpAddr, str::FromStr};
 
 use http::{HeaderMap, HeaderName, header};
 
-/// Hops that are looked at. Real chains have one to four.
+/// Hops examined. Real chains have one to four.
 const MAX_HOPS: usize = 16;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// A block of addresses, such as `10.0.0.0/8` or `::1`.
+/// A CIDR block, such as `10.0.0.0/8` or `::1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cidr {
     network: u128,
@@ -20,13 +20,13 @@ pub struct Cidr {
     is_v4: bool,
 }
 
-/// What is no block of addresses.
+/// Error for text that is not a CIDR block.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no block of addresses such as 10.0.0.0/8, 192.0.2.1 or 2001:db8::/32")]
+#[error("{0:?} is not an address or CIDR block such as 10.0.0.0/8, 192.0.2.1 or 2001:db8::/32")]
 pub struct BadCidr(String);
 
 impl Cidr {
-    /// Whether the address is in the block. IPv4 addresses written as IPv6 are IPv4 addresses.
+    /// Whether the address is in the block. IPv4-mapped IPv6 addresses are treated as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let (value, is_v4) = value(address);
         self.is_v4 == is_v4 && prefix(value, self.bits, is_v4) == self.network
@@ -44,7 +44,8 @@ fn width(is_v4: bool) -> u32 {
     if is_v4 { 32 } else { 128 }
 }
 
-/// The first `bits` of an address. None of them are all of nothing: shifting by the full width is not defined.
+/// Returns the first `bits` of an address. Zero bits are handled separately: shifting by the full
+/// width overflows.
 fn prefix(value: u128, bits: u32, is_v4: bool) -> u128 {
     value.checked_shr(width(is_v4) - bits).unwrap_or(0)
 }
@@ -68,8 +69,8 @@ impl FromStr for Cidr {
 }
 
 urr_settings::choice! {
-    /// The header in which trusted proxies report the client's address. Exactly one is believed: a proxy
-    /// that does not know the other one passes it through as the client wrote it.
+    /// The header in which trusted proxies report the client's address. Exactly one is believed: a
+    /// proxy that does not know the other one passes it through as the client wrote it.
     #[derive(Default)]
     pub enum ForwardedHeader {
         /// `X-Forwarded-For: client, proxy`.
@@ -80,7 +81,7 @@ urr_settings::choice! {
     }
 }
 
-/// What proxies write about where a request came from, and that it passed one.
+/// Headers in which proxies report the origin of a request.
 pub(crate) const HEARSAY: [HeaderName; 8] = [
     header::FORWARDED,
     HeaderName::from_static("x-forwarded-for"),
@@ -92,18 +93,19 @@ pub(crate) const HEARSAY: [HeaderName; 8] = [
     HeaderName::from_static("x-cluster-client-ip"),
 ];
 
-/// From where one may look at how a process fares.
+/// Addresses that may read the metrics and health details of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operators {
-    /// Their addresses.
+    /// Addresses of operators.
     pub addresses: Vec<Cidr>,
-    /// Who is believed about them.
+    /// Proxies trusted to report the client address.
     pub proxies: TrustedProxies,
 }
 
 impl Operators {
-    /// Whether a request on a connection from `peer` comes from one of them. What a proxy passed on that nobody vouches for may come
-    /// from anywhere, however near the proxy is.
+    /// Whether a request on a connection from `peer` comes from an operator. A request forwarded by
+    /// an untrusted proxy may come from anywhere, so it never counts as one, however near the proxy
+    /// is.
     pub fn include(&self, peer: IpAddr, headers: &HeaderMap) -> bool {
         let is_passed_on = || HEARSAY.iter().chain([&header::VIA]).any(|name| headers.contains_key(name));
         if !self.proxies.trusts(peer.to_canonical()) && is_passed_on() {
@@ -114,24 +116,24 @@ impl Operators {
     }
 }
 
-/// The proxies that are believed. None by default: then the other end of the connection is the client.
+/// Trusted proxies. None by default: then the peer of the connection is the client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies {
-    /// Their addresses.
+    /// Addresses of the proxies.
     pub addresses: Vec<Cidr>,
-    /// The header they write.
+    /// The header they set.
     pub header: ForwardedHeader,
 }
 
 impl TrustedProxies {
-    /// Where a request on a connection from `peer` comes from.
+    /// Returns the client address of a request on a connection from `peer`.
     pub fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         let mut client = peer.to_canonical();
         if !self.trusts(client) {
             return client;
         }
         for hop in self.hops(headers).into_iter().rev().take(MAX_HOPS) {
-            // A proxy that does not say where it got the request from is all we know of it.
+            // This trusted proxy does not report a client, so its own address is the best we have.
             let Some(hop) = hop else { return client };
             client = hop;
             if !self.trusts(client) {
@@ -141,7 +143,7 @@ impl TrustedProxies {
         client
     }
 
-    /// Whether an address is one of theirs.
+    /// Whether the address belongs to a trusted proxy.
     pub fn trusts(&self, address: IpAddr) -> bool {
         self.addresses.iter().any(|block| block.contains(address))
     }
@@ -151,13 +153,13 @@ impl TrustedProxies {
             ForwardedHeader::XForwardedFor => (X_FORWARDED_FOR, node),
             ForwardedHeader::Forwarded => (header::FORWARDED, forwarded_for),
         };
-        // Several lines are one list. A line that is no text is a hop that says nothing.
+        // Several header lines form one list. A line that is not text counts as one unknown hop.
         let lines = headers.get_all(name).iter();
         lines.flat_map(|line| split(line.to_str().unwrap_or_default(), ',').map(read)).collect()
     }
 }
 
-/// `for=…` among the pairs of one element.
+/// Returns the address of the `for=` pair of one element.
 fn forwarded_for(element: &str) -> Option<IpAddr> {
     split(element, ';').find_map(|pair| {
         let (name, value) = pair.split_once('=')?;
@@ -165,7 +167,7 @@ fn forwarded_for(element: &str) -> Option<IpAddr> {
     })
 }
 
-/// An address, with or without a port, with or without brackets.
+/// Parses an address with or without port and brackets.
 fn node(text: &str) -> Option<IpAddr> {
     let text = text.trim();
     let bare = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(text);
@@ -173,7 +175,7 @@ fn node(text: &str) -> Option<IpAddr> {
     address.ok().map(|address: IpAddr| address.to_canonical())
 }
 
-/// Splits outside of quotes.
+/// Splits at a separator outside of quotes.
 fn split(text: &str, separator: char) -> impl Iterator<Item = &str> {
     let mut quoted = false;
     text.split(move |letter| {
@@ -205,11 +207,11 @@ mod tests {
     }
 
     #[test]
-    fn blocks_contain_what_they_should() {
+    fn cidr_blocks_contain_their_addresses() {
         let contains =
             |block: &str, address: &str| block.parse::<Cidr>().unwrap().contains(address.parse().unwrap());
         assert!(contains("10.0.0.0/8", "10.255.0.1") && !contains("10.0.0.0/8", "11.0.0.1"));
-        assert!(contains("10.1.2.3/8", "10.9.9.9"), "the rest of the address does not matter");
+        assert!(contains("10.1.2.3/8", "10.9.9.9"), "host bits are ignored");
         assert!(contains("192.0.2.1", "192.0.2.1") && !contains("192.0.2.1", "192.0.2.2"));
         assert!(contains("10.0.0.0/8", "::ffff:10.0.0.1") && contains("::ffff:10.0.0.1", "10.0.0.1"));
         assert!(contains("2001:db8::/32", "2001:db8:1::1") && !contains("2001:db8::/32", "2001:db9::1"));
@@ -221,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_but_a_trusted_proxy_is_believed() {
+    fn headers_of_untrusted_peers_are_ignored() {
         assert_eq!(x_forwarded_for("198.51.100.9", &["1.1.1.1"]), "198.51.100.9");
         assert_eq!(x_forwarded_for("::ffff:198.51.100.9", &["1.1.1.1"]), "198.51.100.9");
         let nobody = TrustedProxies::default();
@@ -230,9 +232,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_hop_that_is_not_trusted_is_the_client() {
+    fn the_last_untrusted_hop_is_the_client() {
         assert_eq!(x_forwarded_for("10.0.0.1", &["198.51.100.9"]), "198.51.100.9");
-        assert_eq!(x_forwarded_for("10.0.0.1", &["1.1.1.1, 198.51.100.9"]), "198.51.100.9", "hearsay");
+        assert_eq!(
+            x_forwarded_for("10.0.0.1", &["1.1.1.1, 198.51.100.9"]),
+            "198.51.100.9",
+            "earlier hops are ignored"
+        );
         assert_eq!(x_forwarded_for("10.0.0.1", &["1.1.1.1,198.51.100.9,10.0.0.2"]), "198.51.100.9");
         assert_eq!(x_forwarded_for("10.0.0.1", &["1.1.1.1", "198.51.100.9", "192.0.2.7"]), "198.51.100.9");
         assert_eq!(x_forwarded_for("10.0.0.1", &["198.51.100.9:4711"]), "198.51.100.9");
@@ -241,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_is_near_and_nobody_is_by_way_of_a_proxy_that_is_not_trusted() {
+    fn a_request_through_an_untrusted_proxy_is_never_an_operator() {
         let proxies = proxies(ForwardedHeader::XForwardedFor);
         let addresses = ["127.0.0.0/8", "::1", "198.51.100.0/24"];
         let operators = Operators { addresses: addresses.map(|text| text.parse().unwrap()).into(), proxies };
@@ -260,14 +266,17 @@ mod tests {
         for passed_on in [("x-forwarded-for", "127.0.0.1"), ("forwarded", "for=::1"), ("via", "1.1 nginx")] {
             assert!(!is_operator("127.0.0.1", &[passed_on]), "{passed_on:?}");
         }
-        assert!(is_operator("10.0.0.1", &[("x-forwarded-for", "198.51.100.9")]), "a trusted proxy says so");
+        assert!(
+            is_operator("10.0.0.1", &[("x-forwarded-for", "198.51.100.9")]),
+            "reported by a trusted proxy"
+        );
         assert!(!is_operator("10.0.0.1", &[("x-forwarded-for", "198.51.100.9, 203.0.113.5")]));
-        assert!(!is_operator("10.0.0.1", &[]), "the proxy itself is none");
+        assert!(!is_operator("10.0.0.1", &[]), "the proxy itself is not an operator");
         assert!(!Operators::default().include("127.0.0.1".parse().unwrap(), &HeaderMap::new()));
     }
 
     #[test]
-    fn a_chain_that_says_nothing_ends_at_the_proxy_that_said_it() {
+    fn an_unreadable_hop_ends_the_chain_at_the_last_known_proxy() {
         assert_eq!(x_forwarded_for("10.0.0.1", &[]), "10.0.0.1");
         assert_eq!(x_forwarded_for("10.0.0.1", &["198.51.100.9, unknown"]), "10.0.0.1");
         assert_eq!(x_forwarded_for("10.0.0.1", &["198.51.100.9, , 10.0.0.2"]), "10.0.0.2");
@@ -284,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_header_is_read_as_the_standard_says() {
+    fn the_forwarded_header_is_parsed_per_rfc_7239() {
         let forwarded = |line| client(ForwardedHeader::Forwarded, "10.0.0.1", &[("forwarded", line)]);
         assert_eq!(forwarded("for=198.51.100.9;proto=https;by=10.0.0.1"), "198.51.100.9");
         assert_eq!(forwarded("proto=https; For=\"[2001:db8::9]:4711\""), "2001:db8::9");

@@ -1,4 +1,4 @@
-//! Every error code this crate can answer with, in one table. Each has a page in `docs/errors`.
+//! All error codes of this crate. Each has a page in `docs/errors`.
 
 use http::StatusCode;
 use urr_http::Code;
@@ -7,7 +7,7 @@ macro_rules! codes {
     ($($name:ident = $code:literal, $status:ident, $meaning:literal;)*) => {
         $(pub(crate) const $name: Code = ($code, StatusCode::$status, $meaning);)*
 
-        /// Every code this crate can answer with.
+        /// All error codes of this crate.
         pub const CODES: &[Code] = &[$($name),*];
     };
 }

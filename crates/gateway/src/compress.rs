@@ -1,7 +1,8 @@
-//! Answers of a kilobyte and more go out compressed to clients that take gzip.
+//! Compresses responses of 1 kB and more for clients that accept gzip.
 //!
-//! Only answers that are complete in memory are touched. Streams go as they come, and what another role answers has been
-//! compressed there. Answers that set cookies are left alone: their length must not tell anything about a secret in them.
+//! Only responses that are complete in memory are compressed. Streams pass unchanged, and responses
+//! of other roles are compressed there. Responses that set cookies are not compressed: their length
+//! could leak a secret.
 
 use std::{
     io::Write as _,
@@ -18,41 +19,43 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::BodyExt as _;
 use tokio::sync::{OnceCell, Semaphore};
 
-/// Below this a packet is a packet, compressed or not.
+/// Smaller responses fit into one packet anyway.
 const MIN_BYTES: u64 = 1_024;
 
-/// The largest answer that is held in memory to be compressed: a seat map of 100,000 seats has about 6 MB.
+/// Largest response buffered for compression: a seat map of 100,000 seats is about 6 MB.
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 
-/// Up to this size an answer is compressed where it is, in well under a millisecond; above it, on a thread for blocking work.
+/// Up to this size a response is compressed inline, in well under a millisecond; larger ones use a
+/// blocking thread.
 const INLINE_BYTES: usize = 32 * 1024;
 
-/// Large answers compressed at the same time; the next one goes out as it is, because by then the processors are the bottleneck.
+/// Large responses compressed concurrently. Further ones are sent uncompressed, because then the
+/// CPU is the bottleneck.
 const MAX_AT_ONCE: usize = 4;
 
-/// Answers kept in compressed form. A dozen sales may be open at once.
+/// Cached compressed responses. About a dozen sales may be open at once.
 const MAX_KEPT: usize = 16;
 
-/// What they may take, original and compressed: 16 seat maps of 50,000 seats have 3.3 MB each.
+/// Memory of the cache, originals included: 16 seat maps of 50,000 seats take 3.3 MB each.
 const MAX_KEPT_BYTES: usize = 64 * 1024 * 1024;
 
-/// Nine tenths of what the best level saves at a third of its cost.
+/// Saves 90% of what the best level saves, at a third of its cost.
 const LEVEL: u32 = 5;
 
 const GZIP: HeaderValue = HeaderValue::from_static("gzip");
 
-/// An answer that came from elsewhere, which has compressed it if it should be.
+/// Marks a response from another process, which has already decided on compression.
 #[derive(Clone, Copy)]
 pub(crate) struct Passed;
 
-/// Compresses answers, and remembers those that are sent again and again.
+/// Compresses responses, and caches those that are sent repeatedly.
 pub(crate) struct Compressor {
     kept: Mutex<Vec<Kept>>,
     turns: Semaphore,
 }
 
-/// The compressed form of one piece of memory. Holding on to the original makes sure that nothing else can be at its address, so
-/// finding the address again means finding the same bytes.
+/// The compressed form of one buffer. Holding the original keeps its address from being reused, so
+/// an equal address means equal bytes.
 struct Kept {
     original: Bytes,
     compressed: Arc<OnceCell<Bytes>>,
@@ -63,24 +66,24 @@ impl Compressor {
         Self { kept: Mutex::default(), turns: Semaphore::new(MAX_AT_ONCE) }
     }
 
-    /// The answer, compressed if that is worth it and the client `takes` it.
+    /// Compresses the response if the client accepts gzip (`takes`) and it is worth it.
     pub(crate) async fn compress(&self, takes: bool, mut response: Response) -> Response {
         if !is_worth_it(&response) {
             return response;
         }
-        // Whoever keeps the answer must not give it to a client that takes something else.
+        // Caches must not serve a compressed response to a client that does not accept it.
         vary(response.headers_mut(), header::ACCEPT_ENCODING);
         if !takes {
             return response;
         }
-        // In a box, so that the many small answers are not moved with room for this.
+        // Boxed to keep the future of small responses small.
         Box::pin(self.smaller(response)).await
     }
 
     async fn smaller(&self, response: Response) -> Response {
         let (mut parts, body) = response.into_parts();
         let Ok(original) = body.collect().await.map(http_body_util::Collected::to_bytes) else {
-            // It said how long it is and then broke: there is nothing to send that would be right.
+            // The body failed after its length was announced: abort the response.
             return Response::from_parts(parts, broken());
         };
         let repeats = parts.headers.contains_key(header::ETAG);
@@ -102,7 +105,8 @@ impl Compressor {
         elsewhere(original.clone()).await
     }
 
-    /// Answers with an `ETag` are made once and sent often: so are their compressed forms, however many ask at the same time.
+    /// Responses with an `ETag` are sent often, so their compressed form is cached and made only
+    /// once, even under concurrent requests.
     async fn kept(&self, original: &Bytes) -> Option<Bytes> {
         let cell = self.cell(original);
         let compressed = cell.get_or_try_init(async || elsewhere(original.clone()).await.ok_or(())).await;
@@ -114,7 +118,7 @@ impl Compressor {
         let is_same = |kept: &Kept| {
             std::ptr::eq(kept.original.as_ptr(), original.as_ptr()) && kept.original.len() == original.len()
         };
-        // The last used is the last, so the first is the one to go.
+        // Ordered by last use: evict the first.
         if let Some(place) = kept.iter().position(is_same) {
             let found = kept.remove(place);
             let cell = Arc::clone(&found.compressed);
@@ -135,22 +139,22 @@ impl Compressor {
 }
 
 impl Kept {
-    /// Text becomes smaller, so twice the original is more than it can ever take.
+    /// Upper bound of the memory: compressed text is smaller than the original.
     fn bytes(&self) -> usize {
         2 * self.original.len()
     }
 }
 
-/// On a thread where nobody else waits meanwhile.
-#[expect(clippy::disallowed_methods, reason = "it is waited for right here, and takes milliseconds")]
+/// Compresses on a blocking thread.
+#[expect(clippy::disallowed_methods, reason = "awaited immediately and takes milliseconds")]
 async fn elsewhere(original: Bytes) -> Option<Bytes> {
     tokio::task::spawn_blocking(move || gzip(&original)).await.ok()
 }
 
 fn gzip(original: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::with_capacity(original.len() / 4), Compression::new(LEVEL));
-    encoder.write_all(original).expect("writing to memory does not fail");
-    encoder.finish().expect("writing to memory does not fail").into()
+    encoder.write_all(original).expect("writing to a Vec does not fail");
+    encoder.finish().expect("writing to a Vec does not fail").into()
 }
 
 fn broken() -> Body {
@@ -159,7 +163,7 @@ fn broken() -> Body {
     }))
 }
 
-/// The bytes are others now: their length, and the tag that stood for exactly the old ones.
+/// Updates the length, and weakens the `ETag`: the bytes have changed.
 fn mark(headers: &mut HeaderMap, length: usize) {
     headers.insert(header::CONTENT_ENCODING, GZIP);
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
@@ -172,7 +176,7 @@ fn mark(headers: &mut HeaderMap, length: usize) {
     }
 }
 
-/// Adds a name to `Vary`, once.
+/// Adds a name to `Vary`, if it is missing.
 pub(crate) fn vary(headers: &mut HeaderMap, name: HeaderName) {
     let is_there = headers.get_all(header::VARY).iter().filter_map(|line| line.to_str().ok()).any(|line| {
         line.split(',').any(|known| known.trim() == "*" || known.trim().eq_ignore_ascii_case(name.as_str()))
@@ -197,7 +201,7 @@ fn is_worth_it(response: &Response) -> bool {
             .is_some_and(|rules| rules.contains("no-transform"))
 }
 
-/// Kinds that become smaller. Pictures and fonts have been compressed by those who made them; a stream of events must not wait.
+/// Compressible types. Images and fonts are already compressed; event streams must not be buffered.
 fn is_text(kind: &str) -> bool {
     let essence = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     match essence.split_once('/') {
@@ -212,7 +216,7 @@ fn is_text(kind: &str) -> bool {
     }
 }
 
-/// Whether a client takes gzip: it says so, or says that it takes anything.
+/// Whether the client accepts gzip, by name or with `*`.
 pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
     let mut any = false;
     for line in headers.get_all(header::ACCEPT_ENCODING) {
@@ -230,8 +234,8 @@ pub(crate) fn takes_gzip(headers: &HeaderMap) -> bool {
     any
 }
 
-/// Clients send back the weakened tag they were given. For `If-None-Match` weak and strong are the same, so handlers that compare
-/// texts are shown the text they know.
+/// Removes the weak prefix from tags in `If-None-Match`. The comparison is weak by definition, and
+/// handlers compare with their own strong tag.
 pub(crate) fn strengthen(headers: &mut HeaderMap) {
     let Some(tags) = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok()) else { return };
     if !tags.contains("W/") {

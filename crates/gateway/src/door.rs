@@ -1,4 +1,4 @@
-//! The front door itself: what happens to a request between the edge and the service that answers it.
+//! The gateway itself: the path of a request from the edge to the role that serves it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,7 +24,8 @@ use crate::{
     version,
 };
 
-/// More than a service elsewhere may take, so that the edge does not give up before the gateway has said why.
+/// Added to the limits of remote services, so that the edge does not time out before the gateway
+/// has reported the cause.
 const EDGE_PATIENCE: Duration = Duration::from_secs(2);
 
 /// Collects the roles behind a public listener.
@@ -50,12 +51,12 @@ enum Place {
     There(Box<Upstream>),
 }
 
-/// The gateway's own routes: the API document, its page, and the probes.
+/// The routes of the gateway itself: the API document, its page, and the probes.
 static OWN: RoleRoutes =
     RoleRoutes::new("gateway", "This page is unavailable right now. Please try again in a moment.");
 
 impl Gateway {
-    /// A gateway with no roles behind it.
+    /// Creates a gateway with no roles behind it.
     pub fn new(guards: Guards) -> Self {
         Self { guards, behind: Vec::new() }
     }
@@ -67,9 +68,10 @@ impl Gateway {
         self
     }
 
-    /// Adds a role that runs in another process. `names` are its routes: the same binary runs there.
+    /// Adds a role that runs in another process. `names` are its routes, known because the same
+    /// binary runs there.
     pub fn remote(mut self, upstream: Upstream, names: &[RouteName]) -> Self {
-        // Forwarding can fail, too.
+        // Forwarding can fail as well.
         let forwarded = |name: &RouteName| RouteName {
             about: name.about.clone().refuses([StatusCode::BAD_GATEWAY, StatusCode::LOOP_DETECTED]),
             ..name.clone()
@@ -79,7 +81,8 @@ impl Gateway {
         self
     }
 
-    /// Adds a role that this installation does not run. Its routes answer `gateway.no_such_service`.
+    /// Adds a role that this installation does not run. Its routes answer
+    /// `gateway.no_such_service`.
     pub fn absent(mut self, role: &'static RoleRoutes, names: Vec<RouteName>) -> Self {
         self.behind.push(Behind { role, names, place: Place::Nowhere });
         self
@@ -90,7 +93,7 @@ impl Gateway {
         self.behind.iter().flat_map(|behind| behind.names.iter().map(|name| Route::new(behind.role, name)))
     }
 
-    /// The finished gateway. It also serves the API document of all roles behind it.
+    /// Builds the gateway. It also serves the API document of all roles behind it.
     ///
     /// # Panics
     /// When two roles declare the same route.
@@ -98,7 +101,8 @@ impl Gateway {
         let own = openapi::routes(|own| self.document(own.names()));
         let mut door =
             Door { guards: self.guards, table: Table::default(), at: Vec::new(), warned: Rarely::default() };
-        // The probes are served in front of the gateway. Listed here, they answer other methods with 405.
+        // Probes are served before the gateway. They are listed here so that other methods get a
+        // 405.
         door.add(&OWN, &urr_http::ops_names(), || Answers::Here(AtPath::default()));
         door.add_local(&OWN, own);
         for Behind { role, names, place } in self.behind {
@@ -128,13 +132,13 @@ impl Gateway {
     }
 }
 
-/// What happens to a request between the edge and the role that answers it.
+/// The gateway at run time.
 #[derive(Debug)]
 struct Door {
     guards: Guards,
     table: Table,
-    /// What answers at each path of the table. A request is given to the path whose guards it has passed, and each of these
-    /// answers at no other: a guard and the route it guards cannot be two.
+    /// The handler of each path of the table. A request goes to the path whose guards it has
+    /// passed, and each handler serves only that path, so guard and route cannot differ.
     at: Vec<Answers>,
     /// When a warning about differing clocks was last logged.
     warned: Rarely,
@@ -175,7 +179,7 @@ impl Door {
             Answers::Here(answers) => {
                 urr_http::allow_time(request.extensions(), route.role.time_limit);
                 if route.policy.needs_slot {
-                    // Boxed, so that other requests are not moved with room for the question.
+                    // Boxed to keep the future of other requests small.
                     let actor = request.extensions().get().copied().unwrap_or(Actor::Anonymous);
                     match Box::pin(self.guards.entrance(request.headers(), actor)).await {
                         Ok(entrance) => drop(request.extensions_mut().insert(entrance)),
@@ -186,7 +190,7 @@ impl Door {
             }
             Answers::There(upstream) => {
                 urr_http::allow_time(request.extensions(), upstream.time_limit() + EDGE_PATIENCE);
-                // Boxed, so that local requests are not moved with room for a forwarded one.
+                // Boxed to keep the future of local requests small.
                 Box::pin(upstream.pass(request)).await
             }
             Answers::Nowhere => Problem::of(codes::NO_SUCH_SERVICE, "This installation does not offer that.")
@@ -225,7 +229,8 @@ impl Respond for Door {
             urr_http::name_route(request.extensions(), route.path);
         }
         let (method, uri, headers) = (request.method(), request.uri(), request.headers());
-        // What a gateway of ours has passed on, it has asked: it alone has to know which sites may.
+        // If another gateway of this installation forwarded the request, it has checked the origin:
+        // only that one must know the configured origins.
         let asked = |origins| origin::check(method, uri, headers, origins);
         if hop.is_none()
             && !is_about_others
@@ -234,7 +239,7 @@ impl Respond for Door {
             return problem.into_response();
         }
         let identity = self.guards.identity(headers);
-        // What a gateway of ours has passed on, it has counted.
+        // A gateway that forwarded the request has already counted it.
         let counted = if hop.is_some() { None } else { Some(client) };
         let verified = match self.guards.admit(route, identity, counted).await {
             Ok(verified) => verified,
@@ -243,7 +248,7 @@ impl Respond for Door {
         request.extensions_mut().insert(actor(verified.as_ref()));
         let turn = match (route, &self.guards.rooms) {
             (Some(route), Some(rooms)) => match rooms.wait_in_line(route, &mut request) {
-                // The gateway in front of us renews the pass.
+                // A gateway in front of this one renews the pass.
                 Ok(turn) => turn.filter(|_| hop.is_none()),
                 Err(refused) => return refused,
             },
@@ -251,7 +256,7 @@ impl Respond for Door {
         };
         match (found, path) {
             (Found::Route(route), Some(path)) => {
-                // In a box, so that requests whose answers end are not moved with room for it.
+                // Boxed to keep the future of ordinary responses small.
                 let watch =
                     route.policy.streams.then(|| Box::new(Watch::new(&self.guards, verified.clone())));
                 if let Some(verified) = verified.filter(|_| route.role.reads_token) {
@@ -262,7 +267,7 @@ impl Respond for Door {
                 if let Some(watch) = watch { watch.over(answer) } else { answer }
             }
             (Found::OtherMethods(routes), _) => other_methods(routes),
-            // The edge turns the bare status into the body every error has.
+            // The edge turns the bare status into the standard error body.
             _ => StatusCode::NOT_FOUND.into_response(),
         }
     }
@@ -273,6 +278,6 @@ fn other_methods(routes: &[Route]) -> Response {
     if methods.contains(&"GET") {
         methods.push(Method::HEAD.as_str());
     }
-    let allow = HeaderValue::from_str(&methods.join(",")).expect("methods are printable");
+    let allow = HeaderValue::from_str(&methods.join(",")).expect("method names are valid header values");
     (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, allow)], Body::empty()).into_response()
 }

@@ -1,6 +1,7 @@
-//! What browsers need around every answer, whoever gave it: permission to read it from another origin, and a smaller body.
+//! What browsers need on every response, whichever layer produced it: CORS headers and compression.
 //!
-//! It stands outside the edge, so that a 503 of an overloaded machine can be read by a page of another origin as well as a 200.
+//! It wraps the edge, so that a page of another origin can read a 503 of an overloaded process as
+//! well as a 200.
 
 use std::fmt;
 
@@ -13,12 +14,12 @@ use crate::{
     origin::Origins,
 };
 
-/// What they may read besides what every page may.
+/// Response headers that pages of other origins may read.
 const ANSWER_HEADERS: HeaderValue = HeaderValue::from_static("date, etag, retry-after, x-request-id");
 
 const TRUE: HeaderValue = HeaderValue::from_static("true");
 
-/// What stands before an edge.
+/// Wraps an edge.
 pub struct Front<R> {
     edge: R,
     origins: Origins,
@@ -26,12 +27,12 @@ pub struct Front<R> {
 }
 
 impl<R> Front<R> {
-    /// Puts the front before an edge. Pages of `origins` may use everything behind it, with cookies; nobody else's may.
+    /// Wraps an edge. Only pages of `origins` may use it cross-origin, with cookies.
     pub fn before(edge: R, origins: Origins) -> Self {
         Self { edge, origins, compressor: Compressor::new() }
     }
 
-    /// Never `*`, and never an origin that is not listed.
+    /// Never sends `*`, and never an origin that is not listed.
     fn permit(&self, origin: Option<HeaderValue>, headers: &mut HeaderMap) {
         if self.origins.is_empty() {
             return;

@@ -24,34 +24,35 @@ use crate::{
     token,
 };
 
-/// What the guards need.
+/// Configuration of the guards.
 #[derive(Clone, Debug)]
 pub struct Guards {
-    /// Reads access tokens.
+    /// Verifies access tokens.
     pub access: Verifier,
-    /// Tells whether they have expired.
+    /// The clock, for expiry checks.
     pub clock: Clock,
-    /// Knows requests that another gateway of ours has passed on.
+    /// Verifies requests forwarded by another gateway of this installation.
     pub hops: hop::Verifier,
-    /// Counts requests. `None`: nobody is counted.
+    /// Rate limiter; `None` disables it.
     pub limiter: Option<Arc<Limiter>>,
-    /// Sessions that ended. `None` where nobody can end one.
+    /// Ended sessions; `None` if this installation has no source of them.
     pub revoked: Option<Arc<Revoked>>,
-    /// Events in front of which people wait. `None` where nobody can say.
+    /// Events with an open Tier 1 room; `None` if this installation has no source of them.
     pub rooms: Option<Arc<Rooms>>,
-    /// Who is believed about where a request comes from.
+    /// Proxies trusted to report the client address.
     pub proxies: TrustedProxies,
-    /// Other origins whose pages may change things here.
+    /// Other origins whose pages may send requests that change state.
     pub origins: Origins,
-    /// Knows who may buy. `None`: whoever is signed in.
+    /// Slots of the waiting room; `None` lets every signed-in user buy.
     pub slots: Option<Arc<Slots>>,
-    /// Once it drains, answers that would not end do.
+    /// Ends streams when the process drains.
     pub health: Health,
 }
 
 impl Guards {
-    /// The token of whoever asks, if the request may go on. `None`: nobody has signed in. `client`: whom to count it for, if it was
-    /// not. Nothing is said about a route before the request was counted.
+    /// Returns the caller's token if the request may proceed; `None` for an anonymous caller.
+    /// `client` is whom to count it for, unless it is already counted. Counting comes first, so
+    /// that probing routes is limited too.
     pub(crate) async fn admit(
         &self,
         route: Option<&Route>,
@@ -93,13 +94,14 @@ impl Guards {
         let verified = self.access.verify(token, self.clock.now()).map_err(Why::Token)?;
         match &self.revoked {
             Some(revoked) if revoked.contains(verified.access.session) => Err(Why::Revoked),
-            // Part of a list says nothing about a session that is not on it.
+            // A partial list says nothing about sessions that are not on it.
             Some(revoked) if !revoked.is_loaded() => Err(Why::Unknown),
             _ => Ok(Some(verified)),
         }
     }
 
-    /// For which event the caller may buy. Asked where the service is: a gateway before it only passes the token on.
+    /// Returns the event the caller may buy for. Checked where the service runs; a gateway in front
+    /// only forwards the token.
     pub(crate) async fn entrance(&self, headers: &HeaderMap, actor: Actor) -> Result<Entrance, Problem> {
         match &self.slots {
             Some(slots) => slots.entrance(headers, actor).await,
@@ -123,7 +125,8 @@ impl Guards {
         }
     }
 
-    /// Where an ended session could do the most harm, not knowing which ones ended means refusing all.
+    /// On routes where an ended session could do the most harm, rejects all requests while the list
+    /// is stale.
     fn check_freshness(&self, route: &Route) -> Result<(), Problem> {
         match &self.revoked {
             Some(revoked) if route.needs_fresh_sessions() && !revoked.is_fresh() => Err(sessions_unknown()),
@@ -132,12 +135,13 @@ impl Guards {
     }
 }
 
-/// On whose behalf a request with this token runs.
+/// Returns the actor for a verified token.
 pub(crate) fn actor(verified: Option<&Verified>) -> Actor {
     verified.map_or(Actor::Anonymous, |verified| verified.access.actor())
 }
 
-/// A token that is not accepted. `said`: the client sent it by itself, in `Authorization`; else a browser sent its cookie.
+/// A rejected token. `said` is true if the client set `Authorization` itself; otherwise a browser
+/// sent its cookie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Refused {
     why: Why,
@@ -148,7 +152,7 @@ pub(crate) struct Refused {
 enum Why {
     Token(Refusal),
     Revoked,
-    /// Nobody has said yet which sessions ended.
+    /// The list of ended sessions is not loaded yet.
     Unknown,
 }
 

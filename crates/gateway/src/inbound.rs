@@ -1,4 +1,4 @@
-//! What a request says about itself that only we may say: believed when it is signed, taken off otherwise.
+//! Internal headers of incoming requests: accepted if signed, stripped otherwise.
 
 use std::{
     net::IpAddr,
@@ -13,23 +13,23 @@ use urr_passes::{Refusal, hop};
 
 use crate::{codes, slots};
 
-/// Headers that carry what we found out about a request. Coming from outside they are a forgery.
+/// Prefixes of headers that only the gateway sets. From outside they are forged.
 const INTERNAL_HEADERS: [&str; 4] = ["x-user-", "x-queue-", "x-urr-", "x-internal-"];
 
-/// The one header of such a name that clients are meant to send: a signed token, believed only as far as its signature.
+/// The one header with such a prefix that clients send: a signed token.
 const ENTRY_TOKEN: &str = slots::HEADER;
 
-/// In which one of our gateways says that it passed a request on. See [`hop`].
+/// Header in which a gateway of this installation signs that it forwarded a request. See [`hop`].
 pub(crate) const HOP: HeaderName = HeaderName::from_static("x-urr-hop");
 
-/// Every request can cause the warning, so it is written no more often than this.
+/// Minimum time between two warnings, because every request can cause one.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// Takes off what only we may set.
+/// Strips internal headers.
 pub(crate) fn strip(headers: &mut HeaderMap) {
     let is_internal = |name: &HeaderName| {
         let name = name.as_str();
-        // Most headers are told apart by their first two letters.
+        // Check the first two letters before comparing all prefixes.
         name.starts_with("x-")
             && INTERNAL_HEADERS.iter().any(|prefix| name.starts_with(prefix))
             && name != ENTRY_TOKEN
@@ -42,8 +42,8 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether a request says at most once who is asked, and as a host. Two hosts are two opinions, and the next one to read the request may
-/// hold the other; so may whoever finds a path in one.
+/// Whether a request has at most one `Host`, and a valid one. Two hosts could be read differently
+/// by the next server, and so could a host that contains a path.
 pub(crate) fn has_good_host(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(header::HOST).iter();
     match (hosts.next(), hosts.next()) {
@@ -57,8 +57,8 @@ fn is_host(text: &str) -> bool {
     !text.contains('@') && text.parse().is_ok_and(|host: Authority| !host.host().is_empty())
 }
 
-/// Whether it is a host beyond doubt: letters, digits, dots and hyphens, and perhaps a port. Nearly all are, and this is seen much
-/// more quickly than what else is a host.
+/// Fast path: letters, digits, dots, hyphens and an optional port. Nearly all hosts match, and it
+/// is much faster than the full check.
 fn is_plain_name(host: &[u8]) -> bool {
     let name =
         host.iter().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-')).count();
@@ -71,9 +71,9 @@ fn is_plain_name(host: &[u8]) -> bool {
     }
 }
 
-/// The client of a request that another gateway of ours has passed on. `None`: none has. A mark of ours that is too old is no
-/// forgery: the clocks of two machines differ. Going on without it would count everybody behind that gateway as one client, so it is
-/// said instead.
+/// Returns the client of a request that another gateway of this installation forwarded, or `None`.
+/// An expired signature is not a forgery: the clocks of the two machines differ. It is rejected,
+/// because ignoring it would count all clients of that gateway as one.
 pub(crate) fn hop(
     headers: &HeaderMap,
     hops: &hop::Verifier,
@@ -89,7 +89,8 @@ pub(crate) fn hop(
             if warned.may(clock.ticks()) {
                 tracing::warn!(
                     limit_secs = hop::LIFETIME.as_secs(),
-                    "a gateway's clock differs from ours: requests that it passes on are refused"
+                    "clock skew: requests forwarded by another gateway are refused with 503; \
+                     are the clocks of both machines synchronised?"
                 );
             }
             Err(Problem::of(codes::CLOCKS_DIFFER, "The clocks of this installation differ too much."))
@@ -97,15 +98,15 @@ pub(crate) fn hop(
     }
 }
 
-/// Lets something happen once in a while.
+/// Rate limit for an action, such as a log line.
 #[derive(Debug, Default)]
 pub(crate) struct Rarely {
-    /// When it happened last, in microseconds of ticks plus one; 0: never.
+    /// Time of the last action, in microseconds of ticks plus one; 0 if never.
     last: AtomicU64,
 }
 
 impl Rarely {
-    /// Whether it may happen now. Of many who ask at once, one is told yes.
+    /// Whether the action may happen now. Of concurrent callers, only one gets `true`.
     pub(crate) fn may(&self, now: Duration) -> bool {
         let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX).saturating_add(1);
         let last = self.last.load(Ordering::Relaxed);
@@ -119,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_plainly_a_host_is_one_by_the_long_way_too() {
+    fn the_fast_host_check_agrees_with_the_full_one() {
         for (host, plain) in [
             ("a", true),
             ("urr.example", true),
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_written_once_in_a_while() {
+    fn warnings_are_rate_limited() {
         let warned = Rarely::default();
         let at = |millis| warned.may(Duration::from_millis(millis));
         assert_eq!(

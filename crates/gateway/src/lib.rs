@@ -1,8 +1,10 @@
-//! The front door: versions, access tokens, limits, roles, over local routers or a proxy.
+//! The gateway: API versions, access tokens, rate limits and roles, in front of local routers or a
+//! proxy.
 //!
-//! In this order: the version is taken out of the path, headers that only we may set are taken out of the request, the route is
-//! looked up in the [`table`], the access token becomes an [`Actor`](urr_kernel::Actor), the request is counted, and the table says
-//! whether it may go on. Only then is it routed, so a guard and the route it guards always see the same path.
+//! Order of the steps: strip the version from the path, strip internal headers, look the route up
+//! in the [`table`], verify the access token into an [`Actor`](urr_kernel::Actor), count the
+//! request, check access by the table. Only then is the request routed, so that a guard and the
+//! route it guards always see the same path.
 
 pub mod address;
 mod codes;

@@ -1,13 +1,15 @@
-//! Which sites may make a browser change something here.
+//! Cross-site request forgery check: which sites may make a browser send requests that change
+//! state.
 //!
-//! A browser sends our cookies with requests that other sites make. It also says, in headers no page can forge, which site that is.
+//! Browsers attach our cookies to requests from other sites. They also report the origin of a
+//! request, in headers that pages cannot forge.
 
 use http::{HeaderMap, HeaderValue, Method, Uri, header, uri::Authority};
 use urr_http::Problem;
 
 use crate::codes;
 
-/// Tells same-origin requests from others, in browsers that send it.
+/// Header that distinguishes same-origin requests, in browsers that send it.
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Other origins that may use the API from a browser, with cookies, and our own.
@@ -17,19 +19,20 @@ pub struct Origins {
     home: Option<HeaderValue>,
 }
 
-/// What is no origin.
+/// Error for text that is not an origin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no origin such as https://tickets.example or http://localhost:3000")]
+#[error("{0:?} is not an origin such as https://tickets.example or http://localhost:3000")]
 pub struct BadOrigin(String);
 
 impl Origins {
-    /// Exactly these origins; there are no patterns.
+    /// Creates the list from exact origins; patterns are not supported.
     pub fn new<'o>(origins: impl IntoIterator<Item = &'o str>) -> Result<Self, BadOrigin> {
         let others = origins.into_iter().map(origin).collect::<Result<_, _>>()?;
         Ok(Self { others, home: None })
     }
 
-    /// Knows where people find us, too: a proxy that asks us under another name than they do makes `Host` say nothing about that.
+    /// Adds our own public origin. Behind a proxy that changes `Host` it cannot be derived from the
+    /// request.
     #[must_use]
     pub fn at_home(mut self, public_url: &str) -> Self {
         let uri: Option<Uri> = public_url.parse().ok();
@@ -38,18 +41,18 @@ impl Origins {
         self
     }
 
-    /// Whether there are none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.others.is_empty()
     }
 
-    /// Whether the value of an `Origin` header is one of them.
+    /// Whether the value of an `Origin` header is in the list.
     pub fn allow(&self, origin: &HeaderValue) -> bool {
         self.others.contains(origin)
     }
 }
 
-/// Written as browsers write it: scheme, host, and a port that is not the scheme's own.
+/// Normalises an origin as browsers send it: scheme, host, and the port unless it is the default.
 fn origin(text: &str) -> Result<HeaderValue, BadOrigin> {
     let bad = || BadOrigin(text.to_owned());
     let uri: Uri = text.parse().map_err(|_| bad())?;
@@ -71,10 +74,10 @@ fn origin(text: &str) -> Result<HeaderValue, BadOrigin> {
     HeaderValue::from_str(text).map_err(|_| bad())
 }
 
-/// Refuses a request that changes something if another site made the browser send it.
+/// Rejects a request that changes state if another site made the browser send it.
 ///
-/// Without cookies there is nothing another site could abuse: a client that sends a token by itself, or is no browser at all, is
-/// not asked where it comes from.
+/// Requests without cookies are not checked, because there is nothing another site could abuse: the
+/// client sends a token itself, or is not a browser.
 pub(crate) fn check(
     method: &Method,
     uri: &Uri,
@@ -111,7 +114,8 @@ enum Said<'h> {
     Unclear,
 }
 
-/// `null` is said by pages that hide where they are, which includes our own where a browser is strict about referrers.
+/// Reads the origin. Pages that hide their origin send `null`, and so do our own in browsers with a
+/// strict referrer policy.
 fn said_origin(headers: &HeaderMap) -> Said<'_> {
     let mut said = headers.get_all(header::ORIGIN).iter();
     match (said.next(), said.next()) {
@@ -128,8 +132,8 @@ fn said_origin(headers: &HeaderMap) -> Said<'_> {
     }
 }
 
-/// Whether the origin is the host that was asked. The scheme is not compared, because whoever ends TLS in front of us is the only
-/// one to know it.
+/// Whether the origin matches the requested host. The scheme is not compared: only the proxy that
+/// terminates TLS knows it.
 fn is_host(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap) -> bool {
     let Some(asked) = host(uri, headers) else { return false };
     let Ok(origin) = origin.to_str() else { return false };
@@ -146,7 +150,7 @@ fn is_host(origin: &HeaderValue, uri: &Uri, headers: &HeaderMap) -> bool {
         && port(&origin) == port(&asked)
 }
 
-/// The host that was asked: from the request line if that names one, else from the `Host` header.
+/// Returns the requested host: from the request line if it has one, otherwise from `Host`.
 pub(crate) fn host(uri: &Uri, headers: &HeaderMap) -> Option<Authority> {
     if let Some(authority) = uri.authority() {
         return Some(authority.clone());
@@ -176,7 +180,7 @@ mod tests {
     const BEARER: (&str, &str) = ("authorization", "Bearer a");
 
     #[test]
-    fn our_own_pages_are_known_behind_a_proxy_that_asks_under_another_name() {
+    fn our_own_pages_are_recognised_behind_a_proxy_that_changes_host() {
         let asked = |public_url: &str, origin: &str| {
             let origins = Origins::default().at_home(public_url);
             let mut headers = HeaderMap::new();
@@ -184,7 +188,7 @@ mod tests {
                 headers.append(name, value.parse().unwrap());
             }
             let changes = check(&Method::POST, &Uri::from_static("/api/x"), &headers, &origins).is_ok();
-            assert!(!origins.allow(&origin.parse().unwrap()), "at home is no other site");
+            assert!(!origins.allow(&origin.parse().unwrap()), "our own origin is not a foreign one");
             changes
         };
         for url in ["https://tickets.example", "https://tickets.example/", "https://Tickets.example/shop"] {
@@ -196,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn only_our_own_pages_and_configured_ones_change_things_with_cookies() {
+    fn only_our_own_and_configured_origins_change_state_with_cookies() {
         for origin in [
             "https://urr.example",
             "http://urr.example",
@@ -221,13 +225,13 @@ mod tests {
             "",
         ] {
             assert!(!post(&[COOKIE, ("origin", origin)]), "{origin}");
-            assert!(!post(&[("origin", origin)]), "signing in is a change too: {origin}");
+            assert!(!post(&[("origin", origin)]), "signing in changes state too: {origin}");
         }
         assert!(!post(&[COOKIE, ("origin", "https://urr.example"), ("origin", "https://evil.example")]));
     }
 
     #[test]
-    fn ports_are_compared_with_what_the_scheme_means() {
+    fn default_ports_are_equal_to_no_port() {
         assert!(post(&[COOKIE, ("host", "urr.example:443"), ("origin", "https://urr.example")]));
         assert!(!post(&[COOKIE, ("host", "urr.example:443"), ("origin", "http://urr.example")]));
         assert!(post(&[COOKIE, ("host", "localhost:3001"), ("origin", "http://localhost:3001")]));
@@ -236,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn without_an_origin_the_browser_must_say_it_is_ours() {
+    fn without_an_origin_sec_fetch_site_decides() {
         assert!(post(&[COOKIE, ("sec-fetch-site", "same-origin")]));
         assert!(post(&[COOKIE, ("sec-fetch-site", "none")]));
         assert!(post(&[COOKIE, ("origin", "null"), ("sec-fetch-site", "same-origin")]));
@@ -244,19 +248,19 @@ mod tests {
             assert!(!post(&[COOKIE, ("sec-fetch-site", site)]), "{site}");
             assert!(!post(&[("sec-fetch-site", site)]), "{site}");
         }
-        assert!(!post(&[COOKIE]), "a cookie and not a word about where it comes from");
+        assert!(!post(&[COOKIE]), "a cookie without any origin information");
     }
 
     #[test]
-    fn clients_that_are_no_browsers_are_not_asked() {
+    fn clients_without_cookies_are_not_checked() {
         assert!(post(&[]));
         assert!(post(&[BEARER]));
-        assert!(post(&[BEARER, ("origin", "https://evil.example")]), "it has the token itself");
+        assert!(post(&[BEARER, ("origin", "https://evil.example")]), "the client sent the token itself");
         assert!(!post(&[BEARER, COOKIE, ("origin", "https://evil.example")]));
     }
 
     #[test]
-    fn whatever_changes_nothing_is_not_asked_and_every_other_method_is() {
+    fn safe_methods_are_not_checked_and_all_others_are() {
         let evil = [COOKIE, ("origin", "https://evil.example")];
         for method in [Method::GET, Method::HEAD, Method::OPTIONS] {
             assert!(verdict(&method, &evil));

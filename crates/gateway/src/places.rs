@@ -1,13 +1,14 @@
-//! Who needs no pass of the line in front of everything, because they have a place behind it.
+//! Tokens that replace a Tier 1 pass: a place or a slot in Tier 2, behind the Tier 1 line.
 //!
-//! An operator may open that line in the middle of a sale. Whoever waits in the line of the seats by then, or is inside, was seen
-//! before anybody in the new one; sending them to its end would let others overtake them. A pass is also shorter than a wait: whoever
-//! got past the line hours ago has none any more when their turn comes. Both carry a token of the place that they have, signed for
-//! their account and this event, and it stands in for the pass.
+//! An operator may open Tier 1 during a sale. Users who already wait in Tier 2, or are admitted,
+//! came before the visitors of the new line; sending them to its end would let others overtake
+//! them. A pass also expires sooner than a long wait in Tier 2. Both groups carry a token of their
+//! place or slot, signed for their account and this event, which is accepted instead of a pass.
 //!
-//! It opens the way back to that place and to no other. The signature does not tell whether the place was used meanwhile, so the line of
-//! the seats is told that a line stands in front ([`OnlyResume`](urr_http::OnlyResume)), and gives whoever comes the place that their
-//! tokens tell of or none: a token that is kept after its slot has ended leads nobody past those who wait in front. So it is with a pass.
+//! Such a token leads back to that place only. The signature does not prove that the place is
+//! unused, so Tier 2 is informed that Tier 1 is open ([`OnlyResume`](urr_http::OnlyResume)) and
+//! gives the caller the place of their tokens or none. A token kept after its slot has ended
+//! therefore does not bypass the line. The same holds for a pass.
 
 use http::HeaderMap;
 use urr_http::cookie;
@@ -19,10 +20,11 @@ use urr_passes::{
 
 use crate::slots;
 
-/// Entry tokens that are looked at: a header and the cookies of a few events in which somebody is at once. More are nobody's.
+/// Entry tokens examined per request: a header, and the cookies of a few events at once. More are
+/// ignored.
 const MAX_ENTRIES: usize = 4;
 
-/// Reads what people carry who are inside or wait for it.
+/// Verifies entry tokens and queue tickets.
 #[derive(Clone, Debug)]
 pub struct Places {
     entries: Entries,
@@ -30,12 +32,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// Believes what these read.
+    /// Creates a verifier from those of both kinds of token.
     pub fn new(entries: Entries, tickets: Tickets) -> Self {
         Self { entries, tickets }
     }
 
-    /// The accounts whose places at an event a request tells of. Tokens are copied easily: whoever asks has to be one of them.
+    /// Returns the owners of the valid tokens of a request for an event. Tokens can be copied, so
+    /// the caller must be one of them.
     pub(crate) fn owners(
         &self,
         event: EventId,

@@ -1,4 +1,4 @@
-//! A browser that asks before it sends something from a page of another origin.
+//! CORS preflight requests.
 
 use axum::{
     body::Body,
@@ -9,22 +9,22 @@ use http::{HeaderValue, Method, StatusCode, header};
 
 use crate::origin::Origins;
 
-/// The name under which such requests are counted.
+/// Route name of preflights in metrics.
 const NAME: &str = "(preflight)";
 
-/// What pages of other origins may do.
+/// Methods that pages of other origins may use.
 const METHODS: HeaderValue = HeaderValue::from_static("GET, HEAD, POST, PUT, PATCH, DELETE");
 
-/// What they may send besides what every page may.
+/// Request headers they may send.
 const REQUEST_HEADERS: HeaderValue = HeaderValue::from_static(
     "authorization, content-type, idempotency-key, if-none-match, traceparent, x-queue-entry-token, x-request-id",
 );
 
-/// How long a browser may remember the permission: an hour.
+/// Browsers may cache the permission for an hour.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("3600");
 
-/// What a browser is told that asks for one of these origins. `None`: it is an ordinary request. Who may read the answer is said
-/// where it is said of every answer.
+/// Returns the response to a preflight from one of the origins; `None` for any other request.
+/// `front` adds the headers that permit reading the response.
 pub(crate) fn answer(request: &Request, origins: &Origins) -> Option<Response> {
     if request.method() != Method::OPTIONS {
         return None;

@@ -1,7 +1,8 @@
-//! Sessions that ended before their access tokens did.
+//! Sessions that ended before their access tokens expired.
 //!
-//! An access token is good for an hour, and nobody asks a database about it. So that signing out works at once, every gateway keeps
-//! the sessions that ended during the last hour in memory and asks for news several times a second.
+//! An access token is valid for an hour, and no request checks it against a database. To make
+//! sign-out effective at once, every gateway keeps the sessions that ended during the last hour in
+//! memory and polls for new ones several times a second.
 
 use std::{
     collections::HashMap,
@@ -20,78 +21,80 @@ use urr_kernel::{Clock, Timestamp};
 use urr_telemetry::Check;
 use uuid::Uuid;
 
-/// Three questions fit into the second within which an ended session must be known everywhere.
+/// Poll interval. Three polls fit into the second within which a revocation must take effect
+/// everywhere.
 const PERIOD: Duration = Duration::from_millis(300);
 
-/// One page may take this long; a quicker next question is worth more than a late answer. A list of many pages may take as long as
-/// they do: at the start of a process after a busy hour there are hundreds, and without all of them nobody can be let in.
+/// Timeout of one page: a new attempt is better than a late reply. The whole list has no timeout.
+/// After a busy hour a starting process reads hundreds of pages, and it cannot accept tokens
+/// without all of them.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Without news for longer than this, what must not be done with an ended session is not done at all.
+/// Age of the list above which sign-in and operator routes are rejected.
 pub const STALE: Duration = Duration::from_secs(5);
 
-/// Ended sessions kept. At 60 sign-ins a second and core, a machine of four cores ends at most 864,000 sessions an hour; of 40
-/// bytes each, 40 MB.
+/// Sessions kept. At 60 sign-ins per second and core, four cores end at most 864,000 sessions per
+/// hour; at 40 bytes each this is 40 MB.
 const MAX_SESSIONS: usize = 1_000_000;
 
-/// Pages one question may have: of 5,000 sessions each, as many as are kept.
+/// Pages per poll: 5,000 sessions each, as many as are kept.
 const MAX_PAGES: usize = 200;
 
-/// How often sessions whose tokens have expired are forgotten.
+/// How often sessions with expired tokens are removed.
 const FORGET_EVERY: Duration = Duration::from_mins(1);
 
-/// One session that ended.
+/// An ended session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Revocation {
-    /// Access tokens of this session are refused.
+    /// Access tokens of this session are rejected.
     pub session: Uuid,
-    /// When the last of them expires by itself.
+    /// Expiry of the last of them.
     pub until: Timestamp,
 }
 
-/// A part of the sessions that ended.
+/// One page of ended sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevocationPage {
-    /// Every one since the time asked for, and possibly older ones.
+    /// All since the requested time, and possibly older ones.
     pub ended: Vec<Revocation>,
-    /// What to ask for next time.
+    /// `since` of the next request.
     pub as_of: Timestamp,
-    /// Where to go on if there are more.
+    /// Where to continue, if there are more.
     pub next: Option<Uuid>,
 }
 
-/// Whoever knows which sessions ended.
+/// Source of ended sessions.
 #[async_trait]
 pub trait RevocationSource: Send + Sync {
-    /// The sessions that ended since then, from `after` on if the list did not fit into one page.
+    /// Returns the sessions that ended since then, starting at `after` on further pages.
     async fn since(&self, since: Timestamp, after: Option<Uuid>) -> Result<RevocationPage, String>;
 }
 
-/// The sessions that ended lately.
+/// The sessions that ended recently.
 #[derive(Debug)]
 pub struct Revoked {
     clock: Clock,
-    /// How long an access token lives at most.
+    /// Maximum lifetime of an access token.
     token_life: Duration,
-    /// Apart from the rest: who looks here writes to the lock.
+    /// Padded: taking the read lock writes to it, which must not slow down its neighbours.
     sessions: CachePadded<RwLock<HashMap<Uuid, Timestamp>>>,
-    /// When news came last, in microseconds of ticks plus one; 0: never.
+    /// Time of the last complete poll, in microseconds of ticks plus one; 0 if never.
     heard: AtomicU64,
 }
 
 impl Revoked {
-    /// Knows of none yet. `token_life` is how long an access token lives at most.
+    /// Creates an empty list. `token_life` is the maximum lifetime of an access token.
     pub fn new(clock: Clock, token_life: Duration) -> Self {
         Self { clock, token_life, sessions: CachePadded::default(), heard: AtomicU64::new(0) }
     }
 
-    /// Whether access tokens of the session are refused.
+    /// Whether access tokens of the session are rejected.
     pub fn contains(&self, session: Uuid) -> bool {
         self.sessions.read().unwrap_or_else(PoisonError::into_inner).contains_key(&session)
     }
 
-    /// Remembers sessions that ended. Whoever ends one in this process may say so at once instead of waiting to be asked. False if
-    /// there was no room for all of them.
+    /// Adds ended sessions. Code that ends a session in this process calls it directly, without
+    /// waiting for the next poll. Returns `false` if not all of them fit.
     pub fn add(&self, ended: &[Revocation]) -> bool {
         if ended.is_empty() {
             return true;
@@ -106,7 +109,7 @@ impl Revoked {
         true
     }
 
-    /// Takes what is known for the whole list: for an installation so new that nobody can have ended a session.
+    /// Marks the list as complete: for an installation so new that no session can have ended.
     pub fn begin(&self) {
         self.hear(self.clock.ticks());
     }
@@ -116,12 +119,12 @@ impl Revoked {
         self.heard.store(heard, Ordering::Relaxed);
     }
 
-    /// Reads the whole list once, so that a process need not begin without it.
+    /// Reads the whole list once, so that a process can start with it.
     pub async fn load(&self, source: &dyn RevocationSource) -> Result<(), String> {
         self.ask(source, self.clock.now().before(self.token_life)).await.map(drop)
     }
 
-    /// Asks for news until told to stop. Run it on a task of its own.
+    /// Polls until cancelled. Run it on its own task.
     pub async fn watch(self: Arc<Self>, source: Arc<dyn RevocationSource>, stop: CancellationToken) {
         let mut since = self.clock.now().before(self.token_life);
         let mut forget_at = self.clock.ticks() + FORGET_EVERY;
@@ -131,12 +134,18 @@ impl Revoked {
                 Ok(as_of) => {
                     since = as_of;
                     if !std::mem::replace(&mut answers, true) {
-                        tracing::info!("ended sessions are known again");
+                        tracing::info!(
+                            "auth answers again: session revocations are up to date, all routes are open"
+                        );
                     }
                 }
                 Err(cause) => {
                     if std::mem::replace(&mut answers, false) {
-                        tracing::warn!(cause, "nobody says which sessions ended");
+                        tracing::warn!(
+                            cause,
+                            "cannot reach auth: session revocations are stale; \
+                             sign-in and admin requests are refused with 503 after 5 s"
+                        );
                     }
                 }
             }
@@ -151,7 +160,7 @@ impl Revoked {
         }
     }
 
-    /// Reads every page, each within its time; what to ask for next time.
+    /// Reads all pages, each with its own timeout. Returns `since` of the next poll.
     async fn ask(&self, source: &dyn RevocationSource, since: Timestamp) -> Result<Timestamp, String> {
         let asked = self.clock.ticks();
         let mut after = None;
@@ -164,7 +173,8 @@ impl Revoked {
                 return Err(format!("more than {MAX_SESSIONS} sessions ended within the life of a token"));
             }
             if page.next.is_none() {
-                // News is as old as the question: what ended meanwhile is in the next answer.
+                // The list is as old as the request: sessions that ended meanwhile are in the next
+                // reply.
                 self.hear(asked);
                 return Ok(page.as_of);
             }
@@ -173,7 +183,7 @@ impl Revoked {
         Err(format!("the list does not end after {MAX_PAGES} pages"))
     }
 
-    /// Drops sessions whose tokens have expired by themselves.
+    /// Removes sessions whose tokens have expired.
     fn forget(&self) {
         let now = self.clock.now();
         let mut sessions = self.sessions.write().unwrap_or_else(PoisonError::into_inner);
@@ -182,12 +192,13 @@ impl Revoked {
             .set(f64::from(u32::try_from(sessions.len()).unwrap_or(u32::MAX)));
     }
 
-    /// Whether the list was ever read completely. Before that it says nothing about a session that is not on it.
+    /// Whether the list was ever read completely. Before that, a session that is not on it may have
+    /// ended.
     pub fn is_loaded(&self) -> bool {
         self.heard.load(Ordering::Relaxed) != 0
     }
 
-    /// Whether the list was read completely and not longer ago than [`STALE`].
+    /// Whether the list was read completely within the last [`STALE`].
     pub fn is_fresh(&self) -> bool {
         self.age().is_some_and(|age| age <= STALE)
     }
@@ -197,12 +208,13 @@ impl Revoked {
         Some(self.clock.ticks().saturating_sub(heard))
     }
 
-    /// Fails until the list was read for the first time: a process that has not is not ready.
+    /// Readiness check: fails until the list was read for the first time.
     pub fn loaded(self: &Arc<Self>) -> Arc<dyn Check> {
         Arc::new(Loaded(Arc::clone(self)))
     }
 
-    /// Fails while the list is older than [`STALE`]: the process goes on without what needs it.
+    /// Health check: fails while the list is older than [`STALE`]. The process keeps serving the
+    /// routes that do not need it.
     pub fn fresh(self: &Arc<Self>) -> Arc<dyn Check> {
         Arc::new(Fresh(Arc::clone(self)))
     }
@@ -213,7 +225,7 @@ struct Loaded(Arc<Revoked>);
 #[async_trait]
 impl Check for Loaded {
     async fn check(&self) -> Result<(), String> {
-        self.0.age().map(drop).ok_or_else(|| "nobody has said yet which sessions ended".to_owned())
+        self.0.age().map(drop).ok_or_else(|| "the list of ended sessions has not been read yet".to_owned())
     }
 }
 
@@ -224,8 +236,8 @@ impl Check for Fresh {
     async fn check(&self) -> Result<(), String> {
         match self.0.age() {
             Some(age) if age <= STALE => Ok(()),
-            Some(age) => Err(format!("nobody has said for {} s which sessions ended", age.as_secs())),
-            None => Err("nobody has said yet which sessions ended".to_owned()),
+            Some(age) => Err(format!("the list of ended sessions is {} s old", age.as_secs())),
+            None => Err("the list of ended sessions has not been read yet".to_owned()),
         }
     }
 }

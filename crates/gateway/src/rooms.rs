@@ -1,8 +1,8 @@
-//! Which events have a line in front of everything, and who has waited in it.
+//! Open Tier 1 rooms, and the check of Tier 1 passes.
 //!
-//! Whoever wants to buy for such an event shows a Tier 1 pass, or that they have a place behind the line ([`places`](crate::places)).
-//! Every gateway knows the open rooms from a copy that it makes anew
-//! several times a second, so no request reads a store.
+//! Requests for an event with an open room need a Tier 1 pass, or a token of a place in Tier 2
+//! ([`places`](crate::places)). Every gateway polls the open rooms several times a second, so no
+//! request reads a store.
 
 use std::{
     collections::HashMap,
@@ -28,47 +28,48 @@ use crate::{codes, places::Places, slots, table::Route};
 /// The message users see while a waiting room does not answer.
 pub(crate) const AWAY: &str = "The waiting room does not answer right now. You keep your place in line.";
 
-/// Two questions fit into the second within which a room must be known everywhere; whoever answers may be half a second behind.
+/// Poll interval. Two polls fit into the second within which an opened room must take effect;
+/// replies may be half a second old.
 const PERIOD: Duration = Duration::from_millis(300);
 
-/// A quicker next question is worth more than a late answer.
+/// Timeout of a poll: a new attempt is better than a late reply.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Without news for longer than this, a room that fails open stands open.
+/// Age of the list above which rooms with `fail_open` admit all visitors.
 const STALE: Duration = Duration::from_secs(5);
 
-/// A room in which people wait.
+/// An open room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenRoom {
-    /// In front of which event.
+    /// Event of the room.
     pub event: EventId,
-    /// Whether nobody has to wait while nobody can say who is next.
+    /// Whether all visitors are admitted while the state of the room is unknown.
     pub fail_open: bool,
-    /// Since when people wait in it.
+    /// Time of opening.
     pub opened_at: Timestamp,
 }
 
 impl OpenRoom {
-    /// Whether a pass was given to somebody who has waited in it since it was opened.
+    /// Whether a pass was issued by this opening of the room.
     fn takes(&self, pass: &Pass) -> bool {
         pass.event == self.event && pass.is_of_line(self.opened_at)
     }
 }
 
-/// Whoever knows which rooms are open.
+/// Source of open rooms.
 #[async_trait]
 pub trait RoomSource: Send + Sync {
-    /// All of them.
+    /// Returns all open rooms.
     async fn open(&self) -> Result<Vec<OpenRoom>, String>;
 }
 
-/// The rooms that are open, and the passes that lead past them.
+/// The open rooms, and the verifier of passes.
 #[derive(Debug)]
 pub struct Rooms {
     clock: Clock,
     passes: Passes,
     places: Places,
-    /// Whether cookies go over HTTPS alone.
+    /// Whether cookies are `Secure`.
     secure: bool,
     known: RwLock<Known>,
 }
@@ -76,17 +77,17 @@ pub struct Rooms {
 #[derive(Debug, Default)]
 struct Known {
     rooms: HashMap<EventId, OpenRoom>,
-    /// When news came last; `None`: never.
+    /// Time of the last reply; `None` if there was none.
     heard: Option<Duration>,
 }
 
 impl Rooms {
-    /// Knows of none yet. `secure`: whether cookies go over HTTPS alone.
+    /// Creates an empty list. `secure` makes cookies `Secure`.
     pub fn new(clock: Clock, passes: Passes, places: Places, secure: bool) -> Self {
         Self { clock, passes, places, secure, known: RwLock::default() }
     }
 
-    /// Asks once.
+    /// Polls once.
     pub async fn load(&self, source: &dyn RoomSource) -> Result<(), String> {
         let rooms = match timeout(PATIENCE, source.open()).await {
             Ok(rooms) => rooms?,
@@ -98,11 +99,15 @@ impl Rooms {
         Ok(())
     }
 
-    /// Asks again and again until the process stops.
+    /// Polls until the process stops.
     pub async fn watch(self: Arc<Self>, source: Arc<dyn RoomSource>, stop: CancellationToken) {
         while !stop.is_cancelled() {
             if let Err(cause) = self.load(&*source).await {
-                tracing::debug!(cause, "nobody says which waiting rooms are open");
+                tracing::debug!(
+                    cause,
+                    "cannot reach vwr: the list of open waiting rooms is stale; \
+                     fail-open rooms admit all visitors after 5 s"
+                );
             }
             tokio::select! {
                 () = sleep(PERIOD) => {}
@@ -111,13 +116,14 @@ impl Rooms {
         }
     }
 
-    /// Fails until the rooms have been told once: before, nobody knows who has to wait.
+    /// Readiness check: fails until the rooms were read once. Before that it is unknown which
+    /// events have a line.
     pub fn loaded(self: &Arc<Self>) -> Arc<dyn Check> {
         Arc::new(Loaded(Arc::clone(self)))
     }
 
-    /// Sends whoever has not waited to where one waits.
-    #[expect(clippy::result_large_err, reason = "an answer is made for a few and moved once")]
+    /// Sends callers without a pass to the waiting room.
+    #[expect(clippy::result_large_err, reason = "the error response is rare and moved once")]
     pub(crate) fn wait_in_line(
         self: &Arc<Self>,
         route: &Route,
@@ -135,7 +141,8 @@ impl Rooms {
             });
             return Ok(Some(turn));
         }
-        // What cannot be read here is not handed on: whoever answers might read an event in it.
+        // An event id that cannot be parsed here is rejected: the handler might parse it
+        // differently.
         let event = route.event(request.uri().path());
         let event = event.ok_or_else(|| bad_path("The path names no event.").into_response())?;
         request.extensions_mut().insert(LineSince(self.opened_at(event)));
@@ -153,8 +160,9 @@ impl Rooms {
         }
     }
 
-    /// Where a page is to be had that somebody may not see yet. Access tokens are shorter than some waits: whoever has a place and does
-    /// not say who they are signs in, and is not sent to the end of another line.
+    /// Returns where to redirect a page request that may not pass yet. Access tokens expire sooner
+    /// than some waits: a caller with a place but no valid token is sent to sign in, not to the end
+    /// of the line.
     fn elsewhere(&self, event: EventId, actor: Actor, request: &Request) -> String {
         let path = request.uri().path();
         let mut owners = self.places.owners(event, request.headers(), self.clock.now());
@@ -165,37 +173,39 @@ impl Rooms {
         }
     }
 
-    /// Whether whoever asks has a place behind the line.
+    /// Whether the caller has a place in Tier 2.
     fn has_place(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> bool {
         let mut owners = self.places.owners(event, headers, self.clock.now());
         actor.user().is_some_and(|user| owners.any(|owner| owner == user))
     }
 
-    /// The pass of a request for an event, if it has a good one.
+    /// Returns the pass of a request for an event, if it is valid.
     fn pass(&self, event: EventId, headers: &HeaderMap) -> Option<Verified> {
         let token = cookie(headers, &vwr_pass::cookie(event)).or_else(|| cookie(headers, vwr_pass::COOKIE));
         self.passes.verify(token?, self.clock.now()).ok()
     }
 
-    /// The cookie for whoever uses a pass that grows old: people who are inside and busy are not sent out to wait again.
+    /// Returns the cookie that renews an ageing pass, so that active visitors are not sent back to
+    /// the line.
     fn renewal(&self, held: &Verified) -> Option<HeaderValue> {
         let opened = self.opened_at(held.pass.event)?;
         let token = self.passes.renew(held, opened, self.clock.now())?;
         let secure = if self.secure { "; Secure" } else { "" };
         let (name, age) = (vwr_pass::cookie(held.pass.event), LIFETIME.as_secs());
         let text = format!("{name}={token}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}");
-        let mut value = HeaderValue::try_from(text).expect("tokens are printable ASCII");
+        let mut value =
+            HeaderValue::try_from(text).expect("a cookie of printable ASCII is a valid header value");
         value.set_sensitive(true);
         Some(value)
     }
 
-    /// Since when people wait in front of an event, if they do.
+    /// Returns when the room of an event was opened, if it is open.
     fn opened_at(&self, event: EventId) -> Option<Timestamp> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         known.rooms.get(&event).map(|room| room.opened_at)
     }
 
-    /// Whether whoever has this pass may go on to an event, and by what.
+    /// Whether a caller with this pass may proceed to an event, and why.
     fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<By, Problem> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some(heard) = known.heard else {
@@ -212,24 +222,25 @@ impl Rooms {
     }
 }
 
-/// Somebody's way past a line: with the pass that they use, once it is known for which event.
+/// A caller who may pass the line, with the pass to renew once the event is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     rooms: Arc<Rooms>,
     used: Arc<OnceLock<Verified>>,
 }
 
-/// What leads somebody past a line.
+/// Why a caller may pass the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// Nobody has to wait, or nobody can say who is next and the room lets everybody on meanwhile.
+    /// The event has no line, or its room fails open.
     NoLine,
-    /// A pass, or a token of the place that they have behind it.
+    /// A pass, or a token of a place in Tier 2.
     Token,
 }
 
 impl Turn {
-    /// Whether whoever sends this may go on to an event. What stands in for a pass is looked at when there is none.
+    /// Whether the caller may proceed to an event. Other tokens are checked only without a valid
+    /// pass.
     fn take(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> Result<By, Problem> {
         let pass = self.rooms.pass(event, headers);
         match self.rooms.check(event, pass.as_ref()) {
@@ -246,7 +257,8 @@ impl Turn {
         }
     }
 
-    /// Gives a browser its renewed pass, unless others may get to see the same answer, or it makes the browser forget that turn.
+    /// Adds the renewed pass to a response, unless the response is cacheable by others or deletes
+    /// the pass.
     pub(crate) fn renewed(&self, mut answer: Response) -> Response {
         let Some(used) = self.used.get() else { return answer };
         let Some(renewal) = self.rooms.renewal(used) else { return answer };
@@ -264,12 +276,12 @@ impl Turn {
     }
 }
 
-/// Whether somebody has to wait, and not just until it is known who has to.
+/// Whether the caller has to wait in line; `false` if the state of the room is just unknown.
 fn is_refused(problem: &Problem) -> bool {
     problem.status == StatusCode::FORBIDDEN
 }
 
-/// What somebody shows to get past a line, alone.
+/// Copies only the headers that carry passes and tokens.
 fn proofs(headers: &HeaderMap) -> HeaderMap {
     let entry = HeaderName::from_static(slots::HEADER);
     let named =
@@ -283,7 +295,7 @@ struct Loaded(Arc<Rooms>);
 impl Check for Loaded {
     async fn check(&self) -> Result<(), String> {
         let known = self.0.known.read().unwrap_or_else(PoisonError::into_inner);
-        known.heard.map(drop).ok_or_else(|| "nobody has said yet which waiting rooms are open".to_owned())
+        known.heard.map(drop).ok_or_else(|| "the list of open waiting rooms has not been read yet".to_owned())
     }
 }
 

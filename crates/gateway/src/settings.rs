@@ -10,35 +10,36 @@ use crate::{
 settings! {
     /// The part of `[http]` that concerns the public listener.
     pub struct Settings in "http" {
-        /// Proxies and balancers in front of this process: the client address they report is believed.
-        /// Other gateways of this product need not be listed.
+        /// Proxies and balancers in front of this process: the client address they report is
+        /// believed. Other gateways of this product need not be listed.
         pub trusted_proxies: List<Cidr> = "",
         /// The header in which they report it.
         pub forwarded_header: ForwardedHeader = "x-forwarded-for",
-        /// Addresses that may read `/metrics` and the details of `/health/ready` on the public listener;
-        /// others learn only whether the process is ready. What a proxy passes on counts only if the proxy
-        /// is a trusted one. Left out, `127.0.0.0/8,::1` for the `local` profile and none for `production`;
-        /// the internal listener shows both to every caller with its token.
+        /// Addresses that may read `/metrics` and the details of `/health/ready` on the public
+        /// listener; others learn only whether the process is ready. What a proxy passes on counts
+        /// only if the proxy is a trusted one. Left out, `127.0.0.0/8,::1` for the `local` profile
+        /// and none for `production`; the internal listener shows both to every caller with its
+        /// token.
         pub operators: Option<List<Cidr>> = "",
-        /// Other origins whose pages may use the API from a browser (CORS). Browsers send cookies along
-        /// only from origins of the same site, such as `https://shop.urr.example` for
+        /// Other origins whose pages may use the API from a browser (CORS). Browsers send cookies
+        /// along only from origins of the same site, such as `https://shop.urr.example` for
         /// `https://urr.example`; pages of other sites send tokens in `Authorization`.
         pub origins: Origins = "",
     }
 }
 
 impl Settings {
-    /// The addresses of this machine.
+    /// Loopback addresses.
     pub fn loopback() -> Vec<Cidr> {
-        ["127.0.0.0/8", "::1"].map(|block| block.parse().expect("a block of addresses")).into()
+        ["127.0.0.0/8", "::1"].map(|block| block.parse().expect("the fixed blocks are valid")).into()
     }
 
-    /// The proxies that are believed.
+    /// Returns the trusted proxies.
     pub fn proxies(&self) -> TrustedProxies {
         TrustedProxies { addresses: self.trusted_proxies.clone(), header: self.forwarded_header }
     }
 
-    /// The operators.
+    /// Returns the operators.
     pub fn operators(&self) -> Operators {
         Operators { addresses: self.operators.clone().unwrap_or_default(), proxies: self.proxies() }
     }
@@ -52,7 +53,7 @@ impl Kind for Cidr {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| "is no block of addresses such as 10.0.0.0/8 or 2001:db8::/32".to_owned())
+        text.parse().map_err(|_| "is not a CIDR block such as 10.0.0.0/8 or 2001:db8::/32".to_owned())
     }
 }
 
@@ -65,7 +66,7 @@ impl Kind for Origins {
 
     fn parse(text: &str) -> Result<Self, String> {
         Self::new(items(text)).map_err(|_| {
-            "is no origin such as https://shop.example: scheme, host in lower case, and a port if it is unusual"
+            "is not an origin such as https://shop.example: scheme, lower-case host, port unless default"
                 .to_owned()
         })
     }

@@ -1,12 +1,13 @@
-//! Nobody buys without a slot: the guard before what buys.
+//! Guard of the routes that buy: requires a valid slot of the waiting room.
 //!
-//! An entry token says whose slot it is and of which event, and its signature is all that is needed to believe it. Whether the
-//! slot goes on is another question, because a slot ends when its owner leaves, buys, or is silent. The waiting room is asked,
-//! which also is the sign of life that keeps the slot, and its yes is good for a second: a slot that ended opens nothing a second
-//! later, and a buyer who sends many requests costs the room one question a second. A no is never remembered.
+//! An entry token names the user, the event and the slot; its signature proves them. Whether the
+//! slot is still valid must be checked, because a slot ends when its owner leaves, buys or is idle.
+//! The guard calls the waiting room, which also counts as activity. A positive reply is cached for
+//! a second: an ended slot is rejected after at most a second, and a buyer costs the room one call
+//! per second. A negative reply is never cached.
 //!
-//! Where the store of the rooms is away, the waiting room answers from its journal, which does not know who has fallen silent: then it is the token's
-//! own end that bounds how long somebody buys without a sign of life.
+//! While Redis is down, the waiting room replies from its journal, which does not know about idle
+//! users. Then the expiry of the token limits how long a user can buy without activity.
 
 use std::{
     collections::HashMap,
@@ -27,31 +28,33 @@ use uuid::Uuid;
 
 use crate::{codes, rooms::AWAY};
 
-/// The header in which clients send the token.
+/// Header in which clients send the token.
 pub(crate) const HEADER: &str = "x-queue-entry-token";
 
-/// How long a yes is good.
+/// How long a positive reply is cached.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
-/// Slots remembered at a time, some 40 bytes each: a hundred rooms of the usual size. Beyond it the room is asked each time.
+/// Cached slots, about 40 bytes each: a hundred rooms of the usual size. Further slots are checked
+/// on every request.
 const MAX_KNOWN: usize = 100_000;
-/// A room that has not answered by then does not let anybody in.
+/// Timeout of a check. After it the request is rejected.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// When to try again after that.
+/// Suggested delay before a retry.
 const RETRY: Duration = Duration::from_secs(3);
 
-/// Whoever knows which slots go on.
+/// Source of slot states.
 #[async_trait]
 pub trait SlotSource: Send + Sync {
-    /// Whether the slot of a token goes on, which keeps it alive. The error says why nobody could say.
+    /// Whether the slot of a token is valid; counts as activity. The error is the reason why it is
+    /// unknown.
     async fn is_open(&self, entry: &Entry) -> Result<bool, String>;
 }
 
-/// The guard.
+/// Guard of the routes that buy.
 pub struct Slots {
     entries: Entries,
     source: Arc<dyn SlotSource>,
     clock: Clock,
-    /// Slots that went on, and when we asked, by [`Clock::ticks`].
+    /// Valid slots and the time of the check, by [`Clock::ticks`].
     known: Mutex<HashMap<Uuid, Duration>>,
 }
 
@@ -62,12 +65,12 @@ impl fmt::Debug for Slots {
 }
 
 impl Slots {
-    /// A guard that believes tokens which `entries` reads and slots which `source` knows.
+    /// Creates a guard that verifies tokens with `entries` and slots with `source`.
     pub fn new(entries: Entries, source: Arc<dyn SlotSource>, clock: Clock) -> Self {
         Self { entries, source, clock, known: Mutex::default() }
     }
 
-    /// For which event the caller may buy.
+    /// Returns the event the caller may buy for.
     pub(crate) async fn entrance(&self, headers: &HeaderMap, actor: Actor) -> Result<Entrance, Problem> {
         let token = find(headers)?.ok_or_else(|| entry_required("missing"))?;
         let entry = self.entries.verify(token, self.clock.now()).map_err(|refusal| match refusal {
@@ -91,7 +94,10 @@ impl Slots {
         }
         let answer = tokio::time::timeout(PATIENCE, self.source.is_open(entry)).await;
         let open = answer.unwrap_or_else(|_| Err("no answer in time".to_owned())).map_err(|cause| {
-            tracing::warn!(cause, "the waiting room cannot be asked about a slot, so nobody buys");
+            tracing::warn!(
+                cause,
+                "cannot reach the waiting room: buying is refused with 503 until it answers"
+            );
             Problem::of(codes::UNAVAILABLE, AWAY).retry_after(RETRY).field("service", "queue")
         })?;
         let mut known = self.known();
@@ -113,19 +119,20 @@ impl Slots {
     }
 }
 
-/// Every token that a request carries, those in the header first.
+/// All tokens of a request, those in the header first.
 pub(crate) fn carried(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers.get_all(HEADER).iter().filter_map(|value| value.to_str().ok()).chain(kept(headers))
 }
 
-/// The tokens in cookies, for those who send no header.
+/// Tokens in cookies, for clients that send no header.
 fn kept(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
     pairs.filter(|(name, _)| name.trim() == entry::COOKIE).map(|(_, value)| value.trim())
 }
 
-/// The token of a request: the header if there is one, else the cookie. Two that differ are none.
+/// Returns the token of a request: from the header, otherwise from the cookie. Two different tokens
+/// are rejected.
 fn find(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let invalid = || entry_required("invalid");
     let sent = headers.get_all(HEADER).iter().map(|value| value.to_str().map_err(|_| invalid()));

@@ -1,4 +1,5 @@
-//! Answers that do not end: they go on for as long as whoever asked might ask again, and end when the process does.
+//! Streaming responses without an end: they continue while the caller is allowed to read them, and
+//! end when the process drains.
 
 use std::{
     pin::Pin,
@@ -20,10 +21,11 @@ use urr_telemetry::Health;
 
 use crate::{Guards, revoked::Revoked};
 
-/// How often it is asked whether a stream may go on. With the time that news of an ended session takes, a second is not exceeded.
+/// How often the permission is checked. Together with the delay of a revocation this stays within a
+/// second.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Whether a stream may go on.
+/// Checks whether a stream may continue.
 pub(crate) struct Watch {
     verified: Option<Verified>,
     revoked: Option<Arc<Revoked>>,
@@ -32,7 +34,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// For the answer to a request that was let through with this token.
+    /// Creates a check for the response to a request with this token.
     pub(crate) fn new(guards: &Guards, verified: Option<Verified>) -> Self {
         Self {
             verified,
@@ -42,7 +44,8 @@ impl Watch {
         }
     }
 
-    /// The answer, which breaks off once it may not go on. Its reader asks again and is told why.
+    /// Wraps the response, which ends once the permission is lost. The client reconnects and gets
+    /// the reason.
     pub(crate) fn over(self: Box<Self>, answer: Response) -> Response {
         answer.map(|body| {
             let mut look = interval(LOOK);
@@ -55,7 +58,7 @@ impl Watch {
         let has_ended = |verified: &Verified| {
             verified.expires <= self.clock.now()
                 || self.revoked.as_ref().is_some_and(|revoked| {
-                    // As for every question of an operator: not knowing which sessions ended means none goes on.
+                    // As on every operator route: a stale list of ended sessions ends the stream.
                     revoked.contains(verified.access.session) || !revoked.is_fresh()
                 })
         };

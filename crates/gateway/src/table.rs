@@ -1,7 +1,7 @@
-//! The route table: every public route behind a gateway, and what each asks of its caller.
+//! The route table: every public route behind a gateway, and its access policy.
 //!
-//! The table is built from the routes that the roles declare (`urr_http::Routes`), for roles of this process and for roles
-//! that run elsewhere. A request whose path is not in the table is not routed.
+//! The table is built from the routes that the roles declare (`urr_http::Routes`), for roles in
+//! this process and in others. A request whose path is not in the table is not routed.
 
 use std::collections::HashMap;
 
@@ -15,16 +15,17 @@ use crate::limit::Blind;
 /// One route.
 #[derive(Clone, Debug)]
 pub struct Route {
-    /// The method. GET also stands for HEAD.
+    /// The method. GET also covers HEAD.
     pub method: Method,
-    /// Whether it answers every method as it answers GET. A proxy asks such a route about a request to another site, with the
-    /// method of that request. It changes nothing, so preflight and origin checks do not apply.
+    /// Whether it handles every method like GET. A proxy calls such a route to authorise a request
+    /// to another site, with the method of that request. It changes nothing, so preflight and
+    /// origin checks do not apply.
     pub any_method: bool,
     /// The path, with parameters in braces.
     pub path: &'static str,
-    /// The role that answers it.
+    /// The role that serves it.
     pub role: &'static RoleRoutes,
-    /// What it asks of its caller.
+    /// Its access policy.
     pub policy: Policy,
 }
 
@@ -34,33 +35,34 @@ impl Route {
         Self { method: method.clone(), any_method: *any_method, path, role, policy: *policy }
     }
 
-    /// The event that `{id}` stands for in a path, read as the handler reads it: decoded, then by the same parser. An id has many
-    /// spellings, and all of them are the same event.
+    /// Parses the event id that `{id}` stands for, in the same way as the handler: percent-decoded,
+    /// then by the same parser. An id has many spellings, and all of them are the same event.
     pub(crate) fn event(&self, path: &str) -> Option<EventId> {
         let place = self.path.split('/').position(|segment| segment == "{id}")?;
         let id = percent_decode_str(path.split('/').nth(place)?).decode_utf8().ok()?;
         id.parse().ok()
     }
 
-    /// Whether it is counted by address even if somebody is signed in: where accounts are made and passwords tried, having one
-    /// account must not be a way around the limit.
+    /// Whether requests are counted by address even for signed-in users: where accounts are created
+    /// and passwords tried, having an account must not bypass the limit.
     pub fn counts_addresses(&self) -> bool {
         self.policy.access == Access::Public && self.policy.limit == Some(Class::Auth)
     }
 
-    /// What to do while requests cannot be counted.
+    /// Behaviour while requests cannot be counted.
     pub fn blind(&self) -> Blind {
         if self.policy.critical { Blind::Refuse } else { Blind::CountHere }
     }
 
-    /// Whether a request must be refused while it is not known which sessions ended.
+    /// Whether requests are rejected while the list of ended sessions is stale.
     pub fn needs_fresh_sessions(&self) -> bool {
         self.policy.access == Access::Admin || (self.role.issues_tokens && self.policy.critical)
     }
 
-    /// Whether a bad token ends the request. Elsewhere its bearer is nobody: on pages, which show themselves to anybody, and where
-    /// a new token is to be had. What anybody may ask is refused only to a client that said the token by itself and can do better:
-    /// a browser goes on sending the cookie of a session that was ended elsewhere.
+    /// Whether an invalid token rejects the request. Otherwise the caller is anonymous: on pages,
+    /// which are public, and on routes that issue new tokens. Public API routes reject it only if
+    /// the client set `Authorization` itself: a browser keeps sending the cookie of a session that
+    /// ended elsewhere.
     pub fn refuses_bad_tokens(&self, said: bool) -> bool {
         match self.policy.access {
             Access::User | Access::Admin => true,
@@ -69,14 +71,14 @@ impl Route {
     }
 }
 
-/// What the table says about a request.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Found<'t> {
-    /// This route.
+    /// The route.
     Route(&'t Route),
     /// The path exists, but not with this method.
     OtherMethods(&'t [Route]),
-    /// There is no such path.
+    /// The path does not exist.
     Nothing,
 }
 
@@ -91,7 +93,7 @@ pub(crate) struct Table {
     routes: Vec<Vec<Route>>,
 }
 
-/// A path of the table, by its number.
+/// Index of a path in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PathNumber(usize);
 
@@ -105,7 +107,8 @@ impl Table {
     /// Adds a route.
     ///
     /// # Panics
-    /// When the route is there already, its path belongs to another role, or cannot be told from another one.
+    /// When the route already exists, or its path belongs to another role or conflicts with another
+    /// path.
     pub(crate) fn add(&mut self, route: Route) -> PathNumber {
         let PathNumber(place) = self.number(route.path).unwrap_or_else(|| {
             let place = self.routes.len();
@@ -130,8 +133,8 @@ impl Table {
         PathNumber(place)
     }
 
-    /// The path a request asks for. The path is compared as it is spelled, by the matching that the routers behind do: a path
-    /// that is spelled to look like another one is another path to both.
+    /// Returns the path that matches a request. Paths are compared as spelled, with the matcher of
+    /// the routers behind: a path that only looks like another one does not match it in either.
     pub(crate) fn find_path(&self, path: &str) -> Option<PathNumber> {
         if !is_plain(path) {
             return None;
@@ -140,12 +143,12 @@ impl Table {
         Some(PathNumber(*number))
     }
 
-    /// The number of a path as it is declared.
+    /// Returns the index of a declared path.
     pub(crate) fn number(&self, declared: &str) -> Option<PathNumber> {
         self.routes.iter().position(|routes| routes[0].path == declared).map(PathNumber)
     }
 
-    /// The route that a request for this path takes.
+    /// Returns the route for this path and method.
     pub(crate) fn find(&self, path: PathNumber, method: &Method) -> Found<'_> {
         let routes = &self.routes[path.0];
         let asked = if method == Method::HEAD { &Method::GET } else { method };
@@ -156,10 +159,12 @@ impl Table {
     }
 }
 
-/// Whether every reader of a path reads the same one. Some programs resolve `..`, take an encoded slash for a slash, or a backslash
-/// for one; whoever stands behind us may be such a program, and none of our paths needs any of that.
+/// Whether all servers interpret a path in the same way. Some resolve `..`, or treat an encoded
+/// slash or a backslash as a slash; a server behind us may be one of them, and none of our paths
+/// needs that.
 fn is_plain(path: &str) -> bool {
-    // By bytes, which is a few times quicker than by characters, and most paths have none of these.
+    // Checks bytes, which is several times faster than characters; most paths contain none of
+    // these.
     if !path.bytes().any(|byte| matches!(byte, b'%' | b'.' | b'\\')) {
         return true;
     }

@@ -1,21 +1,21 @@
-//! Where the access token is.
+//! Extracts the access token from a request.
 
 use http::{HeaderMap, header};
 use urr_passes::Refusal;
 
-/// The cookie that carries the token.
+/// Cookie that carries the token.
 const COOKIE: &str = "access_token";
 
 const SCHEME: &str = "Bearer";
 
-/// Whether a client says by itself who it is. A browser sends cookies without being asked, and no script of ours can take an old one
-/// back.
+/// Whether the client set `Authorization` itself. Cookies are sent automatically, and scripts
+/// cannot delete an `HttpOnly` one.
 pub(crate) fn is_said(headers: &HeaderMap) -> bool {
     !matches!(bearer(headers), Ok(None))
 }
 
-/// The token of a request: `Authorization: Bearer` if there is one, else the cookie. A request that carries two different tokens
-/// is not to be guessed about: another site on the same domain can plant a second cookie.
+/// Returns the token of a request: from `Authorization: Bearer`, otherwise from the cookie. Two
+/// different tokens are rejected: another site on the same domain could plant a second cookie.
 pub(crate) fn find(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     match bearer(headers)? {
         Some(token) => Ok(Some(token)),
@@ -23,7 +23,7 @@ pub(crate) fn find(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     }
 }
 
-/// Another scheme, such as Basic of a proxy in front of us, is not ours to judge.
+/// Other schemes, such as Basic for a proxy in front of us, are ignored.
 fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut found = None;
     for value in headers.get_all(header::AUTHORIZATION) {
@@ -40,7 +40,7 @@ fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     let mut found = None;
     for line in headers.get_all(header::COOKIE) {
-        // Other people's cookies may hold anything; a line that is no text holds none of ours.
+        // Other cookies may contain anything; a line that is not text has none of ours.
         let Ok(line) = line.to_str() else { continue };
         for pair in line.split(';') {
             let Some((name, value)) = pair.split_once('=') else { continue };
@@ -54,7 +54,7 @@ fn cookie(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
             found = Some(value);
         }
     }
-    // An empty cookie is how some clients delete one.
+    // Some clients delete a cookie by setting it to an empty value.
     Ok(found.filter(|token| !token.is_empty()))
 }
 

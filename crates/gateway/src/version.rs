@@ -1,15 +1,15 @@
-//! `/api/v1/x` is `/api/x`.
+//! API versions: `/api/v1/x` is served as `/api/x`.
 
 use http::{Uri, uri::PathAndQuery};
 
 const VERSION: &str = "/api/v1";
 
-/// Takes the version out of the path, once. What remains is routed like a path that never had one.
+/// Removes the version from the path, once. The rest is routed like an unversioned path.
 pub(crate) fn remove(uri: &mut Uri) {
     let Some(path) = unversioned(uri) else { return };
     let mut parts = std::mem::take(uri).into_parts();
     parts.path_and_query = Some(path);
-    *uri = Uri::from_parts(parts).expect("only the path changed, and it still begins with a slash");
+    *uri = Uri::from_parts(parts).expect("only the path changed, and it still starts with a slash");
 }
 
 fn unversioned(uri: &Uri) -> Option<PathAndQuery> {
@@ -18,7 +18,8 @@ fn unversioned(uri: &Uri) -> Option<PathAndQuery> {
         return None;
     }
     let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
-    // A tail of a valid path is valid; if the library ever disagrees, the path stays as it was and is not found.
+    // The rest of a valid path is valid. If the library disagrees, the path stays unchanged and is
+    // not found.
     PathAndQuery::from_maybe_shared(format!("/api{rest}{query}")).ok()
 }
 
@@ -33,7 +34,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_is_taken_out_of_the_path_and_nothing_else_changes() {
+    fn only_the_version_is_removed_from_the_path() {
         assert_eq!(rewritten("/api/v1/events?page=2&x=/api/v1/y"), "/api/events?page=2&x=/api/v1/y");
         assert_eq!(rewritten("/api/v1"), "/api");
         assert_eq!(rewritten("/api/v1/"), "/api/");

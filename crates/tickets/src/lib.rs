@@ -1,7 +1,8 @@
 //! Seats, holds and reservations.
 //!
-//! [`build`] makes the service from its parts; [`routes`] serves it to browsers; [`reconcilers`] keep it honest in the
-//! background. The story of one hold is in `holds/mod.rs`.
+//! [`build`] constructs the service; [`routes`] returns its public HTTP routes; [`reconcilers`]
+//! returns its background jobs. Start reading at `holds/mod.rs`, which has the whole path of a
+//! hold.
 
 pub mod gate;
 mod holds;
@@ -24,7 +25,7 @@ use urr_jobs::Reconciler;
 pub use service::{Parts, Service};
 pub use settings::Settings;
 
-/// The domain's tables.
+/// Database name and migrations of this domain.
 pub static DOMAIN: Domain = Domain { name: "tickets", migrations: migrations!["0001_holds"] };
 
 /// Every statement the domain can run; a test prepares them on both engines.
@@ -32,12 +33,12 @@ pub fn statements() -> Vec<&'static Sql> {
     [holds::claims::store::STATEMENTS, holds::store::STATEMENTS, map::store::STATEMENTS].concat()
 }
 
-/// Makes the service.
+/// Builds the service.
 pub fn build(parts: Parts) -> Arc<Service> {
     Arc::new(Service::new(parts, holds::claims::Way::Conditional))
 }
 
-/// How the gateway treats the public routes.
+/// Role name, and the message users see while tickets is unreachable.
 pub static ROLE: RoleRoutes = RoleRoutes::new(
     "tickets",
     "Seats and reservations are unavailable right now. Please try again in a moment.",
@@ -48,7 +49,7 @@ pub fn routes(service: &Arc<Service>) -> Routes {
     api_routes().with_state(holds::routes::Api(Arc::clone(service)))
 }
 
-/// What the public routes take and answer, for processes that do not serve them.
+/// Request and response types of the public routes, for processes that do not serve them.
 pub fn described() -> Vec<RouteName> {
     api_routes().names().to_vec()
 }
@@ -57,7 +58,7 @@ fn api_routes() -> Routes<holds::routes::Api> {
     holds::routes::routes().merge(map::routes::routes())
 }
 
-/// Work that goes on without anybody asking.
+/// Background jobs of this domain.
 pub fn reconcilers(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
     vec![Arc::new(holds::sweep::Sweep(Arc::clone(service)))]
 }

@@ -1,7 +1,8 @@
-//! Two hundred buyers want ten seats. Exactly ten may win, on every engine that can race at all.
+//! 200 buyers compete for ten seats. Exactly ten may win, on every engine that allows concurrent
+//! writes.
 //!
-//! The negative control replaces the conditional claim by check-then-act and must sell seats twice: it proves that the
-//! test can see the fault it guards against.
+//! The negative control replaces the conditional claim with check-then-act and must sell a seat
+//! twice. This proves that the test can detect the fault it guards against.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -21,9 +22,9 @@ const SEATS: usize = 10;
 statements! {
     /// The check of check-then-act.
     LOOK = "select fence from seats where event_id = $1 and seat_id = $2 and state <> 'available'";
-    /// How many seats a buyer has.
+    /// Seat count of a buyer.
     COUNTED = "select live_seats from buyers where event_id = $1 and user_id = $2";
-    /// Some more, without asking.
+    /// Adds to the count without a condition.
     COUNT = "
         insert into buyers (event_id, user_id, live_seats) values ($1, $2, $3)
         on conflict (event_id, user_id) do update set live_seats = buyers.live_seats + excluded.live_seats";
@@ -37,7 +38,7 @@ statements! {
         returning fence";
 }
 
-/// What the claim must never become.
+/// Negative control of the claim.
 pub(crate) async fn check_then_act(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -54,7 +55,7 @@ pub(crate) async fn check_then_act(
     Ok(claimed)
 }
 
-/// What the count of a buyer's seats must never become.
+/// Negative control of the seat count.
 pub(crate) async fn look_then_count(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -72,7 +73,8 @@ pub(crate) async fn look_then_count(
     Ok(counted)
 }
 
-/// Lets everybody go for one seat each, twenty buyers a seat, in four processes: within one they rarely meet.
+/// Each of 200 buyers claims one of ten seats, through four services: claims within one service are
+/// batched and rarely race.
 pub(crate) async fn race(world: &World) -> (Vec<Reservation>, Vec<Error>) {
     let (event, seats) = world.event(SEATS);
     let start = Arc::new(tokio::sync::Barrier::new(BUYERS));
@@ -95,7 +97,7 @@ pub(crate) async fn race(world: &World) -> (Vec<Reservation>, Vec<Error>) {
     (won, lost)
 }
 
-/// The largest number of winners any one seat has.
+/// The largest number of winners of a single seat.
 fn most_winners(won: &[Reservation]) -> usize {
     let mut winners: HashMap<SeatId, usize> = HashMap::new();
     for reservation in won {
@@ -106,28 +108,28 @@ fn most_winners(won: &[Reservation]) -> usize {
     winners.into_values().max().unwrap_or(0)
 }
 
-/// Exactly one winner per seat, and every loser is told that the seat is taken.
+/// Exactly one winner per seat; all others get `SeatsTaken`.
 pub(crate) async fn exactly_one_buyer_wins_each_seat(world: &World) {
     let (won, lost) = race(world).await;
     assert_eq!((won.len(), most_winners(&won)), (SEATS, 1));
     for error in lost {
-        assert!(matches!(error, Error::SeatsTaken { .. }), "a loser was told {error:?}");
+        assert!(matches!(error, Error::SeatsTaken { .. }), "unexpected error: {error:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_gate_the_database_alone_lets_exactly_one_buyer_win_each_seat() {
+async fn without_the_gate_exactly_one_buyer_wins_each_seat() {
     let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
         return;
     };
     exactly_one_buyer_wins_each_seat(&world).await;
     world.check_invariants().await;
-    assert_eq!(world.deadlocks().await, 0, "buyers waited for each other");
+    assert_eq!(world.deadlocks().await, 0, "claims deadlocked");
 }
 
-/// The control of the count of deadlocks: what claims in one order never do.
+/// Control of the deadlock counter: locking seats in different orders must be counted.
 #[tokio::test(flavor = "multi_thread")]
-async fn seats_taken_in_two_orders_deadlock_and_the_count_sees_it() {
+async fn locking_in_different_orders_deadlocks_and_is_counted() {
     let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
         return;
     };
@@ -149,13 +151,14 @@ async fn seats_taken_in_two_orders_deadlock_and_the_count_sees_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn check_then_act_sells_seats_twice_and_the_race_sees_it() {
+async fn the_race_test_detects_check_then_act_claims() {
     let Some(world) = World::careless(DbKind::Postgres, GateKind::AlwaysOpen).await else { return };
     let (won, _) = race(&world).await;
-    assert!(most_winners(&won) > 1, "the control sold no seat twice, so the race proves nothing");
+    assert!(most_winners(&won) > 1, "the control sold no seat twice, so the race test proves nothing");
 }
 
-/// One buyer asks for twenty seats on as many devices. Says how many they got, and what they were told otherwise.
+/// One buyer requests twenty seats from twenty devices. Returns how many succeeded, and the errors
+/// of the others.
 async fn on_many_devices(world: &World) -> (usize, Vec<Error>) {
     const DEVICES: usize = 20;
     let (event, seats) = world.event(DEVICES);
@@ -173,36 +176,37 @@ async fn on_many_devices(world: &World) -> (usize, Vec<Error>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_buyer_gets_four_seats_from_any_number_of_processes() {
+async fn the_seat_limit_holds_across_processes() {
     let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
         return;
     };
     let (won, lost) = on_many_devices(&world).await;
     assert_eq!(won, 4);
     for error in lost {
-        assert!(matches!(error, Error::UserLimit { max: 4, .. }), "a device was told {error:?}");
+        assert!(matches!(error, Error::UserLimit { max: 4, .. }), "unexpected error: {error:?}");
     }
     world.check_invariants().await;
-    assert_eq!(world.deadlocks().await, 0, "devices waited for each other");
+    assert_eq!(world.deadlocks().await, 0, "claims deadlocked");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn looking_before_counting_gives_a_buyer_too_many_seats_and_the_race_sees_it() {
+async fn the_race_test_detects_a_check_then_act_seat_limit() {
     let Some(world) = World::careless(DbKind::Postgres, GateKind::AlwaysOpen).await else { return };
     let mut most = 0;
-    // On a busy machine the devices may take turns by chance.
+    // On a loaded machine the devices may run in sequence by chance.
     for _ in 0..20 {
         most = most.max(on_many_devices(&world).await.0);
         if most > 4 {
             return;
         }
     }
-    panic!("the control kept the limit at {most}, so the race proves nothing");
+    panic!("the control stayed within the limit ({most} seats), so the race test proves nothing");
 }
 
-/// Holds run out, are given back and swept by every process while their seats are taken again, also by the same buyers.
+/// Holds expire, are released and swept by every process while their seats are claimed again, also
+/// by the same buyers.
 #[tokio::test(flavor = "multi_thread")]
-async fn giving_back_running_out_and_holding_again_at_once_keeps_every_count() {
+async fn concurrent_release_expiry_and_hold_keep_all_counts_correct() {
     const CROWD: usize = 90;
     let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await else {
         return;
@@ -217,12 +221,13 @@ async fn giving_back_running_out_and_holding_again_at_once_keeps_every_count() {
             at_once.spawn(async move {
                 match tickets.release(&owner, ReleaseHold { reservation: reservation.id }).await {
                     Ok(_) | Err(Error::Unavailable) => None,
-                    Err(other) => panic!("an owner was told {other:?}"),
+                    Err(other) => panic!("unexpected error for an owner: {other:?}"),
                 }
             });
         }
         for (at, buyer) in buyers.iter().enumerate() {
-            // Three of four that one may have, so that old ones have to end first; each round other neighbours.
+            // Three of the four allowed seats, so that old holds must end first; other neighbours
+            // in each round.
             let from = (at * 3 + round * 7) % (seats.len() - 2);
             let (tickets, buyer, wanted) =
                 (world.anywhere(at + round), buyer.clone(), seats[from..from + 3].to_vec());
@@ -235,21 +240,21 @@ async fn giving_back_running_out_and_holding_again_at_once_keeps_every_count() {
         let held: Vec<Reservation> = at_once.join_all().await.into_iter().flatten().collect();
         world.check_invariants().await;
         got += held.len();
-        // Every other one is given back in the next round, in time or too late.
+        // Every other hold is released in the next round, before or after its expiry.
         to_give_back.extend(held.into_iter().step_by(2));
         if round % 3 > 0 {
             world.clock.advance(HOLD);
         }
     }
-    assert!(got > 2 * CROWD, "{got}: hardly anybody got a seat again");
-    assert_eq!(world.deadlocks().await, 0, "they waited for each other");
+    assert!(got > 2 * CROWD, "only {got} seats were claimed, so hardly any twice");
+    assert_eq!(world.deadlocks().await, 0, "claims deadlocked");
 }
 
-/// The reservation, or nothing if it was refused for a good reason: a machine that is busy with other tests is one.
+/// The reservation, or `None` after an expected rejection. A loaded machine is an accepted cause.
 fn told(answer: Result<Reservation, Error>) -> Option<Reservation> {
     match answer {
         Ok(reservation) => Some(reservation),
         Err(Error::SeatsTaken { .. } | Error::UserLimit { .. } | Error::Unavailable) => None,
-        Err(other) => panic!("a buyer was told {other:?}"),
+        Err(other) => panic!("unexpected error for a buyer: {other:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! What tickets remembers of the catalog: a sale's rules for a second, a hall's seats for as long as there is room.
+//! Cache of catalog data: sale rules for one second, seats of a hall while there is room.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -6,22 +6,24 @@ use urr_contracts::catalog::{Catalog, Error, FindSeats, Sale, SaleOf, Seat, Seat
 use urr_kernel::{Clock, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
 use urr_rpc::{Ctx, Loading};
 
-/// How old a sale's rules may be. An organiser who cancels an event stops its sale within this time and what a hold that has begun may take.
+/// Maximum age of cached sale rules. A cancelled event stops selling within this time, plus the
+/// time of holds already in progress.
 const SALE_MAX_AGE: Duration = Duration::from_secs(1);
 
-/// Events whose rules, or whose absence, are remembered.
+/// Events whose rules, or whose absence, are cached.
 const MAX_SALES: usize = 10_000;
 
-/// Seats never change once made; a day keeps the memory to what is asked for.
+/// Seats never change, so this only evicts halls that are no longer requested.
 const HALL_MAX_AGE: Duration = Duration::from_hours(24);
 
-/// Seats of all remembered halls together: four of the largest, at about 250 bytes a seat 100 MB.
+/// Seats of all cached halls together: four of the largest. At about 250 bytes a seat this is 100
+/// MB.
 const MAX_SEATS: usize = 4 * MAX_SEATS_PER_EVENT;
 
-/// The seats of one event. They never change once made.
+/// The seats of one event. They never change.
 #[derive(Debug)]
 pub(crate) struct Hall {
-    /// In the order of the hall.
+    /// In the order of the seat plan.
     pub(crate) seats: Vec<Seat>,
     places: HashMap<SeatId, usize>,
 }
@@ -37,7 +39,7 @@ impl Hall {
     }
 }
 
-/// The catalog as tickets sees it.
+/// Cached access to the catalog.
 pub(crate) struct Sales {
     catalog: Arc<dyn Catalog>,
     rules: Loading<EventId, Sale, Error>,
@@ -54,13 +56,13 @@ impl Sales {
         }
     }
 
-    /// The rules of a sale, at most [`SALE_MAX_AGE`] old.
+    /// Returns the rules of a sale, at most [`SALE_MAX_AGE`] old.
     pub(crate) async fn rules(&self, ctx: &Ctx, event: EventId) -> Result<Arc<Sale>, Error> {
         let load = self.catalog.sale(ctx, SaleOf { event });
         self.rules.get(ctx, event, Error::Unavailable, load).await
     }
 
-    /// The seats of an event.
+    /// Returns the seats of an event.
     pub(crate) async fn hall(&self, ctx: &Ctx, sale: &Sale) -> Result<Arc<Hall>, Error> {
         self.halls.get(ctx, sale.event, Error::Unavailable, self.walk(ctx, sale)).await
     }
@@ -70,14 +72,15 @@ impl Sales {
         let mut from = Some(0);
         while let Some(start) = from {
             let page = self.catalog.seats(ctx, SeatsOf { event: sale.event, from: start }).await?;
-            // A page that does not move on would be asked for ever.
+            // Stop if the catalog returns a page that does not advance; otherwise this would loop
+            // forever.
             from = page.next.filter(|next| *next > start && seats.len() <= MAX_SEATS_PER_EVENT);
             seats.extend(page.seats);
         }
         Ok(Hall::new(seats))
     }
 
-    /// Which of `seats` belong to some other event than `event`.
+    /// Returns those of `seats` that belong to an event other than `event`.
     pub(crate) async fn elsewhere(
         &self,
         ctx: &Ctx,

@@ -1,4 +1,4 @@
-//! The service: what it is made of, and each method in one line.
+//! The service and its implementation of [`Tickets`]. Each method delegates to a slice.
 
 use std::sync::Arc;
 
@@ -29,25 +29,25 @@ use crate::{
     trouble::Trouble,
 };
 
-/// What tickets is built from.
+/// Dependencies of the service.
 pub struct Parts {
-    /// The domain's own database.
+    /// Database of tickets; no other domain uses it.
     pub db: Db,
-    /// The contention shield.
+    /// Gate that rejects contending claims before they reach the database.
     pub gate: SeatGate,
-    /// Where events and seats come from, here or elsewhere.
+    /// Source of events and seats, in this process or remote.
     pub catalog: Arc<dyn Catalog>,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// New ids.
+    /// Generator of new ids.
     pub ids: Ids,
     /// The section `[sale]`.
     pub settings: Settings,
-    /// Where holds are made together.
+    /// Task set in which batches of claims run.
     pub tasks: Tasks,
 }
 
-/// Tickets, in this process.
+/// The tickets service running in this process.
 pub struct Service {
     pub(crate) db: Db,
     claims: Together<Claiming>,
@@ -58,7 +58,7 @@ pub struct Service {
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) settings: Settings,
-    /// Holds to end, by when they ran out.
+    /// Cursor of the sweep over expired holds.
     pub(crate) lapsed: Round<(Timestamp, ReservationId)>,
 }
 
@@ -81,18 +81,20 @@ impl Service {
         }
     }
 
-    /// Claims seats, together with everybody who does so at the same time.
+    /// Claims seats, batched with concurrent claims of the same event.
     pub(crate) async fn claim(&self, claim: &Arc<Claim>) -> Result<Reservation, Trouble> {
         self.claims.ask(claim.reservation.event, Arc::clone(claim)).await.map_err(Trouble::Claims).flatten()
     }
 
-    /// What a buyer's key was used for, asked together with everybody who does so at the same time.
+    /// Looks up the reservation made with a buyer's idempotency key, batched with concurrent
+    /// lookups.
     pub(crate) async fn of_key(&self, user: UserId, key: &str) -> Result<Option<Reservation>, Trouble> {
         let known = self.replays.ask((), (user, key.to_owned())).await.map_err(Trouble::Claims).flatten()?;
         Ok(known.map(|stored| stored.reservation))
     }
 
-    /// Removes a former holder's marks from the gate, so that the next buyer need not wait for them to fade.
+    /// Removes the marks of a former holder from the gate, so that the next buyer need not wait
+    /// until they expire.
     pub(crate) async fn forget_marks(&self, stored: &store::Stored) {
         let seats: Vec<SeatId> = stored.reservation.seats.iter().map(|seat| seat.id).collect();
         self.gate.release(stored.reservation.event, &seats, stored.gate_owner).await;

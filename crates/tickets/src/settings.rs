@@ -1,4 +1,4 @@
-//! Settings of selling.
+//! Settings of the sale.
 
 use urr_settings::{Secs, settings};
 
@@ -17,7 +17,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_hold_is_the_one_other_domains_expect() {
+    fn the_default_hold_time_matches_the_kernel_limit() {
         assert_eq!(Settings::default().hold, urr_kernel::limits::HOLD);
     }
 }

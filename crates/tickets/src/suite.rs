@@ -1,4 +1,4 @@
-//! The stories of holding seats, told on every database, every gate and both transports.
+//! Test suite of tickets, run on every database, every gate and both transports.
 
 mod catalog;
 mod http;
@@ -52,26 +52,26 @@ async fn bad_rows_do_not_stop_the_sweep() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_nobody_can_read_costs_others_no_answer() {
+async fn an_unreadable_row_does_not_fail_other_lookups() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         if let Some(world) = World::new(db, GateKind::Memory, Transport::Local).await {
-            together::a_row_that_nobody_can_read_costs_others_no_answer(&world).await;
+            together::an_unreadable_row_does_not_fail_other_lookups(&world).await;
         }
     }
 }
 
-/// On SQLite nobody else has a row locked.
+/// PostgreSQL only: SQLite has no row locks.
 #[tokio::test(flavor = "multi_thread")]
-async fn rows_that_others_have_locked() {
+async fn rows_locked_by_other_transactions() {
     if let Some(world) = World::new(DbKind::Postgres, GateKind::AlwaysOpen, Transport::Local).await {
-        together::a_row_that_somebody_keeps_locked_costs_its_neighbours_nothing(&world).await;
-        together::whoever_asks_twice_waits_with_nothing_locked(&world).await;
-        sweep::a_row_that_somebody_keeps_locked_does_not_stop_the_sweep(&world).await;
+        together::a_locked_row_does_not_fail_other_claims_of_the_batch(&world).await;
+        together::a_second_claim_of_a_buyer_waits_without_locks(&world).await;
+        sweep::a_locked_row_does_not_stop_the_sweep(&world).await;
     }
 }
 
 #[tokio::test]
-async fn every_statement_prepares_alike_on_both_engines() {
+async fn every_statement_has_the_same_shape_on_both_engines() {
     let (_dir, sqlite) = urr_testkit::fresh_sqlite(&crate::DOMAIN).await;
     let postgres = urr_testkit::fresh_postgres(&crate::DOMAIN).await;
     let databases: Vec<&urr_db::Db> = std::iter::once(&sqlite).chain(&postgres).collect();

@@ -1,4 +1,5 @@
-//! What can go wrong inside, and how it becomes an answer: logged once, with its causes, then told without them.
+//! Internal errors and their mapping to the contract's errors. The cause is logged once and never
+//! returned to the caller.
 
 use std::sync::Arc;
 
@@ -7,20 +8,20 @@ use urr_db::Kind;
 use urr_jobs::NotDone;
 use urr_rpc::Ctx;
 
-/// A refusal we mean, or trouble below us.
+/// A rejection by the rules, or a failure of the database, a batch or the catalog.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The rules say no.
+    /// Rejected by the rules; returned to the caller unchanged.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// The database could not do it.
+    /// The statement or its connection failed.
     #[error("the database failed")]
     Db(#[source] Arc<urr_db::Error>),
-    /// A claim got no answer.
-    #[error("a claim was not made")]
+    /// The batch did not run this claim or lookup: the line was full or the deadline had passed.
+    #[error("the claim was not processed")]
     Claims(#[source] NotDone),
-    /// The catalog could not be asked.
-    #[error("the catalog failed")]
+    /// The call to the catalog failed.
+    #[error("the call to the catalog failed")]
     Catalog(#[source] catalog::Error),
 }
 
@@ -40,16 +41,18 @@ impl From<catalog::Error> for Trouble {
 }
 
 impl Trouble {
-    /// The answer for the caller. Trouble below is logged here, once, under the request's id.
+    /// Maps the error to the one the caller receives. Failures are logged here, once, with the
+    /// request id.
     pub(crate) fn reveal(self, ctx: &Ctx, method: &'static str) -> Error {
         let answer = match &self {
             Self::Refused(error) => return error.clone(),
-            // A rush brings thousands of these in a second: they are counted.
+            // A rush produces thousands of these per second, so they are counted instead of logged.
             Self::Claims(NotDone::Full | NotDone::Late) => {
                 metrics::counter!("urr_tickets_holds_shed_total").increment(1);
                 return Error::Unavailable;
             }
-            // Nobody knows whether the change is there; a repeat with the same key finds out.
+            // After `UnknownCommit` the change may or may not be stored. A retry with the same key
+            // finds out.
             Self::Db(error) if error.is_unavailable() || error.kind() == Kind::UnknownCommit => {
                 Error::Unavailable
             }

@@ -1,4 +1,4 @@
-//! Events: putting them on the calendar, finding them, calling them off.
+//! Events: create, list, look up, cancel.
 
 pub(crate) mod routes;
 pub(crate) mod rules;
@@ -20,7 +20,7 @@ use crate::{
 use rules::Admission;
 use store::NewEvent;
 
-/// What a sale must know about an event before it claims anything.
+/// Sale window and limits of an event, for the domains that sell its seats.
 pub(crate) async fn sale(service: &Service, request: SaleOf) -> Result<Sale, Trouble> {
     let sale = service.db.read("catalog.sale", async |tx: &mut Tx<'_>| {
         Ok::<_, Trouble>(store::sale(tx, request.event).await?)
@@ -28,7 +28,7 @@ pub(crate) async fn sale(service: &Service, request: SaleOf) -> Result<Sale, Tro
     Ok(sale.await?.ok_or(Error::EventNotFound)?)
 }
 
-/// A page of events, next sale first.
+/// One page of events, earliest sale start first.
 pub(crate) async fn list(service: &Service, request: &ListEvents) -> Result<EventsPage, Trouble> {
     let listing = rules::listing(request)?;
     let now = service.clock.now();
@@ -39,7 +39,7 @@ pub(crate) async fn list(service: &Service, request: &ListEvents) -> Result<Even
     Ok(EventsPage { events, page: request.page, limit: request.limit, total })
 }
 
-/// One event.
+/// One event with its ticket types.
 pub(crate) async fn detail(service: &Service, request: EventOf) -> Result<EventDetail, Trouble> {
     let now = service.clock.now();
     let found = service.db.read("catalog.event", async |tx: &mut Tx<'_>| {
@@ -48,7 +48,7 @@ pub(crate) async fn detail(service: &Service, request: EventOf) -> Result<EventD
     Ok(found.await?.ok_or(Error::EventNotFound)?)
 }
 
-/// Puts an event on the calendar with every seat of its hall, or not at all.
+/// Creates an event with all of its seats or ticket types in one transaction.
 pub(crate) async fn create(
     service: &Service,
     ctx: &Ctx,
@@ -63,7 +63,8 @@ pub(crate) async fn create(
     Ok(created.ok_or(Error::Internal)?)
 }
 
-/// Everything that is stored for a new event, made before the transaction so that a second attempt writes the same.
+/// Builds all rows of a new event before the transaction starts, so that a retried transaction
+/// writes the same rows.
 pub(crate) async fn plan(service: &Service, id: EventId, request: CreateEvent) -> Result<NewEvent, Trouble> {
     let (draft, admission) = rules::draft(request)?;
     let at = service.clock.now();
@@ -84,7 +85,7 @@ fn named(new: NewTicketType, ids: &Ids) -> TicketType {
     TicketType { id: ids.next(), name, price, total_quantity, description }
 }
 
-/// Takes an event off sale for good. Asking twice is as good as asking once.
+/// Cancels an event permanently. Idempotent.
 pub(crate) async fn cancel(
     service: &Service,
     ctx: &Ctx,

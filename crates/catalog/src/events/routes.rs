@@ -1,4 +1,4 @@
-//! Events over HTTP. No rules, no SQL.
+//! HTTP routes of events. No rules, no SQL.
 
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -36,16 +36,16 @@ pub(crate) fn routes() -> Routes<Api> {
 
 #[derive(Deserialize, JsonSchema)]
 struct ListQuery {
-    /// Only events that are at this point; nothing, or an empty text, for all.
+    /// Only events with this status. All events if absent or empty.
     #[serde(default, deserialize_with = "empty_is_none")]
     status: Option<EventStatus>,
-    /// A part of a title, an artist, a venue or an address.
+    /// Part of a title, an artist, a venue or an address.
     q: Option<String>,
-    /// Which page, from 1.
+    /// Page number, from 1.
     #[serde(default = "first_page")]
     #[schemars(range(min = 1))]
     page: u32,
-    /// How many events a page has.
+    /// Events per page.
     #[serde(default = "ten")]
     #[schemars(range(min = 1, max = MAX_EVENTS_PER_PAGE))]
     limit: u32,
@@ -59,7 +59,7 @@ const fn ten() -> u32 {
     10
 }
 
-/// A form with "any status" chosen sends an empty one.
+/// Maps an empty status to `None`: that is what a form with "any status" selected sends.
 fn empty_is_none<'de, D: Deserializer<'de>>(value: D) -> Result<Option<EventStatus>, D::Error> {
     let text = String::deserialize(value)?;
     if text.is_empty() {
@@ -80,7 +80,7 @@ async fn detail(State(Api(catalog)): State<Api>, ctx: Ctx, Path(event): Path<Eve
     Ok(Json(DetailBody { event, ticket_types }))
 }
 
-/// Who asks is checked before what they ask: a stranger learns nothing about the body's shape.
+/// Checks the role before the body: callers who are not admins learn nothing about its schema.
 async fn create(
     State(Api(catalog)): State<Api>,
     ctx: Ctx,
@@ -205,7 +205,7 @@ struct EventFull {
     older: Older,
 }
 
-/// Members that older clients expect to find. The catalog has nothing to say in them.
+/// Always empty; older clients expect these members to exist.
 #[derive(Default, Serialize, JsonSchema)]
 struct Older {
     artist_id: Option<&'static str>,
@@ -219,7 +219,7 @@ struct TicketTypeRow {
     name: String,
     price: Krw,
     total_quantity: u32,
-    /// No route sells standing tickets, so every one of them is available.
+    /// Equals the total quantity: standing tickets cannot be bought yet.
     available_quantity: u32,
     description: String,
 }

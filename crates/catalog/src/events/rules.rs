@@ -1,4 +1,4 @@
-//! What makes an event, where it is in its life, and what a search means. Pure: no clock, no database.
+//! Validation of events, their status, and search patterns. Pure: no clock, no database.
 
 use std::collections::HashSet;
 
@@ -10,39 +10,39 @@ use urr_kernel::{
     limits::{MAX_KRW, MAX_SEATS_PER_EVENT, MAX_SEATS_PER_RESERVATION, MAX_SEATS_PER_USER},
 };
 
-/// Characters of a title, a venue, an artist's name: what fits on a ticket in two lines.
+/// Characters of a title, venue or artist name: two lines on a ticket.
 const MAX_NAME_CHARS: usize = 200;
 /// Characters of a street address.
 const MAX_ADDRESS_CHARS: usize = 300;
 /// Characters of an event's description: two printed pages.
 const MAX_DESCRIPTION_CHARS: usize = 5_000;
-/// Characters of a picture's address: what every browser and proxy accepts.
+/// Characters of a poster URL: every browser and proxy accepts this length.
 const MAX_URL_CHARS: usize = 2_000;
-/// Characters of a ticket type's name; its column holds no more.
+/// Characters of a ticket type's name; the limit of its column.
 const MAX_TYPE_NAME_CHARS: usize = 100;
 /// Characters of a ticket type's description.
 const MAX_TYPE_DESCRIPTION_CHARS: usize = 1_000;
-/// Kinds of admission to one event: a page shows them all.
+/// Ticket types of one event: a page shows all of them.
 const MAX_TICKET_TYPES: usize = 50;
-/// Characters of a search: half a title.
+/// Characters of a search text: half a title.
 const MAX_SEARCH_CHARS: usize = 100;
 
-/// What one place may cost, so that the dearest reservation there can be stays within [`MAX_KRW`].
+/// Highest price of one seat or ticket. The most expensive reservation stays within [`MAX_KRW`].
 pub(crate) const MAX_PRICE: Krw = match Krw::new(MAX_KRW / MAX_SEATS_SETTING as i64) {
     Ok(price) => price,
-    Err(_) => panic!("a tenth of the largest amount is an amount"),
+    Err(_) => panic!("a fraction of the largest amount is a valid amount"),
 };
 
-/// How people get in.
+/// How an event is sold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// Each to a seat of a hall.
+    /// By seat, in the hall with this seat plan.
     Seated(LayoutId),
-    /// As many as each kind of ticket allows.
+    /// By ticket type, without seats.
     Standing(Vec<NewTicketType>),
 }
 
-/// An event that makes sense: trimmed, with its limits settled.
+/// A validated event: texts trimmed, limits filled in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Draft {
     pub(crate) title: String,
@@ -58,7 +58,7 @@ pub(crate) struct Draft {
     pub(crate) max_seats_per_user: u32,
 }
 
-/// Checks what an organiser typed.
+/// Validates a request to create an event.
 pub(crate) fn draft(request: CreateEvent) -> Result<(Draft, Admission), Error> {
     let CreateEvent { event_at, sale_start_at, sale_end_at, layout, ticket_types, .. } = request;
     if sale_end_at <= sale_start_at {
@@ -95,7 +95,7 @@ pub(crate) fn draft(request: CreateEvent) -> Result<(Draft, Admission), Error> {
     Ok((draft, admission))
 }
 
-/// Seats per reservation and per buyer. A limit left open follows the other one.
+/// Seats per reservation and per user. A missing limit is derived from the other one.
 fn seat_limits(per_reservation: Option<u32>, per_user: Option<u32>) -> Result<(u32, u32), Error> {
     for (field, limit) in [("maxSeatsPerReservation", per_reservation), ("maxSeatsPerUser", per_user)] {
         if limit.is_some_and(|limit| !(1..=MAX_SEATS_SETTING).contains(&limit)) {
@@ -139,7 +139,7 @@ fn checked_types(types: Vec<NewTicketType>) -> Result<Vec<NewTicketType>, Error>
     Ok(checked)
 }
 
-/// Whether line breaks may stand in a text.
+/// Whether a text may contain line breaks.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Lines {
     One,
@@ -150,8 +150,8 @@ fn required(field: &str, value: &str, max: usize) -> Result<String, Error> {
     text(field, Some(value), max, Lines::One)?.ok_or_else(|| invalid(field, "must not be empty"))
 }
 
-/// The text without the space around it; nothing if nothing is left. Control characters are refused: PostgreSQL
-/// cannot store some of them, and no page can show them.
+/// Trims a text; `None` if nothing remains. Rejects control characters: PostgreSQL cannot store all
+/// of them, and no page can display them.
 fn text(field: &str, value: Option<&str>, max: usize, lines: Lines) -> Result<Option<String>, Error> {
     let value = value.unwrap_or_default().trim();
     if value.chars().count() > max {
@@ -164,13 +164,14 @@ fn text(field: &str, value: Option<&str>, max: usize, lines: Lines) -> Result<Op
     Ok((!value.is_empty()).then(|| value.to_owned()))
 }
 
-/// A picture on the web or on this site. Anything else, such as `javascript:`, would run in the visitor's page.
+/// Validates a poster URL: http, https or a path of this site. Anything else, such as
+/// `javascript:`, could run as code in a visitor's page.
 fn picture(url: Option<&str>) -> Result<Option<String>, Error> {
     const FIELD: &str = "posterImageUrl";
     let Some(url) = text(FIELD, url, MAX_URL_CHARS, Lines::One)? else { return Ok(None) };
     let lower = url.to_ascii_lowercase();
     let host = ["http://", "https://"].iter().find_map(|scheme| lower.strip_prefix(scheme));
-    // A second slash or a backslash would make the browser read a host where we see a path.
+    // Browsers read `//` and `/\` as the start of a host name, not of a path.
     let local = url.starts_with('/') && !url[1..].starts_with(['/', '\\']);
     let remote = host.is_some_and(|rest| !rest.is_empty() && !rest.starts_with('/'));
     if (!local && !remote) || url.contains(char::is_whitespace) {
@@ -179,7 +180,8 @@ fn picture(url: Option<&str>) -> Result<Option<String>, Error> {
     Ok(Some(url))
 }
 
-/// Where an event is in its life. The sale ends before the performance begins, so its times are enough.
+/// Returns the status of an event at `now`. The sale ends before the performance, so the sale
+/// window is enough.
 pub(crate) fn status(
     cancelled_at: Option<Timestamp>,
     sale_start_at: Timestamp,
@@ -197,7 +199,7 @@ pub(crate) fn status(
     }
 }
 
-/// What the list statement calls a status.
+/// Name of a status in the list statement.
 pub(crate) const fn status_name(status: EventStatus) -> &'static str {
     match status {
         EventStatus::Upcoming => "upcoming",
@@ -207,7 +209,7 @@ pub(crate) const fn status_name(status: EventStatus) -> &'static str {
     }
 }
 
-/// A page of the list, ready for its statement.
+/// Parameters of the list statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Listing {
     pub(crate) status: Option<&'static str>,
@@ -216,7 +218,7 @@ pub(crate) struct Listing {
     pub(crate) offset: i64,
 }
 
-/// Checks what a visitor asks for.
+/// Validates a request to list events.
 pub(crate) fn listing(request: &ListEvents) -> Result<Listing, Error> {
     if request.page == 0 {
         return Err(invalid("page", "pages are counted from 1"));
@@ -233,13 +235,13 @@ pub(crate) fn listing(request: &ListEvents) -> Result<Listing, Error> {
     })
 }
 
-/// What a search looks through: one line of all names, folded as [`pattern`] folds.
+/// Text that searches match against: title, artist, venue and address, lowercased like [`pattern`].
 pub(crate) fn search_text(draft: &Draft) -> String {
     let parts = [Some(&draft.title), draft.artist_name.as_ref(), Some(&draft.venue), draft.address.as_ref()];
     parts.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// A LIKE pattern that finds `search` anywhere, with its own signs taken literally.
+/// Returns a LIKE pattern that matches `search` anywhere, with `%`, `_` and `\` escaped.
 fn pattern(search: &str) -> String {
     let mut pattern = String::with_capacity(search.len() + 2);
     pattern.push('%');

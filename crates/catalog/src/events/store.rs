@@ -1,4 +1,4 @@
-//! Statements and rows of events; nothing else.
+//! SQL for events, and the mapping of their rows.
 
 use urr_contracts::catalog::{EventCard, EventDetail, EventSummary, Sale, Seat, TicketType};
 use urr_db::{Error, Row, Tx, statements};
@@ -8,10 +8,10 @@ use super::rules::{self, Draft, Listing};
 use crate::halls;
 
 statements! {
-    /// Whether there is any event at all.
+    /// Returns a row if the table is not empty.
     ANY = "select 1 from events limit 1";
 
-    /// What a sale must know.
+    /// Sale window and limits of an event.
     SALE = "
         select title, cancelled_at, sale_start_at, sale_end_at, max_seats_per_reservation, max_seats_per_user, seats,
                venue, address, event_at
@@ -25,7 +25,8 @@ statements! {
           from events join event_places on event_places.event_id = events.id
          where id = $1";
 
-    /// A page of events, next sale first. The CASE is `rules::status` in SQL: the suite holds them together.
+    /// One page of events, earliest sale start first. The CASE duplicates `rules::status`; the test
+    /// suite compares them.
     LIST = "
         select id, title, description, venue, address, artist_name, event_at, sale_start_at, sale_end_at,
                poster_image_url, cancelled_at, layout_id, min_price_krw, max_price_krw, ticket_type_count, places,
@@ -38,7 +39,7 @@ statements! {
                                                       else 'ended' end)
          order by sale_start_at, id limit $4 offset $5";
 
-    /// How many events all pages of the same list have.
+    /// Number of events on all pages of the same list.
     COUNT = "
         select count(*) from events
          where (cast($1 as text) is null or search_text like $1 escape '\\')
@@ -47,12 +48,12 @@ statements! {
                                                       when $3 < sale_end_at then 'on_sale'
                                                       else 'ended' end)";
 
-    /// Kinds of admission, dearest first.
+    /// Ticket types of an event, most expensive first.
     TICKET_TYPES = "
         select id, name, price_krw, total_quantity, description from ticket_types
          where event_id = $1 order by price_krw desc, name";
 
-    /// Puts an event on the calendar.
+    /// Inserts an event.
     INSERT = "
         insert into events (id, title, description, venue, address, artist_name, poster_image_url, event_at,
                             sale_start_at, sale_end_at, layout_id, max_seats_per_reservation, max_seats_per_user,
@@ -60,19 +61,19 @@ statements! {
                             created_at, updated_at)
         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $20)";
 
-    /// Adds a kind of admission.
+    /// Inserts a ticket type.
     INSERT_TICKET_TYPE = "
         insert into ticket_types (id, event_id, name, price_krw, total_quantity, description)
         values ($1, $2, $3, $4, $5, $6)";
 
-    /// Starts the count of reserved places.
+    /// Inserts the reserved count of a new event.
     INSERT_PLACES = "insert into event_places (event_id, reserved) values ($1, 0)";
 
-    /// Calls an event off, unless it is off already.
+    /// Cancels an event unless it is already cancelled.
     CANCEL = "update events set cancelled_at = $2, updated_at = $2 where id = $1 and cancelled_at is null";
 }
 
-/// An event with everything that is made together with it.
+/// A new event with its seats or ticket types.
 #[derive(Clone, Debug)]
 pub(crate) struct NewEvent {
     pub(crate) id: EventId,
@@ -94,10 +95,10 @@ impl NewEvent {
 }
 
 fn count(things: usize) -> u32 {
-    u32::try_from(things).expect("the rules allow at most 100,000 places")
+    u32::try_from(things).expect("validation allows at most 100,000 places")
 }
 
-/// Puts an event on the calendar with all of its seats or ticket types. The transaction makes it all or nothing.
+/// Inserts an event with its seats or ticket types. The caller's transaction makes this atomic.
 pub(crate) async fn insert(tx: &mut Tx<'_>, new: &NewEvent) -> Result<(), Error> {
     let NewEvent { id, draft, layout, seats, ticket_types, at } = new;
     tx.execute(
@@ -134,12 +135,12 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, new: &NewEvent) -> Result<(), Error>
     halls::store::insert_seats(tx, *id, seats).await
 }
 
-/// Whether there is any event at all.
+/// Returns whether any event exists.
 pub(crate) async fn any(tx: &mut Tx<'_>) -> Result<bool, Error> {
     Ok(tx.optional(&ANY, &[], |row| row.get::<i64>(0)).await?.is_some())
 }
 
-/// What a sale must know about an event.
+/// Returns the sale window and limits of an event, or `None` if it does not exist.
 pub(crate) async fn sale(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Sale>, Error> {
     tx.optional(&SALE, &[&event], |row| {
         Ok(Sale {
@@ -161,7 +162,7 @@ pub(crate) async fn sale(tx: &mut Tx<'_>, event: EventId) -> Result<Option<Sale>
     .await
 }
 
-/// One event with its ticket types, as it is at `now`.
+/// Returns one event with its ticket types; its status is the one at `now`.
 pub(crate) async fn detail(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -173,7 +174,7 @@ pub(crate) async fn detail(
     Ok(Some(detail))
 }
 
-/// A page of events as they are at `now`, and how many there are on all pages.
+/// Returns one page of events with their status at `now`, and the number of events on all pages.
 pub(crate) async fn list(
     tx: &mut Tx<'_>,
     listing: &Listing,
@@ -185,12 +186,12 @@ pub(crate) async fn list(
     Ok((page, total))
 }
 
-/// Calls an event off. `false`: it was off already, or there is none.
+/// Cancels an event. Returns `false` if it is already cancelled or does not exist.
 pub(crate) async fn cancel(tx: &mut Tx<'_>, event: EventId, now: Timestamp) -> Result<bool, Error> {
     Ok(tx.execute(&CANCEL, &[&event, &now]).await? == 1)
 }
 
-/// Columns 0 to 16 of GET and LIST.
+/// Maps columns 0 to 16 of GET and LIST.
 fn summary(row: &Row<'_>, now: Timestamp) -> Result<EventSummary, Error> {
     let (sale_start_at, sale_end_at) = (row.get(7)?, row.get(8)?);
     Ok(EventSummary {

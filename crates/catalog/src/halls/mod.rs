@@ -1,4 +1,4 @@
-//! Halls and the seats that are made from them.
+//! Halls: their seat plans, and the seats of an event generated from them.
 
 pub(crate) mod routes;
 pub(crate) mod rules;
@@ -17,16 +17,16 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Halls one answer lists. An organiser chooses from a list that fits on a screen.
+/// Halls in one response: as many as an organiser can choose from in one list.
 const MAX_LAYOUTS: u32 = 200;
 
-/// The halls an event can be made for, smallest first.
+/// Halls an event can be created in, smallest first.
 pub(crate) async fn layouts(service: &Service, ctx: &Ctx) -> Result<Layouts, Trouble> {
     admin_only(ctx)?;
     let stored = service.db.read("catalog.layouts", async |tx: &mut Tx<'_>| {
         Ok::<_, Trouble>(store::layouts(tx, MAX_LAYOUTS).await?)
     });
-    // A plan from which no seats can be made is of no use to an organiser.
+    // A seat plan that fails validation cannot be used for an event, so it is not offered.
     let mut layouts: Vec<_> = stored
         .await?
         .into_iter()
@@ -36,7 +36,7 @@ pub(crate) async fn layouts(service: &Service, ctx: &Ctx) -> Result<Layouts, Tro
     Ok(Layouts { layouts })
 }
 
-/// New seats for one event, in the order of the hall.
+/// Generates the seats of a new event, in the order of the seat plan.
 pub(crate) async fn make_seats(service: &Service, layout: LayoutId) -> Result<Vec<Seat>, Trouble> {
     let sections = service.db.read("catalog.sections", async |tx: &mut Tx<'_>| {
         Ok::<_, Trouble>(store::sections(tx, layout).await?)
@@ -46,7 +46,8 @@ pub(crate) async fn make_seats(service: &Service, layout: LayoutId) -> Result<Ve
     Ok(seats.map_err(|bad| Error::Invalid { field: "seatLayoutId".to_owned(), reason: bad.to_string() })?)
 }
 
-/// A page of an event's seats. They never change, so pages read at different times fit together.
+/// Returns one page of an event's seats. Seats never change, so pages read at different times are
+/// consistent.
 pub(crate) async fn seats(service: &Service, request: SeatsOf) -> Result<SeatsPage, Trouble> {
     let SeatsOf { event, from } = request;
     let page = service.db.read("catalog.seats", async |tx: &mut Tx<'_>| {
@@ -58,7 +59,7 @@ pub(crate) async fn seats(service: &Service, request: SeatsOf) -> Result<SeatsPa
     Ok(SeatsPage { seats, next: (next < total).then_some(next) })
 }
 
-/// Which events the named seats belong to. Unknown seats are left out.
+/// Returns the event of each given seat. Unknown seats are omitted.
 pub(crate) async fn find_seats(service: &Service, request: &FindSeats) -> Result<FoundSeats, Trouble> {
     if request.seats.len() > MAX_SEATS_PER_LOOKUP {
         let reason = format!("at most {MAX_SEATS_PER_LOOKUP} seats can be looked up together");

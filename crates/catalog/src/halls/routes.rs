@@ -1,4 +1,4 @@
-//! Halls over HTTP. No rules, no SQL.
+//! HTTP routes of halls. No rules, no SQL.
 
 use axum::extract::State;
 use schemars::JsonSchema;

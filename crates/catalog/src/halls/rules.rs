@@ -1,4 +1,4 @@
-//! From the plan of a hall to its seats. Pure: the caller brings the ids.
+//! Generates seats from the seat plan of a hall. Pure: the caller supplies the ids.
 
 use std::collections::HashSet;
 
@@ -7,18 +7,19 @@ use urr_kernel::{SeatId, limits::MAX_SEATS_PER_EVENT};
 
 use crate::events::rules::MAX_PRICE;
 
-/// Blocks of one hall. The largest stadiums have a few hundred.
+/// Sections of one hall. The largest stadiums have a few hundred.
 const MAX_SECTIONS: usize = 1_000;
 
-/// Highest number of a first row. Rows are numbered through the hall, and no hall has this many.
+/// Highest number of a section's first row. Rows are numbered throughout the hall, and no hall has
+/// this many.
 const MAX_START_ROW: u32 = 10_000;
 
-/// A plan from which no seats can be made, and why.
+/// Why a seat plan is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct BadLayout(String);
 
-/// How many seats a plan has, if seats can be made from it.
+/// Returns the number of seats of a valid seat plan.
 pub(crate) fn count(sections: &[Section]) -> Result<u32, BadLayout> {
     if sections.is_empty() || sections.len() > MAX_SECTIONS {
         return Err(BadLayout(format!("a hall has 1 to {MAX_SECTIONS} sections")));
@@ -55,9 +56,10 @@ fn check(section: &Section) -> Result<(), BadLayout> {
     Ok(())
 }
 
-/// Every seat of a hall in its order: section by section, row by row, from the first number to the last.
+/// Generates all seats of a hall: section by section, row by row, in ascending seat number.
 ///
-/// Labels are unique because section names are, and a row and a number hold no hyphen.
+/// Labels are unique: section names are unique, and the last two parts of a label are plain
+/// numbers.
 pub(crate) fn seats(
     sections: &[Section],
     mut next_id: impl FnMut() -> SeatId,
@@ -101,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn seats_follow_the_order_of_the_hall() {
+    fn seats_are_generated_in_plan_order() {
         let vip = Section { start_row: 4, ..section("VIP", 2, 2) };
         let r = Section { grade: Some("good".to_owned()), start_row: 6, ..section("R", 1, 1) };
         let seats = made(&[vip, r]).unwrap();
@@ -112,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_hall_can_be_made_and_one_seat_more_cannot() {
+    fn the_largest_hall_is_accepted_and_one_more_seat_is_rejected() {
         assert_eq!(made(&[section("A", 1_000, 100)]).unwrap().len(), MAX_SEATS_PER_EVENT);
         assert!(made(&[section("A", 1_000, 100), section("B", 1, 1)]).is_err());
-        assert!(made(&[section("A", u32::MAX, u32::MAX)]).is_err(), "without wrapping around");
+        assert!(made(&[section("A", u32::MAX, u32::MAX)]).is_err(), "the seat count must not overflow");
     }
 
     #[test]
-    fn plans_that_make_no_sense_are_refused() {
+    fn invalid_seat_plans_are_rejected() {
         let dear = Krw::new(MAX_PRICE.won() + 1).unwrap();
         for bad in [
             vec![],
@@ -149,7 +151,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_seat_has_its_own_label_place_and_id_and_the_counts_add_up(
+        fn labels_positions_and_ids_are_unique_and_totals_match_the_plan(
             sections in prop::collection::vec(any_section(), 1..8),
         ) {
             let names: HashSet<_> = sections.iter().map(|section| &section.name).collect();

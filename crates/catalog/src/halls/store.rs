@@ -1,23 +1,23 @@
-//! Statements and rows of halls and seats; nothing else.
+//! SQL for halls and seats, and the mapping of their rows.
 
 use serde::Serialize;
 use urr_contracts::catalog::{Layout, Seat, Section};
 use urr_db::{Error, Row, Tx, statements};
 use urr_kernel::{EventId, LayoutId, Scalar, SeatId, Value, WrongValue};
 
-/// Seats per statement. At about 100 bytes of JSON each a statement stays near 100 kB, and the largest hall takes a
-/// hundred statements instead of 100,000 round trips.
+/// Seats per statement. A seat is about 100 bytes of JSON, so a statement stays near 100 kB, and
+/// the largest hall takes 100 statements instead of 100,000.
 const SEATS_PER_INSERT: usize = 1_000;
 
 statements! {
-    /// The blocks of one hall.
+    /// Sections of one hall.
     SECTIONS = "select sections from layouts where id = $1";
 
-    /// The halls an event can be made for.
+    /// Halls an event can be created in.
     LAYOUTS = "select id, name, description, sections from layouts order by name limit $1";
 
-    /// Makes many seats of one event from one document. The engines differ in how they take a JSON array apart, and a
-    /// UUID is sixteen bytes on SQLite.
+    /// Inserts many seats of one event from one JSON array. One text per engine: they have
+    /// different functions to expand an array, and SQLite stores a UUID as 16 bytes.
     INSERT_SEATS =
         sqlite "
         insert into seats (event_id, id, ordinal, section, grade, row_number, seat_number, label, price_krw)
@@ -30,22 +30,22 @@ statements! {
                (value ->> 5)::bigint, value ->> 6, (value ->> 7)::bigint
           from jsonb_array_elements($2) as seat (value)";
 
-    /// A page of an event's seats, along the primary key.
+    /// One page of an event's seats, in primary key order.
     SEATS = "
         select id, section, grade, row_number, seat_number, label, price_krw from seats
          where event_id = $1 and ordinal >= $2 order by ordinal limit $3";
 
-    /// The event a seat belongs to.
+    /// Event of a seat.
     EVENT_OF_SEAT = "select event_id from seats where id = $1";
 }
 
-/// The blocks of a hall, if there is such a hall.
+/// Returns the sections of a hall, or `None` if it does not exist.
 pub(crate) async fn sections(tx: &mut Tx<'_>, layout: LayoutId) -> Result<Option<Vec<Section>>, Error> {
     let sections = tx.optional(&SECTIONS, &[&layout], |row| row.get::<Sections>(0)).await?;
     Ok(sections.map(|sections| sections.0))
 }
 
-/// A hall as it is stored: what it adds up to is not.
+/// A stored hall. The total number of seats is computed, not stored.
 pub(crate) struct StoredLayout {
     pub(crate) id: LayoutId,
     pub(crate) name: String,
@@ -60,7 +60,7 @@ impl StoredLayout {
     }
 }
 
-/// The first `limit` halls by name.
+/// Returns the first `limit` halls by name.
 pub(crate) async fn layouts(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<StoredLayout>, Error> {
     tx.all(&LAYOUTS, &[&limit], |row| {
         Ok(StoredLayout {
@@ -73,12 +73,13 @@ pub(crate) async fn layouts(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<StoredLay
     .await
 }
 
-/// Makes every seat of an event, in the order given.
+/// Inserts the seats of an event, in the given order.
 pub(crate) async fn insert_seats(tx: &mut Tx<'_>, event: EventId, seats: &[Seat]) -> Result<(), Error> {
     for (chunk, part) in seats.chunks(SEATS_PER_INSERT).enumerate() {
         let rows: Vec<_> = (chunk * SEATS_PER_INSERT..).zip(part).map(row_of).collect();
         tx.execute(&INSERT_SEATS, &[&event, &json(&rows)]).await?;
-        // SQLite works inside the poll: without this a large hall would keep the thread for half a second.
+        // SQLite executes inside this poll. Yield between chunks: a large hall would block the
+        // thread for half a second.
         tokio::task::yield_now().await;
     }
     Ok(())
@@ -91,7 +92,7 @@ fn row_of((ordinal, seat): (usize, &Seat)) -> SeatRow<'_> {
     (id.as_uuid().simple().to_string(), ordinal, section, grade, *row, *number, label, price.won())
 }
 
-/// At most `limit` seats of an event from place `from` on.
+/// Returns at most `limit` seats of an event, starting at ordinal `from`.
 pub(crate) async fn seats(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -113,12 +114,12 @@ fn seat(row: &Row<'_>) -> Result<Seat, Error> {
     })
 }
 
-/// The event a seat belongs to, if the seat exists.
+/// Returns the event of a seat, or `None` if the seat does not exist.
 pub(crate) async fn event_of(tx: &mut Tx<'_>, seat: SeatId) -> Result<Option<EventId>, Error> {
     tx.optional(&EVENT_OF_SEAT, &[&seat], |row| row.get(0)).await
 }
 
-/// The document in `layouts.sections`.
+/// JSON column `layouts.sections`.
 struct Sections(Vec<Section>);
 
 impl Scalar for Sections {
@@ -133,5 +134,5 @@ impl Scalar for Sections {
 }
 
 fn json<T: Serialize>(rows: &[T]) -> String {
-    serde_json::to_string(rows).expect("rows are plain data and always serialise")
+    serde_json::to_string(rows).expect("rows of strings and numbers serialise without error")
 }

@@ -1,4 +1,4 @@
-//! Listens to tickets and counts how many places of each event are reserved, for display.
+//! Consumer of reservation messages: counts the reserved places of each event, for display.
 
 pub(crate) mod rules;
 pub(crate) mod store;
@@ -10,7 +10,7 @@ use urr_bus::{Consumer, Failure, Message};
 use urr_contracts::tickets::RESERVATION_EVENTS;
 use urr_db::{Db, Tx};
 
-/// The consumer. The bus remembers each message in the same transaction, so every message counts once.
+/// The bus records each message id in the same transaction, so a redelivery is not counted twice.
 pub(crate) struct Places {
     db: Db,
 }
@@ -39,7 +39,8 @@ impl Consumer for Places {
         self.apply_all(tx, &[message]).await
     }
 
-    /// In a rush every message is about the same event: one change of its row instead of hundreds.
+    /// During a rush most messages concern one event: summing them first updates its row once
+    /// instead of hundreds of times.
     async fn apply_all(&self, tx: &mut Tx<'_>, messages: &[&Message]) -> Result<(), Failure> {
         let mut changes = BTreeMap::new();
         for message in messages {
@@ -47,14 +48,18 @@ impl Consumer for Places {
             match change.map_err(|error| Failure::Poison(error.into()))? {
                 Some(change) => *changes.entry(change.event).or_default() += change.places,
                 None => {
-                    tracing::debug!(kind = %message.kind, message = %message.id, "a message of no interest here");
+                    tracing::debug!(kind = %message.kind, message = %message.id, "ignored a message type");
                 }
             }
         }
         for (event, places) in changes {
             if !store::change(tx, event, places).await? {
-                // A catalog restored from an older backup lacks the newest events; their counts are for display only.
-                tracing::warn!(%event, "reservations for an event that the catalog does not have");
+                // A catalog restored from an older backup lacks the newest events. Skipping is
+                // safe: the counts are for display only.
+                tracing::warn!(
+                    %event,
+                    "unknown event: its reserved count is not updated; was the catalog restored from a backup?"
+                );
             }
         }
         Ok(())

@@ -1,17 +1,17 @@
-//! What a message means for the count of reserved places. Pure.
+//! How a message changes the count of reserved places. Pure: no clock, no database.
 
 use serde::Deserialize;
 use urr_kernel::EventId;
 
-/// A change of an event's count.
+/// Change of an event's reserved count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Change {
     pub(crate) event: EventId,
-    /// Reserved, or free again if below zero.
+    /// Number of places reserved; negative if places became free.
     pub(crate) places: i64,
 }
 
-/// All this consumer reads of a message. Whatever else stands in it, now or in a later version, is ignored.
+/// The fields this consumer reads. Unknown fields are ignored, so later versions may add some.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Counted {
@@ -19,7 +19,8 @@ struct Counted {
     seat_count: u32,
 }
 
-/// Reads a message. `None`: its type is of no interest here, or not known yet.
+/// Parses a message. Returns `None` for a type that does not change the count, including unknown
+/// types.
 pub(crate) fn change(kind: &str, payload: &str) -> Result<Option<Change>, serde_json::Error> {
     let sign = match kind {
         "RESERVATION_CREATED" => 1,
@@ -52,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn the_facts_that_tickets_publishes_are_understood() {
+    fn facts_published_by_tickets_are_parsed() {
         let (ids, event_id) = (ids(), ids().next());
         let (kind, payload) = sent(ReservationFact::ReservationCreated {
             reservation_id: ids.next(),
@@ -74,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_type_is_ignored_and_new_fields_do_no_harm() {
+    fn unknown_types_and_unknown_fields_are_ignored() {
         assert_eq!(change("RESERVATION_GIFTED", "not even JSON").unwrap(), None);
         let event_id: EventId = ids().next();
         let payload = format!(r#"{{"eventId":"{event_id}","seatCount":2,"reason":"a new one","mood":{{}}}}"#);
@@ -83,8 +84,8 @@ mod tests {
     }
 
     #[test]
-    fn a_known_type_without_its_fields_cannot_be_read() {
-        for payload in ["", "{}", r#"{"eventId":"nobody","seatCount":1}"#, r#"{"seatCount":1}"#] {
+    fn a_known_type_with_missing_fields_is_an_error() {
+        for payload in ["", "{}", r#"{"eventId":"not-a-uuid","seatCount":1}"#, r#"{"seatCount":1}"#] {
             assert!(change("RESERVATION_CREATED", payload).is_err(), "{payload}");
         }
     }

@@ -1,4 +1,4 @@
-//! An event and its seats are made together or not at all.
+//! An event and its seats are created in one transaction.
 
 use std::time::Duration;
 
@@ -8,17 +8,18 @@ use urr_db::{Tx, statements};
 use crate::world::World;
 
 statements! {
-    /// Rows of every table that a creation fills. PostgreSQL's sum is numeric, so the counts are added as they are.
+    /// Row counts of the tables that creating an event fills.
     ROWS = "
         select (select count(*) from events), (select count(*) from event_places), (select count(*) from seats),
                (select count(*) from ticket_types)";
 
-    /// Makes the insertion of one late seat fail. SQLite cannot add a constraint to a table, PostgreSQL needs no trigger.
+    /// Makes the insert of seat 40,000 fail. SQLite cannot add a constraint to an existing table,
+    /// so it gets a trigger.
     TRIP = sqlite "
         create trigger trip before insert on seats when new.ordinal = 40000 begin select raise(abort, 'tripped'); end"
         postgres "alter table seats add constraint trip check (ordinal <> 40000)";
 
-    /// Lets it pass again.
+    /// Removes the failure again.
     UNTRIP = sqlite "drop trigger trip" postgres "alter table seats drop constraint trip";
 }
 
@@ -38,7 +39,7 @@ async fn run(world: &World, sql: &'static urr_db::Sql) {
     done.unwrap();
 }
 
-pub(crate) async fn a_creation_that_fails_half_way_leaves_nothing(world: &World) {
+pub(crate) async fn a_failed_creation_is_rolled_back(world: &World) {
     let request = world.seated("만조", "grand_stadium").await;
     run(world, &TRIP).await;
     let failed = world.catalog.create_event(&world.admin(), request.clone()).await;
@@ -47,14 +48,15 @@ pub(crate) async fn a_creation_that_fails_half_way_leaves_nothing(world: &World)
 
     run(world, &UNTRIP).await;
     world.create(request).await;
-    assert_eq!(rows(world).await, [1, 1, 50_000, 0], "so the trip was what stopped it");
+    assert_eq!(rows(world).await, [1, 1, 50_000, 0], "without the constraint the same request succeeds");
 }
 
-pub(crate) async fn a_creation_whose_caller_goes_away_is_whole_or_absent(world: &World) {
+pub(crate) async fn a_creation_abandoned_by_its_caller_is_complete_or_absent(world: &World) {
     const SEATS: i64 = 4_900;
     let request = world.seated("만조", "sports_stadium").await;
     let (mut patience, mut gave_up) = (Duration::from_micros(500), 0);
-    // Doubling from half a millisecond, the caller leaves at every stage until it stays for the end.
+    // The timeout doubles from 0.5 ms, so the caller gives up at every stage until a creation
+    // completes.
     loop {
         let admin = world.admin();
         let creation = world.catalog.create_event(&admin, request.clone());
@@ -64,7 +66,7 @@ pub(crate) async fn a_creation_whose_caller_goes_away_is_whole_or_absent(world: 
         gave_up += 1;
         patience *= 2;
     }
-    assert!(gave_up > 0, "a caller with half a millisecond leaves before 4,900 seats are on disk");
+    assert!(gave_up > 0, "0.5 ms is too short to store 4,900 seats");
     let [events, places, seats, _] = rows(world).await;
     assert!((1..=gave_up + 1).contains(&events));
     assert_eq!((places, seats), (events, events * SEATS));

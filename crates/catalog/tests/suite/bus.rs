@@ -1,4 +1,4 @@
-//! What the catalog hears from tickets.
+//! Consumption of messages from tickets.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use urr_testkit::until;
 
 use crate::world::World;
 
-/// Stands for tickets: all that matters here is its outbox.
+/// Stands in for tickets; only its outbox is used.
 static TICKETS: Domain = Domain { name: "tickets", migrations: &[] };
 
 const GROUP: &str = "catalog-service-group";
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The other domain's outbox, on SQLite whatever the catalog runs on: the bus does not care.
+/// Outbox of tickets, always on SQLite: the bus treats both engines alike.
 struct Tickets {
     db: Db,
     _dir: tempfile::TempDir,
@@ -51,7 +51,7 @@ impl Tickets {
         self.publish(world, kind, serde_json::to_string(&envelope).unwrap()).await;
     }
 
-    /// Where the newest message stands.
+    /// Position of the newest message.
     async fn end(&self) -> Position {
         let read: Result<_, urr_db::Error> = self
             .db
@@ -60,7 +60,7 @@ impl Tickets {
         read.unwrap().last().unwrap().0
     }
 
-    /// Lets the bus carry messages until the group has passed the newest one.
+    /// Runs the bus until the group's offset has passed the newest message.
     async fn deliver(&self, world: &World) {
         let end = self.end().await;
         let tasks = Tasks::new();
@@ -104,7 +104,7 @@ async fn reserved(world: &World, event: EventId) -> u32 {
     world.event(event).await.event.places_reserved
 }
 
-pub(crate) async fn reserved_places_are_counted_once_however_often_a_message_comes(world: &World) {
+pub(crate) async fn redelivered_messages_are_counted_once(world: &World) {
     let one = world.create(world.standing("하나")).await.event.id;
     let two = world.create(world.standing("둘")).await.event.id;
     let tickets = Tickets::new().await;
@@ -113,7 +113,7 @@ pub(crate) async fn reserved_places_are_counted_once_however_often_a_message_com
         created(world, one, 2),
         created(world, two, 3),
         cancelled(world, one, 2),
-        // More than were ever reserved, as after a count that was lost: never below zero.
+        // More than were reserved, as after a lost count: the result must not go below zero.
         cancelled(world, two, 4),
         created(world, world.ids.next(), 1),
     ] {
@@ -122,7 +122,7 @@ pub(crate) async fn reserved_places_are_counted_once_however_often_a_message_com
     tickets.deliver(world).await;
     assert_eq!((reserved(world, one).await, reserved(world, two).await), (4, 0));
 
-    // The group forgets where it stood, and everything comes again.
+    // Reset the group's offset: every message is delivered again.
     let forgotten: Result<(), urr_db::Error> = world
         .db
         .write("test.forget", async |tx: &mut Tx<'_>| {
@@ -135,13 +135,13 @@ pub(crate) async fn reserved_places_are_counted_once_however_often_a_message_com
     assert_eq!(
         (reserved(world, one).await, reserved(world, two).await),
         (5, 0),
-        "only the new message counts"
+        "only the new message is counted"
     );
     let listed = world.titles(None, None).await;
-    assert_eq!(listed.len(), 2, "and the list shows them too");
+    assert_eq!(listed.len(), 2, "the list still has both events");
 }
 
-pub(crate) async fn a_message_that_cannot_be_read_is_set_aside_and_the_next_one_counts(world: &World) {
+pub(crate) async fn an_invalid_message_becomes_a_dead_letter_and_the_next_one_is_applied(world: &World) {
     let event = world.create(world.standing("하나")).await.event.id;
     let tickets = Tickets::new().await;
     tickets.publish(world, "RESERVATION_CREATED", r#"{"seatCount":"four"}"#.to_owned()).await;
@@ -155,7 +155,7 @@ pub(crate) async fn a_message_that_cannot_be_read_is_set_aside_and_the_next_one_
         .read("test.letters", async |tx: &mut Tx<'_>| dead_letters::list(tx, GROUP, None, 10).await)
         .await;
     let letters = letters.unwrap();
-    assert_eq!(letters.len(), 1, "a type nobody knows yet is left alone: {letters:?}");
+    assert_eq!(letters.len(), 1, "an unknown type is ignored, not a dead letter: {letters:?}");
     assert_eq!((letters[0].message.kind.as_str(), letters[0].attempts), ("RESERVATION_CREATED", 1));
     let consumers = urr_catalog::consumers(&world.service);
     assert_eq!(consumers.iter().map(|consumer| consumer.group()).collect::<Vec<_>>(), [GROUP]);

@@ -1,4 +1,4 @@
-//! Events: creating, listing, searching, calling off.
+//! Events: create, list, search, cancel.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use urr_kernel::{EventId, Krw};
 
 use crate::world::{HOUR, World, ticket_type};
 
-pub(crate) async fn a_seated_event_takes_its_prices_and_places_from_its_hall(world: &World) {
+pub(crate) async fn a_seated_event_gets_its_prices_and_places_from_its_hall(world: &World) {
     let asked = CreateEvent {
         description: Some("첫 줄\n둘째 줄".to_owned()),
         address: Some("서울특별시 마포구 가온길 12".to_owned()),
@@ -20,7 +20,7 @@ pub(crate) async fn a_seated_event_takes_its_prices_and_places_from_its_hall(wor
         ..world.seated("느린 오후", "small_theater").await
     };
     let made = world.create(asked.clone()).await;
-    assert_eq!(world.event(made.event.id).await, made, "what was answered is what is stored");
+    assert_eq!(world.event(made.event.id).await, made, "the response matches the stored event");
 
     let event = &made.event;
     assert_eq!((&event.title, &event.venue), (&asked.title, &asked.venue));
@@ -58,7 +58,7 @@ pub(crate) async fn a_standing_event_is_sold_by_ticket_type(world: &World) {
     assert_eq!(world.event(made.event.id).await, made);
     let names: Vec<_> =
         made.ticket_types.iter().map(|kind| (kind.name.as_str(), kind.total_quantity)).collect();
-    assert_eq!(names, [("발코니", 60), ("스탠딩", 500), ("얼리버드", 100)], "dearest first");
+    assert_eq!(names, [("발코니", 60), ("스탠딩", 500), ("얼리버드", 100)], "most expensive first");
     assert_eq!((made.event.places, made.event.ticket_type_count, made.event.layout), (660, 3, None));
     assert_eq!((made.event.min_price, made.event.max_price), (Krw::new(69_000).ok(), Krw::new(99_000).ok()));
 
@@ -68,7 +68,7 @@ pub(crate) async fn a_standing_event_is_sold_by_ticket_type(world: &World) {
     assert_eq!((page.seats, page.next), (vec![], None));
 }
 
-pub(crate) async fn what_makes_no_sense_is_refused_and_changes_nothing(world: &World) {
+pub(crate) async fn invalid_events_are_rejected_and_not_stored(world: &World) {
     let good = || world.standing("ok");
     let (layout, admin) = (world.hall("small_theater").await.id, world.admin());
     let bad = [
@@ -100,7 +100,7 @@ pub(crate) async fn what_makes_no_sense_is_refused_and_changes_nothing(world: &W
     assert_eq!(world.count().await, 0);
 }
 
-pub(crate) async fn status_changes_at_the_very_instant_in_the_answer_and_in_the_filter(world: &World) {
+pub(crate) async fn response_and_filter_agree_on_the_status_at_each_boundary(world: &World) {
     use EventStatus::{Cancelled, Ended, OnSale, Upcoming};
     let start = world.clock.now().after(HOUR);
     let end = start.after(HOUR);
@@ -134,7 +134,7 @@ pub(crate) async fn status_changes_at_the_very_instant_in_the_answer_and_in_the_
     }
 }
 
-pub(crate) async fn events_come_next_sale_first_and_a_page_at_a_time(world: &World) {
+pub(crate) async fn events_are_paged_by_sale_start(world: &World) {
     let opens_in = |title: &str, hours: u32| {
         let start = world.clock.now().after(HOUR * hours);
         let (sale_end_at, event_at) = (start.after(HOUR), start.after(2 * HOUR));
@@ -159,7 +159,7 @@ pub(crate) async fn events_come_next_sale_first_and_a_page_at_a_time(world: &Wor
     assert_eq!(titles(&page(1, 100).await), ["a", "b", "twin", "twin", "c"]);
     assert_eq!(titles(&page(1, 2).await), ["a", "b"]);
     let second: Vec<EventId> = page(2, 2).await.iter().map(|event| event.id).collect();
-    assert_eq!(second, twins, "of two sales that open together the id decides");
+    assert_eq!(second, twins, "sales with the same start are ordered by id");
     assert_eq!(titles(&page(3, 2).await), ["c"]);
     assert_eq!(titles(&page(4, 2).await), Vec::<String>::new());
     assert_eq!(titles(&page(u32::MAX, 100).await), Vec::<String>::new());
@@ -169,7 +169,7 @@ pub(crate) async fn events_come_next_sale_first_and_a_page_at_a_time(world: &Wor
     }
 }
 
-pub(crate) async fn a_search_finds_words_in_any_case_and_takes_signs_literally(world: &World) {
+pub(crate) async fn search_ignores_case_and_treats_wildcards_literally(world: &World) {
     let with = |title: &str, artist: &str, venue: &str, address: &str| CreateEvent {
         venue: venue.to_owned(),
         artist_name: Some(artist.to_owned()),
@@ -187,17 +187,17 @@ pub(crate) async fn a_search_finds_words_in_any_case_and_takes_signs_literally(w
     };
     assert_eq!(found("magpie").await, ["100% Live"]);
     assert_eq!(found("MAGPIE").await, ["100% Live"]);
-    assert_eq!(found("éCLAT").await, ["1000 Lives"], "letters beyond ASCII fold too");
+    assert_eq!(found("éCLAT").await, ["1000 Lives"], "case is ignored beyond ASCII too");
     assert_eq!(found("소극장").await, ["1000 Lives"], "in the venue");
     assert_eq!(found("나루터로").await, ["snake_case"], "in the address");
     assert_eq!(found("  live ").await, ["100% Live", "1000 Lives"]);
-    assert_eq!(found("100%").await, ["100% Live"], "a per cent sign is one");
-    assert_eq!(found("e_c").await, ["snake_case"], "an underscore is one");
-    assert_eq!(found("c:\\b").await, ["snake_case"], "and so is a backslash");
-    assert_eq!(found("magpie 차고지").await, ["100% Live"], "from the artist into the venue");
+    assert_eq!(found("100%").await, ["100% Live"], "`%` is literal");
+    assert_eq!(found("e_c").await, ["snake_case"], "`_` is literal");
+    assert_eq!(found("c:\\b").await, ["snake_case"], "a backslash is literal");
+    assert_eq!(found("magpie 차고지").await, ["100% Live"], "a match may span artist and venue");
     assert_eq!(found("%").await, ["100% Live"]);
     assert_eq!(found("'; drop table events; --").await, Vec::<String>::new());
-    assert_eq!(found("   ").await.len(), 3, "a blank search is none");
+    assert_eq!(found("   ").await.len(), 3, "a blank search matches everything");
     assert_eq!(world.titles(Some(EventStatus::Ended), Some("live")).await, Vec::<String>::new());
     assert_eq!(world.titles(Some(EventStatus::OnSale), Some("magpie")).await, ["100% Live"]);
     for bad in ["a\0b".to_owned(), "x".repeat(101)] {
@@ -206,7 +206,7 @@ pub(crate) async fn a_search_finds_words_in_any_case_and_takes_signs_literally(w
     }
 }
 
-pub(crate) async fn an_unknown_event_is_not_found_by_anybody(world: &World) {
+pub(crate) async fn an_unknown_event_is_not_found_by_any_method(world: &World) {
     let (ctx, event): (_, EventId) = (world.admin(), world.ids.next());
     assert_eq!(world.catalog.sale(&ctx, SaleOf { event }).await, Err(Error::EventNotFound));
     assert_eq!(world.catalog.event(&ctx, EventOf { event }).await, Err(Error::EventNotFound));
@@ -214,7 +214,7 @@ pub(crate) async fn an_unknown_event_is_not_found_by_anybody(world: &World) {
     assert_eq!(world.catalog.cancel_event(&ctx, CancelEvent { event }).await, Err(Error::EventNotFound));
 }
 
-pub(crate) async fn calling_off_is_final_and_can_be_asked_twice(world: &World) {
+pub(crate) async fn cancelling_is_final_and_idempotent(world: &World) {
     let made = world.create(world.seated("궤도", "small_theater").await).await;
     let event = made.event.id;
     world.clock.advance(HOUR / 2);
@@ -226,12 +226,12 @@ pub(crate) async fn calling_off_is_final_and_can_be_asked_twice(world: &World) {
 
     world.clock.advance(HOUR);
     let second = world.catalog.cancel_event(&world.admin(), CancelEvent { event }).await.unwrap();
-    assert_eq!(second, first, "the second time changes nothing");
+    assert_eq!(second, first, "cancelling again changes nothing");
     let page = world.catalog.seats(&world.anonymous(), SeatsOf { event, from: 0 }).await.unwrap();
-    assert_eq!(page.seats.len(), 265, "its seats are still known, for those who have tickets");
+    assert_eq!(page.seats.len(), 265, "the seats stay readable for ticket holders");
 }
 
-pub(crate) async fn only_an_admin_sees_halls_and_changes_the_calendar(world: &World) {
+pub(crate) async fn listing_halls_and_changing_events_requires_admin(world: &World) {
     let event = world.create(world.standing("궤도")).await.event;
     for ctx in [world.anonymous(), world.buyer()] {
         assert_eq!(world.catalog.layouts(&ctx, ListLayouts {}).await, Err(Error::AdminRequired));

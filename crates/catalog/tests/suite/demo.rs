@@ -1,10 +1,10 @@
-//! What a first start shows.
+//! Demo events.
 
 use urr_contracts::catalog::EventStatus;
 
 use crate::world::World;
 
-pub(crate) async fn the_first_start_has_something_of_every_sort_and_the_second_adds_nothing(world: &World) {
+pub(crate) async fn the_first_start_adds_demo_events_and_the_second_adds_none(world: &World) {
     assert!(urr_catalog::demo::seed(&world.service).await.unwrap());
     assert!(!urr_catalog::demo::seed(&world.service).await.unwrap());
     assert_eq!(world.titles(Some(EventStatus::OnSale), None).await.len(), 3);
@@ -15,7 +15,7 @@ pub(crate) async fn the_first_start_has_something_of_every_sort_and_the_second_a
     assert_eq!(world.titles(None, Some("네온까치")).await.len(), 1);
 }
 
-pub(crate) async fn two_processes_that_start_together_fill_the_catalog_once(world: &World) {
+pub(crate) async fn concurrent_starts_add_the_demo_events_once(world: &World) {
     let seed = || urr_catalog::demo::seed(&world.service);
     let (one, other, third) = tokio::join!(seed(), seed(), seed());
     let filled = [one.unwrap(), other.unwrap(), third.unwrap()];

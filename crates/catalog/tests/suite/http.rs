@@ -1,4 +1,4 @@
-//! The public routes: field names, status codes, and who may do what.
+//! Public routes: field names, status codes and permissions.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -103,7 +103,7 @@ fn full_keys() -> BTreeSet<&'static str> {
     ROW.into_iter().chain(FULL).collect()
 }
 
-pub(crate) async fn the_list_has_the_fields_and_pages_that_clients_read(world: &World) {
+pub(crate) async fn the_list_has_all_documented_fields_and_pagination(world: &World) {
     for title in ["가", "나", "다"] {
         world.create(CreateEvent { artist_name: Some("네온까치".to_owned()), ..world.standing(title) }).await;
         world.clock.advance(HOUR / 60);
@@ -131,7 +131,7 @@ pub(crate) async fn the_list_has_the_fields_and_pages_that_clients_read(world: &
     );
 }
 
-pub(crate) async fn a_bad_question_is_a_400_with_a_code(world: &World) {
+pub(crate) async fn an_invalid_query_is_a_400_with_an_error_code(world: &World) {
     for (path, code) in [
         ("/api/events?page=0", "catalog.invalid"),
         ("/api/events?limit=0", "catalog.invalid"),
@@ -151,14 +151,14 @@ pub(crate) async fn a_bad_question_is_a_400_with_a_code(world: &World) {
     assert_eq!(body["error"], "There is no such event");
 }
 
-pub(crate) async fn one_event_is_shown_with_every_field_present(world: &World) {
+pub(crate) async fn one_event_has_every_documented_field(world: &World) {
     let ticket_types = vec![ticket_type("스탠딩", 88_000, 500), ticket_type("발코니", 99_000, 60)];
     let made = world.create(CreateEvent { ticket_types, ..world.standing("막차까지") }).await;
     let (status, body) = world.get(&format!("/api/events/{}", made.event.id)).await;
     assert_eq!(status, StatusCode::OK);
     assert_eq!(keys(&body), BTreeSet::from(["event", "ticketTypes"]));
     assert_eq!(keys(&body["event"]), full_keys());
-    assert_eq!(body["event"]["seat_layout_id"], Value::Null, "which makes it a standing event");
+    assert_eq!(body["event"]["seat_layout_id"], Value::Null, "a standing event has no layout");
     let types = body["ticketTypes"].as_array().unwrap();
     assert_eq!(types.len(), 2);
     let balcony = json!({
@@ -173,7 +173,7 @@ pub(crate) async fn one_event_is_shown_with_every_field_present(world: &World) {
     assert_eq!(body["ticketTypes"], json!([]));
 }
 
-pub(crate) async fn an_admin_makes_and_calls_off_an_event(world: &World) {
+pub(crate) async fn an_admin_creates_and_cancels_an_event(world: &World) {
     let post =
         async |path: &str, body: Option<&Value>| world.ask(Method::POST, path, world.as_admin(), body).await;
     let (status, body) = post("/api/admin/events", Some(&world.new_event())).await;
@@ -215,7 +215,7 @@ pub(crate) async fn an_admin_makes_and_calls_off_an_event(world: &World) {
     assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("http.bad_path")));
     let (status, _) = post(&format!("/api/admin/events/{}/cancel", world.ids.next::<EventId>()), None).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
-    assert_eq!(world.count().await, 1, "refusals change nothing");
+    assert_eq!(world.count().await, 1, "rejected requests change nothing");
 }
 
 pub(crate) async fn halls_are_listed_for_admins(world: &World) {
@@ -229,7 +229,7 @@ pub(crate) async fn halls_are_listed_for_admins(world: &World) {
     assert_eq!(small["layout_config"]["sections"][0], vip);
 }
 
-pub(crate) async fn strangers_and_buyers_are_kept_from_every_admin_route(world: &World) {
+pub(crate) async fn admin_routes_reject_anonymous_callers_and_buyers(world: &World) {
     let event = world.create(world.standing("궤도")).await.event;
     let cancel = format!("/api/admin/events/{}/cancel", event.id);
     let (good, bad) = (world.new_event(), json!({ "title": 7 }));
@@ -254,7 +254,7 @@ pub(crate) async fn strangers_and_buyers_are_kept_from_every_admin_route(world: 
     assert_eq!(world.count().await, 1);
 }
 
-pub(crate) async fn the_internal_routes_want_their_token(world: &World) {
+pub(crate) async fn internal_routes_require_the_token(world: &World) {
     let service = Arc::clone(&world.service) as Arc<dyn Catalog>;
     let routes = internal_guard(internal_routes(service, world.clock.clone(), world.ids.clone()), TOKEN);
     for method in

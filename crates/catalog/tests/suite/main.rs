@@ -1,4 +1,4 @@
-//! The behaviour of the catalog, told once and run on every database and both transports.
+//! Test suite of the catalog. Each test runs on every database and over both transports.
 
 #[cfg(test)]
 mod atomic;
@@ -19,7 +19,7 @@ mod world;
 
 use world::{DbKind, Transport, World};
 
-/// Each story runs in a world of its own on every database, in process and over HTTP.
+/// One `#[test]` per story, database and transport, each with its own [`World`].
 macro_rules! stories {
     ($($module:ident: $($story:ident),* $(,)?;)*) => {
         stories! { @on sqlite_local, Sqlite, Local; $($module: $($story),*;)* }
@@ -42,23 +42,23 @@ macro_rules! stories {
 
 stories! {
     calendar:
-        a_seated_event_takes_its_prices_and_places_from_its_hall,
+        a_seated_event_gets_its_prices_and_places_from_its_hall,
         a_standing_event_is_sold_by_ticket_type,
-        what_makes_no_sense_is_refused_and_changes_nothing,
-        status_changes_at_the_very_instant_in_the_answer_and_in_the_filter,
-        events_come_next_sale_first_and_a_page_at_a_time,
-        a_search_finds_words_in_any_case_and_takes_signs_literally,
-        an_unknown_event_is_not_found_by_anybody,
-        calling_off_is_final_and_can_be_asked_twice,
-        only_an_admin_sees_halls_and_changes_the_calendar;
+        invalid_events_are_rejected_and_not_stored,
+        response_and_filter_agree_on_the_status_at_each_boundary,
+        events_are_paged_by_sale_start,
+        search_ignores_case_and_treats_wildcards_literally,
+        an_unknown_event_is_not_found_by_any_method,
+        cancelling_is_final_and_idempotent,
+        listing_halls_and_changing_events_requires_admin;
     seats:
-        every_installation_starts_with_its_halls,
-        seats_come_in_the_order_of_the_hall,
-        a_stadium_of_50_000_is_made_whole_and_read_in_pages,
+        a_new_installation_has_the_default_halls,
+        seats_are_returned_in_plan_order,
+        a_stadium_of_50_000_seats_is_created_and_read_in_pages,
         seats_are_found_with_their_events;
 }
 
-/// What needs this process's own service runs on both databases.
+/// Stories that need the service in this process: no `Remote`, both databases.
 macro_rules! local_stories {
     ($($module:ident: $($story:ident),* $(,)?;)*) => {
         mod local {
@@ -88,26 +88,26 @@ macro_rules! local_stories {
 
 local_stories! {
     atomic:
-        a_creation_that_fails_half_way_leaves_nothing,
-        a_creation_whose_caller_goes_away_is_whole_or_absent;
+        a_failed_creation_is_rolled_back,
+        a_creation_abandoned_by_its_caller_is_complete_or_absent;
     bus:
-        reserved_places_are_counted_once_however_often_a_message_comes,
-        a_message_that_cannot_be_read_is_set_aside_and_the_next_one_counts;
+        redelivered_messages_are_counted_once,
+        an_invalid_message_becomes_a_dead_letter_and_the_next_one_is_applied;
     demo:
-        the_first_start_has_something_of_every_sort_and_the_second_adds_nothing,
-        two_processes_that_start_together_fill_the_catalog_once;
+        the_first_start_adds_demo_events_and_the_second_adds_none,
+        concurrent_starts_add_the_demo_events_once;
     http:
-        the_list_has_the_fields_and_pages_that_clients_read,
-        a_bad_question_is_a_400_with_a_code,
-        one_event_is_shown_with_every_field_present,
-        an_admin_makes_and_calls_off_an_event,
+        the_list_has_all_documented_fields_and_pagination,
+        an_invalid_query_is_a_400_with_an_error_code,
+        one_event_has_every_documented_field,
+        an_admin_creates_and_cancels_an_event,
         halls_are_listed_for_admins,
-        strangers_and_buyers_are_kept_from_every_admin_route,
-        the_internal_routes_want_their_token;
+        admin_routes_reject_anonymous_callers_and_buyers,
+        internal_routes_require_the_token;
 }
 
 #[tokio::test]
-async fn every_statement_prepares_alike_on_both_engines() {
+async fn every_statement_has_the_same_shape_on_both_engines() {
     let (_dir, sqlite) = urr_testkit::fresh_sqlite(&urr_catalog::DOMAIN).await;
     let postgres = urr_testkit::fresh_postgres(&urr_catalog::DOMAIN).await;
     let databases: Vec<_> = [Some(&sqlite), postgres.as_ref()].into_iter().flatten().collect();

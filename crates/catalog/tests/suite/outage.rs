@@ -1,4 +1,4 @@
-//! PostgreSQL goes away and comes back.
+//! PostgreSQL outage and recovery.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use urr_kernel::EventId;
 use urr_rpc::Ctx;
 use urr_testkit::{Proxy, fixed_clock, fresh_database, seeded_ids, until, within};
 
-/// Two seconds are promised for a database that is down; the rest is for a machine that is busy with other tests.
+/// An outage must be reported within two seconds; the rest is slack for a loaded machine.
 const PROMPT: Duration = Duration::from_millis(2_500);
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_database_is_away_the_answer_is_unavailable_and_it_comes_back_by_itself() {
+async fn calls_return_unavailable_during_an_outage_and_recover_after_it() {
     let Some(mut config) = fresh_database(&[&DOMAIN]).await else { return };
     let server = config.url.split_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0.to_owned();
     let mut proxy = Proxy::start(&server).await;

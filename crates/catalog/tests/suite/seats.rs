@@ -13,7 +13,7 @@ async fn page(world: &World, event: EventId, from: u32) -> SeatsPage {
     world.catalog.seats(&world.anonymous(), SeatsOf { event, from }).await.unwrap()
 }
 
-pub(crate) async fn every_installation_starts_with_its_halls(world: &World) {
+pub(crate) async fn a_new_installation_has_the_default_halls(world: &World) {
     let halls = world.catalog.layouts(&world.admin(), ListLayouts {}).await.unwrap().layouts;
     let named: Vec<_> = halls.iter().map(|hall| (hall.name.as_str(), hall.total_seats)).collect();
     let expected = [
@@ -28,7 +28,7 @@ pub(crate) async fn every_installation_starts_with_its_halls(world: &World) {
     assert_eq!(vip.price.won(), 150_000);
 }
 
-pub(crate) async fn seats_come_in_the_order_of_the_hall(world: &World) {
+pub(crate) async fn seats_are_returned_in_plan_order(world: &World) {
     let event = world.create(world.seated("궤도", "large_theater").await).await.event.id;
     let all = page(world, event, 0).await;
     assert_eq!((all.seats.len(), all.next), (1_250, None));
@@ -43,10 +43,10 @@ pub(crate) async fn seats_come_in_the_order_of_the_hall(world: &World) {
     assert_eq!(page(world, event, 1_249).await.seats, all.seats[1_249..]);
     assert_eq!(page(world, event, 1_250).await, SeatsPage { seats: vec![], next: None });
     assert_eq!(page(world, event, u32::MAX).await, SeatsPage { seats: vec![], next: None });
-    assert_eq!(page(world, event, 0).await, all, "they never change");
+    assert_eq!(page(world, event, 0).await, all, "seats never change");
 }
 
-pub(crate) async fn a_stadium_of_50_000_is_made_whole_and_read_in_pages(world: &World) {
+pub(crate) async fn a_stadium_of_50_000_seats_is_created_and_read_in_pages(world: &World) {
     let made = world.create(world.seated("만조", "grand_stadium").await).await.event;
     assert_eq!(made.places, 50_000);
     let mut seats: Vec<Seat> = Vec::new();
@@ -59,7 +59,7 @@ pub(crate) async fn a_stadium_of_50_000_is_made_whole_and_read_in_pages(world: &
     }
     assert_eq!(seats.len(), 50_000);
     let ids: HashSet<SeatId> = seats.iter().map(|seat| seat.id).collect();
-    assert_eq!(ids.len(), 50_000, "no seat comes twice");
+    assert_eq!(ids.len(), 50_000, "no seat is returned twice");
     assert_eq!((seats[0].label.as_str(), seats[49_999].label.as_str()), ("Ground-1-1", "Upper-276-250"));
     assert_eq!(made.min_price.unwrap(), seats.iter().map(|seat| seat.price).min().unwrap());
 }

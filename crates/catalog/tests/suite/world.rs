@@ -1,4 +1,4 @@
-//! A catalog on the asked-for parts, and a clock that stands still.
+//! Test fixture: a catalog on the chosen database and transport, with a fixed clock.
 
 use std::{sync::Arc, time::Duration};
 
@@ -16,7 +16,7 @@ use urr_testkit::{fixed_clock, fresh_postgres, fresh_sqlite, seeded_ids, within}
 pub(crate) const HOUR: Duration = Duration::from_hours(1);
 pub(crate) const TOKEN: &str = "a-token-for-tests";
 
-/// No story takes longer.
+/// Time limit of one story.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy)]
@@ -41,7 +41,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Runs a story, unless a store that it needs cannot be had (testkit says so loudly).
+    /// Runs a story. Skips it, with a warning from testkit, if a store it needs is not available.
     pub(crate) async fn run(db: DbKind, transport: Transport, story: impl AsyncFnOnce(&World)) {
         if let Some(world) = Self::new(db, transport).await {
             within(PATIENCE, story(&world)).await;
@@ -82,13 +82,14 @@ impl World {
         Ctx::new(self.ids.next(), actor, self.clock.clone(), REQUEST_BUDGET)
     }
 
-    /// A hall of the first migration.
+    /// A hall inserted by the first migration, by name.
     pub(crate) async fn hall(&self, name: &str) -> Layout {
         let halls = self.catalog.layouts(&self.admin(), ListLayouts {}).await.unwrap().layouts;
         halls.into_iter().find(|hall| hall.name == name).unwrap()
     }
 
-    /// A standing event on sale from an hour ago until in an hour, an hour before the performance.
+    /// A standing event. Its sale started an hour ago and ends in an hour; the performance is in
+    /// two hours.
     pub(crate) fn standing(&self, title: &str) -> CreateEvent {
         let now = self.clock.now();
         CreateEvent {
@@ -108,7 +109,7 @@ impl World {
         }
     }
 
-    /// The same in a hall with seats.
+    /// The same event in a hall with seats.
     pub(crate) async fn seated(&self, title: &str, hall: &str) -> CreateEvent {
         let layout = Some(self.hall(hall).await.id);
         CreateEvent { layout, ticket_types: Vec::new(), ..self.standing(title) }
@@ -126,7 +127,7 @@ impl World {
         self.catalog.events(&self.anonymous(), request).await
     }
 
-    /// Titles of the first page of at most a hundred.
+    /// Titles of the first 100 matching events.
     pub(crate) async fn titles(&self, status: Option<EventStatus>, search: Option<&str>) -> Vec<String> {
         let request = ListEvents { status, search: search.map(str::to_owned), page: 1, limit: 100 };
         self.list(request).await.unwrap().events.into_iter().map(|event| event.title).collect()
@@ -136,7 +137,7 @@ impl World {
         self.list(ListEvents { page: 1, limit: 1, ..ListEvents::default() }).await.unwrap().total
     }
 
-    /// Moves the clock to an instant that is not in the past.
+    /// Advances the clock to `at`.
     pub(crate) fn go_to(&self, at: Timestamp) {
         self.clock.advance(at.since(self.clock.now()));
     }
@@ -147,7 +148,7 @@ pub(crate) fn ticket_type(name: &str, won: i64, total_quantity: u32) -> NewTicke
     NewTicketType { name: name.to_owned(), price: Krw::new(won).unwrap(), total_quantity, description }
 }
 
-#[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
+#[expect(clippy::disallowed_methods, reason = "the server runs until the runtime of the test is dropped")]
 async fn remote(service: &Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

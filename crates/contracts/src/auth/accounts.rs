@@ -1,4 +1,4 @@
-//! Accounts: making, changing, proving and closing them.
+//! Accounts: create, change, verify and close.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,218 +6,218 @@ use urr_kernel::{Role, Timestamp, UserId};
 
 use super::{Language, Origin, OwnerProof, Sensitive};
 
-/// Where an account is in its life.
+/// Status of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AccountStatus {
     /// In use.
     Active,
-    /// Nobody signed in for a year. Signing in wakes it.
+    /// No sign-in for a year. Signing in reactivates it.
     Dormant,
     /// Closed by its owner.
     Deleted,
 }
 
-/// What people agree to.
+/// Terms that users agree to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum TermsKind {
-    /// The terms of service. Without them there is no account.
+    /// Terms of service. Required.
     Service,
-    /// How personal data is handled. Without it there is no account.
+    /// Privacy policy. Required.
     Privacy,
-    /// Advertising mails. Free to refuse.
+    /// Advertising e-mails. Optional.
     Marketing,
 }
 
-/// One decision about one text.
+/// Agreement or refusal of one text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agreement {
-    /// Which text.
+    /// The text.
     pub kind: TermsKind,
-    /// Which version of it was shown; the current one if it is not said.
+    /// Version of the text that was shown; the current one if absent.
     pub version: Option<String>,
-    /// Yes or no.
+    /// Whether the user agreed.
     pub agreed: bool,
 }
 
-/// Makes an account.
+/// Creates an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Register {
-    /// The address, which is also the name to sign in with.
+    /// E-mail address, also the sign-in name.
     pub email: String,
     /// At least 8 characters.
     pub password: Sensitive,
     /// 1 to 100 characters.
     pub name: String,
-    /// Korean or international.
+    /// Korean or international phone number.
     pub phone: Option<String>,
-    /// What was agreed to. Service and privacy are required.
+    /// Agreements to the terms. Service and privacy are required.
     pub agreements: Vec<Agreement>,
-    /// The language of mails.
+    /// Language of e-mails.
     pub language: Language,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
 /// An account as its owner sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Account {
-    /// Whose.
+    /// Id of the account.
     pub id: UserId,
-    /// The address, normalised.
+    /// Normalised e-mail address.
     pub email: String,
-    /// Whether the owner proved the address.
+    /// Whether the address is verified.
     pub email_verified: bool,
-    /// What to call the owner.
+    /// Display name.
     pub name: String,
     /// In E.164 form.
     pub phone: Option<String>,
-    /// What the account may do.
+    /// Role of the account.
     pub role: Role,
-    /// Where it is in its life.
+    /// Status of the account.
     pub status: AccountStatus,
-    /// The language of mails.
+    /// Language of e-mails.
     pub language: Language,
-    /// Whether advertising mails are welcome.
+    /// Whether the owner agreed to advertising e-mails.
     pub marketing: bool,
     /// Whether signing in needs a second factor.
     pub second_factor: bool,
-    /// When somebody vouched for who the owner is. `None`: nobody did.
+    /// When the owner's identity was verified; `None` if it was not.
     pub identity_verified_at: Option<Timestamp>,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
 }
 
-/// Asks for the calling user's account.
+/// Requests the calling user's account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Me {}
 
-/// Changes the calling user's account. What is `None` stays.
+/// Changes the calling user's account. `None` leaves a field unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeProfile {
     /// 1 to 100 characters.
     pub name: Option<String>,
-    /// Korean or international; empty removes it.
+    /// Korean or international phone number; an empty string removes it.
     pub phone: Option<String>,
-    /// The language of mails.
+    /// Language of e-mails.
     pub language: Option<Language>,
-    /// Whether advertising mails are welcome.
+    /// Whether the owner agreed to advertising e-mails.
     pub marketing: Option<bool>,
 }
 
 /// Sets a new password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangePassword {
-    /// The password until now.
+    /// Current password.
     pub current: Sensitive,
-    /// The password from now on.
+    /// New password.
     pub new: Sensitive,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// Asks for a link to set a new password.
+/// Requests a link to set a new password.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForgotPassword {
-    /// The account's address.
+    /// E-mail address of the account.
     pub email: String,
 }
 
-/// Sets a new password with a link.
+/// Sets a new password with a mailed link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResetPassword {
-    /// What the link carries.
+    /// Token from the link.
     pub token: Sensitive,
-    /// The password from now on.
+    /// New password.
     pub new: Sensitive,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// Asks for a link to prove the calling user's address.
+/// Requests a link to verify the calling user's address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestEmailVerification {}
 
-/// Proves an address.
+/// Verifies an address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VerifyEmail {
-    /// What the link carries.
+    /// Token from the link.
     pub token: Sensitive,
-    /// The account's password, if whoever follows the link is not signed in to it.
+    /// Password of the account, required if the caller is not signed in to it.
     pub password: Option<Sensitive>,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
 /// Closes the calling user's account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeleteAccount {
-    /// Proof that it is the owner who asks.
+    /// Proof that the caller owns the account.
     pub proof: OwnerProof,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// Asks for the names of accounts.
+/// Requests the names of accounts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsersOf {
-    /// Which ones, 1 to [`MAX_USERS_PER_BATCH`](super::MAX_USERS_PER_BATCH).
+    /// 1 to [`MAX_USERS_PER_BATCH`](super::MAX_USERS_PER_BATCH) accounts.
     pub users: Vec<UserId>,
 }
 
-/// The accounts that exist of those asked for, in no particular order.
+/// The requested accounts that exist, in no particular order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Users {
-    /// Without unknown and erased ones.
+    /// Unknown and erased accounts are omitted.
     pub users: Vec<User>,
 }
 
-/// What other roles may know of an account.
+/// The part of an account that other roles may see.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct User {
-    /// Whose.
+    /// Id of the account.
     pub id: UserId,
-    /// The address.
+    /// E-mail address.
     pub email: String,
-    /// What to call the owner.
+    /// Display name.
     pub name: String,
-    /// What the account may do.
+    /// Role of the account.
     pub role: Role,
 }
 
-/// Gives an account another role.
+/// Changes the role of an account.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetRole {
-    /// Whose.
+    /// The user.
     pub user: UserId,
-    /// From now on.
+    /// The new role.
     pub role: Role,
 }
 
-/// Makes sure that there is an admin.
+/// Ensures that an admin exists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnsureAdmin {
-    /// The admin's address.
+    /// E-mail address of the admin.
     pub email: String,
-    /// What to call a new admin.
+    /// Display name of a new admin.
     pub name: String,
-    /// The password of a new admin. `None`: one is made up.
+    /// Password of a new admin; `None` generates one.
     pub password: Option<Sensitive>,
-    /// Makes an account that has the address already the admin, with the password it has. Whoever says so vouches for its owner:
-    /// anybody can register with any address.
+    /// Promotes an existing account with this address and keeps its password. The caller must trust
+    /// its owner: anyone can register any address.
     pub promote: bool,
-    /// Does nothing if there is an admin already, whatever their address.
+    /// Does nothing if any admin exists.
     pub only_if_none: bool,
 }
 
-/// What came of it.
+/// Result of [`EnsureAdmin`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admin {
-    /// The account that is admin now. `None`: there was an admin, and nothing changed.
+    /// The account that is now admin; `None` if one existed and nothing changed.
     pub user: Option<UserId>,
-    /// Whether the account was made just now.
+    /// Whether the account was created by this call.
     pub new: bool,
-    /// The password that was made up for it. It is told once and nobody can find it out again.
+    /// The generated password. It is shown once and cannot be recovered.
     pub password: Option<Sensitive>,
 }

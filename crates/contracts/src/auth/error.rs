@@ -1,4 +1,4 @@
-//! Why auth refuses.
+//! Errors of auth.
 
 use std::time::Duration;
 
@@ -8,173 +8,173 @@ use urr_rpc::{Kind, ServiceError};
 
 use super::{Provider, TermsKind};
 
-/// Why auth refused.
+/// Errors of auth.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Error {
-    /// A field of the request makes no sense.
+    /// A field of the request is invalid.
     #[error("{reason}")]
     Invalid {
-        /// Which field.
+        /// Name of the field.
         field: String,
-        /// What is wrong with it and what would be right.
+        /// What is wrong and what is expected.
         reason: String,
     },
-    /// A required agreement is missing, or was given to another version.
+    /// A required agreement is missing, or is for another version.
     #[error("Please agree to the current terms of service and privacy policy")]
     TermsRequired {
-        /// What is missing.
+        /// The missing agreements.
         missing: Vec<TermsKind>,
-        /// The version that is shown now.
+        /// The current version.
         version: String,
     },
-    /// No such account, no password, or another one: the answer is the same.
+    /// Unknown account, no password set, or wrong password; not distinguished.
     #[error("Invalid email or password")]
     InvalidCredentials,
     /// The password that confirms a change is wrong.
     #[error("The current password is wrong")]
     WrongPassword,
-    /// The code is wrong, was used before, or is too old.
+    /// The code is wrong, already used or expired.
     #[error("This code is not right, or was used before")]
     WrongCode,
-    /// The first factor was shown too long ago, or for another password.
+    /// The sign-in challenge has expired, or the password has changed since.
     #[error("This sign-in took too long; please start again")]
     ChallengeInvalid,
-    /// The account has a second factor.
+    /// The second factor is already on.
     #[error("The second factor is on already")]
     SecondFactorOn,
-    /// The account has no second factor.
+    /// The second factor is off.
     #[error("There is no second factor to use or to confirm")]
     SecondFactorOff,
-    /// Too many wrong passwords. The wait grows.
+    /// Too many wrong passwords. The wait grows with each attempt.
     #[error("Too many attempts; please wait {wait_secs} second{} and try again", if *wait_secs == 1 { "" } else { "s" })]
     TooManyAttempts {
-        /// How long to wait.
+        /// Seconds to wait.
         wait_secs: u64,
     },
-    /// More people sign in than passwords can be checked.
+    /// Password checks are at capacity.
     #[error("Too many people are signing in at the moment; please try again")]
     Busy,
-    /// There is no refresh token in the request.
+    /// The request has no refresh token.
     #[error("Refresh token is required")]
     RefreshRequired,
-    /// The refresh token is unknown or too old, or its session has ended.
+    /// The refresh token is unknown or expired, or its session has ended.
     #[error("Invalid or expired refresh token")]
     RefreshInvalid,
-    /// The refresh token was used before: somebody copied it. The session is over for everybody.
+    /// The refresh token was already used, so it may have been copied. The session is ended.
     #[error(
         "This refresh token was used before, so its session was ended for security. Please sign in again."
     )]
     RefreshReused,
-    /// The access token is no longer good, or never was.
+    /// The access token is invalid or expired.
     #[error("Invalid or expired token")]
     TokenInvalid,
-    /// The link was used, is too old, or was never sent.
+    /// The link is already used, expired or unknown.
     #[error("This link is no longer valid; please ask for a new one")]
     LinkInvalid,
-    /// No such session, or not the caller's.
+    /// The session does not exist or belongs to another user.
     #[error("There is no such session")]
     SessionNotFound,
-    /// No such account.
+    /// The account does not exist.
     #[error("There is no such user")]
     UserNotFound,
-    /// The address has an account. Also for the first administrator, unless promoting that account was asked for.
+    /// The address has an account. Also for the first admin, unless promotion was requested.
     #[error("An account with this email address already exists. Sign in or reset your password.")]
     AlreadyRegistered,
-    /// Somebody must be left to run the platform.
+    /// The platform must keep at least one admin.
     #[error("The last administrator cannot be removed")]
     LastAdmin,
-    /// This installation verifies nobody.
+    /// Identity verification is disabled in this installation.
     #[error("Identity verification is not offered here")]
     IdentityOff,
-    /// The verification was not started by this user, was used, or is too old.
+    /// The verification belongs to another user, is already used, or has expired.
     #[error("This verification is no longer valid; please start again")]
     IdentityInvalid,
-    /// The person has not finished the provider's part yet.
+    /// The user has not finished the verification at the provider.
     #[error("The verification is not finished yet; please finish it and try again")]
     IdentityPending,
-    /// The provider did not vouch for the person.
+    /// The provider could not verify the person.
     #[error("Your identity could not be verified; please start again")]
     IdentityFailed,
-    /// The person has another account.
+    /// The person already has another account.
     #[error("This person already has an account")]
     IdentityTaken {
-        /// When a closed account stops counting. `None`: the other account is open.
+        /// When the closed account stops counting; `None` if the other account is open.
         #[serde(rename = "freeFrom")]
         free_from: Option<Timestamp>,
     },
-    /// The account belongs to somebody else.
+    /// The account belongs to another person.
     #[error("This account was verified for another person")]
     IdentityMismatch,
-    /// The provider does not answer, or not in a way that can be used.
+    /// The provider is unreachable or returned an unusable response.
     #[error("Identity verification is not available at the moment; please try again")]
     IdentityUnavailable,
-    /// There is no such provider, or it is off.
+    /// The provider is unknown or disabled.
     #[error("Signing in this way is not offered here")]
     ProviderOff,
-    /// The ID token is not one of the provider's for us, or no longer.
+    /// The ID token is not from this provider, not for this site, or expired.
     #[error("Invalid Google token")]
     CredentialInvalid,
-    /// The ID token was used before.
+    /// The ID token was already used.
     #[error("This Google sign-in was used already; please sign in with Google again")]
     CredentialUsed,
-    /// The browser that returned is not the one that left, or it was too slow, or it was here before.
+    /// The redirect sign-in belongs to another browser, has expired, or was already completed.
     #[error("This sign-in is no longer valid; please start again")]
     TripInvalid,
-    /// The user, or the provider, did not want to.
+    /// The user cancelled at the provider, or the provider rejected the sign-in.
     #[error("The sign-in was cancelled")]
     TripRefused,
-    /// The provider gave no answer, or none that makes sense.
+    /// The provider is unreachable or returned an unusable response.
     #[error("The sign-in service does not answer at the moment; please try again")]
     ProviderUnavailable {
-        /// Who.
+        /// The provider.
         provider: Provider,
     },
-    /// Somebody else's word is not enough to get into an account that exists.
+    /// An existing account has this address. A provider's claim is not enough to enter it.
     #[error(
         "There is already an account with this e-mail address; sign in to it and link the other account there"
     )]
     LinkRequired {
-        /// What to link.
+        /// The provider to link.
         provider: Provider,
     },
-    /// The provider does not vouch for the address.
+    /// The provider has not verified the address.
     #[error("The e-mail address is not verified there; please verify it first, or register with a password")]
     EmailUnverified {
-        /// Who.
+        /// The provider.
         provider: Provider,
     },
-    /// The offer of an account was taken, is too old, or was never made.
+    /// The offered account was already created, or the offer has expired or is unknown.
     #[error("This registration is no longer valid; please start again")]
     SignUpInvalid,
-    /// The account elsewhere is a way into another account here.
+    /// The provider's account is linked to another account here.
     #[error("This account is linked to another user")]
     LinkTaken,
-    /// The account has another one of the same provider.
+    /// The account already has a link to this provider.
     #[error("Another account of this provider is linked already; unlink it first")]
     AlreadyLinked,
     /// No account of this provider is linked.
     #[error("No account of this provider is linked")]
     NotLinked,
-    /// Without it nobody could sign in to the account.
+    /// The last sign-in method cannot be removed.
     #[error("The last way to sign in cannot be removed; set a password first")]
     LastWayIn,
-    /// The account has no password to confirm a change with, and its user signed in too long ago.
+    /// The account has no password to confirm a change with, and the last sign-in is too old.
     #[error("Please sign in again to confirm this change")]
     SignInAgain,
-    /// A mailed link proves a mailbox, not that whoever follows it made the account.
+    /// A mailed link proves access to a mailbox, not ownership of the account.
     #[error("Please sign in to this account, or enter its password, to confirm its e-mail address")]
     ProofRequired,
-    /// Nobody is signed in.
+    /// The caller is not signed in.
     #[error("Please sign in first.")]
     Required,
     /// Only admins may do this.
     #[error("Only an administrator may do this.")]
     AdminRequired,
-    /// Only admins who showed a second factor may do this.
+    /// Requires an admin who signed in with a second factor.
     #[error("Please turn on a second factor first; administrators need one here.")]
     SecondFactorRequired,
-    /// Something below is down.
+    /// A database or a service it depends on is down.
     #[error("Accounts are not available at the moment; please try again")]
     Unavailable,
     /// A bug.
@@ -187,7 +187,7 @@ impl ServiceError for Error {
 
     fn kind(&self) -> Kind {
         match self {
-            // Older clients know these as 400: a 401 would make them try to refresh a token that is not the trouble.
+            // 400 for older clients: a 401 would make them refresh a token that is not the cause.
             Self::Invalid { .. }
             | Self::TermsRequired { .. }
             | Self::InvalidCredentials
@@ -199,13 +199,13 @@ impl ServiceError for Error {
             | Self::TripRefused
             | Self::EmailUnverified { .. } => Kind::Invalid,
             Self::TooManyAttempts { .. } => Kind::TooMany,
-            // Tokens of a session: no client refreshes one because of an answer of these routes.
+            // Session tokens. Clients do not try to refresh a token after a 401 of these routes.
             Self::TokenInvalid
             | Self::Required
             | Self::ChallengeInvalid
             | Self::RefreshInvalid
             | Self::RefreshReused => Kind::Unauthenticated,
-            // Tokens of something else: another access token would not help.
+            // Other tokens: a new access token would not help.
             Self::LinkInvalid
             | Self::CredentialInvalid
             | Self::CredentialUsed
@@ -246,7 +246,8 @@ impl ServiceError for Error {
         match self {
             Self::TooManyAttempts { wait_secs } => Some(Duration::from_secs(*wait_secs)),
             Self::Busy | Self::Unavailable => Some(Duration::from_secs(1)),
-            // A provider that just failed is left alone for a while by the breaker; asking every second is no use.
+            // The circuit breaker blocks a failed provider for a while, so retrying every second is
+            // useless.
             Self::IdentityUnavailable | Self::ProviderUnavailable { .. } => Some(Duration::from_secs(5)),
             _ => None,
         }

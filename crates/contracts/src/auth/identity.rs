@@ -5,63 +5,63 @@ use serde::{Deserialize, Serialize};
 use urr_kernel::{BirthDate, Timestamp, UserId};
 use uuid::Uuid;
 
-/// Who vouches for a person.
+/// Provider of identity verifications.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IdentitySource {
-    /// Nobody: persons are made up, for trying things out.
+    /// Fictional identities, for development.
     Sandbox,
-    /// PortOne, and behind it a carrier or a bank.
+    /// PortOne, which uses a mobile carrier or a bank.
     Portone,
 }
 
-/// Begins to verify who the calling user is.
+/// Starts an identity verification of the calling user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StartIdentity {}
 
-/// A verification that was begun, and what the browser needs to go on with it.
+/// A started verification, and what the browser needs to continue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdentityStarted {
-    /// Names the verification to the provider. It is the calling user's alone and good once.
+    /// Id of the verification at the provider. Bound to the calling user; can be completed once.
     pub verification: Uuid,
-    /// Whose window the browser opens.
+    /// Provider whose window the browser opens.
     pub source: IdentitySource,
-    /// The provider's name for this shop.
+    /// Our store id at the provider.
     pub store_id: Option<String>,
-    /// Which of its channels to use.
+    /// Channel to use at the provider.
     pub channel_key: Option<String>,
-    /// Until when it can be completed.
+    /// Deadline for completing it.
     pub expires_at: Timestamp,
 }
 
-/// Asks the provider what came of a verification of the calling user.
+/// Completes a verification with the result from the provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompleteIdentity {
-    /// What [`IdentityStarted`] said.
+    /// Id from [`IdentityStarted`].
     pub verification: Uuid,
 }
 
-/// Asks who a user is, for rules such as a minimum age.
+/// Requests the identity of a user, for rules such as a minimum age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IdentityOf {
-    /// Whose.
+    /// The user.
     pub user: UserId,
 }
 
-/// What is known about who a user is.
+/// The verified identity of a user, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownIdentity {
-    /// `None`: nobody vouched for the user, or there is no such user.
+    /// `None` if the user is not verified or does not exist.
     pub identity: Option<Identity>,
 }
 
-/// As much of a person as other roles need.
+/// The part of an identity that other roles need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
-    /// Who vouches.
+    /// Provider that verified it.
     pub source: IdentitySource,
-    /// When they did.
+    /// Time of the verification.
     pub verified_at: Timestamp,
-    /// When the person was born, if the provider said so. [`BirthDate::age_at`] tells how old they are.
+    /// Date of birth, if the provider returned one. [`BirthDate::age_at`] computes the age.
     pub birth_date: Option<BirthDate>,
 }

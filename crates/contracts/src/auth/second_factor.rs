@@ -5,50 +5,51 @@ use urr_kernel::Timestamp;
 
 use super::{Origin, OwnerProof, Sensitive, SignedIn};
 
-/// The first factor was right and a second one is needed.
+/// The first factor was accepted; a second one is required.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecondFactorNeeded {
-    /// Says that the first factor was shown. Good for a few minutes and for nothing but [`PassSecondFactor`].
+    /// Proof of the first factor. Valid for a few minutes, only for [`PassSecondFactor`].
     pub challenge: Sensitive,
-    /// Until when.
+    /// Expiry of the challenge.
     pub expires_at: Timestamp,
 }
 
-/// Shows the second factor and signs in.
+/// Completes a sign-in with the second factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PassSecondFactor {
-    /// What [`SecondFactorNeeded`] said.
+    /// Challenge from [`SecondFactorNeeded`].
     pub challenge: Sensitive,
     /// Six digits, or a recovery code.
     pub code: Sensitive,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// Begins to turn on the calling user's second factor.
+/// Starts to turn on the calling user's second factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EnrolSecondFactor {
-    /// Proof that it is the owner who asks.
+    /// Proof that the caller owns the account.
     pub proof: OwnerProof,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// What an authenticator app needs. Told once.
+/// Data for an authenticator app. Returned once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Enrolment {
-    /// The secret in Base32, to be typed.
+    /// The secret in Base32, for typing.
     pub secret: Sensitive,
-    /// The same as `otpauth://` URI, to be shown as a QR code.
+    /// The secret as an `otpauth://` URI, for a QR code.
     pub uri: Sensitive,
 }
 
-/// Turns the calling user's second factor on. Ends every session and opens a new one for the caller.
+/// Turns the calling user's second factor on. Ends every session and opens a new one for the
+/// caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfirmSecondFactor {
-    /// Six digits, as proof that the app has the secret.
+    /// Six digits, which prove that the app has the secret.
     pub code: Sensitive,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
@@ -57,40 +58,41 @@ pub struct ConfirmSecondFactor {
 pub struct SecondFactorConfirmed {
     /// The caller's new session.
     pub signed_in: SignedIn,
-    /// Good once each, for the day the phone is lost. Told once.
+    /// One-time codes in case the phone is lost. Returned once.
     pub recovery_codes: Vec<Sensitive>,
 }
 
-/// Turns the calling user's second factor off. Ends every session and opens a new one for the caller.
+/// Turns the calling user's second factor off. Ends every session and opens a new one for the
+/// caller.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DisableSecondFactor {
     /// Proof of the first factor.
     pub proof: OwnerProof,
     /// Six digits, or a recovery code.
     pub code: Sensitive,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
 /// Replaces the calling user's recovery codes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RenewRecoveryCodes {
-    /// Six digits, or one of the codes until now.
+    /// Six digits, or one of the current recovery codes.
     pub code: Sensitive,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// New recovery codes. Told once.
+/// New recovery codes. Returned once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecoveryCodes {
-    /// Good once each.
+    /// One-time codes.
     pub recovery_codes: Vec<Sensitive>,
 }
 
-/// Turns somebody's second factor off, for the person on call.
+/// Turns a user's second factor off. For operators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResetSecondFactor {
-    /// The account's address.
+    /// E-mail address of the account.
     pub email: String,
 }

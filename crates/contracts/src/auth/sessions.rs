@@ -1,4 +1,4 @@
-//! Sessions: signing in, refreshing, listing and ending them.
+//! Sessions: sign in, refresh, list and end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,15 +10,15 @@ use super::{Account, Origin, SecondFactorNeeded, Sensitive};
 /// Signs in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Login {
-    /// The account's address.
+    /// E-mail address of the account.
     pub email: String,
-    /// Its password.
+    /// Password of the account.
     pub password: Sensitive,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// What came of a sign-in whose first factor was right.
+/// Result of a sign-in whose first factor was accepted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum LoginOutcome {
@@ -28,20 +28,20 @@ pub enum LoginOutcome {
     SecondFactor(SecondFactorNeeded),
 }
 
-/// A pair of tokens and whose they are.
+/// A pair of tokens and their account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedIn {
     /// The account.
     pub account: Account,
-    /// Which session.
+    /// The session.
     pub session: Uuid,
     /// The access token.
     pub access_token: Sensitive,
-    /// When the access token stops being good.
+    /// Expiry of the access token.
     pub access_expires_at: Timestamp,
-    /// The refresh token, good once.
+    /// The refresh token; can be used once.
     pub refresh_token: Sensitive,
-    /// When the refresh token stops being good.
+    /// Expiry of the refresh token.
     pub refresh_expires_at: Timestamp,
 }
 
@@ -50,11 +50,11 @@ pub struct SignedIn {
 pub struct Refresh {
     /// The newest refresh token of the session.
     pub refresh_token: Sensitive,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// Ends sessions. Names the session by its id, which the access token carries, or by its refresh token.
+/// Ends sessions. The session is given by its id, as in the access token, or by its refresh token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Logout {
     /// The session of the caller's access token. It must be the calling user's.
@@ -65,68 +65,68 @@ pub struct Logout {
     pub everywhere: bool,
 }
 
-/// Asks for the calling user's sessions.
+/// Requests the calling user's sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListSessions {
-    /// The session of the caller's access token, to be marked.
+    /// Session of the caller's access token; marked as current in the list.
     pub current: Option<Uuid>,
 }
 
 /// The sessions of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sessions {
-    /// The last used first.
+    /// Most recently used first.
     pub sessions: Vec<Session>,
 }
 
-/// One sign-in that has not ended.
+/// A session that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Which session.
+    /// The session.
     pub id: Uuid,
-    /// How its user signed in.
+    /// How the user signed in.
     pub method: LoginMethod,
-    /// Where it was last used from.
+    /// Origin of its last use.
     pub origin: Origin,
-    /// When it began.
+    /// Start of the session.
     pub created_at: Timestamp,
-    /// When it was last refreshed.
+    /// Time of the last refresh.
     pub last_used_at: Timestamp,
-    /// When it ends at the latest.
+    /// Latest end of the session.
     pub expires_at: Timestamp,
-    /// Whether it is the one that asks.
+    /// Whether it is the caller's session.
     pub current: bool,
 }
 
-/// How somebody signed in.
+/// Sign-in method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoginMethod {
-    /// Address and password.
+    /// E-mail address and password.
     Password,
     /// A mailed link that set a new password.
     Reset,
-    /// A code, when the second factor was turned on or off.
+    /// A code, when the second factor is turned on or off.
     SecondFactor,
-    /// An account at Google.
+    /// Google account.
     Google,
-    /// An account at Kakao.
+    /// Kakao account.
     Kakao,
-    /// An account at Naver.
+    /// Naver account.
     Naver,
 }
 
 /// Ends one session of the calling user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndSession {
-    /// Which session.
+    /// The session.
     pub session: Uuid,
 }
 
-/// Asks for a page of the calling user's sign-ins.
+/// Requests one page of the calling user's sign-ins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListLogins {
-    /// Only those older than this one: the last of the page before.
+    /// Only sign-ins older than this one: the last of the previous page.
     pub before: Option<Uuid>,
     /// 1 to [`MAX_HISTORY_PER_PAGE`](super::MAX_HISTORY_PER_PAGE).
     pub limit: u32,
@@ -142,59 +142,59 @@ pub struct Logins {
 /// One attempt to sign in to an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoginAttempt {
-    /// Which attempt.
+    /// Id of the attempt.
     pub id: Uuid,
-    /// When.
+    /// Time of the attempt.
     pub at: Timestamp,
-    /// From where.
+    /// Origin of the attempt.
     pub origin: Origin,
-    /// How.
+    /// Sign-in method.
     pub method: LoginMethod,
-    /// Why it failed. `None`: it did not.
+    /// Why it failed; `None` if it succeeded.
     pub failure: Option<LoginFailure>,
 }
 
-/// Why somebody could not sign in to an account that exists. Told to its owner alone.
+/// Why a sign-in to an existing account failed. Shown to its owner only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LoginFailure {
     /// The password was wrong.
     WrongPassword,
-    /// The password was right and the code of the second factor was wrong.
+    /// The password was right, but the code of the second factor was wrong.
     WrongCode,
 }
 
-/// Asks which sessions ended.
+/// Requests the sessions that ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevocationsSince {
-    /// The `as_of` of the last answer; for the first question, the lifetime of an access token ago.
+    /// `as_of` of the last reply; for the first request, now minus the lifetime of an access token.
     pub since: Timestamp,
-    /// The `next` of the last answer, to go on with a list that did not fit.
+    /// `next` of the last reply, to continue a list that did not fit.
     pub after: Option<Uuid>,
 }
 
-/// Sessions that ended.
+/// Ended sessions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocations {
-    /// Every one since then, and a few from before: those that were committed late must not be missed.
+    /// All since that time, and a few older ones, so that late commits are not missed.
     pub ended: Vec<Revocation>,
-    /// When the list was made: the next question's `since`, once there is no `next` any more.
+    /// Time of the list: `since` of the next request, once there is no `next`.
     pub as_of: Timestamp,
-    /// Where to go on if there are more.
+    /// Where to continue, if there are more.
     pub next: Option<Uuid>,
 }
 
-/// One session that ended before its access tokens did.
+/// A session that ended before its access tokens expired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocation {
-    /// The revocation's own id.
+    /// Id of the revocation.
     pub id: Uuid,
-    /// Whose session.
+    /// User of the session.
     pub user: UserId,
-    /// Which session: access tokens with this `sid` are refused.
+    /// The session. Access tokens with this `sid` are rejected.
     pub session: Uuid,
     /// When it ended.
     pub at: Timestamp,
-    /// When its last access token expires, and the revocation may be forgotten.
+    /// Expiry of its last access token; after that the revocation can be deleted.
     pub until: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! Signing in with an account somewhere else, and which of them belong to an account here.
+//! Social sign-in, and the links between provider accounts and accounts here.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::{Agreement, Language, LoginMethod, LoginOutcome, Origin, Sensitive};
 
-/// Somebody else who knows who people are.
+/// A social sign-in provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Provider {
@@ -23,7 +23,7 @@ impl Provider {
     /// Every provider.
     pub const ALL: [Self; 3] = [Self::Google, Self::Kakao, Self::Naver];
 
-    /// The name in paths, settings and tables.
+    /// Name in paths, settings and tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Google => "google",
@@ -32,7 +32,7 @@ impl Provider {
         }
     }
 
-    /// How a sign-in with it is remembered.
+    /// Sign-in method for the history.
     pub const fn method(self) -> LoginMethod {
         match self {
             Self::Google => LoginMethod::Google,
@@ -41,232 +41,234 @@ impl Provider {
         }
     }
 
-    /// The provider of this name.
+    /// Returns the provider with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|provider| provider.name() == name)
     }
 }
 
-/// Asks which providers are on.
+/// Requests the enabled providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListProviders {}
 
-/// The providers that are on.
+/// The enabled providers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Providers {
     /// In a fixed order.
     pub providers: Vec<Offer>,
 }
 
-/// One way to sign in, for the page that offers it.
+/// An enabled provider, for the sign-in page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Offer {
-    /// Whose.
+    /// The provider.
     pub provider: Provider,
-    /// Our public name there.
+    /// Our client id at the provider.
     pub client_id: String,
-    /// Whether a browser can be sent there and back.
+    /// Whether redirect sign-in is available.
     pub redirect: bool,
 }
 
-/// Signs in with an ID token that Google gave to the browser.
+/// Signs in with an ID token that Google issued to the browser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoogleSignIn {
-    /// The ID token. It is good once.
+    /// The ID token; can be used once.
     pub credential: Sensitive,
-    /// What the browser keeps of the nonce that the token was asked for with, if it was asked for with one.
+    /// Cookie that binds the nonce of the ID token to this browser, if a nonce was requested.
     pub slip: Option<Sensitive>,
-    /// What was agreed to. Service and privacy are required of somebody new.
+    /// Agreements to the terms. A new user must agree to service and privacy.
     pub agreements: Vec<Agreement>,
-    /// The language of mails, for somebody new.
+    /// Language of e-mails, for a new user.
     pub language: Language,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// What came of it.
+/// Result of [`GoogleSignIn`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GoogleSignedIn {
     /// As after a password.
     pub outcome: LoginOutcome,
-    /// Where Google keeps a picture of the user. It is not kept here.
+    /// URL of the user's picture at Google. It is not stored.
     pub picture: Option<String>,
 }
 
-/// Sends a browser to a provider.
+/// Starts a redirect sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BeginTrip {
-    /// Where to.
+    /// The provider.
     pub provider: Provider,
-    /// The page to show afterwards: a path of this site. `None` is the first page.
+    /// Page to show afterwards: a path of this site. `None` is the start page.
     pub return_to: Option<String>,
 }
 
-/// How a browser gets to a provider.
+/// How the browser gets to the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trip {
-    /// The provider's page.
+    /// URL of the provider's page.
     pub location: String,
-    /// What the browser must bring back. It is a cookie, so that only the browser that left can return.
+    /// Cookie for the browser. Only the browser that left can complete the sign-in.
     pub slip: Sensitive,
-    /// When it is too late to return.
+    /// Deadline for coming back.
     pub expires_at: Timestamp,
 }
 
-/// A browser returned from a provider.
+/// Completes a redirect sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EndTrip {
-    /// From where.
+    /// The provider.
     pub provider: Provider,
-    /// What the browser was to bring back.
+    /// Cookie from [`Trip`].
     pub slip: Option<Sensitive>,
-    /// What the provider was to send back.
+    /// `state` parameter returned by the provider.
     pub state: Option<Sensitive>,
-    /// What the provider tells us to ask with.
+    /// Authorization code from the provider.
     pub code: Option<Sensitive>,
-    /// What the provider says instead, such as `access_denied`.
+    /// Error from the provider, such as `access_denied`.
     pub refusal: Option<String>,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// Where a trip ended.
+/// A completed redirect sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TripEnd {
-    /// The page to show: a path of this site.
+    /// Page to show: a path of this site.
     pub return_to: String,
-    /// What came of it.
+    /// Result.
     pub outcome: TripOutcome,
 }
 
-/// What came of a trip.
+/// Result of a redirect sign-in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "trip", rename_all = "snake_case")]
 pub enum TripOutcome {
-    /// Somebody we know: as after a password.
+    /// A known user: as after a password.
     Login {
-        /// What came of signing in.
+        /// Result of the sign-in.
         login: LoginOutcome,
     },
-    /// Somebody new, who has not agreed to anything yet. Nothing was made.
+    /// A new user, who has not agreed to the terms. No account was created.
     SignUp {
-        /// How to go on.
+        /// How to continue.
         offer: Box<SignUpOffer>,
     },
-    /// The account elsewhere belongs to the account that asked for it now.
+    /// The provider account is now linked to the account of the caller.
     Linked {
-        /// Which.
+        /// The link.
         linked: LinkedAccount,
     },
 }
 
-/// An account that somebody can have once they agree to the terms.
+/// An account that is created once the user agrees to the terms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignUpOffer {
-    /// What to come back with.
+    /// Token for [`SignUp`].
     pub slip: Sensitive,
-    /// When it is too late.
+    /// Deadline for accepting the offer.
     pub expires_at: Timestamp,
-    /// Who knows them.
+    /// The provider.
     pub provider: Provider,
-    /// Their address, if the provider told it.
+    /// E-mail address, if the provider returned one.
     pub email: Option<String>,
-    /// Whether the provider vouches for the address. Otherwise it has to be given, and is proved by a mailed link.
+    /// Whether the provider verified the address. If not, the user enters one and verifies it by
+    /// mail.
     pub email_verified: bool,
-    /// What to call them, if the provider told it.
+    /// Name, if the provider returned one.
     pub name: Option<String>,
 }
 
-/// Makes the account that was offered.
+/// Creates the offered account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignUp {
-    /// What the offer said to come back with.
+    /// Token from [`SignUpOffer`].
     pub slip: Sensitive,
-    /// The address, if the provider did not vouch for one.
+    /// E-mail address, if the provider verified none.
     pub email: Option<String>,
-    /// What to call the owner; what the provider said if it is left out.
+    /// Display name; the name from the provider if absent.
     pub name: Option<String>,
-    /// What was agreed to. Service and privacy are required.
+    /// Agreements to the terms. Service and privacy are required.
     pub agreements: Vec<Agreement>,
-    /// The language of mails.
+    /// Language of e-mails.
     pub language: Language,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// Asks by what means the calling user can sign in.
+/// Requests the sign-in methods of the calling user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListLinked {}
 
-/// By what means a user can sign in.
+/// Sign-in methods of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkedAccounts {
-    /// Whether there is a password.
+    /// Whether the account has a password.
     pub password: bool,
-    /// Accounts elsewhere, the first linked first.
+    /// Linked provider accounts, oldest link first.
     pub accounts: Vec<LinkedAccount>,
 }
 
-/// An account elsewhere that belongs to an account here.
+/// A provider account linked to an account here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkedAccount {
-    /// Where.
+    /// The provider.
     pub provider: Provider,
-    /// Since when it belongs to the account.
+    /// Time of linking.
     pub linked_at: Timestamp,
-    /// When somebody last signed in with it.
+    /// Last sign-in with it.
     pub last_used_at: Option<Timestamp>,
 }
 
-/// Proof that it is the owner who changes how the account is entered.
+/// Proof that the owner changes the sign-in methods of the account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnerProof {
     /// The password, for an account that has one.
     pub password: Option<Sensitive>,
-    /// The session of the caller's access token: an account without a password wants one that has just begun.
+    /// Session of the caller's access token. An account without a password needs a recent one.
     pub session: Option<Uuid>,
 }
 
-/// Makes an account elsewhere a way into the calling user's account.
+/// Links a provider account to the calling user's account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkAccount {
-    /// Where.
+    /// The provider.
     pub provider: Provider,
-    /// Proof of the account here.
+    /// Proof that the caller owns the account here.
     pub proof: OwnerProof,
-    /// Proof of the account there: an ID token, which only Google gives. Without it the browser is sent there.
+    /// Proof of the provider account: an ID token, Google only. Without it the browser is
+    /// redirected.
     pub credential: Option<Sensitive>,
-    /// What the browser keeps of the nonce that the ID token was asked for with.
+    /// Cookie that binds the nonce of the ID token to this browser.
     pub slip: Option<Sensitive>,
-    /// The page to show afterwards: a path of this site.
+    /// Page to show afterwards: a path of this site.
     pub return_to: Option<String>,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }
 
-/// What came of it.
+/// Result of [`LinkAccount`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "link", rename_all = "snake_case")]
 pub enum LinkOutcome {
-    /// It is linked.
+    /// The account is linked.
     Linked {
-        /// Which.
+        /// The link.
         linked: LinkedAccount,
     },
-    /// The browser has to prove the account there first.
+    /// The browser must sign in at the provider first.
     Trip {
         /// How it gets there.
         trip: Trip,
     },
 }
 
-/// Makes an account elsewhere no longer a way into the calling user's account.
+/// Removes the link to a provider account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnlinkAccount {
-    /// Where.
+    /// The provider.
     pub provider: Provider,
-    /// Proof of the account here.
+    /// Proof that the caller owns the account here.
     pub proof: OwnerProof,
-    /// Where the request comes from.
+    /// Origin of the request.
     pub origin: Origin,
 }

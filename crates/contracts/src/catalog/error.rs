@@ -1,30 +1,30 @@
-//! Why the catalog refuses.
+//! Errors of the catalog.
 
 use serde::{Deserialize, Serialize};
 use urr_rpc::{Kind, ServiceError};
 
-/// Why the catalog refused.
+/// Errors of the catalog.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Error {
-    /// No such event.
+    /// The event does not exist.
     #[error("There is no such event")]
     EventNotFound,
-    /// No such layout.
+    /// The layout does not exist.
     #[error("There is no such seat layout")]
     LayoutNotFound,
-    /// A field of the request makes no sense.
+    /// A field of the request is invalid.
     #[error("{field}: {reason}")]
     Invalid {
-        /// Which field.
+        /// Name of the field.
         field: String,
-        /// What is wrong with it and what would be right.
+        /// What is wrong and what is expected.
         reason: String,
     },
     /// Only admins may do this.
     #[error("Only an admin may do this")]
     AdminRequired,
-    /// The catalog cannot be asked right now.
+    /// The catalog or its database is unreachable.
     #[error("The catalog is not available at the moment; please try again")]
     Unavailable,
     /// A bug.

@@ -9,148 +9,148 @@ use urr_rpc::service;
 
 pub use error::Error;
 
-/// Most events one page may list.
+/// Events per page.
 pub const MAX_EVENTS_PER_PAGE: u32 = 100;
-/// Seats one call returns. At about 150 bytes of JSON each, a page stays under 1.5 MB.
+/// Seats per page. At about 150 bytes of JSON each, a page stays under 1.5 MB.
 pub const MAX_SEATS_PER_PAGE: u32 = 10_000;
-/// Seats one look-up may ask about: far more than the [`MAX_SEATS_SETTING`] a reservation may hold.
+/// Seats per lookup: far more than the [`MAX_SEATS_SETTING`] of a reservation.
 pub const MAX_SEATS_PER_LOOKUP: usize = 64;
-/// The most an event may allow per reservation or per buyer. A school class books by telephone.
+/// Upper bound of an event's seat limits. Larger groups book by telephone.
 pub const MAX_SEATS_SETTING: u32 = 10;
 
 service! {
     /// Events, sale windows and seats.
     pub trait Catalog as "catalog" -> Error {
-        /// What a sale must know about an event before it claims anything.
+        /// Returns the sale window and limits of an event.
         @idempotent async fn sale(SaleOf) -> Sale;
-        /// The seats of an event in the order of the hall, a page at a time. They never change once made.
+        /// Returns one page of an event's seats in the order of the seat plan. Seats never change.
         @idempotent async fn seats(SeatsOf) -> SeatsPage;
-        /// Which events the named seats belong to. Unknown seats are left out.
+        /// Returns the event of each given seat. Unknown seats are omitted.
         @idempotent async fn find_seats(FindSeats) -> FoundSeats;
-        /// Events for the public, next sale first.
+        /// Returns one page of events, earliest sale start first.
         @idempotent async fn events(ListEvents) -> EventsPage;
-        /// One event for the public.
+        /// Returns one event.
         @idempotent async fn event(EventOf) -> EventDetail;
-        /// The halls an event can be made for. Admins only.
+        /// Returns the halls an event can be created in. Admins only.
         @idempotent async fn layouts(ListLayouts) -> Layouts;
-        /// Puts a new event on the calendar, with every seat of its hall. Admins only.
+        /// Creates an event with all of its seats or ticket types. Admins only.
         async fn create_event(CreateEvent) -> EventDetail;
-        /// Takes an event off sale for good. Admins only.
+        /// Cancels an event permanently. Admins only.
         @idempotent async fn cancel_event(CancelEvent) -> EventDetail;
     }
 }
 
-/// Where an event is in its life. Computed from its times by the server's clock; only `cancelled` is a decision.
+/// Status of an event. Computed from its sale window and the clock; only `cancelled` is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum EventStatus {
-    /// The sale has not begun.
+    /// The sale has not started.
     Upcoming,
-    /// Seats can be bought now.
+    /// The sale is open.
     OnSale,
     /// The sale or the performance is over.
     Ended,
-    /// Called off.
+    /// The event was cancelled.
     Cancelled,
 }
 
-/// Asks for [`Sale`].
+/// Requests [`Sale`].
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SaleOf {
-    /// Which event.
+    /// The event.
     pub event: EventId,
 }
 
-/// The rules of one event's sale.
+/// Sale window and limits of an event.
 #[expect(clippy::struct_field_names, reason = "its times have the same names in every request and answer")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sale {
-    /// Which event.
+    /// The event.
     pub event: EventId,
-    /// What a ticket says about it.
+    /// Details printed on a ticket.
     pub card: EventCard,
-    /// Whether it was called off.
+    /// Whether the event was cancelled.
     pub cancelled: bool,
-    /// Seats can be claimed from this instant on.
+    /// Start of the sale, inclusive.
     pub sale_start_at: Timestamp,
-    /// Seats can be claimed before this instant.
+    /// End of the sale, exclusive.
     pub sale_end_at: Timestamp,
-    /// How many seats one reservation may hold.
+    /// Maximum seats per reservation.
     pub max_seats_per_reservation: u32,
-    /// How many seats one buyer may hold at a time.
+    /// Maximum seats a buyer may hold at a time.
     pub max_seats_per_user: u32,
-    /// How many seats the hall has; zero for a standing event.
+    /// Number of seats of the hall; zero for a standing event.
     pub seats: u32,
 }
 
-/// What a ticket says about its event.
+/// Details of an event printed on a ticket.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventCard {
-    /// Its name.
+    /// Name.
     pub title: String,
-    /// Where.
+    /// Name of the venue.
     pub venue: String,
     /// Street address of the venue.
     pub address: Option<String>,
-    /// When the performance begins.
+    /// Start of the performance.
     pub event_at: Timestamp,
 }
 
-/// Asks for a page of seats.
+/// Requests one page of seats.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct SeatsOf {
-    /// Which event.
+    /// The event.
     pub event: EventId,
-    /// Place in the hall's order of the first seat wanted, from 0.
+    /// Ordinal of the first requested seat, from 0.
     pub from: u32,
 }
 
-/// One place of a hall, as sold for one event.
+/// One seat of a hall, as sold for one event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seat {
-    /// Which seat.
+    /// The seat.
     pub id: SeatId,
-    /// Block of the hall.
+    /// Section of the hall.
     pub section: String,
-    /// Price class.
+    /// Price grade.
     pub grade: String,
     /// Row within the hall.
     pub row: u32,
     /// Number within the row.
     pub number: u32,
-    /// What stands on the ticket: `VIP-1-7`.
+    /// Label printed on the ticket, such as `VIP-1-7`.
     pub label: String,
-    /// What it costs.
+    /// Price.
     pub price: Krw,
 }
 
-/// A page of seats.
+/// One page of seats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeatsPage {
     /// At most [`MAX_SEATS_PER_PAGE`] seats.
     pub seats: Vec<Seat>,
-    /// Where the next page begins, if there is one.
+    /// Ordinal of the first seat of the next page, if there is one.
     pub next: Option<u32>,
 }
 
-/// Asks where seats belong.
+/// Requests the events of seats.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FindSeats {
     /// At most [`MAX_SEATS_PER_LOOKUP`].
     pub seats: Vec<SeatId>,
 }
 
-/// Where seats belong.
+/// Events of seats.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FoundSeats {
-    /// Known seats with their event.
+    /// Known seats with their events.
     pub seats: Vec<(SeatId, EventId)>,
 }
 
-/// Asks for a page of events.
+/// Requests one page of events.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListEvents {
-    /// Only events in this state.
+    /// Only events with this status.
     pub status: Option<EventStatus>,
     /// Only events whose title, artist, venue or address contains this text.
     pub search: Option<String>,
@@ -160,158 +160,159 @@ pub struct ListEvents {
     pub limit: u32,
 }
 
-/// Asks for one event.
+/// Requests one event.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct EventOf {
-    /// Which event.
+    /// The event.
     pub event: EventId,
 }
 
-/// Calls an event off.
+/// Cancels an event.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CancelEvent {
-    /// Which event.
+    /// The event.
     pub event: EventId,
 }
 
 /// One event in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventSummary {
-    /// Which event.
+    /// The event.
     pub id: EventId,
-    /// Its name.
+    /// Name.
     pub title: String,
-    /// What it is, in a few sentences.
+    /// Description in a few sentences.
     pub description: Option<String>,
-    /// Where.
+    /// Name of the venue.
     pub venue: String,
     /// Street address of the venue.
     pub address: Option<String>,
-    /// Who performs.
+    /// Name of the artist.
     pub artist_name: Option<String>,
-    /// When the performance begins.
+    /// Start of the performance.
     pub event_at: Timestamp,
-    /// When the sale begins.
+    /// Start of the sale.
     pub sale_start_at: Timestamp,
-    /// When the sale ends.
+    /// End of the sale.
     pub sale_end_at: Timestamp,
-    /// Address of a picture.
+    /// URL of the poster.
     pub poster_image_url: Option<String>,
-    /// Where it is in its life, by the server's clock.
+    /// Status by the server's clock.
     pub status: EventStatus,
-    /// The hall's plan; none for a standing event.
+    /// Seat plan; `None` for a standing event.
     pub layout: Option<LayoutId>,
-    /// Cheapest seat or ticket type.
+    /// Lowest price of a seat or ticket type.
     pub min_price: Option<Krw>,
-    /// Dearest seat or ticket type.
+    /// Highest price of a seat or ticket type.
     pub max_price: Option<Krw>,
-    /// Kinds of admission; zero for a seated event.
+    /// Number of ticket types; zero for a seated event.
     pub ticket_type_count: u32,
-    /// Seats of the hall, or tickets of all types.
+    /// Number of seats, or of tickets of all types.
     pub places: u32,
-    /// Places that live reservations cover, as far as the bus has told. For display, never for decisions.
+    /// Places covered by active reservations. Eventually consistent: for display, not for
+    /// decisions.
     pub places_reserved: u32,
 }
 
-/// A page of events.
+/// One page of events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventsPage {
     /// The events.
     pub events: Vec<EventSummary>,
     /// From 1.
     pub page: u32,
-    /// Asked-for size of a page.
+    /// Requested size of a page.
     pub limit: u32,
-    /// How many events there are on all pages.
+    /// Number of events on all pages.
     pub total: u32,
 }
 
-/// A counted kind of admission.
+/// A ticket type of a standing event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TicketType {
-    /// Which type.
+    /// Id of the ticket type.
     pub id: TicketTypeId,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What one costs.
+    /// Price of one ticket.
     pub price: Krw,
-    /// How many there are.
+    /// Number of tickets.
     pub total_quantity: u32,
     /// What it includes.
     pub description: String,
 }
 
-/// One event with everything the public may see.
+/// One event with all public details.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventDetail {
     /// The event.
     pub event: EventSummary,
-    /// How many seats one reservation may hold.
+    /// Maximum seats per reservation.
     pub max_seats_per_reservation: u32,
-    /// How many seats one buyer may hold at a time.
+    /// Maximum seats a buyer may hold at a time.
     pub max_seats_per_user: u32,
-    /// Kinds of admission, dearest first.
+    /// Ticket types, most expensive first.
     pub ticket_types: Vec<TicketType>,
-    /// When it was put on the calendar.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// When it was last changed.
+    /// Time of the last change.
     pub updated_at: Timestamp,
 }
 
-/// Asks for every layout.
+/// Requests all layouts.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct ListLayouts {}
 
-/// One block of a hall.
+/// One section of a hall.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Section {
-    /// Name of the block.
+    /// Name of the section.
     pub name: String,
-    /// Price class; the block's name unless given.
+    /// Price grade; the name of the section if absent.
     #[serde(default)]
     pub grade: Option<String>,
-    /// How many rows.
+    /// Number of rows.
     pub rows: u32,
     /// Seats in each row.
     pub seats_per_row: u32,
-    /// What each seat costs.
+    /// Price of each seat.
     pub price: Krw,
     /// Number of the first row.
     pub start_row: u32,
 }
 
-/// The plan of a hall.
+/// Seat plan of a hall.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layout {
-    /// Which plan.
+    /// Id of the layout.
     pub id: LayoutId,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What it is.
+    /// Description.
     pub description: String,
-    /// How many seats it has.
+    /// Number of seats.
     pub total_seats: u32,
-    /// Its blocks.
+    /// Sections of the hall.
     pub sections: Vec<Section>,
 }
 
-/// Every plan.
+/// All layouts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layouts {
     /// Smallest hall first.
     pub layouts: Vec<Layout>,
 }
 
-/// What makes a ticket type.
+/// A new ticket type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NewTicketType {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// What one costs.
+    /// Price of one ticket.
     pub price: Krw,
-    /// How many there are.
+    /// Number of tickets.
     pub total_quantity: u32,
     /// What it includes.
     #[serde(default, deserialize_with = "null_is_default")]
@@ -319,51 +320,51 @@ pub struct NewTicketType {
     pub description: String,
 }
 
-/// What makes an event: a layout for a seated one, ticket types for a standing one.
+/// A new event, with a layout if it is seated or with ticket types if it is standing.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateEvent {
-    /// Its name.
+    /// Name.
     pub title: String,
-    /// What it is.
+    /// Description.
     #[serde(default)]
     pub description: Option<String>,
-    /// Where.
+    /// Name of the venue.
     pub venue: String,
     /// Street address.
     #[serde(default)]
     pub address: Option<String>,
-    /// Who performs.
+    /// Name of the artist.
     #[serde(default)]
     pub artist_name: Option<String>,
-    /// When the performance begins.
+    /// Start of the performance.
     #[serde(rename = "eventDate")]
     pub event_at: Timestamp,
-    /// When the sale begins.
+    /// Start of the sale.
     #[serde(rename = "saleStartDate")]
     pub sale_start_at: Timestamp,
-    /// When the sale ends.
+    /// End of the sale.
     #[serde(rename = "saleEndDate")]
     pub sale_end_at: Timestamp,
-    /// Address of a picture.
+    /// URL of the poster.
     #[serde(default)]
     pub poster_image_url: Option<String>,
-    /// The hall's plan, for a seated event.
+    /// Seat plan, for a seated event.
     #[serde(default, rename = "seatLayoutId")]
     pub layout: Option<LayoutId>,
-    /// Kinds of admission, for a standing event.
+    /// Ticket types, for a standing event.
     #[serde(default, deserialize_with = "null_is_default")]
     #[schemars(with = "Option<Vec<NewTicketType>>")]
     pub ticket_types: Vec<NewTicketType>,
-    /// Seats per reservation, unless the default fits.
+    /// Maximum seats per reservation; a default if absent.
     #[serde(default)]
     pub max_seats_per_reservation: Option<u32>,
-    /// Seats per buyer, unless the default fits.
+    /// Maximum seats per buyer; a default if absent.
     #[serde(default)]
     pub max_seats_per_user: Option<u32>,
 }
 
-/// Forms send `null` for what was left empty.
+/// Treats `null` as absent: forms send it for empty fields.
 fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     value: D,
 ) -> Result<T, D::Error> {

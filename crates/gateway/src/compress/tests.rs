@@ -1,4 +1,4 @@
-//! What is compressed, what is not, and that nobody gets somebody else's bytes.
+//! What is compressed, what is not, and that cached responses are never mixed up.
 
 use std::io::Read as _;
 
@@ -24,7 +24,7 @@ fn plain(compressed: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_kilobyte_of_text_is_compressed_and_the_headers_say_so() {
+async fn text_of_1_kb_is_compressed_and_labelled() {
     let compressor = Compressor::new();
     for size in [1_024, INLINE_BYTES, INLINE_BYTES + 1, 1_000_000] {
         let text = "a crowd ".repeat(size / 8 + 1)[..size].to_owned();
@@ -38,7 +38,7 @@ async fn a_kilobyte_of_text_is_compressed_and_the_headers_say_so() {
 }
 
 #[tokio::test]
-async fn what_gains_nothing_or_must_not_change_is_left_alone() {
+async fn small_binary_or_sensitive_responses_are_not_compressed() {
     let text = || "a".repeat(2_000);
     let with = |name: HeaderName, value: &'static str| {
         let mut response = answer("text/html", text());
@@ -73,11 +73,11 @@ async fn what_gains_nothing_or_must_not_change_is_left_alone() {
     }
     let refused = compressor.compress(false, answer("text/html", text())).await;
     assert!(!refused.headers().contains_key(header::CONTENT_ENCODING));
-    assert_eq!(refused.headers()[header::VARY], "accept-encoding", "caches must know all the same");
+    assert_eq!(refused.headers()[header::VARY], "accept-encoding", "uncompressed responses need `Vary` too");
 }
 
 #[tokio::test]
-async fn a_strong_tag_is_weakened_and_comes_back_strong() {
+async fn a_strong_etag_is_weakened_and_restored() {
     let compressor = Compressor::new();
     for (tag, expected) in [("\"7\"", "W/\"7\""), ("W/\"7\"", "W/\"7\"")] {
         let mut response = answer("application/json", "a".repeat(2_000));
@@ -95,7 +95,7 @@ async fn a_strong_tag_is_weakened_and_comes_back_strong() {
 }
 
 #[tokio::test]
-async fn the_same_memory_is_compressed_once_and_other_memory_never_shares() {
+async fn the_same_buffer_is_compressed_once_and_others_never_share_it() {
     let compressor = Compressor::new();
     let tagged = |body: &Bytes| {
         let mut response = answer("application/json", body.clone());
@@ -108,15 +108,15 @@ async fn the_same_memory_is_compressed_once_and_other_memory_never_shares() {
     let kept = Arc::clone(&compressor.lock()[0].compressed);
     let (_, again) = through(&compressor, tagged(&mine)).await;
     assert_eq!(again, first);
-    assert!(Arc::ptr_eq(&kept, &compressor.lock()[0].compressed), "it was not made again");
+    assert!(Arc::ptr_eq(&kept, &compressor.lock()[0].compressed), "the cached form was not reused");
 
     let (_, other) = through(&compressor, tagged(&yours)).await;
-    assert_eq!(plain(&other), yours, "the same tag and the same length, and still not mine");
+    assert_eq!(plain(&other), yours, "equal tag and length must not share a cached response");
     assert_eq!(compressor.lock().len(), 2);
 }
 
 #[test]
-fn what_is_kept_is_bounded() {
+fn the_cache_is_bounded() {
     let compressor = Compressor::new();
     let many: Vec<_> = (0..100_u8).map(|number| Bytes::from(vec![number; 2_000])).collect();
     for body in &many {
@@ -131,7 +131,7 @@ fn what_is_kept_is_bounded() {
 }
 
 #[test]
-fn clients_say_what_they_take() {
+fn accept_encoding_is_parsed() {
     let takes = |value: &'static str| {
         takes_gzip(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(value))]))
     };

@@ -1,4 +1,4 @@
-//! The limiter in this process's memory.
+//! The rate limiter in the memory of this process.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -11,30 +11,31 @@ use urr_kernel::Clock;
 
 use super::{Class, RateLimits, Verdict, Who};
 
-/// Clients are spread over this many locks.
+/// Clients are distributed over this many locks.
 const SHARDS: usize = 16;
 
-/// Clients one shard remembers. 16 × 32,768 clients of about 120 bytes are 63 MB; a gateway of two cores serves about as many in
-/// a minute when each of them polls every ten seconds.
+/// Clients per shard. 16 × 32,768 clients of about 120 bytes are 63 MB; a gateway on two cores
+/// serves about as many per minute when each polls every ten seconds.
 const MAX_CLIENTS: usize = 32_768;
 
-/// Instants one shard remembers, of 4 bytes: 16 × 524,288 are 8.4 million requests a minute and 34 MB.
+/// Timestamps per shard, 4 bytes each: 16 × 524,288 are 8.4 million requests per minute and 34 MB.
 const MAX_INSTANTS: usize = 524_288;
 
-/// Clients for which there was no room share one plain count per shard and class, this many times the limit. With the defaults
-/// that is 4.8 million general requests a minute, more than a process serves, and a flood of new addresses stays bounded.
+/// Clients that do not fit share one plain counter per shard and class, with this many times the
+/// limit. With the defaults that is 4.8 million general requests per minute, more than a process
+/// serves, and bounds a flood of new addresses.
 const CROWD: u64 = 100;
 
-/// Shards smaller than this are not worth sweeping.
+/// Smaller shards are not swept.
 const SWEEP_AT_LEAST: usize = 1_024;
 
-/// A full shard is swept this often and no more: a sweep looks at every client.
+/// Minimum time between sweeps of a full shard: a sweep visits every client.
 const SWEEP_PAUSE: Duration = Duration::from_secs(1);
 
-/// Offsets of 32 bits reach 71 minutes.
+/// Offsets of 32 bits cover 71 minutes.
 const MAX_WINDOW: Duration = Duration::from_hours(1);
 
-/// The instants of the latest admissions by class and client.
+/// Timestamps of recent admissions, by class and client.
 #[derive(Debug)]
 pub struct Memory {
     limits: RateLimits,
@@ -46,15 +47,16 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Shard {
     clients: HashMap<Client, Window, BuildHasherDefault<AsMade>>,
-    /// The room that all windows together have for instants.
+    /// Total capacity of all windows, in timestamps.
     instants: usize,
-    /// Sweep when there are this many clients: twice what the last sweep left, so that sweeping costs O(1) a client.
+    /// Number of clients that triggers a sweep: twice what the last sweep left, so that the
+    /// amortised cost is O(1) per client.
     sweep_at: usize,
     swept: Option<u64>,
     crowd: HashMap<Class, Crowd>,
 }
 
-/// Whose requests are counted together, with the hash that spreads clients over shards and within one: made once for both.
+/// A client and its hash, computed once for the choice of the shard and the lookup in it.
 #[derive(Clone, Copy, Debug)]
 struct Client {
     hash: u64,
@@ -76,7 +78,7 @@ impl Hash for Client {
     }
 }
 
-/// Takes a hash for what it is. Nobody outside can choose it: it has a random key.
+/// Passes a precomputed hash through. It has a random key, so clients cannot choose it.
 #[derive(Clone, Copy, Debug, Default)]
 struct AsMade(u64);
 
@@ -86,7 +88,7 @@ impl Hasher for AsMade {
     }
 
     fn write(&mut self, _: &[u8]) {
-        unreachable!("a client brings its hash");
+        unreachable!("clients are hashed with write_u64 only");
     }
 
     fn write_u64(&mut self, hash: u64) {
@@ -100,7 +102,7 @@ impl Memory {
         Self { limits, clock, spread: RandomState::new(), shards: Default::default() }
     }
 
-    /// Counts one more request against one `share`-th of the limit.
+    /// Counts a request against the limit divided by `share`.
     pub(super) fn take(&self, class: Class, who: Who, share: u32) -> Verdict {
         let limit = self.limits.of(class);
         if limit == 0 {
@@ -118,8 +120,9 @@ impl Memory {
     }
 
     fn shard_of(&self, client: Client) -> MutexGuard<'_, Shard> {
-        // From the middle: within a shard the first and the last bits are looked at.
-        let place = usize::try_from((client.hash >> 32) % SHARDS as u64).expect("a remainder of 16 fits");
+        // Middle bits: the hash map of a shard uses the first and the last ones.
+        let place = usize::try_from((client.hash >> 32) % SHARDS as u64)
+            .expect("a remainder below 16 fits into usize");
         self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -129,7 +132,7 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Shard {
-    /// How long to wait, if it has to.
+    /// Returns how long to wait, or `None` if the request is admitted.
     fn take(&mut self, client: Client, now: u64, window: u64, limit: usize) -> Option<u64> {
         if let Some(known) = self.clients.get_mut(&client) {
             if known.at.len() == known.at.capacity() {
@@ -165,10 +168,10 @@ impl Shard {
     }
 }
 
-/// One client's latest admissions, oldest first.
+/// Recent admissions of one client, oldest first.
 #[derive(Debug, Default)]
 struct Window {
-    /// What the instants count from.
+    /// Base of the offsets.
     base: u64,
     /// Microseconds since `base`.
     at: VecDeque<u32>,
@@ -176,7 +179,8 @@ struct Window {
 
 impl Window {
     fn take(&mut self, now: u64, window: u64, limit: usize) -> Option<u64> {
-        // Fewer than the limit are fewer, whenever they were: the oldest is far away in memory and seldom worth a look.
+        // Below the limit there is no need to look at the oldest entry, which is rarely in the CPU
+        // cache.
         if self.at.len() >= limit {
             self.forget(now, window);
         }
@@ -188,7 +192,7 @@ impl Window {
         None
     }
 
-    /// Drops what left the window.
+    /// Removes entries that left the window.
     fn forget(&mut self, now: u64, window: u64) {
         while let Some(oldest) = self.at.front()
             && self.base + u64::from(*oldest) + window <= now
@@ -197,7 +201,8 @@ impl Window {
         }
     }
 
-    /// What is still in the window began at most an hour ago, so moving the base up to the oldest makes any offset fit.
+    /// Entries in the window are at most an hour old, so rebasing to the oldest makes every offset
+    /// fit.
     fn offset(&mut self, now: u64, window: u64) -> u32 {
         if now - self.base > u64::from(u32::MAX) {
             self.forget(now, window);
@@ -209,11 +214,11 @@ impl Window {
             let passed = self.at[0];
             self.base += u64::from(passed);
             self.at.iter_mut().for_each(|at| *at -= passed);
-            u32::try_from(now - self.base).expect("a window is shorter than 32 bits of microseconds")
+            u32::try_from(now - self.base).expect("an offset within the window fits into 32 bits")
         })
     }
 
-    /// Gives room back that a burst took.
+    /// Shrinks the window after a burst. Returns whether any entry is left.
     fn is_in_use(&mut self, now: u64, window: u64) -> bool {
         self.forget(now, window);
         if self.at.capacity() > 4 * self.at.len() {
@@ -223,7 +228,7 @@ impl Window {
     }
 }
 
-/// A plain count that starts again when its window is over.
+/// A fixed-window counter.
 #[derive(Debug, Default)]
 struct Crowd {
     since: u64,
@@ -270,7 +275,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_window_is_what_a_list_of_all_admissions_says(
+        fn a_window_matches_a_list_of_all_admissions(
             limit in 1_usize..6,
             steps in prop::collection::vec(prop_oneof![0_u64..30, Just(u64::from(u32::MAX))], 1..200),
         ) {
@@ -290,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_client_is_counted_right_for_hours() {
+    fn a_busy_client_is_counted_correctly_for_hours() {
         let (hour, mut window) = (micros(MAX_WINDOW), Window::default());
         for quarter in 1..100 {
             let now = quarter * (hour / 4);
@@ -302,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_stays_bounded_and_those_without_room_share_a_count() {
+    fn memory_is_bounded_and_overflow_clients_share_a_counter() {
         let (limiter, clock) = limiter();
         let total = u32::try_from(3 * SHARDS * MAX_CLIENTS).unwrap();
         for number in 0..total {
@@ -314,17 +319,17 @@ mod tests {
         assert!(clients(&limiter) <= SHARDS * MAX_CLIENTS);
         let crowd: u64 =
             limiter.shards.iter().map(|shard| shard.lock().unwrap().crowd[&Class::General].count).sum();
-        assert_eq!(crowd, u64::from(total) - clients(&limiter) as u64, "nobody passed uncounted");
+        assert_eq!(crowd, u64::from(total) - clients(&limiter) as u64, "every request was counted");
 
         clock.advance(MINUTE);
         for number in total..total + 1_000 {
             limiter.take(Class::General, client(number), 1);
         }
-        assert!(clients(&limiter) <= 1_000, "whoever left is forgotten");
+        assert!(clients(&limiter) <= 1_000, "idle clients were not removed");
     }
 
     #[test]
-    fn even_the_crowd_is_refused_in_the_end() {
+    fn the_shared_counter_has_a_limit() {
         let mut crowd = Crowd::default();
         let passed = (0..100).filter(|_| crowd.take(5, 60, 30).is_none()).count();
         assert_eq!((passed, crowd.take(10, 60, 30)), (30, Some(50)));
@@ -332,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_of_one_client_takes_no_room_from_others_for_long() {
+    fn memory_of_a_burst_is_released() {
         let (limiter, clock) = limiter();
         for _ in 0..3_000 {
             limiter.take(Class::General, client(1), 1);
@@ -344,14 +349,14 @@ mod tests {
         shard.sweep_at = 0;
         shard.swept = None;
         let now = micros(clock.ticks());
-        // As if the shard were full, without filling it.
+        // Pretend that the shard is full.
         shard.instants = MAX_INSTANTS;
         assert!(shard.has_room(now, micros(MINUTE)));
         assert_eq!((shard.clients.len(), shard.instants), (0, 0));
     }
 
     #[test]
-    fn a_limit_of_zero_lets_nobody_through() {
+    fn a_limit_of_zero_rejects_all_requests() {
         let limits = RateLimits { booking: 0, ..RateLimits::default() };
         let limiter = Memory::new(limits, urr_testkit::fixed_clock());
         assert_eq!(limiter.take(Class::Booking, client(1), 1), Verdict::Wait(MINUTE));

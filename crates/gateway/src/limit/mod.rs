@@ -1,7 +1,8 @@
-//! How many requests one client may make: an exact sliding window per class of routes.
+//! Rate limits: an exact sliding window per class of routes and client.
 //!
-//! A request is let through if fewer than the limit were let through during the window that ends now; a refused one does not count.
-//! Both stores keep the instants of the latest admissions, so "never more than 30 in any minute" holds whatever the minute.
+//! A request is admitted if fewer than the limit were admitted during the window that ends now;
+//! rejected requests do not count. Both stores keep the timestamps of recent admissions, so "at
+//! most 30 in any minute" holds for every minute.
 
 mod memory;
 mod redis;
@@ -31,15 +32,15 @@ settings! {
     {
         /// Off where a proxy in front counts already, and for load tests.
         pub enabled: bool = "true",
-        /// Signing in, signing up, refreshing and everything else under `/api/auth`. A person needs two; an
-        /// office behind one address a few dozen.
+        /// Signing in, signing up, refreshing and everything else under `/api/auth`. A person needs
+        /// two; an office behind one address a few dozen.
         pub auth: Count<1, 1_000_000> = "60",
         /// Signing in to one account, from any address.
         pub login: Count<1, 1_000_000> = "10",
         /// The waiting room. The quickest poll is one a second.
         pub queue: Count<1, 1_000_000> = "120",
-        /// Arriving at Tier 1 of the waiting room: its page, and taking a number. A carrier's address may
-        /// stand for ten thousand phones.
+        /// Arriving at Tier 1 of the waiting room: its page, and taking a number. A carrier's
+        /// address may stand for ten thousand phones.
         pub arrivals: Count<1, 1_000_000> = "30000",
         /// Taking and giving back seats.
         pub booking: Count<1, 1_000_000> = "30",
@@ -55,7 +56,7 @@ settings! {
 }
 
 impl RateLimits {
-    /// The limit of a class. A limit of 0 lets nobody through.
+    /// Returns the limit of a class. A limit of 0 rejects all requests.
     pub const fn of(&self, class: Class) -> u32 {
         match class {
             Class::Auth => self.auth,
@@ -69,22 +70,23 @@ impl RateLimits {
     }
 }
 
-/// Whose requests are counted together.
+/// Client whose requests are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Who {
-    /// A signed-in user, wherever they are.
+    /// A signed-in user, at any address.
     User(UserId),
-    /// Whoever comes from this address. Made by [`Who::address`].
+    /// Anonymous clients at this address. Created by [`Who::address`].
     Address(IpAddr),
-    /// An account that somebody tries to sign in to, by a hash of its name: names are nothing to keep in a store of counters.
+    /// An account during sign-in, as a hash of its name: names do not belong in a store of
+    /// counters.
     Account([u8; 16]),
 }
 
-/// A household or a server is given this many bits and may use any of the addresses below them.
+/// A household or a server usually gets a /64 network and can use any address in it.
 const IPV6_NETWORK_BITS: u32 = 64;
 
 impl Who {
-    /// The client at an address. All addresses of one IPv6 network are one client, because one client has all of them.
+    /// Returns the client at an address. All addresses of one IPv6 /64 network are one client.
     pub fn address(address: IpAddr) -> Self {
         Self::Address(match address.to_canonical() {
             IpAddr::V4(address) => IpAddr::V4(address),
@@ -106,37 +108,38 @@ impl fmt::Display for Who {
     }
 }
 
-/// What to do while the store of counters does not answer.
+/// Behaviour while the store of the counters is unreachable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Blind {
-    /// Count in this process alone, with a part of the limit.
+    /// Count in this process only, with a part of the limit.
     CountHere,
-    /// Let nobody through: guessing passwords or cards must not be free because a store is down.
+    /// Reject all requests: an outage of a store must not allow unlimited guesses of passwords or
+    /// cards.
     Refuse,
 }
 
-/// What the limiter says.
+/// Result of [`Limiter::check`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Go on; it was counted.
+    /// Admitted and counted.
     Pass,
-    /// Too many; the next one may come after this time.
+    /// Rejected; retry after this time.
     Wait(Duration),
-    /// The store does not answer, and the caller wanted [`Blind::Refuse`].
+    /// The store is unreachable, and the route has [`Blind::Refuse`].
     Unknown,
 }
 
-/// The limiter, in this process or shared by many.
+/// The rate limiter, in this process or shared through Redis.
 #[derive(Debug)]
 pub enum Limiter {
-    /// For one process.
+    /// For a single process.
     Memory(Memory),
-    /// For many processes.
+    /// For several processes.
     Redis(Redis),
 }
 
 impl Limiter {
-    /// A limiter in this process's memory.
+    /// Creates a limiter in memory.
     ///
     /// # Panics
     /// When the window is longer than an hour.
@@ -144,7 +147,7 @@ impl Limiter {
         Self::Memory(Memory::new(limits, clock))
     }
 
-    /// A limiter in Redis.
+    /// Creates a limiter in Redis.
     ///
     /// # Panics
     /// When the window is longer than an hour.
@@ -152,14 +155,14 @@ impl Limiter {
         Self::Redis(Redis::new(kv, limits, clock))
     }
 
-    /// Counts one more request of `who`, or says why not, in one atomic step.
+    /// Counts a request of `who`, or rejects it, atomically.
     pub async fn check(&self, class: Class, who: Who, blind: Blind) -> Verdict {
         let verdict = match self {
             Self::Memory(limiter) => limiter.take(class, who, 1),
-            // In a box, so that every request of a process that counts by itself is not moved with room for a call.
+            // Boxed to keep the future of the in-memory limiter small.
             Self::Redis(limiter) => Box::pin(limiter.take(class, who, blind)).await,
         };
-        // Only refusals are counted: whatever passes is counted by its route.
+        // Only rejections are counted here; admitted requests are counted by route.
         let outcome = match verdict {
             Verdict::Pass => return verdict,
             Verdict::Wait(_) => "limited",
@@ -176,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ipv6_network_is_one_client_and_an_ipv4_address_has_one_spelling() {
+    fn an_ipv6_network_is_one_client_and_mapped_ipv4_is_ipv4() {
         let who = |text: &str| Who::address(text.parse().unwrap());
         assert_eq!(who("2001:db8:1:2::3"), who("2001:db8:1:2:ffff::9"));
         assert_ne!(who("2001:db8:1:2::3"), who("2001:db8:1:3::3"));
@@ -186,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_classes_and_clients_tell_them_apart() {
+    fn keys_of_classes_and_clients_are_unique() {
         let mut names: Vec<_> = Class::ALL.iter().map(|class| class.name()).collect();
         names.sort_unstable();
         names.dedup();

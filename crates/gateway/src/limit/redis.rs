@@ -1,4 +1,4 @@
-//! The limiter in Redis: one script, one key per class and client, Redis's own clock.
+//! The rate limiter in Redis: one script, one key per class and client, the clock of Redis.
 
 use std::{
     collections::HashMap,
@@ -13,23 +13,23 @@ use super::{Blind, Class, Memory, RateLimits, Verdict, Who};
 
 static TAKE: Script = Script::new("limit.take", include_str!("take.lua"));
 
-/// While Redis is away each process counts alone, with this part of the limit: two or three gateways together then let through
-/// about as much as they should, and none lets through everything.
+/// While Redis is unreachable each process counts alone, against the limit divided by this. Two or
+/// three gateways together then admit about the configured limit.
 const SHARE_WHEN_BLIND: u32 = 2;
 
-/// Clients that are known to have to wait. Of about 60 bytes each, 600 kB.
+/// Cached clients that must wait. About 60 bytes each, 600 kB in total.
 const MAX_WAITING: usize = 10_000;
 
-/// The instants of the latest admissions by class and client, in Redis.
+/// Timestamps of recent admissions by class and client, in Redis.
 #[derive(Debug)]
 pub struct Redis {
     kv: Kv,
     limits: RateLimits,
     clock: Clock,
-    /// Counts while Redis does not answer.
+    /// Fallback while Redis is unreachable.
     here: Memory,
-    /// Until when a client has to wait. Nothing that happens elsewhere can make it sooner, so Redis need not be asked: a flood of
-    /// one client stays in this process.
+    /// Time until which a client must wait. No other process can shorten it, so Redis is not
+    /// called: a flood of one client stays in this process.
     waiting: Mutex<HashMap<(Class, Who), Duration>>,
 }
 
@@ -51,7 +51,7 @@ impl Redis {
                 Verdict::Wait(wait)
             }
             Err(error) => {
-                tracing::debug!(%error, class = class.name(), ?blind, "requests are not counted together");
+                tracing::debug!(%error, class = class.name(), ?blind, "redis did not answer: no shared rate limit");
                 match blind {
                     Blind::CountHere => self.here.take(class, who, SHARE_WHEN_BLIND),
                     Blind::Refuse => Verdict::Unknown,
@@ -79,7 +79,8 @@ impl Redis {
 
     fn remember(&self, class: Class, who: Who, until: Duration) {
         let mut waiting = self.waiting();
-        // Whoever is forgotten is asked about once more; looking for those whose wait is over would cost more.
+        // Clearing costs one extra call to Redis per client. Searching for expired entries would
+        // cost more.
         if waiting.len() >= MAX_WAITING {
             waiting.clear();
         }

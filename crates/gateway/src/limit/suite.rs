@@ -1,4 +1,4 @@
-//! What every limiter must do, in memory, in Redis and in a Redis Cluster.
+//! Tests that every limiter must pass: in memory, in Redis and in Redis Cluster.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,7 +12,7 @@ use super::{Blind, Class, Limiter, RateLimits, Verdict, Who, redis};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A limiter with what is needed to try it out.
+/// A limiter under test with its clock and ids.
 #[derive(Clone)]
 struct Trial {
     limiter: Arc<Limiter>,
@@ -49,22 +49,22 @@ impl Trial {
     }
 }
 
-/// Long enough that nothing leaves the window while a suite runs.
+/// A window so long that nothing leaves it during a test.
 fn long() -> RateLimits {
     RateLimits { window: Duration::from_hours(1), ..RateLimits::default() }
 }
 
-/// Three in a quarter of a second: many windows in a short test.
+/// Three in 250 ms: many windows in a short test.
 fn short() -> RateLimits {
     RateLimits { window: Duration::from_millis(250), booking: 3, ..RateLimits::default() }
 }
 
 async fn all(trial: &Trial) {
-    exactly_the_limit_passes_however_many_ask_at_once(trial).await;
-    clients_and_classes_do_not_meet(trial).await;
+    concurrent_requests_are_admitted_up_to_the_limit(trial).await;
+    clients_and_classes_are_independent(trial).await;
 }
 
-/// How many of 200 that ask at the same time are let through.
+/// Sends 200 concurrent requests and returns how many were admitted.
 async fn crowd<F>(ask: impl Fn() -> F) -> usize
 where
     F: Future<Output = bool> + Send + 'static,
@@ -74,7 +74,7 @@ where
     crowd.join_all().await.into_iter().filter(|passed| *passed).count()
 }
 
-async fn exactly_the_limit_passes_however_many_ask_at_once(trial: &Trial) {
+async fn concurrent_requests_are_admitted_up_to_the_limit(trial: &Trial) {
     for (class, limit) in [(Class::Booking, 30), (Class::Queue, 120)] {
         let who = trial.somebody();
         let ask = || {
@@ -82,26 +82,28 @@ async fn exactly_the_limit_passes_however_many_ask_at_once(trial: &Trial) {
             async move { trial.passes(class, who).await }
         };
         assert_eq!(crowd(ask).await, limit);
-        assert_eq!(crowd(ask).await, 0, "and then nobody");
+        assert_eq!(crowd(ask).await, 0, "the limit is used up");
     }
 }
 
-async fn clients_and_classes_do_not_meet(trial: &Trial) {
+async fn clients_and_classes_are_independent(trial: &Trial) {
     let (one, other) = (trial.somebody(), trial.somebody());
     for _ in 0..20 {
         assert!(trial.passes(Class::Payments, one).await);
     }
-    let Verdict::Wait(wait) = trial.check(Class::Payments, one).await else { panic!("one too many") };
+    let Verdict::Wait(wait) = trial.check(Class::Payments, one).await else {
+        panic!("a request over the limit was admitted")
+    };
     assert!(wait > Duration::ZERO && wait <= long().window, "{wait:?}");
     assert!(trial.passes(Class::Payments, other).await);
     assert!(trial.passes(Class::Booking, one).await);
-    let Who::User(id) = one else { panic!("somebody is a user") };
+    let Who::User(id) = one else { panic!("the client is a user") };
     assert!(trial.passes(Class::Payments, Who::Account(*id.as_uuid().as_bytes())).await);
 }
 
-/// Hammers a short window and looks at what passed: four in a row are never inside one window, and a limiter that is too strict
-/// never lets the last of them through.
-async fn never_more_than_the_limit_in_any_window(trial: &Trial) {
+/// Sends requests as fast as possible in a short window. No four admissions may fall into one
+/// window, and a limiter that is too strict would never admit the last of them.
+async fn no_window_has_more_admissions_than_the_limit(trial: &Trial) {
     let (limits, who) = (short(), trial.somebody());
     let mut passed: Vec<(Duration, Duration)> = Vec::new();
     while passed.len() < 13 {
@@ -112,7 +114,7 @@ async fn never_more_than_the_limit_in_any_window(trial: &Trial) {
                 assert!(wait <= limits.window);
                 tokio::time::sleep(wait / 3).await;
             }
-            Verdict::Unknown => panic!("the store answers"),
+            Verdict::Unknown => panic!("the store did not answer"),
         }
     }
     for four in passed.windows(4) {
@@ -120,8 +122,9 @@ async fn never_more_than_the_limit_in_any_window(trial: &Trial) {
     }
 }
 
-/// A refused request does not count: whoever waits as long as told gets through, however often they asked meanwhile.
-async fn the_advice_is_honest(trial: &Trial) {
+/// Rejected requests do not count: after the reported wait the next request is admitted, however
+/// many were rejected meanwhile.
+async fn a_request_after_the_reported_wait_is_admitted(trial: &Trial) {
     let who = trial.somebody();
     while trial.passes(Class::Booking, who).await {}
     let asked = trial.clock.ticks();
@@ -138,8 +141,8 @@ async fn memory() {
     within(PATIENCE, async {
         all(&Trial::memory(long())).await;
         let trial = Trial::memory(short());
-        never_more_than_the_limit_in_any_window(&trial).await;
-        the_advice_is_honest(&trial).await;
+        no_window_has_more_admissions_than_the_limit(&trial).await;
+        a_request_after_the_reported_wait_is_admitted(&trial).await;
     })
     .await;
 }
@@ -161,12 +164,12 @@ async fn in_redis(config: &KvConfig) {
         let (trial, kv) = Trial::redis(config, long());
         all(&trial).await;
         two_processes_share_the_limit(config).await;
-        a_key_is_bounded_and_fades(&trial, &kv).await;
+        a_key_is_bounded_and_expires(&trial, &kv).await;
         let (trial, _) = Trial::redis(config, short());
-        never_more_than_the_limit_in_any_window(&trial).await;
-        the_advice_is_honest(&trial).await;
-        a_clock_that_was_set_back_locks_nobody_out(&trial, &kv_of(config)).await;
-        the_same_in_two_steps_lets_too_many_through(&kv_of(config)).await;
+        no_window_has_more_admissions_than_the_limit(&trial).await;
+        a_request_after_the_reported_wait_is_admitted(&trial).await;
+        a_clock_set_back_does_not_block_clients(&trial, &kv_of(config)).await;
+        the_race_test_detects_a_two_step_limiter(&kv_of(config)).await;
     })
     .await;
 }
@@ -186,7 +189,7 @@ async fn two_processes_share_the_limit(config: &KvConfig) {
     assert_eq!(crowd(ask).await, 30);
 }
 
-async fn a_key_is_bounded_and_fades(trial: &Trial, kv: &Kv) {
+async fn a_key_is_bounded_and_expires(trial: &Trial, kv: &Kv) {
     static SIZE: Script =
         Script::new("limit.test_size", "return {redis.call('LLEN', KEYS[1]), redis.call('PTTL', KEYS[1])}");
     let who = trial.somebody();
@@ -199,7 +202,7 @@ async fn a_key_is_bounded_and_fades(trial: &Trial, kv: &Kv) {
     assert!((1..=3_600_000).contains(&ttl_ms.int().unwrap()), "{ttl_ms:?}");
 }
 
-async fn a_clock_that_was_set_back_locks_nobody_out(trial: &Trial, kv: &Kv) {
+async fn a_clock_set_back_does_not_block_clients(trial: &Trial, kv: &Kv) {
     static FUTURE: Script = Script::new(
         "limit.test_future",
         "for _ = 1, 3 do redis.call('LPUSH', KEYS[1], ARGV[1]) end return redis.call('PEXPIRE', KEYS[1], 60000)",
@@ -210,8 +213,9 @@ async fn a_clock_that_was_set_back_locks_nobody_out(trial: &Trial, kv: &Kv) {
     assert!(trial.passes(Class::Booking, who).await);
 }
 
-/// The negative control: a limiter that looks first and counts afterwards fails what every limiter above passes.
-async fn the_same_in_two_steps_lets_too_many_through(kv: &Kv) {
+/// Negative control: a limiter that checks first and counts later must fail the race that all
+/// limiters above pass.
+async fn the_race_test_detects_a_two_step_limiter(kv: &Kv) {
     static LOOK: Script = Script::new("limit.test_look", "return redis.call('LLEN', KEYS[1])");
     static COUNT: Script = Script::new(
         "limit.test_count",
@@ -228,11 +232,11 @@ async fn the_same_in_two_steps_lets_too_many_through(kv: &Kv) {
             seen < 30
         }
     });
-    assert_eq!(passed.await, 200, "the test would notice a limiter that is not atomic");
+    assert_eq!(passed.await, 200, "the race test must detect a limiter that is not atomic");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_redis_some_are_counted_here_and_others_refused_and_it_comes_back() {
+async fn without_redis_classes_fall_back_or_reject_and_recover() {
     let Some(url) = services::redis() else { return };
     within(PATIENCE, async {
         let mut proxy = Proxy::start(url.trim_start_matches("redis://")).await;
@@ -247,7 +251,7 @@ async fn without_redis_some_are_counted_here_and_others_refused_and_it_comes_bac
             let trial = trial.clone();
             async move { trial.limiter.check(Class::Booking, who, Blind::CountHere).await == Verdict::Pass }
         };
-        assert_eq!(crowd(here).await, 15, "half of the limit, and never everything");
+        assert_eq!(crowd(here).await, 15, "half of the limit");
 
         proxy.restore().await;
         until(PATIENCE, async || trial.passes(Class::Payments, who).await).await;
@@ -255,7 +259,7 @@ async fn without_redis_some_are_counted_here_and_others_refused_and_it_comes_bac
     .await;
 }
 
-/// The suite asks whether the answers are right, not whether a shared machine is quick.
+/// Generous Redis timeouts: these tests check results, not the speed of a shared machine.
 fn patient(config: KvConfig) -> KvConfig {
     KvConfig { deadline: Duration::from_secs(10), ..config }
 }

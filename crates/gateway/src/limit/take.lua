@@ -1,7 +1,7 @@
--- Lets one more request through, unless as many as the limit went through during the window that ends now.
--- KEYS  1: limit:{<class>:<who>}, the instants of the latest admissions in microseconds, newest first, never more than the limit
+-- Admits a request unless the limit was already reached during the window that ends now.
+-- KEYS  1: limit:{<class>:<who>}, the timestamps of recent admissions in microseconds, newest first, never more than the limit
 -- ARGV  1: limit, at least 1   2: window in microseconds
--- reply 0 when let through, else after how many microseconds the next one may be
+-- reply 0 if admitted, otherwise microseconds to wait
 -- cost  O(1): both ends of one list of at most limit entries; 11 bytes an entry
 local limit, window = tonumber(ARGV[1]), tonumber(ARGV[2])
 local time = redis.call('TIME')
@@ -9,10 +9,10 @@ local now = time[1] * 1000000 + time[2]
 local newest = tonumber(redis.call('LINDEX', KEYS[1], 0))
 if newest and newest > now then
   if newest - now > window then
-    -- The clock was set back by more than a window: what is written here means nothing any more.
+    -- The clock was set back by more than a window: the stored timestamps are useless.
     redis.call('DEL', KEYS[1])
   else
-    -- A replica that took over may be a little behind. Time stands still until it has caught up.
+    -- After a failover the new primary's clock may be slightly behind. Use the newest timestamp until it catches up.
     now = newest
   end
 end

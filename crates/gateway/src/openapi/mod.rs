@@ -1,4 +1,4 @@
-//! The API document, made of the table and of what each route says about itself.
+//! The API document, built from the route table and the descriptions of the routes.
 
 mod page;
 
@@ -12,7 +12,7 @@ use urr_http::{About, Access, Line, PROBLEM_JSON, Policy, RoleRoutes, RouteName,
 pub(crate) use self::page::routes;
 use crate::table::Route;
 
-/// What is true of every operation.
+/// Introduction of the document.
 const DESCRIPTION: &str = "\
     Every path below `/api` works below `/api/v1` as well.\n\n\
     **Who asks.** `POST /api/auth/login` answers an access token. Programs send it as `Authorization: Bearer …`. Browsers keep it in a cookie \
@@ -20,36 +20,37 @@ const DESCRIPTION: &str = "\
     **Refusals.** Each has a `Problem` as its body, and its `code` says which it is. With 429 and 503, `Retry-After` says when to come back. A \
     request that is none of these operations gets 404 or 405, and one whose head is too large 414 or 431.";
 
-/// Where shapes that have a name stand in the document.
+/// Pointer to named schemas in the document.
 const SCHEMAS: &str = "/components/schemas";
 
-/// Collects operations and the shapes they refer to.
+/// Collects operations and the schemas they refer to.
 pub(crate) struct Document {
     paths: Map<String, Value>,
-    /// Shapes as clients may write them.
+    /// Schemas of requests.
     requests: SchemaGenerator,
-    /// Shapes as clients get to read them.
+    /// Schemas of responses.
     answers: SchemaGenerator,
-    /// Shapes of query strings and headers, whole: they become parameters, and the shape itself is nowhere to refer to.
+    /// Schemas of query strings and headers, inlined: they become parameters and are never
+    /// referenced.
     queries: SchemaGenerator,
 }
 
-/// The body of every error. `code` tells which it is; each code has further members of its own.
+/// Body of every error. `code` identifies the error; some codes have further members.
 #[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its shape is used; `urr_http::Problem` writes the body")]
+#[expect(dead_code, reason = "only its schema is used; `urr_http::Problem` writes the body")]
 #[serde(rename_all = "camelCase")]
 struct Problem {
-    /// A stable name for programs, such as `tickets.seats_taken`.
+    /// Stable identifier for programs, such as `tickets.seats_taken`.
     code: String,
-    /// A sentence for people.
+    /// Message for people.
     error: String,
-    /// The same sentence.
+    /// The same message.
     message: String,
-    /// The HTTP status.
+    /// HTTP status.
     status: u16,
-    /// Names the request in our logs.
+    /// Request id, as in our logs.
     request_id: uuid::Uuid,
-    /// When asking again makes sense, in seconds.
+    /// Seconds after which a retry makes sense.
     #[serde(skip_serializing_if = "Option::is_none")]
     retry_after: Option<u64>,
 }
@@ -132,7 +133,7 @@ impl Document {
         parameters
     }
 
-    /// A query string is an object whose members are parameters.
+    /// Turns the members of a query type into parameters.
     fn query(&mut self, shape: Shape) -> Vec<Value> {
         let schema = shape.schema(&mut self.queries).to_value();
         let required: Vec<_> = schema["required"].as_array().cloned().unwrap_or_default();
@@ -182,10 +183,11 @@ impl Document {
         Value::Object(responses)
     }
 
-    /// The whole document.
+    /// Builds the document.
     ///
     /// # Panics
-    /// When a type reads otherwise than it writes: then it needs two names.
+    /// If a type is serialised with another schema than it is deserialised with: then it needs two
+    /// names.
     pub(crate) fn finish(mut self) -> Value {
         let _named = self.answers.subschema_for::<Problem>();
         let mut schemas = self.answers.take_definitions(true);
@@ -216,8 +218,8 @@ impl Document {
     }
 }
 
-/// With which statuses a route refuses: what its row in the table makes the guards do, what comes of what it takes, and what it says of
-/// itself. There is no other, so a status that is not here is a mistake.
+/// Returns the error statuses of a route: from its row in the table, from its inputs, and from its
+/// own description. The list is complete, so a status that is not in it is a bug.
 fn refusals(route: &Route, about: &About) -> BTreeMap<StatusCode, &'static str> {
     let (has_body, changes) = (about.body.is_some(), route.method != Method::GET || route.any_method);
     let has_parameters = parameter_names(route.path).next().is_some();
@@ -253,7 +255,7 @@ fn refusals(route: &Route, about: &About) -> BTreeMap<StatusCode, &'static str> 
     own.chain(follows.map(|(status, _, description)| (status, description))).collect()
 }
 
-/// A parameter is there or it is not; nobody can write `null` into a query string.
+/// Removes `null` from a parameter's schema: a query string cannot contain it.
 fn without_null(schema: &mut Value) {
     let Some(schema) = schema.as_object_mut() else { return };
     let is_null = |one: &Value| one.is_null() || one == "null" || one["type"] == "null";
@@ -267,7 +269,7 @@ fn without_null(schema: &mut Value) {
         schema.insert("type".to_owned(), name);
     }
     if let Some([Value::Object(one)]) = schema.get("anyOf").and_then(Value::as_array).map(Vec::as_slice) {
-        // What is said of the parameter comes before what is said of its type.
+        // The description of the parameter takes precedence over that of its type.
         let mut one = one.clone();
         schema.remove("anyOf");
         one.append(schema);
@@ -286,7 +288,7 @@ fn operation_id(route: &Route) -> String {
     format!("{}_{}", route.method.as_str().to_ascii_lowercase(), words.join("_"))
 }
 
-/// The parameters of a path, in their order.
+/// Returns the parameters of a path, in order.
 fn parameter_names(path: &str) -> impl Iterator<Item = &str> {
     path.split('/')
         .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
@@ -297,7 +299,7 @@ fn security(access: Access) -> Value {
     match access {
         Access::Public => json!([]),
         Access::User => json!([{ "bearer": [] }, { "cookie": [] }]),
-        // The role that it takes.
+        // The scope is the required role.
         Access::Admin => json!([{ "bearer": ["admin"] }, { "cookie": ["admin"] }]),
     }
 }

@@ -1,4 +1,4 @@
-//! The document over HTTP, and a page to read it.
+//! HTTP routes of the API document, and a page to read it.
 
 use std::hash::{BuildHasher as _, Hasher as _};
 
@@ -12,17 +12,17 @@ const PAGE: &str = include_str!("../../assets/docs.html");
 const SCRIPT: &str = include_str!("../../assets/docs.js");
 const STYLE: &str = include_str!("../../assets/docs.css");
 
-/// The page loads nothing from anywhere else and runs nothing that is written into it.
+/// Content security policy: no external resources and no inline scripts.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",
 );
 
-/// The routes of the gateway itself.
+/// Returns the routes of the gateway itself.
 pub(crate) fn routes(document: impl FnOnce(&Routes) -> Value) -> Routes {
-    // The document lists these routes too, so they are named before it is made.
+    // The document lists these routes as well, so they are declared once before it is built.
     let routes = add(Routes::new(), &Bytes::new());
-    let text = serde_json::to_vec(&document(&routes)).expect("a document is plain JSON");
+    let text = serde_json::to_vec(&document(&routes)).expect("a JSON value serialises without error");
     add(Routes::new(), &Bytes::from(text))
 }
 
@@ -50,7 +50,7 @@ fn file(kind: &'static str, text: &'static str) -> Response {
     (headers, text).into_response()
 }
 
-/// Bytes with a tag that changes with them.
+/// Bytes with an `ETag`.
 #[derive(Clone)]
 struct Tagged {
     bytes: Bytes,
@@ -59,11 +59,11 @@ struct Tagged {
 
 impl Tagged {
     fn new(bytes: Bytes) -> Self {
-        // Different in every process, which costs a reader one transfer after a start.
+        // The tag differs in each process. That costs each reader one transfer after a restart.
         let mut hasher = std::hash::RandomState::new().build_hasher();
         hasher.write(&bytes);
-        let tag =
-            HeaderValue::from_str(&format!("\"{:016x}\"", hasher.finish())).expect("digits are printable");
+        let tag = HeaderValue::from_str(&format!("\"{:016x}\"", hasher.finish()))
+            .expect("quoted digits are a valid header value");
         Self { bytes, tag }
     }
 

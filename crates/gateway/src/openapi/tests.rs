@@ -1,4 +1,4 @@
-//! The document is well formed, whatever routes are in it.
+//! The document is valid for every kind of route.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ struct Inner {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[expect(dead_code, reason = "only its shape is used")]
+#[expect(dead_code, reason = "only its schema is used")]
 struct Query {
     /// Where to begin.
     page: u32,
@@ -66,7 +66,7 @@ fn document() -> Value {
     document.finish()
 }
 
-/// Everything the specification demands of what we write.
+/// Checks the requirements of the specification that apply to our documents.
 pub(super) fn check(api: &Value) {
     assert!(api["openapi"].as_str().unwrap().starts_with("3.1."));
     assert!(api["info"]["title"].is_string() && api["info"]["version"].is_string());
@@ -78,12 +78,12 @@ pub(super) fn check(api: &Value) {
             assert!(["get", "put", "post", "delete", "patch"].contains(&method.as_str()), "{what}");
             assert!(
                 ids.insert(operation["operationId"].as_str().unwrap().to_owned()),
-                "{what}: its id is not its own"
+                "{what}: the operation id is not unique"
             );
             check_parameters(path, operation, &what);
             let responses = operation["responses"].as_object().unwrap();
             assert!(responses.keys().any(|status| status.starts_with(['2', '3'])), "{what}");
-            // What another process refuses is not known here.
+            // The error statuses of another process are not known here.
             assert_eq!(responses.contains_key("default"), responses.contains_key("2XX"), "{what}");
             for (status, response) in responses {
                 let is_status = ["default", "2XX"].contains(&status.as_str())
@@ -122,7 +122,11 @@ fn check_references(api: &Value, node: &Value) {
     match node {
         Value::Object(members) => {
             if let Some(reference) = members.get("$ref") {
-                let pointer = reference.as_str().unwrap().strip_prefix('#').expect("nothing is outside");
+                let pointer = reference
+                    .as_str()
+                    .unwrap()
+                    .strip_prefix('#')
+                    .expect("references stay within the document");
                 assert!(api.pointer(pointer).is_some(), "{reference} leads nowhere");
             }
             assert!(!members.contains_key("$defs") && !members.contains_key("$schema"), "{node}");
@@ -134,14 +138,18 @@ fn check_references(api: &Value, node: &Value) {
 }
 
 #[test]
-fn shapes_parameters_and_refusals_are_in_the_document() {
+fn schemas_parameters_and_errors_are_in_the_document() {
     let api = document();
     check(&api);
     let list = &api["paths"]["/api/events"]["get"];
     let names: Vec<_> = list["parameters"].as_array().unwrap().iter().map(|one| &one["name"]).collect();
     assert_eq!(names, ["kind", "page", "status"]);
     assert_eq!(list["parameters"][1]["description"], "Where to begin.");
-    assert_eq!(list["parameters"][2]["schema"], json!({ "type": "string" }), "no null in a query string");
+    assert_eq!(
+        list["parameters"][2]["schema"],
+        json!({ "type": "string" }),
+        "a query string cannot contain null"
+    );
     let kind = &list["parameters"][0];
     assert_eq!(kind["schema"], json!({ "type": "string", "enum": ["Odd", "Even"] }));
     assert_eq!(kind["description"], "Which kind.");
@@ -162,7 +170,7 @@ fn shapes_parameters_and_refusals_are_in_the_document() {
     assert_eq!(
         statuses(create),
         ["201", "400", "401", "403", "408", "409", "413", "415", "429", "500", "503", "504"],
-        "and no other, so that one that nobody expects is noticed"
+        "the list of statuses is complete"
     );
     assert_eq!(create["parameters"][0]["in"], "cookie");
     let header = json!({
@@ -172,10 +180,10 @@ fn shapes_parameters_and_refusals_are_in_the_document() {
         "description": "Which kind, unless the body says so.",
         "schema": { "type": "string", "enum": ["Odd", "Even"] },
     });
-    assert_eq!(create["parameters"][1], header, "with its shape, which stands nowhere else");
+    assert_eq!(create["parameters"][1], header, "the schema of a header is inlined");
     assert_eq!(create["security"], json!([{ "bearer": ["admin"] }, { "cookie": ["admin"] }]));
     assert_eq!(api["components"]["schemas"]["Thing"]["properties"]["eventId"]["format"], "uuid");
-    assert!(api["components"]["schemas"].get("Query").is_none(), "parameters are no shape of their own");
+    assert!(api["components"]["schemas"].get("Query").is_none(), "query types are not named schemas");
 
     let id = &api["paths"]["/api/events/{id}"]["get"]["parameters"][0];
     assert_eq!(id["schema"], json!({ "type": "string", "format": "uuid" }));
@@ -188,7 +196,7 @@ fn shapes_parameters_and_refusals_are_in_the_document() {
 
 #[test]
 #[should_panic(expected = "leads nowhere")]
-fn a_reference_to_nothing_is_noticed() {
+fn a_dangling_reference_is_detected() {
     let mut api = document();
     api["components"]["schemas"].as_object_mut().unwrap().remove("Thing");
     check(&api);
@@ -196,10 +204,10 @@ fn a_reference_to_nothing_is_noticed() {
 
 #[test]
 #[should_panic(expected = "two shapes")]
-fn a_name_for_two_shapes_is_noticed() {
+fn a_name_for_two_schemas_is_detected() {
     mod other {
         #[derive(super::Deserialize, super::JsonSchema)]
-        #[expect(dead_code, reason = "only its shape is used")]
+        #[expect(dead_code, reason = "only its schema is used")]
         pub(super) struct Thing {
             other: bool,
         }

@@ -1,4 +1,4 @@
-//! Bodies on their way through.
+//! Bodies of forwarded requests and responses.
 
 use std::{
     error::Error as StdError,
@@ -20,21 +20,21 @@ use tokio::time::{Sleep, sleep};
 use urr_http::Problem;
 use urr_kernel::Clock;
 
-/// How long an answer may pause between two pieces. Streams of events say something at least every 30 seconds.
+/// Longest pause between two pieces of a response. Event streams send something every 30 seconds.
 const MAX_PAUSE: Duration = Duration::from_mins(1);
 
 type Piece = Option<Result<Frame<Bytes>, axum::Error>>;
 
-/// What was wrong with the body of a request, if something was: the client's doing and not the service's.
+/// State of a request body. A broken or slow body is the client's fault, not the service's.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Flaw(Arc<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
     cause: OnceLock<Cause>,
-    /// Whether the next piece was asked for and has not come.
+    /// Whether the next piece was polled for and has not arrived.
     is_awaited: AtomicBool,
-    /// When the last piece came that had to be waited for, in microseconds of ticks.
+    /// When the last awaited piece arrived, in microseconds of ticks.
     fed: AtomicU64,
 }
 
@@ -46,17 +46,17 @@ enum Cause {
 }
 
 impl Flaw {
-    /// Whether the client has yet to send what it was asked for. A body that nobody asks for is not late.
+    /// Whether the service waits for the client's body. A body that is not polled is not late.
     pub(super) fn is_awaited(&self) -> bool {
         self.0.is_awaited.load(Ordering::Relaxed)
     }
 
-    /// Until when the client kept the service waiting: since then the service alone is waited for.
+    /// When the client last kept the service waiting. From then on only the service is waited for.
     pub(super) fn fed(&self) -> Duration {
         Duration::from_micros(self.0.fed.load(Ordering::Relaxed))
     }
 
-    /// The time for the request is over: a body that has not come by now is too slow.
+    /// Called when the time limit has passed: a body that is still awaited is too slow.
     pub(super) fn time_is_over(&self) {
         if self.is_awaited() {
             self.set(Cause::Slow);
@@ -88,7 +88,7 @@ impl Flaw {
     }
 }
 
-/// The body of a request that remembers how it broke, and whether it keeps us waiting.
+/// A request body that records how it failed and whether the client is slow.
 pub(super) struct Watched {
     body: Body,
     flaw: Flaw,
@@ -140,7 +140,7 @@ fn is_too_large(error: &(dyn StdError + 'static)) -> bool {
     false
 }
 
-/// The body of an answer that breaks off when nothing comes for too long.
+/// A response body that fails when nothing arrives for too long.
 pub(super) struct Steady {
     body: Body,
     pause: Option<Pin<Box<Sleep>>>,
@@ -182,7 +182,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_body_over_the_limit_and_one_that_breaks_are_told_apart() {
+    async fn too_large_and_broken_bodies_have_different_errors() {
         let watched = |body| Watched::new(body, urr_testkit::fixed_clock());
         let (body, flaw) = watched(Body::new(Limited::new(Body::from("too much"), 3)));
         assert!(flaw.problem().is_none());
@@ -200,12 +200,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_is_too_slow_only_if_it_was_asked_for_and_did_not_come() {
+    async fn a_body_is_too_slow_only_if_it_was_polled() {
         let watched = |body| Watched::new(body, urr_testkit::fixed_clock());
         let stalls = || watched(Body::from_stream(futures_util::stream::pending::<std::io::Result<Bytes>>()));
         let (_unread, flaw) = stalls();
         flaw.time_is_over();
-        assert!(flaw.problem().is_none(), "a service that does not read has itself to blame");
+        assert!(flaw.problem().is_none(), "a service that does not read the body is at fault itself");
 
         let (mut body, flaw) = stalls();
         assert!(futures_util::poll!(body.frame()).is_pending());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_service_is_waited_for_from_when_the_client_has_sent_everything() {
+    async fn waiting_for_the_service_starts_when_the_body_is_complete() {
         let clock = urr_testkit::fixed_clock();
         let (send, rest) = tokio::sync::oneshot::channel::<&str>();
         let rest = futures_util::stream::once(async { rest.await.map_err(std::io::Error::other) });
@@ -231,11 +231,11 @@ mod tests {
         assert!(body.frame().await.unwrap().is_ok());
         clock.advance(Duration::from_secs(7));
         assert!(body.frame().await.is_none());
-        assert_eq!(flaw.fed(), late, "the end came at once");
+        assert_eq!(flaw.fed(), late, "the end did not have to be waited for");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_answer_may_pause_but_not_stop() {
+    async fn a_response_may_pause_but_not_stall() {
         let pauses = futures_util::stream::unfold(0, async |number| {
             tokio::time::sleep(if number < 3 { Duration::from_secs(59) } else { Duration::from_secs(61) })
                 .await;

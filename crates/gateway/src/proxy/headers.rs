@@ -1,4 +1,4 @@
-//! Which headers are passed on.
+//! Headers of forwarded requests and responses.
 
 use axum::extract::Request;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
@@ -6,8 +6,8 @@ use urr_http::{ClientAddress, Problem};
 
 use crate::{address::HEARSAY, codes, inbound::HOP, origin};
 
-/// Headers about one connection, not about the request (RFC 9110, section 7.6.1). `Content-Length` is among them for requests: how a
-/// body is framed on the next connection follows from the body, never from what somebody wrote.
+/// Hop-by-hop headers (RFC 9110, section 7.6.1). `Content-Length` is among them for requests: the
+/// framing on the next connection follows from the body, never from the client's header.
 const HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -24,13 +24,15 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 
-/// What we call ourselves in `Via`.
+/// Our name in `Via`.
 const VIA: HeaderValue = HeaderValue::from_static("1.1 urr");
 
-/// A gateway in front of a role's own is two; more is a configuration that sends requests in circles.
+/// Two gateways in a row are normal. More indicate a configuration that forwards requests in a
+/// loop.
 const MAX_GATEWAYS: usize = 4;
 
-/// Makes the headers of a request fit for the next connection. `mark` tells the gateway there that it was us.
+/// Prepares the headers of a request for the next connection. `mark` proves to the next gateway
+/// that we forwarded it.
 pub(super) fn outbound(request: &mut Request, mark: &str) -> Result<(), Problem> {
     let host = origin::host(request.uri(), request.headers());
     let client = ClientAddress::of(request.extensions());
@@ -41,9 +43,9 @@ pub(super) fn outbound(request: &mut Request, mark: &str) -> Result<(), Problem>
     }
     remove_hop_by_hop(headers);
     headers.remove(header::CONTENT_LENGTH);
-    // Whoever reads the body next says "continue" to the client; the other side has nothing to wait for.
+    // The server that reads the body sends `100 Continue`; the upstream has nothing to wait for.
     headers.remove(header::EXPECT);
-    // What is true of what proxies before us wrote was found out.
+    // What proxies in front of us reported has already been evaluated.
     for name in HEARSAY {
         headers.remove(name);
     }
@@ -63,10 +65,10 @@ pub(super) fn outbound(request: &mut Request, mark: &str) -> Result<(), Problem>
 }
 
 fn printable(text: &str) -> HeaderValue {
-    HeaderValue::from_str(text).expect("addresses, ids, hosts and marks are printable")
+    HeaderValue::from_str(text).expect("addresses, ids, hosts and marks are valid header values")
 }
 
-/// Removes what is about one connection, including whatever else `Connection` names.
+/// Removes hop-by-hop headers, including those named by `Connection`.
 pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
@@ -80,7 +82,7 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     }
 }
 
-/// Whether whoever sent these closes the connection afterwards.
+/// Whether the sender closes the connection afterwards.
 pub(super) fn hangs_up(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::CONNECTION).iter().filter_map(|line| line.to_str().ok());
     lines.flat_map(|line| line.split(',')).any(|name| name.trim().eq_ignore_ascii_case("close"))
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_about_a_connection_stays_on_it_and_the_rest_passes() {
+    fn hop_by_hop_headers_are_removed_and_others_forwarded() {
         let lines = sent(&[
             ("connection", "keep-alive, X-Secret"),
             ("connection", "close"),
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn hearsay_about_the_client_is_replaced_by_what_was_found() {
+    fn forwarding_headers_are_replaced() {
         let lines = sent(&[
             ("x-forwarded-for", "1.1.1.1, 2.2.2.2"),
             ("x-forwarded-for", "3.3.3.3"),
@@ -152,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_broken() {
+    fn a_forwarding_loop_is_detected() {
         let mut request = Request::get("/").body(Body::empty()).unwrap();
         for _ in 0..MAX_GATEWAYS {
             outbound(&mut request, "mark").unwrap();

@@ -1,7 +1,8 @@
-//! Passes requests on to a role that runs elsewhere, and its answers back. Bodies are streamed both ways.
+//! Reverse proxy to roles in other processes. Bodies are streamed in both directions.
 //!
-//! The other side is the public listener of that role, with a gateway of its own: it gets the caller's token and verifies it
-//! itself. It believes one thing only, because it is signed: where the client is, and that the request was counted.
+//! The upstream is the public listener of that role, with its own gateway: it receives the caller's
+//! token and verifies it. It trusts one header, because it is signed: the client address, and that
+//! the request is counted.
 
 mod body;
 mod headers;
@@ -26,15 +27,16 @@ use self::{
 };
 use crate::{codes, compress::Passed};
 
-/// When a service whose connection was refused, or that is busy, is worth another try: replicas restart within seconds.
+/// Retry delay after a refused connection or a busy service: replicas restart within seconds.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// A replica is judged by somebody who waited for it in vain once it alone was waited for this part of the time limit: 10 of 30
-/// seconds, so that people who leave a hung replica early are heard too. One that is well answers within it. A request that may be
-/// repeated waits no longer than that for a replica that answers nobody, and is then sent to another.
+/// A wait counts against a replica once it alone has been waited for this fraction of the time
+/// limit: 10 of 30 seconds, so that clients who leave a hung replica early count too. A healthy
+/// replica responds within it. A request that may be repeated waits no longer than this for a
+/// silent replica and is then sent to another.
 const JUDGED_AFTER: u32 = 3;
 
-/// A role that runs elsewhere.
+/// A role that runs in other processes.
 #[derive(Debug)]
 pub struct Upstream {
     role: &'static RoleRoutes,
@@ -45,7 +47,8 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The replicas of a role, by the base URLs of their public listeners. Requests are marked by `signer`.
+    /// Creates a role from the base URLs of its replicas' public listeners. `signer` marks
+    /// forwarded requests.
     pub fn new<'u>(
         role: &'static RoleRoutes,
         urls: impl IntoIterator<Item = &'u str>,
@@ -57,13 +60,13 @@ impl Upstream {
         Ok(Self { role, replicas, clock, signer, time_limit: role.time_limit })
     }
 
-    /// How long an answer may take to begin, if not the role's own limit.
+    /// Overrides the role's time limit for the start of a response.
     pub fn within(mut self, time_limit: Duration) -> Self {
         self.time_limit = time_limit;
         self
     }
 
-    /// Which role.
+    /// Returns the role.
     pub fn role(&self) -> &'static RoleRoutes {
         self.role
     }
@@ -72,7 +75,7 @@ impl Upstream {
         self.time_limit
     }
 
-    /// The answer of one of the replicas, or why there is none.
+    /// Returns the response of a replica, or an error response.
     pub(crate) async fn pass(&self, mut request: Request) -> Response {
         let mark = self.signer.sign(ClientAddress::of(request.extensions()).0, self.clock.now());
         if let Err(problem) = headers::outbound(&mut request, &mark) {
@@ -81,8 +84,8 @@ impl Upstream {
         self.answer(request).await.unwrap_or_else(Problem::into_response)
     }
 
-    /// Asks one replica after the other, each once, until one got something of the request: whatever may have been read there is sent
-    /// to nobody else, unless it only reads.
+    /// Tries each replica once, until one has received a part of the request. After that it is sent
+    /// to another only if it is safe to repeat.
     async fn answer(&self, request: Request) -> Result<Response, Problem> {
         let is_safe = is_safe(&request);
         let (parts, body) = request.into_parts();
@@ -115,7 +118,7 @@ impl Upstream {
         }
     }
 
-    /// One try on one replica, from start to the head of the answer.
+    /// One attempt at one replica, up to the head of the response.
     async fn attempt(
         &self,
         turn: &Turn<'_>,
@@ -131,8 +134,9 @@ impl Upstream {
         let mut answer = pin!(replica.pipe.send(path, request));
         let judged_after = left.min(self.time_limit / JUDGED_AFTER);
         let mut outcome = timeout(judged_after, answer.as_mut()).await;
-        // A replica that answers nobody is judged now, so that others need not wait for it. What changes something waits on: it may
-        // have been done, and is not sent to another.
+        // A silent replica is judged now, so that other requests avoid it. A request that changes
+        // state keeps waiting: it may have been executed, so it must not be sent to another
+        // replica.
         let mut is_given_up = false;
         if outcome.is_err() {
             is_given_up = wait.is_in_vain() && is_safe;
@@ -183,13 +187,14 @@ impl Upstream {
     }
 }
 
-/// Waiting for a replica. However it ends, the replica is judged by it: also when the client leaves, which drops this.
+/// A wait for a replica. Its end is always reported to the replica, also when the client
+/// disconnects and this is dropped.
 struct Wait<'w> {
     upstream: &'w Upstream,
     replica: &'w Replica,
     flaw: &'w Flaw,
     started: Duration,
-    /// Whether the replica was counted as silent while this went on.
+    /// Whether this wait has already counted against the replica.
     is_judged: bool,
     is_over: bool,
 }
@@ -211,7 +216,7 @@ impl Wait<'_> {
             return;
         }
         let is_its_own = !matches!(failure, Failure::TimedOut) || self.had_its_time();
-        // A client that went away in the middle of its own body, or was slow, says nothing about the replica.
+        // A broken or slow request body says nothing about the replica.
         if self.flaw.problem().is_none() && is_its_own {
             let now = self.upstream.clock.ticks();
             match failure {
@@ -221,7 +226,7 @@ impl Wait<'_> {
         }
     }
 
-    /// Whether the replica has answered nobody in the time after which it is judged. If so, it is counted as silent.
+    /// Whether the replica has been silent for the judging time. If so, counts that against it.
     fn is_in_vain(&mut self) -> bool {
         let is_silent = self.had_its_time() && self.replica.is_silent_since(self.since());
         if is_silent && self.flaw.problem().is_none() {
@@ -231,12 +236,12 @@ impl Wait<'_> {
         self.is_judged
     }
 
-    /// Since when nothing but the replica is waited for.
+    /// When waiting for the replica alone began.
     fn since(&self) -> Duration {
         self.started.max(self.flaw.fed())
     }
 
-    /// Whether it could have answered if it were well.
+    /// Whether a healthy replica would have responded by now.
     fn had_its_time(&self) -> bool {
         let waited = self.upstream.clock.ticks().saturating_sub(self.since());
         !self.flaw.is_awaited() && waited >= self.upstream.time_limit / JUDGED_AFTER
@@ -255,12 +260,13 @@ enum Failure {
     NotSent(PipeError),
     NoAnswer(PipeError),
     TimedOut,
-    /// The replica answered nobody, and was not waited for any longer.
+    /// The replica was silent for the judging time; the attempt was abandoned.
     Silent,
 }
 
 impl Failure {
-    /// The request for another replica: as it was if nothing of it was sent, and a copy if it may be repeated and the replica was silent.
+    /// Returns the request for another replica: the original if nothing was sent, a copy if it is
+    /// safe and the replica was silent.
     fn next_request(&mut self, spare: Option<&Parts>) -> Option<Request> {
         match self {
             Self::NotSent(error) => error.take_request(),
@@ -270,13 +276,14 @@ impl Failure {
     }
 }
 
-/// Whether a request changes nothing and has no body, so that it may be sent twice.
+/// Whether a request has a safe method and no body, so that it may be repeated.
 fn is_safe(request: &Request) -> bool {
     matches!(*request.method(), Method::GET | Method::HEAD) && request.body().is_end_stream()
 }
 
-/// Whether a process as a whole takes nothing: it starts, it stops, or it has no place for connections. Only then does it hang up with
-/// its 503. Any other is about one route, or about the crowd, which would be no smaller elsewhere.
+/// Whether the whole process rejects requests: it is starting, stopping or out of connections. Only
+/// then does it close the connection with its 503. Any other 503 is about one route or about load,
+/// which another replica would not reduce.
 fn is_shut(answer: &Response) -> bool {
     answer.status() == StatusCode::SERVICE_UNAVAILABLE && headers::hangs_up(answer.headers())
 }
@@ -285,7 +292,7 @@ fn inbound(mut answer: Response) -> Response {
     headers::remove_hop_by_hop(answer.headers_mut());
     answer.extensions_mut().insert(Passed);
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-        // Nothing we sent asks for that.
+        // Our requests never ask for an upgrade.
         return Problem::of(codes::NO_ANSWER, "The service behind this answered in another protocol.")
             .into_response();
     }

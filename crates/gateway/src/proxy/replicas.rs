@@ -1,4 +1,4 @@
-//! The replicas of one role: taken in turn, left alone for a while when they fail.
+//! The replicas of one role: round robin, with failing ones avoided for a while.
 
 use std::{
     sync::{
@@ -14,15 +14,16 @@ use urr_kernel::{Breaker, BreakerLimits};
 
 use super::TRY_AGAIN;
 
-/// After a failure, others are asked first for this long: a replica that restarts should not cost every second request.
+/// After a failure other replicas are preferred for this long, so that a restart does not fail
+/// every second request.
 const AVOID: Duration = Duration::from_secs(1);
 
-/// What a request that waited in vain for its whole time says about a replica that answered nobody meanwhile: half a window of the breaker.
-/// Two people have waited then, and those who come next need not.
+/// Weight of a request that timed out at a silent replica: half a window of the breaker, so two of
+/// them open it.
 const SILENT: usize = BreakerLimits::SERVICE.window / 2;
 
-/// Requests that may wait for one replica's answer at the same time. A tenth of what a gateway has in progress at most, so that one
-/// slow role cannot take every place.
+/// Requests that may wait for one replica at the same time: a tenth of a gateway's maximum, so that
+/// one slow role cannot take all of them.
 const MAX_WAITING: usize = 1_024;
 
 /// The replicas of one role.
@@ -41,7 +42,7 @@ pub(super) struct Replica {
     failures: metrics::Counter,
 }
 
-/// A replica that may be asked, and a place among those who wait for it.
+/// Permission to send one request to a replica; counts as one of its waiting requests.
 #[derive(Debug)]
 pub(super) struct Turn<'r> {
     pub(super) replica: &'r Replica,
@@ -50,11 +51,11 @@ pub(super) struct Turn<'r> {
 
 #[derive(Debug)]
 struct State {
-    /// Open when too many of the latest requests failed: the replica is out.
+    /// Open after too many failures: the replica gets no requests.
     breaker: Breaker,
-    /// Others are asked first until then.
+    /// Until then other replicas are preferred.
     avoid_until: Duration,
-    /// When it answered last.
+    /// Time of its last response.
     answered: Option<Duration>,
 }
 
@@ -71,13 +72,14 @@ impl Replicas {
         Ok(Self { list, next: AtomicUsize::new(0) })
     }
 
-    /// Whether there is another one to ask.
+    /// Whether there is more than one replica.
     pub(super) fn are_several(&self) -> bool {
         self.list.len() > 1
     }
 
-    /// The next replica that may be asked and is not among those tried, and rather not one that just failed. One for which as many
-    /// wait as may is passed over: it is busy, and not unwell. If none is left, when one may be.
+    /// Returns the next replica that is not in `tried`, preferring those that did not just fail. A
+    /// replica with too many waiting requests is skipped, which is not a failure. The error is the
+    /// time until one may be available.
     pub(super) fn choose(&self, now: Duration, tried: &[&Replica]) -> Result<Turn<'_>, Duration> {
         let start = self.next.fetch_add(1, Ordering::Relaxed);
         let in_turn = || {
@@ -102,7 +104,7 @@ impl Replicas {
 
 impl Replica {
     fn new(role: &'static RoleRoutes, pipe: Pipe) -> Self {
-        // Slow is what exceeds the time limit of the service, and that is a failure already.
+        // A call slower than the service's time limit is already a failure.
         let limits = BreakerLimits { slow_call: role.time_limit, ..BreakerLimits::SERVICE };
         let failures =
             metrics::counter!("urr_gateway_upstream_failures_total", "target" => pipe.name().to_owned());
@@ -115,21 +117,22 @@ impl Replica {
         self.state().avoid_until <= now
     }
 
-    /// The place comes first: whoever has none asks nobody, and must not use up a trial of the breaker.
+    /// Takes a waiting permit first: a request without one must not use up a trial of the breaker.
     fn turn(&self, now: Duration) -> Result<Turn<'_>, Duration> {
         let place = self.places.try_acquire().map_err(|_busy| TRY_AGAIN)?;
         self.state().breaker.permit(now).map_err(|refused| refused.retry_after)?;
         Ok(Turn { replica: self, _place: place })
     }
 
-    /// It answered. What it said may be a 503: whoever can say that of one route is there for the others.
+    /// Reports a response. A 503 counts as success: a process that reports it for one route can
+    /// serve others.
     pub(super) fn succeeded(&self, now: Duration, started: Duration) {
         let mut state = self.state();
         state.breaker.report(now, now.saturating_sub(started), true);
         state.answered = Some(now);
     }
 
-    /// It did not, or turned everybody away.
+    /// Reports a failed attempt, or a process that rejects all requests.
     pub(super) fn failed(&self, now: Duration, started: Duration) {
         let mut state = self.state();
         state.breaker.report(now, now.saturating_sub(started), false);
@@ -137,12 +140,12 @@ impl Replica {
         self.failures.increment(1);
     }
 
-    /// Whether it has answered nobody since then.
+    /// Whether it has sent no response since then.
     pub(super) fn is_silent_since(&self, since: Duration) -> bool {
         self.state().answered.is_none_or(|answered| answered < since)
     }
 
-    /// It did not, in all the time it may take since then.
+    /// Reports that it did not respond within the time limit.
     pub(super) fn timed_out(&self, now: Duration, since: Duration) {
         let weight = if self.is_silent_since(since) { SILENT } else { 1 };
         for _ in 1..weight {
@@ -151,8 +154,8 @@ impl Replica {
         self.failed(now, since);
     }
 
-    /// Somebody who had waited since then has left. One that answers others meanwhile is well, however impatient people are:
-    /// otherwise whoever opens requests and leaves could shut a replica for everybody.
+    /// Reports that a client disconnected. Counts only if the replica has responded to no request
+    /// meanwhile; otherwise impatient or malicious clients could take a healthy replica out.
     pub(super) fn abandoned(&self, now: Duration, since: Duration) {
         if self.is_silent_since(since) {
             self.failed(now, since);
@@ -188,16 +191,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn replicas_are_taken_in_turn_and_one_that_just_failed_last() {
+    async fn replicas_are_used_round_robin_and_a_failed_one_last() {
         let replicas = replicas();
         assert_eq!(turns(&replicas, at(0)), ["1", "2", "3", "1", "2", "3"]);
         replicas.list[1].failed(at(0), at(0));
         assert!(!turns(&replicas, at(0)).contains(&"2"));
-        assert!(turns(&replicas, at(1)).contains(&"2"), "a second later it gets another chance");
+        assert!(turns(&replicas, at(1)).contains(&"2"), "it is used again after a second");
     }
 
     #[tokio::test]
-    async fn each_further_try_goes_to_another_replica_until_there_is_none() {
+    async fn each_retry_uses_another_replica_until_none_is_left() {
         let replicas = replicas();
         let mut tried = Vec::new();
         while let Ok(turn) = replicas.choose(at(0), &tried) {
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_busy_replica_is_passed_over_and_has_not_failed() {
+    async fn a_busy_replica_is_skipped_without_a_failure() {
         let replicas = replicas();
         let fill = |number: usize| {
             let places = u32::try_from(MAX_WAITING).unwrap();
@@ -221,11 +224,11 @@ mod tests {
         drop((first, others));
         let mut next = turns(&replicas, at(0));
         next.sort_unstable();
-        assert_eq!(next, ["1", "1", "2", "2", "3", "3"], "nobody is avoided");
+        assert_eq!(next, ["1", "1", "2", "2", "3", "3"], "no replica is avoided");
     }
 
     #[tokio::test]
-    async fn a_busy_replica_keeps_its_trials() {
+    async fn a_busy_replica_does_not_use_breaker_trials() {
         let replicas = replicas();
         let trials = || (0..9).filter(|_| replicas.choose(at(10), &[]).is_ok()).count();
         for replica in &replicas.list {
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_keeps_failing_is_out_and_comes_back_after_good_trials() {
+    async fn a_failing_replica_is_taken_out_and_returns_after_successful_trials() {
         let replicas = replicas();
         for _ in 0..10 {
             replicas.list[1].failed(at(0), at(0));
@@ -254,11 +257,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_that_lets_two_people_wait_in_vain_and_answers_nobody_is_out() {
+    async fn two_timeouts_take_out_a_silent_replica() {
         let replicas = replicas();
-        let [silent, busy, _] = &replicas.list[..] else { panic!("there are three") };
+        let [silent, busy, _] = &replicas.list[..] else { panic!("expected three replicas") };
         silent.timed_out(at(30), at(0));
-        assert!(turns(&replicas, at(31)).contains(&"1"), "one says little");
+        assert!(turns(&replicas, at(31)).contains(&"1"), "one timeout is not enough");
         for _ in 0..4 {
             busy.succeeded(at(20), at(20));
             busy.timed_out(at(30), at(0));
@@ -270,7 +273,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_leaves_tells_something_about_one_that_answers_nobody_and_nothing_about_others() {
+    async fn disconnects_count_only_against_silent_replicas() {
         let replicas = replicas();
         for _ in 0..10 {
             replicas.list[0].abandoned(at(20), at(5));
@@ -284,7 +287,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_all_are_out_it_is_known_for_how_long() {
+    async fn when_all_are_out_the_retry_time_is_known() {
         let replicas = replicas();
         for (number, replica) in replicas.list.iter().enumerate() {
             (0..10).for_each(|_| replica.failed(at(number as u64), at(number as u64)));
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_replica_that_just_failed_is_better_than_none() {
+    async fn a_failed_replica_is_used_if_it_is_the_only_one() {
         let replicas = replicas();
         replicas.list.iter().for_each(|replica| replica.failed(at(0), at(0)));
         assert!(replicas.choose(at(0), &[]).is_ok());

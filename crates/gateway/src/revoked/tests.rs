@@ -1,4 +1,4 @@
-//! The list of ended sessions against a source that pages, fails and comes back.
+//! The list of ended sessions against a source that pages, fails and recovers.
 
 use std::sync::Mutex;
 
@@ -9,13 +9,13 @@ use super::*;
 
 const PATIENCE_OF_TEST: Duration = Duration::from_mins(1);
 
-/// Answers one session a page, in the order they ended.
+/// Returns one session per page, in the order they ended.
 #[derive(Default)]
 struct Source {
     ended: Mutex<Vec<(Timestamp, Revocation)>>,
     down: AtomicBool,
     asked: Mutex<Vec<Timestamp>>,
-    /// How long each page takes, and from which on they do not come at all.
+    /// How long each page takes, and from which page on there is no reply.
     page_takes: Duration,
     stuck_after: Option<usize>,
     clock: Mutex<Option<Clock>>,
@@ -86,13 +86,13 @@ impl World {
 }
 
 #[tokio::test]
-async fn sessions_that_ended_before_and_after_the_start_become_known() {
+async fn sessions_that_ended_before_and_after_the_start_are_loaded() {
     within(PATIENCE_OF_TEST, async {
         let mut world = World::new();
         world.end(1);
         world.clock.advance(Duration::from_mins(59));
         world.end(2);
-        assert!(world.revoked.loaded().check().await.is_err(), "not ready before the list was read");
+        assert!(world.revoked.loaded().check().await.is_err(), "must not be ready before the list was read");
         assert!(!world.revoked.is_fresh());
 
         world.watch();
@@ -101,7 +101,7 @@ async fn sessions_that_ended_before_and_after_the_start_become_known() {
         until(PATIENCE_OF_TEST, async || world.revoked.loaded().check().await.is_ok()).await;
         assert!(world.revoked.is_fresh());
         let first = world.source.asked.lock().unwrap()[0];
-        assert_eq!(first, world.clock.now().before(HOUR), "as far back as a token lives");
+        assert_eq!(first, world.clock.now().before(HOUR), "the first request goes back one token lifetime");
 
         world.end(3);
         world.knows(3).await;
@@ -113,7 +113,7 @@ async fn sessions_that_ended_before_and_after_the_start_become_known() {
 }
 
 #[tokio::test]
-async fn without_news_the_list_grows_stale_and_with_news_it_is_fresh_again() {
+async fn the_list_goes_stale_without_replies_and_recovers() {
     within(PATIENCE_OF_TEST, async {
         let mut world = World::new();
         world.watch();
@@ -122,7 +122,10 @@ async fn without_news_the_list_grows_stale_and_with_news_it_is_fresh_again() {
         world.clock.advance(STALE + Duration::from_millis(1));
         until(PATIENCE_OF_TEST, async || !world.revoked.is_fresh()).await;
         assert!(world.revoked.fresh().check().await.unwrap_err().contains("5 s"));
-        assert!(world.revoked.loaded().check().await.is_ok(), "stale is not unready");
+        assert!(
+            world.revoked.loaded().check().await.is_ok(),
+            "a stale list must not make the process unready"
+        );
 
         world.end(7);
         world.source.down.store(false, Ordering::Relaxed);
@@ -132,9 +135,10 @@ async fn without_news_the_list_grows_stale_and_with_news_it_is_fresh_again() {
     .await;
 }
 
-/// A busy hour: every page in good time, all of them together in none that one page may take.
+/// After a busy hour: each page is in time, but all of them together take longer than the timeout
+/// of one.
 #[tokio::test(start_paused = true)]
-async fn a_long_list_is_read_to_its_end_and_part_of_one_is_not_taken_for_it() {
+async fn a_long_list_is_read_completely_and_a_partial_one_is_not_accepted() {
     let read = async |stuck_after: Option<usize>| {
         let clock = fixed_clock();
         let page_takes = PATIENCE / 2;
@@ -154,7 +158,7 @@ async fn a_long_list_is_read_to_its_end_and_part_of_one_is_not_taken_for_it() {
 }
 
 #[test]
-fn a_session_is_forgotten_when_its_last_token_has_expired() {
+fn a_session_is_removed_when_its_last_token_has_expired() {
     let world = World::new();
     let session = Uuid::from_u128(1);
     let until = world.clock.now().after(HOUR);
@@ -168,7 +172,7 @@ fn a_session_is_forgotten_when_its_last_token_has_expired() {
 }
 
 #[tokio::test]
-async fn a_list_that_does_not_fit_is_not_taken_for_complete() {
+async fn a_list_that_does_not_fit_is_not_accepted_as_complete() {
     let world = World::new();
     let until = world.clock.now().after(HOUR);
     let many: Vec<_> =
@@ -177,5 +181,5 @@ async fn a_list_that_does_not_fit_is_not_taken_for_complete() {
     world.end(u128::MAX);
     assert!(world.revoked.ask(&*world.source, world.clock.now()).await.is_err());
     assert!(!world.revoked.is_fresh());
-    assert!(world.revoked.add(&many[..1]), "what is known stays known");
+    assert!(world.revoked.add(&many[..1]), "known sessions can still be updated");
 }

@@ -1,4 +1,4 @@
-//! Who may go on while a room is open, and whose pass is renewed.
+//! Access while a room is open, and the renewal of passes.
 
 use urr_kernel::{OrderKey, VisitorId};
 use urr_passes::{Secret, entry, queue_ticket};
@@ -37,7 +37,7 @@ fn code<T>(outcome: Result<T, Problem>) -> Option<String> {
 }
 
 #[tokio::test]
-async fn an_open_room_wants_a_pass_of_its_own_event() {
+async fn an_open_room_requires_a_pass_for_its_event() {
     let clock = urr_testkit::fixed_clock();
     let rooms = Arc::new(Rooms::new(clock.clone(), passes(), places(), true));
     assert_eq!(code(rooms.check(event(1), None)).as_deref(), Some("gateway.unavailable"));
@@ -57,7 +57,8 @@ async fn an_open_room_wants_a_pass_of_its_own_event() {
     let mut headers = HeaderMap::new();
     headers.insert(header::COOKIE, format!("x=1; urr-vwr-token={token}").parse().unwrap());
     let held = rooms.pass(event(1), &headers).unwrap();
-    // Of a rehearsal that ended a microsecond before the line was opened, and as good as new.
+    // A pass from an earlier opening, which ended a microsecond before this one began; not yet
+    // expired.
     let before = OrderKey::at(clock.now().before(Duration::from_micros(1)));
     let rehearsed = Verified { pass: vwr_pass::Pass { order: before, ..pass }, ..held };
     let cases = [
@@ -73,21 +74,21 @@ async fn an_open_room_wants_a_pass_of_its_own_event() {
         assert_eq!(outcome.as_deref(), refused.then_some("vwr.pass_required"), "{number}");
     }
     headers.append(header::COOKIE, "urr-vwr-token=another".parse().unwrap());
-    assert_eq!(rooms.pass(event(1), &headers), None, "two are none");
+    assert_eq!(rooms.pass(event(1), &headers), None, "two different passes count as none");
 
     assert!(rooms.load(&Told(Err("away".to_owned()))).await.is_err());
     clock.advance(STALE + PERIOD);
-    assert!(rooms.check(event(1), None).is_err(), "what was known stays true");
-    assert!(matches!(rooms.check(event(2), None), Ok(By::NoLine)), "unless the room fails open");
+    assert!(rooms.check(event(1), None).is_err(), "the last known rooms stay in effect");
+    assert!(matches!(rooms.check(event(2), None), Ok(By::NoLine)), "a fail-open room admits all");
     assert!(matches!(rooms.check(event(1), Some(&held)), Ok(By::Token)));
     clock.advance(vwr_pass::LIFETIME);
     headers.remove(header::COOKIE);
     headers.insert(header::COOKIE, format!("urr-vwr-token={token}").parse().unwrap());
-    assert_eq!(rooms.pass(event(1), &headers), None, "a pass that has expired is none");
+    assert_eq!(rooms.pass(event(1), &headers), None, "an expired pass is rejected");
 }
 
 #[tokio::test]
-async fn whoever_is_inside_and_busy_stays_inside() {
+async fn passes_of_active_visitors_are_renewed() {
     let clock = urr_testkit::fixed_clock();
     let rooms = Arc::new(Rooms::new(clock.clone(), passes(), places(), true));
     let room = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
@@ -100,7 +101,7 @@ async fn whoever_is_inside_and_busy_stays_inside() {
     };
     let first = passes().verify(&passes().sign(&pass, Uuid::from_u128(9), clock.now()), clock.now()).unwrap();
     let pass_since = first.since;
-    assert_eq!(rooms.renewal(&first), None, "it is as good as new");
+    assert_eq!(rooms.renewal(&first), None, "a new pass is not renewed");
     clock.advance(LIFETIME / 2 + Duration::from_secs(1));
     let line = rooms.renewal(&first).unwrap();
     let line = line.to_str().unwrap();
@@ -116,12 +117,12 @@ async fn whoever_is_inside_and_busy_stays_inside() {
     };
     assert_eq!(cookies(header::CACHE_CONTROL, "no-cache"), 1);
     let shared = cookies(header::CACHE_CONTROL, "public, max-age=1");
-    assert_eq!(shared, 0, "what others may see carries nobody's pass");
+    assert_eq!(shared, 0, "cacheable responses must not contain a pass");
     let forgotten = format!("{}=; Max-Age=0", vwr_pass::cookie(event(1)));
-    assert_eq!(cookies(header::SET_COOKIE, &forgotten), 1, "a turn that is over is not brought back");
+    assert_eq!(cookies(header::SET_COOKIE, &forgotten), 1, "a deleted pass must not be renewed");
     assert_eq!(cookies(header::SET_COOKIE, "another=1"), 2);
 
-    // As long as a ticket of the same wait would be good, and no longer.
+    // No longer than a queue ticket of the same wait would be valid.
     let late = |hours: u64| {
         let now = pass_since.after(Duration::from_hours(hours));
         let old = passes().sign_since(pass_since, &pass, first.id, now.before(LIFETIME / 2));
@@ -131,11 +132,11 @@ async fn whoever_is_inside_and_busy_stays_inside() {
         let now = pass_since.after(Duration::from_hours(23));
         passes().verify(&token, now.after(Duration::from_secs(1))).unwrap().since == first.since
     }));
-    assert_eq!(late(24), None, "Tier 2 forgets which turns were used");
+    assert_eq!(late(24), None, "Tier 2 deletes its record of used passes by then");
 
     let reopened = OpenRoom { opened_at: clock.now(), ..room };
     rooms.load(&Told(Ok(vec![reopened]))).await.unwrap();
-    assert_eq!(rooms.renewal(&first), None, "that was another line");
+    assert_eq!(rooms.renewal(&first), None, "the pass is from another opening");
     rooms.load(&Told(Ok(Vec::new()))).await.unwrap();
-    assert_eq!(rooms.renewal(&first), None, "nobody has to wait");
+    assert_eq!(rooms.renewal(&first), None, "the room is closed");
 }

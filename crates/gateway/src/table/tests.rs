@@ -1,4 +1,4 @@
-//! The table by itself, on a few sample routes.
+//! The table on a few sample routes.
 
 use urr_http::{Line, PAGE, PUBLIC, Routes};
 
@@ -23,7 +23,8 @@ fn table() -> Table {
     table
 }
 
-/// The routes of the path that are found: one for a match, all of the path for another method, none for no path.
+/// The routes found for a path: one for a match, all of the path for another method, `None` for no
+/// path.
 fn find(table: &Table, method: &str, path: &str) -> Option<Vec<(String, &'static str)>> {
     let method: Method = method.parse().unwrap();
     let name = |route: &Route| (route.method.to_string(), route.path);
@@ -83,7 +84,7 @@ fn unknown_paths_and_methods_are_distinguished() {
 }
 
 #[test]
-fn a_path_that_other_programs_read_differently_is_no_path() {
+fn ambiguous_paths_are_not_found() {
     let table = table();
     for path in [
         "/static/../api/auth/me",
@@ -115,7 +116,7 @@ fn a_route_cannot_be_declared_twice() {
 
 #[test]
 #[should_panic(expected = "/api/events/{event} of role sample")]
-fn parameters_of_one_place_have_one_name() {
+fn conflicting_parameter_names_are_rejected() {
     let mut table = table();
     let routes = Routes::<()>::new().get("/api/events/{event}", PUBLIC, async || "");
     table.add(Route::new(&SAMPLE, &routes.names()[0]));

@@ -7,11 +7,11 @@ use urr_http::{About, RoleRoutes, Routes, USER};
 use crate::sample::{self, PAYMENTS, STATS};
 use crate::world::{Wishes, World, request};
 
-/// The gateway's own routes: the document, its page and files, and three probes.
+/// Number of the gateway's own routes: the document, its page and files, and three probes.
 const OWN: usize = 6;
 
 #[tokio::test]
-async fn every_route_that_leads_somewhere_is_in_the_document_and_no_other() {
+async fn the_document_lists_exactly_the_routes_that_are_served() {
     let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
     let world = World::with(Wishes {
         missing: vec![&STATS],
@@ -28,7 +28,12 @@ async fn every_route_that_leads_somewhere_is_in_the_document_and_no_other() {
         assert_eq!(listed, *role != STATS && !route.policy.page, "{method} {}", route.path);
         operations += usize::from(listed);
         let failed = &api["paths"][route.path][method.to_ascii_lowercase()]["responses"]["502"];
-        assert_eq!(failed.is_object(), *role == PAYMENTS, "{}: only forwarding answers 502", route.path);
+        assert_eq!(
+            failed.is_object(),
+            *role == PAYMENTS,
+            "{}: only forwarded routes can return 502",
+            route.path
+        );
     }
     let listed = api["paths"].as_object().unwrap().iter();
     assert_eq!(
@@ -45,7 +50,7 @@ async fn every_route_that_leads_somewhere_is_in_the_document_and_no_other() {
 }
 
 #[tokio::test]
-async fn what_is_known_of_a_service_elsewhere_is_described_like_one_that_runs_here() {
+async fn routes_of_remote_roles_are_described_like_local_ones() {
     let nobody = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
     let described = |_: &RoleRoutes| {
         let about = About::new("Pays").body::<Vec<u32>>().answer::<String>(StatusCode::CREATED);
@@ -56,7 +61,9 @@ async fn what_is_known_of_a_service_elsewhere_is_described_like_one_that_runs_he
     let api: Value = serde_json::from_slice(&body).unwrap();
     let payments =
         api["paths"].as_object().unwrap().iter().filter(|(path, _)| path.starts_with("/api/payments"));
-    let [(path, methods)] = payments.collect::<Vec<_>>()[..] else { panic!("only what is described: {api}") };
+    let [(path, methods)] = payments.collect::<Vec<_>>()[..] else {
+        panic!("expected one described route: {api}")
+    };
     let confirm = &methods["post"];
     assert_eq!((path.as_str(), &confirm["summary"]), ("/api/payments/confirm", &Value::from("Pays")));
     let schema = |content: &Value| content["content"]["application/json"]["schema"]["type"].clone();
@@ -64,11 +71,11 @@ async fn what_is_known_of_a_service_elsewhere_is_described_like_one_that_runs_he
         (schema(&confirm["requestBody"]), schema(&confirm["responses"]["201"])),
         ("array".into(), "string".into())
     );
-    assert!(confirm["responses"]["502"].is_object(), "the way there can fail: {confirm}");
+    assert!(confirm["responses"]["502"].is_object(), "forwarding can fail: {confirm}");
 }
 
 #[tokio::test]
-async fn the_page_runs_nothing_that_is_written_into_it_and_loads_nothing_from_elsewhere() {
+async fn the_page_forbids_inline_scripts_and_external_resources() {
     let world = World::new();
     for (path, kind) in [
         ("/api/docs", "text/html; charset=utf-8"),

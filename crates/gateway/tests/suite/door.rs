@@ -1,4 +1,4 @@
-//! Versions, tokens, headers, roles, and what is behind the door.
+//! API versions, tokens, internal headers, roles and routing.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use urr_passes::access::LIFETIME;
 use crate::sample::{self, CATALOG, QUEUE, STATS};
 use crate::world::{Wishes, World, request, user};
 
-/// A path of a route, with something in place of its parameters.
+/// A path of a route, with values in place of its parameters.
 pub(crate) fn spelled(path: &str) -> String {
     path.replace("{*path}", "a/b.css")
         .replace("{id}", "0190a1f0-0000-7000-8000-000000000001")
@@ -33,7 +33,7 @@ async fn a_versioned_path_is_the_same_route() {
 }
 
 #[tokio::test]
-async fn a_token_in_the_header_or_the_cookie_says_who_asks() {
+async fn a_token_in_the_header_or_the_cookie_identifies_the_caller() {
     let world = World::new();
     let (bearer, cookie) =
         (world.bearer(Role::User), format!("theme=dark; access_token={}", world.token(Role::User)));
@@ -44,16 +44,17 @@ async fn a_token_in_the_header_or_the_cookie_says_who_asks() {
     assert_eq!(world.get("/api/events", &[]).await.1["user"], Value::Null);
 }
 
-/// The whole table: nobody, a user and an operator on every route.
+/// Every route of the table, as an anonymous caller, a user and an admin.
 #[tokio::test]
-async fn every_route_lets_in_whom_the_table_says() {
+async fn every_route_enforces_its_access_policy() {
     let world = World::new();
     let (user, admin) = (world.bearer(Role::User), world.bearer(Role::Admin));
     let mut seen = [0; 3];
     for (_, route) in sample::all() {
         let ask = async |token: Option<&str>| {
             let headers: Vec<_> = token.map(|token| ("authorization", token)).into_iter().collect();
-            // Slowly: accounts have more routes than the limit of their class allows requests in a minute.
+            // Advance the clock: the account routes alone exceed the limit of their class per
+            // minute.
             world.clock.advance(Duration::from_secs(1));
             let (status, body) = world.ask(route.method.as_str(), &spelled(route.path), &headers).await;
             (status, body["code"].as_str().map(str::to_owned))
@@ -73,7 +74,7 @@ async fn every_route_lets_in_whom_the_table_says() {
 }
 
 #[tokio::test]
-async fn missing_expired_and_invalid_tokens_are_told_apart() {
+async fn missing_expired_and_invalid_tokens_have_different_errors() {
     let world = World::new();
     let bearer = world.bearer(Role::Admin);
     let forged = format!("{bearer}x");
@@ -93,7 +94,7 @@ async fn missing_expired_and_invalid_tokens_are_told_apart() {
 }
 
 #[tokio::test]
-async fn a_bad_token_is_refused_where_a_client_should_learn_of_it_and_ignored_where_it_gets_a_new_one() {
+async fn an_invalid_token_is_rejected_on_api_routes_and_ignored_on_pages_and_sign_in() {
     let world = World::new();
     let (old, said) = ([("cookie", "access_token=old")], [("authorization", "Bearer old")]);
     for path in ["/api/events", "/api/openapi.json", "/api/auth/me", "/api/admin/seat-layouts"] {
@@ -103,11 +104,11 @@ async fn a_bad_token_is_refused_where_a_client_should_learn_of_it_and_ignored_wh
         assert_eq!(world.get(path, &old).await.1["code"], "auth.token_invalid", "{path}");
     }
     let (status, body) = world.get("/api/events", &old).await;
-    assert_eq!((status, &body["user"]), (200, &Value::Null), "a browser cannot help sending it");
+    assert_eq!((status, &body["user"]), (200, &Value::Null), "a browser sends its cookie automatically");
     let both = [old[0], said[0]];
     assert_eq!(world.get("/api/events", &both).await.1["code"], "auth.token_invalid");
     let (status, body) = world.get("/", &old).await;
-    assert_eq!((status, &body["user"]), (200, &Value::Null), "pages show themselves to anybody");
+    assert_eq!((status, &body["user"]), (200, &Value::Null), "pages are public");
     for path in ["/api/auth/login", "/api/v1/auth/refresh", "/api/auth/logout"] {
         let same_origin = [old[0], ("sec-fetch-site", "same-origin")];
         let (status, body) = world.ask("POST", path, &same_origin).await;
@@ -116,7 +117,7 @@ async fn a_bad_token_is_refused_where_a_client_should_learn_of_it_and_ignored_wh
 }
 
 #[tokio::test]
-async fn headers_that_only_we_may_set_do_not_come_in() {
+async fn internal_headers_are_stripped() {
     let world = World::new();
     let forged = [
         ("X-User-Id", "1"),
@@ -126,7 +127,7 @@ async fn headers_that_only_we_may_set_do_not_come_in() {
         ("X-Urr-Actor", "{\"kind\":\"system\"}"),
         ("x-urr-budget-ms", "1"),
         ("x-internal-token", "1"),
-        ("x-queue-entry-token", "stays: it is signed"),
+        ("x-queue-entry-token", "kept: it is signed"),
         ("x-userland", "stays"),
     ];
     let (_, body) = world.get("/api/events", &forged).await;
@@ -135,21 +136,21 @@ async fn headers_that_only_we_may_set_do_not_come_in() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_not_there_is_404_with_a_code() {
+async fn routes_of_absent_roles_are_404_with_an_error_code() {
     let world = World::with(Wishes { missing: vec![&STATS, &QUEUE], ..Wishes::default() });
     let admin = world.bearer(Role::Admin);
     for (path, service) in [("/api/v1/stats/overview", "stats"), ("/api/queue/status/1", "queue")] {
         let (status, body) = world.get(path, &[("authorization", &admin)]).await;
         assert_eq!((status, &body["code"]), (404, &json!("gateway.no_such_service")));
         assert_eq!(body["service"], service);
-        assert_eq!(world.get(path, &[]).await.0, 401, "guards come first: {path}");
+        assert_eq!(world.get(path, &[]).await.0, 401, "guards run first: {path}");
     }
     let (status, body) = world.get("/api/bogus/x", &[]).await;
     assert_eq!((status, &body["code"]), (404, &json!("http.not_found")));
 }
 
 #[tokio::test]
-async fn what_is_internal_is_never_routed() {
+async fn internal_paths_are_not_routed() {
     let world = World::new();
     let admin = world.bearer(Role::Admin);
     for path in ["/internal", "/internal/tickets/hold", "/api/internal/tickets/hold", "/internal/roles"] {
@@ -161,7 +162,7 @@ async fn what_is_internal_is_never_routed() {
 }
 
 #[tokio::test]
-async fn another_method_is_405_and_options_tells_which() {
+async fn other_methods_are_405_and_options_lists_the_allowed_ones() {
     let world = World::new();
     let (status, headers, body) = world.send(request("DELETE", "/api/v1/transfers", &[])).await;
     let body: Value = serde_json::from_slice(&body).unwrap();
@@ -177,7 +178,7 @@ async fn another_method_is_405_and_options_tells_which() {
 
 #[tokio::test]
 #[should_panic(expected = "/api/time is declared by catalog and by tickets")]
-async fn a_route_of_two_roles_does_not_start() {
+async fn a_route_declared_by_two_roles_panics_at_start() {
     let routes = Routes::new().get("/api/time", PUBLIC, async || "");
     World::with(Wishes { local: vec![(&CATALOG, routes)], ..Wishes::default() });
 }
@@ -191,7 +192,7 @@ async fn a_path_that_no_role_declares_is_not_found() {
 }
 
 #[tokio::test]
-async fn the_client_is_who_trusted_proxies_say_it_is() {
+async fn the_client_address_comes_from_trusted_proxies() {
     let addresses = vec!["198.51.100.0/24".parse().unwrap()];
     let proxies = TrustedProxies { addresses, header: ForwardedHeader::XForwardedFor };
     let behind = World::with(Wishes { proxies, ..Wishes::default() });
@@ -202,14 +203,14 @@ async fn the_client_is_who_trusted_proxies_say_it_is() {
 }
 
 #[tokio::test]
-async fn two_hosts_are_one_too_many() {
+async fn a_request_with_two_hosts_is_rejected() {
     let (status, body) =
         World::new().get("/api/events", &[("host", "a.example"), ("host", "b.example")]).await;
     assert_eq!((status, &body["code"]), (400, &json!("gateway.bad_host")));
 }
 
 #[tokio::test]
-async fn a_host_is_a_host() {
+async fn an_invalid_host_is_rejected() {
     let world = World::new();
     for host in ["urr.example", "urr.example:3001", "10.0.0.7:3001", "[::1]:3001", "localhost", "my_host"] {
         assert_eq!(world.get("/api/events", &[("host", host)]).await.0, 200, "{host}");
@@ -221,7 +222,7 @@ async fn a_host_is_a_host() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_site_changes_nothing() {
+async fn cross_site_requests_cannot_change_state() {
     let world = World::with(Wishes { origins: vec!["https://partner.example"], ..Wishes::default() });
     let cookie = format!("access_token={}", world.token(Role::User));
     let post = async |origin: &str| {
@@ -235,7 +236,7 @@ async fn a_page_of_another_site_changes_nothing() {
 }
 
 #[tokio::test]
-async fn routes_are_counted_under_their_names() {
+async fn metrics_are_labelled_by_route() {
     let metrics = urr_telemetry::Metrics::install();
     let world = World::new();
     world.get("/api/v1/stats/events/7", &[]).await;

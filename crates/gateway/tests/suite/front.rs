@@ -1,4 +1,4 @@
-//! Permission for pages of other origins, and smaller bodies, on every answer.
+//! CORS headers and compression, on every response.
 
 use std::io::Read as _;
 
@@ -26,13 +26,16 @@ fn is_permitted(headers: &HeaderMap) -> bool {
         && ["retry-after", "etag", "x-request-id"]
             .iter()
             .all(|name| value(header::ACCESS_CONTROL_EXPOSE_HEADERS).is_some_and(|list| list.contains(name)));
-    assert!(headers.get_all(header::VARY).iter().any(|vary| vary == "origin"), "caches must know");
+    assert!(
+        headers.get_all(header::VARY).iter().any(|vary| vary == "origin"),
+        "caches must see `Vary: origin`"
+    );
     assert!(permitted || !headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
     permitted
 }
 
 #[tokio::test]
-async fn every_answer_may_be_read_by_a_configured_origin_whoever_gave_it() {
+async fn every_response_has_cors_headers_for_a_configured_origin() {
     let rates = RateLimits { booking: 0, ..RateLimits::default() };
     let limits = Limits { body_bytes: 10, max_in_flight: 10_000, ..Limits::default() };
     let panics = Routes::new()
@@ -67,11 +70,11 @@ async fn every_answer_may_be_read_by_a_configured_origin_whoever_gave_it() {
     *too_large.body_mut() = axum::body::Body::from("x".repeat(20_000));
     let (status, headers, _) = world.send(too_large).await;
     assert_eq!(status, 413);
-    assert!(is_permitted(&headers), "an answer of the edge");
+    assert!(is_permitted(&headers), "a response of the edge");
 }
 
 #[tokio::test]
-async fn an_overloaded_machine_says_so_to_pages_of_other_origins_too() {
+async fn a_503_under_overload_has_cors_headers_too() {
     let world =
         world(Wishes { limits: Limits { max_in_flight: 0, ..Limits::default() }, ..Wishes::default() });
     let (status, headers, _) = world.send(request("GET", "/api/events", &[("origin", PARTNER)])).await;
@@ -80,7 +83,7 @@ async fn an_overloaded_machine_says_so_to_pages_of_other_origins_too() {
 }
 
 #[tokio::test]
-async fn nobody_else_may_read_anything() {
+async fn other_origins_get_no_cors_headers() {
     let configured = world(Wishes::default());
     for origin in
         ["https://evil.example", "null", "https://partner.example.evil.example", "http://partner.example"]
@@ -93,12 +96,12 @@ async fn nobody_else_may_read_anything() {
         assert!(!headers.contains_key(header::ACCESS_CONTROL_ALLOW_METHODS));
     }
     let (_, headers, _) = World::new().send(request("GET", "/api/events", &[("origin", PARTNER)])).await;
-    assert!(!headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN), "none is configured");
+    assert!(!headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN), "no origin is configured");
     assert!(!headers.contains_key(header::VARY));
 }
 
 #[tokio::test]
-async fn a_browser_that_asks_first_is_told_what_it_may_send() {
+async fn a_preflight_lists_the_allowed_methods_and_headers() {
     let metrics = Metrics::install();
     let world = world(Wishes::default());
     let preflight = [
@@ -109,9 +112,9 @@ async fn a_browser_that_asks_first_is_told_what_it_may_send() {
     let (status, headers, body) = world.send(request("OPTIONS", "/api/v1/admin/events/1", &preflight)).await;
     assert_eq!((status, body.len()), (204, 0));
     assert!(is_permitted(&headers));
-    assert_eq!(headers["x-request-id"].len(), 36, "named like every request");
+    assert_eq!(headers["x-request-id"].len(), 36, "preflights have a request id too");
     let line = r#"urr_http_requests_total{route="(preflight)",method="OPTIONS",status="204"}"#;
-    assert!(metrics.render().contains(line), "and counted like every request");
+    assert!(metrics.render().contains(line), "preflights are counted too");
     for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
         assert!(headers[header::ACCESS_CONTROL_ALLOW_METHODS].to_str().unwrap().contains(method));
     }
@@ -121,9 +124,9 @@ async fn a_browser_that_asks_first_is_told_what_it_may_send() {
     assert_eq!(headers[header::ACCESS_CONTROL_MAX_AGE], "3600");
 }
 
-/// What a proxy asks is about somebody's request to another site: whatever its method and wherever it came from.
+/// A proxy sends the method and origin of a request to another site; neither may be rejected here.
 #[tokio::test]
-async fn a_proxy_asks_about_requests_that_would_be_refused_here() {
+async fn any_method_routes_skip_preflight_and_origin_checks() {
     let world =
         world(Wishes { rates: RateLimits { general: 0, ..RateLimits::default() }, ..Wishes::default() });
     let cookie = ("cookie", "access_token=not-one-of-ours; session=theirs");
@@ -147,10 +150,10 @@ async fn a_proxy_asks_about_requests_that_would_be_refused_here() {
     }
     let elsewhere = [cookie, ("origin", "https://bank.example")];
     let (status, ..) = world.send(request("POST", "/vwr/assign/1", &elsewhere)).await;
-    assert_eq!(status, 403, "everywhere else it is asked where a request comes from");
+    assert_eq!(status, 403, "all other routes check the origin");
 }
 
-/// A page that is large, tagged, and knows its tag.
+/// A large response with an `ETag`.
 fn map() -> Routes {
     Routes::new().get("/api/time", PUBLIC, async |headers: HeaderMap| {
         if headers.get(header::IF_NONE_MATCH).is_some_and(|tag| tag == "\"7\"") {
@@ -162,7 +165,7 @@ fn map() -> Routes {
 }
 
 #[tokio::test]
-async fn a_large_answer_is_compressed_and_its_tag_still_works() {
+async fn a_large_response_is_compressed_and_its_etag_still_matches() {
     let world = world(Wishes { local: vec![(&TICKETS, map())], ..Wishes::default() });
     let gzip = ("accept-encoding", "gzip, br");
     let (status, headers, body) = world.send(request("GET", "/api/time", &[gzip])).await;

@@ -1,4 +1,4 @@
-//! A gateway behind a gateway: what is believed of the one in front, and of nobody else.
+//! A gateway behind a gateway: the signed hop header is trusted, anything else is not.
 
 use serde_json::json;
 use urr_gateway::{address::TrustedProxies, limit::RateLimits};
@@ -9,14 +9,14 @@ use urr_testkit::within;
 use crate::sample::{AUTH, CATALOG};
 use crate::world::{PATIENCE, Wishes, World};
 
-/// A role that lets everybody through twice a minute.
+/// A gateway with a limit of two requests per minute.
 fn inner() -> World {
     let rates = RateLimits { general: 2, ..RateLimits::default() };
     World::with(Wishes { rates, ..Wishes::default() })
 }
 
 #[tokio::test]
-async fn a_request_that_was_passed_on_is_the_clients_own_and_counted_once() {
+async fn a_forwarded_request_keeps_its_client_and_is_counted_once() {
     within(PATIENCE, async {
         let inner = inner().serve().await;
         let proxies =
@@ -27,14 +27,17 @@ async fn a_request_that_was_passed_on_is_the_clients_own_and_counted_once() {
             let (status, body) = outer.get("/api/events", &[("x-forwarded-for", "203.0.113.7")]).await;
             assert_eq!((status, &body["client"]), (200, &json!("203.0.113.7")), "{body}");
             let headers = body["headers"].as_array().unwrap();
-            assert!(!headers.contains(&json!("x-urr-hop")), "it stays between gateways: {body}");
+            assert!(
+                !headers.contains(&json!("x-urr-hop")),
+                "the hop header must not reach the service: {body}"
+            );
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn nobody_else_can_say_so() {
+async fn a_forged_hop_header_is_ignored() {
     let inner = inner();
     let good = inner.mark("203.0.113.7");
     let forged = good.replace("203.0.113.7", "203.0.113.8");
@@ -43,7 +46,7 @@ async fn nobody_else_can_say_so() {
         let (status, body) = inner.get("/api/time", &[("x-urr-hop", mark)]).await;
         assert!(status == 429 || body["client"] == "198.51.100.1", "{mark}: {body}");
     }
-    assert_eq!(inner.get("/api/time", &[]).await.0, 429, "each of them was counted");
+    assert_eq!(inner.get("/api/time", &[]).await.0, 429, "every forged request was counted");
     let (status, body) = inner.get("/api/time", &[("x-urr-hop", &good)]).await;
     assert_eq!((status, &body["client"]), (200, &json!("203.0.113.7")));
     inner.clock.advance(LIFETIME * 3);
@@ -51,13 +54,14 @@ async fn nobody_else_can_say_so() {
     assert_eq!(
         (status, &body["code"]),
         (503, &json!("gateway.clocks_differ")),
-        "an old one is worth nothing"
+        "an expired signature is rejected"
     );
 }
 
-/// Which sites may is told to the one in front. Those behind, which know of none, take its word and nobody else's.
+/// Only the gateway in front has configured origins. Those behind trust its check, and no other
+/// claim.
 #[tokio::test]
-async fn the_gateway_in_front_alone_has_to_know_which_sites_may() {
+async fn only_the_front_gateway_needs_the_configured_origins() {
     within(PATIENCE, async {
         let inner = World::new();
         let served = inner.serve().await;
@@ -75,7 +79,7 @@ async fn the_gateway_in_front_alone_has_to_know_which_sites_may() {
             assert_eq!(
                 (status, &body["code"]),
                 (403, &json!("gateway.cross_origin")),
-                "past the gateway: {path}"
+                "bypassing the gateway: {path}"
             );
         }
     })
@@ -83,7 +87,7 @@ async fn the_gateway_in_front_alone_has_to_know_which_sites_may() {
 }
 
 #[tokio::test]
-async fn a_mark_opens_no_door() {
+async fn a_hop_header_grants_no_access() {
     let inner = inner();
     let mark = inner.mark("203.0.113.7");
     let mark = ("x-urr-hop", mark.as_str());

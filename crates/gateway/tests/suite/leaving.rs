@@ -1,4 +1,4 @@
-//! Clients that leave before the answer, and what that says about a replica.
+//! Clients that disconnect before the response, and what that means for a replica.
 
 use std::{
     sync::{
@@ -22,7 +22,7 @@ use crate::{
     world::{PATIENCE, World, request},
 };
 
-/// Ten clients that wait for an answer which does not come, until they leave.
+/// Ten clients wait for a response that does not come, and disconnect after `waited`.
 async fn ten_leave_after(
     world: &World,
     asked: &AtomicUsize,
@@ -41,12 +41,12 @@ async fn ten_leave_after(
     meanwhile().await;
     world.clock.advance(waited);
     clients.shutdown().await;
-    // Whoever failed a moment ago is asked last; that is over.
+    // A replica that just failed is avoided; wait until that is over.
     world.clock.advance(Duration::from_secs(2));
 }
 
 #[tokio::test]
-async fn a_replica_that_hangs_is_left_alone_even_if_nobody_waits_to_the_end_and_no_other_is() {
+async fn disconnects_take_out_a_hung_replica_but_not_a_responding_one() {
     within(PATIENCE, async {
         let asked = Arc::new(AtomicUsize::new(0));
         let hang = {
@@ -63,11 +63,11 @@ async fn a_replica_that_hangs_is_left_alone_even_if_nobody_waits_to_the_end_and_
         let third = CATALOG.time_limit / 3;
 
         ten_leave_after(&world, &asked, third.saturating_sub(Duration::from_secs(1)), async || {}).await;
-        assert_eq!(answers().await, 200, "impatience says nothing about a replica");
+        assert_eq!(answers().await, 200, "early disconnects must not count against a replica");
         ten_leave_after(&world, &asked, third, async || assert_eq!(answers().await, 200)).await;
-        assert_eq!(answers().await, 200, "it answered others meanwhile");
+        assert_eq!(answers().await, 200, "it responded to other requests meanwhile");
         ten_leave_after(&world, &asked, third, async || {}).await;
-        assert_eq!(answers().await, 503, "it answered nobody");
+        assert_eq!(answers().await, 503, "it responded to no request");
         world.clock.advance(Duration::from_secs(10));
         assert_eq!(answers().await, 200, "a trial");
     })

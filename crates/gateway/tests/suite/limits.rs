@@ -1,4 +1,4 @@
-//! Requests are counted by route and client, and refused with advice.
+//! Rate limits by route class and client.
 
 use serde_json::{Value, json};
 use urr_gateway::limit::{Limiter, RateLimits};
@@ -13,7 +13,7 @@ fn strict() -> RateLimits {
     RateLimits { auth: 3, queue: 4, booking: 2, payments: 1, general: 5, ..RateLimits::default() }
 }
 
-/// How many of ten requests pass.
+/// Returns how many of ten requests are admitted.
 async fn passes(world: &World, method: &str, path: &str, headers: &[(&str, &str)]) -> usize {
     let mut passed = 0;
     for _ in 0..10 {
@@ -23,7 +23,7 @@ async fn passes(world: &World, method: &str, path: &str, headers: &[(&str, &str)
 }
 
 #[tokio::test]
-async fn each_class_has_its_limit_and_what_is_exempt_has_none() {
+async fn each_class_has_its_limit_and_exempt_routes_have_none() {
     let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
     let bearer = world.bearer(Role::User);
     let user = [("authorization", bearer.as_str())];
@@ -38,7 +38,7 @@ async fn each_class_has_its_limit_and_what_is_exempt_has_none() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_when_to_come_back_and_then_it_passes() {
+async fn a_429_has_retry_after_and_the_retry_is_admitted() {
     let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
     assert_eq!(passes(&world, "GET", "/api/events", &[]).await, 5);
     let (status, headers, body) = world.send(request("GET", "/api/events", &[])).await;
@@ -50,21 +50,21 @@ async fn a_refusal_says_when_to_come_back_and_then_it_passes() {
 }
 
 #[tokio::test]
-async fn users_are_counted_wherever_they_are_and_strangers_by_their_address() {
+async fn users_are_counted_by_id_and_anonymous_clients_by_address() {
     let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
     let other = world.token_of(UserId::from_uuid(Uuid::from_u128(9)), Role::User, session());
     let (one, other) = (world.bearer(Role::User), format!("Bearer {other}"));
     assert_eq!(passes(&world, "GET", "/api/events", &[("authorization", &one)]).await, 5);
     assert_eq!(passes(&world, "GET", "/api/events", &[("authorization", &other)]).await, 5);
     assert_eq!(passes(&world, "GET", "/api/events", &[]).await, 5);
-    // Nothing a client says about itself makes it another one.
+    // No header of an untrusted client changes its identity.
     for header in ["x-forwarded-for", "forwarded", "x-real-ip", "cf-connecting-ip", "true-client-ip"] {
         assert_eq!(passes(&world, "GET", "/api/events", &[(header, "1.2.3.4")]).await, 0, "{header}");
     }
 }
 
 #[tokio::test]
-async fn who_signs_in_or_up_is_counted_by_address_whatever_token_comes_along() {
+async fn sign_in_and_sign_up_are_counted_by_address_despite_a_token() {
     let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
     let other = world.token_of(UserId::from_uuid(Uuid::from_u128(9)), Role::User, session());
     let (one, other) = (world.bearer(Role::User), format!("Bearer {other}"));
@@ -74,13 +74,13 @@ async fn who_signs_in_or_up_is_counted_by_address_whatever_token_comes_along() {
             assert_eq!(passes(&world, "POST", path, &[("authorization", token)]).await, 0, "{path}");
         }
     }
-    // What is for users only is theirs to use up.
+    // Routes for users only are counted per user.
     assert_eq!(passes(&world, "GET", "/api/auth/sessions", &[("authorization", &one)]).await, 3);
     assert_eq!(passes(&world, "GET", "/api/auth/sessions", &[("authorization", &other)]).await, 3);
 }
 
 #[tokio::test]
-async fn whatever_leads_nowhere_is_counted_too() {
+async fn unknown_routes_are_counted_too() {
     let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
     assert_eq!(passes(&world, "GET", "/api/bogus", &[]).await, 5);
     let world = World::with(Wishes { rates: strict(), ..Wishes::default() });
@@ -91,7 +91,7 @@ async fn whatever_leads_nowhere_is_counted_too() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_store_reads_and_sessions_go_on_and_signing_in_paying_and_operating_are_refused() {
+async fn without_the_store_reads_continue_and_sign_in_payments_and_admin_are_rejected() {
     let Some(url) = services::redis() else { return };
     within(PATIENCE, async {
         let mut proxy = Proxy::start(url.trim_start_matches("redis://")).await;

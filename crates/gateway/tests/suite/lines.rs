@@ -1,4 +1,4 @@
-//! The line in front of everything: who is sent to wait, and who is not.
+//! Tier 1: which requests need a pass.
 
 use std::{sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::sample::{QUEUE, TICKETS, policy};
 use crate::world::{Wishes, World, request};
 
-/// What browsers say of a request that a page of ours makes.
+/// Header of a same-origin request.
 pub(crate) const SAME_SITE: (&str, &str) = ("sec-fetch-site", "same-origin");
 
 struct Told(Vec<OpenRoom>);
@@ -33,7 +33,7 @@ pub(crate) fn event(number: u128) -> EventId {
     EventId::from_uuid(Uuid::from_u128(number))
 }
 
-/// In front of events 1 and 3 people wait, in front of event 2 they do not.
+/// Rooms of events 1 and 3 are open, the one of event 2 is closed.
 pub(crate) async fn rooms(clock: &Clock) -> Arc<Rooms> {
     let rooms = Arc::new(Rooms::new(clock.clone(), World::passes(), World::places(), false));
     let open = |number| OpenRoom { event: event(number), fail_open: false, opened_at: clock.now() };
@@ -47,7 +47,7 @@ pub(crate) async fn world() -> World {
     World::with(Wishes { clock, rooms, local: behind(), ..Wishes::default() })
 }
 
-/// What stands behind the line.
+/// Routes that need a pass.
 fn behind() -> Vec<(&'static RoleRoutes, Routes)> {
     let reserve = Routes::new().post(
         "/api/seats/reserve",
@@ -66,7 +66,7 @@ fn behind() -> Vec<(&'static RoleRoutes, Routes)> {
     vec![(&TICKETS, reserve), (&QUEUE, check)]
 }
 
-/// The pass of somebody who stood in the line that was opened then.
+/// A pass from the room that was opened at this time.
 fn pass(event: EventId, opened: Timestamp) -> Pass {
     let visitor = VisitorId::from_uuid(Uuid::from_u128(7));
     Pass { event, visitor, order: OrderKey::counted(opened, 42), position: 42 }
@@ -77,7 +77,7 @@ impl World {
         self.pass_cookie_of(event, self.clock.now())
     }
 
-    /// A pass that is as good as new, of a line that was opened then.
+    /// A new pass from the room that was opened at this time.
     fn pass_cookie_of(&self, event: EventId, opened: Timestamp) -> String {
         let token = Self::passes().sign(&pass(event, opened), Uuid::from_u128(5), self.clock.now());
         format!("urr-vwr-token={token}")
@@ -107,7 +107,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn whoever_has_not_waited_is_sent_to_wait() {
+async fn requests_without_a_pass_are_sent_to_the_waiting_room() {
     let world = world().await;
     let bearer = world.bearer(Role::User);
     let (own, other) = (world.pass_cookie(event(1)), world.pass_cookie(event(2)));
@@ -123,11 +123,11 @@ async fn whoever_has_not_waited_is_sent_to_wait() {
         assert_eq!((status, &body["event"]), (200, &json!(one)));
     }
     let (status, _) = world.ask("POST", &format!("/api/queue/check/{}", event(2)), &[signed_in]).await;
-    assert_eq!(status, 200, "nobody waits in front of this one");
+    assert_eq!(status, 200, "this event has no open room");
 }
 
 #[tokio::test]
-async fn a_page_leads_to_where_one_waits_and_back() {
+async fn a_page_redirects_to_the_waiting_room_and_back() {
     let world = world().await;
     let (one, two) = (event(1), event(2));
     for page in ["/events/{}/seats", "/events/{}/book", "/queue/{}"] {
@@ -145,7 +145,7 @@ async fn a_page_leads_to_where_one_waits_and_back() {
 }
 
 #[tokio::test]
-async fn an_event_in_the_body_is_compared_where_the_body_is_read() {
+async fn an_event_in_the_body_is_checked_by_the_handler() {
     let world = world().await;
     let (own, other) = (world.pass_cookie(event(1)), world.pass_cookie(event(2)));
     for cookie in ["", other.as_str()] {
@@ -157,7 +157,7 @@ async fn an_event_in_the_body_is_compared_where_the_body_is_read() {
 }
 
 #[tokio::test]
-async fn tokens_of_other_kinds_and_keys_are_no_passes() {
+async fn tokens_of_other_kinds_or_keys_are_not_passes() {
     let world = world().await;
     let bearer = world.bearer(Role::User);
     let foreign = Secret::new("another secret, which is nobody's key here").unwrap();
@@ -198,9 +198,9 @@ async fn tokens_of_other_kinds_and_keys_are_no_passes() {
     assert_eq!(answer.0, 403, "an expired pass");
 }
 
-/// Two dates of a tour in two tabs of one browser.
+/// Two dates of a tour, in two tabs of one browser.
 #[tokio::test]
-async fn somebody_may_be_inside_at_two_events_at_once() {
+async fn passes_for_two_events_work_in_one_browser() {
     let world = world().await;
     let named = |of: EventId, named: EventId| {
         let cookie = world.pass_cookie(of);
@@ -211,9 +211,13 @@ async fn somebody_may_be_inside_at_two_events_at_once() {
     for event in [one, three] {
         assert_eq!(world.get(&format!("/api/seats/events/{event}"), &[("cookie", &both)]).await.0, 200);
         assert_eq!(world.reserve(event, &both).await.0, 200);
-        assert_eq!(world.reserve(event, &named(one, three)).await.0, 403, "a name alone opens nothing");
+        assert_eq!(
+            world.reserve(event, &named(one, three)).await.0,
+            403,
+            "the cookie name of another event grants nothing"
+        );
     }
-    // Whoever buys uses the pass of that event, and it is that one which goes on.
+    // A purchase uses the pass of its event, and only that one is renewed.
     world.clock.advance(LIFETIME / 2 + Duration::from_secs(1));
     for (event, other) in [(one, three), (three, one)] {
         let cookies = world.reserving(event, &both).await;
@@ -226,20 +230,24 @@ async fn somebody_may_be_inside_at_two_events_at_once() {
 }
 
 #[tokio::test]
-async fn a_pass_of_an_earlier_opening_opens_nothing() {
+async fn a_pass_of_an_earlier_opening_is_rejected() {
     let world = world().await;
     let one = event(1);
     let rehearsed = world.pass_cookie_of(one, world.clock.now().before(Duration::from_hours(1)));
     assert_eq!(world.reserve(one, &rehearsed).await.0, 403);
     assert_eq!(world.get(&format!("/api/seats/events/{one}"), &[("cookie", &rehearsed)]).await.0, 403);
     assert_eq!(world.get(&format!("/queue/{one}"), &[("cookie", &rehearsed)]).await.0, 302);
-    // The line behind is told since when this one is open, so that it takes no place over from before.
+    // Tier 2 receives the time of opening, so that it ignores places from before.
     let bearer = world.bearer(Role::User);
     let own = world.pass_cookie(one);
     let headers = [("authorization", bearer.as_str()), ("cookie", &own), SAME_SITE];
     for (event, since) in [(one, Some(world.clock.now())), (event(2), None)] {
         let (_, body) = world.ask("POST", &format!("/api/queue/check/{event}"), &headers).await;
         assert_eq!(body["since"], json!(since));
-        assert_eq!(body["onlyResume"], json!(since.is_some()), "where people wait nobody is new behind them");
+        assert_eq!(
+            body["onlyResume"],
+            json!(since.is_some()),
+            "while Tier 1 is open, Tier 2 only resumes existing places"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The front door, seen from outside: behind the edge, in front of services here and elsewhere.
+//! Test suite of the gateway, behind the edge and in front of local and remote services.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 

@@ -1,4 +1,4 @@
-//! Who needs no pass because they have a place behind the line, and who only seems to.
+//! Tokens of Tier 2 that replace a Tier 1 pass, and tokens that must not.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn entry(event: EventId, user: UserId, expires: Timestamp) -> Entry {
     Entry { event, user, slot: Uuid::from_u128(12), expires }
 }
 
-/// What a request may carry instead of a pass.
+/// What a request carries instead of a pass.
 #[derive(Clone)]
 enum Carried {
     Nothing,
@@ -47,19 +47,20 @@ impl Carried {
 }
 
 impl World {
-    /// Given as long ago.
+    /// An entry token issued that long ago.
     fn entry(&self, event: EventId, user: UserId, ago: Duration) -> String {
         let then = self.clock.now().before(ago);
         Self::entries().sign(&entry(event, user, then.after(HOUR)), Uuid::from_u128(13), then)
     }
 
-    /// Given as long ago, before or after the line in front was opened.
+    /// A queue ticket issued that long ago, before or after Tier 1 was opened.
     fn ticket(&self, event: EventId, user: UserId, ago: Duration) -> String {
         let issued = self.clock.now().before(ago);
         Self::tickets().sign(&Ticket { event, user, order: OrderKey::at(issued), epoch: 1, issued })
     }
 
-    /// Everything that asks for a pass, as the account `bearer` or as nobody: how each is answered.
+    /// Requests every route that needs a pass, with the given token or anonymously. Returns the
+    /// responses.
     async fn knock(&self, wanted: EventId, bearer: Option<&str>, carried: &Carried) -> Vec<(u16, Value)> {
         let mut headers = vec![SAME_SITE, ("content-type", "application/json")];
         headers.extend(bearer.map(|bearer| ("authorization", bearer)));
@@ -98,7 +99,7 @@ fn sent_to_wait(event: EventId) -> Vec<(u16, Value)> {
     [refused.clone(), refused.clone(), refused].into_iter().chain(pages.map(page)).collect()
 }
 
-/// Every token that might stand in for a pass, and whether it does.
+/// Every token that might replace a pass, and whether it does.
 fn cases(world: &World) -> Vec<(&'static str, Carried, bool)> {
     let (one, three, own, other) = (event(1), event(3), user(), somebody_else());
     let now = world.clock.now();
@@ -131,7 +132,7 @@ fn cases(world: &World) -> Vec<(&'static str, Carried, bool)> {
         ("an entry token of another key", header(forged_entry), false),
         ("a ticket from before the line was opened", ticket(world.ticket(one, own, HOUR)), true),
         (
-            "a ticket from after, of somebody whose pass has expired",
+            "a ticket from after the opening, with an expired pass",
             ticket(world.ticket(one, own, Duration::ZERO)),
             true,
         ),
@@ -156,7 +157,7 @@ fn cases(world: &World) -> Vec<(&'static str, Carried, bool)> {
 }
 
 #[tokio::test]
-async fn a_place_behind_the_line_stands_in_for_a_pass_and_nothing_else_does() {
+async fn only_a_tier_2_place_replaces_a_pass() {
     let world = world().await;
     let bearer = world.bearer(Role::User);
     for (what, carried, passes) in cases(&world) {
@@ -166,7 +167,7 @@ async fn a_place_behind_the_line_stands_in_for_a_pass_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn where_nobody_waits_in_front_nothing_is_asked_for() {
+async fn a_closed_room_requires_nothing() {
     let world = world().await;
     let bearer = world.bearer(Role::User);
     for (what, carried, _) in cases(&world) {
@@ -175,11 +176,12 @@ async fn where_nobody_waits_in_front_nothing_is_asked_for() {
 }
 
 #[tokio::test]
-async fn whoever_has_a_place_and_does_not_say_who_they_are_signs_in_first() {
+async fn an_anonymous_caller_with_a_place_is_sent_to_sign_in() {
     let world = world().await;
     let one = event(1);
     for (what, carried, passes) in cases(&world) {
-        // Nobody is another user: whose place it is comes out when they sign in.
+        // An anonymous caller is not another user: whether the place is theirs is decided after
+        // sign-in.
         let is_somebodys = passes || what.contains("of another user");
         let answers = world.knock(one, None, &carried).await;
         let [check, map, reserve, pages @ ..] = &answers[..] else { panic!("{answers:?}") };
@@ -201,9 +203,9 @@ async fn whoever_has_a_place_and_does_not_say_who_they_are_signs_in_first() {
     assert_eq!((status, headers["location"].to_str().unwrap()), (302, &*format!("/login?next=/queue/{one}")));
 }
 
-/// The line of the seats gives people the place of which their tokens tell, and no new one.
+/// Tier 2 gives callers the place of their tokens, and no new one.
 #[tokio::test]
-async fn the_line_behind_is_told_that_people_wait_in_front() {
+async fn tier_2_is_informed_that_tier_1_is_open() {
     let world = world().await;
     let (one, bearer) = (event(1), world.bearer(Role::User));
     let (pass, ticket) = (world.pass_cookie(one), world.ticket(one, user(), HOUR));
@@ -219,11 +221,11 @@ async fn the_line_behind_is_told_that_people_wait_in_front() {
     let path = format!("/api/queue/check/{one}");
     let other = format!("Bearer {}", world.token_of(somebody_else(), Role::User, session()));
     let headers = [("authorization", other.as_str()), ("cookie", &place), SAME_SITE];
-    assert_eq!(world.ask("POST", &path, &headers).await.0, 403, "a copied ticket is worth nothing");
+    assert_eq!(world.ask("POST", &path, &headers).await.0, 403, "a copied ticket is rejected");
 }
 
 #[tokio::test]
-async fn a_gateway_in_front_of_another_lets_the_same_people_on() {
+async fn a_gateway_in_front_makes_the_same_decisions() {
     within(PATIENCE, async {
         let inner = world().await;
         let served = inner.serve().await;

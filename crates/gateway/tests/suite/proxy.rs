@@ -1,4 +1,4 @@
-//! Services that run elsewhere: what is passed on, how it fails, and how it is spread.
+//! Remote services: what is forwarded, how it fails, and how requests are distributed.
 
 use std::{
     net::SocketAddr,
@@ -38,7 +38,7 @@ pub(crate) fn in_front_of(service: &'static RoleRoutes, replicas: &[SocketAddr])
     World::with(Wishes { remote: vec![(service, replicas.to_vec())], ..Wishes::default() })
 }
 
-/// Says what it got.
+/// Returns what it received.
 async fn report(headers: HeaderMap, request: Request) -> Response {
     let lines: Vec<_> =
         headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
@@ -60,13 +60,13 @@ pub(crate) async fn backend(router: Router) -> Served {
     Served::start(router, Limits::default()).await
 }
 
-/// A port on which nobody listens.
+/// An address on which nothing listens.
 pub(crate) fn nobody() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], urr_testkit::free_port()))
 }
 
 #[tokio::test]
-async fn a_request_and_its_answer_pass_without_what_is_about_one_connection() {
+async fn hop_by_hop_headers_are_not_forwarded() {
     within(PATIENCE, async {
         let backend = backend(Router::new().fallback(any(report))).await;
         let world = in_front_of(&TICKETS, &[backend.address]);
@@ -93,7 +93,7 @@ async fn a_request_and_its_answer_pass_without_what_is_about_one_connection() {
         }
         let got: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(got["method"], "POST");
-        assert_eq!(got["uri"], "/api/seats/reserve?a=%2f&b", "the path that was guarded, letter by letter");
+        assert_eq!(got["uri"], "/api/seats/reserve?a=%2f&b", "the forwarded path equals the guarded one");
         assert_eq!(got["body"], "body");
         let mut lines: Vec<_> =
             got["headers"].as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect();
@@ -115,14 +115,15 @@ async fn a_request_and_its_answer_pass_without_what_is_about_one_connection() {
 }
 
 #[tokio::test]
-async fn guards_stand_in_front_of_what_is_elsewhere_too() {
+async fn guards_apply_to_remote_routes_too() {
     let world = in_front_of(&STATS, &[nobody()]);
     assert_eq!(world.get("/api/stats/overview", &[]).await.0, 401);
     let user = world.bearer(Role::User);
     assert_eq!(world.get("/api/stats/overview", &[("authorization", &user)]).await.0, 403);
 }
 
-/// Both bodies pass piece by piece: each side sends its next one only after the other has seen the last.
+/// Both bodies are streamed: each side sends its next piece only after the other has received the
+/// last.
 #[tokio::test]
 async fn bodies_are_streamed_both_ways() {
     within(PATIENCE, async {
@@ -172,7 +173,7 @@ async fn bodies_are_streamed_both_ways() {
 }
 
 #[tokio::test]
-async fn connections_are_used_again() {
+async fn connections_are_reused() {
     within(PATIENCE, async {
         let port = async |Extension(Peer(peer)): Extension<Peer>| peer.port().to_string();
         let backend = backend(Router::new().fallback(get(port))).await;
@@ -187,7 +188,7 @@ async fn connections_are_used_again() {
     .await;
 }
 
-/// Answers every request on every connection with the same bytes.
+/// Sends the same response to every request on every connection.
 pub(crate) async fn answer_all(listener: TcpListener, answer: &'static str) {
     let mut connections = JoinSet::new();
     while let Ok((mut stream, _)) = listener.accept().await {
@@ -204,7 +205,7 @@ pub(crate) async fn answer_all(listener: TcpListener, answer: &'static str) {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_or_never_begins_is_told_apart_and_nothing_is_sent_twice() {
+async fn broken_and_missing_responses_have_different_errors_and_no_request_is_repeated() {
     within(PATIENCE, async {
         let asked = Arc::new(AtomicUsize::new(0));
         let hangs = {
@@ -243,24 +244,20 @@ async fn an_answer_that_breaks_off_or_never_begins_is_told_apart_and_nothing_is_
 }
 
 #[tokio::test]
-async fn an_answer_of_any_status_is_an_answer() {
+async fn any_status_counts_as_a_response() {
     within(PATIENCE, async {
         let busy = backend(Router::new().fallback(any(async || StatusCode::SERVICE_UNAVAILABLE))).await;
         let world = in_front_of(&AUTH, &[busy.address]);
         for _ in 0..30 {
             let (status, _, body) = world.send(request("POST", "/api/auth/refresh", &[])).await;
-            assert_eq!(
-                (status, body.len()),
-                (503, 0),
-                "a flood that one route refuses must not close the others"
-            );
+            assert_eq!((status, body.len()), (503, 0), "a 503 of one route must not block the others");
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn a_client_whose_own_body_is_bad_does_not_bring_a_service_into_disrepute() {
+async fn a_broken_request_body_does_not_count_against_the_replica() {
     within(PATIENCE, async {
         let backend = backend(Router::new().fallback(any(report))).await;
         let world = in_front_of(&AUTH, &[backend.address]);
@@ -279,7 +276,7 @@ async fn a_client_whose_own_body_is_bad_does_not_bring_a_service_into_disrepute(
 }
 
 #[tokio::test]
-async fn a_client_whose_own_body_is_slow_does_not_bring_a_service_into_disrepute() {
+async fn a_slow_request_body_does_not_count_against_the_replica() {
     within(PATIENCE, async {
         const LIMIT: Duration = Duration::from_secs(1);
         let hangs = async || -> () { std::future::pending().await };
@@ -304,14 +301,18 @@ async fn a_client_whose_own_body_is_slow_does_not_bring_a_service_into_disrepute
         ] {
             let answers = futures_util::future::join_all((0..10).map(|_| slow(path, ends_after))).await;
             assert_eq!(answers, vec![answer; 10]);
-            assert_eq!(world.ask("POST", "/api/auth/login", &[]).await.0, 418, "not shut after {path}");
+            assert_eq!(
+                world.ask("POST", "/api/auth/login", &[]).await.0,
+                418,
+                "the replica must not be taken out after {path}"
+            );
         }
     })
     .await;
 }
 
 #[tokio::test]
-async fn what_is_compressed_elsewhere_passes_as_it_is() {
+async fn compressed_responses_of_other_processes_are_forwarded_unchanged() {
     within(PATIENCE, async {
         let squeezed = async |headers: HeaderMap| {
             assert_eq!(headers[header::ACCEPT_ENCODING], "gzip");
@@ -325,7 +326,7 @@ async fn what_is_compressed_elsewhere_passes_as_it_is() {
         let (_, headers, body) = world.send(request("GET", "/api/events", &gzip)).await;
         assert_eq!((headers[header::CONTENT_ENCODING].to_str().unwrap(), body), ("gzip", vec![7; 5_000]));
         let (_, headers, body) = world.send(request("GET", "/api/artists", &gzip)).await;
-        assert!(!headers.contains_key(header::CONTENT_ENCODING), "it would have to be held in memory");
+        assert!(!headers.contains_key(header::CONTENT_ENCODING), "compressing would require buffering");
         assert_eq!(body.len(), 5_000);
     })
     .await;

@@ -1,4 +1,4 @@
-//! HTTP by hand: what clients send that no library would.
+//! A raw HTTP client, for requests that no library would send.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -7,13 +7,13 @@ use tokio::{
     net::TcpStream,
 };
 
-/// How long is listened for an answer that should not come.
+/// How long to wait for a response that should not come.
 const SILENCE: Duration = Duration::from_millis(50);
 
-/// Read at once.
+/// Size of one read.
 const READ_BYTES: usize = 4 * 1024;
 
-/// One answer.
+/// One response.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -21,19 +21,19 @@ pub(crate) struct Reply {
     pub(crate) body: String,
 }
 
-/// What came back on a connection.
+/// All responses on a connection.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     pub(crate) replies: Vec<Reply>,
-    /// Whether the server hung up.
+    /// Whether the server closed the connection.
     pub(crate) closed: bool,
 }
 
-/// Writes the bytes on one connection and listens until the server hangs up, or has given as many answers as it should and falls
-/// silent.
+/// Writes the bytes on one connection. Reads until the server closes it, or until the expected
+/// number of responses is followed by silence.
 pub(crate) async fn talk(address: SocketAddr, bytes: &[u8], answers: usize) -> Conversation {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    // A server that has heard enough may hang up in the middle.
+    // The server may close the connection before everything is written.
     let _hung_up = stream.write_all(bytes).await;
     let mut heard = Vec::new();
     let mut chunk = [0; READ_BYTES];
@@ -47,7 +47,7 @@ pub(crate) async fn talk(address: SocketAddr, bytes: &[u8], answers: usize) -> C
     }
 }
 
-/// Sends each request on one connection after the other, and takes the answers in between.
+/// Sends the requests on one connection, and reads each response before the next request.
 pub(crate) async fn each(address: SocketAddr, requests: &[String]) -> Vec<Reply> {
     let mut answers = Vec::new();
     let mut stream: Option<TcpStream> = None;
@@ -75,7 +75,7 @@ pub(crate) async fn each(address: SocketAddr, requests: &[String]) -> Vec<Reply>
     answers
 }
 
-/// The complete answers among the bytes. Interim ones are left out.
+/// Parses the complete responses. Interim ones are skipped.
 fn replies(mut bytes: &[u8]) -> Vec<Reply> {
     let mut found = Vec::new();
     while let Some(end) = find(bytes, b"\r\n\r\n") {

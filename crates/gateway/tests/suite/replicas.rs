@@ -1,4 +1,4 @@
-//! Several replicas of one role: how requests are spread, and where they go when one is gone.
+//! Several replicas of one role: load distribution and failover.
 
 use std::{
     sync::{
@@ -26,7 +26,7 @@ async fn named(name: &'static str) -> Served {
 }
 
 #[tokio::test]
-async fn replicas_take_turns_and_one_that_is_gone_costs_no_reader_anything() {
+async fn replicas_are_used_round_robin_and_reads_survive_a_dead_one() {
     within(PATIENCE, async {
         let (one, other) = (named("one").await, named("other").await);
         let world = in_front_of(&CATALOG, &[one.address, other.address]);
@@ -46,7 +46,7 @@ async fn replicas_take_turns_and_one_that_is_gone_costs_no_reader_anything() {
 }
 
 #[tokio::test]
-async fn what_has_a_body_and_was_not_sent_goes_where_somebody_is_as_it_came() {
+async fn an_unsent_request_with_a_body_goes_to_another_replica() {
     within(PATIENCE, async {
         let other = backend(Router::new().fallback(any(async |body: String| body))).await;
         let world = in_front_of(&AUTH, &[nobody(), nobody(), other.address]);
@@ -62,7 +62,7 @@ async fn what_has_a_body_and_was_not_sent_goes_where_somebody_is_as_it_came() {
     .await;
 }
 
-/// Takes the first piece of a request on each connection, and hangs up.
+/// Reads the first piece of a request on each connection, then closes it.
 async fn hang_up(listener: TcpListener) {
     while let Ok((mut stream, _)) = listener.accept().await {
         let mut chunk = [0; 4_096];
@@ -71,7 +71,7 @@ async fn hang_up(listener: TcpListener) {
 }
 
 #[tokio::test]
-async fn a_request_of_which_somebody_got_a_piece_is_sent_to_nobody_else() {
+async fn a_partially_sent_request_is_not_repeated() {
     within(PATIENCE, async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let breaks = listener.local_addr().unwrap();
@@ -103,7 +103,7 @@ async fn a_request_of_which_somebody_got_a_piece_is_sent_to_nobody_else() {
     .await;
 }
 
-/// Accepts connections and answers nobody. Counts the connections.
+/// Accepts connections and never responds. Counts the connections.
 async fn freeze(listener: TcpListener, asked: Arc<AtomicUsize>) {
     let mut open = Vec::new();
     while let Ok((stream, _)) = listener.accept().await {
@@ -113,7 +113,7 @@ async fn freeze(listener: TcpListener, asked: Arc<AtomicUsize>) {
 }
 
 #[tokio::test]
-async fn a_frozen_replica_costs_readers_a_third_of_the_time_limit_and_soon_nothing() {
+async fn reads_leave_a_frozen_replica_after_a_third_of_the_time_limit() {
     within(PATIENCE, async {
         const LIMIT: Duration = Duration::from_millis(900);
         let (asked, mut tasks) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
@@ -131,11 +131,11 @@ async fn a_frozen_replica_costs_readers_a_third_of_the_time_limit_and_soon_nothi
             let (status, _, body) = world.send(request("GET", "/api/events", &[])).await;
             assert_eq!((status, &*body), (200, &b"other"[..]));
         }
-        // It is avoided after the first, and out for ten seconds after the second.
+        // It is avoided after the first timeout, and taken out for ten seconds after the second.
         let asked = asked.load(Ordering::Relaxed);
-        assert!((1..=2).contains(&asked), "the frozen replica was asked {asked} times");
+        assert!((1..=2).contains(&asked), "the frozen replica got {asked} requests");
 
-        // Where there is no other, the answer comes early.
+        // Without another replica the error comes early.
         let world = start(vec![frozen]);
         let started = clock.ticks();
         let (status, body) = world.get("/api/events", &[]).await;
@@ -147,7 +147,7 @@ async fn a_frozen_replica_costs_readers_a_third_of_the_time_limit_and_soon_nothi
 }
 
 #[tokio::test]
-async fn what_changes_something_is_sent_once_though_the_replica_is_frozen_and_others_are_spared() {
+async fn writes_are_sent_once_even_to_a_frozen_replica() {
     within(PATIENCE, async {
         const LIMIT: Duration = Duration::from_millis(900);
         let (asked, mut tasks) = (Arc::new(AtomicUsize::new(0)), JoinSet::new());
@@ -167,7 +167,8 @@ async fn what_changes_something_is_sent_once_though_the_replica_is_frozen_and_ot
             ..Wishes::default()
         });
         let login = async || world.ask("POST", "/api/auth/login", &[]).await;
-        // Four at once: two of them wait for the frozen one, which is out when their third of the time is over.
+        // Four concurrent requests: two wait for the frozen replica, which is taken out after a
+        // third of the time limit.
         let answers = futures_util::future::join_all((0..4).map(|_| login())).await;
         let timed_out = answers.iter().filter(|(status, _)| *status == 504).count();
         assert_eq!((timed_out, served.load(Ordering::Relaxed)), (2, 2), "{answers:?}");
@@ -180,7 +181,7 @@ async fn what_changes_something_is_sent_once_though_the_replica_is_frozen_and_ot
 }
 
 #[tokio::test]
-async fn when_nobody_is_there_it_says_which_service_and_when_to_come_back() {
+async fn without_replicas_the_error_names_the_service_and_retry_after() {
     within(PATIENCE, async {
         let address = nobody();
         let world = in_front_of(&PAYMENTS, &[address]);
@@ -205,7 +206,7 @@ async fn when_nobody_is_there_it_says_which_service_and_when_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_replica_that_turns_everybody_away_is_left_alone_and_one_that_refuses_something_is_not() {
+async fn a_replica_that_rejects_all_requests_is_avoided_and_one_that_rejects_some_is_not() {
     within(PATIENCE, async {
         let other = named("other").await;
         for (answer, statuses) in [

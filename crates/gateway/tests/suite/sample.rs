@@ -1,4 +1,4 @@
-//! Sample roles with routes of every kind of policy, for tests of the gateway. What the product serves is checked in `app`.
+//! Sample roles with routes of every kind of policy. The routes of the product are tested in `app`.
 
 use std::time::Duration;
 

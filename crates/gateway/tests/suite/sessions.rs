@@ -1,4 +1,4 @@
-//! Sessions that ended, and what happens while nobody says which did.
+//! Ended sessions, and the behaviour while the list of them is stale.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use uuid::Uuid;
 
 use crate::world::{PATIENCE, Wishes, World, session, user};
 
-/// Says that no session ended, unless it is down.
+/// Reports that no session ended, unless it is down.
 #[derive(Default)]
 pub(crate) struct Nobody {
     down: AtomicBool,
@@ -43,7 +43,7 @@ fn world() -> (World, Arc<Revoked>) {
 }
 
 #[tokio::test]
-async fn a_token_of_an_ended_session_is_revoked_and_of_another_is_not() {
+async fn only_tokens_of_ended_sessions_are_rejected() {
     let (world, revoked) = world();
     let other = world.token_of(user(), Role::User, Uuid::from_u128(9));
     let (ended, other) = (world.bearer(Role::User), format!("Bearer {other}"));
@@ -59,16 +59,20 @@ async fn a_token_of_an_ended_session_is_revoked_and_of_another_is_not() {
     let cookie = [("cookie", cookie.as_str())];
     for path in ["/api/events", "/api/time", "/api/openapi.json", "/api/docs"] {
         let (status, body) = world.get(path, &cookie).await;
-        assert_eq!((status, &body["user"]), (200, &json!(null)), "{path}: a browser is nobody there");
+        assert_eq!((status, &body["user"]), (200, &json!(null)), "{path}: a browser is anonymous there");
     }
     assert_eq!(world.get("/api/reservations/my", &cookie).await.1["code"], "auth.token_revoked");
     let (status, body) = world.ask("POST", "/api/reservations", &[("authorization", &ended)]).await;
     assert_eq!((status, &body["code"]), (401, &json!("auth.token_revoked")));
-    assert_eq!(world.get("/", &[("authorization", &ended)]).await.1["user"], json!(null), "nobody on pages");
+    assert_eq!(
+        world.get("/", &[("authorization", &ended)]).await.1["user"],
+        json!(null),
+        "the caller is anonymous on pages"
+    );
 }
 
 #[tokio::test]
-async fn while_nobody_says_which_sessions_ended_the_dangerous_waits_and_the_rest_goes_on() {
+async fn with_a_stale_list_sign_in_and_admin_are_rejected_and_other_routes_continue() {
     within(PATIENCE, async {
         let (world, revoked) = world();
         let admin = world.bearer(Role::Admin);
@@ -100,8 +104,8 @@ async fn while_nobody_says_which_sessions_ended_the_dangerous_waits_and_the_rest
                 "{path} before the list"
             );
         }
-        assert_eq!(world.get("/", &admin).await.1["user"], json!(null), "nobody on pages");
-        assert_eq!(world.get("/api/events", &[]).await.0, 200, "whoever has no token needs no list");
+        assert_eq!(world.get("/", &admin).await.1["user"], json!(null), "the caller is anonymous on pages");
+        assert_eq!(world.get("/api/events", &[]).await.0, 200, "anonymous requests do not need the list");
 
         let source = Arc::new(Nobody::default());
         let mut tasks = JoinSet::new();

@@ -1,4 +1,4 @@
-//! Nobody buys without a slot: every way to try, and what the waiting room is asked.
+//! Buying requires a slot: accepted and rejected tokens, and calls to the waiting room.
 
 use std::{
     collections::HashSet,
@@ -29,7 +29,7 @@ use crate::world::{Wishes, World, request, session, user};
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-/// A waiting room that knows some slots.
+/// A fake waiting room with some slots.
 #[derive(Default)]
 struct Room {
     open: Mutex<HashSet<Uuid>>,
@@ -54,7 +54,7 @@ struct Wish {
     event_id: EventId,
 }
 
-/// What tickets does: compares the slot's event with the one of the seats.
+/// As tickets does: compares the event of the slot with the one of the seats.
 async fn buy(entrance: Entrance, Json(wish): Json<Wish>) -> Result<Json<Value>, Problem> {
     entrance.allows(wish.event_id)?;
     Ok(Json(json!({})))
@@ -125,7 +125,7 @@ impl Sale {
 }
 
 #[tokio::test]
-async fn whoever_is_in_buys_with_a_header_or_a_cookie() {
+async fn an_admitted_user_buys_with_a_header_or_a_cookie() {
     let sale = Sale::new();
     sale.room.open.lock().unwrap().insert(sale.entry().slot);
     let token = sale.sign(&sale.entry());
@@ -134,12 +134,16 @@ async fn whoever_is_in_buys_with_a_header_or_a_cookie() {
         assert_eq!(sale.buy(path, event(), &[("x-queue-entry-token", &token)]).await.0, 200, "{path}");
         assert_eq!(sale.buy(path, event(), &[("cookie", &good)]).await.0, 200, "{path}");
         let both = [("cookie", bad), ("x-queue-entry-token", &*token)];
-        assert_eq!(sale.buy(path, event(), &both).await.0, 200, "the header is meant for this request");
+        assert_eq!(
+            sale.buy(path, event(), &both).await.0,
+            200,
+            "the header takes precedence over the cookie"
+        );
     }
 }
 
 #[tokio::test]
-async fn every_other_token_is_refused_with_a_reason() {
+async fn every_other_token_is_rejected_with_a_reason() {
     let sale = Sale::new();
     sale.room.open.lock().unwrap().insert(sale.entry().slot);
     let (good, now) = (sale.entry(), sale.clock.now());
@@ -182,11 +186,11 @@ async fn every_other_token_is_refused_with_a_reason() {
     assert_eq!(sale.buy("/api/seats/reserve", event(), &[]).await.1["reason"], json!("missing"));
     let (status, body) =
         sale.world.ask("POST", "/api/seats/reserve", &[("x-queue-entry-token", &signed)]).await;
-    assert_eq!((status, &body["code"]), (401, &json!("auth.required")), "whoever asks signs in first");
+    assert_eq!((status, &body["code"]), (401, &json!("auth.required")), "sign-in is checked first");
 }
 
 #[tokio::test]
-async fn the_room_is_asked_once_a_second_and_a_slot_that_ended_opens_nothing_a_second_later() {
+async fn replies_are_cached_for_a_second_and_an_ended_slot_is_then_rejected() {
     let sale = Sale::new();
     let asked = || sale.room.asked.load(Ordering::Relaxed);
     sale.room.open.lock().unwrap().insert(sale.entry().slot);
@@ -196,18 +200,18 @@ async fn the_room_is_asked_once_a_second_and_a_slot_that_ended_opens_nothing_a_s
     }
     assert_eq!(asked(), 1);
     sale.room.open.lock().unwrap().clear();
-    assert_eq!(sale.with_header(&token).await.0, 200, "within the second");
+    assert_eq!(sale.with_header(&token).await.0, 200, "the reply is cached for a second");
     sale.clock.advance(Duration::from_secs(1));
     for times in [2, 3] {
         assert_eq!(sale.with_header(&token).await.1["reason"], json!("slot_over"));
-        assert_eq!(asked(), times, "a no is never remembered");
+        assert_eq!(asked(), times, "a negative reply is never cached");
     }
     sale.room.open.lock().unwrap().insert(sale.entry().slot);
     assert_eq!(sale.with_header(&token).await.0, 200);
 }
 
 #[tokio::test]
-async fn while_the_room_cannot_be_asked_nobody_buys_and_then_it_goes_on() {
+async fn buying_is_rejected_while_the_waiting_room_is_down_and_recovers() {
     let sale = Sale::new();
     sale.room.open.lock().unwrap().insert(sale.entry().slot);
     let token = sale.sign(&sale.entry());

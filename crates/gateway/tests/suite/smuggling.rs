@@ -1,7 +1,9 @@
-//! Requests that try to be two things at once, through the proxy to a service that writes down what it got.
+//! Request smuggling: ambiguous requests through the proxy, to a service that records what it
+//! received.
 //!
-//! Each of them is either refused with 400 and a closed connection, or passed on in exactly one reading. The service behind is a
-//! plain socket with a strict parser of its own: whatever it would not swear to be one request is a violation.
+//! Each request is either rejected with 400 and a closed connection, or forwarded in exactly one
+//! interpretation. The service is a plain socket with its own strict parser: anything that is not
+//! clearly one request is a violation.
 
 use std::{
     net::SocketAddr,
@@ -21,7 +23,7 @@ use crate::{
     world::{PATIENCE, Wishes, World},
 };
 
-/// What the service got, as `METHOD /path body`, or why it would not have understood it.
+/// Requests the service received, as `METHOD /path body`, or the violation found.
 type Book = Arc<Mutex<Vec<String>>>;
 
 async fn recorder() -> (SocketAddr, Book, JoinSet<()>) {
@@ -54,7 +56,7 @@ async fn record(mut stream: TcpStream, book: Book) {
     }
 }
 
-/// One request at the front of the bytes, in the one reading that no two parsers disagree about.
+/// Parses one request at the start of the bytes, accepting only what all parsers agree on.
 fn strictly(bytes: &[u8]) -> Option<(String, usize)> {
     let end = find(bytes, b"\r\n\r\n")?;
     let violation =
@@ -128,21 +130,21 @@ fn chunked(mut rest: &[u8]) -> Option<Result<(Vec<u8>, usize), &'static str>> {
     }
 }
 
-/// What must come of it.
+/// Expected outcome.
 enum Outcome {
-    /// 400 and a closed connection; the service got at most this.
+    /// 400 and a closed connection; the service received at most this.
     Refused(&'static [&'static str]),
-    /// The service got exactly this, and the client these answers.
+    /// The service received exactly this, and the client got these statuses.
     Framed(&'static [&'static str], &'static [u16]),
-    /// Either of them.
+    /// Either of the above.
     Either(&'static [&'static str]),
-    /// Not even an answer.
+    /// The connection is closed without a response.
     HungUp,
 }
 use Outcome::{Either, Framed, HungUp, Refused};
 
 impl Outcome {
-    /// How many answers to wait for; a refusal ends with the connection.
+    /// Number of responses to wait for. A rejection ends with a closed connection.
     fn answers(&self) -> usize {
         match self {
             Framed(_, answers) => answers.len(),
@@ -169,9 +171,11 @@ impl Outcome {
 const LOGIN: &str = "POST /api/auth/login HTTP/1.1\r\nHost: a.example\r\n";
 const EVENTS: &str = "GET /api/events HTTP/1.1\r\nHost: a.example\r\n\r\n";
 
-/// Name, bytes, outcome. `{LOGIN}` and `{EVENTS}` stand for a head without its end and for a complete request.
+/// Name, bytes, outcome. `{LOGIN}` stands for an unfinished head, `{EVENTS}` for a complete
+/// request.
 const CORPUS: &[(&str, &str, Outcome)] = &[
-    // Who wins when length and coding disagree: the coding, alone, in a framing made anew. Then the connection is closed.
+    // Length and coding disagree: the coding wins, is forwarded with new framing, and the
+    // connection is closed.
     (
         "CL.TE",
         "{LOGIN}Content-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nG",
@@ -192,7 +196,7 @@ const CORPUS: &[(&str, &str, Outcome)] = &[
         "{LOGIN}Content-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
         Framed(&["POST /api/auth/login hello"], &[200]),
     ),
-    // Codings in disguise.
+    // Obfuscated codings.
     ("TE.TE unknown", "{LOGIN}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", Refused(&[])),
     ("TE.TE identity", "{LOGIN}Transfer-Encoding: identity\r\nContent-Length: 5\r\n\r\nhello", Refused(&[])),
     (
@@ -346,7 +350,7 @@ const CORPUS: &[(&str, &str, Outcome)] = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_attempt_is_refused_or_read_in_one_way() {
+async fn every_ambiguous_request_is_rejected_or_forwarded_in_one_way() {
     let (address, book, _tasks) = recorder().await;
     let remote = [&AUTH, &CATALOG, &TICKETS].map(|service| (service, vec![address])).into();
     let world = World::with(Wishes { remote, ..Wishes::default() });
@@ -355,7 +359,7 @@ async fn every_attempt_is_refused_or_read_in_one_way() {
     for (name, bytes, outcome) in CORPUS {
         let bytes = bytes.replace("{LOGIN}", LOGIN).replace("{EVENTS}", EVENTS);
         let said = within(PATIENCE, talk(served.address, bytes.as_bytes(), outcome.answers())).await;
-        // Whatever was left over of it would now stand before somebody else's request.
+        // Leftover bytes would now precede the next request on the connection.
         let probe = EVENTS.replace("events", "events/probe");
         let probe = within(PATIENCE, talk(served.address, probe.as_bytes(), 1)).await;
         let mut got = std::mem::take(&mut *book.lock().unwrap());
@@ -368,14 +372,14 @@ async fn every_attempt_is_refused_or_read_in_one_way() {
                 said.closed
             ));
         }
-        // Everything here is counted as signing in by one address.
+        // All requests count as sign-ins from one address.
         world.clock.advance(std::time::Duration::from_mins(1));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn the_strict_parser_notices_what_it_should() {
+fn the_strict_parser_detects_violations() {
     let violations = [
         "GET / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "GET / HTTP/1.1\r\nHost: a\r\nX: 1\n\r\n\r\n",
@@ -388,5 +392,5 @@ fn the_strict_parser_notices_what_it_should() {
     }
     let good = "POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\nGET";
     assert_eq!(strictly(good.as_bytes()), Some(("POST /x hello".to_owned(), good.len() - 3)));
-    assert_eq!(strictly(&good.as_bytes()[..70]), None, "not complete yet");
+    assert_eq!(strictly(&good.as_bytes()[..70]), None, "the request is incomplete");
 }

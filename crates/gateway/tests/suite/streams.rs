@@ -1,4 +1,5 @@
-//! Answers that do not end, here and elsewhere: they go on past every time limit, and end with the session or the process.
+//! Endless streams, local and remote: no time limit applies, and they end with the session or the
+//! process.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,7 +24,7 @@ use crate::{
 const LIVE: &str = "/api/queue/admin/live/{id}";
 const PATH: &str = "/api/queue/admin/live/0190a1f0-4b7e-7c3d-9f00-5a1c2b3d4e5f";
 
-/// Says something ten times a second and never ends.
+/// Sends something ten times a second and never ends.
 async fn endless() -> Body {
     Body::from_stream(futures_util::stream::unfold((), async |()| {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -39,7 +40,7 @@ struct Watching {
     _news: JoinSet<()>,
 }
 
-/// A gateway with the stream behind it, in the same process or in another one.
+/// A gateway with the stream behind it, in this process or in another one.
 async fn watching(elsewhere: bool) -> Watching {
     let clock = urr_testkit::fixed_clock();
     let (revoked, health) = (Arc::new(Revoked::new(clock.clone(), LIFETIME)), Health::new());
@@ -70,13 +71,13 @@ impl Watching {
     }
 }
 
-/// Reads to the end, within a bound.
+/// Reads to the end, with a time limit.
 async fn ends(mut body: Body) {
     within(Duration::from_secs(10), async { while body.frame().await.is_some() {} }).await;
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_goes_on_past_the_time_limit_of_its_route() {
+async fn a_stream_outlasts_the_time_limit_of_its_route() {
     let mut body = watching(false).await.listen().await;
     let limit = QUEUE.time_limit.as_millis();
     for _ in 0..limit / 50 {
@@ -85,7 +86,7 @@ async fn a_stream_goes_on_past_the_time_limit_of_its_route() {
 }
 
 #[tokio::test]
-async fn a_stream_from_elsewhere_goes_on_past_the_time_limit_of_its_service() {
+async fn a_remote_stream_outlasts_the_time_limit_of_its_service() {
     let watching = watching(true).await;
     let mut body = watching.listen().await;
     for _ in 0..15 {
@@ -94,7 +95,7 @@ async fn a_stream_from_elsewhere_goes_on_past_the_time_limit_of_its_service() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_the_session_that_asked_for_it() {
+async fn a_stream_ends_with_its_session() {
     for elsewhere in [false, true] {
         let watching = watching(elsewhere).await;
         let mut body = watching.listen().await;
@@ -106,13 +107,13 @@ async fn a_stream_ends_with_the_session_that_asked_for_it() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_its_token_and_with_the_process() {
+async fn a_stream_ends_with_its_token_or_the_process() {
     let watching = watching(false).await;
     let body = watching.listen().await;
     watching.world.clock.advance(LIFETIME);
     ends(body).await;
 
-    // The clock stands still from here on, so news is news.
+    // The clock does not move from here on, so the list stays fresh.
     until(PATIENCE, async || watching.revoked.is_fresh()).await;
     let body = watching.listen().await;
     watching.health.drain();
@@ -120,7 +121,7 @@ async fn a_stream_ends_with_its_token_and_with_the_process() {
 }
 
 #[tokio::test]
-async fn only_operators_listen() {
+async fn only_operators_can_open_the_stream() {
     let watching = watching(false).await;
     for (role, status) in [(None, 401), (Some(Role::User), 403)] {
         let bearer = role.map(|role| watching.world.bearer(role)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! However a path is spelled, a guard's verdict stays.
+//! Alternative spellings of paths must not bypass the guards.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::{
     world::{World, user},
 };
 
-/// Ways to write a path that some server somewhere takes for the path itself.
+/// Spellings that some servers treat as the same path.
 fn disguises(path: &str) -> Vec<String> {
     let rest = path.strip_prefix("/api/").unwrap_or(&path[1..]);
     let (first, tail) = rest.split_once('/').unwrap_or((rest, ""));
@@ -59,9 +59,9 @@ fn disguises(path: &str) -> Vec<String> {
 const METHOD_OVERRIDES: [&str; 4] =
     ["x-http-method-override", "x-http-method", "x-method-override", "_method"];
 
-/// Over a real connection, because test clients tidy paths up before they send them.
+/// Uses a real connection, because test clients normalise paths.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_path_in_disguise_reaches_no_guarded_route() {
+async fn alternative_spellings_do_not_reach_guarded_routes() {
     let world = World::new();
     let served = world.serve().await;
     let tokens = [None, Some(world.token(Role::User))];
@@ -71,7 +71,8 @@ async fn a_path_in_disguise_reaches_no_guarded_route() {
         let mut requests = Vec::new();
         for disguise in disguises(&spelled(route.path)) {
             for token in &tokens {
-                // Whoever is signed in may use what is for users under its own name: that is tried as nobody.
+                // Signed-in users may use user routes under their own name, so those are tried
+                // anonymously.
                 if token.is_some() && route.policy.access == Access::User {
                     continue;
                 }
@@ -93,7 +94,7 @@ async fn a_path_in_disguise_reaches_no_guarded_route() {
                 *statuses.entry(status).or_insert(0) += 1;
                 tried += 1;
             }
-            // Each is counted; a minute later they are forgotten.
+            // Every request is counted; after a minute the window is empty again.
             world.clock.advance(std::time::Duration::from_secs(1));
         }
     }
@@ -126,7 +127,7 @@ async fn no_header_changes_the_method_or_the_path_of_a_request() {
 }
 
 #[tokio::test]
-async fn a_query_a_host_or_an_absolute_form_changes_nothing() {
+async fn query_host_and_absolute_form_do_not_change_the_route() {
     let world = World::new();
     let bearer = world.bearer(Role::User);
     for path in [
@@ -141,9 +142,9 @@ async fn a_query_a_host_or_an_absolute_form_changes_nothing() {
     }
 }
 
-/// Parameters may hold anything; what they hold never makes another route of it.
+/// Parameters may contain anything; their value never selects another route.
 #[tokio::test]
-async fn a_parameter_is_a_parameter_whatever_it_holds() {
+async fn parameter_values_do_not_change_the_route() {
     let world = World::new();
     for id in ["...", "a..b", "x;y", "a%20b", "cancel", "%ff", "%e2%80%ae"] {
         let path = format!("/api/reservations/{id}");
@@ -154,7 +155,7 @@ async fn a_parameter_is_a_parameter_whatever_it_holds() {
     }
 }
 
-/// Other ways to write the id of event 1, and whether the handlers behind read the event in them.
+/// Other spellings of the id of event 1, and whether the handlers parse them as that event.
 fn spellings(id: &str) -> Vec<(String, bool)> {
     let encoded: Vec<_> = id.bytes().map(|byte| format!("%{byte:02X}")).collect();
     vec![
@@ -177,9 +178,9 @@ fn spellings(id: &str) -> Vec<(String, bool)> {
     ]
 }
 
-/// The line in front of an event is in front of every spelling of its id.
+/// The Tier 1 check applies to every spelling of an event id.
 #[tokio::test]
-async fn no_spelling_of_an_event_goes_past_its_line() {
+async fn no_spelling_of_an_event_id_bypasses_its_room() {
     let world = lines::world().await;
     let event = lines::event(1);
     let (bearer, pass) = (world.bearer(Role::User), world.pass_cookie(event));
@@ -196,7 +197,7 @@ async fn no_spelling_of_an_event_goes_past_its_line() {
             let (status, body) = world.ask(route.method.as_str(), &path, &with_pass).await;
             assert_eq!(status, if is_event { 200 } else { 400 }, "{what}");
             if is_event && route.path == "/api/queue/check/{id}" {
-                assert_eq!(body["event"], event.to_string(), "the guard and the handler read the same");
+                assert_eq!(body["event"], event.to_string(), "guard and handler must parse the same event");
             }
         }
     }

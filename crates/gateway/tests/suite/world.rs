@@ -1,4 +1,4 @@
-//! A gateway with something behind it, and somebody to ask.
+//! Test fixture: a gateway with services behind it, and a client.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -36,7 +36,7 @@ use crate::sample;
 
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a test may want to be otherwise.
+/// Options of a test.
 pub(crate) struct Wishes {
     pub(crate) clock: Clock,
     pub(crate) rates: RateLimits,
@@ -46,19 +46,19 @@ pub(crate) struct Wishes {
     pub(crate) rooms: Option<Arc<Rooms>>,
     pub(crate) proxies: TrustedProxies,
     pub(crate) origins: Vec<&'static str>,
-    /// Services that run elsewhere, with the addresses of their replicas.
+    /// Remote roles, with the addresses of their replicas.
     pub(crate) remote: Vec<(&'static RoleRoutes, Vec<SocketAddr>)>,
-    /// What their routes take and answer.
+    /// Request and response types of their routes.
     pub(crate) described: fn(&RoleRoutes) -> Vec<RouteName>,
-    /// How long those may take to answer.
+    /// Time limit of remote roles.
     pub(crate) time_limit: Option<Duration>,
-    /// Who may buy.
+    /// Guard of buying.
     pub(crate) slots: Option<Arc<Slots>>,
-    /// Services that run nowhere.
+    /// Roles that do not run anywhere.
     pub(crate) missing: Vec<&'static RoleRoutes>,
-    /// What runs here instead of the echo.
+    /// Local roles that replace the echo.
     pub(crate) local: Vec<(&'static RoleRoutes, Routes)>,
-    /// Whether the process is about to stop.
+    /// Health of the process; draining ends streams.
     pub(crate) health: Health,
 }
 
@@ -91,7 +91,7 @@ pub(crate) struct World {
     limits: Limits,
 }
 
-/// Says what reached the handler.
+/// Returns what reached the handler.
 async fn echo(
     caller: Caller,
     ClientAddress(client): ClientAddress,
@@ -115,7 +115,7 @@ async fn echo(
     }))
 }
 
-/// An echo on every route of a sample role.
+/// The echo handler on every route of a sample role.
 pub(crate) fn echoes(role: &'static RoleRoutes) -> Routes {
     let names = sample::names(role).into_iter();
     names.fold(Routes::new(), |routes, RouteName { method, any_method, path, policy, .. }| {
@@ -126,7 +126,7 @@ pub(crate) fn echoes(role: &'static RoleRoutes) -> Routes {
             "PUT" => routes.put(path, policy, echo),
             "PATCH" => routes.patch(path, policy, echo),
             "DELETE" => routes.delete(path, policy, echo),
-            method => panic!("{method} is not in use"),
+            method => panic!("unsupported method {method}"),
         }
     })
 }
@@ -196,28 +196,28 @@ impl World {
         Signer::new(access::key(&self.secret), LIFETIME).sign(&access, Uuid::from_u128(3), self.clock.now())
     }
 
-    /// The keys of Tier 1 passes.
+    /// Verifier and signer of Tier 1 passes.
     pub(crate) fn passes() -> Passes {
         Passes::new([vwr_pass::key(&Secret::new("correct horse battery staple, twice").unwrap())])
     }
 
-    /// The keys of what is carried behind the line.
+    /// Verifier of Tier 2 tokens.
     pub(crate) fn places() -> Places {
         Places::new(Self::entries(), Self::tickets())
     }
 
-    /// The keys of entry tokens.
+    /// Verifier and signer of entry tokens.
     pub(crate) fn entries() -> entry::Entries {
         entry::Entries::new([entry::key(&Secret::new("correct horse battery staple, twice").unwrap())])
     }
 
-    /// The keys of places in the line of the seats.
+    /// Verifier and signer of queue tickets.
     pub(crate) fn tickets() -> queue_ticket::Tickets {
         let secret = Secret::new("correct horse battery staple, twice").unwrap();
         queue_ticket::Tickets::new([queue_ticket::key(&secret)])
     }
 
-    /// What a gateway of the same installation says about a client now.
+    /// The hop header of another gateway of this installation, for a client.
     pub(crate) fn mark(&self, client: &str) -> String {
         hop::Signer::new(hop::key(&self.secret)).sign(client.parse().unwrap(), self.clock.now())
     }
@@ -242,7 +242,7 @@ impl World {
         (parts.status.as_u16(), parts.headers, body.to_vec())
     }
 
-    /// Serves it on a port of its own, until the guard is dropped.
+    /// Serves it on its own port, until the guard is dropped.
     pub(crate) async fn serve(&self) -> Served {
         Served::start(self.app.clone(), self.limits).await
     }
@@ -266,7 +266,7 @@ pub(crate) fn session() -> Uuid {
     Uuid::from_u128(2)
 }
 
-/// A router on a port.
+/// A router served on a port.
 pub(crate) struct Served {
     pub(crate) address: SocketAddr,
     stop: CancellationToken,

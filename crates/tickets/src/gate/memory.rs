@@ -1,4 +1,4 @@
-//! The gate in this process's memory.
+//! The gate in the memory of this process.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,29 +14,29 @@ use urr_kernel::{Clock, EventId, SeatId};
 
 use super::{Entry, Owner};
 
-/// Events are spread over this many locks, so that two sales do not wait for each other.
+/// Events are distributed over this many locks, so that concurrent sales rarely share one.
 const SHARDS: usize = 16;
 
-/// Marks one shard may remember, faded ones that wait to be forgotten included: the seats of the largest event (100,000),
-/// each marked once, and room for repeats. At about 112 bytes a mark that is 15 MB. Past it the gate is open and the
-/// database decides alone.
+/// Marks per shard, including expired ones that are not yet removed: one for each seat of the
+/// largest event (100,000) plus room for repeats. At about 112 bytes a mark this is 15 MB. A full
+/// shard returns `Open`: the database decides alone.
 const MAX_MARKS: usize = 131_072;
 
-/// Faded marks one call forgets. A call adds four at most, so forgetting catches up sixteen times as fast, and no call
-/// pays for a crowd that has left.
+/// Expired marks removed per call. A call adds at most four marks, so removal is sixteen times as
+/// fast as growth, and no single call pays for a past rush.
 const FORGET_PER_CALL: usize = 64;
 
-/// Below this many marks a shard keeps its room.
+/// A shard never shrinks below this capacity.
 const ROOM_TO_KEEP: usize = 1_024;
 
-/// Marks by seat.
+/// Marks by seat, in shards.
 #[derive(Debug)]
 pub struct Memory {
     clock: Clock,
     ttl: Duration,
     spread: RandomState,
     shards: Box<[Mutex<Shard>; SHARDS]>,
-    /// Whose turn it is to forget although nobody calls for its events any more.
+    /// Next shard to clean up. Rotates, so that shards without calls are cleaned up too.
     turn: AtomicUsize,
 }
 
@@ -45,8 +45,9 @@ type Place = (EventId, SeatId);
 #[derive(Debug, Default)]
 struct Shard {
     marks: HashMap<Place, Mark>,
-    /// When each mark fades, in the order in which it was made. All marks last equally long, so the first to fade is always
-    /// in front. A mark that was made again or released has an entry too many, which is dropped in its time.
+    /// Expiry of each mark, in the order of creation. All marks have the same TTL, so the next to
+    /// expire is always at the front. A mark that was set again or released leaves a stale entry,
+    /// which is removed when it expires.
     fading: VecDeque<(Duration, Place)>,
 }
 
@@ -91,10 +92,11 @@ impl Memory {
         }
     }
 
-    /// Forgets faded marks of one shard after the other, so that a sale that is over takes no memory.
+    /// Removes expired marks of one shard per call, in rotation, so that the marks of past sales
+    /// are freed.
     fn tidy(&self, now: Duration) {
         let turn = self.turn.fetch_add(1, Ordering::Relaxed) % SHARDS;
-        // Whoever holds the lock is forgetting already.
+        // If the shard is locked, its holder is already removing expired marks.
         if let Ok(mut shard) = self.shards[turn].try_lock() {
             shard.forget(now);
         }
@@ -102,13 +104,13 @@ impl Memory {
 
     fn shard(&self, event: EventId) -> MutexGuard<'_, Shard> {
         let spread = self.spread.hash_one(event);
-        let place = usize::try_from(spread % SHARDS as u64).expect("a remainder of 16 fits");
+        let place = usize::try_from(spread % SHARDS as u64).expect("a remainder below 16 fits into usize");
         self.shards[place].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Shard {
-    /// The mark on a seat, unless it has faded.
+    /// Returns the mark on a seat unless it has expired.
     fn mark(&self, event: EventId, seat: SeatId, now: Duration) -> Option<&Mark> {
         self.marks.get(&(event, seat)).filter(|mark| mark.until > now)
     }
@@ -120,7 +122,8 @@ impl Shard {
                 self.marks.remove(&place);
             }
         }
-        // Giving room back costs a copy of what is left, at most a quarter, so it pays for itself.
+        // Shrinking copies what is left, at most a quarter of the capacity, so its amortised cost
+        // is constant.
         if self.fading.capacity() > (self.fading.len() * 4).max(ROOM_TO_KEEP) {
             self.fading.shrink_to(self.fading.len() * 2);
             self.marks.shrink_to(self.marks.len() * 2);
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_gate_opens_and_takes_marks_again_when_some_have_faded() {
+    fn a_full_gate_returns_open_until_marks_expire() {
         let (clock, ids, gate) = gate();
         let event: EventId = ids.next();
         let enter = || gate.acquire(event, &[ids.next()], Owner::from_uuid(ids.next()));
@@ -158,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn repeating_and_releasing_do_not_grow_the_gate_past_its_limit() {
+    fn repeated_and_released_marks_stay_within_the_limit() {
         let (_, ids, gate) = gate();
         let (event, seat): (EventId, SeatId) = (ids.next(), ids.next());
         let owner = Owner::from_uuid(ids.next());
@@ -171,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sale_that_is_over_takes_no_memory_once_others_call() {
+    fn marks_of_past_sales_are_freed_by_calls_for_other_events() {
         let (clock, ids, gate) = gate();
         let (over, other): (EventId, EventId) = (ids.next(), ids.next());
         for _ in 0..10_000 {
@@ -186,7 +189,11 @@ mod tests {
         let left = gate.shard(over).marks.keys().filter(|(event, _)| *event == over).count();
         assert_eq!(left, 0);
         let shard = gate.shard(over);
-        assert!(shard.marks.capacity() < 10_000, "room for {} marks is kept", shard.marks.capacity());
+        assert!(
+            shard.marks.capacity() < 10_000,
+            "capacity for {} marks was not freed",
+            shard.marks.capacity()
+        );
     }
 
     #[derive(Clone, Debug)]
@@ -207,9 +214,9 @@ mod tests {
     }
 
     proptest! {
-        /// Against the simplest thing that could be right: a list of marks that is never tidied.
+        /// Compares the gate with a reference model: a list of marks that is never cleaned up.
         #[test]
-        fn it_answers_like_a_list_of_marks(steps in steps()) {
+        fn it_matches_the_reference_model(steps in steps()) {
             let (clock, ids, gate) = gate();
             let event: EventId = ids.next();
             let seats: Vec<SeatId> = (0..5).map(|_| ids.next()).collect();

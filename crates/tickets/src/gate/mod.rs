@@ -1,7 +1,8 @@
-//! The contention shield in front of the database. It holds no truth.
+//! The gate: rejects contending claims before they reach the database. It is not a source of truth.
 //!
-//! When a thousand fans want one seat, one of them marks it here and goes on to the database; the others get their
-//! answer for the price of one look. Losing every mark costs speed and nothing else: the claim in the database decides.
+//! When a thousand fans request one seat, one of them sets a mark here and continues to the
+//! database; the others are rejected after one lookup. Losing all marks only costs speed: the claim
+//! in the database decides.
 
 mod memory;
 mod redis;
@@ -16,57 +17,58 @@ use uuid::Uuid;
 
 use self::{memory::Memory, redis::Redis};
 
-/// How long a mark lasts: longer than the slowest claim, short enough to forget a buyer who vanished.
+/// Lifetime of a mark: longer than the slowest claim, short enough not to block a seat for long
+/// after a client disappears.
 pub const GATE_TTL: Duration = Duration::from_secs(5);
 
-/// Whose mark it is. The same buyer repeating the same request is the same owner.
+/// Owner of a mark. A retry by the same buyer with the same key has the same owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Owner(Uuid);
 
 impl Owner {
-    /// An owner named by a UUID.
+    /// Creates an owner from a UUID.
     pub const fn from_uuid(uuid: Uuid) -> Self {
         Self(uuid)
     }
 
-    /// The name.
+    /// Returns the UUID.
     pub const fn as_uuid(&self) -> Uuid {
         self.0
     }
 }
 
-/// What the gate says.
+/// Result of [`SeatGate::acquire`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// Every seat is marked for this owner: go on.
+    /// All seats are marked for this owner. Continue with the claim.
     Through,
-    /// Others are on these seats right now; nothing was marked.
+    /// Other owners have marked these seats. Nothing was marked.
     Busy(Vec<SeatId>),
-    /// The gate is down or full: go on, the database decides alone.
+    /// The gate is unreachable or full. Continue; the database decides alone.
     Open,
 }
 
-/// The gate, in this process or shared by many.
+/// The gate, in this process or shared through Redis.
 #[derive(Debug)]
 pub enum SeatGate {
-    /// For one process.
+    /// For a single process.
     Memory(Memory),
-    /// For many processes.
+    /// For several processes.
     Redis(Redis),
 }
 
 impl SeatGate {
-    /// A gate in this process's memory whose marks last for `ttl`.
+    /// Creates a gate in memory whose marks expire after `ttl`.
     pub fn memory(clock: Clock, ttl: Duration) -> Self {
         Self::Memory(Memory::new(clock, ttl))
     }
 
-    /// A gate in Redis whose marks last for `ttl`.
+    /// Creates a gate in Redis whose marks expire after `ttl`.
     pub fn redis(kv: Kv, ttl: Duration) -> Self {
         Self::Redis(Redis::new(kv, ttl))
     }
 
-    /// Marks every seat for `owner`, or none of them, in one atomic step.
+    /// Marks all of the seats for `owner`, or none of them, atomically.
     pub async fn acquire(&self, event: EventId, seats: &[SeatId], owner: Owner) -> Entry {
         let entry = match self {
             Self::Memory(gate) => gate.acquire(event, seats, owner),
@@ -81,7 +83,7 @@ impl SeatGate {
         entry
     }
 
-    /// Removes the owner's marks from these seats. Marks of others stay.
+    /// Removes the marks of `owner` from these seats. Marks of other owners stay.
     pub async fn release(&self, event: EventId, seats: &[SeatId], owner: Owner) {
         match self {
             Self::Memory(gate) => gate.release(event, seats, owner),

@@ -1,4 +1,4 @@
-//! The gate in Redis: the same two verbs as scripts, every key of an event in one slot.
+//! The gate in Redis. Both operations are scripts; all keys of an event hash to one slot.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Redis {
             Ok(busy) if busy.is_empty() => Entry::Through,
             Ok(busy) => Entry::Busy(busy),
             Err(error) => {
-                tracing::debug!(%error, "the gate is open because Redis did not answer");
+                tracing::debug!(%error, "redis did not answer: gate skipped, the database decides alone");
                 Entry::Open
             }
         }
@@ -56,7 +56,7 @@ impl Redis {
         let owner = owner.as_uuid();
         let args = [Arg::from(owner.as_bytes().as_slice())];
         if let Err(error) = self.kv.run(&RELEASE, &keys(event, seats), &args).await {
-            tracing::debug!(%error, "marks were not removed from the gate; they fade by themselves");
+            tracing::debug!(%error, "redis did not answer: marks stay in the gate until they expire");
         }
     }
 }

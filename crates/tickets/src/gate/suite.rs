@@ -1,4 +1,4 @@
-//! What every gate must do, in memory, in Redis and in a Redis Cluster.
+//! Tests that every gate must pass: in memory, in Redis and in Redis Cluster.
 
 use std::{
     collections::HashMap,
@@ -14,11 +14,11 @@ use urr_testkit::{fixed_clock, free_port, services, until, within};
 
 use super::{Entry, GATE_TTL, Owner, SeatGate};
 
-/// Far more than any story takes.
+/// Time limit of one test, far above what any of them takes.
 const LIMIT: Duration = Duration::from_mins(1);
 const RIVALS: usize = 50;
 
-/// A gate with what is needed to try it out.
+/// A gate under test with its clock and ids.
 struct Trial {
     gate: SeatGate,
     ids: Ids,
@@ -60,7 +60,7 @@ impl Trial {
     }
 }
 
-/// The stories ask whether the answers are right, not whether a shared machine is quick.
+/// Generous Redis timeouts: these tests check results, not the speed of a shared machine.
 fn patient(config: KvConfig) -> KvConfig {
     KvConfig { deadline: Duration::from_secs(10), ..config }
 }
@@ -93,31 +93,31 @@ macro_rules! on_every_gate {
 }
 
 on_every_gate! {
-    one_of_many_gets_through
+    exactly_one_of_many_passes
     rivals_for_overlapping_seats_never_share_one
     all_seats_or_none
-    the_same_owner_passes_again
+    the_same_owner_can_acquire_again
     only_the_owner_removes_a_mark
-    events_do_not_meet
+    events_are_independent
 }
 
-/// Lets rivals enter all at once, each by `enter`, and counts those who got through.
+/// Runs `enter` for all rivals at once and returns how many passed.
 async fn winners<F>(rivals: usize, enter: impl Fn(usize) -> F) -> usize
 where
     F: Future<Output = Entry> + Send + 'static,
 {
     let tasks: JoinSet<Entry> = (0..rivals).map(enter).collect();
     let entries = tasks.join_all().await;
-    assert!(!entries.contains(&Entry::Open), "the gate was not shut");
+    assert!(!entries.contains(&Entry::Open), "the gate returned Open");
     entries.iter().filter(|entry| **entry == Entry::Through).count()
 }
 
-async fn one_of_many_gets_through(trial: Trial) {
+async fn exactly_one_of_many_passes(trial: Trial) {
     let (event, seats) = (trial.event(), trial.seats(2));
     let trial = Arc::new(trial);
     let won = winners(RIVALS, |rival| {
         let (trial, mut seats) = (Arc::clone(&trial), seats.clone());
-        // Half of them name the seats the other way round.
+        // Half of them pass the seats in another order.
         seats.rotate_left(rival % 2);
         async move { trial.acquire(event, &seats, trial.owner()).await }
     });
@@ -125,7 +125,7 @@ async fn one_of_many_gets_through(trial: Trial) {
 }
 
 async fn rivals_for_overlapping_seats_never_share_one(trial: Trial) {
-    // Five seats in a ring, every rival wants two neighbours: no more than two can get through.
+    // Five seats in a ring, and each rival wants two neighbouring seats: at most two can pass.
     let (event, seats) = (trial.event(), trial.seats(5));
     let trial = Arc::new(trial);
     let won = winners(RIVALS, |rival| {
@@ -141,10 +141,14 @@ async fn all_seats_or_none(trial: Trial) {
     let refused = trial.acquire(event, &seats, trial.owner()).await;
     assert_eq!(refused, Entry::Busy(seats[1..3].to_vec()));
     let others = [seats[3], seats[0]];
-    assert_eq!(trial.acquire(event, &others, trial.owner()).await, Entry::Through, "a refusal left a mark");
+    assert_eq!(
+        trial.acquire(event, &others, trial.owner()).await,
+        Entry::Through,
+        "a rejected call left a mark"
+    );
 }
 
-async fn the_same_owner_passes_again(trial: Trial) {
+async fn the_same_owner_can_acquire_again(trial: Trial) {
     let (event, seats, owner) = (trial.event(), trial.seats(2), trial.owner());
     assert_eq!(trial.acquire(event, &seats, owner).await, Entry::Through);
     assert_eq!(trial.acquire(event, &seats, owner).await, Entry::Through);
@@ -161,7 +165,7 @@ async fn only_the_owner_removes_a_mark(trial: Trial) {
     assert_eq!(trial.acquire(event, &seats, rival).await, Entry::Through);
 }
 
-async fn events_do_not_meet(trial: Trial) {
+async fn events_are_independent(trial: Trial) {
     let (one, other, seats, owner) = (trial.event(), trial.event(), trial.seats(1), trial.owner());
     assert_eq!(trial.acquire(one, &seats, owner).await, Entry::Through);
     assert_eq!(trial.acquire(other, &seats, trial.owner()).await, Entry::Through);
@@ -170,7 +174,7 @@ async fn events_do_not_meet(trial: Trial) {
 }
 
 #[tokio::test]
-async fn a_mark_in_memory_fades_on_the_microsecond() {
+async fn a_mark_in_memory_expires_exactly_at_its_ttl() {
     let clock = fixed_clock();
     let trial = Trial::memory(clock.clone());
     let (event, seats) = (trial.event(), trial.seats(1));
@@ -181,7 +185,7 @@ async fn a_mark_in_memory_fades_on_the_microsecond() {
     assert_eq!(trial.acquire(event, &seats, trial.owner()).await, Entry::Through);
 }
 
-/// Marks in Redis fade by Redis's clock: wait for that, with an end.
+/// Marks in Redis expire by the clock of Redis: poll for it, with a time limit.
 async fn a_mark_fades(config: KvConfig) {
     let trial = Trial::on(&patient(config), Duration::from_millis(200));
     let (event, seats, next) = (trial.event(), trial.seats(2), trial.owner());
@@ -190,18 +194,19 @@ async fn a_mark_fades(config: KvConfig) {
 }
 
 #[tokio::test]
-async fn a_mark_in_redis_fades() {
+async fn a_mark_in_redis_expires() {
     let Some(url) = services::redis() else { return };
     within(LIMIT, a_mark_fades(KvConfig::single(url))).await;
 }
 
 #[tokio::test]
-async fn a_mark_in_a_cluster_fades() {
+async fn a_mark_in_a_cluster_expires() {
     let Some(nodes) = services::redis_cluster() else { return };
     within(LIMIT, a_mark_fades(KvConfig::cluster(nodes.split(',')))).await;
 }
 
-/// Two hundred buyers one after the other would take 20 s if each waited for a deadline of 100 ms.
+/// 200 calls in sequence would take 20 s if each waited for its timeout of 100 ms; the breaker must
+/// prevent that.
 async fn opens_quickly(url: String) {
     let trial = Trial::on(&KvConfig::single(url), GATE_TTL);
     let (event, seats) = (trial.event(), trial.seats(1));
@@ -215,23 +220,23 @@ async fn opens_quickly(url: String) {
 }
 
 #[tokio::test]
-async fn without_redis_the_gate_is_open_at_once() {
+async fn without_redis_the_gate_returns_open_quickly() {
     opens_quickly(format!("redis://127.0.0.1:{}", free_port())).await;
 }
 
 #[tokio::test]
-async fn with_a_redis_that_hangs_the_gate_is_soon_open_at_once() {
+async fn with_a_hanging_redis_the_gate_soon_returns_open_quickly() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
-    // Connections wait in the listener's queue: they open and are never answered.
+    // The listener never accepts: connections open and get no reply.
     opens_quickly(format!("redis://{}", listener.local_addr().unwrap())).await;
 }
 
-/// What the gate must not be: it looks first and marks later.
+/// Negative control: a gate that checks first and marks later.
 #[derive(Default)]
 struct LooksFirst(Mutex<HashMap<SeatId, Owner>>);
 
 impl LooksFirst {
-    /// Everybody has looked before anybody marks: the worst that can happen, every time.
+    /// All callers check before any of them marks: the worst interleaving, every time.
     async fn acquire(&self, seats: &[SeatId], owner: Owner, all_have_looked: &Barrier) -> Entry {
         let seen = |seat: &&SeatId| self.0.lock().unwrap().get(seat).is_some_and(|other| *other != owner);
         let busy: Vec<SeatId> = seats.iter().filter(seen).copied().collect();
@@ -245,7 +250,7 @@ impl LooksFirst {
 }
 
 #[tokio::test]
-async fn the_race_finds_out_a_gate_that_looks_before_it_marks() {
+async fn the_race_test_detects_a_check_then_act_gate() {
     within(LIMIT, async {
         let ids = Ids::random(fixed_clock());
         let seats: Vec<SeatId> = vec![ids.next(), ids.next()];
@@ -254,7 +259,7 @@ async fn the_race_finds_out_a_gate_that_looks_before_it_marks() {
             let (parts, seats, owner) = (Arc::clone(&parts), seats.clone(), Owner::from_uuid(ids.next()));
             async move { parts.0.acquire(&seats, owner, &parts.1).await }
         });
-        assert!(won.await > 1, "the race would not notice two winners");
+        assert!(won.await > 1, "the race test would not detect two winners");
     })
     .await;
 }

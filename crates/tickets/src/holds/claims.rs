@@ -1,5 +1,6 @@
-//! Claims of the same event that come at the same time are made together: one transaction, a handful of statements and one sync for
-//! all of them. Each is still made whole or not at all: what a claim got before it was refused is given back in the same transaction.
+//! Batches concurrent claims of the same event: one transaction, a few statements and one sync for
+//! all of them. Each claim is still atomic: if it is rejected, the seats it got are freed in the
+//! same transaction.
 
 pub(crate) mod store;
 
@@ -21,10 +22,11 @@ use super::{
 use crate::{gate::Owner, trouble::Trouble};
 use store::{Kept, Seen, Wanted};
 
-/// Claims in one transaction: a few milliseconds of work, so that nobody's write waits long for it.
+/// Claims per transaction: a few milliseconds of work, so that other writes do not wait long.
 const MAX_TOGETHER: usize = 64;
 
-/// One attempt to claim, with everything it needs: what can be prepared is, for one transaction at a time writes on SQLite.
+/// One claim with everything it needs. As much as possible is prepared before the transaction,
+/// because SQLite has a single writer.
 #[derive(Clone)]
 pub(crate) struct Claim {
     pub(crate) reservation: Reservation,
@@ -34,7 +36,7 @@ pub(crate) struct Claim {
     pub(crate) max_seats_per_user: u32,
     pub(crate) sale_end_at: Timestamp,
     pub(crate) key: Option<String>,
-    /// What the world is told.
+    /// Message for the outbox.
     pub(crate) news: outbox::Message,
 }
 
@@ -56,14 +58,14 @@ impl Claim {
 /// How seats are claimed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// By one conditional statement.
+    /// By one conditional statement per seat or batch.
     Conditional,
-    /// What it must never become: the negative control of the race.
+    /// By check-then-act: the negative control of the race test.
     #[cfg(test)]
     CheckThenAct,
 }
 
-/// Makes claims in the database.
+/// Runs batches of claims against the database.
 pub(crate) struct Claiming {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
@@ -76,14 +78,15 @@ impl Work for Claiming {
     type Answer = Result<Reservation, Trouble>;
 
     const NAME: &'static str = "tickets.hold";
-    /// Some seconds' worth.
+    /// A few seconds of load.
     const MAX_WAITING: usize = 20_000;
-    /// While one batch is synced to the disk the next one can begin.
+    /// One batch can start while another is synced to disk.
     const LANES: usize = 2;
     const PATIENCE: Duration = super::PATIENCE;
 
-    /// The first in line, as long as one limit holds for all of them and nobody comes twice: each further wish of a buyer would be a
-    /// round of its own, and their neighbours would wait for it.
+    /// Takes claims from the front, as long as they have the same seat limit and no buyer repeats.
+    /// A second claim of a buyer needs a round of its own, and the rest of the batch would wait for
+    /// it.
     fn choose<T>(waiting: &mut Vec<(Arc<Claim>, T)>) -> Vec<(Arc<Claim>, T)> {
         let max = waiting.first().map(|(first, _)| first.max_seats_per_user);
         let mut buyers = HashSet::with_capacity(MAX_TOGETHER);
@@ -95,7 +98,8 @@ impl Work for Claiming {
         waiting.drain(..count).collect()
     }
 
-    /// Whoever waits behind a database that is away has waited as long as it may take to find that out.
+    /// Claims queued behind an unreachable database fail with it: they have already waited the full
+    /// timeout.
     fn give_up(answers: &[Result<Reservation, Trouble>]) -> Option<Result<Reservation, Trouble>> {
         let is_away = |answer: &Result<_, Trouble>| match answer {
             Err(Trouble::Db(error)) => {
@@ -106,8 +110,9 @@ impl Work for Claiming {
         answers.iter().any(is_away).then(|| Err(late()))
     }
 
-    /// Round after round, each in a transaction of its own: of those who meet each other one is made at a time, and what it got is taken
-    /// for the others. There are hardly ever more than two, and no more than somebody may be expected to wait for.
+    /// Runs rounds, each in its own transaction, until every claim has an answer. Of claims that
+    /// conflict, one is made per round, and the others then find the seats taken. There are rarely
+    /// more than two rounds; claims past the deadline fail.
     async fn run(&self, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Trouble>> {
         let began = self.clock.ticks();
         let mut answers = HashMap::with_capacity(claims.len());
@@ -130,7 +135,7 @@ impl Work for Claiming {
             }
         }
         let answer =
-            |claim: &Arc<Claim>| answers.remove(&claim.id()).expect("a round answers at least the first");
+            |claim: &Arc<Claim>| answers.remove(&claim.id()).expect("each round answers its first claim");
         claims.iter().map(answer).collect()
     }
 }
@@ -145,8 +150,8 @@ impl Claiming {
         })
     }
 
-    /// After a round that failed. If one claim is the reason, or waits for a row that somebody else has locked, the others are made
-    /// without it, for as long as somebody may be expected to wait for that.
+    /// After a failed round. If a single claim may be the cause, for example because another
+    /// transaction has locked its rows, runs the claims one by one until the deadline.
     async fn one_by_one(
         &self,
         event: EventId,
@@ -164,7 +169,7 @@ impl Claiming {
                 let alone = self.round(event, &[claim]).await.map_err(Trouble::from);
                 alone.and_then(|mut alone| Ok(alone.answered.remove(0).1?))
             } else {
-                // It was not tried: what went wrong need not be its own fault.
+                // It was not tried, so the error of the batch is not its own.
                 Err(late())
             };
             answers.push((claim.id(), answer));
@@ -183,13 +188,13 @@ fn late() -> Trouble {
 
 type Answer = Result<Reservation, Error>;
 
-/// What became of claims, and who has to wait for them.
+/// Answers of one round, and the claims left for the next one.
 struct Round<'c> {
     answered: Vec<(ReservationId, Answer)>,
     later: Vec<&'c Claim>,
 }
 
-/// Claims of one event.
+/// A batch of claims of one event.
 #[derive(Clone, Copy)]
 struct Batch {
     way: Way,
@@ -197,9 +202,10 @@ struct Batch {
 }
 
 impl Batch {
-    /// Whoever wants what is taken is refused before anything is written, and of the others those are made who do not meet each other.
+    /// Rejects claims for taken seats before anything is written. Of the others, makes those that
+    /// do not conflict with an earlier one.
     async fn round<'c>(self, tx: &mut Tx<'_>, claims: &[&'c Claim]) -> Result<Round<'c>, urr_db::Error> {
-        // A hold has run out for all of them, or for none.
+        // One time for the whole batch: a hold has expired for all of its claims or for none.
         let now = claims.iter().map(|claim| claim.reservation.created_at).min();
         let Some(now) = now else { return Ok(Round { answered: Vec::new(), later: Vec::new() }) };
         let seen = self.look(tx, claims, now).await?;
@@ -213,8 +219,9 @@ impl Batch {
         Ok(Round { answered, later })
     }
 
-    /// Makes claims of which no two want the same. Rows are locked in the order that holds everywhere: buyers, then seats, then what is
-    /// new; a second round in the same transaction would lock its buyers after the seats of the first.
+    /// Makes claims that do not conflict with each other. Locks are taken in the global order:
+    /// buyers, seats, new rows. A second round in the same transaction would lock its buyers after
+    /// the seats of the first and break that order.
     async fn make(
         self,
         tx: &mut Tx<'_>,
@@ -242,7 +249,8 @@ impl Batch {
         let kept = self.keep(tx, &answers).await?;
         for (claim, answer) in &mut answers {
             if answer.as_ref().is_ok_and(|new| !kept.contains(&new.id)) {
-                // The replay answers instead. Should the reservation be gone by then, a second try finds the key free.
+                // The caller then looks the key up and returns that reservation. If it is gone by
+                // then, a retry finds the key unused.
                 *answer = Err(Error::Unavailable);
             }
             if answer.is_err() && is_counted(claim) {
@@ -252,7 +260,7 @@ impl Batch {
         Ok(answers.into_iter().map(|(claim, answer)| (claim.id(), answer)).collect())
     }
 
-    /// What can be seen of the wanted seats.
+    /// Reads the state of the requested seats.
     async fn look(self, tx: &mut Tx<'_>, claims: &[&Claim], now: Timestamp) -> Result<Seen, urr_db::Error> {
         #[cfg(test)]
         if self.way == Way::CheckThenAct {
@@ -262,7 +270,7 @@ impl Batch {
         store::look(tx, self.event, &seats, now).await
     }
 
-    /// Who may have so many seats more.
+    /// Adds the seats to the buyers' counts. Returns the buyers who stay within the limit.
     async fn count_in(self, tx: &mut Tx<'_>, claims: &[&Claim]) -> Result<HashSet<UserId>, urr_db::Error> {
         let max = claims.first().map_or(0, |claim| claim.max_seats_per_user);
         let mut buyers: Vec<_> = claims.iter().map(|claim| (claim.user(), claim.plan.seat_count())).collect();
@@ -274,7 +282,7 @@ impl Batch {
         }
     }
 
-    /// The seats that were free, with their fences.
+    /// Claims the seats. Returns those that were free, with their fences.
     async fn claim(
         self,
         tx: &mut Tx<'_>,
@@ -296,7 +304,8 @@ impl Batch {
         Ok(claimed)
     }
 
-    /// Writes down and tells what was claimed whole. What is not among the answer was refused: the buyer has used the key before.
+    /// Inserts the reservations of complete claims and their outbox messages. A claim that is not
+    /// in the result was rejected: its idempotency key is already used.
     async fn keep(
         self,
         tx: &mut Tx<'_>,
@@ -325,14 +334,14 @@ impl Batch {
         for seat in &claim.plan.seats {
             if let Some(fence) = fence(claimed, seat.id) {
                 let freed = rows::free(tx, self.event, seat.id, fence, claim.reservation.id).await?;
-                debug_assert!(freed, "it was claimed with this fence a moment ago");
+                debug_assert!(freed, "this transaction has just claimed the seat with this fence");
             }
         }
         rows::count_out(tx, self.event, claim.user(), claim.plan.seat_count()).await
     }
 }
 
-/// The answers of those who came to their turn when the sale was over, and the others.
+/// Splits off the claims whose sale ended while they were queued, with their error.
 fn by_end_of_sale<'c>(
     claims: &[&'c Claim],
     now: Timestamp,
@@ -347,23 +356,24 @@ fn by_end_of_sale<'c>(
     (over, open)
 }
 
-/// Those who share neither a buyer nor a seat with anybody before them, and the rest. Whoever has to wait keeps others from overtaking.
+/// Splits claims into those that share no buyer and no seat with an earlier claim, and the rest.
+/// The seats of a deferred claim count as wanted, so that later claims do not overtake it.
 fn apart(claims: Vec<&Claim>) -> (Vec<&Claim>, Vec<&Claim>) {
     let (mut users, mut seats) = (HashSet::new(), HashSet::new());
     claims.into_iter().partition(|claim| {
         let is_new = users.insert(claim.user());
-        // All of its seats count as wanted, also when the first one is already.
+        // Non-short-circuiting: all seats count as wanted even if the first one already is.
         is_new
             & (claim.plan.seats.iter().filter(|seat| seats.insert(seat.id)).count() == claim.plan.seats.len())
     })
 }
 
-/// Its seats that are taken.
+/// Returns the seats of the claim that are taken.
 fn among(claim: &Claim, taken: &HashSet<SeatId>) -> Vec<SeatId> {
     claim.plan.seats.iter().map(|seat| seat.id).filter(|seat| taken.contains(seat)).collect()
 }
 
-/// The reservation with its seats, or which of them others have.
+/// Returns the reservation with its seats, or an error with the seats that others hold.
 fn seated(claim: &Claim, claimed: &[(SeatId, i64)]) -> Result<Reservation, Error> {
     let mut new = claim.reservation.clone();
     let mut taken = Vec::new();

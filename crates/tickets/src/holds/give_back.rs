@@ -1,4 +1,4 @@
-//! The one way seats of a pending reservation become free again: on request or because the time ran out.
+//! Frees the seats of pending reservations, on release or expiry. No other code does this.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,8 +12,9 @@ use super::{
 };
 use crate::service::Service;
 
-/// Ends pending reservations and frees their seats: buyers are locked, then reservations, then all seats by event and id, so that no
-/// deadlock can form. Those that are not among the answer were not pending any more, and of them nothing changed.
+/// Cancels pending reservations and frees their seats. Locks buyers, then reservations, then all
+/// seats by event and id, to prevent deadlocks. Reservations not in the result were no longer
+/// pending and are unchanged.
 pub(crate) async fn in_tx<'r>(
     service: &Service,
     tx: &mut Tx<'_>,

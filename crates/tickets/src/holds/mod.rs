@@ -1,7 +1,7 @@
-//! Holding seats for a buyer, and giving them back.
+//! Holding seats for a buyer, and releasing them.
 //!
-//! Rows that two transactions may want are locked in one order everywhere: the buyer, an existing reservation, seats by event and
-//! id, and last the buyer's key, which a new reservation brings along.
+//! Lock order, the same in every transaction: the buyer, an existing reservation, seats by event
+//! and id, and last the idempotency key of a new reservation.
 
 pub(crate) mod claims;
 pub(crate) mod give_back;
@@ -35,25 +35,28 @@ use crate::{
 use claims::Claim;
 use store::Json;
 
-/// How long a hold may stand in line before it is not begun any more; and how long the questions of one that is refused may take
-/// together, which are those to the catalog (but for a hall that nobody has read yet) and what its key was used for. When PostgreSQL is
-/// away an answer is promised within two seconds; the rest is for everything else.
+/// Deadline of a hold. A claim queued for longer is not started. For a rejected hold it limits the
+/// calls to the catalog (except the first read of a hall) and the lookup of its idempotency key
+/// together. During a PostgreSQL outage we promise an answer within two seconds; the rest is slack.
 const PATIENCE: Duration = Duration::from_millis(1_950);
 
-/// What the last of these questions has at least, however late it is asked: a database that is well answers in a hundredth of it.
+/// Minimum time for the lookup of the key, however late it starts. A healthy database answers in a
+/// hundredth of it.
 const ONE_LOOK: Duration = Duration::from_millis(150);
 
-/// What the catalog has to say the rules of a sale: as long as its database may take to say that it cannot.
+/// Timeout for the sale rules: at least as long as the catalog's database takes to report an
+/// outage.
 const RULES: Duration = PATIENCE.saturating_sub(ONE_LOOK);
 const _: () = assert!(
     PostgresConfig::NO_ANSWER.as_millis() <= RULES.as_millis(),
-    "an answer is promised within two seconds, also when PostgreSQL is away"
+    "a hold must be answered within two seconds, even during a PostgreSQL outage"
 );
 
-/// Holds every named seat for the calling user, or none of them.
+/// Holds all of the requested seats for the calling user, or none of them.
 ///
-/// A request whose key was used before gets the answer of that time, whatever stands in its way now. Few requests are repeats, so that is
-/// looked up only when something does: the key itself, when nothing else has changed since.
+/// A retry with an already used idempotency key gets the original answer, whatever would reject it
+/// now. Few requests are retries, so the key is looked up only after a rejection; the insert itself
+/// rejects a used key.
 pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Reservation, Trouble> {
     let user = signed_in(ctx)?;
     rules::check_request(request)?;
@@ -64,11 +67,12 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
         Err(trouble) => Err(trouble),
     };
     let answer = match held {
-        // The catalog may be away; what was answered before is in our own rows.
+        // The catalog may be down, but earlier answers are in our own rows.
         Err(trouble @ (Trouble::Refused(_) | Trouble::Catalog(_))) => {
             let left = PATIENCE.saturating_sub(service.clock.ticks().saturating_sub(began)).max(ONE_LOOK);
             let known = timeout(left, replay(service, user, request)).await;
-            // Without an answer nobody can say that it is refused: it may have been granted before, and the marks be those of that time.
+            // If the lookup timed out, the hold may have succeeded earlier and own these marks.
+            // Leave them to expire.
             marks = marks.filter(|_| known.is_ok());
             known.unwrap_or(Err(Trouble::Claims(NotDone::Late))).and_then(|known| known.ok_or(trouble))
         }
@@ -76,13 +80,13 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
     };
     let holds = answer.as_ref().is_ok_and(|found| found.status == ReservationStatus::Pending);
     if let (false, Some((seats, owner))) = (holds, marks) {
-        // The marks would keep others from seats that this buyer did not get, or does not have any more.
+        // Remove the marks: they would block seats that this buyer did not get or no longer has.
         service.gate.release(request.event, &seats, owner).await;
     }
     answer
 }
 
-/// What the request would claim, if the rules of the sale allow it.
+/// Builds the claim for a request, if the rules of the sale allow it.
 pub(crate) async fn plan(
     service: &Service,
     ctx: &Ctx,
@@ -94,7 +98,8 @@ pub(crate) async fn plan(
     let now = service.clock.now();
     rules::check_open(&sale, now)?;
     rules::check_count(request, &sale)?;
-    // A hall is read once, for everybody who waits for it: a reader who gave up half-way would leave it to the next one to begin anew.
+    // Not limited by `briefly`: all waiting requests share one read of the hall, and aborting it
+    // would make the next one start over.
     let hall = service.sales.hall(ctx, &sale).await?;
     let plan = match rules::plan(request, &hall) {
         Err(Error::SeatsNotFound { seats }) => {
@@ -122,7 +127,8 @@ pub(crate) async fn plan(
     Ok(Claim { reservation, card, plan, owner, max_seats_per_user, sale_end_at, key, news })
 }
 
-/// Passes the gate and claims. The marks that this leaves in the gate are told, whatever comes of it.
+/// Acquires the gate and claims the seats. Sets `marks` to the marks left in the gate, also on
+/// failure.
 async fn enter(
     service: &Service,
     mut claim: Arc<Claim>,
@@ -135,7 +141,8 @@ async fn enter(
     *marks = Some((seats, claim.owner));
     let mut held = service.claim(&claim).await;
     if matches!(&held, Err(Trouble::Db(error)) if error.is_unique_violation()) {
-        // Of the thousands that a rush brings within a millisecond two may have the same eight letters.
+        // Reservation numbers end in eight hex digits of an id, so two of the same millisecond can
+        // collide. Retry with a new one.
         let number = rules::number(service.ids.next(), claim.reservation.created_at);
         Arc::make_mut(&mut claim).reservation.number = number;
         held = service.claim(&claim).await;
@@ -143,18 +150,19 @@ async fn enter(
     if !matches!(held, Err(Trouble::Refused(Error::UserLimit { .. }))) {
         return held;
     }
-    // The buyer's own holds may have run out: without the sweep having come by yet, or it came by just now.
+    // The buyer's own expired holds may still count towards the limit if the sweep has not reached
+    // them. Expire them and retry.
     service.expire_lapsed_of(event, user).await?;
     service.claim(&claim).await
 }
 
-/// What a request would claim.
+/// Builds the claim for a request.
 #[cfg(test)]
 pub(crate) async fn planned(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Claim, Trouble> {
     plan(service, ctx, signed_in(ctx)?, request).await
 }
 
-/// A hold that would have gotten this number.
+/// Makes a hold with the given reservation number.
 #[cfg(test)]
 pub(crate) async fn hold_numbered(
     service: &Service,
@@ -167,7 +175,7 @@ pub(crate) async fn hold_numbered(
     enter(service, Arc::new(claim), &mut None).await
 }
 
-/// Gives a pending reservation's seats back. Asking twice is as good as asking once.
+/// Releases the seats of a pending reservation. Idempotent.
 pub(crate) async fn release(
     service: &Service,
     ctx: &Ctx,
@@ -192,7 +200,7 @@ pub(crate) async fn release(
     }
 }
 
-/// One of the calling user's reservations.
+/// Returns one reservation of the calling user.
 pub(crate) async fn reservation(
     service: &Service,
     ctx: &Ctx,
@@ -205,7 +213,7 @@ pub(crate) async fn reservation(
     Ok(found.await?.reservation)
 }
 
-/// The calling user's reservations, newest first.
+/// Returns the reservations of the calling user, newest first.
 pub(crate) async fn reservations(
     service: &Service,
     ctx: &Ctx,
@@ -222,7 +230,7 @@ pub(crate) async fn reservations(
     Ok(Reservations { reservations: page.await?.into_iter().map(|stored| stored.reservation).collect() })
 }
 
-/// The answer a key got before, if it was used.
+/// Returns the original answer if the request's key is already used.
 async fn replay(
     service: &Service,
     user: UserId,
@@ -236,7 +244,8 @@ async fn replay(
     }
 }
 
-/// Says whether seats that this hall lacks belong to another event or to none.
+/// Returns the error for seats that are not in this hall: they belong to another event, or do not
+/// exist.
 async fn not_in_this_hall(
     service: &Service,
     ctx: &Ctx,
@@ -252,7 +261,7 @@ async fn not_in_this_hall(
     .into())
 }
 
-/// A reservation, if it is the user's: others must not learn that it exists.
+/// Returns a reservation of this user. Reservations of other users are reported as not found.
 async fn own(tx: &mut Tx<'_>, user: UserId, id: ReservationId) -> Result<store::Stored, Trouble> {
     let stored = store::get(tx, id).await?.filter(|stored| stored.reservation.user == user);
     stored.ok_or_else(|| Error::ReservationNotFound.into())
@@ -273,11 +282,12 @@ fn created(new: &Reservation, seat_count: u32) -> ReservationFact {
     }
 }
 
-/// What the world is told, in the same transaction as the change.
+/// Builds the outbox message, which is stored in the same transaction as the change.
 pub(crate) fn message(service: &Service, fact: ReservationFact, at: Timestamp) -> outbox::Message {
     let (kind, key) = (fact.kind(), fact.reservation().to_string());
     let envelope = Envelope { message_id: service.ids.next(), saga_id: None, timestamp: at, fact };
-    let payload = serde_json::to_string(&envelope).expect("facts are plain data and always serialise");
+    let payload =
+        serde_json::to_string(&envelope).expect("facts of strings and numbers serialise without error");
     outbox::Message {
         id: envelope.message_id,
         topic: RESERVATION_EVENTS.into(),

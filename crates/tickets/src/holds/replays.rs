@@ -1,5 +1,5 @@
-//! What keys were used for. In a rush nearly everybody is refused, and each refusal asks whether it repeats an older request: those who ask
-//! at the same time are answered by one look.
+//! Batched lookups of idempotency keys. In a rush nearly every hold is rejected, and each rejection
+//! checks whether it repeats an earlier request; concurrent checks share one read.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -10,10 +10,10 @@ use urr_kernel::UserId;
 use super::store::{self, Stored};
 use crate::trouble::Trouble;
 
-/// Keys in one look.
+/// Keys per read.
 const MAX_TOGETHER: usize = 256;
 
-/// Looks keys up.
+/// Runs batches of key lookups.
 pub(crate) struct Replaying(pub(crate) Db);
 
 impl Work for Replaying {
@@ -22,9 +22,9 @@ impl Work for Replaying {
     type Answer = Result<Option<Stored>, Trouble>;
 
     const NAME: &'static str = "tickets.replay";
-    /// Some seconds' worth, as of claims.
+    /// A few seconds of load, as for claims.
     const MAX_WAITING: usize = 20_000;
-    /// The connections are for those who get seats.
+    /// Few, to leave the database connections to the claims.
     const LANES: usize = 2;
     const PATIENCE: Duration = super::PATIENCE;
 
@@ -32,7 +32,7 @@ impl Work for Replaying {
         waiting.drain(..waiting.len().min(MAX_TOGETHER)).collect()
     }
 
-    /// One row that cannot be read is no reason to tell nobody anything.
+    /// Decoding errors are returned per key, so that one damaged row does not fail the whole batch.
     async fn run(&self, (): (), asked: Vec<Self::Job>) -> Vec<Self::Answer> {
         match self.look(&asked).await {
             Ok(known) => answers(known, &asked),
@@ -60,7 +60,7 @@ impl Replaying {
     }
 }
 
-/// Two may ask for the same.
+/// Several lookups in a batch may have the same key.
 fn answers(
     known: Vec<((UserId, String), Stored)>,
     asked: &[(UserId, String)],

@@ -1,4 +1,4 @@
-//! HTTP in, HTTP out. No rules, no SQL.
+//! HTTP routes of holds and reservations. No rules, no SQL.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use urr_rpc::{Ctx, problem};
 use super::rules;
 use crate::service::Service;
 
-/// What handlers work with.
+/// State of the route handlers.
 #[derive(Clone)]
 pub(crate) struct Api(pub(crate) Arc<Service>);
 
@@ -41,7 +41,7 @@ impl FromRef<Api> for Ids {
 
 const OK: StatusCode = StatusCode::OK;
 
-/// Where programs put a key that repeat requests without knowing their bodies.
+/// Header for clients and proxies that retry requests without reading their bodies.
 const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 
 pub(crate) fn routes() -> Routes<Api> {
@@ -83,8 +83,8 @@ struct Reserve {
     idempotency_key: Option<IdempotencyKey>,
 }
 
-/// A request with a key that was used before gets the answer of that time.
-// What it looks like stands here for the API document; the rules decide.
+/// A request with an already used key gets the original answer.
+// The schema is for the API document only; the rules validate the key.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(inline)]
 struct IdempotencyKey(
@@ -105,7 +105,7 @@ async fn reserve(
     let idempotency_key = one_key(&headers, in_body).map_err(|error| problem(&error))?;
     let request = HoldSeats { event: body.event_id, seats: body.seat_ids, idempotency_key };
     let held = tickets.hold(&ctx, request).await.map_err(|error| problem(&error))?;
-    // A repeat of an old request is answered with what has become of it.
+    // The answer to a retry shows the current status of the reservation.
     let message = match held.status {
         ReservationStatus::Pending => "Seats reserved temporarily",
         _ => "This reservation was made before and has moved on",
@@ -113,8 +113,8 @@ async fn reserve(
     Ok(Json(Answer { message, reservation: held.into() }))
 }
 
-/// The idempotency key of a request, which may stand in the body and in any number of headers. Two different ones are refused:
-/// a proxy that repeats the request may keep either.
+/// Returns the idempotency key of a request, from the body and any number of headers. Two different
+/// keys are rejected: a proxy that retries the request may use either.
 fn one_key(headers: &HeaderMap, in_body: Option<String>) -> Result<Option<String>, Error> {
     let mut found = in_body;
     for value in headers.get_all(IDEMPOTENCY_KEY) {
@@ -151,9 +151,9 @@ async fn reservation(
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(rename = "ReservationsPage")]
 struct Page {
-    /// The last one of the page before; nothing for the first page.
+    /// Last reservation of the previous page; absent for the first page.
     before: Option<ReservationId>,
-    /// How many at most; as many as may be if nothing is said.
+    /// Maximum number of reservations; the largest page if absent.
     #[schemars(range(min = 1, max = MAX_RESERVATIONS_PER_PAGE))]
     limit: Option<u32>,
 }
@@ -169,7 +169,7 @@ async fn my_reservations(
     Ok(Json(Many { reservations: found.reservations.into_iter().map(Shown::from).collect() }))
 }
 
-/// The server's clock, for countdowns in the browser.
+/// Current time of the server, for countdowns in the browser.
 async fn time(State(Api(tickets)): State<Api>) -> Json<Time> {
     Json(Time { time: tickets.clock.now() })
 }
@@ -199,7 +199,7 @@ struct Time {
     time: Timestamp,
 }
 
-/// A reservation as the answer to making it: `camelCase`, as clients know it.
+/// A reservation in the response to a hold: `camelCase`, as clients expect.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "MadeReservation")]
@@ -214,7 +214,7 @@ struct Made {
     expires_at: Timestamp,
     created_at: Timestamp,
     seats: Vec<MadeSeat>,
-    /// The newest of the seats' fences.
+    /// Highest fence of the seats.
     fencing_token: i64,
 }
 
@@ -264,7 +264,7 @@ impl From<ReservedSeat> for MadeSeat {
     }
 }
 
-/// A reservation as it is read: `snake_case` with its items, as clients know it.
+/// A reservation in other responses: `snake_case` with its items, as clients expect.
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "Reservation")]
 struct Shown {
@@ -273,7 +273,7 @@ struct Shown {
     total_amount: Krw,
     status: ReservationStatus,
     payment_status: &'static str,
-    /// Set once there is a payment.
+    /// Set after payment.
     payment_method: Option<String>,
     expires_at: Timestamp,
     created_at: Timestamp,
@@ -285,12 +285,12 @@ struct Shown {
     items: Vec<Item>,
 }
 
-/// One line of a reservation.
+/// One item of a reservation.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ReservationItem")]
 struct Item {
-    /// The price class, where a standing event has its ticket type.
+    /// Price grade of the seat. Named after the ticket type of standing events.
     ticket_type_name: String,
     quantity: u32,
     unit_price: Krw,
@@ -341,7 +341,7 @@ impl From<ReservedSeat> for Item {
     }
 }
 
-/// The word older clients look at beside the status.
+/// Payment status for older clients, derived from the status of the reservation.
 const fn payment_status(status: ReservationStatus) -> &'static str {
     match status {
         ReservationStatus::Confirmed => "completed",

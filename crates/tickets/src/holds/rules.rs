@@ -1,4 +1,4 @@
-//! What may be held, by whom, when. Pure: no async, no clock, no database.
+//! Rules of holds: which seats, how many, when. Pure: no async, no clock, no database.
 
 use std::collections::HashSet;
 
@@ -11,10 +11,10 @@ use urr_kernel::{Krw, ReservationId, SeatId, Timestamp, UserId, limits::MAX_IDEM
 
 use crate::{gate::Owner, sales::Hall};
 
-/// A claim that the rules allow. Whether the seats are free is for the database to say.
+/// The seats of a request that passed the rules. Whether they are free is decided by the database.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// In id order, so that two buyers of the same seats never wait for each other.
+    /// In id order, so that concurrent claims of the same seats cannot deadlock.
     pub(crate) seats: Vec<Seat>,
     pub(crate) total: Krw,
 }
@@ -25,11 +25,11 @@ impl Plan {
     }
 
     pub(crate) fn seat_count(&self) -> u32 {
-        u32::try_from(self.seats.len()).expect("a plan has a handful of seats")
+        u32::try_from(self.seats.len()).expect("a plan has at most ten seats")
     }
 }
 
-/// Checks what can be checked before anything is looked up.
+/// Validates what needs no lookup.
 pub(crate) fn check_request(request: &HoldSeats) -> Result<(), Error> {
     if request.seats.is_empty() {
         return Err(Error::NoSeats);
@@ -44,7 +44,7 @@ pub(super) fn is_key(key: &str) -> bool {
     (1..=MAX_IDEMPOTENCY_KEY_LEN).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// Whether the sale is open at `now`.
+/// Returns an error unless the sale is open at `now`.
 pub(crate) fn check_open(sale: &Sale, now: Timestamp) -> Result<(), Error> {
     if sale.cancelled {
         Err(Error::EventCancelled)
@@ -57,12 +57,12 @@ pub(crate) fn check_open(sale: &Sale, now: Timestamp) -> Result<(), Error> {
     }
 }
 
-/// Whether a sale that had begun goes on at `now`. Asked again when a claim's turn has come, for it may have stood in line.
+/// Returns an error if the sale has ended at `now`. Checked again when a queued claim starts.
 pub(crate) fn check_not_over(sale_end_at: Timestamp, now: Timestamp) -> Result<(), Error> {
     if now < sale_end_at { Ok(()) } else { Err(Error::SaleEnded { ended_at: sale_end_at }) }
 }
 
-/// How many seats may be asked for at once.
+/// Validates the number of requested seats.
 pub(crate) fn check_count(request: &HoldSeats, sale: &Sale) -> Result<(), Error> {
     let mut seen = HashSet::with_capacity(request.seats.len());
     let repeats: Vec<SeatId> = request.seats.iter().copied().filter(|seat| !seen.insert(*seat)).collect();
@@ -78,7 +78,7 @@ pub(crate) fn check_count(request: &HoldSeats, sale: &Sale) -> Result<(), Error>
     }
 }
 
-/// The claim for a request that passed the checks above.
+/// Builds the plan of a request that passed the checks above.
 pub(crate) fn plan(request: &HoldSeats, hall: &Hall) -> Result<Plan, Error> {
     let unknown: Vec<SeatId> =
         request.seats.iter().copied().filter(|seat| hall.seat(*seat).is_none()).collect();
@@ -91,7 +91,8 @@ pub(crate) fn plan(request: &HoldSeats, hall: &Hall) -> Result<Plan, Error> {
     Ok(Plan { seats, total })
 }
 
-/// Whose marks stand in the gate. A repeat with the same key is the same owner, so it is never told "taken" by itself.
+/// Returns the owner of the gate marks. A retry with the same key has the same owner, so it is
+/// never blocked by its own marks.
 pub(crate) fn gate_owner(user: UserId, key: Option<&str>, reservation: ReservationId) -> Owner {
     let Some(key) = key else { return Owner::from_uuid(reservation.as_uuid()) };
     let digest =
@@ -101,7 +102,7 @@ pub(crate) fn gate_owner(user: UserId, key: Option<&str>, reservation: Reservati
     Owner::from_uuid(uuid::Uuid::from_bytes(bytes))
 }
 
-/// Whether a reservation is what a request asked for. The order of the seats does not matter.
+/// Whether a reservation matches a request. The order of the seats does not matter.
 pub(crate) fn answers(reservation: &Reservation, request: &HoldSeats) -> bool {
     let mut wanted = request.seats.clone();
     wanted.sort_unstable();
@@ -110,13 +111,13 @@ pub(crate) fn answers(reservation: &Reservation, request: &HoldSeats) -> bool {
     reservation.event == request.event && held == wanted
 }
 
-/// What people read to each other on the phone: the time it was made and eight letters of an id, its own unless they are taken.
+/// Number for people to read aloud: the time of creation and eight hex digits of an id.
 pub(crate) fn number(id: ReservationId, at: Timestamp) -> String {
     let id = id.as_uuid().simple().to_string().to_uppercase();
     format!("TK{}-{}", at.as_micros() / 1_000, &id[id.len() - 8..])
 }
 
-/// A seat as the reservation keeps it.
+/// A seat as stored in the reservation.
 pub(crate) fn reserved(seat: &Seat, fence: i64) -> ReservedSeat {
     ReservedSeat {
         id: seat.id,
@@ -130,9 +131,9 @@ pub(crate) fn reserved(seat: &Seat, fence: i64) -> ReservedSeat {
     }
 }
 
-/// How many seats, as messages and counters carry it.
+/// Number of seats, in the type that messages and counters use.
 pub(crate) fn seat_count(reservation: &Reservation) -> u32 {
-    u32::try_from(reservation.seats.len()).expect("a reservation holds a handful of seats")
+    u32::try_from(reservation.seats.len()).expect("a reservation has at most ten seats")
 }
 
 #[cfg(test)]
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sale_is_open_from_its_first_instant_to_just_before_its_last() {
+    fn the_sale_window_includes_its_start_and_excludes_its_end() {
         let at = Timestamp::from_micros;
         assert_eq!(check_open(&sale(), at(99)), Err(Error::SaleNotOpen { opens_at: at(100) }));
         assert_eq!(check_open(&sale(), at(100)), Ok(()));
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_and_repeats_are_refused_with_their_own_codes() {
+    fn invalid_counts_and_duplicate_seats_have_their_own_errors() {
         assert_eq!(check_request(&ask(&[])), Err(Error::NoSeats));
         assert_eq!(check_count(&ask(&[1, 2, 3, 4, 5]), &sale()), Err(Error::TooManySeats { max: 4 }));
         assert_eq!(
@@ -224,7 +225,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_plan_names_each_seat_once_in_id_order_at_its_price(
+        fn a_plan_has_each_seat_once_in_id_order_with_its_price(
             picks in proptest::collection::hash_set(0_u128..50, 1..=4)
         ) {
             let picks: Vec<u128> = picks.into_iter().collect();
@@ -236,7 +237,7 @@ mod tests {
         }
 
         #[test]
-        fn the_order_of_the_seats_does_not_make_another_request(picks in proptest::collection::hash_set(0_u128..50, 1..=4)) {
+        fn seat_order_does_not_make_a_different_request(picks in proptest::collection::hash_set(0_u128..50, 1..=4)) {
             let mut picks: Vec<u128> = picks.into_iter().collect();
             let kept = kept(&ask(&picks));
             picks.reverse();

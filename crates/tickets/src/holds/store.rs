@@ -1,4 +1,4 @@
-//! Statements and rows of holds; nothing else.
+//! SQL for holds and reservations, and the mapping of their rows.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -11,12 +11,12 @@ use uuid::Uuid;
 use crate::gate::Owner;
 
 statements! {
-    /// Frees one seat if it is still under the claim that the fence names.
+    /// Frees a seat if its fence is still the given one.
     FREE = "
         update seats set state = 'available', reservation_id = null, expires_at = null
          where event_id = $1 and seat_id = $2 and fence = $3 and reservation_id = $4 and state = 'held'";
 
-    /// The same for many seats, in the order of locks. The list is a JSON array.
+    /// The same for many seats, in lock order. The list is a JSON array.
     FREE_ALL = postgres "
         with mine as (
             select seats.event_id, seats.seat_id
@@ -27,32 +27,32 @@ statements! {
         update seats set state = 'available', reservation_id = null, expires_at = null
           from mine where seats.event_id = mine.event_id and seats.seat_id = mine.seat_id";
 
-    /// Takes seats off a buyer's count.
+    /// Subtracts seats from a buyer's count.
     COUNT_OUT = "update buyers set live_seats = live_seats - $3 where event_id = $1 and user_id = $2";
 
-    /// The same for many buyers, who are locked already and come once each. The list is a JSON array.
+    /// The same for many buyers, who must be locked and unique. The list is a JSON array.
     COUNT_OUT_ALL = postgres "
         update buyers set live_seats = live_seats - (given->>2)::bigint
           from jsonb_array_elements($1::jsonb) given
          where event_id = (given->>0)::uuid and user_id = (given->>1)::uuid";
 
-    /// How many seats a buyer has. On PostgreSQL it also takes the buyer's lock, the first one in the order of locks;
-    /// SQLite has one writer and no row locks.
+    /// Seat count of a buyer. On PostgreSQL this also locks the buyer, which is first in the lock
+    /// order; SQLite has a single writer and no row locks.
     LOCK_BUYER =
         sqlite "select live_seats from buyers where event_id = $1 and user_id = $2"
         postgres "select live_seats from buyers where event_id = $1 and user_id = $2 for update";
 
-    /// Locks many buyers, in the order of locks. The list is a JSON array.
+    /// Locks many buyers, in lock order. The list is a JSON array.
     LOCK_BUYERS = postgres "
         select 1 from buyers join jsonb_array_elements($1::jsonb) given
             on event_id = (given->>0)::uuid and user_id = (given->>1)::uuid
          order by event_id, user_id for update of buyers";
 
-    /// Leaves `pending`, unless somebody was faster.
+    /// Changes the status from `pending`, unless another transaction already did.
     LEAVE_PENDING = sqlite "
         update reservations set status = $2, updated_at = $3 where id = $1 and status = 'pending'";
 
-    /// The same for many, in the order of locks. The list is a JSON array.
+    /// The same for many, in lock order. The list is a JSON array.
     LEAVE_PENDING_ALL = postgres "
         with mine as (
             select id from reservations
@@ -66,12 +66,12 @@ statements! {
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where id = $1";
 
-    /// What a buyer's key was used for.
+    /// The reservation made with a buyer's idempotency key.
     OF_KEY = sqlite "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where user_id = $1 and idempotency_key = $2";
 
-    /// What many buyers' keys were used for, with the key. The list is a JSON array.
+    /// Reservations made with many buyers' keys, and the keys. The list is a JSON array.
     OF_KEYS = postgres "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at,
                idempotency_key
@@ -79,19 +79,19 @@ statements! {
          where (user_id, idempotency_key) in
                (select (asked->>0)::uuid, asked->>1 from jsonb_array_elements($1::jsonb) asked)";
 
-    /// A buyer's reservations before a given one, newest first.
+    /// Reservations of a buyer before a given one, newest first.
     OF_USER = "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations where user_id = $1 and id < $2 order by id desc limit $3";
 
-    /// A buyer's holds that have run out but were not swept yet.
+    /// Overdue holds of a buyer that are still pending.
     LAPSED_OF_BUYER = "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations
          where user_id = $1 and event_id = $2 and status = 'pending' and expires_at <= $3
          order by id limit $4";
 
-    /// Holds that have run out after a given one, oldest first.
+    /// Overdue holds after a given one, oldest first.
     LAPSED = "
         select id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner, expires_at, created_at
           from reservations
@@ -99,7 +99,7 @@ statements! {
          order by expires_at, id limit $4";
 }
 
-/// A reservation with what only this crate needs to know of it.
+/// A reservation with the columns that only this crate uses.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) reservation: Reservation,
@@ -125,7 +125,7 @@ fn stored(row: &Row<'_>) -> Result<Stored, Error> {
     Ok(Stored { reservation, gate_owner: Owner::from_uuid(row.get(8)?) })
 }
 
-/// Frees a seat. `false`: the fence is stale, and nothing changed.
+/// Frees a seat. Returns `false`, without a change, if the fence is stale.
 pub(crate) async fn free(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -136,7 +136,7 @@ pub(crate) async fn free(
     Ok(tx.execute(&FREE, &[&event, &seat, &fence, &of]).await? == 1)
 }
 
-/// A seat as a reservation has it. They are ordered as they are locked.
+/// A seat of a reservation. Sorts in lock order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct Held {
     pub(crate) event: EventId,
@@ -145,8 +145,8 @@ pub(crate) struct Held {
     pub(crate) reservation: ReservationId,
 }
 
-/// Frees seats, which come in the order of locks. Of a stale fence nothing changes: the seat was claimed again after the hold ran out, and
-/// stays with its new holder.
+/// Frees seats, which must be in lock order. A stale fence changes nothing: the seat was claimed
+/// again after the hold expired, and stays with its new holder.
 pub(crate) async fn free_all(tx: &mut Tx<'_>, seats: &[Held]) -> Result<(), Error> {
     debug_assert!(seats.is_sorted(), "seats in one order cannot wait for each other");
     match tx.engine_kind() {
@@ -161,7 +161,7 @@ pub(crate) async fn free_all(tx: &mut Tx<'_>, seats: &[Held]) -> Result<(), Erro
     }
 }
 
-/// Takes off a buyer's count. A count below zero is refused by the table and is a bug.
+/// Subtracts from a buyer's count. A count below zero is a bug, and a table constraint rejects it.
 pub(crate) async fn count_out(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -172,13 +172,13 @@ pub(crate) async fn count_out(
     Ok(())
 }
 
-/// Takes the buyer's lock and tells how many seats they have.
+/// Locks the buyer and returns their seat count.
 pub(crate) async fn lock_buyer(tx: &mut Tx<'_>, event: EventId, user: UserId) -> Result<u32, Error> {
     let held: Option<u32> = tx.optional(&LOCK_BUYER, &[&event, &user], |row| row.get(0)).await?;
     Ok(held.unwrap_or(0))
 }
 
-/// The same for many buyers, who are locked and come once each.
+/// The same for many buyers, who must be locked and unique.
 pub(crate) async fn count_out_all(
     tx: &mut Tx<'_>,
     buyers: &BTreeMap<(EventId, UserId), u32>,
@@ -198,7 +198,7 @@ pub(crate) async fn count_out_all(
     }
 }
 
-/// Takes the locks of buyers, where there are any to take.
+/// Locks buyers on PostgreSQL; does nothing on SQLite.
 pub(crate) async fn lock_buyers(tx: &mut Tx<'_>, buyers: &BTreeSet<(EventId, UserId)>) -> Result<(), Error> {
     if tx.engine_kind() == EngineKind::Postgres {
         tx.all(&LOCK_BUYERS, &[&Json::of(buyers)], |_| Ok(())).await?;
@@ -206,7 +206,7 @@ pub(crate) async fn lock_buyers(tx: &mut Tx<'_>, buyers: &BTreeSet<(EventId, Use
     Ok(())
 }
 
-/// Moves reservations out of `pending`. Those that are not among the answer were not pending any more.
+/// Moves reservations out of `pending`. Those not in the result were no longer pending.
 pub(crate) async fn leave_pending(
     tx: &mut Tx<'_>,
     ids: &[ReservationId],
@@ -230,12 +230,12 @@ pub(crate) async fn leave_pending(
     }
 }
 
-/// One reservation.
+/// Returns one reservation.
 pub(crate) async fn get(tx: &mut Tx<'_>, id: ReservationId) -> Result<Option<Stored>, Error> {
     tx.optional(&GET, &[&id], stored).await
 }
 
-/// What buyers' keys were used for; of a key that was not used there is nothing.
+/// Returns the reservations made with the given keys. Unused keys are omitted.
 pub(crate) async fn of_keys(
     tx: &mut Tx<'_>,
     asked: &[(UserId, String)],
@@ -259,7 +259,7 @@ pub(crate) async fn of_keys(
     }
 }
 
-/// A buyer's reservations older than `before`, newest first.
+/// Returns the reservations of a buyer older than `before`, newest first.
 pub(crate) async fn of_user(
     tx: &mut Tx<'_>,
     user: UserId,
@@ -269,19 +269,19 @@ pub(crate) async fn of_user(
     tx.all(&OF_USER, &[&user, &before, &limit], stored).await
 }
 
-/// A hold that has run out, or why it cannot be read.
+/// An overdue hold, or the error from decoding its row.
 pub(crate) struct Lapsed {
-    /// Where it stands among the others.
+    /// Sort key.
     pub(crate) at: (Timestamp, ReservationId),
     pub(crate) hold: Result<Stored, Error>,
 }
 
-/// One row that cannot be read is no reason to leave the others.
+/// Decoding errors are returned per row, so that one damaged row does not block the others.
 fn lapsed_hold(row: &Row<'_>) -> Result<Lapsed, Error> {
     Ok(Lapsed { at: (row.get(9)?, row.get(0)?), hold: stored(row) })
 }
 
-/// A buyer's holds that have run out.
+/// Returns the overdue holds of a buyer.
 pub(crate) async fn lapsed_of_buyer(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -292,7 +292,7 @@ pub(crate) async fn lapsed_of_buyer(
     tx.all(&LAPSED_OF_BUYER, &[&user, &event, &now, &limit], lapsed_hold).await
 }
 
-/// Holds that have run out, oldest first; `after` is the last one that was seen.
+/// Returns overdue holds, oldest first, starting after `after`.
 pub(crate) async fn lapsed(
     tx: &mut Tx<'_>,
     now: Timestamp,
@@ -304,7 +304,7 @@ pub(crate) async fn lapsed(
     tx.all(&LAPSED, &[&now, &expired_at, &id, &limit], lapsed_hold).await
 }
 
-/// The status column.
+/// Column `status`.
 #[derive(Clone, Copy)]
 struct Status(ReservationStatus);
 
@@ -323,7 +323,7 @@ impl Status {
 impl Scalar for Status {
     fn to_value(&self) -> Value<'_> {
         let word = Self::WORDS.iter().find(|(status, _)| *status == self.0);
-        Value::Text(word.expect("every status has a word").1.into())
+        Value::Text(word.expect("every status has a name").1.into())
     }
 
     fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
@@ -333,14 +333,14 @@ impl Scalar for Status {
     }
 }
 
-/// What goes into a JSON column.
+/// A serialised value for a JSON column.
 #[derive(Clone)]
 pub(crate) struct Json(String);
 
 impl Json {
     pub(crate) fn of<T: Serialize + ?Sized>(document: &T) -> Self {
         let json = serde_json::to_string(document);
-        Self(json.expect("what a reservation keeps is plain data and always serialises"))
+        Self(json.expect("parts of a reservation serialise without error"))
     }
 
     pub(crate) fn as_str(&self) -> &str {
@@ -358,7 +358,7 @@ impl Scalar for Json {
     }
 }
 
-/// What a JSON column holds.
+/// A value decoded from a JSON column.
 struct Document<T>(T);
 
 impl<T: Serialize + DeserializeOwned + Send + Sync> Scalar for Document<T> {

@@ -1,4 +1,4 @@
-//! Expires holds whose time ran out.
+//! Expires holds whose time has run out.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,15 +15,15 @@ use super::{
 };
 use crate::{service::Service, trouble::Trouble};
 
-/// Holds one run expires, in one transaction. At four seats each it locks at most 600 rows; a full batch means that the
-/// next run follows at once.
+/// Holds expired per run, in one transaction. At four seats each it locks at most 600 rows. After a
+/// full batch the next run starts at once.
 pub(crate) const BATCH: u32 = 100;
 
-/// Batches one run looks at when they are full of holds that cannot be ended. These must not hide what lies behind them, so the next run
-/// goes on there.
+/// Batches read per run when they are full of holds that cannot be expired. The next run continues
+/// after them, so that they cannot hide the holds behind them.
 pub(crate) const MAX_LOOKS: u32 = 20;
 
-/// The reconciler behind hold expiry.
+/// Reconciler that expires holds.
 pub(crate) struct Sweep(pub(crate) Arc<Service>);
 
 #[async_trait]
@@ -39,14 +39,14 @@ impl Reconciler for Sweep {
     async fn run(&self) -> Result<Outcome, BoxError> {
         let expired = self.0.expire_lapsed().await?;
         if expired > 0 {
-            tracing::info!(expired, "holds ran out and their seats are free again");
+            tracing::info!(expired, "expired unpaid holds; their seats are free again");
         }
         Ok(Outcome::batch(expired as u64, u64::from(BATCH)))
     }
 }
 
 impl Service {
-    /// Expires holds that have run out, oldest first, from where the last run stopped. Answers with how many did.
+    /// Expires holds, oldest first, from where the last run stopped. Returns how many were expired.
     pub(crate) async fn expire_lapsed(&self) -> Result<usize, Trouble> {
         let now = self.clock.now();
         let mut expired = 0;
@@ -69,7 +69,7 @@ impl Service {
         Ok(expired)
     }
 
-    /// Expires one buyer's holds of one event that have run out.
+    /// Expires the overdue holds of one buyer for one event.
     pub(crate) async fn expire_lapsed_of(&self, event: EventId, user: UserId) -> Result<usize, Trouble> {
         let now = self.clock.now();
         let found = self.db.read("tickets.lapsed_of_buyer", async |tx: &mut Tx<'_>| {
@@ -77,7 +77,7 @@ impl Service {
         });
         let holds = self.readable(found.await?);
         match self.expire_together(&holds, now).await {
-            // Somebody waits: a row that is locked is waited for once.
+            // A request is waiting: after a lock timeout, do not wait again for each single hold.
             Err(Trouble::Db(error)) if !error.is_unavailable() => {
                 let mut expired = 0;
                 for hold in &holds {
@@ -89,7 +89,7 @@ impl Service {
         }
     }
 
-    /// Those of them that can be read. The others are left as they are.
+    /// Returns the holds whose rows can be decoded. The others are reported and left unchanged.
     fn readable(&self, found: Vec<Lapsed>) -> Vec<Stored> {
         let mut holds = Vec::with_capacity(found.len());
         for Lapsed { at: (_, id), hold } in found {
@@ -101,13 +101,15 @@ impl Service {
         holds
     }
 
-    /// Ends them together; if one of them cannot be ended, ends the others without it.
+    /// Expires all holds in one transaction. If a single hold is the cause of a failure, expires
+    /// them one by one and skips it.
     async fn expire(&self, holds: Vec<Stored>, now: Timestamp) -> Result<usize, Trouble> {
         match self.expire_together(&holds, now).await {
             Err(Trouble::Db(error)) if is_of_one(&error) => {
                 let mut expired = 0;
                 for hold in &holds {
-                    // Before it is tried: locks that take longer than a run may take are passed, too.
+                    // Advance before trying, so that a hold whose locks outlast the time limit of a
+                    // run is skipped too.
                     self.lapsed.pass(&(hold.reservation.expires_at, hold.reservation.id));
                     expired += self.expire_alone(hold, now).await?;
                 }
@@ -117,7 +119,7 @@ impl Service {
         }
     }
 
-    /// Ends one, or leaves it as it is if it cannot be ended.
+    /// Expires one hold, or reports it and leaves it unchanged.
     async fn expire_alone(&self, hold: &Stored, now: Timestamp) -> Result<usize, Trouble> {
         match self.expire_together(std::slice::from_ref(hold), now).await {
             Err(Trouble::Db(error)) if is_of_one(&error) => {
@@ -141,7 +143,8 @@ impl Service {
     }
 }
 
-/// Whether the reason can be a single hold: it is damaged, or somebody keeps a row of it locked.
+/// Whether a single hold may be the cause: its rows are damaged, or another transaction keeps one
+/// of them locked.
 fn is_of_one(error: &urr_db::Error) -> bool {
     error.is_blocked() || !error.is_unavailable()
 }

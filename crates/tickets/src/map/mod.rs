@@ -1,4 +1,5 @@
-//! The seat map: the hall from the catalog, coloured with what the database says, drawn at most twice a second.
+//! The seat map: seats from the catalog with their state from the database, rebuilt at most twice a
+//! second.
 
 pub(crate) mod routes;
 pub(crate) mod store;
@@ -23,29 +24,32 @@ use urr_rpc::{Ctx, Loading};
 
 use crate::{sales::Hall, service::Service, trouble::Trouble};
 
-/// How old a map may be. A seat that looks free for half a second longer is refused by the claim.
+/// Maximum age of a cached map. If a seat looks free for up to this long after it is taken, the
+/// claim is rejected.
 const MAP_MAX_AGE: Duration = Duration::from_millis(500);
 
-/// Seats of all remembered maps together: four stadiums. With their JSON a seat takes about 450 bytes, so 180 MB.
+/// Seats of all cached maps together: four stadiums. With its JSON a seat takes about 450 bytes, so
+/// 180 MB in total.
 const MAX_SEATS: usize = 4 * MAX_SEATS_PER_EVENT;
 
-/// A map with its JSON, made once for everyone who asks.
+/// A map with its serialised JSON, shared by all requests.
 #[derive(Debug)]
 pub(crate) struct Drawn {
     pub(crate) map: SeatMap,
     pub(crate) json: Bytes,
-    /// The map's version as an entity tag.
+    /// Version of the map, as an entity tag.
     pub(crate) etag: String,
 }
 
-/// Maps drawn lately.
+/// Cache of recent maps.
 pub(crate) type Maps = Loading<EventId, Drawn, Error>;
 
 pub(crate) fn maps(clock: Clock) -> Maps {
     Loading::new(clock, MAP_MAX_AGE, (MAX_SEATS, |drawn| drawn.map.seats.len()), |_| false)
 }
 
-/// The state of every seat of an event. Trouble is told once, by whoever draws.
+/// Returns the state of every seat of an event. Only the request that rebuilds the map logs a
+/// failure.
 pub(crate) async fn seat_map(service: &Service, ctx: &Ctx, event: EventId) -> Result<Arc<Drawn>, Error> {
     let reveal = |trouble: Trouble| trouble.reveal(ctx, "seat_map");
     let sale = service.sales.rules(ctx, event).await.map_err(|error| reveal(error.into()))?;
@@ -87,11 +91,12 @@ fn draw(sale: &Sale, hall: &Hall, claimed: &HashMap<SeatId, SeatStatus>) -> Draw
         .collect();
     let version = format!("{:016x}", hash.finish());
     let map = SeatMap { event: sale.event, title: sale.card.title.clone(), version, seats };
-    let json = serde_json::to_vec(&Public::from(&map)).expect("a map is plain data and always serialises");
+    let json = serde_json::to_vec(&Public::from(&map))
+        .expect("a map of strings and numbers serialises without error");
     Drawn { etag: format!("\"{}\"", map.version), json: json.into(), map }
 }
 
-/// The map as the public API shows it.
+/// Body of the public seat map.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SeatMap")]
 struct Public<'m> {

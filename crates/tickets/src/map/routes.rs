@@ -1,4 +1,4 @@
-//! The map over HTTP: made once per change, answered with 304 to whoever has it.
+//! HTTP routes of the seat map. Responds with 304 if the client has the current version.
 
 use axum::{
     extract::State,
@@ -32,7 +32,8 @@ async fn seat_map(
     let drawn = super::seat_map(&tickets, &ctx, event).await.map_err(|error| problem(&error))?;
     let known = headers.get(IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
     let unchanged = known.is_some_and(|tags| tags.split(',').any(|tag| tag.trim() == drawn.etag));
-    let etag = HeaderValue::from_str(&drawn.etag).expect("a version is hexadecimal");
+    let etag =
+        HeaderValue::from_str(&drawn.etag).expect("a quoted hexadecimal version is a valid header value");
     let mut response = if unchanged {
         StatusCode::NOT_MODIFIED.into_response()
     } else {

@@ -1,4 +1,4 @@
-//! Statements and rows of the map; nothing else.
+//! SQL for the seat map, and the mapping of its rows.
 
 use std::collections::HashMap;
 
@@ -7,14 +7,14 @@ use urr_db::{Error, Tx, statements};
 use urr_kernel::{EventId, SeatId, Timestamp};
 
 statements! {
-    /// Seats that are not free: sold, being paid for (no end), or held by a live hold.
+    /// Seats that are not free: sold, being paid for (no expiry), or held by an unexpired hold.
     CLAIMED = "
         select seat_id, state from seats
          where event_id = $1 and state <> 'available'
            and (state = 'sold' or expires_at is null or expires_at > $2)";
 }
 
-/// Seats that are not free, with what a fan sees of them.
+/// Returns the seats that are not free, with the state a fan sees.
 pub(crate) async fn claimed(
     tx: &mut Tx<'_>,
     event: EventId,

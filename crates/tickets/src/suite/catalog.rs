@@ -1,4 +1,4 @@
-//! A catalog for the stories.
+//! A fake catalog.
 
 use std::{
     collections::HashMap,
@@ -17,22 +17,22 @@ use urr_contracts::catalog::{
 use urr_kernel::EventId;
 use urr_rpc::Ctx;
 
-/// A catalog the stories fill by hand.
+/// A catalog whose events are set by the tests.
 #[derive(Default)]
 pub(crate) struct HandMade {
     pub(super) events: Mutex<HashMap<EventId, (Sale, Vec<Seat>)>>,
     away: AtomicBool,
-    /// What whoever asked for a sale last would have waited.
+    /// Time left in the context of the last request for a sale.
     patience: Mutex<Duration>,
 }
 
 impl HandMade {
-    /// From now on no sale is told, or is again.
+    /// Makes requests for a sale fail, or succeed again.
     pub(crate) fn away(&self, away: bool) {
         self.away.store(away, Ordering::SeqCst);
     }
 
-    /// How long whoever asked for a sale last would have waited for it.
+    /// Returns the time that the last request for a sale had left.
     pub(crate) fn patience(&self) -> Duration {
         *self.patience.lock().unwrap()
     }
@@ -56,7 +56,7 @@ impl Catalog for HandMade {
     async fn seats(&self, _: &Ctx, request: SeatsOf) -> Result<SeatsPage, catalog::Error> {
         let events = self.events.lock().unwrap();
         let (_, seats) = events.get(&request.event).ok_or(catalog::Error::EventNotFound)?;
-        // Two seats a page, so that every story pages.
+        // Two seats per page, so that every test reads several pages.
         let from = request.from as usize;
         let page: Vec<Seat> = seats.iter().skip(from).take(2).cloned().collect();
         let next = (from + page.len() < seats.len()).then(|| request.from + 2);
@@ -70,22 +70,22 @@ impl Catalog for HandMade {
     }
 
     async fn events(&self, _: &Ctx, _: ListEvents) -> Result<EventsPage, catalog::Error> {
-        unreachable!("tickets does not list events")
+        unreachable!("tickets never lists events")
     }
 
     async fn event(&self, _: &Ctx, _: EventOf) -> Result<EventDetail, catalog::Error> {
-        unreachable!("tickets does not show events")
+        unreachable!("tickets never reads event details")
     }
 
     async fn layouts(&self, _: &Ctx, _: ListLayouts) -> Result<Layouts, catalog::Error> {
-        unreachable!("tickets does not list layouts")
+        unreachable!("tickets never lists layouts")
     }
 
     async fn create_event(&self, _: &Ctx, _: CreateEvent) -> Result<EventDetail, catalog::Error> {
-        unreachable!("tickets does not make events")
+        unreachable!("tickets never creates events")
     }
 
     async fn cancel_event(&self, _: &Ctx, _: CancelEvent) -> Result<EventDetail, catalog::Error> {
-        unreachable!("tickets does not cancel events")
+        unreachable!("tickets never cancels events")
     }
 }

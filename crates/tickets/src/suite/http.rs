@@ -1,4 +1,4 @@
-//! The public routes: shapes, codes, and nobody gets in without signing in.
+//! Public routes: bodies, status codes, and sign-in checks.
 
 use axum::{
     body::{Body, to_bytes},
@@ -15,10 +15,10 @@ use super::{DbKind, GateKind, Transport, World};
 async fn world() -> World {
     World::new(DbKind::Sqlite, GateKind::Memory, Transport::Local)
         .await
-        .expect("embedded parts are always there")
+        .expect("SQLite and memory need no external service")
 }
 
-/// One request through the routes, as the edge would pass it on.
+/// Sends one request through the routes, as the edge would.
 async fn send(world: &World, actor: Actor, method: Method, path: &str, body: &str) -> Response {
     pass_on(world, request(actor, method, path, body)).await
 }
@@ -38,7 +38,7 @@ fn request(actor: Actor, method: Method, path: &str, body: &str) -> Request<Body
         .unwrap()
 }
 
-/// Asks for seats, with a key in the header if there is one.
+/// Requests seats, with an idempotency key in the header if given.
 async fn reserve(world: &World, buyer: Actor, key: Option<&str>, body: &Value) -> (StatusCode, Value) {
     let mut request = request(buyer, Method::POST, "/api/seats/reserve", &body.to_string());
     if let Some(key) = key {
@@ -54,7 +54,7 @@ async fn json_of(response: Response) -> Value {
 }
 
 #[tokio::test]
-async fn a_reservation_has_the_names_that_clients_know() {
+async fn a_reservation_has_the_documented_field_names() {
     let world = world().await;
     let (event, seats) = world.event(2);
     let buyer = world.buyer().actor;
@@ -94,7 +94,7 @@ async fn a_reservation_has_the_names_that_clients_know() {
 }
 
 #[tokio::test]
-async fn a_key_in_the_header_is_as_good_as_one_in_the_body() {
+async fn a_key_in_the_header_equals_one_in_the_body() {
     let world = world().await;
     let (event, seats) = world.event(2);
     let buyer = world.buyer().actor;
@@ -111,11 +111,14 @@ async fn a_key_in_the_header_is_as_good_as_one_in_the_body() {
         (status, refused["code"].as_str()),
         (StatusCode::UNPROCESSABLE_ENTITY, Some("tickets.idempotency_key_reused"))
     );
-    assert!(world.hold(&world.buyer(), event, &seats[1..]).await.is_ok(), "the refused one claimed nothing");
+    assert!(
+        world.hold(&world.buyer(), event, &seats[1..]).await.is_ok(),
+        "the rejected request claimed nothing"
+    );
 }
 
 #[tokio::test]
-async fn two_different_keys_are_refused_and_nothing_changes() {
+async fn two_different_keys_are_rejected_without_a_change() {
     let world = world().await;
     let (event, seats) = world.event(1);
     let buyer = world.buyer().actor;
@@ -141,12 +144,12 @@ async fn two_different_keys_are_refused_and_nothing_changes() {
     assert!(world.facts_of(event).await.is_empty());
 
     let (status, held) = twice(["one", "one"]).await;
-    assert_eq!(status, StatusCode::OK, "the same key twice is one key: {held}");
+    assert_eq!(status, StatusCode::OK, "the same key in body and header is accepted: {held}");
     assert_eq!(reserve(&world, buyer, Some("one"), &wish(&seats, "one")).await, (StatusCode::OK, held));
 }
 
 #[tokio::test]
-async fn a_bad_key_in_the_header_is_refused_and_nothing_changes() {
+async fn an_invalid_key_in_the_header_is_rejected_without_a_change() {
     let world = world().await;
     let (event, seats) = world.event(1);
     let buyer = world.buyer().actor;
@@ -168,7 +171,7 @@ async fn a_bad_key_in_the_header_is_refused_and_nothing_changes() {
 }
 
 #[test]
-fn the_document_says_which_keys_the_header_may_have() {
+fn the_api_document_describes_valid_keys() {
     let routes = crate::described();
     let reserve = routes.iter().find(|route| route.path == "/api/seats/reserve").unwrap();
     let [(name, _, shape)] = reserve.about.headers[..] else { panic!("one header: {:?}", reserve.about) };
@@ -179,13 +182,13 @@ fn the_document_says_which_keys_the_header_may_have() {
         (&json!(1), &json!(MAX_IDEMPOTENCY_KEY_LEN)),
         "{schema}"
     );
-    // What the rules call printable is what the pattern allows.
+    // The pattern allows exactly the characters that the rules accept.
     assert_eq!(schema["pattern"], "^[!-~]+$");
     assert!((u8::MIN..=u8::MAX).all(|byte| byte.is_ascii_graphic() == (b'!'..=b'~').contains(&byte)));
 }
 
 #[tokio::test]
-async fn every_route_that_needs_a_user_refuses_strangers() {
+async fn routes_that_need_a_user_reject_anonymous_requests() {
     let world = world().await;
     let (event, seats) = world.event(1);
     let reserve = json!({"eventId": event, "seatIds": seats}).to_string();
@@ -203,7 +206,7 @@ async fn every_route_that_needs_a_user_refuses_strangers() {
 }
 
 #[tokio::test]
-async fn rubbish_is_a_400_with_a_code() {
+async fn malformed_requests_are_a_400_with_an_error_code() {
     let world = world().await;
     let buyer = world.buyer().actor;
     for (method, path, body, code) in [
@@ -222,7 +225,7 @@ async fn rubbish_is_a_400_with_a_code() {
 }
 
 #[tokio::test]
-async fn the_map_is_sent_once_and_then_only_when_it_changed() {
+async fn an_unchanged_map_is_a_304() {
     let world = world().await;
     let (event, seats) = world.event(3);
     let path = format!("/api/seats/events/{event}");

@@ -1,4 +1,4 @@
-//! What buyers, their rivals and the clock do, and what must come of it.
+//! Behaviour of holds and reservations.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -14,36 +14,36 @@ use urr_kernel::{EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
 use super::{World, hold_request, sweep, together};
 use crate::{holds, race, trouble::Trouble};
 
-/// Every story, one after the other, each with events and buyers of its own.
+/// Runs every story in sequence, each with its own events and buyers.
 pub(super) async fn all(world: &World) {
     a_hold_keeps_its_seats_prices_and_time(world).await;
     all_seats_or_none(world).await;
     a_buyer_holds_at_most_four_seats_on_all_devices(world).await;
-    bad_requests_have_their_own_codes_and_change_nothing(world).await;
-    the_sale_window_is_kept(world).await;
-    whoever_comes_to_their_turn_after_the_sale_is_refused(world).await;
+    invalid_requests_have_their_own_errors_and_change_nothing(world).await;
+    holds_outside_the_sale_window_are_rejected(world).await;
+    a_claim_that_starts_after_the_sale_is_rejected(world).await;
     the_same_key_gets_the_same_answer(world).await;
-    a_repeat_after_the_sale_gets_the_answer_it_got_then(world).await;
-    a_repeat_is_answered_while_the_catalog_is_away(world).await;
-    many_copies_of_one_request_make_one_reservation(world).await;
+    a_retry_after_the_sale_gets_the_original_answer(world).await;
+    a_retry_is_answered_while_the_catalog_is_down(world).await;
+    concurrent_retries_make_one_reservation(world).await;
     released_seats_are_free_and_their_fence_grows(world).await;
-    a_hold_that_runs_out_frees_its_seats(world).await;
-    a_lapsed_seat_can_be_claimed_and_the_sweep_leaves_it_alone(world).await;
-    a_buyers_own_lapsed_holds_do_not_count(world).await;
-    sweep::holds_end_together_as_each_would_alone(world).await;
-    a_number_that_is_taken_costs_nobody_their_seats(world).await;
-    nobody_sees_or_touches_anothers_reservation(world).await;
+    an_expired_hold_frees_its_seats(world).await;
+    the_sweep_does_not_free_a_seat_claimed_after_expiry(world).await;
+    a_buyers_expired_holds_do_not_count_towards_the_limit(world).await;
+    sweep::holds_expired_in_a_batch_end_as_if_expired_alone(world).await;
+    a_colliding_reservation_number_is_replaced(world).await;
+    a_reservation_is_private_to_its_buyer(world).await;
     reservations_are_listed_newest_first_by_page(world).await;
-    every_change_is_told_once_in_order(world).await;
+    every_change_is_published_once_in_order(world).await;
     race::exactly_one_buyer_wins_each_seat(world).await;
-    together::neighbours_get_their_seats_and_whoever_is_refused_leaves_nothing(world).await;
-    together::of_those_who_want_the_same_the_first_has_it(world).await;
-    together::one_that_cannot_be_made_costs_its_neighbours_nothing(world).await;
+    together::rejected_claims_leave_nothing_and_others_in_the_batch_succeed(world).await;
+    together::of_conflicting_claims_the_first_wins(world).await;
+    together::a_failing_claim_does_not_fail_its_batch(world).await;
     together::a_seat_that_is_being_paid_for_is_taken(world).await;
-    together::a_crowd_is_served_in_batches(world).await;
-    together::those_who_ask_together_each_get_what_their_own_key_was_used_for(world).await;
+    together::concurrent_claims_are_batched(world).await;
+    together::batched_key_lookups_each_get_their_own_answer(world).await;
     world.check_invariants().await;
-    assert_eq!(world.deadlocks().await, 0, "transactions waited for each other");
+    assert_eq!(world.deadlocks().await, 0, "transactions deadlocked");
 }
 
 async fn a_hold_keeps_its_seats_prices_and_time(world: &World) {
@@ -83,7 +83,7 @@ async fn a_buyer_holds_at_most_four_seats_on_all_devices(world: &World) {
         match outcome.unwrap() {
             Ok(_) => won += 1,
             Err(Error::UserLimit { max: 4, .. }) => refused += 1,
-            Err(other) => panic!("a device was told {other:?}"),
+            Err(other) => panic!("unexpected error: {other:?}"),
         }
     }
     assert_eq!((won, refused), (4, 16));
@@ -93,7 +93,7 @@ async fn a_buyer_holds_at_most_four_seats_on_all_devices(world: &World) {
     world.hold(&buyer, elsewhere, &other_seats).await.unwrap();
 }
 
-async fn bad_requests_have_their_own_codes_and_change_nothing(world: &World) {
+async fn invalid_requests_have_their_own_errors_and_change_nothing(world: &World) {
     let (event, seats) = world.event(6);
     let (_, foreign) = world.event(1);
     let standing = world.standing_event();
@@ -121,7 +121,7 @@ async fn bad_requests_have_their_own_codes_and_change_nothing(world: &World) {
     assert_eq!(world.map(event).await, before);
 }
 
-async fn the_sale_window_is_kept(world: &World) {
+async fn holds_outside_the_sale_window_are_rejected(world: &World) {
     let now = world.clock.now();
     let (minute, hour) = (Duration::from_mins(1), Duration::from_hours(1));
     let (early, seats) = world.event_on_sale(1, now.after(minute), now.after(hour));
@@ -138,8 +138,8 @@ async fn the_sale_window_is_kept(world: &World) {
     assert_eq!(world.hold(&world.buyer(), called_off, &seats).await, Err(Error::EventCancelled));
 }
 
-/// A claim may stand in line for a while; it is the end of the line that counts.
-async fn whoever_comes_to_their_turn_after_the_sale_is_refused(world: &World) {
+/// A claim may be queued for a while. The time at which it starts counts.
+async fn a_claim_that_starts_after_the_sale_is_rejected(world: &World) {
     let (now, minute) = (world.clock.now(), Duration::from_mins(1));
     let (event, seats) = world.event_on_sale(2, now, now.after(minute));
     let (buyer, request) = (world.ids.next(), hold_request(event, &seats[..1]));
@@ -147,7 +147,9 @@ async fn whoever_comes_to_their_turn_after_the_sale_is_refused(world: &World) {
     let claim = Arc::new(planned.unwrap_or_else(|_| panic!("the sale is open")));
     world.clock.advance(minute);
     let refused = world.service.claim(&claim).await;
-    let Err(Trouble::Refused(refused)) = refused else { panic!("it was claimed after the sale") };
+    let Err(Trouble::Refused(refused)) = refused else {
+        panic!("the claim succeeded after the end of the sale")
+    };
     assert_eq!(refused, Error::SaleEnded { ended_at: now.after(minute) });
     let map = world.map(event).await;
     assert!(map.seats.iter().all(|seat| seat.status == SeatStatus::Available));
@@ -167,10 +169,10 @@ async fn the_same_key_gets_the_same_answer(world: &World) {
     assert_ne!(other_user.id, first.id);
     let released = world.release(&buyer, first.id).await.unwrap();
     assert_eq!(world.tickets.hold(&buyer, keyed(&seats[..2])).await.unwrap(), released);
-    assert!(world.hold(&rival, event, &seats[..2]).await.is_ok(), "a repeat claims nothing");
+    assert!(world.hold(&rival, event, &seats[..2]).await.is_ok(), "a retry claims nothing");
 }
 
-async fn a_repeat_after_the_sale_gets_the_answer_it_got_then(world: &World) {
+async fn a_retry_after_the_sale_gets_the_original_answer(world: &World) {
     let (now, minute) = (world.clock.now(), Duration::from_mins(1));
     let (event, seats) = world.event_on_sale(2, now, now.after(minute));
     let buyer = world.buyer();
@@ -182,13 +184,13 @@ async fn a_repeat_after_the_sale_gets_the_answer_it_got_then(world: &World) {
     assert_eq!(new, Err(Error::SaleEnded { ended_at: now.after(minute) }));
 }
 
-async fn a_repeat_is_answered_while_the_catalog_is_away(world: &World) {
+async fn a_retry_is_answered_while_the_catalog_is_down(world: &World) {
     let (event, seats) = world.event(2);
     let buyer = world.buyer();
     let keyed = |key: &str| HoldSeats { idempotency_key: Some(key.into()), ..hold_request(event, &seats) };
     let first = world.tickets.hold(&buyer, keyed("k")).await.unwrap();
     world.catalog.away(true);
-    // Long enough that nothing of the sale is remembered.
+    // Long enough for the cached sale to expire.
     world.pass(Duration::from_mins(1)).await;
     let (again, new) =
         (world.tickets.hold(&buyer, keyed("k")).await, world.tickets.hold(&buyer, keyed("another")).await);
@@ -199,7 +201,7 @@ async fn a_repeat_is_answered_while_the_catalog_is_away(world: &World) {
     assert!(patience <= Duration::from_secs(2), "a hold waits {patience:?} for a catalog that hangs");
 }
 
-async fn many_copies_of_one_request_make_one_reservation(world: &World) {
+async fn concurrent_retries_make_one_reservation(world: &World) {
     let (event, seats) = world.event(4);
     let buyer = world.buyer();
     let mut copies = tokio::task::JoinSet::new();
@@ -210,7 +212,7 @@ async fn many_copies_of_one_request_make_one_reservation(world: &World) {
     }
     let mut answers: Vec<Reservation> = Vec::new();
     while let Some(answer) = copies.join_next().await {
-        answers.push(answer.unwrap().expect("a copy is never told that its own seats are taken"));
+        answers.push(answer.unwrap().expect("a retry must not be rejected because of its own seats"));
     }
     assert!(answers.windows(2).all(|pair| pair[0] == pair[1]));
 }
@@ -229,14 +231,14 @@ async fn released_seats_are_free_and_their_fence_grows(world: &World) {
     assert!(matches!(still_taken, Err(Error::SeatsTaken { .. })), "a second release freed the rival's seats");
 }
 
-async fn a_hold_that_runs_out_frees_its_seats(world: &World) {
+async fn an_expired_hold_frees_its_seats(world: &World) {
     let (event, seats) = world.event(2);
     let buyer = world.buyer();
     let held = world.hold(&buyer, event, &seats).await.unwrap();
     world.pass(HOLD.saturating_sub(Duration::from_micros(1))).await;
     world.sweep().await;
     let early = world.tickets.reservation(&buyer, ReservationOf { reservation: held.id }).await.unwrap();
-    assert_eq!(early.status, ReservationStatus::Pending, "not a microsecond too early");
+    assert_eq!(early.status, ReservationStatus::Pending, "a hold must not expire early");
     world.pass(Duration::from_micros(1)).await;
     world.sweep().await;
     let late = world.tickets.reservation(&buyer, ReservationOf { reservation: held.id }).await.unwrap();
@@ -245,7 +247,7 @@ async fn a_hold_that_runs_out_frees_its_seats(world: &World) {
     world.hold(&world.buyer(), event, &seats).await.unwrap();
 }
 
-async fn a_lapsed_seat_can_be_claimed_and_the_sweep_leaves_it_alone(world: &World) {
+async fn the_sweep_does_not_free_a_seat_claimed_after_expiry(world: &World) {
     let (event, seats) = world.event(2);
     world.hold(&world.buyer(), event, &seats).await.unwrap();
     world.pass(HOLD).await;
@@ -259,7 +261,7 @@ async fn a_lapsed_seat_can_be_claimed_and_the_sweep_leaves_it_alone(world: &Worl
     world.hold(&world.buyer(), event, &seats[1..]).await.unwrap();
 }
 
-async fn a_buyers_own_lapsed_holds_do_not_count(world: &World) {
+async fn a_buyers_expired_holds_do_not_count_towards_the_limit(world: &World) {
     let (event, seats) = world.event(8);
     let buyer = world.buyer();
     world.hold(&buyer, event, &seats[..4]).await.unwrap();
@@ -267,7 +269,7 @@ async fn a_buyers_own_lapsed_holds_do_not_count(world: &World) {
     world.hold(&buyer, event, &seats[4..]).await.unwrap();
 }
 
-async fn a_number_that_is_taken_costs_nobody_their_seats(world: &World) {
+async fn a_colliding_reservation_number_is_replaced(world: &World) {
     let (event, seats) = world.event(2);
     let first = world.hold(&world.buyer(), event, &seats[..1]).await.unwrap();
     let (rival, request) = (world.buyer(), hold_request(event, &seats[1..]));
@@ -277,7 +279,7 @@ async fn a_number_that_is_taken_costs_nobody_their_seats(world: &World) {
     assert_eq!(second.seats[0].id, seats[1]);
 }
 
-async fn nobody_sees_or_touches_anothers_reservation(world: &World) {
+async fn a_reservation_is_private_to_its_buyer(world: &World) {
     let (event, seats) = world.event(1);
     let (buyer, rival) = (world.buyer(), world.buyer());
     let held = world.hold(&buyer, event, &seats).await.unwrap();
@@ -309,14 +311,14 @@ async fn reservations_are_listed_newest_first_by_page(world: &World) {
     assert_eq!(too_many, Err(Error::BadPage { max: 100 }));
 }
 
-async fn every_change_is_told_once_in_order(world: &World) {
+async fn every_change_is_published_once_in_order(world: &World) {
     let (event, seats) = world.event(2);
     let buyer = world.buyer();
     let held = world.hold(&buyer, event, &seats).await.unwrap();
     let failed = world.hold(&world.buyer(), event, &seats).await;
-    assert!(failed.is_err(), "a refused hold tells nothing");
+    assert!(failed.is_err(), "a rejected hold publishes nothing");
     world.release(&buyer, held.id).await.unwrap();
-    // PostgreSQL shows a message only once no older transaction of the whole server is open.
+    // PostgreSQL exposes a message only when no older transaction is open on the server.
     let mut told: Vec<Envelope<ReservationFact>> = Vec::new();
     urr_testkit::until(Duration::from_secs(30), async || {
         told = world.facts_of(event).await;

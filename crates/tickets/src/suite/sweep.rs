@@ -1,4 +1,4 @@
-//! Holds that run out, those of them that cannot be ended, and what becomes of the others.
+//! Expiry of holds, including holds that cannot be expired.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ use crate::holds::{
 };
 
 statements! {
-    /// A reservation that nobody can read.
+    /// Makes a reservation impossible to decode.
     UNREADABLE = "update reservations set event_card = '[]' where id = $1";
 
-    /// As many more of a reservation.
+    /// Inserts copies of a reservation.
     COPIES = sqlite "
         with recursive copy (n) as (select 1 union all select n + 1 from copy where n < $2)
         insert into reservations (id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner,
@@ -39,7 +39,7 @@ async fn status(world: &World, buyer: &Ctx, held: &Reservation) -> ReservationSt
     read.unwrap().status
 }
 
-/// Makes a reservation one that nobody can read.
+/// Makes a reservation impossible to decode.
 pub(super) async fn damage(world: &World, held: &Reservation) {
     let broken: Result<u64, urr_db::Error> = world
         .service
@@ -49,8 +49,9 @@ pub(super) async fn damage(world: &World, held: &Reservation) {
     assert_eq!(broken.unwrap(), 1);
 }
 
-/// Several of one buyer, and of several events. A seat that somebody else has by now stays theirs, and what is over already stays as it is.
-pub(super) async fn holds_end_together_as_each_would_alone(world: &World) {
+/// Covers one buyer with several holds, and several events. A seat claimed again by now stays with
+/// its new holder, and reservations that already ended stay unchanged.
+pub(super) async fn holds_expired_in_a_batch_end_as_if_expired_alone(world: &World) {
     let ((event, seats), (other, elsewhere)) = (world.event(5), world.event(1));
     let (twice, gone, rival) = (world.buyer(), world.buyer(), world.buyer());
     let mut held = Vec::new();
@@ -83,20 +84,20 @@ pub(super) async fn holds_end_together_as_each_would_alone(world: &World) {
     assert_eq!(status(world, &rival, &next).await, ReservationStatus::Pending);
     let taken = world.hold(&world.buyer(), event, &seats[..2]).await;
     assert_eq!(taken, Err(Error::SeatsTaken { seats: vec![seats[0]] }));
-    world.hold(&twice, event, &seats[1..]).await.expect("neither a seat nor a count stays behind");
-    // PostgreSQL shows messages only once no older transaction of the whole server is open.
+    world.hold(&twice, event, &seats[1..]).await.expect("the seats are free and the count is reset");
+    // PostgreSQL exposes a message only when no older transaction is open on the server.
     let mut told = Vec::new();
     urr_testkit::until(Duration::from_secs(30), async || {
         told = world.facts_of(event).await;
         told.len() >= 8
     })
     .await;
-    assert_eq!(told.len(), 8, "five began and three ended");
+    assert_eq!(told.len(), 8, "five created and three cancelled");
     world.check_invariants().await;
 }
 
-/// Rows that nobody can read must not keep the others from ending, be they more than one run looks at. For a world of its own: it is left
-/// broken.
+/// Unreadable rows must not block the others, even if there are more than one run reads. Needs its
+/// own world, which it leaves broken.
 pub(super) async fn unreadable_rows_do_not_stop_the_sweep(world: &World) {
     let (event, seats) = world.event(2);
     let (first, second) = (world.buyer(), world.buyer());
@@ -113,17 +114,18 @@ pub(super) async fn unreadable_rows_do_not_stop_the_sweep(world: &World) {
     world.clock.advance(Duration::from_secs(1));
     let sound = world.hold(&second, event, &seats[1..]).await.unwrap();
     world.pass(HOLD).await;
-    assert_eq!(world.service.expire_lapsed().await.unwrap(), 0, "a run looks at so many");
-    assert_eq!(world.service.expire_lapsed().await.unwrap(), 1, "and the next one goes on behind them");
+    assert_eq!(world.service.expire_lapsed().await.unwrap(), 0, "the first run reads only unreadable rows");
+    assert_eq!(world.service.expire_lapsed().await.unwrap(), 1, "the next run continues after them");
     assert_eq!(status(world, &second, &sound).await, ReservationStatus::Expired);
     let later = world.hold(&second, event, &seats[1..]).await.unwrap();
     world.pass(HOLD).await;
     world.service.expire_lapsed().await.unwrap();
-    assert_eq!(world.service.expire_lapsed().await.unwrap(), 1, "they are tried again, and passed again");
+    assert_eq!(world.service.expire_lapsed().await.unwrap(), 1, "they are tried and skipped again");
     assert_eq!(status(world, &second, &later).await, ReservationStatus::Expired);
 }
 
-/// What nobody can read stays counted; the rest of the buyer's seats are free. For a world of its own: it is left broken.
+/// The unreadable hold still counts towards the limit; the rest of the limit is usable. Needs its
+/// own world, which it leaves broken.
 pub(super) async fn a_buyer_with_an_unreadable_hold_can_still_buy(world: &World) {
     let (event, seats) = world.event(8);
     let buyer = world.buyer();
@@ -136,8 +138,8 @@ pub(super) async fn a_buyer_with_an_unreadable_hold_can_still_buy(world: &World)
     world.hold(&buyer, event, &seats[4..7]).await.unwrap();
 }
 
-/// Somebody who keeps a buyer's row locked keeps that buyer's holds from ending, and nobody else's.
-pub(super) async fn a_row_that_somebody_keeps_locked_does_not_stop_the_sweep(world: &World) {
+/// A locked buyer row blocks the expiry of that buyer's holds only.
+pub(super) async fn a_locked_row_does_not_stop_the_sweep(world: &World) {
     let (event, seats) = world.event(2);
     let (first, second) = (world.buyer(), world.buyer());
     let locked = world.hold(&first, event, &seats[..1]).await.unwrap();
@@ -155,8 +157,8 @@ pub(super) async fn a_row_that_somebody_keeps_locked_does_not_stop_the_sweep(wor
     world.check_invariants().await;
 }
 
-/// Rows that cannot be ended must not keep the others from ending, be they as many as one look sees. For a world of its own: it is left
-/// broken.
+/// Rows that fail to expire must not block the others, even if they fill a whole batch. Needs its
+/// own world, which it leaves broken.
 pub(super) async fn bad_rows_do_not_stop_the_sweep(world: &World) {
     let bad = BATCH as usize;
     let (event, seats) = world.event(bad + 2);

@@ -1,4 +1,4 @@
-//! Claims that are made together: each whole or not at all, whatever becomes of its neighbours.
+//! Batched claims: each is atomic, whatever happens to the others in its batch.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,11 +26,11 @@ use crate::{
 };
 
 statements! {
-    /// How many wait for a row that this transaction has locked.
+    /// Number of transactions waiting for a row that this one has locked.
     WAIT_FOR_US = postgres "
         select count(*) from pg_locks where not granted and transactionid = pg_current_xact_id()::xid";
 
-    /// A hold without an end.
+    /// Removes the expiry of a hold, as during payment.
     ENDLESS = "update seats set expires_at = null where event_id = $1 and seat_id = $2 and state = 'held'";
 }
 
@@ -52,15 +52,15 @@ async fn make(world: &World, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Res
     made.into_iter().map(|answer| answer.map_err(refused)).collect()
 }
 
-/// Of those who are refused nothing stays behind: neither a seat nor a count nor a message.
-pub(super) async fn neighbours_get_their_seats_and_whoever_is_refused_leaves_nothing(world: &World) {
+/// A rejected claim leaves nothing behind: no seat, no count, no message.
+pub(super) async fn rejected_claims_leave_nothing_and_others_in_the_batch_succeed(world: &World) {
     let (event, seats) = world.event(12);
     let (full, repeater) = (world.buyer(), world.buyer());
     world.hold(&full, event, &seats[..4]).await.unwrap();
     let keyed =
         |seats: &[SeatId]| HoldSeats { idempotency_key: Some("again".into()), ..hold_request(event, seats) };
     world.tickets.hold(&repeater, keyed(&seats[4..5])).await.unwrap();
-    // Somebody had a seat before which one of them gets and gives back, so that its fence is not the first.
+    // One seat was held and released before, so that its fence is not the first.
     let earlier = world.buyer();
     let had = world.hold(&earlier, event, &seats[10..11]).await.unwrap();
     world.tickets.release(&earlier, ReleaseHold { reservation: had.id }).await.unwrap();
@@ -76,32 +76,33 @@ pub(super) async fn neighbours_get_their_seats_and_whoever_is_refused_leaves_not
     assert_eq!(answers[0].as_ref().map(ids), Ok(sorted(&seats[5..7])));
     assert_eq!(answers[1], Err(Error::SeatsTaken { seats: vec![seats[0]] }));
     assert_eq!(answers[2], Err(Error::UserLimit { max: 4, held: 4 }));
-    assert_eq!(answers[3], Err(Error::Unavailable), "the key is known: the replay answers");
+    assert_eq!(answers[3], Err(Error::Unavailable), "the key is used: the replay returns the answer");
     assert_eq!(answers[4].as_ref().map(ids), Ok(sorted(&seats[11..])));
-    // PostgreSQL shows messages only once no older transaction of the whole server is open, and those of one transaction together.
+    // PostgreSQL exposes messages only when no older transaction is open on the server, and those
+    // of one transaction at the same time.
     let mut told = 0;
     urr_testkit::until(Duration::from_secs(30), async || {
         told = world.facts_of(event).await.len();
         told >= 6
     })
     .await;
-    assert_eq!(told, 6, "two of them about the one who had a seat before");
+    assert_eq!(told, 6, "including two about the earlier hold");
     world.check_invariants().await;
 
     let rest =
         claim(world, &world.buyer(), &hold_request(event, &[seats[7], seats[8], seats[9], seats[10]])).await;
-    let rest = make(world, event, vec![rest]).await.remove(0).expect("what was refused is free");
+    let rest = make(world, event, vec![rest]).await.remove(0).expect("the seats of rejected claims are free");
     let fences: Vec<i64> = seats[7..11].iter().map(|seat| fence_of(&rest, *seat)).collect();
-    assert_eq!(fences, [1, 1, 1, 3], "whoever gives a seat back has had it");
+    assert_eq!(fences, [1, 1, 1, 3], "a rejected claim that got the seat has raised its fence");
     world.check_invariants().await;
 }
 
 fn fence_of(reservation: &Reservation, seat: SeatId) -> i64 {
-    reservation.seats.iter().find(|held| held.id == seat).expect("it is one of its seats").fence
+    reservation.seats.iter().find(|held| held.id == seat).expect("the seat belongs to the reservation").fence
 }
 
-/// Whoever is refused asks what their key was used for, and all of them get their own answer from one look.
-pub(super) async fn those_who_ask_together_each_get_what_their_own_key_was_used_for(world: &World) {
+/// Rejected holds look up their keys in one batch, and each gets its own answer.
+pub(super) async fn batched_key_lookups_each_get_their_own_answer(world: &World) {
     let (event, seats) = world.event(2);
     let keyed =
         |key: &str| HoldSeats { idempotency_key: Some(key.into()), ..hold_request(event, &seats[..1]) };
@@ -119,7 +120,7 @@ pub(super) async fn those_who_ask_together_each_get_what_their_own_key_was_used_
     let known: Vec<_> = known.into_iter().map(|known| known.unwrap().map(|it| it.reservation.id)).collect();
     assert_eq!(known, [None, Some(held.id), None, Some(held.id), None]);
 
-    // Many losers of one seat, and among them the one who has it and asks again.
+    // Many rejected claims of one seat, and among them a retry by its holder.
     let mut crowd = tokio::task::JoinSet::new();
     for _ in 0..100 {
         let (tickets, buyer, request) = (Arc::clone(&world.tickets), world.buyer(), keyed("a"));
@@ -133,8 +134,8 @@ pub(super) async fn those_who_ask_together_each_get_what_their_own_key_was_used_
     }
 }
 
-/// For a world of its own: it is left broken.
-pub(super) async fn a_row_that_nobody_can_read_costs_others_no_answer(world: &World) {
+/// Needs its own world, which it leaves broken.
+pub(super) async fn an_unreadable_row_does_not_fail_other_lookups(world: &World) {
     let (event, seats) = world.event(2);
     let keyed =
         |seats: &[SeatId]| HoldSeats { idempotency_key: Some("a".into()), ..hold_request(event, seats) };
@@ -151,7 +152,8 @@ pub(super) async fn a_row_that_nobody_can_read_costs_others_no_answer(world: &Wo
     assert_eq!(known, [None, Some(Some(sound.id)), Some(None)]);
 }
 
-/// A hold that is being paid for has no end; it is somebody's, and its neighbours are not concerned.
+/// A hold that is being paid for has no expiry. It is taken; other claims in the batch are not
+/// affected.
 pub(super) async fn a_seat_that_is_being_paid_for_is_taken(world: &World) {
     let (event, seats) = world.event(2);
     world.hold(&world.buyer(), event, &seats[..1]).await.unwrap();
@@ -170,8 +172,8 @@ pub(super) async fn a_seat_that_is_being_paid_for_is_taken(world: &World) {
     assert!(answers[1].is_ok(), "{:?}", answers[1]);
 }
 
-/// Rivals and repeats in one batch: whoever came first has it, and everybody is answered.
-pub(super) async fn of_those_who_want_the_same_the_first_has_it(world: &World) {
+/// Conflicting claims and retries in one batch: the first wins, and all get an answer.
+pub(super) async fn of_conflicting_claims_the_first_wins(world: &World) {
     let (event, seats) = world.event(9);
     let twice = world.buyer();
     let claims = vec![
@@ -187,15 +189,19 @@ pub(super) async fn of_those_who_want_the_same_the_first_has_it(world: &World) {
     let taken = |seat: SeatId| Err(Error::SeatsTaken { seats: vec![seat] });
     assert_eq!(answers[0].as_ref().map(ids), Ok(sorted(&seats[..2])));
     assert_eq!((&answers[1], &answers[2]), (&taken(seats[1]), &taken(seats[1])));
-    assert_eq!(answers[3].as_ref().map(ids), Ok(seats[2..3].to_vec()), "nobody has it in the end");
+    assert_eq!(
+        answers[3].as_ref().map(ids),
+        Ok(seats[2..3].to_vec()),
+        "the seat is free after the rejected claim"
+    );
     assert_eq!(answers[4].as_ref().map(ids), Ok(sorted(&seats[3..6])));
     assert_eq!(answers[5], Err(Error::UserLimit { max: 4, held: 3 }));
     assert_eq!(answers[6].as_ref().map(ids), Ok(seats[8..].to_vec()));
     world.check_invariants().await;
 }
 
-/// A number that is taken fails the whole statement: the neighbours are made without it.
-pub(super) async fn one_that_cannot_be_made_costs_its_neighbours_nothing(world: &World) {
+/// A colliding number fails the whole statement; the other claims succeed without it.
+pub(super) async fn a_failing_claim_does_not_fail_its_batch(world: &World) {
     let (event, seats) = world.event(3);
     let first = world.hold(&world.buyer(), event, &seats[..1]).await.unwrap();
     let (mut bad, good) = (
@@ -214,8 +220,8 @@ pub(super) async fn one_that_cannot_be_made_costs_its_neighbours_nothing(world: 
     world.check_invariants().await;
 }
 
-/// Everybody at once: those who find their seats free have them, and the sums are right.
-pub(super) async fn a_crowd_is_served_in_batches(world: &World) {
+/// Claims that find their seats free succeed, and all totals are correct.
+pub(super) async fn concurrent_claims_are_batched(world: &World) {
     let (event, seats) = world.event(120);
     let mut crowd = tokio::task::JoinSet::new();
     for pair in seats.chunks(2).chain(seats.chunks(3)) {
@@ -233,12 +239,12 @@ pub(super) async fn a_crowd_is_served_in_batches(world: &World) {
     let count = held.len();
     held.sort_unstable();
     held.dedup();
-    assert_eq!(held.len(), count, "a seat was given twice");
+    assert_eq!(held.len(), count, "a seat was claimed twice");
     assert!(count > 0);
     world.check_invariants().await;
 }
 
-/// A transaction of somebody else that is given up in the end, and what it did.
+/// Runs `body` in a transaction that is rolled back at the end, and returns its result.
 pub(super) async fn meanwhile<T>(
     world: &World,
     body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, Trouble>,
@@ -256,15 +262,15 @@ pub(super) async fn meanwhile<T>(
     done.unwrap()
 }
 
-/// Takes a seat as another process would.
+/// Claims a seat as another process would.
 async fn take(world: &World, tx: &mut Tx<'_>, event: EventId, seat: SeatId) -> Result<usize, urr_db::Error> {
     let (reservation, now) = (world.ids.next::<ReservationId>(), world.clock.now());
     let wanted = Wanted { seat, reservation, expires_at: now.after(Duration::from_mins(5)) };
     Ok(claim_seats(tx, event, &[wanted], &Seen::default(), now).await?.len())
 }
 
-/// Neighbours are made without it, as long as they can be expected to wait for that.
-pub(super) async fn a_row_that_somebody_keeps_locked_costs_its_neighbours_nothing(world: &World) {
+/// The other claims of the batch succeed if the deadline allows.
+pub(super) async fn a_locked_row_does_not_fail_other_claims_of_the_batch(world: &World) {
     let (day, today) = (Duration::from_hours(24), Clock::system());
     for (clock, in_time) in [(world.clock.clone(), true), (today.clone(), false)] {
         // On sale by both clocks.
@@ -280,14 +286,15 @@ pub(super) async fn a_row_that_somebody_keeps_locked_costs_its_neighbours_nothin
         })
         .await;
         assert!(matches!(&answers[0], Err(Trouble::Db(error)) if error.is_blocked()), "{:?}", answers[0]);
-        // The round and the first one alone have waited for the lock by then, which takes longer than a buyer may wait.
+        // By then the batch and the first claim alone have waited for the lock, longer than the
+        // deadline allows.
         assert_eq!(answers[1].is_ok(), in_time, "{:?}", answers[1]);
         world.check_invariants().await;
     }
 }
 
-/// A buyer who asks twice keeps nothing locked while the second wish waits, or two processes could wait for each other.
-pub(super) async fn whoever_asks_twice_waits_with_nothing_locked(world: &World) {
+/// A buyer's second claim must wait without locks; otherwise two processes could deadlock.
+pub(super) async fn a_second_claim_of_a_buyer_waits_without_locks(world: &World) {
     let (event, mut seats) = world.event(2);
     seats.sort_unstable();
     let [low, high] = seats[..] else { unreachable!("two seats") };
@@ -302,14 +309,17 @@ pub(super) async fn whoever_asks_twice_waits_with_nothing_locked(world: &World) 
         assert_eq!(take(world, tx, event, low).await?, 1);
         loop {
             tokio::select! {
-                answers = &mut run => panic!("not without the seat: {answers:?}"),
+                answers = &mut run => panic!("finished although the seat is locked: {answers:?}"),
                 waiting = tx.one(&WAIT_FOR_US, &[], |row| row.get::<i64>(0)) => if waiting? > 0 { break },
             }
         }
         Ok(take(world, tx, event, high).await?)
     })
     .await;
-    assert_eq!(got, 0, "it is the buyer's already");
-    assert!(run.await.iter().all(Result::is_ok), "and the second wish comes true once the other gives up");
+    assert_eq!(got, 0, "the buyer already holds it");
+    assert!(
+        run.await.iter().all(Result::is_ok),
+        "the second claim succeeds after the other transaction rolls back"
+    );
     world.check_invariants().await;
 }

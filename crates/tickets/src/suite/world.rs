@@ -1,4 +1,4 @@
-//! A world for the stories: one service on the asked-for parts, a catalog made by hand, and a clock that stands still.
+//! Test fixture: tickets on the chosen stores and transport, with a fake catalog and a fixed clock.
 
 use std::{
     collections::HashMap,
@@ -40,9 +40,9 @@ pub(crate) enum GateKind {
     Memory,
     Redis,
     Cluster,
-    /// Configured for Redis, and nobody is there.
+    /// Redis is configured but unreachable.
     RedisDown,
-    /// Lets everybody through, so that the database stands alone.
+    /// Lets every claim through, so that the database decides alone.
     AlwaysOpen,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct World {
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) service: Arc<Service>,
-    /// Other processes on the same database.
+    /// Other services on the same database, as in other processes.
     pub(crate) elsewhere: Vec<Arc<Service>>,
     held: Mutex<Vec<Reservation>>,
     _dir: Option<tempfile::TempDir>,
@@ -69,25 +69,25 @@ pub(crate) fn hold_request(event: EventId, seats: &[SeatId]) -> HoldSeats {
 }
 
 statements! {
-    /// Buyers whose count differs from the seats of their pending reservations' rows.
+    /// Seat counts of all buyers.
     BUYERS = "select event_id, user_id, live_seats from buyers";
-    /// Seats under a claim.
+    /// Held seats.
     HELD = "select seat_id, reservation_id, fence from seats where state = 'held'";
-    /// Makes a buyer's count wrong, as only a bug could.
+    /// Sets a buyer's count to a wrong value, which only a bug could do.
     SPOIL = "update buyers set live_seats = 0 where event_id = $1 and user_id = $2";
-    /// Every reservation.
+    /// Every pending reservation.
     PENDING = "select id from reservations where status = 'pending'";
-    /// Which database it is.
+    /// Name of the database.
     DATABASE = postgres "select current_database()::text";
 }
 
 impl World {
-    /// `None` when a service that the parts need cannot be had (said loudly by testkit).
+    /// Returns `None`, with a warning from testkit, if a store is not available.
     pub(crate) async fn new(db: DbKind, gate: GateKind, transport: Transport) -> Option<Self> {
         Self::build(db, gate, transport, Way::Conditional).await
     }
 
-    /// A world whose claim is check-then-act: the negative control.
+    /// A world whose claims are check-then-act: the negative control.
     pub(crate) async fn careless(db: DbKind, gate: GateKind) -> Option<Self> {
         Self::build(db, gate, Transport::Local, Way::CheckThenAct).await
     }
@@ -122,7 +122,7 @@ impl World {
         Some(Self { tickets, catalog, clock, ids, service, elsewhere, held: Mutex::default(), _dir: dir })
     }
 
-    /// One of the processes on the database, another for each number.
+    /// One of the services on the database, chosen by `number`.
     pub(crate) fn anywhere(&self, number: usize) -> Arc<dyn Tickets> {
         match self.elsewhere.get(number % (self.elsewhere.len() + 1)) {
             Some(other) => Arc::clone(other) as Arc<dyn Tickets>,
@@ -130,12 +130,12 @@ impl World {
         }
     }
 
-    /// A buyer nobody has met before.
+    /// A new buyer.
     pub(crate) fn buyer(&self) -> Ctx {
         self.as_user(self.ids.next())
     }
 
-    /// A buyer known by their id.
+    /// The buyer with this id.
     pub(crate) fn as_user(&self, id: UserId) -> Ctx {
         self.ctx(Actor::User { id, role: Role::User })
     }
@@ -144,12 +144,12 @@ impl World {
         self.ctx(Actor::Anonymous)
     }
 
-    /// Has a day, because the stories move the clock between two calls of the same buyer.
+    /// The budget is a day, because tests advance the clock between two calls of the same buyer.
     fn ctx(&self, actor: Actor) -> Ctx {
         Ctx::new(self.ids.next(), actor, self.clock.clone(), Duration::from_hours(24))
     }
 
-    /// An event on sale with that many seats of 100,000 won.
+    /// An event on sale with that many seats of 100,000 won each.
     pub(crate) fn event(&self, seats: usize) -> (EventId, Vec<SeatId>) {
         let (day, now) = (Duration::from_hours(24), self.clock.now());
         self.event_on_sale(seats, now.before(day), now.after(30 * day))
@@ -213,7 +213,7 @@ impl World {
         self.tickets.seat_map(&self.anonymous(), SeatMapOf { event }).await.unwrap()
     }
 
-    /// Lets time pass. The gate's marks fade by real time in Redis, so what time would do to them is done here.
+    /// Advances the clock. Marks in Redis expire in real time, so this removes them itself.
     pub(crate) async fn pass(&self, time: Duration) {
         self.clock.advance(time);
         let held: Vec<Reservation> = self.held.lock().unwrap().drain(..).collect();
@@ -227,7 +227,7 @@ impl World {
         }
     }
 
-    /// Makes the row behind a reservation impossible to end.
+    /// Makes the expiry of a reservation fail.
     pub(crate) async fn spoil(&self, held: &Reservation) {
         let spoilt: Result<u64, urr_db::Error> = self
             .service
@@ -241,8 +241,8 @@ impl World {
         while self.service.expire_lapsed().await.unwrap() > 0 {}
     }
 
-    /// How often PostgreSQL has ended a transaction here because it and another waited for each other: `transaction!` hides that. The last
-    /// thing to ask, for every connection ends.
+    /// Number of deadlocks PostgreSQL has resolved in this database; `transaction!` retries hide
+    /// them. Call this last: it closes every connection.
     pub(crate) async fn deadlocks(&self) -> i64 {
         if self.service.db.engine() == EngineKind::Sqlite {
             return 0;
@@ -254,7 +254,7 @@ impl World {
         urr_testkit::deadlocks(&name.unwrap()).await
     }
 
-    /// Everything told about an event so far, oldest first.
+    /// All published facts about an event, oldest first.
     pub(crate) async fn facts_of(&self, event: EventId) -> Vec<Envelope<ReservationFact>> {
         let read: Result<_, urr_db::Error> = self
             .service
@@ -268,8 +268,9 @@ impl World {
         facts.filter(|told: &Envelope<ReservationFact>| event_of(&told.fact) == event).collect()
     }
 
-    /// What must hold at any time: every held seat belongs to a pending reservation, every pending reservation that has not lapsed has its
-    /// seats, and each buyer's count is the number of their pending seats.
+    /// Checks the invariants: every held seat belongs to a pending reservation, every unexpired
+    /// pending reservation has its seats, and each buyer's count equals the number of their pending
+    /// seats.
     pub(crate) async fn check_invariants(&self) {
         let read: Result<_, urr_db::Error> = self
             .service
@@ -285,7 +286,12 @@ impl World {
                 let pending: Vec<urr_kernel::ReservationId> = tx.all(&PENDING, &[], |row| row.get(0)).await?;
                 let mut reservations = Vec::new();
                 for id in pending {
-                    reservations.push(store::get(tx, id).await?.expect("listed").reservation);
+                    reservations.push(
+                        store::get(tx, id)
+                            .await?
+                            .expect("the reservation was listed in this transaction")
+                            .reservation,
+                    );
                 }
                 Ok((buyers, held, reservations))
             })
@@ -297,7 +303,7 @@ impl World {
             *counted.entry((reservation.event, reservation.user)).or_default() += seats;
         }
         for (buyer, live) in buyers {
-            assert_eq!(live, counted.get(&buyer).copied().unwrap_or(0), "the count of {buyer:?} is off");
+            assert_eq!(live, counted.get(&buyer).copied().unwrap_or(0), "the count of {buyer:?} is wrong");
         }
         for reservation in pending.iter().filter(|pending| pending.expires_at > self.clock.now()) {
             let its_own = |seat: &ReservedSeat| held.contains(&(seat.id, reservation.id, seat.fence));
@@ -340,7 +346,7 @@ fn connect(config: &KvConfig, clock: &Clock) -> Kv {
     Kv::connect(config, clock.clone()).unwrap()
 }
 
-#[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
+#[expect(clippy::disallowed_methods, reason = "the server runs until the runtime of the test is dropped")]
 async fn remote(service: Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());

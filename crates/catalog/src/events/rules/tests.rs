@@ -1,4 +1,4 @@
-//! What the rules of events let pass, what they refuse, and when a status changes.
+//! Tests of event validation, status and search patterns.
 
 use std::time::Duration;
 
@@ -39,16 +39,16 @@ fn standing(ticket_types: Vec<NewTicketType>) -> CreateEvent {
     CreateEvent { layout: None, ticket_types, ..request() }
 }
 
-/// The field that is refused.
+/// Returns the field that validation rejects.
 fn refused(request: CreateEvent) -> String {
     match draft(request) {
         Err(Error::Invalid { field, .. }) => field,
-        other => panic!("expected a refusal, got {other:?}"),
+        other => panic!("expected `Invalid`, got {other:?}"),
     }
 }
 
 #[test]
-fn an_event_that_makes_sense_is_trimmed_and_gets_the_default_limits() {
+fn a_valid_event_is_trimmed_and_gets_default_limits() {
     let asked = CreateEvent {
         title: "  궤도 ".to_owned(),
         description: Some(" one\n\ttwo ".to_owned()),
@@ -59,13 +59,13 @@ fn an_event_that_makes_sense_is_trimmed_and_gets_the_default_limits() {
     let (made, admission) = draft(asked.clone()).unwrap();
     assert_eq!(made.title, "궤도");
     assert_eq!(made.description.as_deref(), Some("one\n\ttwo"));
-    assert_eq!(made.address, None, "blank is nothing");
+    assert_eq!(made.address, None, "a blank text becomes none");
     assert_eq!((made.max_seats_per_reservation, made.max_seats_per_user), (4, 4));
     assert_eq!(admission, Admission::Seated(asked.layout.unwrap()));
 }
 
 #[test]
-fn names_have_one_to_two_hundred_characters_of_any_script() {
+fn names_have_1_to_200_characters_of_any_script() {
     let title = |title: &str| CreateEvent { title: title.to_owned(), ..request() };
     let venue = |venue: &str| CreateEvent { venue: venue.to_owned(), ..request() };
     assert!(draft(title(&"가".repeat(200))).is_ok());
@@ -79,7 +79,7 @@ fn names_have_one_to_two_hundred_characters_of_any_script() {
 }
 
 #[test]
-fn long_texts_are_refused_with_the_name_of_their_field() {
+fn too_long_texts_are_rejected_with_their_field_name() {
     let long = || Some("x".repeat(5_001));
     assert_eq!(refused(CreateEvent { description: long(), ..request() }), "description");
     assert_eq!(refused(CreateEvent { address: long(), ..request() }), "address");
@@ -96,14 +96,14 @@ fn the_sale_ends_after_it_starts_and_before_the_performance() {
         event_at: at(event),
         ..request()
     };
-    assert!(draft(times(1, 2, 2)).is_ok(), "tickets may be sold until the doors open");
+    assert!(draft(times(1, 2, 2)).is_ok(), "a sale may end when the performance begins");
     for bad in [times(2, 2, 9), times(3, 2, 9), times(1, 3, 2), times(5, 6, 1)] {
         assert_eq!(refused(bad), "saleEndDate");
     }
 }
 
 #[test]
-fn an_event_is_seated_or_standing_and_never_both_or_neither() {
+fn an_event_is_either_seated_or_standing() {
     let both = CreateEvent { ticket_types: vec![kind("a", 1, 1)], ..request() };
     assert_eq!(refused(both), "ticketTypes");
     assert_eq!(refused(standing(vec![])), "ticketTypes");
@@ -112,7 +112,7 @@ fn an_event_is_seated_or_standing_and_never_both_or_neither() {
 }
 
 #[test]
-fn ticket_types_are_named_priced_and_counted() {
+fn ticket_type_names_prices_and_quantities_are_validated() {
     assert!(draft(standing(vec![kind("a", 0, 1), kind("b", MAX_PRICE.won(), 99_999)])).is_ok());
     for bad in [
         vec![kind("", 1, 1)],
@@ -128,7 +128,7 @@ fn ticket_types_are_named_priced_and_counted() {
 }
 
 #[test]
-fn seat_limits_are_one_to_ten_and_follow_each_other() {
+fn seat_limits_are_1_to_10_and_default_from_each_other() {
     let limits = |reservation, user| {
         let asked =
             CreateEvent { max_seats_per_reservation: reservation, max_seats_per_user: user, ..request() };
@@ -147,7 +147,7 @@ fn seat_limits_are_one_to_ten_and_follow_each_other() {
 }
 
 #[test]
-fn a_poster_is_on_the_web_or_on_this_site() {
+fn a_poster_url_is_http_https_or_a_local_path() {
     let poster = |url: &str| draft(CreateEvent { poster_image_url: Some(url.to_owned()), ..request() });
     for good in ["https://images.example/a.png", "HTTP://images.example", "/posters/궤도.webp", "/"] {
         assert_eq!(poster(good).unwrap().0.poster_image_url.as_deref(), Some(good));
@@ -168,7 +168,7 @@ fn a_poster_is_on_the_web_or_on_this_site() {
 }
 
 #[test]
-fn status_changes_at_the_very_instant() {
+fn status_changes_exactly_at_the_sale_start_and_end() {
     let micro = Duration::from_micros(1);
     let status_at = |now| status(None, at(100), at(200), now);
     assert_eq!(status_at(at(100).before(micro)), EventStatus::Upcoming);
@@ -179,14 +179,14 @@ fn status_changes_at_the_very_instant() {
 }
 
 #[test]
-fn the_words_of_the_statement_are_the_words_of_the_contract() {
+fn status_names_in_sql_match_the_contract() {
     for status in [EventStatus::Upcoming, EventStatus::OnSale, EventStatus::Ended, EventStatus::Cancelled] {
         assert_eq!(serde_json::to_value(status).unwrap(), status_name(status));
     }
 }
 
 #[test]
-fn a_list_is_asked_for_by_page_and_size() {
+fn page_and_limit_are_validated_and_become_an_offset() {
     let asked = |page, limit| listing(&ListEvents { page, limit, ..ListEvents::default() });
     assert_eq!(asked(1, 10).unwrap().offset, 0);
     assert_eq!(asked(3, 100).unwrap().offset, 200);
@@ -197,21 +197,21 @@ fn a_list_is_asked_for_by_page_and_size() {
 }
 
 #[test]
-fn a_search_is_folded_and_its_signs_are_literal() {
+fn a_search_is_lowercased_and_wildcards_are_escaped() {
     let asked = |search: &str| {
         let request = ListEvents { search: Some(search.to_owned()), page: 1, limit: 1, status: None };
         listing(&request).map(|listing| listing.pattern)
     };
     assert_eq!(asked(" 50%_OFF\\ ").unwrap().as_deref(), Some("%50\\%\\_off\\\\%"));
     assert_eq!(asked("ÉCLAT").unwrap().as_deref(), Some("%éclat%"));
-    assert_eq!(asked("  ").unwrap(), None, "a blank search is none");
+    assert_eq!(asked("  ").unwrap(), None, "a blank search matches everything");
     assert!(asked("a\0").is_err());
     assert!(asked(&"x".repeat(101)).is_err());
 }
 
 proptest! {
     #[test]
-    fn an_event_has_exactly_one_status_and_it_never_goes_back(
+    fn status_only_moves_forward(
         start in 0..1_000_u64, length in 1..1_000_u64, one in 0..3_000_u64, other in 0..3_000_u64,
     ) {
         let order = |now| match status(None, at(start), at(start + length), at(now)) {
@@ -225,7 +225,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_typed_is_refused_or_fits_the_columns(title in ".{0,300}", venue in "\\PC{0,250}") {
+    fn any_input_is_rejected_or_fits_the_columns(title in ".{0,300}", venue in "\\PC{0,250}") {
         if let Ok((made, _)) = draft(CreateEvent { title, venue, ..request() }) {
             for text in [&made.title, &made.venue] {
                 prop_assert!((1..=200).contains(&text.chars().count()));

@@ -1,5 +1,6 @@
-//! Statements and rows of claims that are made together; nothing else. PostgreSQL gets one statement for many rows, because each is a round
-//! trip; SQLite, which is in this process, one for each.
+//! SQL for batches of claims, and the mapping of their rows. One statement per engine, because this
+//! is the hot path: PostgreSQL gets one statement for many rows to save round trips; SQLite runs in
+//! this process and gets one per row.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,18 +16,19 @@ use crate::{
 };
 
 statements! {
-    /// Whether a live hold or a sale covers a seat, and its fence. A hold that is being paid for has no end.
+    /// Whether an unexpired hold or a sale covers a seat, and its fence. A hold that is being paid
+    /// for has no expiry.
     LOOK = sqlite "
         select state = 'sold' or (state = 'held' and (expires_at is null or expires_at > $3)), fence from seats
          where event_id = $1 and seat_id = $2";
 
-    /// Which of many seats they cover. The list is a JSON array.
+    /// Which of many seats are covered. The list is a JSON array.
     TAKEN_ALL = postgres "
         select seat_id from seats
          where event_id = $1 and seat_id in (select wanted::uuid from jsonb_array_elements_text($2::jsonb) wanted)
            and (state = 'sold' or (state = 'held' and (expires_at is null or expires_at > $3)))";
 
-    /// Claims one seat unless a live hold or a sale covers it.
+    /// Claims one seat unless an unexpired hold or a sale covers it.
     CLAIM_ONE = sqlite "
         insert into seats (event_id, seat_id, state, reservation_id, fence, expires_at)
         values ($1, $2, 'held', $3, 1, $4)
@@ -35,7 +37,7 @@ statements! {
                expires_at = excluded.expires_at
          where seats.state = 'available' or (seats.state = 'held' and seats.expires_at <= $5)";
 
-    /// The same for many seats, in id order and in one round trip to the server. The list is a JSON array.
+    /// The same for many seats, in id order and in one round trip. The list is a JSON array.
     CLAIM_ALL = postgres "
         insert into seats (event_id, seat_id, state, reservation_id, fence, expires_at)
         select $1, wanted.seat, 'held', wanted.reservation, 1, wanted.expires_at
@@ -46,14 +48,15 @@ statements! {
          where seats.state = 'available' or (seats.state = 'held' and seats.expires_at <= $3)
         returning seat_id, fence";
 
-    /// Adds seats to a buyer's count unless that would pass the limit.
+    /// Adds seats to a buyer's count unless that would exceed the limit.
     COUNT_IN = sqlite "
         insert into buyers (event_id, user_id, live_seats) values ($1, $2, $3)
         on conflict (event_id, user_id) do update
            set live_seats = buyers.live_seats + excluded.live_seats
          where buyers.live_seats + excluded.live_seats <= $4";
 
-    /// The same for many buyers, in id order. All are locked, also those who would pass the limit.
+    /// The same for many buyers, in id order. Locks all of them, including those who would exceed
+    /// the limit.
     COUNT_IN_ALL = postgres "
         insert into buyers (event_id, user_id, live_seats)
         select $1, (buyer->>0)::uuid, (buyer->>1)::bigint from jsonb_array_elements($2::jsonb) buyer order by (buyer->>0)::uuid
@@ -62,19 +65,19 @@ statements! {
          where buyers.live_seats + excluded.live_seats <= $3
         returning user_id";
 
-    /// How many seats buyers have whose rows are locked already. The list is a JSON array.
+    /// Seat counts of buyers whose rows are already locked. The list is a JSON array.
     HELD_BY_ALL = postgres "
         select user_id, live_seats from buyers
          where event_id = $1 and user_id in (select buyer::uuid from jsonb_array_elements_text($2::jsonb) buyer)";
 
-    /// Keeps what was claimed, unless the buyer's key is known.
+    /// Inserts a reservation unless the buyer has already used the key.
     INSERT = sqlite "
         insert into reservations (id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner,
                                   expires_at, created_at, updated_at, idempotency_key)
         values ($1, $2, $3, $4, $5, 'pending', $6, $7, $8, $9, $10, $10, $11)
         on conflict (user_id, idempotency_key) do nothing";
 
-    /// The same for many, in the order of their buyers.
+    /// The same for many, ordered by buyer.
     INSERT_ALL = postgres "
         insert into reservations (id, number, user_id, event_id, event_card, status, total_krw, seats, gate_owner,
                                   expires_at, created_at, updated_at, idempotency_key)
@@ -88,7 +91,7 @@ statements! {
         returning id";
 }
 
-/// A seat that somebody wants.
+/// A requested seat.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Wanted {
     pub(crate) seat: SeatId,
@@ -96,16 +99,17 @@ pub(crate) struct Wanted {
     pub(crate) expires_at: Timestamp,
 }
 
-/// What was seen of seats before they are claimed.
+/// State of seats, read before they are claimed.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Which of them somebody else has. Another may be somebody's by the time it is claimed.
+    /// Seats that are taken. On PostgreSQL others may be taken by the time they are claimed.
     pub(crate) taken: HashSet<SeatId>,
-    /// The fences of those that somebody had before. Only on SQLite, where nobody else writes before this transaction ends.
+    /// Fences of seats that were claimed before. SQLite only: no other transaction can write before
+    /// this one ends.
     fences: HashMap<SeatId, i64>,
 }
 
-/// Looks at seats.
+/// Reads the state of seats.
 pub(crate) async fn look(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -136,7 +140,7 @@ pub(crate) async fn look(
     Ok(seen)
 }
 
-/// How many seats buyers have who were just counted, in vain.
+/// Returns the seat counts of buyers who would exceed the limit.
 pub(crate) async fn held_by(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -153,8 +157,8 @@ pub(crate) async fn held_by(
     Ok(held)
 }
 
-/// Claims seats, which come in id order, after a [`look`] at all of them in the same transaction. Answers with the fences of those that
-/// were free; the others are somebody else's.
+/// Claims seats, which must be sorted by id, after a [`look`] at them in the same transaction.
+/// Returns the fences of those that were free; others hold the rest.
 pub(crate) async fn claim(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -164,7 +168,7 @@ pub(crate) async fn claim(
 ) -> Result<Vec<(SeatId, i64)>, Error> {
     debug_assert!(
         wanted.is_sorted_by_key(|wanted| wanted.seat),
-        "claims in one order cannot wait for each other"
+        "seats must be locked in id order, otherwise claims can deadlock"
     );
     match tx.engine_kind() {
         EngineKind::Postgres => {
@@ -178,14 +182,15 @@ pub(crate) async fn claim(
             }
             let changed = tx.execute_each(&CLAIM_ONE, &rows).await?;
             let claimed = wanted.iter().zip(changed).filter(|(_, changed)| *changed == 1);
-            // As the statement counts it.
+            // The same value that the statement computes.
             let fence = |seat| seen.fences.get(&seat).map_or(1, |before| before + 1);
             Ok(claimed.map(|(wanted, _)| (wanted.seat, fence(wanted.seat))).collect())
         }
     }
 }
 
-/// Adds to the counts of buyers, who come in id order. Answers with those for whom it does not pass the limit.
+/// Adds to the counts of buyers, who must be sorted by id. Returns the buyers who stay within the
+/// limit.
 pub(crate) async fn count_in(
     tx: &mut Tx<'_>,
     event: EventId,
@@ -210,7 +215,7 @@ pub(crate) async fn count_in(
     }
 }
 
-/// A new reservation, with what only its row says.
+/// A row to insert: the reservation and the columns that only this crate uses.
 pub(crate) struct Kept<'c> {
     pub(crate) new: &'c Reservation,
     pub(crate) card: &'c Json,
@@ -218,7 +223,8 @@ pub(crate) struct Kept<'c> {
     pub(crate) key: Option<&'c str>,
 }
 
-/// Keeps new reservations. Those that are not among the answer were not kept, for their buyers have used the key before.
+/// Inserts reservations. Those not in the result were not inserted: their buyers have already used
+/// the key.
 pub(crate) async fn insert(tx: &mut Tx<'_>, rows: &[Kept<'_>]) -> Result<HashSet<ReservationId>, Error> {
     debug_assert!(rows.iter().all(|Kept { new, .. }| {
         Krw::sum(new.seats.iter().map(|seat| seat.price)).is_ok_and(|sum| sum == new.total)
@@ -248,7 +254,7 @@ pub(crate) async fn insert(tx: &mut Tx<'_>, rows: &[Kept<'_>]) -> Result<HashSet
     }
 }
 
-/// A row as a document, for a statement that takes many.
+/// A row as JSON, for the statement that inserts many.
 fn document(Kept { new, card, gate_owner, key }: &Kept<'_>) -> serde_json::Value {
     json!({
         "id": new.id, "number": new.number, "user_id": new.user, "event_id": new.event, "event_card": card.as_str(),
