@@ -1,4 +1,4 @@
-//! The behaviour of auth, told once and run on every database, both transports, with and without sealed data.
+//! The test suite of auth, run on every database, both transports, with and without encryption.
 
 mod accounts;
 mod elsewhere;
@@ -26,7 +26,7 @@ mod world;
 
 use world::{DbKind, Sealing, Transport, World};
 
-/// Each story runs in a world of its own.
+/// Each test runs in its own world.
 macro_rules! stories {
     ($($module:ident: $($story:ident),* $(,)?;)*) => {
         stories! { @on sqlite_local, Sqlite, Local, Sealed; $($module: $($story),*;)* }

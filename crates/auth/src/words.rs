@@ -1,9 +1,9 @@
-//! Closed enums of the contract as columns.
+//! Enums of the contract as database columns.
 
 use serde::{Serialize, de::DeserializeOwned};
 use urr_kernel::{Scalar, Value, WrongValue};
 
-/// An enum as the word it is on the wire, so that tables, messages and pages say the same.
+/// An enum stored as its serialised word, so that tables, messages and pages use the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word<T>(pub(crate) T);
 
@@ -17,7 +17,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync> Scalar for Word<T> {
     }
 }
 
-/// The word of an enum without fields.
+/// The serialised word of an enum without fields.
 pub(crate) fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -25,7 +25,7 @@ pub(crate) fn word<T: Serialize>(value: &T) -> String {
     }
 }
 
-/// The value a word stands for.
+/// Parses a word.
 pub(crate) fn parse<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
 }

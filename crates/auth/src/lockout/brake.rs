@@ -1,5 +1,6 @@
-//! Slows down networks from which wrong passwords come. In memory: each process counts for itself, and before a password is
-//! compared. What has failed is counted in the database for all of them (`shared`).
+//! Throttles networks that send wrong passwords. In memory: each process counts attempts by itself,
+//! before the password is compared. Failures are also counted in the database, for all processes
+//! (`shared`).
 
 use std::{
     collections::HashMap,
@@ -12,10 +13,10 @@ use urr_kernel::Clock;
 
 use crate::sessions::rules::{FREE_TRIES_PER_NETWORK, wait_after};
 
-/// Networks that are remembered. At about 60 bytes each, 20,000 are 1.2 MB.
+/// Maximum number of networks. At about 60 bytes each, 20,000 are 1.2 MB.
 const MAX_NETWORKS: usize = 20_000;
 
-/// One wrong password is forgiven after this long.
+/// The count of failures decreases by one after this time.
 pub(super) const FORGIVE_EVERY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Brake {
@@ -26,7 +27,7 @@ pub(crate) struct Brake {
 #[derive(Clone, Copy)]
 struct Tries {
     count: u32,
-    /// When `count` was true.
+    /// The time of `count`.
     at: Duration,
     locked_until: Duration,
 }
@@ -49,7 +50,7 @@ impl Brake {
         Self { clock, networks: Mutex::default() }
     }
 
-    /// Refuses while the network has to wait, and counts nothing. The error says how long.
+    /// Fails with the remaining wait while the network is throttled. Counts nothing.
     pub(crate) fn check(&self, network: IpAddr) -> Result<(), Duration> {
         let now = self.clock.ticks();
         let networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +60,7 @@ impl Brake {
         }
     }
 
-    /// Counts an attempt before it is made. The error says how long to wait instead.
+    /// Counts an attempt in advance. Fails with the remaining wait if the network is throttled.
     pub(crate) fn charge(&self, network: IpAddr) -> Result<(), Duration> {
         let now = self.clock.ticks();
         let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +79,7 @@ impl Brake {
         Ok(())
     }
 
-    /// The attempt was no wrong password after all.
+    /// Reverts [`Self::charge`]: the attempt was not a wrong password.
     pub(crate) fn take_back(&self, network: IpAddr) {
         let now = self.clock.ticks();
         let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,8 +90,8 @@ impl Brake {
     }
 }
 
-/// Forgets whoever is not waiting any more; if that is nobody, those with the fewest tries, all at once so that the next
-/// newcomers find room without another search.
+/// Removes networks that are no longer throttled. If there are none, removes those with the fewest
+/// attempts, all at once, so that the next insertions need no search.
 fn make_room(networks: &mut HashMap<IpAddr, Tries>, now: Duration) {
     networks.retain(|_, tries| !tries.is_over(now));
     if networks.len() >= MAX_NETWORKS {

@@ -1,9 +1,10 @@
 //! Personal data at rest.
 //!
-//! Addresses, names and phone numbers are sealed before they reach a column: with AES-256-GCM when keys are configured,
-//! as plain text when none are, through the same code either way. A sealed value says which key sealed it, so old keys
-//! stay readable while a reconciler moves everything to the current one. What is sealed cannot be searched, so an
-//! address is looked up by a keyed hash of it, the blind index, whose key is its own and never changes.
+//! Addresses, names and phone numbers are encrypted before they are stored: with AES-256-GCM if
+//! keys are configured, as plain text otherwise, through the same code. An encrypted value names
+//! its key, so former keys remain readable while a reconciler re-encrypts everything with the
+//! current one. Encrypted values cannot be searched, so an address is looked up by a keyed hash,
+//! the blind index, which has its own key that never changes.
 
 pub(crate) mod keys;
 pub(crate) mod reseal;
@@ -23,19 +24,22 @@ use uuid::Uuid;
 pub use keys::{BadKeys, IndexKey, Pii, PiiKeys};
 pub use reseal::WrongKeys;
 
-/// The first byte of a value that nobody sealed.
+/// First byte of an unencrypted value.
 const PLAIN: u8 = 0;
-/// The first byte of a value that AES-256-GCM sealed. The key's id, the nonce and the ciphertext follow.
+/// First byte of a value encrypted with AES-256-GCM. The key id, the nonce and the ciphertext
+/// follow.
 const AES_256_GCM: u8 = 1;
 
-/// Bytes of a nonce. They are random: below 2^32 values per key the chance that two are the same is below 2^-32.
+/// Length of a nonce in bytes. Nonces are random: below 2^32 values per key the collision
+/// probability is below 2^-32.
 const NONCE_LEN: usize = 12;
 
-/// What a row's `pii_key` says when no key was configured: its values are plain text, and its secrets are sealed with a key of
-/// our own.
+/// `pii_key` of a row written without a configured key: its values are plain text, and its secrets
+/// are encrypted with a derived key.
 const NO_KEY: &str = "";
 
-/// Where a value belongs. It is part of what the seal covers, so a value copied to another row or column does not open.
+/// Where a value is stored. It is authenticated with the value, so a value copied to another row or
+/// column does not decrypt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// Table and column, such as `accounts.email`.
@@ -53,32 +57,32 @@ impl Place {
     }
 }
 
-/// A value that does not open: its key is missing, or it was changed.
+/// Why a value cannot be decrypted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
-    /// The key is not configured any more.
+    /// The key is no longer configured.
     #[error("{column} is sealed with the key {key:?}, which is not configured")]
     NoKey {
-        /// Where.
+        /// Table and column.
         column: &'static str,
-        /// Which key.
+        /// Id of the key.
         key: String,
     },
-    /// It is not sealed though there are keys.
+    /// The value is not encrypted although there are keys.
     #[error("{column} is not sealed; if it was written before there were keys, set auth.pii_seal_plain")]
     Plain {
-        /// Where.
+        /// Table and column.
         column: &'static str,
     },
-    /// It is not what we wrote.
+    /// The value was modified or is damaged.
     #[error("{column} was changed by somebody else")]
     Changed {
-        /// Where.
+        /// Table and column.
         column: &'static str,
     },
 }
 
-/// Seals, opens and indexes personal data.
+/// Encrypts, decrypts and indexes personal data.
 pub(crate) struct Vault {
     current: Option<String>,
     takes_plain: bool,
@@ -98,17 +102,17 @@ impl Vault {
         Self { current, takes_plain, ciphers, index }
     }
 
-    /// Which key new values are sealed with: what `pii_key` of their row says.
+    /// Id of the key for new values, stored in `pii_key` of their row.
     pub(crate) fn key(&self) -> &str {
         self.current.as_deref().unwrap_or(NO_KEY)
     }
 
-    /// Whether values sealed with this key can be opened.
+    /// Whether values with this key id can be decrypted.
     pub(crate) fn knows(&self, key: &str) -> bool {
         if key == NO_KEY { self.takes_plain } else { self.ciphers.contains_key(key) }
     }
 
-    /// Seals a text for its place.
+    /// Encrypts a text for its place.
     pub(crate) fn seal(&self, ids: &Ids, place: Place, text: &str) -> Vec<u8> {
         if self.current.is_none() {
             return [&[PLAIN], text.as_bytes()].concat();
@@ -116,8 +120,8 @@ impl Vault {
         self.seal_secret(ids, place, text)
     }
 
-    /// Seals a text that nobody may read who has nothing but the database: without a configured key, with one made from the key of
-    /// the index.
+    /// Encrypts a secret that must not be readable from the database alone: without a configured
+    /// key, with one derived from the index key.
     pub(crate) fn seal_secret(&self, ids: &Ids, place: Place, text: &str) -> Vec<u8> {
         let key = self.key();
         let nonce: [u8; NONCE_LEN] = ids.bytes();
@@ -128,7 +132,7 @@ impl Vault {
         [&[AES_256_GCM, id_len], key.as_bytes(), &nonce, &sealed].concat()
     }
 
-    /// Opens what [`Vault::seal`] sealed for the same place.
+    /// Decrypts what [`Vault::seal`] encrypted for the same place.
     pub(crate) fn open(&self, place: Place, sealed: &[u8]) -> Result<String, Unreadable> {
         let changed = || Unreadable::Changed { column: place.column };
         let plain = match sealed.split_first() {
@@ -151,7 +155,8 @@ impl Vault {
         String::from_utf8(plain).map_err(|_| changed())
     }
 
-    /// The blind index of a normalised text for one purpose: equal texts have equal indexes, and that is all it tells.
+    /// The blind index of a normalised text for one purpose: equal texts have equal indexes, and
+    /// nothing else is revealed.
     pub(crate) fn index(&self, purpose: &str, text: &str) -> Vec<u8> {
         let mac = self.index.clone().chain_update(purpose).chain_update([0]).chain_update(text);
         mac.finalize().into_bytes().to_vec()

@@ -1,4 +1,4 @@
-//! Making, changing, proving and closing accounts.
+//! Registration, profile changes, address verification and closing of accounts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -68,7 +68,7 @@ pub(crate) async fn a_taken_address_is_refused_and_its_owner_gets_a_mail(world: 
     assert_eq!(owner.account.name, "김민지");
 }
 
-/// The answer to a registration says whether an address has an account, so asking about many is slow.
+/// The response reveals whether an address has an account, so enumeration must be slow.
 pub(crate) async fn a_network_that_asks_about_many_addresses_has_to_wait(world: &World) {
     world.register("minji@example.com").await;
     let ask = async |email: &str, origin| {
@@ -86,7 +86,7 @@ pub(crate) async fn a_network_that_asks_about_many_addresses_has_to_wait(world: 
     world.clock.advance(Duration::from_secs(1));
     assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::AlreadyRegistered));
     assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::TooManyAttempts { wait_secs: 2 }));
-    // New addresses cost nothing, however many come from one network.
+    // Unregistered addresses are free, however many come from one network.
     for number in 0..=FREE_TRIES_PER_NETWORK {
         ask(&format!("fan{number}@example.com"), away(3)).await.unwrap();
     }
@@ -144,7 +144,7 @@ pub(crate) async fn decisions_about_the_terms_are_kept_with_version_and_time(wor
         row("MARKETING", true, world.clock.now()),
     ];
     let mut read = read.unwrap();
-    // Ids of the same instant have no order.
+    // Ids of the same instant have no defined order.
     read[..3].sort();
     expected[..3].sort();
     assert_eq!(read, expected, "every decision once, and none that changed nothing");
@@ -222,7 +222,8 @@ pub(crate) async fn a_link_from_a_mail_takes_a_session_or_the_password_too(world
     }
     assert_eq!(refusals.pop(), Some(Error::TooManyAttempts { wait_secs: 1 }), "guesses count: {refusals:?}");
     world.clock.advance(Duration::from_secs(1));
-    // None of it used the link up: it was read on another device, where nobody is signed in.
+    // The refused attempts did not use up the link; it was opened on another device, without a
+    // session.
     let done = world.auth.verify_email(&world.anonymous(), follow(&token, Some(PASSWORD))).await;
     assert_eq!(done, Ok(Done {}));
     assert!(is_verified().await && !world.is_revoked(&made).await);
@@ -287,7 +288,7 @@ pub(crate) async fn an_account_that_cannot_be_erased_keeps_nobody_else_waiting(w
     let unused = world.register("unused@example.com").await;
     world.clock.advance(365 * DAY);
     *world.mailbox.clings_to.lock().unwrap() = Some("first@example.com".to_owned());
-    // In the smallest batches: one that holds nothing but the account that stays is passed like any other.
+    // With the smallest batch, a batch that contains only the unerasable account is passed too.
     let erase = async || world.service.erase_closed(1).await.unwrap();
     assert_eq!(erase().await, Outcome { done: 0, more: true });
     assert_eq!(erase().await, Outcome { done: 1, more: true });

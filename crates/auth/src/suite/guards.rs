@@ -1,4 +1,4 @@
-//! Nobody gets in without signing in, and only other roles reach the internal routes.
+//! Routes require a session, and internal routes require another role.
 
 use axum::{
     body::Body,
@@ -69,7 +69,7 @@ async fn strangers_are_kept_from_every_route_that_is_not_for_everybody() {
     for (method, path, allowed) in ROUTES {
         let path = path.replace("{id}", "not-a-uuid");
         let asked = || ask(&world, method.parse().unwrap(), &path);
-        // Neither a bad path nor a bad body tells a stranger more than a good one.
+        // Neither a bad path nor a bad body reveals more to an anonymous caller.
         for asked in [asked(), asked().json(&json!({ "password": 7 }))] {
             let (status, body) = asked.answer().await;
             let refused = (status, &body["code"]) == (StatusCode::UNAUTHORIZED, &json!("auth.required"));

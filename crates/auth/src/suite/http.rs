@@ -1,4 +1,4 @@
-//! The public routes: shapes, cookies, codes, and nobody gets in without signing in.
+//! The public routes: formats, cookies, codes and required sign-in.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -21,7 +21,7 @@ pub(super) async fn world() -> World {
     World::new(kinds).await.expect("embedded parts are always there")
 }
 
-/// One request through the routes, as the gateway would pass it on.
+/// One request through the routes, as forwarded by the gateway.
 pub(super) struct Asked<'w> {
     world: &'w World,
     method: Method,
@@ -42,7 +42,7 @@ impl Asked<'_> {
         self.untyped(body).header(header::CONTENT_TYPE, "application/json")
     }
 
-    /// JSON that does not say so.
+    /// A JSON body without its content type.
     fn untyped(mut self, body: &Value) -> Self {
         self.body = Some(body.to_string());
         self
@@ -275,7 +275,7 @@ async fn a_refresh_token_comes_in_the_cookie_or_in_the_body() {
     world.refresh(&Sensitive::new(newest)).await.unwrap();
 }
 
-/// The cookies are for HTTP alone: only we can make a browser forget those of a session that is over.
+/// The cookies are `HttpOnly`: only the server can delete those of an ended session.
 #[tokio::test]
 async fn a_refresh_that_cannot_work_any_more_clears_the_cookies() {
     let world = world().await;

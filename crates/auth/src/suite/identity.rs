@@ -1,4 +1,4 @@
-//! One person, one account: begun by the account, told by the provider, kept sealed.
+//! Identity verification: started by the account, read from the provider, stored encrypted.
 
 use std::{
     sync::{Arc, Mutex},
@@ -30,7 +30,7 @@ use crate::{
     pii::reseal::{BATCH, Part},
 };
 
-/// Vouches as the test says.
+/// An identity provider with canned results.
 #[derive(Clone)]
 struct Played(Arc<Mutex<Play>>);
 
@@ -131,7 +131,7 @@ pub(crate) async fn a_verification_is_its_accounts_alone_and_good_once(world: &W
 }
 
 pub(crate) async fn a_person_has_one_account_until_the_closed_one_is_erased(world: &World) {
-    // The sandbox takes the same name and phone number for the same person.
+    // The sandbox treats equal names and phone numbers as one person.
     let (first, second) = (world.register("one@example.com").await, world.register("two@example.com").await);
     verify(world, &first).await.unwrap();
     assert_eq!(verify(world, &second).await, Err(Error::IdentityTaken { free_from: None }));
@@ -241,7 +241,7 @@ async fn a_person_is_sealed_on_disk_and_moved_to_new_keys() {
     }
 }
 
-/// How many of the accounts that complete with the same person at once succeed.
+/// How many of the accounts that complete with the same person concurrently succeed.
 async fn winners(world: &World, round: usize) -> usize {
     let mut users = Vec::new();
     for number in 0..4 {
@@ -302,7 +302,7 @@ async fn an_identity_is_verified_over_http() {
         let (status, refused) = complete(&body).answer().await;
         assert_eq!((status, &refused["code"]), (StatusCode::BAD_REQUEST, &json!(code)));
     }
-    // Whatever else the browser claims is not listened to.
+    // Other fields from the browser are ignored.
     let claimed = json!({ "identityVerificationId": id, "ci": "CI", "status": "VERIFIED" });
     let (status, completed) = complete(&claimed).answer().await;
     assert_eq!((status, &completed["identityVerified"]), (StatusCode::OK, &json!(true)));

@@ -1,4 +1,4 @@
-//! Accounts that come from another system.
+//! Import of accounts from another system.
 
 use std::io::Cursor;
 

@@ -1,4 +1,4 @@
-//! Personal data on disk: sealed, moved to new keys, and guarded against wrong ones.
+//! Personal data on disk: encrypted, re-encrypted with new keys, and protected against wrong keys.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     pii::reseal::{BATCH, Part},
 };
 
-/// Every byte of the personal columns of an account, and which key sealed them.
+/// All bytes of an account's personal columns, and their key id.
 async fn on_disk(world: &World, user: &SignedIn) -> (Vec<u8>, String) {
     world
         .one(&PERSONAL, &[&user.account.id], |row| {
@@ -138,7 +138,7 @@ async fn whatever_is_damaged_stays_and_the_rest_moves(world: &World) {
     }
     let newer = world.neighbour(keyed(&["first", "second"]));
     for part in Part::ALL {
-        // In the smallest batches: one that holds nothing but a damaged row is passed like any other.
+        // With the smallest batch, a batch that contains only a damaged row is passed too.
         let mut done = 0;
         for _ in &users {
             let outcome = newer.reseal(part, 1).await.unwrap();

@@ -1,4 +1,4 @@
-//! Which accounts elsewhere lead to an account here, and who may change that.
+//! Linking and unlinking provider accounts.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ pub(super) async fn the_last_way_in_stays(world: &World) {
     assert_eq!(world.unlink(&user, google, with_session(&user)).await, Err(Error::SignInAgain));
     assert_eq!(world.linked(&user).await, [google]);
 
-    // With a password there is another way in.
+    // With a password there is another way to sign in.
     let token = {
         let email = "minji@example.com".to_owned();
         let request = urr_contracts::auth::ForgotPassword { email };
@@ -156,7 +156,7 @@ pub(super) async fn a_second_factor_does_not_keep_the_owner_of_an_address_out(wo
     assert!(world.is_revoked(&squatter.user).await && !owner.account.second_factor);
 }
 
-/// Somebody registers with an address that is not theirs and waits for its owner to follow the link.
+/// An attacker registers with another person's address and waits for its owner to follow the link.
 pub(super) async fn whoever_owns_the_mailbox_throws_out_whoever_took_the_address(world: &World) {
     let squatter = world.register("minji@example.com").await;
     world.join_to(&squatter, &JISOO, with_password()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Guessing passwords gets slower.
+//! Throttling of password guessing.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,8 @@ fn wait(wait_secs: u64) -> Result<(), Error> {
     Err(Error::TooManyAttempts { wait_secs })
 }
 
-/// Uses up what is free and then waits its way to the longest wait. The answers are the same for everybody.
+/// Uses up the free attempts and continues to the maximum wait. The responses are the same for all
+/// addresses.
 async fn guess_until_locked(world: &World, email: &str, origin: impl Fn() -> Origin) {
     let guess = async || world.login_from(email, WRONG, &origin()).await.map(|_| ());
     for _ in 0..5 {
@@ -65,7 +66,7 @@ pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &W
     let same_place = Origin { agent: "Safari".to_owned(), ..home() };
     assert_eq!(login(&same_place).await, Ok(()));
 
-    // Whoever is elsewhere and waits no longer sets a new password, and knows that place from then on.
+    // A user elsewhere who is not throttled sets a new password, and that network becomes known.
     let request = ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
     let token = world.reset_link("minji@example.com").await;
@@ -74,7 +75,7 @@ pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &W
     guess_until_locked(world, "minji@example.com", || away(3)).await;
     assert_eq!(login(&away(2)).await, Ok(()));
 
-    // Somebody who guesses from the owner's own network is slowed down there all the same.
+    // An attacker in the owner's own network is throttled too.
     for _ in 0..5 {
         let guess = world.login_from("minji@example.com", WRONG, &home()).await;
         assert_eq!(guess, Err(Error::InvalidCredentials));
@@ -84,7 +85,7 @@ pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &W
 
 pub(crate) async fn a_network_that_guesses_waits_in_every_process(world: &World) {
     world.register("minji@example.com").await;
-    // As another process, or this one after a restart: it remembers nothing of its own.
+    // Simulates another process or a restart: its memory is empty.
     let other = world.neighbour(world.pii.clone());
     let elsewhere = async |origin: Origin| {
         let (email, password) = ("minji@example.com".to_owned(), Sensitive::new(PASSWORD));
@@ -124,7 +125,7 @@ async fn a_busy_pool_counts_against_nobody_and_is_the_same_for_unknown_accounts(
     }
 }
 
-/// Lets each account be tried three times.
+/// Allows three attempts per account.
 #[derive(Default)]
 struct Three(Mutex<HashMap<[u8; 16], u32>>);
 

@@ -1,4 +1,4 @@
-//! Mails are tried again, given up, and hold no secret while they wait.
+//! Mails are retried, given up, and contain no secret while queued.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! PostgreSQL goes away and comes back.
+//! An outage of PostgreSQL.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Changing passwords, and setting a new one with a link.
+//! Changing and resetting passwords.
 
 use std::time::Duration;
 

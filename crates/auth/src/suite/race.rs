@@ -1,4 +1,4 @@
-//! What happens at once, on the engine where things can happen at once.
+//! Concurrency tests, on PostgreSQL.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -21,7 +21,7 @@ const KINDS: [(DbKind, Transport, Sealing); 2] = [
     (DbKind::Sqlite, Transport::Local, Sealing::Plain),
 ];
 
-/// Runs every attempt on a task of its own, all let go at once.
+/// Runs every attempt on its own task, all started at once.
 #[expect(clippy::disallowed_methods, reason = "the attempts of a race end with it")]
 pub(super) async fn at_once<T: Send + 'static>(
     attempts: Vec<impl Future<Output = T> + Send + 'static>,

@@ -1,4 +1,4 @@
-//! Who may run the platform, and who may know whom.
+//! Administrators, and access to user data.
 
 use urr_contracts::auth::{
     DeleteAccount, EnsureAdmin, Error, MAX_USERS_PER_BATCH, Sensitive, SetRole, User, UsersOf,

@@ -1,4 +1,4 @@
-//! The second factor: turned on by its owner, asked for by every sign-in, good once, and not to be guessed.
+//! The second factor: turned on by its owner, required by every sign-in, valid once, and throttled.
 
 mod front;
 
@@ -35,7 +35,7 @@ pub(super) struct Phone {
 }
 
 impl Phone {
-    /// The code the app shows, at least one step after the last that was used.
+    /// The code of the app, at least one step after the last used one.
     pub(super) fn code(&self, world: &World) -> Sensitive {
         world.clock.advance(STEP);
         shown_by_app(&self.secret, world.clock.now())
@@ -61,7 +61,7 @@ impl World {
     }
 }
 
-/// Registers somebody and turns their second factor on.
+/// Registers a user and turns the second factor on.
 async fn with_phone(world: &World, email: &str) -> Phone {
     let user = world.register(email).await;
     turn_on(world, &user).await
@@ -105,7 +105,7 @@ pub(super) async fn pass(world: &World, challenge: &Sensitive, code: &Sensitive)
     pass_from(world, challenge, code, &home()).await
 }
 
-/// Sets the password again, with a link from the mailbox.
+/// Resets the password with a mailed link.
 async fn set_password_from(world: &World, origin: Origin) {
     let request = ForgotPassword { email: EMAIL.to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
@@ -217,12 +217,12 @@ pub(crate) async fn a_challenge_is_good_for_minutes_and_nothing_else(world: &Wor
     world.clock.advance(Duration::from_mins(5));
     assert_eq!(pass(world, &late, &phone.recovery[0]).await, Err(Error::ChallengeInvalid));
 
-    // A challenge does not outlive the password it was given for.
+    // A challenge is invalid after a password change.
     world.prove_address(&phone.user).await;
     let old = challenge(world).await;
     set_password_from(world, home()).await;
     assert_eq!(pass(world, &old, &phone.recovery[0]).await, Err(Error::ChallengeInvalid));
-    // And a new password does not take the second factor away.
+    // A new password does not remove the second factor.
     pass(world, &challenge(world).await, &phone.recovery[0]).await.unwrap();
 }
 
@@ -234,7 +234,7 @@ pub(crate) async fn wrong_codes_cost_longer_and_longer_waits_whatever_the_passwo
         assert_eq!(pass_from(world, &needed.challenge, &wrong, &away(1)).await, Err(Error::WrongCode));
     }
     for wait_secs in [1, 2, 4] {
-        // The right password does not forgive wrong codes.
+        // The right password does not reset wrong codes.
         let needed = challenge_from(world, EMAIL, &away(2)).await;
         let guess = pass_from(world, &needed.challenge, &wrong, &away(2)).await;
         assert_eq!(guess, Err(Error::TooManyAttempts { wait_secs }));
@@ -259,7 +259,7 @@ pub(crate) async fn setting_new_passwords_elsewhere_buys_no_more_guesses(world: 
     for _ in 0..5 {
         assert_eq!(guess(away(1)).await, Err(Error::WrongCode));
     }
-    // Somebody who reads the mailbox comes from one network after another.
+    // An attacker with access to the mailbox comes from one network after another.
     for (network, wait_secs) in [(2, 2), (3, 4), (4, 8)] {
         world.clock.advance(Duration::from_mins(1));
         set_password_from(world, away(network)).await;

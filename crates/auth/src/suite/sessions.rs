@@ -1,4 +1,4 @@
-//! Signing in, listing sessions and ending them.
+//! Sign-in, and listing and ending sessions.
 
 use std::time::Duration;
 
@@ -223,7 +223,7 @@ pub(crate) async fn an_imported_password_is_accepted_and_hashed_anew(world: &Wor
     world.login("minji@example.com", IMPORTED).await.unwrap();
 }
 
-/// By the work that is done, which is what a watch would see.
+/// Compares the amount of hashing, as a substitute for timing.
 pub(crate) async fn a_wrong_password_costs_the_same_whoever_it_is_for(world: &World) {
     world.register("new@example.com").await;
     world.google(&super::elsewhere::MINJI, true).await.unwrap();

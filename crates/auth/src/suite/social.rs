@@ -1,4 +1,4 @@
-//! Signing in with an account elsewhere: who gets in, who does not, and what it takes to link the two.
+//! Sign-in with a provider: who is admitted, who is not, and how accounts are linked.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use super::{
     world::{ACCOUNTS, ATTEMPTS, DAY, LINKED, PASSWORD, Sealing, World, agreed, confirmed, home, parts, pii},
 };
 
-/// Everything that has to be agreed to.
+/// All required consents.
 pub(super) fn terms() -> Vec<urr_contracts::auth::Agreement> {
     vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)]
 }
@@ -55,7 +55,7 @@ impl World {
         self.auth.begin_trip(&self.anonymous(), request).await.unwrap()
     }
 
-    /// A browser goes there, the person signs in, and the browser is about to return.
+    /// Simulates a redirected browser up to its return.
     pub(super) async fn visit(&self, provider: Provider, trip: &Trip, person: &Person) -> EndTrip {
         self.elsewhere.is_used_by(person);
         let mut back = self.elsewhere.visit(&trip.location).await;
@@ -128,7 +128,7 @@ impl World {
         found.accounts.into_iter().map(|linked| linked.provider).collect()
     }
 
-    /// The same with other providers, here and with sealed data.
+    /// Replaces the providers.
     pub(super) fn set_social(&mut self, social: crate::Social) {
         let mut parts = parts(&self.db, &self.clock, &self.ids, pii(Sealing::Sealed));
         parts.social = social;
@@ -200,7 +200,7 @@ pub(super) async fn an_unverified_address_makes_no_account(world: &World) {
     let refused = Err(Error::EmailUnverified { provider: Provider::Google });
     assert_eq!(world.google(&person, true).await, refused);
     assert_eq!(world.written().await, (0, 0));
-    // Who somebody is does not depend on their address.
+    // The account is identified by the subject, not by the address.
     let made = world.google(&MINJI, true).await.unwrap();
     let moved = Person { email: "another@example.com", ..person };
     assert_eq!(world.google(&moved, false).await.unwrap().account.id, made.account.id);
@@ -228,7 +228,7 @@ pub(super) async fn a_trip_offers_an_account_and_later_signs_in(world: &World) {
         let refused = world.auth.sign_up(&world.anonymous(), none).await;
         assert!(matches!(refused, Err(Error::TermsRequired { .. })), "{refused:?}");
         assert_eq!(world.written().await, before);
-        // The address that the provider vouches for is not replaced by another.
+        // An address verified by the provider cannot be replaced.
         let made = world.sign_up(&offer.slip, Some("somebody.else@example.com")).await.unwrap();
         assert_eq!(made.account.email, person.email.to_lowercase());
         assert_eq!(world.sign_up(&offer.slip, None).await, Err(Error::SignUpInvalid), "good once");
@@ -255,7 +255,7 @@ pub(super) async fn an_address_that_nobody_vouches_for_is_proved_like_any_other(
         assert_eq!((made.account.email.as_str(), made.account.email_verified), (email.as_str(), false));
         world.proof_link(&email).await;
     }
-    // Whether somebody else has an account is not told to somebody who proved nothing.
+    // Whether an address has an account is not revealed to an unverified user.
     let offer = world.offered(Provider::Naver, &Person { subject: "9", ..MINJI }).await;
     assert_eq!(world.sign_up(&offer.slip, Some("jisoo@example.com")).await, Err(Error::AlreadyRegistered));
     assert_eq!(world.written().await, (2, 2));
@@ -297,7 +297,7 @@ pub(super) async fn a_browser_returns_once_in_time_and_with_its_own_slip(world: 
     world.auth.end_trip(&world.anonymous(), back.clone()).await.unwrap();
     refused(back).await;
 
-    // A code that was used elsewhere, a code of another trip, no code.
+    // A used code, a code of another redirect, no code.
     let (one, two) = (world.leave(google).await, world.leave(google).await);
     let (one, two) = (world.visit(google, &one, &MINJI).await, world.visit(google, &two, &MINJI).await);
     refused(EndTrip { code: two.code.clone(), ..one }).await;
@@ -373,7 +373,7 @@ pub(super) async fn a_credential_is_good_once(world: &World) {
     };
     assert_eq!(world.auth.link_account(&world.of(&other), request).await, Err(Error::CredentialUsed));
 
-    // What was used is remembered as long as it could be used, and then forgotten.
+    // A use is recorded until the proof expires, and then deleted.
     world.clock.advance(Duration::from_hours(1));
     world.service.sweep().await.unwrap();
     assert_eq!(world.credential(credential.clone(), false).await, Err(Error::CredentialUsed));

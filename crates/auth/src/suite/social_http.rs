@@ -1,4 +1,4 @@
-//! The public routes of signing in with an account elsewhere: shapes, cookies, and where browsers are sent.
+//! The public routes of sign-in with a provider: formats, cookies and redirects.
 
 use axum::{
     http::{Method, StatusCode, header},
@@ -21,7 +21,7 @@ fn location(response: &Response) -> &str {
     response.headers()[header::LOCATION].to_str().unwrap()
 }
 
-/// The value of a cookie that an answer sets, and how it is set.
+/// The value of a cookie set by a response, and its attributes.
 fn cookie(response: &Response, name: &str) -> (String, String) {
     let set = cookies(response);
     let line = set.iter().find_map(|line| line.strip_prefix(&format!("{name}="))).expect("the cookie is set");
@@ -29,7 +29,7 @@ fn cookie(response: &Response, name: &str) -> (String, String) {
     (value.to_owned(), how.to_owned())
 }
 
-/// The person signs in there; answers with the path that the browser is sent back to.
+/// Signs in at the provider; returns the path of the callback.
 async fn way_back(world: &World, provider: Provider, location: &str, person: &Person) -> String {
     world.elsewhere.is_used_by(person);
     let back = world.elsewhere.visit(location).await;
@@ -37,7 +37,7 @@ async fn way_back(world: &World, provider: Provider, location: &str, person: &Pe
     format!("/api/auth/{}/callback?{query}", provider.name())
 }
 
-/// A whole trip of a browser.
+/// A whole redirect flow of a browser.
 async fn travel(world: &World, provider: Provider, person: &Person, accept: &str) -> Response {
     let path = format!("/api/auth/{}/start?returnTo=/events/7%3Fa%3Db", provider.name());
     let away = ask(world, Method::GET, &path).send().await;
@@ -143,7 +143,8 @@ async fn a_credential_with_a_nonce_is_of_use_to_one_browser_alone() {
     assert_eq!(post(Some(&nonce), &mine).await, refused, "and then the old one is of no use");
 }
 
-/// Every other token of a browser, with a credential whose nonce was made from it: nothing is wrong but the kind.
+/// Every other token of a browser, with a credential whose nonce was derived from it: only the kind
+/// is wrong.
 #[tokio::test]
 async fn no_other_token_passes_for_the_slip_of_a_nonce() {
     let world = world().await;

@@ -1,4 +1,4 @@
-//! Tokens that are not what they should be, keys that come and go, and providers that misbehave.
+//! Invalid tokens, key rotation and failing providers.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::{Social, SocialConfig};
 
-/// However a provider misbehaves, nobody waits longer.
+/// Upper bound of every wait for a provider.
 const BOUND: Duration = Duration::from_secs(10);
 
 const PROVIDER_AWAY: Error = Error::ProviderUnavailable { provider: Provider::Google };
 
-/// A token that was right but for one thing.
+/// A valid token with one claim changed.
 fn but(elsewhere: &Elsewhere, name: &str, value: Value) -> Sensitive {
     let mut claims = elsewhere.claims(&MINJI);
     claims[name] = value;
@@ -82,7 +82,7 @@ fn bad_tokens(here: &Elsewhere, now: i64) -> Vec<(&'static str, Sensitive)> {
 
 #[tokio::test]
 async fn a_token_that_is_not_what_it_should_be_opens_nothing() {
-    // Without an address nobody counts the attempts of a network, of which there are many here.
+    // Without an address the attempts of a network are not counted; there are many here.
     let world = world().await;
     let now = world.clock.now().as_micros() / 1_000_000;
     for (what, token) in bad_tokens(&world.elsewhere, now) {
@@ -126,7 +126,7 @@ async fn whoever_sends_rubbish_has_to_wait() {
 async fn an_id_token_of_another_trip_is_refused() {
     let world = world().await;
     let trip = world.leave(Provider::Google).await;
-    // The provider is made to believe that the browser asked with another nonce.
+    // Makes the provider use another nonce than the browser's.
     let (before, nonce) = trip.location.split_once("nonce=").unwrap();
     assert!(nonce.len() >= 43);
     let location = format!("{before}nonce=another");

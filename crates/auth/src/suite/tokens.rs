@@ -1,4 +1,4 @@
-//! Refresh tokens: good once, and what happens to whoever comes second.
+//! Refresh tokens: valid once, and what happens on reuse.
 
 use std::time::Duration;
 
@@ -33,7 +33,8 @@ pub(crate) async fn a_token_that_is_used_twice_ends_the_session_for_good(world: 
     assert_eq!(told, 2, "{subjects:?}");
 }
 
-/// Whether a copied token ends the session so that it stays ended: asked of another process on the same database.
+/// Whether the reuse of a token ends the session durably: checked by another process on the same
+/// database.
 async fn theft_ends_the_session(world: &World) -> bool {
     let owner = world.register("minji@example.com").await;
     let other = world.login("minji@example.com", PASSWORD).await.unwrap();
@@ -100,14 +101,15 @@ pub(crate) async fn a_late_repeat_gets_the_end_of_the_chain_and_nobody_else_does
     }
     assert_eq!(world.count(&TOKENS, &[&first.session]).await, 3, "a repeat adds nothing");
 
-    // Whoever copied a repeated token and the owner hold the same one, so the second of them is noticed.
+    // A thief who copied a repeated token and the owner hold the same one, so the second use is
+    // detected.
     world.clock.advance(Duration::from_secs(11));
     let thief = world.refresh_from(&third.refresh_token, &away(66)).await.unwrap();
     assert_eq!(world.refresh(&third.refresh_token).await, Err(Error::RefreshReused));
     assert_eq!(world.refresh_from(&thief.refresh_token, &away(66)).await, Err(Error::RefreshInvalid));
     assert!(world.is_revoked(&first).await);
 
-    // The chain was gone on with from elsewhere: this client's repeat is not the whole story.
+    // Another client continued the chain, so this client's repeat is not accepted.
     let first = world.login("minji@example.com", PASSWORD).await.unwrap();
     let second = world.refresh(&first.refresh_token).await.unwrap();
     world.refresh_from(&second.refresh_token, &away(66)).await.unwrap();
@@ -128,7 +130,7 @@ pub(crate) async fn a_repeat_gets_the_same_token_from_a_process_with_a_newer_key
     assert_eq!(again.refresh_token, second.refresh_token);
     let third = ask(&newer, &second).await.unwrap();
     assert_eq!(ask(&newer, &first).await.unwrap().refresh_token, third.refresh_token, "through both keys");
-    // Without the key nobody knows the answer. That is no reason to end the session.
+    // Without the key the successor is unknown. That is no reason to end the session.
     assert_eq!(ask(&stranger, &first).await, Err(Error::Unavailable));
     assert!(!world.is_revoked(&first).await);
     ask(&newer, &third).await.unwrap();

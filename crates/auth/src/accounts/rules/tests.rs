@@ -1,4 +1,4 @@
-//! Each field's one spelling, and what has none.
+//! Normalisation and rejection of each field.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! PortOne as it answers on good days and on bad ones, played by a server in this process.
+//! PortOne's responses and failures, simulated by a server in this process.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use super::*;
 
 const ID: Uuid = Uuid::from_u128(7);
 
-/// What the server answers to everything, and what it was asked.
+/// The canned response, and the recorded requests.
 #[derive(Clone)]
 struct Played {
     status: u16,
@@ -21,7 +21,7 @@ struct Played {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// Path and authorization of a request.
+/// Path and `Authorization` header of a request.
 type Asked = (String, Option<String>);
 
 fn played(status: u16, body: &(impl ToString + ?Sized)) -> Played {
@@ -81,7 +81,7 @@ fn account() -> Account {
     }
 }
 
-/// What PortOne's manual shows, shortened.
+/// The example in PortOne's documentation, shortened.
 fn verified() -> Value {
     json!({
         "status": "VERIFIED",
@@ -129,7 +129,8 @@ async fn whoever_has_not_finished_or_failed_is_not_verified() {
         (200, json!({ "status": "READY", "id": ID, "requestedAt": "…" }), Finding::Pending),
         (200, json!({ "status": "FAILED", "id": ID, "failure": { "reason": "…" } }), Finding::Failed),
         (404, missing, Finding::Pending),
-        // A test channel of the same shop vouches for anybody, and the browser may have chosen it.
+        // A test channel of the same store confirms any identity, and the browser may have chosen
+        // it.
         (200, with("/channel/key", json!("channel-key-2")), Finding::Failed),
         (200, with("/channel/key", Value::Null), Finding::Failed),
         (200, with("/channel", Value::Null), Finding::Failed),
