@@ -136,12 +136,12 @@ impl Service {
     }
 }
 
-/// Returns the caller's id, or `SignInRequired`.
+/// Returns the caller's id, or `Required` if there is none.
 pub(crate) fn signed_in(ctx: &Ctx) -> Result<UserId, Error> {
     ctx.actor.user().ok_or(Error::Required)
 }
 
-/// Returns `AdminRequired` unless the caller is an admin or another role.
+/// Returns an error unless the caller is an admin or another role.
 pub(crate) fn admin(ctx: &Ctx) -> Result<(), Error> {
     if ctx.actor.is_admin() {
         return Ok(());

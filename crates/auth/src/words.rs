@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_enum_is_the_word_that_is_on_the_wire() {
+    fn enums_are_stored_as_their_serialised_word() {
         assert_eq!(Word(TermsKind::Marketing).to_value(), Value::Text("MARKETING".into()));
         let Word(read) = Word::<LoginMethod>::from_value(Value::Text("password".into())).unwrap();
         assert_eq!(read, LoginMethod::Password);

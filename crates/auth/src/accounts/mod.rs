@@ -149,7 +149,7 @@ pub(crate) async fn change_profile(
     })
 }
 
-/// Returns the caller's account, or `UserNotFound` if it was closed after sign-in.
+/// Returns the caller's account, or `Required` if it was closed after sign-in.
 pub(crate) fn own(found: Option<store::Stored>) -> Result<store::Stored, Error> {
     found.filter(store::Stored::is_open).ok_or(Error::Required)
 }

@@ -311,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_asks_for_agreements() {
+    fn the_api_document_requires_agreements() {
         let schema = schemars::schema_for!(NewAccount).to_value();
         assert_eq!(schema["required"], serde_json::json!(["email", "password", "name", "agreements"]));
     }

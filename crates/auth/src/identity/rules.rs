@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_has_a_number_and_a_name_and_what_else_makes_sense() {
+    fn a_person_needs_ci_and_name_and_invalid_fields_are_dropped() {
         let person = person(told(Some(" ci+/= "))).unwrap();
         assert_eq!((person.ci.as_str(), person.name.as_str()), ("ci+/=", "김민지"));
         assert_eq!((person.di, person.birth_date, person.gender), (None, None, None));
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_number_it_is_nobody() {
+    fn a_person_without_a_ci_is_refused() {
         let long = "x".repeat(MAX_NUMBER_LEN + 1);
         for ci in [None, Some(""), Some("  "), Some("c i"), Some("번호"), Some(long.as_str())] {
             assert!(matches!(person(told(ci)), Err(ProviderError::Unusable(_))), "{ci:?}");

@@ -112,7 +112,7 @@ mod tests {
     const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
     #[test]
-    fn after_many_wrong_passwords_a_network_waits_longer_and_longer_and_others_do_not() {
+    fn wrong_passwords_throttle_their_network_only() {
         let clock = fixed_clock();
         let brake = Brake::new(clock.clone());
         for _ in 0..FREE_TRIES_PER_NETWORK {
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn right_passwords_cost_nothing() {
+    fn right_passwords_are_not_throttled() {
         let brake = Brake::new(fixed_clock());
         for _ in 0..10 * FREE_TRIES_PER_NETWORK {
             assert_eq!(brake.charge(HERE), Ok(()));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_worst_are_remembered() {
+    fn memory_is_bounded_and_the_worst_offenders_are_kept() {
         let clock = fixed_clock();
         let brake = Brake::new(clock);
         for _ in 0..FREE_TRIES_PER_NETWORK {

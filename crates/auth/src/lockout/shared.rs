@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_forgiven_every_half_a_minute_and_none_twice() {
+    fn failures_decay_one_per_half_minute() {
         let then = fixed_clock().now();
         let later = |secs| then.after(Duration::from_secs(secs));
         assert_eq!(forgiven(5, then, then), (5, then));

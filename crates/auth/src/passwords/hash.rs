@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_of_another_implementation_verifies() {
+    fn a_reference_implementation_hash_verifies() {
         // From the tests of the reference implementation: two passes, 256 KiB, one lane, salt
         // `somesalt`.
         let known = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_imported_if_it_could_be_compared_with() {
+    fn only_verifiable_hashes_can_be_imported() {
         let own = make("x", SALT, CHEAP, &mut Memory::default());
         let made = bcrypt::hash("x", 4).unwrap();
         let (head, tail) = (&made[..4], &made[6..]);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn comparing_costs_the_same_whatever_is_stored() {
+    fn password_comparison_cost_is_independent_of_the_stored_hash() {
         let own = make("right", SALT, CHEAP, &mut Memory::default());
         let cheap = bcrypt::hash("right", 4).unwrap();
         let dear = bcrypt::hash("right", 7).unwrap();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_that_would_take_minutes_is_not_compared() {
+    fn a_bcrypt_cost_above_the_maximum_is_not_verified() {
         let made = bcrypt::hash("right", 4).unwrap();
         let (head, tail) = (&made[..4], &made[6..]);
         assert_eq!(compared("right", Some(&format!("{head}15{tail}")), None).0, Err(BadHash));
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_hash_is_an_error_and_asks_for_no_memory() {
+    fn a_damaged_hash_is_an_error_and_allocates_no_memory() {
         let huge = "$argon2id$v=19$m=4294967295,t=1,p=1$BwcHBwcHBwcHBwcHBwcHBw$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         for bad in
             ["", "plain", "$2a$", "$argon2id$v=19$m=64,t=1,p=1$x", "$argon2i$v=19$m=64,t=1,p=1$a$b", huge]

@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_has_no_password_at_all() {
+    async fn an_unknown_account_never_matches_a_password() {
         let pool = pool(1, CHEAP, LONG);
         for password in ["", "anything"] {
             assert_eq!(pool.enter().unwrap().verify(password, None, None).await, Ok(Verdict::Wrong));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_is_refused_beyond_the_places_and_the_rest_is_served() {
+    async fn hashing_requests_beyond_the_queue_limit_are_refused() {
         let pool = pool(1, HashCost { memory_kib: 1_024, passes: 1 }, LONG);
         let entered: Vec<_> = (0..4 * PLACES_PER_WORKER).map(|_| pool.enter()).collect();
         let refused = entered.iter().filter(|entered| entered.is_err()).count();
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_place_that_was_left_is_free_again() {
+    async fn an_abandoned_hashing_permit_is_released() {
         let pool = pool(1, CHEAP, LONG);
         let places: Vec<_> = (0..PLACES_PER_WORKER).map(|_| pool.enter().unwrap()).collect();
         assert!(pool.enter().is_err());
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_too_long_is_told_to_come_back_and_the_place_stays_taken() {
+    async fn a_hash_timeout_is_busy_and_keeps_its_permit() {
         let pool = Pool::idle(1);
         assert_eq!(pool.enter().unwrap().verify("x", None, None).await, Err(NoHash::Busy));
         assert!(pool.enter().is_err(), "until a worker finds the job abandoned");

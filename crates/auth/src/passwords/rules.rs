@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_rules_about_signs_and_capitals() {
+    fn there_are_no_character_class_rules() {
         for good in ["correct horse battery staple", "ununhexium", "93847561203", "        a"] {
             assert_eq!(refused(good), None, "{good}");
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_would_try_first_is_refused_with_the_reason() {
+    fn common_passwords_are_refused_with_a_reason() {
         for guess in
             ["PASSWORD1", "        ", "\t\t\t\t\t\t\t\t", "\u{3000}\u{3000}\u{3000}\u{3000} \u{a0} \u{3000}"]
         {

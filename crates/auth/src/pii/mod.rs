@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_again_and_hides_the_text() {
+    fn encryption_round_trips_and_hides_the_text() {
         let (_, ids) = fixed();
         for keys in [&[][..], &["a"], &["a", "b"]] {
             let vault = vault(keys);
@@ -197,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_is_never_sealed_alike_twice() {
+    fn encryption_is_randomised() {
         let (_, ids) = fixed();
         let vault = vault(&["a"]);
         assert_ne!(vault.seal(&ids, EMAIL, "x"), vault.seal(&ids, EMAIL, "x"));
     }
 
     #[test]
-    fn a_value_moved_to_another_row_or_column_does_not_open() {
+    fn a_value_moved_to_another_row_or_column_does_not_decrypt() {
         let (_, ids) = fixed();
         let vault = vault(&["a"]);
         let sealed = vault.seal(&ids, EMAIL, "minji@example.com");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_anywhere_is_noticed() {
+    fn any_modified_byte_fails_decryption() {
         let (_, ids) = fixed();
         let vault = vault(&["a"]);
         let sealed = vault.seal(&ids, EMAIL, "minji@example.com");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn old_keys_still_open_and_a_key_that_is_gone_is_named() {
+    fn former_keys_decrypt_and_a_missing_key_is_named() {
         let (_, ids) = fixed();
         let (old, both, new) = (vault(&["a"]), vault(&["a", "b"]), vault(&["b"]));
         let sealed = old.seal(&ids, EMAIL, "x");
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sealed_opens_without_keys_and_while_it_is_moved_to_them() {
+    fn plain_values_are_readable_without_keys_and_during_migration() {
         let (_, ids) = fixed();
         let plain = vault(&[]).seal(&ids, EMAIL, "minji@example.com");
         assert_eq!(vault(&[]).open(EMAIL, &plain).unwrap(), "minji@example.com");
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_tells_texts_and_purposes_apart_and_is_the_same_with_and_without_encryption() {
+    fn the_blind_index_separates_purposes_and_is_independent_of_encryption() {
         let (plain, sealed) = (vault(&[]), vault(&["a"]));
         assert_eq!(plain.index("email", "x@y.kr"), sealed.index("email", "x@y.kr"));
         assert_ne!(plain.index("email", "x@y.kr"), plain.index("email", "z@y.kr"));

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_good_a_step_early_and_late_and_never_again() {
+    fn a_code_is_accepted_one_step_early_or_late_and_only_once() {
         let typed = code(SECRET, 100);
         let good = |secs| step(SECRET, &typed, at(secs), -1).is_some();
         assert_eq!([2969, 2970, 3000, 3029, 3059, 3060].map(good), [false, true, true, true, true, false]);
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_may_be_spaced_and_is_one_or_the_other() {
+    fn codes_are_parsed_with_or_without_spaces() {
         let read = |text: &str| typed(&Sensitive::new(text));
         assert_eq!(read(" 123 456 "), Some(Typed::Digits("123456".to_owned())));
         let code = recovery_code([7; RECOVERY_LEN]);

@@ -32,8 +32,9 @@ const LONGEST_COMMIT: Duration = Duration::from_secs(15);
 /// none.
 pub(crate) const OVERLAP: Duration = hop::LIFETIME.saturating_mul(2).saturating_add(LONGEST_COMMIT);
 
-/// Ends the session of the request, or all sessions of the account if asked to. The account is the
-/// caller's, or that of the refresh token if the access token has expired.
+/// Ends the session of the access token and that of the refresh token; with `everywhere`, all
+/// sessions of their accounts. The refresh token counts too, because the access token may have
+/// expired.
 pub(crate) async fn logout(service: &Service, ctx: &Ctx, request: &Logout) -> Result<Done, Trouble> {
     let user = ctx.actor.user();
     let hash = request.refresh_token.as_ref().and_then(token_hash);

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_network_and_name_are_the_same_client() {
+    fn a_client_is_its_network_and_user_agent() {
         let here = client(&origin("2001:db8::1", "Firefox"));
         assert_eq!(here, client(&origin("2001:db8::ffff", "Firefox")), "addresses of one household change");
         assert_ne!(here, client(&origin("2001:db8:0:1::1", "Firefox")));
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn an_origin_is_kept_in_bounds_and_in_one_spelling() {
+    fn origins_are_normalised_and_bounded() {
         let kept = clean(&origin(" ::ffff:192.0.2.1 ", &"x\u{7}".repeat(1_000)));
         assert_eq!((kept.address.as_str(), kept.agent.len()), ("192.0.2.1", 300));
         assert_eq!(clean(&origin("nonsense", "a")).address, "");

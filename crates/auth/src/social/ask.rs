@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_elsewhere_is_asked_over_tls_alone() {
+    fn remote_providers_require_tls() {
         let client = Client::new(ClientLimits::default(), fixed_clock());
         let page = Page::new(&client, "http://127.0.0.1:4/a/b?c=d").unwrap();
         assert_eq!((page.path.as_str(), page.name().as_str()), ("/a/b?c=d", "http://127.0.0.1:4/a/b"));

@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_for_several_must_say_that_it_was_given_to_us() {
+    fn a_token_with_several_audiences_needs_our_azp() {
         let one = |text: &str| Audience::One(text.to_owned());
         let many = |texts: &[&str]| Audience::Many(texts.iter().map(|text| (*text).to_owned()).collect());
         assert!(one("us").is("us", None) && one("us").is("us", Some("us")));
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_no_token() {
+    fn malformed_id_tokens_are_refused() {
         let long = format!("{}.e30.AA", "A".repeat(MAX_LEN));
         for bad in ["", ".", "..", "a.b.c", "e30.e30.AA", &long, "é.é.é"] {
             assert_eq!(Token::parse(bad).err(), Some(BadToken::Malformed), "{bad}");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn only_numbers_make_a_key() {
+    fn invalid_jwk_numbers_are_refused() {
         assert!(RsaKey::new("AQAB", "AQAB").is_some());
         assert_eq!(RsaKey::new("AAEAAQ", "AQAB").unwrap().modulus, [1, 0, 1], "zeros in front do not count");
         for (n, e) in [("", "AQAB"), ("AQAB", ""), ("AAAA", "AQAB"), ("!", "AQAB"), ("AQAB", "AQAB=")] {

@@ -123,7 +123,7 @@ async fn recognise(
     sessions::open(service, tx, &stored.account, provider.method(), origin).await.map(Some)
 }
 
-/// Announces a committed sign-in.
+/// Completes a committed sign-in: announces revocations and counts it.
 fn admit(service: &Service, provider: Provider, entry: Entry) -> LoginOutcome {
     let outcome = entry.settle(service);
     let what = match &outcome {

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_are_sent_to_pages_of_this_site_alone() {
+    fn return_paths_stay_on_this_site() {
         for good in [
             "/",
             "/events/7?seat=A-1#map",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_says_gets_its_one_spelling() {
+    fn provider_data_is_normalised() {
         let profile = claimed().believe(Provider::Google).unwrap();
         assert_eq!(profile.email.as_deref(), Some("minji@example.com"));
         assert_eq!((profile.name.as_deref(), profile.email_verified), (Some("김민지"), true));
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_counts_as_not_told() {
+    fn invalid_provider_data_is_dropped() {
         let odd = Claimed {
             email: Some("nonsense".to_owned()),
             name: Some("\u{7}".to_owned()),
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_of_a_trip_are_its_own_and_unlike_each_other() {
+    fn redirect_secrets_are_unique_and_distinct() {
         let (one, two) = (Knots::of(&Sensitive::new("one")), Knots::of(&Sensitive::new("two")));
         let all = [&one.state, &one.nonce, &one.verifier, &one.challenge(), &two.state, &two.verifier];
         let different: std::collections::HashSet<_> = all.iter().collect();

@@ -15,7 +15,7 @@ use super::world::{
 };
 use crate::{accounts::closing, sessions::rules::FREE_TRIES_PER_NETWORK};
 
-pub(crate) async fn registering_makes_an_account_and_signs_its_owner_in(world: &World) {
+pub(crate) async fn registration_creates_an_account_and_signs_in(world: &World) {
     let made = world.register(" Minji@Example.com ").await;
     let account = &made.account;
     assert_eq!((account.email.as_str(), account.name.as_str()), ("minji@example.com", "김민지"));
@@ -33,7 +33,7 @@ pub(crate) async fn registering_makes_an_account_and_signs_its_owner_in(world: &
     world.login("minji@example.com", PASSWORD).await.unwrap();
 }
 
-pub(crate) async fn an_address_has_one_account_however_it_is_spelled(world: &World) {
+pub(crate) async fn an_address_has_one_account_in_any_spelling(world: &World) {
     world.register("minji@example.com").await;
     for spelling in ["minji@example.com", "MINJI@EXAMPLE.COM", " minji@example.com\t"] {
         let again = world.auth.register(&world.anonymous(), registration(spelling)).await;
@@ -43,7 +43,7 @@ pub(crate) async fn an_address_has_one_account_however_it_is_spelled(world: &Wor
     assert_eq!(world.count(&ACCOUNTS, &[]).await, 1);
 }
 
-pub(crate) async fn a_taken_address_is_refused_and_its_owner_gets_a_mail(world: &World) {
+pub(crate) async fn a_registered_address_is_refused_and_its_owner_gets_a_mail(world: &World) {
     world.register("minji@example.com").await;
     world.send_mails().await;
     let other = Register {
@@ -69,7 +69,7 @@ pub(crate) async fn a_taken_address_is_refused_and_its_owner_gets_a_mail(world: 
 }
 
 /// The response reveals whether an address has an account, so enumeration must be slow.
-pub(crate) async fn a_network_that_asks_about_many_addresses_has_to_wait(world: &World) {
+pub(crate) async fn a_network_that_probes_many_addresses_is_throttled(world: &World) {
     world.register("minji@example.com").await;
     let ask = async |email: &str, origin| {
         let request = Register { origin, ..registration(email) };
@@ -92,7 +92,7 @@ pub(crate) async fn a_network_that_asks_about_many_addresses_has_to_wait(world: 
     }
 }
 
-pub(crate) async fn what_makes_no_sense_is_refused_and_changes_nothing(world: &World) {
+pub(crate) async fn invalid_requests_are_refused_and_change_nothing(world: &World) {
     let good = || registration("minji@example.com");
     let refused =
         async |request: Register| world.auth.register(&world.anonymous(), request).await.unwrap_err();
@@ -177,7 +177,7 @@ pub(crate) async fn an_owner_changes_their_profile(world: &World) {
     assert_eq!(world.auth.change_profile(&world.anonymous(), nothing).await, Err(Error::Required));
 }
 
-pub(crate) async fn an_address_is_proved_with_a_link_that_works_once(world: &World) {
+pub(crate) async fn an_address_is_verified_with_a_single_use_link(world: &World) {
     let made = world.register("minji@example.com").await;
     let token = world.proof_link("minji@example.com").await;
     let verify =
@@ -203,7 +203,7 @@ pub(crate) async fn an_address_is_proved_with_a_link_that_works_once(world: &Wor
     assert_eq!(stranger, Err(Error::Required));
 }
 
-pub(crate) async fn a_link_from_a_mail_takes_a_session_or_the_password_too(world: &World) {
+pub(crate) async fn verifying_an_address_needs_the_link_and_a_session_or_password(world: &World) {
     let made = world.register("minji@example.com").await;
     let token = world.proof_link("minji@example.com").await;
     let is_verified = async || world.auth.me(&world.of(&made), Me {}).await.unwrap().email_verified;
@@ -231,7 +231,7 @@ pub(crate) async fn a_link_from_a_mail_takes_a_session_or_the_password_too(world
     assert_eq!(again, Err(Error::LinkInvalid));
 }
 
-pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &World) {
+pub(crate) async fn a_closed_account_is_inaccessible_at_once_and_erased_later(world: &World) {
     let made = world.register("minji@example.com").await;
     world.send_mails().await;
     let other = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
@@ -275,7 +275,7 @@ pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &Wo
     assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 0);
 }
 
-pub(crate) async fn an_account_that_cannot_be_erased_keeps_nobody_else_waiting(world: &World) {
+pub(crate) async fn an_unerasable_account_does_not_block_others(world: &World) {
     let mut closed = Vec::new();
     for email in ["first@example.com", "second@example.com", "third@example.com"] {
         let user = world.register(email).await;
@@ -312,7 +312,7 @@ pub(crate) async fn an_account_that_cannot_be_erased_keeps_nobody_else_waiting(w
     assert!(is_erased(closed[0]).await);
 }
 
-pub(crate) async fn a_closed_account_does_not_keep_its_owner_from_coming_back(world: &World) {
+pub(crate) async fn the_address_of_a_closed_account_can_be_registered_again(world: &World) {
     let first = world.register("minji@example.com").await;
     let request = DeleteAccount { proof: confirmed(PASSWORD), origin: home() };
     world.auth.delete_account(&world.of(&first), request).await.unwrap();
@@ -323,7 +323,7 @@ pub(crate) async fn a_closed_account_does_not_keep_its_owner_from_coming_back(wo
     assert_eq!(world.login("minji@example.com", PASSWORD).await.unwrap().account.id, second.account.id);
 }
 
-pub(crate) async fn an_unused_account_falls_dormant_and_the_right_password_wakes_it(world: &World) {
+pub(crate) async fn an_unused_account_becomes_dormant_until_sign_in(world: &World) {
     let made = world.register("minji@example.com").await;
     world.clock.advance(364 * DAY);
     world.register("jisoo@example.com").await;

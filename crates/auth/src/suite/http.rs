@@ -106,7 +106,7 @@ fn registration() -> Value {
 }
 
 #[tokio::test]
-async fn registering_answers_with_the_names_and_cookies_that_clients_know() {
+async fn registration_returns_the_documented_fields_and_cookies() {
     let world = world().await;
     let response = ask(&world, Method::POST, "/api/auth/register").json(&registration()).send().await;
     assert_eq!(response.status(), StatusCode::CREATED);
@@ -136,7 +136,7 @@ async fn registering_answers_with_the_names_and_cookies_that_clients_know() {
 }
 
 #[tokio::test]
-async fn on_localhost_cookies_go_without_tls() {
+async fn localhost_cookies_are_not_secure() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
     let world = World::build(kinds, |service| service.settings.cookie_secure = Some(false)).await.unwrap();
     let response = ask(&world, Method::POST, "/api/auth/register").json(&registration()).send().await;
@@ -277,7 +277,7 @@ async fn a_refresh_token_comes_in_the_cookie_or_in_the_body() {
 
 /// The cookies are `HttpOnly`: only the server can delete those of an ended session.
 #[tokio::test]
-async fn a_refresh_that_cannot_work_any_more_clears_the_cookies() {
+async fn a_refresh_after_session_end_clears_the_cookies() {
     let world = world().await;
     let refresh = async |token: &str| {
         let cookie = format!("access_token=x; refresh_token={token}");
@@ -354,7 +354,7 @@ async fn an_admin_gives_a_role() {
 }
 
 #[tokio::test]
-async fn a_wait_is_told_in_a_header() {
+async fn throttling_sets_the_retry_after_header() {
     let world = world().await;
     let credentials = json!({ "email": "nobody@example.com", "password": PASSWORD });
     let login = || ask(&world, Method::POST, "/api/auth/login").json(&credentials);
@@ -373,7 +373,7 @@ async fn a_wait_is_told_in_a_header() {
 }
 
 #[tokio::test]
-async fn rubbish_is_a_400_with_a_code() {
+async fn malformed_requests_get_400_with_a_code() {
     let world = world().await;
     for (path, body, code) in [
         ("/api/auth/register", json!({}), "http.bad_request"),

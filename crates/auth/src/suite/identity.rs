@@ -83,7 +83,7 @@ async fn verify(world: &World, user: &SignedIn) -> Result<Account, Error> {
     finish(world, user, verification).await
 }
 
-pub(crate) async fn a_verified_owner_is_shown_and_known_to_other_roles(world: &World) {
+pub(crate) async fn a_verified_identity_is_visible_to_the_owner_and_other_roles(world: &World) {
     let user = world.register("minji@example.com").await;
     assert_eq!(user.account.identity_verified_at, None);
     let known = async |ctx| world.auth.identity(&ctx, IdentityOf { user: user.account.id }).await;
@@ -106,7 +106,7 @@ pub(crate) async fn a_verified_owner_is_shown_and_known_to_other_roles(world: &W
     assert_eq!(known(world.anonymous()).await, Err(Error::Required));
 }
 
-pub(crate) async fn a_verification_is_its_accounts_alone_and_good_once(world: &World) {
+pub(crate) async fn a_verification_belongs_to_one_account_and_is_valid_once(world: &World) {
     let (user, other) = (world.register("minji@example.com").await, world.register("hani@example.com").await);
     let verification = begin(world, &user).await;
     assert_eq!(finish(world, &other, verification).await, Err(Error::IdentityInvalid), "not theirs");
@@ -176,7 +176,7 @@ async fn played(db: DbKind) -> Option<(World, Played)> {
 }
 
 #[tokio::test]
-async fn what_the_provider_does_not_vouch_for_changes_nothing_and_can_be_tried_again() {
+async fn a_failed_verification_changes_nothing_and_can_be_retried() {
     let (world, played) = played(DbKind::Sqlite).await.unwrap();
     let user = world.register("minji@example.com").await;
     let verification = begin(&world, &user).await;
@@ -203,7 +203,7 @@ async fn what_the_provider_does_not_vouch_for_changes_nothing_and_can_be_tried_a
 }
 
 #[tokio::test]
-async fn an_installation_without_a_provider_verifies_nobody() {
+async fn identity_verification_is_off_without_a_provider() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
     let world = World::build(kinds, |service| service.identity = None).await.unwrap();
     let user = world.register("minji@example.com").await;
@@ -213,7 +213,7 @@ async fn an_installation_without_a_provider_verifies_nobody() {
 }
 
 #[tokio::test]
-async fn a_person_is_sealed_on_disk_and_moved_to_new_keys() {
+async fn an_identity_is_encrypted_on_disk_and_reencrypted_after_key_rotation() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         let Some((world, _)) = played(db).await else { continue };
         let user = world.register("minji@example.com").await;
@@ -262,7 +262,7 @@ async fn winners(world: &World, round: usize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_accounts_that_complete_as_one_person_at_once_one_wins() {
+async fn one_of_concurrent_verifications_of_one_person_wins() {
     for db in [DbKind::Postgres, DbKind::Sqlite] {
         let Some((world, played)) = played(db).await else { continue };
         for round in 0..10 {
@@ -274,7 +274,7 @@ async fn of_many_accounts_that_complete_as_one_person_at_once_one_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_unique_index_a_person_gets_several_accounts_and_the_race_notices() {
+async fn control_without_the_unique_index_a_person_gets_several_accounts() {
     for db in [DbKind::Postgres, DbKind::Sqlite] {
         let Some((world, _)) = played(db).await else { continue };
         let dropped: Result<u64, urr_db::Error> =

@@ -26,7 +26,7 @@ async fn import(world: &World, lines: &[String]) -> Result<Imported, Vec<BadLine
     }
 }
 
-pub(crate) async fn imported_accounts_are_signed_in_to_with_the_password_they_had(world: &World) {
+pub(crate) async fn imported_accounts_sign_in_with_their_old_password(world: &World) {
     let taken = world.register("taken@example.com").await;
     let argon2id = world.one(&HASH, &[&taken.account.id], |row| row.get::<String>(0)).await;
     let whole = json!({
@@ -67,7 +67,7 @@ pub(crate) async fn imported_accounts_are_signed_in_to_with_the_password_they_ha
     assert!(world.mailbox.to("minji@example.com").is_empty(), "nobody gets a mail");
 }
 
-pub(crate) async fn one_bad_line_and_nothing_is_imported(world: &World) {
+pub(crate) async fn one_invalid_line_aborts_the_import(world: &World) {
     let good = bcrypt(4);
     let (head, tail) = (&good[..4], &good[6..]);
     let lines = [

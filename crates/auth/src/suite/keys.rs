@@ -78,14 +78,14 @@ async fn story(world: &World) {
 }
 
 #[tokio::test]
-async fn keys_change_without_anybody_noticing_and_wrong_ones_are_noticed() {
+async fn key_rotation_is_transparent_and_wrong_keys_are_detected() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         World::run((db, Transport::Local, Sealing::Plain), async |world| story(world).await).await;
     }
 }
 
 #[tokio::test]
-async fn a_change_of_the_profile_during_a_change_of_keys_is_not_lost() {
+async fn a_profile_change_during_key_rotation_is_not_lost() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
     World::run(kinds, async |world| {
         let user = world.register("minji@example.com").await;
@@ -123,7 +123,7 @@ async fn with_everything(world: &World, number: usize) -> UserId {
     id
 }
 
-async fn whatever_is_damaged_stays_and_the_rest_moves(world: &World) {
+async fn damaged_rows_are_skipped_and_the_rest_is_reencrypted(world: &World) {
     let mut users = Vec::new();
     for number in 0..4 {
         users.push(with_everything(world, number).await);
@@ -157,9 +157,10 @@ async fn whatever_is_damaged_stays_and_the_rest_moves(world: &World) {
 }
 
 #[tokio::test]
-async fn a_damaged_row_keeps_no_other_from_its_new_key() {
+async fn a_damaged_row_does_not_block_reencryption_of_others() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         let kinds = (db, Transport::Local, Sealing::Sealed);
-        World::run(kinds, async |world| whatever_is_damaged_stays_and_the_rest_moves(world).await).await;
+        World::run(kinds, async |world| damaged_rows_are_skipped_and_the_rest_is_reencrypted(world).await)
+            .await;
     }
 }

@@ -34,7 +34,7 @@ async fn guess_until_locked(world: &World, email: &str, origin: impl Fn() -> Ori
     }
 }
 
-pub(crate) async fn wrong_passwords_cost_longer_and_longer_waits(world: &World) {
+pub(crate) async fn wrong_passwords_cause_growing_waits(world: &World) {
     let user = world.register("minji@example.com").await;
     guess_until_locked(world, "minji@example.com", || away(1)).await;
     let right = async || world.login_from("minji@example.com", PASSWORD, &away(1)).await;
@@ -52,11 +52,11 @@ pub(crate) async fn wrong_passwords_cost_longer_and_longer_waits(world: &World) 
     }
 }
 
-pub(crate) async fn an_address_without_an_account_is_locked_alike(world: &World) {
+pub(crate) async fn unknown_addresses_are_throttled_like_known_ones(world: &World) {
     guess_until_locked(world, "nobody@example.com", || away(1)).await;
 }
 
-pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &World) {
+pub(crate) async fn attackers_cannot_lock_the_owner_out_of_a_known_network(world: &World) {
     world.register("minji@example.com").await;
     guess_until_locked(world, "minji@example.com", || away(1)).await;
     let login =
@@ -83,7 +83,7 @@ pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &W
     assert_eq!(login(&home()).await, wait(1));
 }
 
-pub(crate) async fn a_network_that_guesses_waits_in_every_process(world: &World) {
+pub(crate) async fn network_throttling_is_shared_by_all_processes(world: &World) {
     world.register("minji@example.com").await;
     // Simulates another process or a restart: its memory is empty.
     let other = world.neighbour(world.pii.clone());
@@ -109,7 +109,7 @@ pub(crate) async fn a_network_that_guesses_waits_in_every_process(world: &World)
 }
 
 #[tokio::test]
-async fn a_busy_pool_counts_against_nobody_and_is_the_same_for_unknown_accounts() {
+async fn a_busy_hashing_pool_counts_no_attempt_and_does_not_reveal_accounts() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
     for pool in [Pool::full(), Pool::idle(10)] {
         let world = World::build(kinds, |service| service.pool = pool).await.unwrap();
@@ -140,7 +140,7 @@ impl LoginLimit for Three {
 }
 
 #[tokio::test]
-async fn an_account_is_tried_so_often_and_no_more_right_or_wrong() {
+async fn attempts_per_account_are_limited_whether_right_or_wrong() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
     let world = World::build(kinds, |service| service.login_limit = Some(Arc::new(Three::default())));
     let world = world.await.unwrap();
@@ -164,7 +164,7 @@ impl LoginLimit for Blind {
 }
 
 #[tokio::test]
-async fn while_nobody_can_count_nobody_signs_in() {
+async fn sign_in_is_refused_while_the_login_limit_is_unavailable() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
     let world = World::build(kinds, |service| service.login_limit = Some(Arc::new(Blind))).await.unwrap();
     world.register("minji@example.com").await;

@@ -23,7 +23,7 @@ fn state(word: &str, attempts: i64) -> Vec<(String, i64)> {
     vec![(word.to_owned(), attempts)]
 }
 
-pub(crate) async fn a_mail_is_tried_again_and_given_up_in_the_end(world: &World) {
+pub(crate) async fn a_mail_is_retried_and_finally_given_up(world: &World) {
     let user = world.register("minji@example.com").await;
     *world.mailbox.refuses.lock().unwrap() = Some(|| MailError::Temporary("try later".into()));
     world.send_mails().await;
@@ -51,7 +51,7 @@ pub(crate) async fn a_mail_is_tried_again_and_given_up_in_the_end(world: &World)
     assert_eq!(states(world, &third).await, state("failed", 10));
 }
 
-pub(crate) async fn a_mail_nobody_needs_is_not_sent(world: &World) {
+pub(crate) async fn an_obsolete_mail_is_not_sent(world: &World) {
     let user = world.register("minji@example.com").await;
     let token = world.proof_link("minji@example.com").await;
     world.clock.advance(Duration::from_mins(1));
@@ -91,7 +91,7 @@ pub(crate) async fn a_flood_of_registrations_does_not_delay_a_new_password(world
     assert_eq!(sent().sum::<usize>(), users + 16, "every mail once");
 }
 
-pub(crate) async fn nothing_in_the_database_opens_a_link(world: &World) {
+pub(crate) async fn the_database_contains_no_usable_link_token(world: &World) {
     world.register("minji@example.com").await;
     let request = ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();

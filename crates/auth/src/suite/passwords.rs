@@ -101,7 +101,7 @@ pub(crate) async fn an_unknown_address_gets_the_same_answer_and_no_mail(world: &
     assert_eq!(world.mailbox.to("minji@example.com").len(), 1);
 }
 
-pub(crate) async fn links_end_with_their_time_and_serve_one_purpose(world: &World) {
+pub(crate) async fn links_expire_and_serve_one_purpose(world: &World) {
     let user = world.register("minji@example.com").await;
     let proof = world.proof_link("minji@example.com").await;
     assert_eq!(reset(world, &proof, BETTER).await, Err(Error::LinkInvalid), "a link to prove an address");

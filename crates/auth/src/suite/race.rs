@@ -44,7 +44,7 @@ async fn on_every_engine(story: impl AsyncFn(&World)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_clients_with_the_same_token_one_wins_and_then_nobody() {
+async fn two_clients_with_one_refresh_token_end_the_session() {
     on_every_engine(async |world| {
         for round in 0..10 {
             let user = world.register(&format!("minji{round}@example.com")).await;
@@ -65,7 +65,7 @@ async fn of_two_clients_with_the_same_token_one_wins_and_then_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tabs_of_one_browser_that_wake_at_once_all_stay_signed_in() {
+async fn concurrent_refreshes_of_one_browser_keep_it_signed_in() {
     on_every_engine(async |world| {
         let user = world.register("minji@example.com").await;
         let attempt = || {
@@ -84,7 +84,7 @@ async fn tabs_of_one_browser_that_wake_at_once_all_stay_signed_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_guesses_at_once_exactly_the_free_ones_are_tried() {
+async fn concurrent_guesses_are_limited_to_the_free_attempts() {
     on_every_engine(async |world| {
         world.register("minji@example.com").await;
         let attempt = |number| {
@@ -108,7 +108,7 @@ async fn of_many_guesses_at_once_exactly_the_free_ones_are_tried() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_registrations_of_one_address_one_succeeds() {
+async fn one_of_concurrent_registrations_succeeds() {
     on_every_engine(async |world| {
         let attempt = |number: usize| {
             let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
@@ -201,7 +201,7 @@ async fn a_refresh_does_not_outlive_the_sign_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_admins_who_depose_each_other_leave_one() {
+async fn two_admins_who_demote_each_other_leave_one() {
     on_every_engine(async |world| {
         let first = world.admin().await;
         for round in 0..20 {
@@ -226,7 +226,7 @@ async fn two_admins_who_depose_each_other_leave_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_processes_that_start_together_make_one_admin() {
+async fn two_processes_starting_together_create_one_admin() {
     on_every_engine(async |world| {
         let attempt = |_| {
             let (auth, ctx) = (Arc::clone(&world.auth), world.system());
@@ -265,7 +265,7 @@ async fn a_mail_is_sent_once_by_however_many_processes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_first_sign_ins_of_one_person_one_makes_the_account_and_all_get_in() {
+async fn concurrent_first_sign_ins_create_one_account_and_all_succeed() {
     on_every_engine(async |world| {
         for round in 0..5 {
             let subject: &'static str = ["11", "12", "13", "14", "15"][round];
@@ -296,7 +296,7 @@ async fn of_many_first_sign_ins_of_one_person_one_makes_the_account_and_all_get_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credential_that_comes_often_at_once_signs_in_once() {
+async fn concurrent_uses_of_one_credential_sign_in_once() {
     on_every_engine(async |world| {
         world.google(&MINJI, true).await.unwrap();
         for _ in 0..5 {
@@ -321,7 +321,7 @@ async fn a_credential_that_comes_often_at_once_signs_in_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_users_who_link_the_same_account_one_gets_it() {
+async fn one_of_two_concurrent_links_wins() {
     on_every_engine(async |world| {
         let (minji, jisoo) =
             (world.register("minji@example.com").await, world.register("jisoo@example.com").await);

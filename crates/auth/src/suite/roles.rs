@@ -7,7 +7,7 @@ use urr_kernel::{Role, UserId};
 
 use super::world::{PASSWORD, World, confirmed, home};
 
-pub(crate) async fn only_an_admin_gives_roles_and_the_sessions_of_the_user_end(world: &World) {
+pub(crate) async fn only_admins_assign_roles_which_ends_the_users_sessions(world: &World) {
     let (admin, user) = (world.admin().await, world.register("minji@example.com").await);
     let request = SetRole { user: user.account.id, role: Role::Admin };
     let give = async |ctx| world.auth.set_role(&ctx, request).await;
@@ -27,7 +27,7 @@ pub(crate) async fn only_an_admin_gives_roles_and_the_sessions_of_the_user_end(w
     assert_eq!(world.auth.set_role(&world.of(&admin), nobody).await, Err(Error::UserNotFound));
 }
 
-pub(crate) async fn an_admin_who_lost_the_role_gives_none_even_with_an_old_token(world: &World) {
+pub(crate) async fn a_former_admin_cannot_assign_roles_with_an_old_token(world: &World) {
     let (admin, user) = (world.admin().await, world.register("minji@example.com").await);
     let old_token = world.with_role(user.account.id, Role::Admin);
     let request = SetRole { user: user.account.id, role: Role::Admin };
@@ -35,7 +35,7 @@ pub(crate) async fn an_admin_who_lost_the_role_gives_none_even_with_an_old_token
     assert_eq!(world.auth.set_role(&world.of(&admin), request).await.unwrap().role, Role::Admin);
 }
 
-pub(crate) async fn somebody_is_left_to_run_the_platform(world: &World) {
+pub(crate) async fn the_last_admin_cannot_be_removed(world: &World) {
     let admin = world.admin().await;
     let step_down = SetRole { user: admin.account.id, role: Role::User };
     assert_eq!(world.auth.set_role(&world.of(&admin), step_down).await, Err(Error::LastAdmin));
@@ -48,7 +48,7 @@ pub(crate) async fn somebody_is_left_to_run_the_platform(world: &World) {
     assert_eq!(world.auth.delete_account(&successor, close).await, Err(Error::LastAdmin));
 }
 
-pub(crate) async fn the_first_admin_is_made_once_and_told_the_password_once(world: &World) {
+pub(crate) async fn the_first_admin_is_created_once_and_its_password_returned_once(world: &World) {
     let request = |email: &str, only_if_none| EnsureAdmin {
         email: email.to_owned(),
         name: "관리자".to_owned(),
@@ -92,7 +92,7 @@ pub(crate) async fn the_first_admin_is_made_once_and_told_the_password_once(worl
     assert_eq!(world.login("minji@example.com", PASSWORD).await.unwrap().account.role, Role::Admin);
 }
 
-pub(crate) async fn an_admin_is_made_with_the_password_that_is_given(world: &World) {
+pub(crate) async fn an_admin_is_created_with_the_given_password(world: &World) {
     let request = |password: &str| EnsureAdmin {
         email: "boss@urr.example".to_owned(),
         name: "관리자".to_owned(),
@@ -108,7 +108,7 @@ pub(crate) async fn an_admin_is_made_with_the_password_that_is_given(world: &Wor
     assert_eq!((admin.account.role, Some(admin.account.id)), (Role::Admin, made.user));
 }
 
-pub(crate) async fn users_are_named_for_admins_and_other_roles_alone(world: &World) {
+pub(crate) async fn only_admins_and_other_roles_can_read_user_names(world: &World) {
     let (one, two) = (world.register("one@example.com").await, world.register("two@example.com").await);
     let stranger: UserId = world.ids.next();
     let request = UsersOf { users: vec![two.account.id, stranger, one.account.id] };

@@ -158,7 +158,7 @@ pub(crate) async fn a_second_factor_is_turned_on_with_a_code_and_ends_other_sess
     assert_eq!(refused, Err(Error::SecondFactorOff), "a secret waits an hour");
 }
 
-pub(crate) async fn signing_in_needs_the_code_and_each_code_is_good_once(world: &World) {
+pub(crate) async fn sign_in_needs_a_code_and_each_code_is_valid_once(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let used = shown_by_app(&phone.secret, world.clock.now());
     let first = challenge(world).await;
@@ -201,7 +201,7 @@ pub(crate) async fn signing_in_needs_the_code_and_each_code_is_good_once(world: 
     assert_eq!(logins.iter().filter(|login| login.method == LoginMethod::Password).count(), 1 + 4 + 6);
 }
 
-pub(crate) async fn a_challenge_is_good_for_minutes_and_nothing_else(world: &World) {
+pub(crate) async fn a_challenge_expires_and_is_valid_for_the_second_factor_only(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let needed = challenge_from(world, EMAIL, &home()).await;
     assert_eq!(needed.expires_at.since(world.clock.now()).as_secs(), 300);
@@ -226,7 +226,7 @@ pub(crate) async fn a_challenge_is_good_for_minutes_and_nothing_else(world: &Wor
     pass(world, &challenge(world).await, &phone.recovery[0]).await.unwrap();
 }
 
-pub(crate) async fn wrong_codes_cost_longer_and_longer_waits_whatever_the_password(world: &World) {
+pub(crate) async fn wrong_codes_cause_growing_waits_whatever_the_password(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let wrong = Sensitive::new("000000");
     for _ in 0..5 {
@@ -249,7 +249,7 @@ pub(crate) async fn wrong_codes_cost_longer_and_longer_waits_whatever_the_passwo
     pass(world, &known, &code).await.expect("the owner, from where they were before");
 }
 
-pub(crate) async fn setting_new_passwords_elsewhere_buys_no_more_guesses(world: &World) {
+pub(crate) async fn password_resets_from_other_networks_do_not_reset_code_guessing(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     world.prove_address(&phone.user).await;
     let guess = async |origin: Origin| {
@@ -304,7 +304,7 @@ pub(crate) async fn recovery_codes_are_replaced_and_kept_as_hashes(world: &World
     assert_eq!(world.count(&RECOVERY, &[&phone.user.account.id]).await, 9);
 }
 
-pub(crate) async fn roles_and_passwords_keep_the_second_factor_and_an_operator_takes_it_off(world: &World) {
+pub(crate) async fn only_an_operator_reset_removes_a_second_factor(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let request = SetRole { user: phone.user.account.id, role: Role::Admin };
     assert!(world.auth.set_role(&world.system(), request).await.unwrap().second_factor);
@@ -333,7 +333,7 @@ pub(crate) async fn roles_and_passwords_keep_the_second_factor_and_an_operator_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_who_use_the_same_code_at_once_one_gets_in() {
+async fn one_of_two_concurrent_uses_of_a_code_wins() {
     for db in [DbKind::Postgres, DbKind::Sqlite] {
         let Some(world) = World::new((db, Transport::Local, Sealing::Sealed)).await else { continue };
         for round in 0..20 {
@@ -355,7 +355,7 @@ async fn of_two_who_use_the_same_code_at_once_one_gets_in() {
 }
 
 #[tokio::test]
-async fn the_secret_is_sealed_with_and_without_configured_keys_and_moves_to_new_ones() {
+async fn the_second_factor_secret_is_always_encrypted_and_reencrypted_after_key_rotation() {
     for sealing in [Sealing::Plain, Sealing::Sealed] {
         let world = World::new((DbKind::Sqlite, Transport::Local, sealing)).await.unwrap();
         let phone = with_phone(&world, EMAIL).await;

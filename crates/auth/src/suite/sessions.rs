@@ -15,7 +15,7 @@ fn logout(user: &SignedIn) -> Logout {
     Logout { session: Some(user.session), refresh_token: None, everywhere: false }
 }
 
-pub(crate) async fn signing_in_opens_a_session_that_its_owner_sees(world: &World) {
+pub(crate) async fn sign_in_opens_a_session_visible_to_its_owner(world: &World) {
     let first = world.register("minji@example.com").await;
     world.clock.advance(Duration::from_mins(1));
     let second = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
@@ -57,7 +57,7 @@ pub(crate) async fn unknown_accounts_and_wrong_passwords_get_the_same_answer(wor
     }
 }
 
-pub(crate) async fn a_session_that_was_signed_out_is_over_at_once(world: &World) {
+pub(crate) async fn signing_out_ends_the_session_at_once(world: &World) {
     let user = world.register("minji@example.com").await;
     let other = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
     for _ in 0..2 {
@@ -120,7 +120,7 @@ pub(crate) async fn a_user_ends_only_their_own_sessions(world: &World) {
     assert_eq!(end(world.of(&user), &second).await, Err(Error::SessionNotFound));
 }
 
-pub(crate) async fn one_session_too_many_ends_the_oldest(world: &World) {
+pub(crate) async fn exceeding_the_session_limit_ends_the_oldest(world: &World) {
     let first = world.register("minji@example.com").await;
     world.clock.advance(Duration::from_secs(1));
     let second = world.login("minji@example.com", PASSWORD).await.unwrap();
@@ -224,7 +224,7 @@ pub(crate) async fn an_imported_password_is_accepted_and_hashed_anew(world: &Wor
 }
 
 /// Compares the amount of hashing, as a substitute for timing.
-pub(crate) async fn a_wrong_password_costs_the_same_whoever_it_is_for(world: &World) {
+pub(crate) async fn a_wrong_password_costs_the_same_for_every_address(world: &World) {
     world.register("new@example.com").await;
     world.google(&super::elsewhere::MINJI, true).await.unwrap();
     let refused = async |email: &str, wrong: &str| {
@@ -263,7 +263,7 @@ async fn import(world: &World, user: &SignedIn, cost: u32) -> String {
     imported
 }
 
-pub(crate) async fn what_is_over_is_forgotten(world: &World) {
+pub(crate) async fn expired_data_is_deleted(world: &World) {
     let user = world.register("minji@example.com").await;
     world.send_mails().await;
     let _ = world.login_from("minji@example.com", "not my password", &away(7)).await;

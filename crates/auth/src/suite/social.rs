@@ -145,7 +145,7 @@ impl World {
     }
 }
 
-pub(super) async fn somebody_new_agrees_to_the_terms_first_and_then_has_an_account(world: &World) {
+pub(super) async fn a_new_google_user_must_agree_to_the_terms(world: &World) {
     let refused = world.google(&MINJI, false).await;
     let missing = vec![TermsKind::Service, TermsKind::Privacy];
     assert_eq!(refused, Err(Error::TermsRequired { missing, version: "1.0".to_owned() }));
@@ -177,7 +177,7 @@ pub(super) async fn somebody_new_agrees_to_the_terms_first_and_then_has_an_accou
     );
 }
 
-pub(super) async fn an_account_that_exists_is_not_opened_by_somebody_elses_word(world: &World) {
+pub(super) async fn a_provider_address_does_not_grant_access_to_an_existing_account(world: &World) {
     let user = world.register("minji@example.com").await;
     let required = Error::LinkRequired { provider: Provider::Google };
     assert_eq!(world.google(&MINJI, true).await, Err(required.clone()));
@@ -195,7 +195,7 @@ pub(super) async fn an_account_that_exists_is_not_opened_by_somebody_elses_word(
     assert!(subjects.contains(&"[우르르] 로그인 방법이 변경되었습니다".to_owned()), "{subjects:?}");
 }
 
-pub(super) async fn an_unverified_address_makes_no_account(world: &World) {
+pub(super) async fn an_unverified_google_address_creates_no_account(world: &World) {
     let person = Person { verified: false, ..MINJI };
     let refused = Err(Error::EmailUnverified { provider: Provider::Google });
     assert_eq!(world.google(&person, true).await, refused);
@@ -206,7 +206,7 @@ pub(super) async fn an_unverified_address_makes_no_account(world: &World) {
     assert_eq!(world.google(&moved, false).await.unwrap().account.id, made.account.id);
 }
 
-pub(super) async fn a_trip_offers_an_account_and_later_signs_in(world: &World) {
+pub(super) async fn the_redirect_flow_offers_an_account_and_later_signs_in(world: &World) {
     for provider in [Provider::Google, Provider::Kakao] {
         let person = if provider == Provider::Google { MINJI } else { JISOO };
         let end = world.travel(provider, &person).await.unwrap();
@@ -243,7 +243,7 @@ pub(super) async fn a_trip_offers_an_account_and_later_signs_in(world: &World) {
     assert_eq!(world.sign_up(&late.slip, Some("late@example.com")).await, Err(Error::SignUpInvalid));
 }
 
-pub(super) async fn an_address_that_nobody_vouches_for_is_proved_like_any_other(world: &World) {
+pub(super) async fn an_unverified_provider_address_is_verified_by_mail(world: &World) {
     let kakao = Person { verified: false, ..JISOO };
     for (provider, person) in [(Provider::Naver, &MINJI), (Provider::Kakao, &kakao)] {
         let offer = world.offered(provider, person).await;
@@ -261,7 +261,7 @@ pub(super) async fn an_address_that_nobody_vouches_for_is_proved_like_any_other(
     assert_eq!(world.written().await, (2, 2));
 }
 
-pub(super) async fn whoever_proves_an_address_shuts_out_whoever_only_claimed_it(world: &World) {
+pub(super) async fn verifying_an_address_removes_links_of_an_unverified_claimant(world: &World) {
     let offer = world.offered(Provider::Naver, &Person { subject: "666", ..MINJI }).await;
     let claimed = world.sign_up(&offer.slip, Some("minji@example.com")).await.unwrap();
     let forgot = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
@@ -276,7 +276,7 @@ pub(super) async fn whoever_proves_an_address_shuts_out_whoever_only_claimed_it(
     assert!(matches!(stranger.outcome, TripOutcome::SignUp { .. }), "{stranger:?}");
 }
 
-pub(super) async fn a_browser_returns_once_in_time_and_with_its_own_slip(world: &World) {
+pub(super) async fn callback_is_valid_once_in_time_and_in_the_same_browser(world: &World) {
     let (google, kakao) = (Provider::Google, Provider::Kakao);
     let trip = world.leave(google).await;
     let other = world.leave(google).await;
@@ -317,7 +317,7 @@ pub(super) async fn a_browser_returns_once_in_time_and_with_its_own_slip(world: 
     assert_eq!(world.written().await, (0, 0));
 }
 
-pub(super) async fn a_closed_account_lets_go_of_accounts_elsewhere(world: &World) {
+pub(super) async fn closing_an_account_removes_its_linked_accounts(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
     world.clock.advance(Duration::from_mins(11));
     let close = |proof| DeleteAccount { proof, origin: home() };
@@ -333,7 +333,7 @@ pub(super) async fn a_closed_account_lets_go_of_accounts_elsewhere(world: &World
     assert_ne!(back.account.id, user.account.id, "who comes back is somebody new");
 }
 
-pub(super) async fn an_unused_account_wakes_when_its_owner_comes_back_from_elsewhere(world: &World) {
+pub(super) async fn provider_sign_in_reactivates_a_dormant_account(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
     world.clock.advance(366 * DAY);
     assert_eq!(world.service.let_rest().await.unwrap(), 1);
@@ -342,13 +342,13 @@ pub(super) async fn an_unused_account_wakes_when_its_owner_comes_back_from_elsew
     assert_eq!((awake.account.id, awake.account.status), (user.account.id, AccountStatus::Active));
 }
 
-pub(super) async fn every_provider_that_is_on_is_offered(world: &World) {
+pub(super) async fn enabled_providers_are_listed(world: &World) {
     let offers = world.auth.providers(&world.anonymous(), ListProviders {}).await.unwrap().providers;
     let names: Vec<_> = offers.iter().map(|offer| (offer.provider, offer.redirect)).collect();
     assert_eq!(names, Provider::ALL.map(|provider| (provider, true)));
 }
 
-pub(super) async fn a_credential_is_good_once(world: &World) {
+pub(super) async fn a_credential_is_valid_once(world: &World) {
     let credential = world.elsewhere.credential(&MINJI);
     let refused = world.credential(credential.clone(), false).await;
     assert!(matches!(refused, Err(Error::TermsRequired { .. })), "{refused:?}");

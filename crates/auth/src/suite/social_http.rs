@@ -54,7 +54,7 @@ fn agreements() -> Value {
 }
 
 #[tokio::test]
-async fn a_credential_signs_in_with_the_names_and_cookies_that_clients_know() {
+async fn google_sign_in_returns_the_documented_fields_and_cookies() {
     let world = world().await;
     let post = |body: &Value| ask(&world, Method::POST, "/api/auth/google").json(body);
     let credential = world.elsewhere.credential(&MINJI);
@@ -89,7 +89,7 @@ async fn a_credential_signs_in_with_the_names_and_cookies_that_clients_know() {
 }
 
 #[tokio::test]
-async fn a_credential_with_a_nonce_is_of_use_to_one_browser_alone() {
+async fn a_credential_with_a_nonce_is_bound_to_one_browser() {
     let world = world().await;
     let offers = async |kept: &str| {
         let response =
@@ -146,7 +146,7 @@ async fn a_credential_with_a_nonce_is_of_use_to_one_browser_alone() {
 /// Every other token of a browser, with a credential whose nonce was derived from it: only the kind
 /// is wrong.
 #[tokio::test]
-async fn no_other_token_passes_for_the_slip_of_a_nonce() {
+async fn other_token_kinds_are_not_accepted_as_nonce_slips() {
     let world = world().await;
     let owner = world.register("owner@example.com").await;
     let away = ask(&world, Method::GET, "/api/auth/kakao/start").send().await;
@@ -174,7 +174,7 @@ async fn no_other_token_passes_for_the_slip_of_a_nonce() {
 }
 
 #[tokio::test]
-async fn a_trip_ends_on_a_page_of_this_site() {
+async fn the_redirect_flow_ends_on_a_page_of_this_site() {
     let world = world().await;
     let offered = travel(&world, Provider::Kakao, &MINJI, PAGE).await;
     assert_eq!(offered.status(), StatusCode::SEE_OTHER);
@@ -208,7 +208,7 @@ async fn a_trip_ends_on_a_page_of_this_site() {
 }
 
 #[tokio::test]
-async fn a_browser_is_shown_a_page_and_a_program_the_error() {
+async fn browsers_get_an_error_page_and_programs_get_json() {
     let world = world().await;
     world.register("minji@example.com").await;
     let shown = travel(&world, Provider::Google, &MINJI, PAGE).await;
@@ -226,7 +226,7 @@ async fn a_browser_is_shown_a_page_and_a_program_the_error() {
 }
 
 #[tokio::test]
-async fn no_browser_is_sent_to_another_site() {
+async fn open_redirects_are_refused() {
     let world = world().await;
     for bad in [
         "//evil.example",
@@ -251,7 +251,7 @@ async fn no_browser_is_sent_to_another_site() {
 }
 
 #[tokio::test]
-async fn what_is_off_is_404_with_a_code() {
+async fn disabled_providers_get_404_with_a_code() {
     let mut world = world().await;
     world.set_social(crate::Social::default());
     let (_, body) = ask(&world, Method::GET, "/api/auth/providers").answer().await;

@@ -81,7 +81,7 @@ fn bad_tokens(here: &Elsewhere, now: i64) -> Vec<(&'static str, Sensitive)> {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_what_it_should_be_opens_nothing() {
+async fn invalid_id_tokens_are_refused() {
     // Without an address the attempts of a network are not counted; there are many here.
     let world = world().await;
     let now = world.clock.now().as_micros() / 1_000_000;
@@ -112,7 +112,7 @@ async fn from_nowhere(world: &World, credential: Sensitive) -> Result<(), Error>
 }
 
 #[tokio::test]
-async fn whoever_sends_rubbish_has_to_wait() {
+async fn networks_that_send_invalid_credentials_are_throttled() {
     let world = world().await;
     let mut refusals = Vec::new();
     for _ in 0..31 {
@@ -123,7 +123,7 @@ async fn whoever_sends_rubbish_has_to_wait() {
 }
 
 #[tokio::test]
-async fn an_id_token_of_another_trip_is_refused() {
+async fn an_id_token_of_another_redirect_is_refused() {
     let world = world().await;
     let trip = world.leave(Provider::Google).await;
     // Makes the provider use another nonce than the browser's.
@@ -136,7 +136,7 @@ async fn an_id_token_of_another_trip_is_refused() {
 }
 
 #[tokio::test]
-async fn a_code_that_was_caught_on_its_way_is_of_no_use() {
+async fn an_intercepted_authorization_code_is_useless() {
     let world = world().await;
     for provider in [Provider::Google, Provider::Kakao] {
         let (victim, thief) = (world.leave(provider).await, world.leave(provider).await);
@@ -148,7 +148,7 @@ async fn a_code_that_was_caught_on_its_way_is_of_no_use() {
 }
 
 #[tokio::test]
-async fn keys_are_fetched_once_and_again_for_a_new_one_but_not_for_every_made_up_one() {
+async fn unknown_key_ids_trigger_rate_limited_key_fetches() {
     let world = world().await;
     let here = &world.elsewhere;
     world.google(&MINJI, true).await.unwrap();
@@ -174,7 +174,7 @@ async fn keys_are_fetched_once_and_again_for_a_new_one_but_not_for_every_made_up
 }
 
 #[tokio::test]
-async fn many_who_come_at_once_ask_for_the_keys_once() {
+async fn concurrent_requests_fetch_the_keys_once() {
     let world = world().await;
     let all = (0..20).map(|_| from_nowhere(&world, world.elsewhere.credential(&MINJI)));
     let outcomes = futures_util::future::join_all(all).await;
@@ -183,7 +183,7 @@ async fn many_who_come_at_once_ask_for_the_keys_once() {
 }
 
 #[tokio::test]
-async fn while_the_issuer_is_away_its_last_word_counts_for_a_day() {
+async fn cached_issuer_keys_are_used_for_a_day_during_an_outage() {
     let world = world().await;
     let here = &world.elsewhere;
     let user = world.google(&MINJI, true).await.unwrap();
@@ -214,7 +214,7 @@ async fn impatient() -> World {
 }
 
 #[tokio::test]
-async fn an_issuer_that_misbehaves_is_told_in_time_and_changes_nothing() {
+async fn a_failing_issuer_times_out_and_changes_nothing() {
     for page in ["/.well-known/openid-configuration", "/keys"] {
         for fault in FAULTS {
             let world = impatient().await;
@@ -256,7 +256,7 @@ async fn a_provider_that_misbehaves_on_the_way_back_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_away_is_unavailable() {
+async fn an_unreachable_provider_is_unavailable() {
     let mut world = world().await;
     let gone = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -272,7 +272,7 @@ async fn a_provider_that_is_away_is_unavailable() {
 }
 
 #[tokio::test]
-async fn what_is_off_is_not_offered_and_not_there() {
+async fn disabled_providers_are_not_listed_and_get_404() {
     let mut world = world().await;
     let user = world.google(&MINJI, true).await.unwrap();
     let trip = world.leave(Provider::Kakao).await;

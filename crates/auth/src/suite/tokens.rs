@@ -6,7 +6,7 @@ use urr_contracts::auth::{Auth as _, Error, Refresh, Sensitive, SignedIn};
 
 use super::world::{DAY, DbKind, PASSWORD, SECRET, Sealing, TOKENS, Transport, World, away, home};
 
-pub(crate) async fn a_refresh_token_is_good_once_and_the_session_goes_on(world: &World) {
+pub(crate) async fn a_refresh_token_is_valid_once_and_the_session_continues(world: &World) {
     let first = world.register("minji@example.com").await;
     world.clock.advance(Duration::from_mins(30));
     let second = world.refresh(&first.refresh_token).await.unwrap();
@@ -20,7 +20,7 @@ pub(crate) async fn a_refresh_token_is_good_once_and_the_session_goes_on(world: 
     assert!(!world.is_revoked(&third).await);
 }
 
-pub(crate) async fn a_token_that_is_used_twice_ends_the_session_for_good(world: &World) {
+pub(crate) async fn refresh_token_reuse_ends_the_session_permanently(world: &World) {
     assert!(theft_ends_the_session(world).await);
     // J05: the thief came first and the owner second.
     let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
@@ -50,7 +50,7 @@ async fn theft_ends_the_session(world: &World) -> bool {
 }
 
 #[tokio::test]
-async fn an_end_that_is_undone_by_its_own_error_is_noticed() {
+async fn control_a_rolled_back_revocation_fails_the_test() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         let kinds = (db, Transport::Local, Sealing::Sealed);
         let Some(world) = World::build(kinds, |service| service.forgets_reuse = true).await else { return };
@@ -61,7 +61,7 @@ async fn an_end_that_is_undone_by_its_own_error_is_noticed() {
     }
 }
 
-pub(crate) async fn the_same_client_may_ask_twice_within_ten_seconds(world: &World) {
+pub(crate) async fn the_same_client_may_repeat_a_refresh_within_ten_seconds(world: &World) {
     let first = world.register("minji@example.com").await;
     let second = world.refresh(&first.refresh_token).await.unwrap();
     world.clock.advance(Duration::from_secs(10));
@@ -90,7 +90,7 @@ pub(crate) async fn the_same_client_may_ask_twice_within_ten_seconds(world: &Wor
     );
 }
 
-pub(crate) async fn a_late_repeat_gets_the_end_of_the_chain_and_nobody_else_does(world: &World) {
+pub(crate) async fn a_late_repeat_gets_the_newest_token_only_for_the_same_client(world: &World) {
     let first = world.register("minji@example.com").await;
     let second = world.refresh(&first.refresh_token).await.unwrap();
     let third = world.refresh(&second.refresh_token).await.unwrap();
@@ -136,7 +136,7 @@ pub(crate) async fn a_repeat_gets_the_same_token_from_a_process_with_a_newer_key
     ask(&newer, &third).await.unwrap();
 }
 
-pub(crate) async fn tokens_and_sessions_end_with_their_time(world: &World) {
+pub(crate) async fn tokens_and_sessions_expire(world: &World) {
     let mut last = world.register("minji@example.com").await;
     let began = world.clock.now();
     let idle = world.login("minji@example.com", PASSWORD).await.unwrap();
@@ -153,7 +153,7 @@ pub(crate) async fn tokens_and_sessions_end_with_their_time(world: &World) {
     assert!(!world.is_revoked(&last).await, "what ends by itself needs no revocation");
 }
 
-pub(crate) async fn rubbish_is_no_refresh_token(world: &World) {
+pub(crate) async fn malformed_refresh_tokens_are_refused(world: &World) {
     let user = world.register("minji@example.com").await;
     let unknown = crate::sessions::rules::token(world.ids.bytes());
     for rubbish in [

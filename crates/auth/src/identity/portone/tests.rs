@@ -123,7 +123,7 @@ async fn a_verified_person_is_read_and_the_secret_goes_in_the_header_alone() {
 }
 
 #[tokio::test]
-async fn whoever_has_not_finished_or_failed_is_not_verified() {
+async fn pending_and_failed_verifications_are_not_accepted() {
     let missing = json!({ "type": "IDENTITY_VERIFICATION_NOT_FOUND", "message": "…" });
     let cases = [
         (200, json!({ "status": "READY", "id": ID, "requestedAt": "…" }), Finding::Pending),
@@ -141,7 +141,7 @@ async fn whoever_has_not_finished_or_failed_is_not_verified() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_used_is_no_answer() {
+async fn unusable_provider_responses_are_errors() {
     let unusable = [
         with("/id", json!(Uuid::from_u128(8).to_string())),
         with("/verifiedCustomer/ci", Value::Null),
@@ -164,7 +164,7 @@ async fn an_answer_that_cannot_be_used_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_slow_an_endless_and_an_absent_provider_are_given_up() {
+async fn slow_endless_and_absent_providers_time_out() {
     let slow = Played { pause: Duration::from_mins(5), ..played(200, &verified()) };
     let endless = played(200, &"x".repeat(MAX_ANSWER_BYTES + 1));
     for server in [slow, endless] {
@@ -177,7 +177,7 @@ async fn a_slow_an_endless_and_an_absent_provider_are_given_up() {
 }
 
 #[test]
-fn settings_that_cannot_be_portones_are_refused() {
+fn invalid_portone_settings_are_refused() {
     let bad = [
         PortOneConfig { base_url: "ftp://x".to_owned(), ..config("") },
         PortOneConfig { store_id: "a&b=c".to_owned(), ..config("http://x") },

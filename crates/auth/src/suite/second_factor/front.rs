@@ -15,7 +15,7 @@ use super::{
 use crate::second_factor::rules::shown_by_app;
 
 #[tokio::test]
-async fn where_it_is_required_an_admin_without_it_is_a_user_who_may_turn_it_on() {
+async fn an_admin_without_a_required_second_factor_has_user_rights() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
     let required = |service: &mut crate::Service| {
         service.settings.admin_second_factor = Some(crate::SecondFactor::Required);
