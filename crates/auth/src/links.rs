@@ -58,7 +58,7 @@ pub(crate) async fn make(
     purpose: Purpose,
 ) -> Result<Sensitive, Trouble> {
     let (now, carried) = (service.clock.now(), token(service.ids.bytes()));
-    let hash = token_hash(&carried).expect("a token we just made");
+    let hash = token_hash(&carried).expect("a freshly created token is well-formed");
     tx.execute(&INSERT, &[&hash, &account, &purpose, &now, &now.after(purpose.lifetime())]).await?;
     Ok(carried)
 }

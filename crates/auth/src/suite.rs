@@ -140,7 +140,7 @@ stories! {
         an_unverified_google_address_creates_no_account,
         the_redirect_flow_offers_an_account_and_later_signs_in,
         an_unverified_provider_address_is_verified_by_mail,
-        verifying_an_address_removes_links_of_an_unverified_claimant,
+        a_password_reset_removes_links_of_an_unverified_claimant,
         callback_is_valid_once_in_time_and_in_the_same_browser,
         closing_an_account_removes_its_linked_accounts,
         provider_sign_in_reactivates_a_dormant_account,

@@ -22,7 +22,7 @@ pub(crate) enum Trouble {
     #[error("the database failed")]
     Db(#[from] urr_db::Error),
     /// Personal data could not be decrypted.
-    #[error("personal data cannot be read")]
+    #[error("personal data cannot be decrypted")]
     Unreadable(#[from] Unreadable),
     /// The call to a provider failed.
     #[error("{} did not answer", provider.name())]
@@ -33,10 +33,10 @@ pub(crate) enum Trouble {
         source: NoAnswer,
     },
     /// Copies of mails could not be deleted.
-    #[error("mails cannot be removed")]
+    #[error("copies of mails cannot be deleted")]
     Mails(#[source] std::io::Error),
     /// A stored hash cannot be verified.
-    #[error("a password cannot be compared")]
+    #[error("a password hash cannot be verified")]
     BadHash(#[source] BadHash),
 }
 

@@ -13,7 +13,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync> Scalar for Word<T> {
     }
 
     fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
-        parse(&String::from_value(value)?).map(Self).ok_or(WrongValue { wanted: "a word we know" })
+        parse(&String::from_value(value)?).map(Self).ok_or(WrongValue { wanted: "a known word" })
     }
 }
 

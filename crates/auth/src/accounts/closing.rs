@@ -104,7 +104,7 @@ impl Reconciler for Tend {
             tracing::info!(
                 erased = erased.done,
                 dormant,
-                "closed accounts were erased, unused ones fell dormant"
+                "erased closed accounts and marked unused ones dormant"
             );
         }
         Ok(Outcome { done: erased.done + dormant, more: erased.more || dormant >= limit })

@@ -67,13 +67,13 @@ pub struct BadLine {
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// Some lines are invalid; nothing was imported.
-    #[error("some lines are no accounts")]
+    #[error("some lines are not valid accounts")]
     BadLines(Vec<BadLine>),
     /// The file cannot be read.
-    #[error("the accounts cannot be read")]
+    #[error("cannot read the file")]
     Unreadable(#[from] io::Error),
     /// The database failed; accounts imported before remain.
-    #[error("the accounts cannot be kept")]
+    #[error("cannot store the accounts")]
     NotKept(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

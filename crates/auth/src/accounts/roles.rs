@@ -70,7 +70,7 @@ pub(crate) async fn set_role(service: &Service, ctx: &Ctx, request: SetRole) -> 
     })?;
     service.announce(&ended);
     let by = ctx.actor.user().map(|user| user.to_string());
-    tracing::info!(user = %account.id, role = ?account.role, by, "a role was given");
+    tracing::info!(user = %account.id, role = ?account.role, by, "account role changed");
     Ok(account)
 }
 
@@ -102,7 +102,7 @@ pub(crate) async fn ensure_admin(
         Some(wanted) => passwords::rules::check(wanted.expose(), &email, &name).map(|()| None)?,
         None => Some(password(service.ids.bytes())),
     };
-    let password = request.password.as_ref().or(made_up.as_ref()).expect("one that was given or made up");
+    let password = request.password.as_ref().or(made_up.as_ref()).expect("either given or generated");
     let hash = service.pool.enter()?.make(password.expose()).await?;
     let account = Account {
         id: service.ids.next(),
@@ -131,7 +131,7 @@ pub(crate) async fn ensure_admin(
     })?;
     service.announce(&ended);
     if let Some(user) = made.user {
-        tracing::info!(%user, new = made.new, "an administrator was appointed");
+        tracing::info!(%user, new = made.new, "administrator created or promoted");
     }
     Ok(made)
 }

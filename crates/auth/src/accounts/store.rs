@@ -215,7 +215,7 @@ pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Op
 /// Loads the existing ones of several accounts, in no particular order.
 pub(crate) async fn get_many(vault: &Vault, tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<Stored>, Trouble> {
     let ids: Vec<String> = ids.iter().map(|id| id.as_uuid().simple().to_string()).collect();
-    let ids = serde_json::to_string(&ids).expect("a list of texts always serialises");
+    let ids = serde_json::to_string(&ids).expect("a list of strings always serialises");
     let found = tx.all(&GET_MANY, &[&ids], sealed).await?;
     found.into_iter().filter_map(|sealed| opened(vault, Some(sealed)).transpose()).collect()
 }

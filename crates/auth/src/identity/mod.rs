@@ -80,7 +80,7 @@ pub(crate) async fn complete(
 
 fn unavailable(ctx: &Ctx, error: &ProviderError) -> Trouble {
     let error = urr_telemetry::chain(error);
-    tracing::error!(request_id = %ctx.request_id, error, "an identity could not be verified");
+    tracing::error!(request_id = %ctx.request_id, error, "identity provider failed: the verification was refused with 503 and can be retried");
     metrics::counter!("urr_auth_identity_provider_failures_total").increment(1);
     Error::IdentityUnavailable.into()
 }

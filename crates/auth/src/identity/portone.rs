@@ -35,7 +35,7 @@ pub enum BadPortOne {
     #[error(transparent)]
     Target(#[from] BadTarget),
     /// The store id, channel or secret has invalid characters.
-    #[error("the {0} has characters that PortOne's never have")]
+    #[error("the {0} has characters that PortOne never uses")]
     Characters(&'static str),
 }
 
@@ -106,13 +106,13 @@ impl PortOne {
             Reply::Verified(verified) => verified,
             Reply::Ready => return Ok(Finding::Pending),
             Reply::Failed => return Ok(Finding::Failed),
-            Reply::Other => return Err(ProviderError::Unusable("has a status that is not known")),
+            Reply::Other => return Err(ProviderError::Unusable("has an unknown status")),
         };
         if verified.id != verification.to_string() {
-            return Err(ProviderError::Unusable("is about another verification"));
+            return Err(ProviderError::Unusable("belongs to another verification"));
         }
         if !verified.channel.is_some_and(|channel| channel.is(&self.channel_key)) {
-            tracing::warn!(%verification, "an identity was verified through another channel than ours");
+            tracing::warn!(%verification, "identity verification refused: it used another channel than auth.portone_channel_key");
             return Ok(Finding::Failed);
         }
         rules::person(verified.customer.into()).map(Finding::Verified)

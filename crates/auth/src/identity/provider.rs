@@ -72,15 +72,15 @@ impl fmt::Debug for Person {
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
     /// There was no complete response.
-    #[error("the provider gave no answer")]
+    #[error("no response from the provider")]
     NoAnswer(#[from] CallError),
     /// The provider returned an error status.
     #[error("the provider answered with status {0}")]
     Status(u16),
     /// The response has an unexpected format.
-    #[error("the provider's answer cannot be read")]
+    #[error("the provider's response cannot be parsed")]
     Unreadable(#[from] serde_json::Error),
     /// The response lacks required fields, or belongs to another verification.
-    #[error("the provider's answer {0}")]
+    #[error("the provider's response {0}")]
     Unusable(&'static str),
 }

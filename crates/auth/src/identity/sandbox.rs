@@ -38,8 +38,7 @@ fn made_up(account: &Account) -> Person {
     };
     // 28 days are valid in every month; the latest year of birth is 2009.
     let (year, month, day) = (1960 + u16::from(seed[0]) % 50, 1 + seed[1] % 12, 1 + seed[2] % 28);
-    let birth_date: BirthDate =
-        format!("{year}-{month:02}-{day:02}").parse().expect("a day that every calendar has");
+    let birth_date: BirthDate = format!("{year}-{month:02}-{day:02}").parse().expect("a valid date");
     Person {
         ci: number("CI"),
         di: Some(number("DI")),

@@ -120,7 +120,7 @@ mod tests {
         }
         for wait in [1, 2, 4, 8] {
             let wait = Duration::from_secs(wait);
-            assert_eq!(brake.charge(HERE), Err(wait), "waiting does not make the wait longer");
+            assert_eq!(brake.charge(HERE), Err(wait), "refused attempts do not extend the wait");
             assert_eq!(brake.charge(HERE), Err(wait));
             assert_eq!(brake.charge(THERE), Ok(()));
             clock.advance(wait);
@@ -128,7 +128,7 @@ mod tests {
         }
         clock.advance(FORGIVE_EVERY * (FREE_TRIES_PER_NETWORK + 4));
         for _ in 0..FREE_TRIES_PER_NETWORK {
-            assert_eq!(brake.charge(HERE), Ok(()), "all is forgiven after a while");
+            assert_eq!(brake.charge(HERE), Ok(()), "the count decays");
         }
     }
 
@@ -153,6 +153,6 @@ mod tests {
             let _ = brake.charge(IpAddr::V4(other));
         }
         assert!(brake.networks.lock().unwrap().len() <= MAX_NETWORKS);
-        assert!(brake.charge(HERE).is_err(), "a flood of others must not wash the guesser away");
+        assert!(brake.charge(HERE).is_err(), "a flood of other networks must not evict the attacker");
     }
 }

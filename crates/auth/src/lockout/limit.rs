@@ -32,7 +32,7 @@ pub enum NotNow {
 /// Counts an attempt under its key, if a counter is configured.
 pub(super) async fn count(service: &Service, key: &[u8]) -> Result<(), Trouble> {
     let Some(limit) = &service.login_limit else { return Ok(()) };
-    let name = key.first_chunk().expect("a key is a hash of 32 bytes");
+    let name = key.first_chunk().expect("a key is a 32-byte hash");
     limit.count(*name).await.map_err(|refused| match refused {
         NotNow::Wait(wait) => refuse(wait),
         NotNow::Unknown => Error::Unavailable.into(),

@@ -71,8 +71,8 @@ mod tests {
         assert_eq!(forgiven(5, then, then), (5, then));
         assert_eq!(forgiven(5, then, later(29)), (5, then));
         assert_eq!(forgiven(5, then, later(65)), (3, later(60)));
-        assert_eq!(forgiven(3, later(60), later(89)), (3, later(60)), "the rest of a span is kept");
+        assert_eq!(forgiven(3, later(60), later(89)), (3, later(60)), "the remainder of an interval is kept");
         assert_eq!(forgiven(5, then, later(1_000)), (0, later(1_000)));
-        assert_eq!(forgiven(5, later(60), then), (5, later(60)), "a clock that is behind forgives nothing");
+        assert_eq!(forgiven(5, later(60), then), (5, later(60)), "a clock that is behind causes no decay");
     }
 }

@@ -38,7 +38,7 @@ impl HashCost {
 
 /// A stored hash that cannot be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stored hash is in no form we know")]
+#[error("the stored hash has an unknown format")]
 pub(crate) struct BadHash;
 
 /// Memory of one worker, reused between hashes: allocating 19 MiB each time would cost a third of
@@ -338,7 +338,7 @@ mod tests {
             }
         }
         for stored in [None, Some(own.as_str())] {
-            assert_eq!(compared("wrong", stored, None).1, [64, 0], "nobody was imported: {stored:?}");
+            assert_eq!(compared("wrong", stored, None).1, [64, 0], "no imported accounts: {stored:?}");
         }
     }
 

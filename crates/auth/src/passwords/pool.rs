@@ -49,7 +49,7 @@ impl Default for Hashing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoHash {
     /// The queue is full, or the wait was too long.
-    #[error("too many passwords wait to be hashed")]
+    #[error("the hashing queue is full")]
     Busy,
     /// The stored hash is damaged.
     #[error(transparent)]
@@ -102,7 +102,7 @@ impl Pool {
             thread::Builder::new()
                 .name(format!("hash-{number}"))
                 .spawn(move || run_all(&jobs, cost, memory))
-                .expect("the system has a thread left at start");
+                .expect("a thread can be created at start");
         }
         Self {
             places: Arc::new(Semaphore::new(places)),
@@ -247,7 +247,11 @@ mod tests {
             panic!("an imported hash is replaced")
         };
         assert_eq!(verify("correct horse", &new).await, Ok(Verdict::Right { upgrade: None }));
-        assert_eq!(verify("x", "damaged").await, Err(NoHash::Bad(BadHash)), "which is not the same as wrong");
+        assert_eq!(
+            verify("x", "damaged").await,
+            Err(NoHash::Bad(BadHash)),
+            "a damaged hash is not a wrong password"
+        );
     }
 
     #[tokio::test]
@@ -266,7 +270,7 @@ mod tests {
         assert_eq!(refused, 3 * PLACES_PER_WORKER);
         let served = join_all(entered.into_iter().flatten().map(|place| place.verify("x", None, None)));
         assert!(within(LONG, served).await.iter().all(Result::is_ok));
-        assert!(pool.enter().is_ok(), "places are free again");
+        assert!(pool.enter().is_ok(), "the permits are released");
     }
 
     #[tokio::test]
@@ -282,6 +286,6 @@ mod tests {
     async fn a_hash_timeout_is_busy_and_keeps_its_permit() {
         let pool = Pool::idle(1);
         assert_eq!(pool.enter().unwrap().verify("x", None, None).await, Err(NoHash::Busy));
-        assert!(pool.enter().is_err(), "until a worker finds the job abandoned");
+        assert!(pool.enter().is_err(), "the permit is held until a worker finds the job abandoned");
     }
 }

@@ -60,7 +60,7 @@ pub enum BadKeys {
     #[error("the current key {0:?} is not one of the keys")]
     NoCurrent(String),
     /// An id with invalid characters or length.
-    #[error("the id of a key has 1 to {MAX_ID_LEN} letters, digits, `-` or `_`, unlike {0:?}")]
+    #[error("invalid key id {0:?}: use 1 to {MAX_ID_LEN} letters, digits, `-` or `_`")]
     BadId(String),
 }
 

@@ -61,7 +61,7 @@ impl Place {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
     /// The key is no longer configured.
-    #[error("{column} is sealed with the key {key:?}, which is not configured")]
+    #[error("{column} is encrypted with the key {key:?}, which is not configured")]
     NoKey {
         /// Table and column.
         column: &'static str,
@@ -69,13 +69,13 @@ pub(crate) enum Unreadable {
         key: String,
     },
     /// The value is not encrypted although there are keys.
-    #[error("{column} is not sealed; if it was written before there were keys, set auth.pii_seal_plain")]
+    #[error("{column} is not encrypted; if it was written before there were keys, set auth.pii_seal_plain")]
     Plain {
         /// Table and column.
         column: &'static str,
     },
     /// The value was modified or is damaged.
-    #[error("{column} was changed by somebody else")]
+    #[error("{column} was modified or is damaged")]
     Changed {
         /// Table and column.
         column: &'static str,
@@ -127,8 +127,8 @@ impl Vault {
         let nonce: [u8; NONCE_LEN] = ids.bytes();
         let payload = Payload { msg: text.as_bytes(), aad: &place.covered() };
         let sealed = self.ciphers[key].encrypt(&nonce.into(), payload);
-        let sealed = sealed.expect("a text of a few hundred bytes is not too long to seal");
-        let id_len = u8::try_from(key.len()).expect("ids of keys are short");
+        let sealed = sealed.expect("a few hundred bytes are within the limit of AES-GCM");
+        let id_len = u8::try_from(key.len()).expect("key ids have at most 32 bytes");
         [&[AES_256_GCM, id_len], key.as_bytes(), &nonce, &sealed].concat()
     }
 

@@ -44,7 +44,7 @@ impl Reconciler for Reseal {
             tracing::info!(
                 rows = all.done,
                 key = self.0.vault.key(),
-                "personal data was sealed with the current key"
+                "re-encrypted personal data with the current key"
             );
         }
         Ok(all)
@@ -151,10 +151,10 @@ impl Service {
 #[derive(Debug, thiserror::Error)]
 pub enum WrongKeys {
     /// Existing accounts could not be found.
-    #[error("the key of the blind index is not the one that the accounts were made with")]
+    #[error("auth.index_key differs from the one that the accounts were created with")]
     Index,
     /// Existing accounts could not be decrypted.
-    #[error("personal data is sealed with the key {0:?}, which is not configured")]
+    #[error("personal data is encrypted with the key {0:?}, which is not in auth.pii_keys")]
     Missing(String),
     /// Unencrypted accounts could be inserted by anyone with access to the database.
     #[error(
@@ -163,6 +163,6 @@ pub enum WrongKeys {
     )]
     Plain,
     /// The database did not answer.
-    #[error("the keys could not be compared with the database")]
+    #[error("cannot check the keys: the database failed")]
     Db(#[from] urr_db::Error),
 }

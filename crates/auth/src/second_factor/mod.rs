@@ -182,7 +182,7 @@ pub(crate) async fn reset(
         }
         store::remove(tx, user, service.clock.now()).await?;
         mail::queue(service, tx, user, mail::Kind::SecondFactorChanged).await?;
-        tracing::info!(%user, "a second factor was taken off by an operator");
+        tracing::info!(%user, "second factor removed by an operator");
         sessions::end_all(service, tx, user, EndReason::SecondFactorChanged).await
     })?;
     service.announce(&ended);

@@ -42,7 +42,7 @@ pub(crate) async fn refresh(service: &Service, request: &Refresh) -> Result<Sign
             service.announce(&[revocation]);
             service.mails.nudge();
             metrics::counter!("urr_auth_refresh_reused_total").increment(1);
-            tracing::warn!(user = %revocation.user, session = %revocation.session, "a refresh token was used twice");
+            tracing::warn!(user = %revocation.user, session = %revocation.session, "refresh token reused: its session was ended and the owner notified by mail");
             Err(Error::RefreshReused.into())
         }
     }

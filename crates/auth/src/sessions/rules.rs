@@ -152,7 +152,11 @@ mod tests {
     #[test]
     fn a_client_is_its_network_and_user_agent() {
         let here = client(&origin("2001:db8::1", "Firefox"));
-        assert_eq!(here, client(&origin("2001:db8::ffff", "Firefox")), "addresses of one household change");
+        assert_eq!(
+            here,
+            client(&origin("2001:db8::ffff", "Firefox")),
+            "addresses within one /64 are the same client"
+        );
         assert_ne!(here, client(&origin("2001:db8:0:1::1", "Firefox")));
         assert_ne!(here, client(&origin("2001:db8::1", "Safari")));
         assert_ne!(client(&origin("192.0.2.1", "")), client(&origin("192.0.2.2", "")));

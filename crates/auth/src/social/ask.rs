@@ -14,7 +14,7 @@ pub(crate) enum NoAnswer {
     #[error(transparent)]
     Call(#[from] CallError),
     /// The provider returned an error status.
-    #[error("{page} answered with status {status}")]
+    #[error("{page} returned status {status}")]
     Status {
         /// The URL without its query.
         page: String,
@@ -22,7 +22,7 @@ pub(crate) enum NoAnswer {
         status: StatusCode,
     },
     /// The response has an unexpected format. Its content is not logged: it may contain a token.
-    #[error("{page} did not answer with the JSON it should (line {line}, column {column})")]
+    #[error("{page} returned unexpected JSON (line {line}, column {column})")]
     Shape {
         /// The URL without its query.
         page: String,
@@ -40,13 +40,13 @@ pub(crate) enum NoAnswer {
         what: &'static str,
     },
     /// The last call failed a moment ago.
-    #[error("the provider did not answer a moment ago and is not asked again yet")]
+    #[error("the last call failed a moment ago; not retrying yet")]
     TooSoon,
 }
 
 /// An invalid provider URL.
 #[derive(Debug, thiserror::Error)]
-#[error("{url} cannot be asked")]
+#[error("{url} cannot be used")]
 pub struct BadPage {
     url: String,
     #[source]
@@ -55,11 +55,11 @@ pub struct BadPage {
 
 #[derive(Debug, thiserror::Error)]
 enum Why {
-    #[error("it is no URL")]
+    #[error("not a valid URL")]
     Uri(#[from] http::uri::InvalidUri),
-    #[error("it names no host")]
+    #[error("it has no host")]
     NoHost,
-    #[error("only a provider on this machine may be asked without TLS")]
+    #[error("only a provider on this machine may be used without TLS")]
     NoTls,
     #[error(transparent)]
     Target(#[from] BadTarget),
@@ -98,7 +98,7 @@ impl Page {
         let mut call = Call::get(&self.path).header(header::USER_AGENT, AGENT);
         if let Some(bearer) = bearer {
             let mut value = HeaderValue::try_from(format!("Bearer {bearer}"))
-                .map_err(|_| self.odd("it gave a token that no header can carry"))?;
+                .map_err(|_| self.odd("the token has characters that are invalid in a header"))?;
             value.set_sensitive(true);
             call = call.header(header::AUTHORIZATION, value);
         }

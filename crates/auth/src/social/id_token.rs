@@ -48,23 +48,23 @@ impl RsaKey {
 /// Why a token is rejected. Logged, but not sent to callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadToken {
-    #[error("it is no token")]
+    #[error("malformed token")]
     Malformed,
-    #[error("it is not signed with RS256")]
+    #[error("not signed with RS256")]
     Algorithm,
-    #[error("its issuer has no key of this name")]
+    #[error("unknown key id")]
     UnknownKey,
-    #[error("its signature is wrong")]
+    #[error("wrong signature")]
     Signature,
-    #[error("it is somebody else's")]
+    #[error("wrong issuer")]
     Issuer,
-    #[error("it is meant for somebody else")]
+    #[error("wrong audience")]
     Audience,
-    #[error("it has expired")]
+    #[error("expired")]
     Expired,
-    #[error("it is not good yet")]
+    #[error("not valid yet")]
     Early,
-    #[error("it is of another sign-in")]
+    #[error("wrong nonce")]
     Nonce,
 }
 
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn invalid_jwk_numbers_are_refused() {
         assert!(RsaKey::new("AQAB", "AQAB").is_some());
-        assert_eq!(RsaKey::new("AAEAAQ", "AQAB").unwrap().modulus, [1, 0, 1], "zeros in front do not count");
+        assert_eq!(RsaKey::new("AAEAAQ", "AQAB").unwrap().modulus, [1, 0, 1], "leading zeros are stripped");
         for (n, e) in [("", "AQAB"), ("AQAB", ""), ("AAAA", "AQAB"), ("!", "AQAB"), ("AQAB", "AQAB=")] {
             assert_eq!(RsaKey::new(n, e), None, "{n} {e}");
         }

@@ -114,7 +114,11 @@ impl Issuer {
                 (Err(error), Some(seen)) if age.is_some_and(|age| age < STALE) => {
                     if !matches!(error, NoAnswer::TooSoon) {
                         let error = urr_telemetry::chain(&error);
-                        tracing::warn!(issuer = self.name, error, "an issuer is away; its last word counts");
+                        tracing::warn!(
+                            issuer = self.name,
+                            error,
+                            "issuer unreachable: using its cached keys"
+                        );
                     }
                     Ok(seen)
                 }
@@ -165,11 +169,11 @@ impl Issuer {
     async fn ask(&self, at: Duration) -> Result<Known, NoAnswer> {
         let found: Discovery = self.discovery.get(None).await?;
         if found.issuer.trim_end_matches('/') != self.name {
-            return Err(self.discovery.odd("it is about another issuer"));
+            return Err(self.discovery.odd("the metadata name another issuer"));
         }
         let page = |url: &str| {
             Page::new(&self.client, url)
-                .map_err(|_| self.discovery.odd("it names a page that cannot be asked"))
+                .map_err(|_| self.discovery.odd("the metadata contain an unusable URL"))
         };
         let (token, keys) = (page(&found.token_endpoint)?, page(&found.jwks_uri)?);
         page(&found.authorization_endpoint)?;
@@ -179,7 +183,7 @@ impl Issuer {
             set.keys.into_iter().take(MAX_KEYS).filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
         let keys_by_name: HashMap<_, _> = known.filter_map(Jwk::key).collect();
         if keys_by_name.is_empty() {
-            return Err(keys.odd("it has no key for RS256"));
+            return Err(keys.odd("no RS256 key"));
         }
         Ok(Known { authorize: found.authorization_endpoint, token, keys: keys_by_name, at })
     }

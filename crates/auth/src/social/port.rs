@@ -57,9 +57,9 @@ pub(super) struct Credential {
 pub(super) enum Unknown {
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
-    #[error("the ID token is refused: {0}")]
+    #[error("invalid ID token: {0}")]
     Token(#[from] BadToken),
-    #[error("the provider does not accept the code: {0}")]
+    #[error("the provider rejected the code: {0}")]
     Code(String),
 }
 
@@ -69,7 +69,7 @@ impl Unknown {
         match self {
             Self::NoAnswer(source) => Trouble::Provider { provider, source },
             other => {
-                tracing::info!(provider = provider.name(), reason = %other, "a sign-in was refused");
+                tracing::info!(provider = provider.name(), reason = %other, "provider sign-in refused");
                 refusal.into()
             }
         }
@@ -178,18 +178,19 @@ impl Port {
             Speaks::OpenId(issuer) => {
                 let page = &issuer.known().await?.token;
                 let tokens = self.exchange(page, code, knots, redirect_uri).await?;
-                let token = tokens.id_token.ok_or_else(|| page.odd("it gave no ID token"))?;
+                let token = tokens.id_token.ok_or_else(|| page.odd("the response has no ID token"))?;
                 Ok(self.vouched(issuer, &token, Some(&knots.nonce), now).await?.profile)
             }
             Speaks::OAuth { token, user, .. } => {
                 let tokens = self.exchange(token, code, knots, redirect_uri).await?;
-                let access = tokens.access_token.ok_or_else(|| token.odd("it gave no access token"))?;
+                let access =
+                    tokens.access_token.ok_or_else(|| token.odd("the response has no access token"))?;
                 let claimed = match self.provider {
                     Provider::Naver => user.get::<NaverUser>(Some(access.expose())).await?.claimed(),
                     _ => user.get::<KakaoUser>(Some(access.expose())).await?.claimed(),
                 };
                 let profile = claimed.believe(self.provider);
-                Ok(profile.ok_or_else(|| user.odd("it does not say who the user is"))?)
+                Ok(profile.ok_or_else(|| user.odd("the response has no user id"))?)
             }
         }
     }
@@ -258,8 +259,8 @@ impl Port {
             Some(error @ ("invalid_grant" | "invalid_request")) => Err(Unknown::Code(error.to_owned())),
             Some(_) => {
                 let provider = self.provider.name();
-                tracing::error!(provider, status = %answer.status, "a provider does not accept us; is it set up?");
-                Err(page.odd("it does not accept us").into())
+                tracing::error!(provider, status = %answer.status, "the provider rejected our client id, secret or callback URL; check auth.<provider> and the registration there");
+                Err(page.odd("it rejected our client").into())
             }
             None if answer.status != StatusCode::OK => Err(page.status(answer).into()),
             None => Ok(tokens),

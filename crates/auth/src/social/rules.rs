@@ -175,7 +175,11 @@ mod tests {
             ..claimed()
         };
         let profile = odd.believe(Provider::Kakao).unwrap();
-        assert_eq!((profile.email, profile.email_verified), (None, false), "no address, nothing verified");
+        assert_eq!(
+            (profile.email, profile.email_verified),
+            (None, false),
+            "without an address nothing is verified"
+        );
         assert_eq!((profile.name, profile.picture), (None, None));
         let long = Claimed { name: Some("가".repeat(300)), ..claimed() };
         let name = long.believe(Provider::Kakao).unwrap().name.unwrap();

@@ -59,11 +59,11 @@ pub(crate) async fn a_registered_address_is_refused_and_its_owner_gets_a_mail(wo
         world.send_mails().await;
     }
     let told = ["[우르르] 이메일 주소를 확인해 주세요", "[우르르] 이미 가입된 이메일 주소입니다"];
-    assert_eq!(world.mailbox.subjects("minji@example.com"), told, "once, and in the owner's language");
+    assert_eq!(world.mailbox.subjects("minji@example.com"), told, "one mail, in the owner's language");
     world.clock.advance(DAY);
     let _ = world.auth.register(&world.anonymous(), other).await;
     world.send_mails().await;
-    assert_eq!(world.mailbox.to("minji@example.com").len(), 3, "and again the next day");
+    assert_eq!(world.mailbox.to("minji@example.com").len(), 3, "another mail the next day");
     let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
     assert_eq!(owner.account.name, "김민지");
 }
@@ -80,9 +80,9 @@ pub(crate) async fn a_network_that_probes_many_addresses_is_throttled(world: &Wo
     }
     for email in ["minji@example.com", "free@example.com"] {
         let waits = Err(Error::TooManyAttempts { wait_secs: 1 });
-        assert_eq!(ask(email, away(1)).await, waits, "whether it is taken or not");
+        assert_eq!(ask(email, away(1)).await, waits, "throttled for registered and new addresses alike");
     }
-    ask("free@example.com", away(2)).await.expect("another network does not wait");
+    ask("free@example.com", away(2)).await.expect("another network is not throttled");
     world.clock.advance(Duration::from_secs(1));
     assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::AlreadyRegistered));
     assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::TooManyAttempts { wait_secs: 2 }));
@@ -147,7 +147,7 @@ pub(crate) async fn decisions_about_the_terms_are_kept_with_version_and_time(wor
     // Ids of the same instant have no defined order.
     read[..3].sort();
     expected[..3].sort();
-    assert_eq!(read, expected, "every decision once, and none that changed nothing");
+    assert_eq!(read, expected, "each change of a decision is stored once");
 }
 
 pub(crate) async fn an_owner_changes_their_profile(world: &World) {
@@ -187,16 +187,16 @@ pub(crate) async fn an_address_is_verified_with_a_single_use_link(world: &World)
         world.send_mails().await;
         world.mailbox.to("minji@example.com").len()
     };
-    assert_eq!(ask().await, 2, "who lost the mail asks for another");
-    assert_eq!(ask().await, 2, "but not every second");
+    assert_eq!(ask().await, 2, "another mail can be requested");
+    assert_eq!(ask().await, 2, "mails are rate-limited");
     world.clock.advance(DAY / 2);
     let newer = world.proof_link("minji@example.com").await;
     assert_ne!(newer, token);
-    assert_eq!(verify(&token).await, Ok(Done {}), "an older link is as good until one is used");
+    assert_eq!(verify(&token).await, Ok(Done {}), "older links stay valid until one is used");
     assert!(world.auth.me(&world.of(&made), Me {}).await.unwrap().email_verified);
     assert_eq!(verify(&token).await, Err(Error::LinkInvalid));
     assert_eq!(verify(&newer).await, Err(Error::LinkInvalid));
-    assert_eq!(ask().await, 2, "a proved address needs no link");
+    assert_eq!(ask().await, 2, "no link for a verified address");
     assert_eq!(verify(&Sensitive::new("rubbish")).await, Err(Error::LinkInvalid));
     let stranger =
         world.auth.request_email_verification(&world.anonymous(), RequestEmailVerification {}).await;
@@ -220,7 +220,11 @@ pub(crate) async fn verifying_an_address_needs_the_link_and_a_session_or_passwor
     for _ in 0..4 {
         refusals.push(guess().await.unwrap_err());
     }
-    assert_eq!(refusals.pop(), Some(Error::TooManyAttempts { wait_secs: 1 }), "guesses count: {refusals:?}");
+    assert_eq!(
+        refusals.pop(),
+        Some(Error::TooManyAttempts { wait_secs: 1 }),
+        "wrong passwords count: {refusals:?}"
+    );
     world.clock.advance(Duration::from_secs(1));
     // The refused attempts did not use up the link; it was opened on another device, without a
     // session.
@@ -255,13 +259,13 @@ pub(crate) async fn a_closed_account_is_inaccessible_at_once_and_erased_later(wo
     assert_eq!(
         world.service.erase_closed(closing::BATCH).await.unwrap().done,
         0,
-        "it could be a mistake for a month"
+        "not erased within 30 days"
     );
     assert!(!world.mailbox.to("minji@example.com").is_empty());
     world.clock.advance(30 * DAY);
     assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 1);
-    assert_eq!(world.mailbox.to("minji@example.com"), [], "copies of mails go with the account");
-    assert!(!world.mailbox.to(&neighbour.account.email).is_empty(), "and nobody else's");
+    assert_eq!(world.mailbox.to("minji@example.com"), [], "copies of mails are deleted with the account");
+    assert!(!world.mailbox.to(&neighbour.account.email).is_empty(), "other mails are kept");
     let id = made.account.id;
     let erased = world
         .one(&ERASED, &[&id], |row| {
@@ -300,15 +304,11 @@ pub(crate) async fn an_unerasable_account_does_not_block_others(world: &World) {
         assert_eq!(is_erased(*id).await, expected);
     }
     let tended = closing::Tend(Arc::clone(&world.service)).run().await.unwrap();
-    assert_eq!(tended, Outcome { done: 1, more: false }, "the unused account falls dormant all the same");
+    assert_eq!(tended, Outcome { done: 1, more: false }, "the unused account still becomes dormant");
     let seen = world.auth.me(&world.of(&unused), Me {}).await.unwrap();
     assert_eq!(seen.status, AccountStatus::Dormant);
     *world.mailbox.clings_to.lock().unwrap() = None;
-    assert_eq!(
-        erase().await,
-        Outcome { done: 1, more: true },
-        "it is tried again, and nothing of it is left"
-    );
+    assert_eq!(erase().await, Outcome { done: 1, more: true }, "it is retried and fully erased");
     assert!(is_erased(closed[0]).await);
 }
 

@@ -217,7 +217,7 @@ impl Elsewhere {
 
     /// Simulates a redirected browser: signs in and returns the query of the callback.
     pub(crate) async fn visit(&self, location: &str) -> HashMap<String, String> {
-        let path = location.strip_prefix(&self.url).expect("the provider is here");
+        let path = location.strip_prefix(&self.url).expect("the URL is the simulated provider's");
         let client = Client::new(ClientLimits::default(), self.clock.clone());
         let answer = client.target(&self.url).unwrap().send(Call::get(path)).await.unwrap();
         assert_eq!(answer.status, StatusCode::FOUND, "{:?}", answer.body);

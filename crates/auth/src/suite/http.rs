@@ -18,7 +18,7 @@ use super::world::{DbKind, PASSWORD, Sealing, Transport, World, verifier};
 
 pub(super) async fn world() -> World {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
-    World::new(kinds).await.expect("embedded parts are always there")
+    World::new(kinds).await.expect("SQLite and memory are always available")
 }
 
 /// One request through the routes, as forwarded by the gateway.
@@ -170,8 +170,8 @@ async fn a_day_with_an_account() {
         changed["user"]["phone"].clone()
     };
     assert_eq!(change(json!({ "phone": "010-1234-5678" })).await, "+821012345678");
-    assert_eq!(change(json!({})).await, "+821012345678", "what is left out stays");
-    assert_eq!(change(json!({ "phone": null })).await, Value::Null, "what is null goes");
+    assert_eq!(change(json!({})).await, "+821012345678", "omitted fields keep their value");
+    assert_eq!(change(json!({ "phone": null })).await, Value::Null, "null removes the value");
 
     let (_, body) = ask(&world, Method::GET, "/api/auth/sessions").by(&user).answer().await;
     let sessions = body["sessions"].as_array().unwrap();
@@ -234,7 +234,7 @@ async fn signing_out_clears_the_cookies_and_ends_the_session() {
     let untyped = ask(&world, Method::POST, "/api/auth/logout").by(&one).untyped(&everywhere);
     let (status, refused) = untyped.answer().await;
     let unsupported = (StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!("http.unsupported_media_type"));
-    assert_eq!((status, &refused["code"]), unsupported, "what it asks for is not dropped in silence");
+    assert_eq!((status, &refused["code"]), unsupported, "unknown fields are refused");
     assert!(!world.is_revoked(&one).await);
     let (status, _) = ask(&world, Method::POST, "/api/auth/logout").by(&one).json(&everywhere).answer().await;
     assert_eq!(status, StatusCode::OK);
@@ -290,7 +290,7 @@ async fn a_refresh_after_session_end_clears_the_cookies() {
     ask(&world, Method::POST, "/api/auth/logout").by(&gone).send().await;
     assert_eq!(refresh(gone.refresh_token.expose()).await, (2, json!("auth.refresh_invalid")));
     assert_eq!(refresh("one; refresh_token=another").await, (2, json!("auth.refresh_invalid")));
-    assert_eq!(refresh("").await, (0, json!("auth.refresh_required")), "there is nothing to forget");
+    assert_eq!(refresh("").await, (0, json!("auth.refresh_required")), "no cookie to clear");
     let stolen = world.register("stolen@example.com").await;
     world.refresh(&stolen.refresh_token).await.unwrap();
     world.clock.advance(std::time::Duration::from_mins(1));

@@ -122,7 +122,7 @@ pub(crate) async fn a_verification_belongs_to_one_account_and_is_valid_once(worl
     assert_eq!(strangers, Err(Error::Required));
 
     let many = join_all((0..7).map(|_| begin(world, &user))).await;
-    assert_eq!(world.count(&CHECKS, &[&user.account.id]).await, 5, "the oldest are forgotten");
+    assert_eq!(world.count(&CHECKS, &[&user.account.id]).await, 5, "the oldest are deleted");
     let newest = many.iter().max().unwrap();
     finish(world, &user, *newest).await.unwrap();
     world.clock.advance(2 * DAY);
@@ -144,7 +144,7 @@ pub(crate) async fn a_person_has_one_account_until_the_closed_one_is_erased(worl
     assert_eq!(verify(world, &second).await, Err(Error::IdentityTaken { free_from }));
     world.clock.advance(30 * DAY);
     assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 1);
-    assert_eq!(world.count(&IDENTITIES, &[]).await, 0, "nothing of the person is left");
+    assert_eq!(world.count(&IDENTITIES, &[]).await, 0, "the identity is erased");
     assert!(verify(world, &second).await.unwrap().identity_verified_at.is_some());
 }
 
@@ -153,7 +153,10 @@ pub(crate) async fn an_account_stays_with_the_person_it_was_verified_for(world: 
     let before = verify(world, &user).await.unwrap();
     world.clock.advance(DAY);
     let after = verify(world, &user).await.unwrap();
-    assert!(after.identity_verified_at > before.identity_verified_at, "the same person, anew");
+    assert!(
+        after.identity_verified_at > before.identity_verified_at,
+        "the same person can be verified again"
+    );
 
     let change = urr_contracts::auth::ChangeProfile {
         name: Some("하니".to_owned()),
@@ -282,7 +285,7 @@ async fn control_without_the_unique_index_a_person_gets_several_accounts() {
                 tx.execute(&DROP_GUARD, &[]).await
             });
         dropped.unwrap();
-        assert_eq!(winners(&world, 0).await, 4, "the control held, so the race proves nothing");
+        assert_eq!(winners(&world, 0).await, 4, "the negative control passed, so this test proves nothing");
     }
 }
 

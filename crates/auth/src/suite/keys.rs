@@ -47,17 +47,17 @@ async fn sees_the_same(world: &World, service: &Arc<Service>, user: &SignedIn) {
 async fn story(world: &World) {
     let user = world.register("minji@example.com").await;
     let (bytes, key) = on_disk(world, &user).await;
-    assert!(shows(&bytes) && key.is_empty(), "without a key it can be read");
+    assert!(shows(&bytes) && key.is_empty(), "without a key the data is plain");
 
     let strict = crate::check_keys(&world.neighbour(keyed(&["first"]))).await.unwrap_err();
-    assert!(matches!(strict, WrongKeys::Plain), "a plain row is not taken for one of ours by accident");
+    assert!(matches!(strict, WrongKeys::Plain), "plain rows are refused by default");
     let first = world.neighbour(Pii { takes_plain: true, ..keyed(&["first"]) });
     crate::check_keys(&first).await.unwrap();
     sees_the_same(world, &first, &user).await;
     assert_eq!(first.reseal(Part::Accounts, BATCH).await.unwrap().done, 1);
     assert_eq!(first.reseal(Part::Accounts, BATCH).await.unwrap().done, 0);
     let (bytes, key) = on_disk(world, &user).await;
-    assert!(!shows(&bytes), "with a key it cannot");
+    assert!(!shows(&bytes), "with a key the data is encrypted");
     assert_eq!(key, "first");
     crate::check_keys(&world.neighbour(keyed(&["first"]))).await.unwrap();
 
@@ -95,7 +95,7 @@ async fn a_profile_change_during_key_rotation_is_not_lost() {
             ..urr_contracts::auth::ChangeProfile::default()
         };
         newer.change_profile(&world.of(&user), change).await.unwrap();
-        assert_eq!(on_disk(world, &user).await.1, "second", "a change seals the whole row anew");
+        assert_eq!(on_disk(world, &user).await.1, "second", "an update re-encrypts the whole row");
         assert_eq!(newer.reseal(Part::Accounts, BATCH).await.unwrap().done, 0);
         assert_eq!(newer.me(&world.of(&user), Me {}).await.unwrap().name, "하니");
     })
@@ -146,13 +146,17 @@ async fn damaged_rows_are_skipped_and_the_rest_is_reencrypted(world: &World) {
             done += outcome.done;
         }
         assert_eq!(done, 3, "{part:?}");
-        assert_eq!(newer.reseal(part, 1).await.unwrap(), Outcome::default(), "all were looked at: {part:?}");
-        assert_eq!(newer.reseal(part, BATCH).await.unwrap().done, 0, "what is left stays: {part:?}");
+        assert_eq!(
+            newer.reseal(part, 1).await.unwrap(),
+            Outcome::default(),
+            "all rows were visited: {part:?}"
+        );
+        assert_eq!(newer.reseal(part, BATCH).await.unwrap().done, 0, "damaged rows are kept: {part:?}");
     }
     let gone = crate::check_keys(&world.neighbour(keyed(&["second"]))).await;
     assert!(
         matches!(gone, Err(WrongKeys::Missing(key)) if key == "first"),
-        "nobody takes it for sealed anew"
+        "damaged rows are not marked as re-encrypted"
     );
 }
 

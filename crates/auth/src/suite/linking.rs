@@ -34,7 +34,11 @@ pub(super) async fn linking_requires_proof_of_both_accounts(world: &World) {
     assert_eq!(world.written().await, (1, 0));
 
     let one = world.join_to(&user, &MINJI, with_password()).await.unwrap();
-    assert_eq!(world.join_to(&user, &MINJI, with_password()).await.unwrap(), one, "twice is as good as once");
+    assert_eq!(
+        world.join_to(&user, &MINJI, with_password()).await.unwrap(),
+        one,
+        "linking again changes nothing"
+    );
     assert_eq!(world.join_to(&user, &JISOO, with_password()).await, Err(Error::AlreadyLinked));
     let other = world.register("jisoo@example.com").await;
     assert_eq!(world.join_to(&other, &MINJI, with_password()).await, Err(Error::LinkTaken));
@@ -59,7 +63,7 @@ pub(super) async fn linking_without_a_credential_uses_the_redirect_flow(world: &
     assert_eq!(end.return_to, "/settings");
     assert!(matches!(end.outcome, TripOutcome::Linked { linked } if linked.provider == Provider::Naver));
     let TripOutcome::Login { login } = world.travel(Provider::Naver, &JISOO).await.unwrap().outcome else {
-        panic!("the linked leads to the account")
+        panic!("the linked account signs in to the account")
     };
     assert_eq!(tokens(login).account.id, user.account.id);
 
@@ -100,13 +104,13 @@ pub(super) async fn the_last_way_to_sign_in_cannot_be_removed(world: &World) {
     let request = ResetPassword { token, new: Sensitive::new(PASSWORD), origin: home() };
     world.auth.reset_password(&world.anonymous(), request).await.unwrap();
     let user = world.login("minji@example.com", PASSWORD).await.unwrap();
-    assert_eq!(world.linked(&user).await, [google], "the address was proved all along");
+    assert_eq!(world.linked(&user).await, [google], "the address was already verified");
     let session_alone = world.unlink(&user, google, with_session(&user)).await;
-    assert!(matches!(session_alone, Err(Error::Invalid { .. })), "now the password is the proof");
+    assert!(matches!(session_alone, Err(Error::Invalid { .. })), "now the password is required");
     world.unlink(&user, google, with_password()).await.unwrap();
     assert_eq!(world.linked(&user).await, []);
     let unknown = Err(Error::LinkRequired { provider: google });
-    assert_eq!(world.google(&MINJI, true).await, unknown, "what was unlinked leads nowhere");
+    assert_eq!(world.google(&MINJI, true).await, unknown, "an unlinked account no longer signs in");
 }
 
 pub(super) async fn provider_sign_in_still_needs_the_second_factor(world: &World) {
@@ -166,7 +170,7 @@ pub(super) async fn a_password_reset_by_the_mailbox_owner_ends_the_attackers_acc
     }
     let phone = turn_on(world, &squatter).await;
     let me = world.auth.me(&world.of(&phone.user), Me {}).await.unwrap();
-    assert!(!me.email_verified, "the click has blessed nothing");
+    assert!(!me.email_verified, "the click verified nothing");
 
     let request = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();

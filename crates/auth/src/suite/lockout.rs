@@ -28,7 +28,7 @@ async fn guess_until_locked(world: &World, email: &str, origin: impl Fn() -> Ori
     }
     for secs in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900] {
         assert_eq!(guess().await, wait(secs), "{email}");
-        assert_eq!(guess().await, wait(secs), "asking does not make the wait longer: {email}");
+        assert_eq!(guess().await, wait(secs), "refused attempts do not extend the wait: {email}");
         world.clock.advance(Duration::from_secs(secs));
         assert_eq!(guess().await, Err(Error::InvalidCredentials), "{email}");
     }
@@ -48,7 +48,7 @@ pub(crate) async fn wrong_passwords_cause_growing_waits(world: &World) {
     world.clock.advance(Duration::from_hours(2));
     for _ in 0..5 {
         let guess = world.login_from("minji@example.com", WRONG, &away(2)).await;
-        assert_eq!(guess, Err(Error::InvalidCredentials), "and so does time");
+        assert_eq!(guess, Err(Error::InvalidCredentials), "time resets the count too");
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn attackers_cannot_lock_the_owner_out_of_a_known_network(world
     let login =
         async |origin: &Origin| world.login_from("minji@example.com", PASSWORD, origin).await.map(|_| ());
     assert_eq!(login(&home()).await, Ok(()), "from where the owner registered");
-    assert_eq!(login(&away(2)).await, wait(900), "a place nobody knows");
+    assert_eq!(login(&away(2)).await, wait(900), "an unknown network");
     let same_place = Origin { agent: "Safari".to_owned(), ..home() };
     assert_eq!(login(&same_place).await, Ok(()));
 
@@ -95,7 +95,7 @@ pub(crate) async fn network_throttling_is_shared_by_all_processes(world: &World)
         let guess = world.login_from(&format!("user{account}@example.com"), WRONG, &away(1)).await;
         assert_eq!(guess, Err(Error::InvalidCredentials));
         if account < 29 {
-            assert_eq!(elsewhere(away(1)).await, Ok(()), "right passwords cost nothing and forgive nothing");
+            assert_eq!(elsewhere(away(1)).await, Ok(()), "right passwords neither count nor reset the count");
         }
     }
     assert_eq!(elsewhere(away(1)).await, wait(1), "not even the right one");
@@ -103,7 +103,7 @@ pub(crate) async fn network_throttling_is_shared_by_all_processes(world: &World)
     world.clock.advance(Duration::from_secs(1));
     let guess = world.login_from("one.more@example.com", WRONG, &away(1)).await;
     assert_eq!(guess, Err(Error::InvalidCredentials));
-    assert_eq!(elsewhere(away(1)).await, wait(2), "longer and longer");
+    assert_eq!(elsewhere(away(1)).await, wait(2), "the wait grows");
     world.clock.advance(Duration::from_mins(1));
     assert_eq!(elsewhere(away(1)).await, Ok(()));
 }

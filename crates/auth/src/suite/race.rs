@@ -123,7 +123,7 @@ async fn one_of_concurrent_registrations_succeeds() {
         }
         assert_eq!(world.count(&ACCOUNTS, &[]).await, 1);
         world.send_mails().await;
-        assert_eq!(world.mailbox.to("minji@example.com").len(), 2, "one to prove the address, one to tell");
+        assert_eq!(world.mailbox.to("minji@example.com").len(), 2, "a verification mail and a notice");
     })
     .await;
 }
@@ -159,7 +159,7 @@ async fn a_sign_in_with_the_old_password_does_not_outlive_the_change() {
                 vec![Box::pin(change), Box::pin(login)];
             let outcomes = at_once(attempts).await;
             let (_, changed) = outcomes[0].as_ref().unwrap();
-            assert_eq!(world.live_sessions(&user).await, 1, "only the new one");
+            assert_eq!(world.live_sessions(&user).await, 1, "only the new session");
             world.refresh(&changed.refresh_token).await.unwrap();
             if let Ok((_, late)) = &outcomes[1] {
                 assert!(world.is_revoked(late).await);
@@ -191,7 +191,7 @@ async fn a_refresh_does_not_outlive_the_sign_out() {
             let attempts: Vec<futures_util::future::BoxFuture<'static, Option<SignedIn>>> =
                 vec![Box::pin(refresh), Box::pin(logout)];
             for late in at_once(attempts).await.into_iter().flatten() {
-                assert_eq!(late.session, user.session, "its access token has the revoked session in it");
+                assert_eq!(late.session, user.session, "its access token belongs to the revoked session");
                 assert_eq!(world.refresh(&late.refresh_token).await, Err(Error::RefreshInvalid));
             }
             assert!(world.is_revoked(&user).await);

@@ -16,13 +16,13 @@ pub(crate) async fn only_admins_assign_roles_which_ends_the_users_sessions(world
     assert!(!world.is_revoked(&user).await);
 
     assert_eq!(give(world.of(&admin)).await.unwrap().role, Role::Admin);
-    assert!(world.is_revoked(&user).await, "a token that says less than is true is no good either");
+    assert!(world.is_revoked(&user).await, "a token with an outdated lower role is revoked too");
     assert_eq!(world.refresh(&user.refresh_token).await, Err(Error::RefreshInvalid));
     let promoted = world.login("minji@example.com", PASSWORD).await.unwrap();
     assert_eq!(world.verify(&promoted.access_token).access.role, Role::Admin);
 
     assert_eq!(give(world.of(&admin)).await.unwrap().role, Role::Admin);
-    assert!(!world.is_revoked(&promoted).await, "what is so already changes nothing");
+    assert!(!world.is_revoked(&promoted).await, "setting the same role changes nothing");
     let nobody = SetRole { user: world.ids.next(), role: Role::User };
     assert_eq!(world.auth.set_role(&world.of(&admin), nobody).await, Err(Error::UserNotFound));
 }
@@ -75,7 +75,7 @@ pub(crate) async fn the_first_admin_is_created_once_and_its_password_returned_on
     }
     let user = world.register("minji@example.com").await;
     let silently = world.auth.ensure_admin(&world.system(), request("Minji@example.com", false)).await;
-    assert_eq!(silently, Err(Error::AlreadyRegistered), "anybody can register with any address");
+    assert_eq!(silently, Err(Error::AlreadyRegistered), "existing accounts are not promoted by default");
     assert!(!world.is_revoked(&user).await);
     let vouched_for = EnsureAdmin {
         promote: true,
@@ -86,7 +86,7 @@ pub(crate) async fn the_first_admin_is_created_once_and_its_password_returned_on
     assert_eq!(
         (promoted.user, promoted.password),
         (Some(user.account.id), None),
-        "who has a password keeps it"
+        "an existing password is kept"
     );
     assert!(world.is_revoked(&user).await);
     assert_eq!(world.login("minji@example.com", PASSWORD).await.unwrap().account.role, Role::Admin);
@@ -103,7 +103,7 @@ pub(crate) async fn an_admin_is_created_with_the_given_password(world: &World) {
     let refused = world.auth.ensure_admin(&world.system(), request("short")).await;
     assert!(matches!(refused, Err(Error::Invalid { ref field, .. }) if field == "password"), "{refused:?}");
     let made = world.auth.ensure_admin(&world.system(), request(PASSWORD)).await.unwrap();
-    assert!(made.new && made.password.is_none(), "what was given need not be told");
+    assert!(made.new && made.password.is_none(), "a given password is not returned");
     let admin = world.login("boss@urr.example", PASSWORD).await.unwrap();
     assert_eq!((admin.account.role, Some(admin.account.id)), (Role::Admin, made.user));
 }
@@ -119,7 +119,7 @@ pub(crate) async fn only_admins_and_other_roles_can_read_user_names(world: &Worl
         name: "김민지".to_owned(),
         role: Role::User,
     };
-    assert_eq!(found, [user(&two.account), user(&one.account)], "in the order of the question");
+    assert_eq!(found, [user(&two.account), user(&one.account)], "in the order of the request");
     let admin = world.with_role(stranger, Role::Admin);
     assert_eq!(world.auth.users(&admin, request.clone()).await.unwrap().users.len(), 2);
     assert_eq!(world.auth.users(&world.of(&one), request.clone()).await, Err(Error::AdminRequired));

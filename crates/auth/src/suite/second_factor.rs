@@ -132,7 +132,7 @@ pub(crate) async fn a_second_factor_is_turned_on_with_a_code_and_ends_other_sess
     let second = enrol(world, &user).await.unwrap();
     assert_ne!(first, second);
     let wrong = confirm(shown_by_app(&first, world.clock.now()).expose()).await;
-    assert_eq!(wrong, Err(Error::WrongCode), "the newest secret counts");
+    assert_eq!(wrong, Err(Error::WrongCode), "only the newest secret is valid");
     assert!(!world.is_revoked(&other).await, "nothing is on yet");
     assert!(world.login(EMAIL, PASSWORD).await.is_ok());
 
@@ -155,14 +155,14 @@ pub(crate) async fn a_second_factor_is_turned_on_with_a_code_and_ends_other_sess
     world.clock.advance(Duration::from_hours(1));
     let request = ConfirmSecondFactor { code: shown_by_app(&secret, world.clock.now()), origin: home() };
     let refused = world.auth.confirm_second_factor(&world.of(&late), request).await;
-    assert_eq!(refused, Err(Error::SecondFactorOff), "a secret waits an hour");
+    assert_eq!(refused, Err(Error::SecondFactorOff), "an unconfirmed secret expires after an hour");
 }
 
 pub(crate) async fn sign_in_needs_a_code_and_each_code_is_valid_once(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let used = shown_by_app(&phone.secret, world.clock.now());
     let first = challenge(world).await;
-    assert_eq!(pass(world, &first, &used).await, Err(Error::WrongCode), "it turned the factor on");
+    assert_eq!(pass(world, &first, &used).await, Err(Error::WrongCode), "this code was used to confirm");
     let code = phone.code(world);
     let signed_in = pass(world, &first, &code).await.unwrap();
     assert_eq!(signed_in.account.id, phone.user.account.id);
@@ -183,16 +183,16 @@ pub(crate) async fn sign_in_needs_a_code_and_each_code_is_valid_once(world: &Wor
     assert_eq!(
         pass(world, &third, &early).await,
         Err(Error::WrongCode),
-        "its own step has come, but it was used"
+        "its time step is current, but it was used"
     );
 
     let recovery = &phone.recovery[3];
     pass(world, &third, recovery).await.unwrap();
     let fourth = challenge(world).await;
-    assert_eq!(pass(world, &fourth, recovery).await, Err(Error::WrongCode), "a recovery code is good once");
+    assert_eq!(pass(world, &fourth, recovery).await, Err(Error::WrongCode), "a recovery code is valid once");
     let other = with_phone(world, "hani@example.com").await;
     assert_eq!(pass(world, &fourth, &other.recovery[0]).await, Err(Error::WrongCode), "somebody else's");
-    pass(world, &fourth, unused).await.expect("a refused challenge uses no code up");
+    pass(world, &fourth, unused).await.expect("a refused challenge does not use up the code");
 
     let request = ListLogins { before: None, limit: 100 };
     let logins = world.auth.login_history(&world.of(&phone.user), request).await.unwrap().logins;
@@ -246,7 +246,7 @@ pub(crate) async fn wrong_codes_cause_growing_waits_whatever_the_password(world:
     }
     let known = challenge(world).await;
     let code = phone.code(world);
-    pass(world, &known, &code).await.expect("the owner, from where they were before");
+    pass(world, &known, &code).await.expect("the owner, from a known network");
 }
 
 pub(crate) async fn password_resets_from_other_networks_do_not_reset_code_guessing(world: &World) {
@@ -268,7 +268,7 @@ pub(crate) async fn password_resets_from_other_networks_do_not_reset_code_guessi
     }
     let known = challenge(world).await;
     let code = phone.code(world);
-    pass(world, &known, &code).await.expect("the owner, from where they showed a code before");
+    pass(world, &known, &code).await.expect("the owner, from a network with an earlier code");
 }
 
 pub(crate) async fn a_second_factor_is_turned_off_with_password_and_code(world: &World) {
@@ -316,7 +316,7 @@ pub(crate) async fn only_an_operator_reset_removes_a_second_factor(world: &World
         origin: home(),
     };
     let changed = world.auth.change_password(&world.of(&admin), change).await.unwrap();
-    assert!(changed.account.second_factor, "whoever is in need not show it again");
+    assert!(changed.account.second_factor, "a signed-in user need not enter a code again");
 
     let reset = |email: &str| ResetSecondFactor { email: email.to_owned() };
     for ctx in [world.anonymous(), world.of(&changed)] {

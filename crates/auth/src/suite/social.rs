@@ -22,7 +22,7 @@ pub(super) fn terms() -> Vec<urr_contracts::auth::Agreement> {
 pub(super) fn tokens(outcome: LoginOutcome) -> SignedIn {
     match outcome {
         LoginOutcome::SignedIn(tokens) => *tokens,
-        other @ LoginOutcome::SecondFactor(_) => panic!("nobody here has a second factor: {other:?}"),
+        other @ LoginOutcome::SecondFactor(_) => panic!("unexpected second factor: {other:?}"),
     }
 }
 
@@ -79,7 +79,7 @@ impl World {
     async fn offered(&self, provider: Provider, person: &Person) -> SignUpOffer {
         match self.travel(provider, person).await.unwrap().outcome {
             TripOutcome::SignUp { offer } => *offer,
-            other => panic!("somebody new is offered an account, not {other:?}"),
+            other => panic!("a new user is offered an account, not {other:?}"),
         }
     }
 
@@ -149,7 +149,7 @@ pub(super) async fn a_new_google_user_must_agree_to_the_terms(world: &World) {
     let refused = world.google(&MINJI, false).await;
     let missing = vec![TermsKind::Service, TermsKind::Privacy];
     assert_eq!(refused, Err(Error::TermsRequired { missing, version: "1.0".to_owned() }));
-    assert_eq!(world.written().await, (0, 0), "nothing is made for somebody who agreed to nothing");
+    assert_eq!(world.written().await, (0, 0), "no account without consent");
 
     let done = world.credential(world.elsewhere.credential(&MINJI), true).await.unwrap();
     assert_eq!(done.picture.as_deref(), Some("https://pictures.example/p.png"));
@@ -159,7 +159,7 @@ pub(super) async fn a_new_google_user_must_agree_to_the_terms(world: &World) {
     assert_eq!((name.as_str(), phone), ("김민지", None));
     assert_eq!(world.verify(&made.access_token).access.user, made.account.id);
     world.send_mails().await;
-    assert_eq!(world.mailbox.to("minji@example.com"), [], "there is nothing left to prove");
+    assert_eq!(world.mailbox.to("minji@example.com"), [], "the address is already verified");
 
     let again = world.google(&MINJI, false).await.unwrap();
     assert_eq!((again.account.id, world.written().await), (made.account.id, (1, 1)));
@@ -173,7 +173,7 @@ pub(super) async fn a_new_google_user_must_agree_to_the_terms(world: &World) {
     assert_eq!(
         world.login("minji@example.com", PASSWORD).await,
         Err(Error::InvalidCredentials),
-        "without a password nobody signs in with one"
+        "an account without a password refuses passwords"
     );
 }
 
@@ -233,7 +233,7 @@ pub(super) async fn the_redirect_flow_offers_an_account_and_later_signs_in(world
         assert_eq!(made.account.email, person.email.to_lowercase());
         assert_eq!(world.sign_up(&offer.slip, None).await, Err(Error::SignUpInvalid), "good once");
         let TripOutcome::Login { login } = world.travel(provider, &person).await.unwrap().outcome else {
-            panic!("somebody we know signs in")
+            panic!("a known user signs in")
         };
         assert_eq!(tokens(login).account.id, made.account.id);
     }
@@ -261,7 +261,7 @@ pub(super) async fn an_unverified_provider_address_is_verified_by_mail(world: &W
     assert_eq!(world.written().await, (2, 2));
 }
 
-pub(super) async fn verifying_an_address_removes_links_of_an_unverified_claimant(world: &World) {
+pub(super) async fn a_password_reset_removes_links_of_an_unverified_claimant(world: &World) {
     let offer = world.offered(Provider::Naver, &Person { subject: "666", ..MINJI }).await;
     let claimed = world.sign_up(&offer.slip, Some("minji@example.com")).await.unwrap();
     let forgot = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
@@ -322,7 +322,7 @@ pub(super) async fn closing_an_account_removes_its_linked_accounts(world: &World
     world.clock.advance(Duration::from_mins(11));
     let close = |proof| DeleteAccount { proof, origin: home() };
     let refused = world.auth.delete_account(&world.of(&user), close(with_session(&user))).await;
-    assert_eq!(refused, Err(Error::SignInAgain), "an old session proves nothing");
+    assert_eq!(refused, Err(Error::SignInAgain), "an old session is no confirmation");
     let nobodys = world.auth.delete_account(&world.of(&user), close(with_password())).await;
     assert_eq!(nobodys, Err(Error::SignInAgain));
     let user = world.google(&MINJI, false).await.unwrap();
@@ -330,7 +330,7 @@ pub(super) async fn closing_an_account_removes_its_linked_accounts(world: &World
     assert!(world.is_revoked(&user).await);
     assert_eq!(world.written().await, (1, 0));
     let back = world.google(&MINJI, true).await.unwrap();
-    assert_ne!(back.account.id, user.account.id, "who comes back is somebody new");
+    assert_ne!(back.account.id, user.account.id, "after closing, the user is new");
 }
 
 pub(super) async fn provider_sign_in_reactivates_a_dormant_account(world: &World) {

@@ -97,14 +97,14 @@ async fn a_credential_with_a_nonce_is_bound_to_one_browser() {
         let slip = (!cookies(&response).is_empty()).then(|| cookie(&response, "google_nonce"));
         let shown = json_of(response).await["providers"].clone();
         let nonces: Vec<_> = shown.as_array().unwrap().iter().map(|offer| offer["nonce"].clone()).collect();
-        assert!(nonces[1].is_null() && nonces[2].is_null(), "only Google knows what to do with one: {shown}");
+        assert!(nonces[1].is_null() && nonces[2].is_null(), "only Google has a nonce: {shown}");
         (nonces[0].as_str().unwrap().to_owned(), slip)
     };
     let (nonce, slip) = offers("a=b").await;
     let (slip, how) = slip.unwrap();
     assert_eq!(how, "Path=/api; Max-Age=43200; HttpOnly; SameSite=Lax; Secure");
     let mine = format!("google_nonce={slip}");
-    assert_eq!(offers(&mine).await, (nonce.clone(), None), "a second window has the same");
+    assert_eq!(offers(&mine).await, (nonce.clone(), None), "a second window gets the same nonce");
     let (other, theirs) = offers("a=b").await;
     let theirs = format!("google_nonce={}", theirs.unwrap().0);
     assert_ne!((&nonce, &mine), (&other, &theirs));
@@ -135,12 +135,12 @@ async fn a_credential_with_a_nonce_is_bound_to_one_browser() {
     }
     assert_eq!(post(Some(&nonce), &mine).await, Ok(()));
     assert_eq!(post(Some(&other), &theirs).await, Ok(()));
-    assert_eq!(post(None, "a=b").await, Ok(()), "a page that knows nothing of it");
+    assert_eq!(post(None, "a=b").await, Ok(()), "a page without a nonce");
 
     world.clock.advance(std::time::Duration::from_hours(7));
-    assert!(offers(&mine).await.1.is_some(), "before it is too old there is a new one");
+    assert!(offers(&mine).await.1.is_some(), "the slip is renewed before it expires");
     world.clock.advance(std::time::Duration::from_hours(5));
-    assert_eq!(post(Some(&nonce), &mine).await, refused, "and then the old one is of no use");
+    assert_eq!(post(Some(&nonce), &mine).await, refused, "the old nonce is then invalid");
 }
 
 /// Every other token of a browser, with a credential whose nonce was derived from it: only the kind
@@ -170,7 +170,7 @@ async fn other_token_kinds_are_not_accepted_as_nonce_slips() {
     ] {
         assert_eq!(post(token).await, (403, "auth.credential_invalid".to_owned()), "{kind}");
     }
-    assert_eq!(post(&cookie(&shown, "google_nonce").0).await.0, 200, "and its own does");
+    assert_eq!(post(&cookie(&shown, "google_nonce").0).await.0, 200, "its own slip is accepted");
 }
 
 #[tokio::test]
@@ -181,7 +181,7 @@ async fn the_redirect_flow_ends_on_a_page_of_this_site() {
     assert_eq!(location(&offered), "/register?provider=kakao&returnTo=%2Fevents%2F7%3Fa%3Db");
     let (slip, how) = cookie(&offered, "social_sign_up");
     assert_eq!(how, "Path=/api; Max-Age=1800; HttpOnly; SameSite=Lax; Secure");
-    assert_eq!(cookie(&offered, "social_trip").0, "", "the trip is over");
+    assert_eq!(cookie(&offered, "social_trip").0, "", "the slip is cleared");
     let slip = format!("social_sign_up={slip}");
     let asked = |method| ask(&world, method, "/api/auth/sign-up").header(header::COOKIE, &slip);
     let (status, shown) = asked(Method::GET).answer().await;
@@ -275,7 +275,7 @@ async fn disabled_providers_get_404_with_a_code() {
     assert_eq!(
         (response.status(), response.headers()[header::LOCATION].to_str().unwrap()),
         (StatusCode::FOUND, "/login?error=auth.provider_off&provider=google"),
-        "a browser is shown a page"
+        "a browser gets a page"
     );
 }
 

@@ -95,7 +95,7 @@ async fn invalid_id_tokens_are_refused() {
         but(&world.elsewhere, "iat", json!(now + 29)),
         but(&world.elsewhere, "aud", json!([super::elsewhere::CLIENT_ID])),
     ] {
-        assert_eq!(from_nowhere(&world, good).await, Ok(()), "clocks differ a little");
+        assert_eq!(from_nowhere(&world, good).await, Ok(()), "small clock differences are tolerated");
     }
     assert_eq!(world.written().await, (1, 1));
 }
@@ -161,7 +161,7 @@ async fn unknown_key_ids_trigger_rate_limited_key_fetches() {
         let made_up = here.sign_as(&header("RS256", &format!("made-up-{number}")), &claims, 0);
         assert_eq!(from_nowhere(&world, made_up).await, Err(Error::CredentialInvalid));
     }
-    assert_eq!(here.hits("/keys"), 1, "it was asked a moment ago");
+    assert_eq!(here.hits("/keys"), 1, "it was fetched a moment ago");
 
     here.rotate(&[0, 1], 1);
     world.clock.advance(Duration::from_secs(11));
@@ -170,7 +170,7 @@ async fn unknown_key_ids_trigger_rate_limited_key_fetches() {
     here.rotate(&[1], 0);
     world.google(&MINJI, false).await.unwrap();
     world.clock.advance(Duration::from_hours(1));
-    assert_eq!(world.google(&MINJI, false).await, Err(Error::CredentialInvalid), "the key was taken back");
+    assert_eq!(world.google(&MINJI, false).await, Err(Error::CredentialInvalid), "the key was withdrawn");
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn cached_issuer_keys_are_used_for_a_day_during_an_outage() {
     let new = here.sign_as(&header("RS256", "key-1"), &here.claims(&MINJI), 1);
     world.clock.advance(Duration::from_secs(11));
     let unknown = from_nowhere(&world, new).await;
-    assert_eq!(unknown, Err(PROVIDER_AWAY), "the key may be new; nobody can tell");
+    assert_eq!(unknown, Err(PROVIDER_AWAY), "the key may be new and cannot be checked");
     world.clock.advance(Duration::from_hours(1));
     assert_eq!(world.google(&MINJI, false).await, Err(PROVIDER_AWAY));
     here.breaks("/.well-known/openid-configuration", None);
@@ -272,7 +272,7 @@ async fn an_unreachable_provider_is_unavailable() {
 }
 
 #[tokio::test]
-async fn disabled_providers_are_not_listed_and_get_404() {
+async fn disabled_providers_are_refused() {
     let mut world = world().await;
     let user = world.google(&MINJI, true).await.unwrap();
     let trip = world.leave(Provider::Kakao).await;

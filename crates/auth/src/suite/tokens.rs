@@ -56,7 +56,7 @@ async fn control_a_rolled_back_revocation_fails_the_test() {
         let Some(world) = World::build(kinds, |service| service.forgets_reuse = true).await else { return };
         assert!(
             !theft_ends_the_session(&world).await,
-            "the control ended the session, so the story proves nothing"
+            "the negative control passed, so this test proves nothing"
         );
     }
 }
@@ -75,7 +75,7 @@ pub(crate) async fn the_same_client_may_repeat_a_refresh_within_ten_seconds(worl
     assert_eq!(
         world.refresh(&first.refresh_token).await,
         Err(Error::RefreshReused),
-        "after that it is theft"
+        "after the grace period it is reuse"
     );
     assert!(world.is_revoked(&first).await);
 
@@ -86,7 +86,7 @@ pub(crate) async fn the_same_client_may_repeat_a_refresh_within_ten_seconds(worl
     assert_eq!(
         world.refresh(&patient.refresh_token).await,
         Err(Error::RefreshReused),
-        "no browser has so many tabs"
+        "the number of repeats is limited"
     );
 }
 
@@ -97,9 +97,9 @@ pub(crate) async fn a_late_repeat_gets_the_newest_token_only_for_the_same_client
     assert_eq!(world.count(&TOKENS, &[&first.session]).await, 3);
     for earlier in [&first, &second] {
         let again = world.refresh(&earlier.refresh_token).await.unwrap();
-        assert_eq!(again.refresh_token, third.refresh_token, "an answer that comes late sets nothing back");
+        assert_eq!(again.refresh_token, third.refresh_token, "a late response does not rewind the chain");
     }
-    assert_eq!(world.count(&TOKENS, &[&first.session]).await, 3, "a repeat adds nothing");
+    assert_eq!(world.count(&TOKENS, &[&first.session]).await, 3, "a repeat inserts no token");
 
     // A thief who copied a repeated token and the owner hold the same one, so the second use is
     // detected.
@@ -150,7 +150,7 @@ pub(crate) async fn tokens_and_sessions_expire(world: &World) {
     }
     assert_eq!(renew(&idle).await, Err(Error::RefreshInvalid), "unused for a week");
     assert_eq!(renew(&last).await, Err(Error::RefreshInvalid), "thirty days are over");
-    assert!(!world.is_revoked(&last).await, "what ends by itself needs no revocation");
+    assert!(!world.is_revoked(&last).await, "an expired session needs no revocation");
 }
 
 pub(crate) async fn malformed_refresh_tokens_are_refused(world: &World) {

@@ -119,5 +119,8 @@ async fn walk(world: &World) {
             }
         }
     }
-    assert!(renewed > 10 && stolen > 0, "{renewed} renewed and {stolen} stolen: the walk saw too little");
+    assert!(
+        renewed > 10 && stolen > 0,
+        "{renewed} renewed and {stolen} reused: too few for a meaningful walk"
+    );
 }

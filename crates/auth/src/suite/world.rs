@@ -294,7 +294,7 @@ impl World {
             (revocation.session, revocation.user) == (user.session, user.account.id)
         };
         let announced = self.announced.lock().unwrap().iter().any(is_of);
-        assert_eq!(told.iter().any(is_of), announced, "what is told here and elsewhere is the same");
+        assert_eq!(told.iter().any(is_of), announced, "announced and listed revocations are the same");
         announced
     }
 }
