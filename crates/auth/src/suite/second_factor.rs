@@ -191,7 +191,11 @@ pub(crate) async fn sign_in_needs_a_code_and_each_code_is_valid_once(world: &Wor
     let fourth = challenge(world).await;
     assert_eq!(pass(world, &fourth, recovery).await, Err(Error::WrongCode), "a recovery code is valid once");
     let other = with_phone(world, "hani@example.com").await;
-    assert_eq!(pass(world, &fourth, &other.recovery[0]).await, Err(Error::WrongCode), "another account's code");
+    assert_eq!(
+        pass(world, &fourth, &other.recovery[0]).await,
+        Err(Error::WrongCode),
+        "another account's code"
+    );
     pass(world, &fourth, unused).await.expect("a refused challenge does not use up the code");
 
     let request = ListLogins { before: None, limit: 100 };
