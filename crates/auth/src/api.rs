@@ -1,4 +1,4 @@
-//! What the routes of every part share: who asks, from where, and the cookies.
+//! Helpers for all routes: caller, origin and cookies.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::service::Service;
 
-/// What handlers work with.
+/// State of the handlers.
 #[derive(Clone)]
 pub(crate) struct Api(pub(crate) Arc<Service>);
 
@@ -34,7 +34,8 @@ impl FromRef<Api> for Ids {
     }
 }
 
-/// Lets signed-in users through. Stands before the body, so that strangers learn nothing about what would be right.
+/// Extractor that requires a signed-in user. It runs before the body is parsed, so that anonymous
+/// callers get no validation errors.
 pub(crate) struct OnlyUsers;
 
 impl<S: Send + Sync> FromRequestParts<S> for OnlyUsers {
@@ -46,7 +47,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OnlyUsers {
     }
 }
 
-/// Lets admins through.
+/// Extractor that requires an administrator.
 pub(crate) struct OnlyAdmins;
 
 impl<S: Send + Sync> FromRequestParts<S> for OnlyAdmins {
@@ -58,7 +59,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OnlyAdmins {
     }
 }
 
-/// Where the request comes from.
+/// Address and user agent of the request.
 pub(crate) struct CameFrom(pub(crate) Origin);
 
 impl<S: Send + Sync> FromRequestParts<S> for CameFrom {
@@ -73,7 +74,7 @@ impl<S: Send + Sync> FromRequestParts<S> for CameFrom {
     }
 }
 
-/// The session of the access token, which the gateway verified and left in the request.
+/// The session of the access token, verified by the gateway.
 pub(crate) struct Current(pub(crate) Option<Uuid>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Current {
@@ -84,7 +85,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Current {
     }
 }
 
-/// A JSON body that may be left out. One that is there has to say that it is JSON.
+/// Parses an optional JSON body. A non-empty body must have the JSON content type.
 pub(crate) async fn optional<T: DeserializeOwned + Default>(mut request: Request) -> Result<T, Problem> {
     let headers = request.headers();
     if headers.get(header::CONTENT_LENGTH).is_some_and(|length| length == "0") {
@@ -100,15 +101,16 @@ pub(crate) async fn optional<T: DeserializeOwned + Default>(mut request: Request
     Json::from_request(request, &()).await.map(|Json(body)| body)
 }
 
-/// The cookie that carries the refresh token.
+/// The refresh token cookie.
 pub(crate) fn refresh_cookie(headers: &HeaderMap) -> Result<Option<Sensitive>, Planted> {
     one_cookie(headers, REFRESH)
 }
 
-/// There are two cookies of one name that differ.
+/// Two cookies with the same name and different values.
 pub(crate) struct Planted;
 
-/// The cookie of this name. Other sites on the same domain can plant a second one; two that differ are none.
+/// Returns the cookie of this name. Other sites on the same domain can set a second one, so two
+/// different values are rejected.
 pub(crate) fn one_cookie(headers: &HeaderMap, wanted: &str) -> Result<Option<Sensitive>, Planted> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let pairs = lines.flat_map(|line| line.split(';')).filter_map(|pair| pair.split_once('='));
@@ -126,13 +128,13 @@ pub(crate) fn one_cookie(headers: &HeaderMap, wanted: &str) -> Result<Option<Sen
 const ACCESS: &str = "access_token";
 const REFRESH: &str = "refresh_token";
 
-/// Every route may need the access token; the refresh token is of use under `/api` alone.
+/// Every route may need the access token; the refresh token is only used under `/api`.
 const ACCESS_PATH: &str = "/";
 pub(crate) const REFRESH_PATH: &str = "/api";
 
 type Cookies = AppendHeaders<[(HeaderName, HeaderValue); 2]>;
 
-/// The cookies that keep somebody signed in.
+/// Cookies that sign the browser in.
 pub(crate) fn keep(service: &Service, signed_in: &SignedIn) -> Cookies {
     let left = |until: Timestamp| until.since(service.clock.now());
     let SignedIn { access_token, access_expires_at, refresh_token, refresh_expires_at, .. } = signed_in;
@@ -142,7 +144,7 @@ pub(crate) fn keep(service: &Service, signed_in: &SignedIn) -> Cookies {
     ])
 }
 
-/// The cookies that make a browser forget.
+/// Cookies that sign the browser out.
 pub(crate) fn forget(service: &Service) -> Cookies {
     AppendHeaders([
         cookie(service, (ACCESS, ACCESS_PATH), "", Duration::ZERO),
@@ -150,7 +152,8 @@ pub(crate) fn forget(service: &Service) -> Cookies {
     ])
 }
 
-/// A cookie of ours: for HTTP alone, and sent along when somebody follows a link to us.
+/// A cookie with `HttpOnly`, and `SameSite=Lax` so that it is sent when a link to this site is
+/// followed.
 pub(crate) fn cookie(
     service: &Service,
     (name, path): (&str, &str),
@@ -165,7 +168,7 @@ pub(crate) fn cookie(
     (header::SET_COOKIE, value)
 }
 
-/// What signing in with a first factor answers.
+/// The response to a correct first factor.
 pub(crate) fn entered(service: &Service, outcome: LoginOutcome) -> Response {
     match outcome {
         LoginOutcome::SignedIn(tokens) => signed_in(service, StatusCode::OK, "Login successful", *tokens),
@@ -177,7 +180,7 @@ pub(crate) fn entered(service: &Service, outcome: LoginOutcome) -> Response {
     }
 }
 
-/// The body of the answer that asks for a second factor.
+/// Body of the response that requires a second factor.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SecondFactorNeeded")]
@@ -188,7 +191,7 @@ pub(crate) struct Challenged {
     expires_at: Timestamp,
 }
 
-/// What turning the second factor on answers: as signing in does, and the recovery codes.
+/// The response to enabling the second factor: tokens and recovery codes.
 pub(crate) fn signed_in_with_codes(
     service: &Service,
     message: &'static str,
@@ -200,7 +203,7 @@ pub(crate) fn signed_in_with_codes(
     (StatusCode::OK, cookies, Json(body)).into_response()
 }
 
-/// What signing in answers: the names that clients know, and the cookies.
+/// The response to a sign-in: tokens, user and cookies.
 pub(crate) fn signed_in(
     service: &Service,
     status: StatusCode,
@@ -210,7 +213,7 @@ pub(crate) fn signed_in(
     signed_in_with(service, status, message, tokens, None)
 }
 
-/// The same, with a picture of the user that somebody else keeps.
+/// The same, with the user's picture at the provider.
 pub(crate) fn signed_in_with(
     service: &Service,
     status: StatusCode,
@@ -238,7 +241,7 @@ fn tokens(message: &'static str, signed_in: SignedIn) -> Tokens {
     Tokens { message, token, refresh_token, user, recovery_codes: None }
 }
 
-/// The body of every answer that signs somebody in.
+/// Body of every response that signs a user in.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SignedIn")]
@@ -251,7 +254,7 @@ pub(crate) struct Tokens {
     recovery_codes: Option<Vec<Sensitive>>,
 }
 
-/// A user in answers that older clients read: they know the id by two names.
+/// The user in sign-in responses. Older clients read the id under two names.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "SignedInUser")]
@@ -265,7 +268,7 @@ pub(crate) struct Who {
     picture: Option<String>,
 }
 
-/// An answer that says that it was done.
+/// A response with a message only.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Said {
     message: &'static str,

@@ -62,19 +62,20 @@ pub fn statements() -> Vec<&'static Sql> {
     .concat()
 }
 
-/// Makes the service. Call [`check_keys`] before it serves anybody.
+/// Creates the service. Call [`check_keys`] before serving requests.
 pub fn build(parts: Parts) -> Arc<Service> {
     Arc::new(Service::new(parts))
 }
 
-/// Whether the configured keys fit what is in the database. With others nobody could sign in, and their addresses could be
-/// registered a second time.
+/// Returns an error unless the configured keys match the database. With other keys no user could
+/// sign in, and existing addresses could be registered again.
 pub async fn check_keys(service: &Service) -> Result<(), WrongKeys> {
     service.check_keys().await
 }
 
-/// Imports accounts of another system, one JSON object per line: `email`, `name`, `passwordHash` (bcrypt or Argon2id), and if they
-/// are known `phone` and `emailVerified`. All lines are checked before the first account is made.
+/// Imports accounts from another system, one JSON object per line: `email`, `name`, `passwordHash`
+/// (bcrypt or Argon2id), and optionally `phone` and `emailVerified`. All lines are validated before
+/// the first account is created.
 pub async fn import(
     service: &Service,
     file: &mut (impl std::io::BufRead + std::io::Seek),
@@ -94,7 +95,7 @@ pub fn routes(service: &Arc<Service>) -> Routes {
     api_routes().with_state(api::Api(Arc::clone(service)))
 }
 
-/// What the public routes take and answer, for processes that do not serve them.
+/// The public routes for the API document, for processes that do not serve them.
 pub fn described() -> Vec<RouteName> {
     api_routes().names().to_vec()
 }
@@ -109,7 +110,7 @@ fn api_routes() -> Routes<api::Api> {
         .merge(social::link_routes::routes())
 }
 
-/// Work that goes on without anybody asking.
+/// The background jobs of this domain.
 pub fn reconcilers(service: &Arc<Service>) -> Vec<Arc<dyn Reconciler>> {
     let mut reconcilers =
         urr_mail::reconcilers(&service.mails, Arc::clone(service) as Arc<dyn urr_mail::Compose>);

@@ -1,4 +1,4 @@
-//! Mailed links. What they carry is random, kept as a hash, and good once.
+//! Mailed links. Their token is random, stored as a hash, and valid once.
 
 use std::time::Duration;
 
@@ -13,25 +13,25 @@ use crate::{
 };
 
 statements! {
-    /// A new link.
+    /// Inserts a link.
     INSERT = "
         insert into links (token_hash, account_id, purpose, created_at, expires_at) values ($1, $2, $3, $4, $5)";
 
-    /// Whose link it is, if it is still good.
+    /// The account of a valid link.
     OWNER = "
         select account_id from links where token_hash = $1 and purpose = $2 and used_at is null and expires_at > $3";
 
-    /// Uses a link: whoever gets a row has used it, and nobody else can.
+    /// Marks a link as used. Only one caller gets a row.
     SPEND = "
         update links set used_at = $3
          where token_hash = $1 and purpose = $2 and used_at is null and expires_at > $3
         returning account_id";
 
-    /// Links that were sent for the same purpose are worth nothing once one was used.
+    /// Invalidates the other links for the same purpose.
     VOID = "update links set used_at = $3 where account_id = $1 and purpose = $2 and used_at is null";
 }
 
-/// What a link is for. One for another purpose is no link.
+/// The purpose of a link. It is invalid for any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     VerifyEmail,
@@ -40,7 +40,8 @@ pub(crate) enum Purpose {
 urr_db::text_enum! { Purpose { VerifyEmail = "verify_email", ResetPassword = "reset_password" } }
 
 impl Purpose {
-    /// How long a link is good: proving an address may wait for the evening, a new password may not.
+    /// How long a link is valid. Verifying an address may wait until the evening; setting a
+    /// password may not.
     pub(crate) const fn lifetime(self) -> Duration {
         match self {
             Self::VerifyEmail => Duration::from_hours(24),
@@ -49,7 +50,7 @@ impl Purpose {
     }
 }
 
-/// Makes a link. What it carries is told to nobody but the mail.
+/// Creates a link. Its token is only ever in the mail.
 pub(crate) async fn make(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -57,12 +58,12 @@ pub(crate) async fn make(
     purpose: Purpose,
 ) -> Result<Sensitive, Trouble> {
     let (now, carried) = (service.clock.now(), token(service.ids.bytes()));
-    let hash = token_hash(&carried).expect("a token we just made");
+    let hash = token_hash(&carried).expect("a freshly created token is well-formed");
     tx.execute(&INSERT, &[&hash, &account, &purpose, &now, &now.after(purpose.lifetime())]).await?;
     Ok(carried)
 }
 
-/// Whose link it is, without using it.
+/// The account of a link, without using it.
 pub(crate) async fn owner(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -74,7 +75,7 @@ pub(crate) async fn owner(
     Ok(owner.ok_or(Error::LinkInvalid)?)
 }
 
-/// Uses a link, and with it every other one for the same purpose.
+/// Uses a link, and invalidates every other one for the same purpose.
 pub(crate) async fn spend(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -89,7 +90,7 @@ pub(crate) async fn spend(
     Ok(owner)
 }
 
-/// Makes every link for a purpose worthless.
+/// Invalidates every link for a purpose.
 pub(crate) async fn void(
     service: &Service,
     tx: &mut Tx<'_>,

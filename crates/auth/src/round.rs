@@ -1,15 +1,15 @@
-//! Which background work of this domain goes round.
+//! Cursors of the background jobs that scan tables in rounds.
 
 use urr_jobs::Round;
 use urr_kernel::{Timestamp, UserId};
 
-/// Everything that goes round.
+/// All cursors.
 pub(crate) struct Rounds {
-    /// Personal data to seal anew, by its key and account.
+    /// Personal data to re-encrypt, by key id and account.
     pub(crate) accounts: Round<(String, UserId)>,
     pub(crate) identities: Round<(String, UserId)>,
     pub(crate) second_factors: Round<(String, UserId)>,
-    /// Accounts to erase, by when they were closed.
+    /// Accounts to erase, by closing time.
     pub(crate) closed: Round<(Timestamp, UserId)>,
 }
 

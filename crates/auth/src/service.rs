@@ -1,4 +1,4 @@
-//! The service: what it is made of, and each method in one line.
+//! The service: its parts, and the trait's methods.
 
 use std::sync::Arc;
 
@@ -38,40 +38,40 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Called after sessions ended and that is on disk: whoever checks access tokens in this process need not wait to be told.
+/// Called after a revocation is committed, so that verifiers in this process need not poll for it.
 pub type OnRevoked = Arc<dyn Fn(&[Revocation]) + Send + Sync>;
 
-/// What auth is built from.
+/// The parts of the service.
 pub struct Parts {
     /// The domain's own database.
     pub db: Db,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// New ids, tokens and nonces.
+    /// Source of ids, tokens and nonces.
     pub ids: Ids,
-    /// Keys of access tokens: the first signs, all of them verify.
+    /// Keys of access tokens: the first signs, all verify.
     pub access_keys: Vec<Key>,
-    /// Keys of challenges: the first signs, all of them verify.
+    /// Keys of challenges: the first signs, all verify.
     pub challenge_keys: Vec<Key>,
-    /// What slips are signed with and refresh tokens follow from: the first signs, all of them verify.
+    /// Secrets of slips and of refresh token succession: the first signs, all verify.
     pub secrets: Vec<Secret>,
-    /// How personal data is kept.
+    /// How personal data is stored.
     pub pii: Pii,
-    /// With whose accounts people may sign in.
+    /// Sign-in providers.
     pub social: Social,
     /// The transport of mails.
     pub mailer: Arc<dyn Mailer>,
-    /// Who vouches for persons. `None`: nobody is verified here.
+    /// Identity provider. `None`: identity verification is off.
     pub identity: Option<Arc<dyn IdentityProvider>>,
-    /// Who is told at once that sessions ended.
+    /// Called with new revocations.
     pub on_revoked: OnRevoked,
-    /// Who counts how often an account is tried; `None`: nobody.
+    /// Limit of attempts per account; `None`: no limit.
     pub login_limit: Option<Arc<dyn LoginLimit>>,
-    /// What the installation chose.
+    /// The settings.
     pub settings: Settings,
 }
 
-/// Auth, in this process.
+/// The local implementation of `Auth`.
 pub struct Service {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
@@ -91,16 +91,16 @@ pub struct Service {
     pub(crate) on_revoked: OnRevoked,
     pub(crate) login_limit: Option<Arc<dyn LoginLimit>>,
     pub(crate) settings: Settings,
-    /// Undoes the end of a session whose token was used twice: the mistake that the suite must notice.
+    /// Negative control for tests: undoes the revocation after a refresh token was reused.
     #[cfg(test)]
     pub(crate) forgets_reuse: bool,
 }
 
 impl Service {
-    /// Builds the service and starts the threads that hash.
+    /// Creates the service and starts the hashing threads.
     ///
     /// # Panics
-    /// Without a key or a secret to sign with.
+    /// If there is no key or secret to sign with.
     pub(crate) fn new(parts: Parts) -> Self {
         let newest = parts.access_keys.first().expect("access tokens need a key").clone();
         let mails = Mails::new(parts.db.clone(), parts.clock.clone(), parts.ids.clone(), parts.mailer);
@@ -128,7 +128,7 @@ impl Service {
         }
     }
 
-    /// Tells this process that sessions ended. Only after the commit.
+    /// Reports revocations to verifiers in this process. Call after the commit only.
     pub(crate) fn announce(&self, ended: &[Revocation]) {
         if !ended.is_empty() {
             (self.on_revoked)(ended);
@@ -136,12 +136,12 @@ impl Service {
     }
 }
 
-/// Who asks.
+/// Returns the caller's id, or `Required` if there is none.
 pub(crate) fn signed_in(ctx: &Ctx) -> Result<UserId, Error> {
     ctx.actor.user().ok_or(Error::Required)
 }
 
-/// Lets operators and other roles through.
+/// Returns an error unless the caller is an admin or another role.
 pub(crate) fn admin(ctx: &Ctx) -> Result<(), Error> {
     if ctx.actor.is_admin() {
         return Ok(());
@@ -153,7 +153,7 @@ pub(crate) fn admin(ctx: &Ctx) -> Result<(), Error> {
     }
 }
 
-/// Each method is one call; trouble becomes an answer here.
+/// Maps internal errors to public ones.
 macro_rules! answer {
     ($ctx:ident, $method:literal, $work:expr) => {
         $work.await.map_err(|trouble: Trouble| trouble.reveal($ctx, $method))

@@ -115,7 +115,7 @@ impl Settings {
     pub fn pii(&self) -> Option<Pii> {
         Some(Pii {
             index: IndexKey::derive(self.index_key.as_ref()?.expose().as_bytes()),
-            keys: self.sealing_keys().expect("the keys were checked with the rest of the section"),
+            keys: self.sealing_keys().expect("the keys were validated with the section"),
             takes_plain: self.pii_seal_plain,
         })
     }

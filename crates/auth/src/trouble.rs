@@ -1,4 +1,5 @@
-//! What can go wrong inside, and how it becomes an answer: logged once, with its causes, then told without them.
+//! Internal errors and their mapping to public ones: logged once, with their causes, which are not
+//! sent to the caller.
 
 use urr_contracts::auth::{Error, Provider};
 use urr_db::Kind;
@@ -11,31 +12,31 @@ use crate::{
     social::NoAnswer,
 };
 
-/// A refusal we mean, or trouble below us.
+/// A refusal, or an internal error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Trouble {
-    /// The rules say no.
+    /// The request was refused.
     #[error(transparent)]
     Refused(#[from] Error),
-    /// The database could not do it.
+    /// The database failed.
     #[error("the database failed")]
     Db(#[from] urr_db::Error),
-    /// Personal data does not open.
-    #[error("personal data cannot be read")]
+    /// Personal data could not be decrypted.
+    #[error("personal data cannot be decrypted")]
     Unreadable(#[from] Unreadable),
-    /// Somebody else could not tell who the caller is.
+    /// The call to a provider failed.
     #[error("{} did not answer", provider.name())]
     Provider {
-        /// Who.
+        /// The provider.
         provider: Provider,
-        /// Why not.
+        /// The cause.
         source: NoAnswer,
     },
-    /// Copies of mails that the transport keeps.
-    #[error("mails cannot be removed")]
+    /// Copies of mails could not be deleted.
+    #[error("copies of mails cannot be deleted")]
     Mails(#[source] std::io::Error),
-    /// A stored hash cannot be compared with.
-    #[error("a password cannot be compared")]
+    /// A stored hash cannot be verified.
+    #[error("a password hash cannot be verified")]
     BadHash(#[source] BadHash),
 }
 
@@ -58,11 +59,12 @@ impl From<NoHash> for Trouble {
 }
 
 impl Trouble {
-    /// The answer for the caller. Trouble below is logged here, once, under the request's id.
+    /// Returns the public error. Internal errors are logged here, once, with the request id.
     pub(crate) fn reveal(self, ctx: &Ctx, method: &'static str) -> Error {
         let answer = match &self {
             Self::Refused(error) => return error.clone(),
-            // Nobody knows whether the change is there. Signing in again, or asking for another link, is harmless.
+            // It is unknown whether the change was committed. Signing in again, or requesting
+            // another link, is harmless.
             Self::Db(error) if error.is_unavailable() || error.kind() == Kind::UnknownCommit => {
                 Error::Unavailable
             }

@@ -1,9 +1,9 @@
-//! Closed enums of the contract as columns.
+//! Enums of the contract as database columns.
 
 use serde::{Serialize, de::DeserializeOwned};
 use urr_kernel::{Scalar, Value, WrongValue};
 
-/// An enum as the word it is on the wire, so that tables, messages and pages say the same.
+/// An enum stored as its serialised word, so that tables, messages and pages use the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Word<T>(pub(crate) T);
 
@@ -13,11 +13,11 @@ impl<T: Serialize + DeserializeOwned + Send + Sync> Scalar for Word<T> {
     }
 
     fn from_value(value: Value<'_>) -> Result<Self, WrongValue> {
-        parse(&String::from_value(value)?).map(Self).ok_or(WrongValue { wanted: "a word we know" })
+        parse(&String::from_value(value)?).map(Self).ok_or(WrongValue { wanted: "a known word" })
     }
 }
 
-/// The word of an enum without fields.
+/// The serialised word of an enum without fields.
 pub(crate) fn word<T: Serialize>(value: &T) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(word)) => word,
@@ -25,7 +25,7 @@ pub(crate) fn word<T: Serialize>(value: &T) -> String {
     }
 }
 
-/// The value a word stands for.
+/// Parses a word.
 pub(crate) fn parse<T: DeserializeOwned>(word: &str) -> Option<T> {
     serde_json::from_value(serde_json::Value::String(word.to_owned())).ok()
 }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_enum_is_the_word_that_is_on_the_wire() {
+    fn enums_are_stored_as_their_serialised_word() {
         assert_eq!(Word(TermsKind::Marketing).to_value(), Value::Text("MARKETING".into()));
         let Word(read) = Word::<LoginMethod>::from_value(Value::Text("password".into())).unwrap();
         assert_eq!(read, LoginMethod::Password);

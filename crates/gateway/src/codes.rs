@@ -13,23 +13,28 @@ macro_rules! codes {
 }
 
 codes! {
-    TOKEN_EXPIRED = "auth.token_expired", UNAUTHORIZED, "The access token was valid once, but its time is over.";
+    TOKEN_EXPIRED = "auth.token_expired", UNAUTHORIZED, "The access token has expired.";
     TOKEN_INVALID = "auth.token_invalid", UNAUTHORIZED,
-        "The access token is not one of ours, was changed, or is meant for something else.";
-    TOKEN_REVOKED = "auth.token_revoked", UNAUTHORIZED, "The session of the access token was ended before the token expired.";
-    BAD_HOST = "gateway.bad_host", BAD_REQUEST, "The request names more than one host, or what it names is none.";
+        "The access token is malformed, was not issued by this installation, or is of the wrong kind.";
+    TOKEN_REVOKED = "auth.token_revoked", UNAUTHORIZED,
+        "The session of the access token was ended before the token expired.";
+    BAD_HOST = "gateway.bad_host", BAD_REQUEST,
+        "The request has more than one `Host` header, or an invalid one.";
     CLOCKS_DIFFER = "gateway.clocks_differ", SERVICE_UNAVAILABLE,
-        "The gateway in front and the process behind it disagree about the time.";
-    CROSS_ORIGIN = "gateway.cross_origin", FORBIDDEN, "A page of another site tried to change something here.";
-    NO_SUCH_SERVICE = "gateway.no_such_service", NOT_FOUND, "The route exists, but this installation does not run the service behind it.";
-    NO_ANSWER = "gateway.no_answer", BAD_GATEWAY, "The service was asked, and the connection broke before it answered.";
-    UNAVAILABLE = "gateway.unavailable", SERVICE_UNAVAILABLE, "The service behind the route cannot be reached.";
+        "The clocks of the gateway and of the process behind it differ too much.";
+    CROSS_ORIGIN = "gateway.cross_origin", FORBIDDEN, "A page of another site tried to make a change here.";
+    NO_SUCH_SERVICE = "gateway.no_such_service", NOT_FOUND,
+        "The route exists, but this installation does not run the service behind it.";
+    NO_ANSWER = "gateway.no_answer", BAD_GATEWAY, "The connection to the service broke before it answered.";
+    UNAVAILABLE = "gateway.unavailable", SERVICE_UNAVAILABLE,
+        "The service behind the route cannot be reached.";
     TIMEOUT = "gateway.timeout", GATEWAY_TIMEOUT, "The service behind the route did not answer in time.";
     LOOP = "gateway.loop", LOOP_DETECTED, "The request passed through too many gateways.";
-    PASS_REQUIRED = "vwr.pass_required", FORBIDDEN, "The event has a waiting room, and whoever asks has not waited in it.";
-    LIMIT_EXCEEDED = "limit.exceeded", TOO_MANY_REQUESTS, "The client made more requests of this kind than it may.";
+    PASS_REQUIRED = "vwr.pass_required", FORBIDDEN,
+        "The event's waiting room is open, and the request has no valid pass.";
+    LIMIT_EXCEEDED = "limit.exceeded", TOO_MANY_REQUESTS, "The client exceeded a rate limit.";
     LIMIT_UNAVAILABLE = "limit.unavailable", SERVICE_UNAVAILABLE,
-        "Requests of this kind are refused while nobody can count them.";
+        "The rate limiter is unavailable, and requests of this kind are refused without it.";
 }
 
 #[cfg(test)]

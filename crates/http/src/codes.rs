@@ -15,29 +15,38 @@ macro_rules! codes {
 }
 
 codes! {
-    BAD_REQUEST = "http.bad_request", BAD_REQUEST, "The request is understood but its content has the wrong shape.";
-    BAD_HEAD = "http.bad_head", BAD_REQUEST, "The request line or a header is not HTTP, or leaves open where the request ends.";
-    HOST_REQUIRED = "http.host_required", BAD_REQUEST, "An HTTP/1.1 request names no host.";
+    BAD_REQUEST = "http.bad_request", BAD_REQUEST,
+        "The body is JSON, but does not match the schema of the route.";
+    BAD_HEAD = "http.bad_head", BAD_REQUEST,
+        "The request line or a header is not valid HTTP, or the length of the body is ambiguous.";
+    HOST_REQUIRED = "http.host_required", BAD_REQUEST, "An HTTP/1.1 request has no `Host` header.";
     BAD_JSON = "http.bad_json", BAD_REQUEST, "The body is not JSON.";
-    BAD_PATH = "http.bad_path", BAD_REQUEST, "A part of the path is not what the route expects, such as a UUID.";
+    BAD_PATH = "http.bad_path", BAD_REQUEST,
+        "A part of the path is not what the route expects, such as a UUID.";
     BAD_QUERY = "http.bad_query", BAD_REQUEST, "A query parameter is missing, unknown or malformed.";
     AUTH_REQUIRED = "auth.required", UNAUTHORIZED, "The route needs a signed-in user.";
     ADMIN_REQUIRED = "auth.admin_required", FORBIDDEN, "The route needs an administrator.";
     SECOND_FACTOR_REQUIRED = "auth.second_factor_required", FORBIDDEN,
         "The route needs an administrator who signed in with a second factor.";
-    ENTRY_REQUIRED = "queue.entry_required", FORBIDDEN, "Buying needs a slot of the waiting room, and the request proves none.";
+    ENTRY_REQUIRED = "queue.entry_required", FORBIDDEN,
+        "The request needs a valid entry token of the waiting room.";
     NOT_FOUND = "http.not_found", NOT_FOUND, "Nothing is served at this path.";
-    METHOD_NOT_ALLOWED = "http.method_not_allowed", METHOD_NOT_ALLOWED, "The path exists, but not with this method.";
+    METHOD_NOT_ALLOWED = "http.method_not_allowed", METHOD_NOT_ALLOWED,
+        "The path exists, but not with this method.";
     BODY_TOO_LARGE = "http.body_too_large", PAYLOAD_TOO_LARGE, "The body is larger than the route accepts.";
     SLOW_BODY = "http.slow_body", REQUEST_TIMEOUT, "The body of the request did not arrive in time.";
-    URI_TOO_LONG = "http.uri_too_long", URI_TOO_LONG, "The address in the request line is longer than any server takes.";
-    UNSUPPORTED_MEDIA_TYPE = "http.unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body must be application/json.";
+    URI_TOO_LONG = "http.uri_too_long", URI_TOO_LONG, "The URL of the request is too long.";
+    UNSUPPORTED_MEDIA_TYPE = "http.unsupported_media_type", UNSUPPORTED_MEDIA_TYPE,
+        "The body must be application/json.";
     HEAD_TOO_LARGE = "http.head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE,
-        "The request line and the headers are larger, or the headers more, than the server accepts.";
-    INTERNAL = "http.internal", INTERNAL_SERVER_ERROR, "The server failed in a way it did not expect.";
-    OVERLOADED = "http.overloaded", SERVICE_UNAVAILABLE, "More requests are in progress than the server accepts.";
-    TOO_MANY_LISTENERS = "http.too_many_listeners", SERVICE_UNAVAILABLE, "As many people watch a live stream as may.";
-    NOT_READY = "http.not_ready", SERVICE_UNAVAILABLE, "The server is starting, draining, or misses a part it needs.";
+        "The request line and the headers are too large, or there are too many headers.";
+    INTERNAL = "http.internal", INTERNAL_SERVER_ERROR, "A bug in the server.";
+    OVERLOADED = "http.overloaded", SERVICE_UNAVAILABLE,
+        "More requests are in progress than the server accepts.";
+    TOO_MANY_LISTENERS = "http.too_many_listeners", SERVICE_UNAVAILABLE,
+        "The process already serves the maximum number of live streams.";
+    NOT_READY = "http.not_ready", SERVICE_UNAVAILABLE,
+        "The server is starting, draining, or a dependency is missing.";
     TIMEOUT = "http.timeout", GATEWAY_TIMEOUT, "The request took longer than the server allows.";
 }
 

@@ -1,4 +1,4 @@
-//! Closing accounts, erasing what was personal about them, and accounts that nobody uses.
+//! Closing accounts, erasing the personal data of closed ones, and marking unused ones as dormant.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,46 +19,47 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Accounts one run erases, each in a transaction of its own, or lets fall dormant, all in one.
+/// Accounts per run: erased in one transaction each, marked dormant in a single transaction.
 pub(crate) const BATCH: u32 = 100;
 
-/// Accounts for which the database may not answer before a run gives up. One may be too large; several mean that it is away.
+/// A run stops after this many accounts for which the database timed out. A single timeout may be
+/// caused by a large account; several mean that the database is down.
 const MAX_UNANSWERED: u32 = 3;
 
 statements! {
-    /// Accounts that were closed long enough ago, behind a given one.
+    /// Accounts whose retention period is over, after a given one.
     TO_ERASE = "
         select deleted_at, id from accounts
          where status = 'deleted' and erased_at is null and deleted_at <= $1 and (deleted_at, id) > ($2, $3)
          order by deleted_at, id limit $4";
 
-    /// Nothing personal is left.
+    /// Removes the personal data from the account's row.
     ERASE = "
         update accounts set email_index = null, email = null, name = null, phone = null, password_hash = null,
                             marketing = false, identity_verified_at = null, second_factor_at = null,
                             erased_at = $2, updated_at = $2
          where id = $1 and status = 'deleted' and erased_at is null";
 
-    /// What hung on the account.
+    /// Deletes the account's refresh tokens.
     ERASE_TOKENS = "
         delete from refresh_tokens where session_id in (select id from sessions where account_id = $1)";
-    /// Where it was used.
+    /// Deletes the account's sessions.
     ERASE_SESSIONS = "delete from sessions where account_id = $1";
-    /// Who tried to use it.
+    /// Deletes the account's sign-in history.
     ERASE_HISTORY = "delete from login_history where account_id = $1";
-    /// What was sent to it.
+    /// Deletes the account's mailed links.
     ERASE_LINKS = "delete from links where account_id = $1";
-    /// What its owner agreed to.
+    /// Deletes the account's consents.
     ERASE_TERMS = "delete from terms_agreements where account_id = $1";
 
-    /// Accounts that nobody signed in to for a long time.
+    /// Marks unused accounts as dormant.
     REST = "
         update accounts set status = 'dormant', updated_at = $2
          where id in (select id from accounts where status = 'active' and last_login_at <= $1
                        order by last_login_at limit $3)";
 }
 
-/// Closes the caller's account. Its sessions end at once.
+/// Closes the caller's account and ends its sessions.
 pub(crate) async fn delete_account(
     service: &Service,
     ctx: &Ctx,
@@ -82,7 +83,7 @@ pub(crate) async fn delete_account(
     Ok(Done {})
 }
 
-/// The reconciler behind erasing and resting.
+/// The reconciler that erases closed accounts and marks unused ones as dormant.
 pub(crate) struct Tend(pub(crate) Arc<Service>);
 
 #[async_trait]
@@ -96,14 +97,14 @@ impl Reconciler for Tend {
     }
 
     async fn run(&self) -> Result<Outcome, BoxError> {
-        // Whatever is wrong with accounts that are to be erased, others fall dormant.
+        // A failure to erase must not stop accounts from becoming dormant.
         let (erased, dormant) = (self.0.erase_closed(BATCH).await, self.0.let_rest().await?);
         let (erased, limit) = (erased?, u64::from(BATCH));
         if erased.done + dormant > 0 {
             tracing::info!(
                 erased = erased.done,
                 dormant,
-                "closed accounts were erased, unused ones fell dormant"
+                "erased closed accounts and marked unused ones dormant"
             );
         }
         Ok(Outcome { done: erased.done + dormant, more: erased.more || dormant >= limit })
@@ -111,7 +112,8 @@ impl Reconciler for Tend {
 }
 
 impl Service {
-    /// Erases accounts that were closed long enough ago. One that cannot be erased stays, and the next batch begins behind it.
+    /// Erases accounts whose retention period is over. An account that cannot be erased is skipped;
+    /// the next batch starts after it.
     pub(crate) async fn erase_closed(&self, limit: u32) -> Result<Outcome, Trouble> {
         let (round, before) = (&self.rounds.closed, self.clock.now().before(self.settings.erase_after));
         let first = (Timestamp::from_micros(i64::MIN), UserId::from_uuid(Uuid::nil()));
@@ -123,11 +125,12 @@ impl Service {
         let due: Vec<(Timestamp, UserId)> = due.await.map_err(|error: urr_db::Error| error)?;
         let (mut done, mut unanswered) = (0, 0);
         for row in &due {
-            // Before it is tried: one that takes longer than a run may take is passed, too.
+            // Advance before the attempt, so that an account that exceeds the run's time limit is
+            // skipped too.
             round.pass(row);
             match self.erase(row.1).await {
                 Ok(()) => done += 1,
-                // That says nothing about the account.
+                // The database is down, which says nothing about this account.
                 Err(Trouble::Db(error)) if error.is_unavailable() => {
                     unanswered += 1;
                     if unanswered == MAX_UNANSWERED {
@@ -146,7 +149,8 @@ impl Service {
 
     async fn erase(&self, id: UserId) -> Result<(), Trouble> {
         let now = self.clock.now();
-        // Before the rows that say which mails there were: after a crash in between it is done again.
+        // Delete the mail copies before the rows that list them: after a crash in between, this
+        // step runs again.
         self.mails.forget(id.as_uuid()).await?;
         transaction!(self.db, "auth.erase", async |tx: &mut Tx<'_>| {
             let parts = [
@@ -169,7 +173,7 @@ impl Service {
         })
     }
 
-    /// Lets accounts fall dormant that nobody signed in to. Answers with how many did.
+    /// Marks accounts without a recent sign-in as dormant. Returns how many.
     pub(crate) async fn let_rest(&self) -> Result<u64, Trouble> {
         let now = self.clock.now();
         let before = now.before(self.settings.dormant_after);

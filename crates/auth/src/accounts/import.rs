@@ -1,7 +1,8 @@
-//! Accounts of another system, with the hashes of their passwords. For the person on call: nobody else can ask for it.
+//! Import of accounts from another system, with their password hashes. Only available on the
+//! command line.
 //!
-//! Everything is checked before anything is written. An address that has an account is passed over, so an import that was cut
-//! off is simply begun again.
+//! All lines are validated before anything is written. Addresses that already have an account are
+//! skipped, so an interrupted import can simply be run again.
 
 use std::io::{self, BufRead, Read as _, Seek};
 
@@ -13,13 +14,14 @@ use urr_kernel::Role;
 use super::{rules, store};
 use crate::{HashCost, passwords, service::Service, trouble::Trouble};
 
-/// Accounts one transaction writes, as many as sealing anew does.
+/// Accounts per transaction, as many as for re-encryption.
 const BATCH: usize = 100;
 
-/// The longest line, in bytes. An account has an address of 254, a name of 400, a phone number and a hash of about 100.
+/// Maximum line length in bytes. An account has an address of 254, a name of 400, a phone number
+/// and a hash of about 100.
 const MAX_LINE: u64 = 8 * 1024;
 
-/// Lines that are told of as wrong; who has more begins with these.
+/// Maximum number of invalid lines that are reported.
 const MAX_BAD: usize = 20;
 
 /// One line of the file, a JSON object.
@@ -34,7 +36,7 @@ struct Line {
     email_verified: bool,
 }
 
-/// An account to be made, in the one spelling of its fields.
+/// A validated, normalised account to create.
 struct New {
     email: String,
     name: String,
@@ -43,39 +45,39 @@ struct New {
     email_verified: bool,
 }
 
-/// What came of an import.
+/// The result of an import.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Accounts that were made.
+    /// Number of accounts created.
     pub made: u64,
-    /// Lines whose address had an account already.
+    /// Number of lines whose address already had an account.
     pub skipped: u64,
 }
 
-/// A line that is no account.
+/// An invalid line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadLine {
-    /// Which, from 1.
+    /// Line number, from 1.
     pub number: u64,
     /// What is wrong with it.
     pub reason: String,
 }
 
-/// Why accounts were not imported.
+/// Why the import failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// Nothing was imported.
-    #[error("some lines are no accounts")]
+    /// Some lines are invalid; nothing was imported.
+    #[error("some lines are not valid accounts")]
     BadLines(Vec<BadLine>),
     /// The file cannot be read.
-    #[error("the accounts cannot be read")]
+    #[error("cannot read the file")]
     Unreadable(#[from] io::Error),
-    /// The database failed: what was imported before stays.
-    #[error("the accounts cannot be kept")]
+    /// The database failed; accounts imported before remain.
+    #[error("cannot store the accounts")]
     NotKept(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// Imports the accounts of a file, read twice: once to check every line, and once to write.
+/// Imports the accounts in a file. The file is read twice: to validate every line, then to write.
 pub(crate) async fn import(
     service: &Service,
     file: &mut (impl BufRead + Seek),
@@ -89,7 +91,7 @@ pub(crate) async fn import(
         let over = read.is_none();
         match read {
             Some(Ok(new)) => batch.push(new),
-            // Somebody changed the file meanwhile.
+            // The file changed between the two passes.
             Some(Err(bad)) => return Err(ImportError::BadLines(vec![bad])),
             None => {}
         }
@@ -104,7 +106,7 @@ pub(crate) async fn import(
     }
 }
 
-/// Checks every line, and tells what is wrong with the first few that are.
+/// Validates every line. The error lists the first few invalid ones.
 fn check(file: &mut impl BufRead, cost: HashCost) -> Result<(), ImportError> {
     let (mut number, mut bad) = (0, Vec::new());
     while let Some(line) = next(file, &mut number, cost)? {
@@ -131,7 +133,7 @@ fn next(
         *number += 1;
         let is_whole = bytes.ends_with(b"\n") || (bytes.len() as u64) < MAX_LINE;
         if !is_whole {
-            // The rest of it is not taken for lines of their own.
+            // Skip the rest of the line, so that it is not parsed as further lines.
             file.skip_until(b'\n')?;
         }
         if !bytes.trim_ascii().is_empty() {
@@ -143,7 +145,7 @@ fn next(
 
 fn parse(line: &[u8], cost: HashCost) -> Result<New, String> {
     let line: Line = serde_json::from_slice(line).map_err(|error| {
-        // A line is a document of its own to the parser, and always its first line.
+        // The parser sees each line as a document, so it always reports line 1.
         error.to_string().replace(" at line 1 column ", ", at character ")
     })?;
     let said = |error: Error| match error {
@@ -160,7 +162,7 @@ fn parse(line: &[u8], cost: HashCost) -> Result<New, String> {
     })
 }
 
-/// Makes accounts, all in one transaction. Nobody agreed to anything here, so no agreement is kept.
+/// Creates accounts in one transaction. No consent is recorded, because none was given here.
 async fn keep(service: &Service, batch: &[New]) -> Result<Imported, Trouble> {
     let now = service.clock.now();
     transaction!(service.db, "auth.import", async |tx: &mut Tx<'_>| {

@@ -1,4 +1,4 @@
-//! Accounts: making them, showing and changing them, closing them.
+//! Accounts: registration, reading, changing and closing.
 
 pub(crate) mod closing;
 pub(crate) mod import;
@@ -25,13 +25,14 @@ use crate::{
 };
 use rules::NewAccount;
 
-/// An account that there never is. Looking for it and writing for it is the same work as for one that there is.
+/// An account id that never exists. Reading and writing with it costs the same as for a real one.
 pub(crate) const NOBODY: UserId = UserId::from_uuid(uuid::Uuid::nil());
 
-/// A registration with a taken address mails its owner, but not more often than this.
+/// Minimum interval between mails to an owner whose address is used in a registration.
 const TELL_OWNER_EVERY: Duration = Duration::from_hours(24);
 
-/// Creates an account and signs its owner in. A taken address is refused with `AlreadyRegistered`, and its owner gets a mail.
+/// Creates an account and signs it in. A registered address is refused with `AlreadyRegistered`,
+/// and its owner gets a mail.
 pub(crate) async fn register(service: &Service, request: &Register) -> Result<SignedIn, Trouble> {
     let new = rules::check(request, &service.settings.terms_version)?;
     passwords::rules::check(request.password.expose(), &new.email, &new.name)?;
@@ -68,7 +69,7 @@ pub(crate) async fn register(service: &Service, request: &Register) -> Result<Si
     Ok(signed_in)
 }
 
-/// Makes an account and keeps what its owner agreed to. `false`: its address has one.
+/// Inserts an account and its consents. Returns `false` if the address already has an account.
 pub(crate) async fn insert(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -95,7 +96,7 @@ async fn agree(
     Ok(store::agree(tx, service.ids.next(), account, decision, service.clock.now()).await?)
 }
 
-/// Mails the owner of an address that somebody tried to register with it.
+/// Mails the owner of an address that it was used in a registration.
 pub(crate) async fn tell_owner(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -120,7 +121,7 @@ pub(crate) async fn me(service: &Service, ctx: &Ctx) -> Result<Account, Trouble>
     Ok(own(found)?.account)
 }
 
-/// Changes the caller's account.
+/// Updates the caller's profile.
 pub(crate) async fn change_profile(
     service: &Service,
     ctx: &Ctx,
@@ -148,7 +149,7 @@ pub(crate) async fn change_profile(
     })
 }
 
-/// The caller's account, unless it was closed since they signed in.
+/// Returns the caller's account, or `Required` if it was closed after sign-in.
 pub(crate) fn own(found: Option<store::Stored>) -> Result<store::Stored, Error> {
     found.filter(store::Stored::is_open).ok_or(Error::Required)
 }

@@ -1,4 +1,4 @@
-//! Who may run the platform, and what other roles may know of users.
+//! Administrators, and what other roles may read about users.
 
 use std::collections::HashMap;
 
@@ -18,13 +18,13 @@ use crate::{
     trouble::Trouble,
 };
 
-/// The letters of a password that somebody has to read off a screen: none looks like another.
+/// Alphabet for generated passwords that are read off a screen: no two letters look alike.
 pub(crate) const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 
-/// How many: 20 of 32 letters are 100 bits.
+/// 20 letters of 32 are 100 bits.
 const PASSWORD_LEN: usize = 20;
 
-/// Names of accounts.
+/// Returns the names of accounts.
 pub(crate) async fn users(service: &Service, ctx: &Ctx, request: &UsersOf) -> Result<Users, Trouble> {
     admin(ctx)?;
     if !(1..=MAX_USERS_PER_BATCH).contains(&request.users.len()) {
@@ -39,11 +39,11 @@ pub(crate) async fn users(service: &Service, ctx: &Ctx, request: &UsersOf) -> Re
         (id, User { id, email, name, role })
     };
     let found: HashMap<UserId, User> = found.await?.into_iter().map(named).collect();
-    // In the order of the question, each as often as it was asked for.
+    // In the order of the request, including duplicates.
     Ok(Users { users: request.users.iter().filter_map(|id| found.get(id).cloned()).collect() })
 }
 
-/// Gives an account another role.
+/// Changes an account's role.
 pub(crate) async fn set_role(service: &Service, ctx: &Ctx, request: SetRole) -> Result<Account, Trouble> {
     admin(ctx)?;
     if request.role == Role::UnprovenAdmin {
@@ -51,7 +51,7 @@ pub(crate) async fn set_role(service: &Service, ctx: &Ctx, request: SetRole) -> 
     }
     let (account, ended) = transaction!(service.db, "auth.set_role", async |tx: &mut Tx<'_>| {
         let admins = store::lock_admins(tx).await?;
-        // The token said admin when it was made; the row says it now.
+        // The token's role may be stale; the row is current.
         if let Actor::User { id, .. } = ctx.actor
             && !admins.contains(&id)
         {
@@ -70,7 +70,7 @@ pub(crate) async fn set_role(service: &Service, ctx: &Ctx, request: SetRole) -> 
     })?;
     service.announce(&ended);
     let by = ctx.actor.user().map(|user| user.to_string());
-    tracing::info!(user = %account.id, role = ?account.role, by, "a role was given");
+    tracing::info!(user = %account.id, role = ?account.role, by, "account role changed");
     Ok(account)
 }
 
@@ -85,10 +85,10 @@ async fn change(
     sessions::end_all(service, tx, account.id, EndReason::RoleChanged).await
 }
 
-/// There was an admin.
+/// There already was an administrator.
 const NOTHING: Admin = Admin { user: None, new: false, password: None };
 
-/// Makes sure that there is an admin.
+/// Creates or promotes an administrator unless there is one.
 pub(crate) async fn ensure_admin(
     service: &Service,
     ctx: &Ctx,
@@ -102,12 +102,12 @@ pub(crate) async fn ensure_admin(
         Some(wanted) => passwords::rules::check(wanted.expose(), &email, &name).map(|()| None)?,
         None => Some(password(service.ids.bytes())),
     };
-    let password = request.password.as_ref().or(made_up.as_ref()).expect("one that was given or made up");
+    let password = request.password.as_ref().or(made_up.as_ref()).expect("either given or generated");
     let hash = service.pool.enter()?.make(password.expose()).await?;
     let account = Account {
         id: service.ids.next(),
         email,
-        // Whoever runs the command vouches for the address.
+        // The operator who runs the command vouches for the address.
         email_verified: true,
         name,
         phone: None,
@@ -131,7 +131,7 @@ pub(crate) async fn ensure_admin(
     })?;
     service.announce(&ended);
     if let Some(user) = made.user {
-        tracing::info!(%user, new = made.new, "an administrator was appointed");
+        tracing::info!(%user, new = made.new, "administrator created or promoted");
     }
     Ok(made)
 }
@@ -156,6 +156,6 @@ async fn promote(
 }
 
 fn password(random: [u8; PASSWORD_LEN]) -> Sensitive {
-    // 256 is a multiple of 32, so every letter is as likely as any other.
+    // 256 is a multiple of 32, so all letters are equally likely.
     Sensitive::new(random.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % 32])).collect::<String>())
 }

@@ -1,4 +1,4 @@
-//! HTTP in, HTTP out. No rules, no SQL.
+//! HTTP handlers: parsing and responses only.
 
 use axum::{
     extract::State,
@@ -70,14 +70,15 @@ struct NewAccount {
     name: String,
     #[serde(default)]
     phone: Option<String>,
-    /// SERVICE and PRIVACY are required. Older clients leave all of it out and are told which are missing.
+    /// SERVICE and PRIVACY are required. If they are missing, the error lists which.
     #[serde(default)]
     agreements: Vec<NewAgreement>,
     #[serde(default)]
     language: Option<Language>,
 }
 
-/// Nobody gets an account without them, whatever the parser lets through to be told which are missing.
+/// The schema requires the agreements although the parser accepts a body without them, to be able
+/// to return an error that lists the missing ones.
 fn requires_agreements(schema: &mut Schema) {
     if let Some(required) = schema.get_mut("required").and_then(Value::as_array_mut) {
         required.push("agreements".into());
@@ -119,7 +120,7 @@ async fn register(
     Ok(signed_in(&auth, StatusCode::CREATED, "Registration completed", made))
 }
 
-/// The language a browser asks for first. Everybody else gets Korean.
+/// The browser's preferred language; Korean by default.
 pub(crate) fn spoken(headers: &HeaderMap) -> Language {
     let asked =
         headers.get(header::ACCEPT_LANGUAGE).and_then(|asked| asked.to_str().ok()).unwrap_or_default();
@@ -132,13 +133,13 @@ async fn me(State(Api(auth)): State<Api>, ctx: Ctx) -> Result<Json<One>, Problem
     Ok(Json(One { user: account.into() }))
 }
 
-/// Body of `PATCH /api/auth/me`. What is left out stays.
+/// Body of `PATCH /api/auth/me`. Omitted fields keep their value.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "AccountChanges")]
 struct Changes {
     #[serde(default)]
     name: Option<String>,
-    /// `null` or an empty text removes it.
+    /// `null` or an empty string removes it.
     #[serde(default, deserialize_with = "removable")]
     phone: Option<String>,
     #[serde(default)]
@@ -147,7 +148,7 @@ struct Changes {
     marketing: Option<bool>,
 }
 
-/// A member that is there and `null` is not one that was left out.
+/// Distinguishes a `null` member from an omitted one.
 fn removable<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(deserializer)?;
     Ok(Some(text.unwrap_or_default()))
@@ -169,7 +170,7 @@ async fn change(
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "ConfirmedByPassword")]
 struct Confirmed {
-    /// For an account that has one.
+    /// Required if the account has a password.
     #[serde(default)]
     password: Option<Sensitive>,
 }
@@ -206,7 +207,7 @@ async fn request_verification(
 #[schemars(rename = "MailedLink")]
 struct Carried {
     token: Sensitive,
-    /// The account's password, if the caller is not signed in to it.
+    /// Required if the caller is not signed in to the account.
     #[serde(default)]
     password: Option<Sensitive>,
 }
@@ -228,7 +229,7 @@ struct NewRole {
     role: Given,
 }
 
-/// The roles that can be given.
+/// The roles that can be assigned.
 #[derive(Clone, Copy, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "GivenRole")]
@@ -310,7 +311,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_document_asks_for_agreements() {
+    fn the_api_document_requires_agreements() {
         let schema = schemars::schema_for!(NewAccount).to_value();
         assert_eq!(schema["required"], serde_json::json!(["email", "password", "name", "agreements"]));
     }

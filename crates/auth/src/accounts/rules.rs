@@ -1,4 +1,4 @@
-//! What an account's fields may be, and their one spelling. Pure.
+//! Validation and normalisation of account fields. Pure.
 
 use urr_contracts::auth::{Agreement, Error, Register, TermsKind};
 
@@ -6,25 +6,26 @@ use urr_contracts::auth::{Agreement, Error, Register, TermsKind};
 const MAX_EMAIL_LEN: usize = 254;
 const MAX_LOCAL_LEN: usize = 64;
 
-/// The longest name, in characters.
+/// Maximum length of a name, in characters.
 pub(crate) const MAX_NAME_CHARS: usize = 100;
 
-/// Digits of an international number, the country code included: E.164 allows 15, and no country has fewer than 8.
+/// Digits of an international number with country code: E.164 allows 15, and no country has fewer
+/// than 8.
 const E164_DIGITS: std::ops::RangeInclusive<usize> = 8..=15;
 
 /// Digits of a Korean number after its leading zero: 2-123-4567 to 10-1234-5678.
 const KOREAN_DIGITS: std::ops::RangeInclusive<usize> = 8..=10;
 
-/// What nobody needs to agree to, but everybody to Service and Privacy.
+/// Consent to these is required; consent to marketing is optional.
 const REQUIRED_TERMS: [TermsKind; 2] = [TermsKind::Service, TermsKind::Privacy];
 
-/// A new account whose fields have their one spelling.
+/// A registration with normalised fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct NewAccount {
     pub(crate) email: String,
     pub(crate) name: String,
     pub(crate) phone: Option<String>,
-    /// What was decided about each text.
+    /// The decision about each document.
     pub(crate) decisions: Vec<(TermsKind, bool)>,
 }
 
@@ -34,7 +35,7 @@ impl NewAccount {
     }
 }
 
-/// Checks a registration, all but its password.
+/// Validates a registration, except for its password.
 pub(crate) fn check(request: &Register, terms_version: &str) -> Result<NewAccount, Error> {
     Ok(NewAccount {
         email: email(&request.email)?,
@@ -44,10 +45,10 @@ pub(crate) fn check(request: &Register, terms_version: &str) -> Result<NewAccoun
     })
 }
 
-/// The one spelling of an address: trimmed, lower case, its domain in ASCII.
+/// Normalises an e-mail address: trimmed, lower case, domain in ASCII.
 ///
-/// The part before the `@` may differ by case in theory and does not anywhere in practice; two accounts of one mailbox
-/// would be worse.
+/// In theory the local part is case-sensitive, in practice it never is. Two accounts for one
+/// mailbox would be worse.
 pub(crate) fn email(text: &str) -> Result<String, Error> {
     let wrong = |reason: &str| invalid("email", reason);
     let text = text.trim();
@@ -78,13 +79,14 @@ fn is_local(local: &str) -> bool {
         && !local.contains("..")
 }
 
-/// A public host name: it has a dot, and its last label is not a number, as in an address of a machine.
+/// Whether this is a public host name: it has a dot, and its last label is not numeric as in an IP
+/// address.
 fn is_domain(domain: &str) -> bool {
     let last = domain.rsplit('.').next().unwrap_or_default();
     domain.contains('.') && !last.is_empty() && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A name without the space around it.
+/// Validates and trims a name.
 pub(crate) fn name(text: &str) -> Result<String, Error> {
     let name = text.trim();
     let reason = if name.is_empty() {
@@ -99,15 +101,16 @@ pub(crate) fn name(text: &str) -> Result<String, Error> {
     Err(invalid("name", reason))
 }
 
-/// Whether a character shows nothing itself but changes how others are read: their order, or where a line ends. With U+202E in it a
-/// name turns around whatever stands behind it on a page or in a mail.
+/// Whether a character is invisible but changes how others are displayed: bidirectional controls
+/// and line separators. U+202E in a name would reverse the text after it on a page or in a mail.
 fn is_unseen(letter: char) -> bool {
     matches!(letter, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}')
         || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}')
         || matches!(letter, '\u{e0000}'..='\u{e007f}')
 }
 
-/// A phone number in E.164 form; nothing if the text is empty. Without a country code it is Korean.
+/// Normalises a phone number to E.164; `None` if the text is empty. Without a country code it is
+/// Korean.
 pub(crate) fn phone(text: &str) -> Result<Option<String>, Error> {
     let bare: String =
         text.chars().filter(|c| !c.is_whitespace() && !matches!(c, '-' | '.' | '(' | ')')).collect();
@@ -117,7 +120,7 @@ pub(crate) fn phone(text: &str) -> Result<Option<String>, Error> {
     let wrong = || invalid("phone", "Please enter a phone number, such as 010-1234-5678 or +82 10 1234 5678");
     let international = bare.strip_prefix('+').or_else(|| bare.strip_prefix("00"));
     let number = if let Some(number) = international {
-        // People write +82 (0)10; the zero is for calls within the country.
+        // Some users write +82 (0)10; the zero is for domestic calls only.
         number.strip_prefix("820").map_or_else(|| number.to_owned(), |korean| format!("82{korean}"))
     } else {
         let korean = bare.strip_prefix('0').filter(|number| KOREAN_DIGITS.contains(&number.len()));
@@ -129,7 +132,8 @@ pub(crate) fn phone(text: &str) -> Result<Option<String>, Error> {
     if good { Ok(Some(format!("+{number}"))) } else { Err(wrong()) }
 }
 
-/// The last decision about each text, if everything required was agreed to in the version that is shown now.
+/// Returns the last decision about each document, or `TermsRequired` unless the current version of
+/// all required ones was agreed to.
 pub(crate) fn decisions(agreements: &[Agreement], version: &str) -> Result<Vec<(TermsKind, bool)>, Error> {
     let kinds = [TermsKind::Service, TermsKind::Privacy, TermsKind::Marketing];
     let current = |agreement: &&Agreement| agreement.version.as_deref().is_none_or(|shown| shown == version);
@@ -148,7 +152,7 @@ pub(crate) fn decisions(agreements: &[Agreement], version: &str) -> Result<Vec<(
     Err(Error::TermsRequired { missing, version: version.to_owned() })
 }
 
-/// A refusal of one field.
+/// An `Invalid` error for one field.
 pub(crate) fn invalid(field: &str, reason: &str) -> Error {
     Error::Invalid { field: field.to_owned(), reason: reason.to_owned() }
 }

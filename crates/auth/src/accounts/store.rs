@@ -1,4 +1,4 @@
-//! Statements and rows of accounts; nothing else.
+//! SQL statements and rows of accounts.
 
 use urr_contracts::auth::{Account, AccountStatus, TermsKind};
 use urr_db::{Error, Row, Tx, statements};
@@ -13,26 +13,27 @@ use crate::{
 };
 
 statements! {
-    /// Makes an account, unless its address has one.
+    /// Inserts an account, unless its address already has one.
     INSERT = "
         insert into accounts (id, email_index, email, name, phone, pii_key, password_hash, role, status, language,
                               marketing, email_verified_at, last_login_at, created_at, updated_at)
         values ($1, $2, $3, $4, $5, $6, $7, $8, 'active', $9, $10, $11, $12, $12, $12)
         on conflict (email_index) where status <> 'deleted' do nothing";
 
-    /// What the dearest bcrypt hash of an imported account costs, of those that are compared at all.
+    /// The highest bcrypt cost among imported hashes, up to the maximum that is verified.
     IMPORTED = "
         select substr(password_hash, 5, 2) from accounts
          where substr(password_hash, 2, 1) = '2' and substr(password_hash, 5, 2) <= $1
          order by substr(password_hash, 5, 2) desc limit 1";
 
-    /// One account that is not erased.
+    /// Loads an account that is not erased.
     GET = "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
                identity_verified_at, second_factor_at
           from accounts where id = $1 and erased_at is null";
 
-    /// Many of them. The list is a JSON array, for SQLite has no other; a UUID is sixteen bytes there.
+    /// Loads several accounts. The ids are a JSON array, because SQLite has no array parameters; it
+    /// stores a UUID as sixteen bytes.
     GET_MANY =
         sqlite "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
@@ -43,7 +44,7 @@ statements! {
                identity_verified_at, second_factor_at
           from accounts where id in (select value::uuid from jsonb_array_elements_text($1::jsonb)) and erased_at is null";
 
-    /// One of them, and nobody else changes it until the transaction ends. SQLite has one writer and no row locks.
+    /// Loads and locks an account. SQLite has a single writer and no row locks.
     LOCK =
         sqlite "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
@@ -54,46 +55,46 @@ statements! {
                identity_verified_at, second_factor_at
           from accounts where id = $1 and erased_at is null for no key update";
 
-    /// The open account of an address.
+    /// Loads the open account of an address.
     BY_EMAIL = "
         select id, email, name, phone, role, status, language, marketing, email_verified_at, created_at, password_hash,
                identity_verified_at, second_factor_at
           from accounts where email_index = $1 and status <> 'deleted'";
 
-    /// Every open account that may run the platform, in id order, and none of them changes until the transaction ends.
+    /// Locks every open administrator account, in id order.
     LOCK_ADMINS =
         sqlite "select id from accounts where role = 'admin' and status <> 'deleted' order by id"
         postgres "select id from accounts where role = 'admin' and status <> 'deleted' order by id for no key update";
 
-    /// Changes what an owner may change.
+    /// Updates the fields that the owner can change.
     SET_PROFILE = "
         update accounts set email = $2, name = $3, phone = $4, pii_key = $5, language = $6, marketing = $7,
                             updated_at = $8
          where id = $1";
 
-    /// Replaces the password.
+    /// Updates the password hash.
     SET_PASSWORD = "update accounts set password_hash = $2, updated_at = $3 where id = $1";
 
-    /// Somebody signed in, which also wakes a dormant account.
+    /// Records a sign-in, which also reactivates a dormant account.
     SIGNED_IN = "
         update accounts set status = 'active', last_login_at = $2, updated_at = $2 where id = $1 and status <> 'deleted'";
 
-    /// The owner proved the address.
+    /// Marks the address as verified.
     VERIFIED = "
         update accounts set email_verified_at = $2, updated_at = $2 where id = $1 and email_verified_at is null";
 
-    /// Another role.
+    /// Updates the role.
     SET_ROLE = "update accounts set role = $2, updated_at = $3 where id = $1";
 
-    /// Closes an account.
+    /// Marks an account as closed.
     CLOSE = "
         update accounts set status = 'deleted', deleted_at = $2, updated_at = $2 where id = $1 and status <> 'deleted'";
 
-    /// One decision about the terms.
+    /// Inserts one decision about the terms.
     AGREE = "insert into terms_agreements (id, account_id, kind, version, agreed, at) values ($1, $2, $3, $4, $5, $6)";
 }
 
-/// An account with what only this crate may know of it.
+/// An account with the fields that only this crate may read.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) account: Account,
@@ -101,13 +102,13 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    /// Whether somebody may still sign in to it.
+    /// Whether the account can be used to sign in.
     pub(crate) fn is_open(&self) -> bool {
         self.account.status != AccountStatus::Deleted
     }
 }
 
-/// A row whose personal data is still sealed.
+/// A row whose personal data is still encrypted.
 struct Sealed {
     account: Account,
     email: Vec<u8>,
@@ -153,7 +154,7 @@ fn place(column: &'static str, account: UserId) -> Place {
     Place { column, row: account.as_uuid() }
 }
 
-/// The personal columns of one account, sealed with the current key.
+/// The personal columns of one account, encrypted with the current key.
 pub(crate) struct Personal {
     pub(crate) email: Vec<u8>,
     pub(crate) name: Vec<u8>,
@@ -171,12 +172,12 @@ impl Personal {
     }
 }
 
-/// What an address is found by.
+/// The blind index of an address.
 pub(crate) fn email_index(vault: &Vault, email: &str) -> Vec<u8> {
     vault.index("email", email)
 }
 
-/// Makes an account. `false`: its address has one.
+/// Inserts an account. Returns `false` if its address already has one.
 pub(crate) async fn insert(
     (vault, ids): (&Vault, &Ids),
     tx: &mut Tx<'_>,
@@ -206,42 +207,42 @@ pub(crate) async fn insert(
     Ok(made == 1)
 }
 
-/// One account, closed ones included, erased ones not.
+/// Loads an account, including a closed but not an erased one.
 pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Option<Stored>, Trouble> {
     opened(vault, tx.optional(&GET, &[&id], sealed).await?)
 }
 
-/// Those of many accounts that there are, in no order.
+/// Loads the existing ones of several accounts, in no particular order.
 pub(crate) async fn get_many(vault: &Vault, tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<Stored>, Trouble> {
     let ids: Vec<String> = ids.iter().map(|id| id.as_uuid().simple().to_string()).collect();
-    let ids = serde_json::to_string(&ids).expect("a list of texts always serialises");
+    let ids = serde_json::to_string(&ids).expect("a list of strings always serialises");
     let found = tx.all(&GET_MANY, &[&ids], sealed).await?;
     found.into_iter().filter_map(|sealed| opened(vault, Some(sealed)).transpose()).collect()
 }
 
-/// One account, locked until the transaction ends.
+/// Loads an account and locks it until the transaction ends.
 pub(crate) async fn lock(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Option<Stored>, Trouble> {
     opened(vault, tx.optional(&LOCK, &[&id], sealed).await?)
 }
 
-/// The open account of an address.
+/// Loads the open account of an address.
 pub(crate) async fn by_email(vault: &Vault, tx: &mut Tx<'_>, email: &str) -> Result<Option<Stored>, Trouble> {
     opened(vault, tx.optional(&BY_EMAIL, &[&email_index(vault, email)], sealed).await?)
 }
 
-/// What the dearest bcrypt hash costs. `None`: there is none, or none any more.
+/// Returns the highest bcrypt cost, or `None` if no bcrypt hash is left.
 pub(crate) async fn imported(tx: &mut Tx<'_>) -> Result<Option<u32>, Error> {
     let most = format!("{MAX_BCRYPT_COST:02}");
     let cost: Option<String> = tx.optional(&IMPORTED, &[&most], |row| row.get(0)).await?;
     Ok(cost.and_then(|cost| cost.parse().ok()))
 }
 
-/// Every admin, locked until the transaction ends.
+/// Locks every administrator account until the transaction ends.
 pub(crate) async fn lock_admins(tx: &mut Tx<'_>) -> Result<Vec<UserId>, Error> {
     tx.all(&LOCK_ADMINS, &[], |row| row.get(0)).await
 }
 
-/// Keeps what the owner changed.
+/// Updates the profile.
 pub(crate) async fn set_profile(
     (vault, ids): (&Vault, &Ids),
     tx: &mut Tx<'_>,
@@ -266,7 +267,7 @@ pub(crate) async fn set_profile(
     Ok(())
 }
 
-/// Replaces the password.
+/// Updates the password hash.
 pub(crate) async fn set_password(
     tx: &mut Tx<'_>,
     id: UserId,
@@ -277,29 +278,29 @@ pub(crate) async fn set_password(
     Ok(())
 }
 
-/// Notes a sign-in. `false`: the account is closed.
+/// Records a sign-in. Returns `false` if the account is closed.
 pub(crate) async fn signed_in(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<bool, Error> {
     Ok(tx.execute(&SIGNED_IN, &[&id, &now]).await? == 1)
 }
 
-/// Notes that the owner proved the address.
+/// Marks the address as verified.
 pub(crate) async fn verified(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<(), Error> {
     tx.execute(&VERIFIED, &[&id, &now]).await?;
     Ok(())
 }
 
-/// Gives another role.
+/// Updates the role.
 pub(crate) async fn set_role(tx: &mut Tx<'_>, id: UserId, role: Role, now: Timestamp) -> Result<(), Error> {
     tx.execute(&SET_ROLE, &[&id, &Word(role), &now]).await?;
     Ok(())
 }
 
-/// Closes an account. `false`: it was closed.
+/// Closes an account. Returns `false` if it was already closed.
 pub(crate) async fn close(tx: &mut Tx<'_>, id: UserId, now: Timestamp) -> Result<bool, Error> {
     Ok(tx.execute(&CLOSE, &[&id, &now]).await? == 1)
 }
 
-/// Keeps a decision about the terms.
+/// Inserts a decision about the terms.
 pub(crate) async fn agree(
     tx: &mut Tx<'_>,
     id: Uuid,

@@ -1,4 +1,4 @@
-//! Proving an address with a mailed link.
+//! Verification of an e-mail address with a mailed link.
 
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ use crate::{
 
 const PURPOSE: Purpose = Purpose::VerifyEmail;
 
-/// One mail a minute is enough for somebody who waits for it.
+/// Minimum interval between verification mails.
 const ASK_EVERY: Duration = Duration::from_mins(1);
 
-/// Mails the caller a link, unless they just got one or need none.
+/// Mails the caller a link, unless one was just sent or the address is already verified.
 pub(crate) async fn request(service: &Service, ctx: &Ctx) -> Result<Done, Trouble> {
     let (user, now) = (signed_in(ctx)?, service.clock.now());
     let key = service.vault.index("verify", &user.to_string());
@@ -41,9 +41,10 @@ pub(crate) async fn request(service: &Service, ctx: &Ctx) -> Result<Done, Troubl
     Ok(Done {})
 }
 
-/// Proves an address with what the link carries. The link shows that whoever follows it reads the mailbox, not that they made the
-/// account: somebody else may have registered with their address and wait for the click. So it takes a session of the account or
-/// its password, too. The owner of a mailbox who has neither sets a new password, which throws out whoever has the old one.
+/// Verifies an address with the token of a mailed link. The link proves access to the mailbox, not
+/// ownership of the account: another person may have registered with this address and be waiting
+/// for the click. So a session of the account or its password is required too. An owner of the
+/// mailbox who has neither sets a new password, which ends all sessions.
 pub(crate) async fn verify(service: &Service, ctx: &Ctx, request: &VerifyEmail) -> Result<Done, Trouble> {
     let password = request.password.as_ref().filter(|password| !password.expose().is_empty());
     let proof = match password {
@@ -70,7 +71,7 @@ pub(crate) async fn verify(service: &Service, ctx: &Ctx, request: &VerifyEmail) 
     Ok(Done {})
 }
 
-/// Whoever follows a link knows the password of its account. A wrong one counts.
+/// Verifies the account's password. A wrong one counts as a failed attempt.
 async fn prove(service: &Service, request: &VerifyEmail, password: &Sensitive) -> Result<Proof, Trouble> {
     let (place, origin) = (service.pool.enter()?, sessions::rules::clean(&request.origin));
     let stored = service.db.read("auth.verify_email.find", async |tx: &mut Tx<'_>| {
@@ -82,12 +83,13 @@ async fn prove(service: &Service, request: &VerifyEmail, password: &Sensitive) -
     claim.prove_again(service, place, password.expose()).await
 }
 
-/// Until an address is proved anybody may have claimed it. Takes away what they left to come back with, or to keep its owner out:
-/// accounts elsewhere and the second factor.
+/// Until an address is verified, the account may have been registered by another person. Removes
+/// what that person could use to get back in or to lock the owner out: linked accounts and the
+/// second factor.
 pub(crate) async fn drop_claims(service: &Service, tx: &mut Tx<'_>, user: UserId) -> Result<(), Trouble> {
     let unlinked = social::store::remove_all(tx, user).await? > 0;
     let had_factor = second_factor::store::is_on(tx, user).await?;
-    // A secret that waits for its first code goes, too.
+    // This also removes an unconfirmed secret.
     second_factor::store::remove(tx, user, service.clock.now()).await?;
     if unlinked {
         mail::queue(service, tx, user, mail::Kind::SignInChanged).await?;

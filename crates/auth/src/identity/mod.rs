@@ -1,7 +1,7 @@
-//! Who the owner of an account is, as a provider vouches for it. One person, one account.
+//! Identity verification through a provider; one account per person.
 //!
-//! The provider is asked between two transactions and never within one. What the browser says is the name of a verification
-//! that this account began, and nothing else.
+//! The provider is called between two transactions, never within one. From the browser only the id
+//! of a verification is accepted, which must have been started by this account.
 
 pub(crate) mod portone;
 pub(crate) mod provider;
@@ -27,13 +27,13 @@ use crate::{
 };
 use provider::{Finding, IdentityProvider, Person, ProviderError, Window};
 
-/// How long a verification can be completed: somebody has to find a phone, and perhaps to install an app.
+/// How long a verification can be completed: the user may have to find a phone and install an app.
 const LIFETIME: Duration = Duration::from_mins(30);
 
-/// Verifications of one account that can be completed: some tabs, and a window that was closed by mistake.
+/// Open verifications per account: several tabs, and a window closed by mistake.
 const MAX_OPEN: u32 = 5;
 
-/// Begins a verification for the caller.
+/// Starts a verification for the caller.
 pub(crate) async fn start(service: &Service, ctx: &Ctx) -> Result<IdentityStarted, Trouble> {
     let (user, now) = (signed_in(ctx)?, service.clock.now());
     let Window { source, store_id, channel_key } = provider(service)?.window();
@@ -49,7 +49,7 @@ fn provider(service: &Service) -> Result<&Arc<dyn IdentityProvider>, Error> {
     service.identity.as_ref().ok_or(Error::IdentityOff)
 }
 
-/// Asks the provider who the caller is, and keeps it.
+/// Loads the result from the provider and stores it.
 pub(crate) async fn complete(
     service: &Service,
     ctx: &Ctx,
@@ -80,12 +80,13 @@ pub(crate) async fn complete(
 
 fn unavailable(ctx: &Ctx, error: &ProviderError) -> Trouble {
     let error = urr_telemetry::chain(error);
-    tracing::error!(request_id = %ctx.request_id, error, "an identity could not be verified");
+    tracing::error!(request_id = %ctx.request_id, error, "identity provider failed: the verification was refused with 503 and can be retried");
     metrics::counter!("urr_auth_identity_provider_failures_total").increment(1);
     Error::IdentityUnavailable.into()
 }
 
-/// Keeps who the owner is. The account is locked; that no other account has the person is what the unique index says.
+/// Stores the identity. The account is locked; a unique index ensures that no other account has the
+/// same person.
 async fn keep(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -112,7 +113,7 @@ async fn keep(
     Ok(account)
 }
 
-/// Who a user is, as far as other roles need it.
+/// Returns a user's identity, as far as other roles need it.
 pub(crate) async fn identity(
     service: &Service,
     ctx: &Ctx,

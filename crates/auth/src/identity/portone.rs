@@ -15,43 +15,43 @@ use super::{
     rules,
 };
 
-/// How PortOne is reached.
+/// Connection settings of PortOne.
 #[derive(Clone, Debug)]
 pub struct PortOneConfig {
-    /// Where its API is: `https://api.portone.io`.
+    /// URL of its API: `https://api.portone.io`.
     pub base_url: String,
     /// The V2 API secret.
     pub secret: Sensitive,
-    /// The shop.
+    /// The store id.
     pub store_id: String,
-    /// The channel that verifies identities.
+    /// The channel for identity verification.
     pub channel_key: String,
 }
 
-/// Settings with which PortOne cannot be asked.
+/// Why the PortOne settings are invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadPortOne {
-    /// The address.
+    /// The URL is invalid.
     #[error(transparent)]
     Target(#[from] BadTarget),
-    /// The shop, the channel or the secret.
-    #[error("the {0} has characters that PortOne's never have")]
+    /// The store id, channel or secret has invalid characters.
+    #[error("the {0} has characters that PortOne never uses")]
     Characters(&'static str),
 }
 
-/// The longest a person waits for PortOne, tries and pauses included: well within the 30 s a request has.
+/// Total time limit for PortOne, with retries and pauses: well within the 30 s of a request.
 const PATIENCE: Duration = Duration::from_secs(8);
 
-/// Answers have about 2 kB and repeat what the carrier said; this is room for thirty times that.
+/// Responses have about 2 kB; this allows thirty times that.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// Questions at the same time, so that a slow PortOne holds a bounded number of requests.
+/// Maximum concurrent calls, so that a slow PortOne blocks a bounded number of requests.
 const MAX_IN_FLIGHT: usize = 64;
 
-/// How PortOne names a verification that nobody began.
+/// PortOne's error type for an unknown verification.
 const NOT_FOUND: &str = "IDENTITY_VERIFICATION_NOT_FOUND";
 
-/// Asks PortOne.
+/// PortOne client.
 pub struct PortOne {
     target: Target,
     authorization: HeaderValue,
@@ -66,7 +66,7 @@ impl fmt::Debug for PortOne {
 }
 
 impl PortOne {
-    /// Checks the settings; PortOne itself is not asked yet.
+    /// Validates the settings, without calling PortOne.
     pub fn new(config: PortOneConfig, clock: Clock) -> Result<Self, BadPortOne> {
         let limits = ClientLimits {
             connect: Duration::from_secs(3),
@@ -99,20 +99,20 @@ impl PortOne {
         Ok(Self { target, authorization, store_id, channel_key })
     }
 
-    /// What an answer means. `channel_key` is checked because the browser chooses the channel: a test channel of the same shop
-    /// would vouch for anybody.
+    /// Interprets a response. `channel_key` is checked because the browser chooses the channel: a
+    /// test channel of the same store would confirm any identity.
     fn read(&self, verification: Uuid, body: &[u8]) -> Result<Finding, ProviderError> {
         let verified = match serde_json::from_slice(body)? {
             Reply::Verified(verified) => verified,
             Reply::Ready => return Ok(Finding::Pending),
             Reply::Failed => return Ok(Finding::Failed),
-            Reply::Other => return Err(ProviderError::Unusable("has a status that is not known")),
+            Reply::Other => return Err(ProviderError::Unusable("has an unknown status")),
         };
         if verified.id != verification.to_string() {
-            return Err(ProviderError::Unusable("is about another verification"));
+            return Err(ProviderError::Unusable("belongs to another verification"));
         }
         if !verified.channel.is_some_and(|channel| channel.is(&self.channel_key)) {
-            tracing::warn!(%verification, "an identity was verified through another channel than ours");
+            tracing::warn!(%verification, "identity verification refused: it used another channel than auth.portone_channel_key");
             return Ok(Finding::Failed);
         }
         rules::person(verified.customer.into()).map(Finding::Verified)
@@ -142,7 +142,7 @@ impl IdentityProvider for PortOne {
     }
 }
 
-/// Whether PortOne says that there is no such verification; any server says that there is no such page.
+/// Whether PortOne reports an unknown verification, as opposed to any other 404.
 fn is_not_found(body: &[u8]) -> bool {
     serde_json::from_slice::<Refusal>(body).is_ok_and(|refusal| refusal.kind == NOT_FOUND)
 }

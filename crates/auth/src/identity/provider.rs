@@ -1,4 +1,4 @@
-//! The port: whoever vouches for persons.
+//! The interface to identity providers.
 
 use std::fmt;
 
@@ -9,53 +9,54 @@ use urr_http::CallError;
 use urr_kernel::BirthDate;
 use uuid::Uuid;
 
-/// Whatever vouches for persons. The browser does the person's part in the provider's window; what came of it is asked here
-/// and never taken from the browser.
+/// An identity provider. The user completes the verification in the provider's window; the result
+/// is fetched from the provider and never taken from the browser.
 #[async_trait]
 pub trait IdentityProvider: Send + Sync + 'static {
-    /// What the browser needs to open the provider's window.
+    /// Parameters for the provider's window.
     fn window(&self) -> Window;
 
-    /// What came of a verification that `account` began. Bounded in time and size by the implementation.
+    /// Returns the result of a verification started by `account`. The implementation bounds time
+    /// and size.
     async fn look_up(&self, verification: Uuid, account: &Account) -> Result<Finding, ProviderError>;
 }
 
-/// What the browser needs to open the provider's window. None of it is secret.
+/// Parameters with which the browser opens the provider's window. None of them is secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Window {
-    /// Whose window.
+    /// The provider.
     pub source: IdentitySource,
-    /// The provider's name for this shop.
+    /// The store id at the provider.
     pub store_id: Option<String>,
-    /// Which of its channels.
+    /// The channel at the provider.
     pub channel_key: Option<String>,
 }
 
-/// What came of a verification.
+/// The result of a verification.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Finding {
-    /// The provider vouches for this person.
+    /// The provider confirmed this person.
     Verified(Person),
-    /// The person has not finished, or never began.
+    /// The user has not finished, or never started.
     Pending,
-    /// The provider vouches for nobody.
+    /// The provider did not confirm an identity.
     Failed,
 }
 
-/// A person somebody vouched for. `Debug` shows nothing of them.
+/// A verified person. `Debug` prints no personal data.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Person {
-    /// The number that the person has everywhere.
+    /// Identifier of the person across all services (CI).
     pub ci: String,
-    /// The number that the person has at this shop.
+    /// Identifier of the person at this store (DI).
     pub di: Option<String>,
-    /// As the provider spells it.
+    /// Name as given by the provider.
     pub name: String,
-    /// When the person was born.
+    /// Date of birth.
     pub birth_date: Option<BirthDate>,
-    /// The number of the phone that was used, in E.164 form.
+    /// Phone number that was used, in E.164.
     pub phone: Option<String>,
-    /// As the provider says it.
+    /// Gender as given by the provider.
     pub gender: Option<String>,
     /// Whether the person is a foreigner in Korea.
     pub foreigner: Option<bool>,
@@ -67,19 +68,19 @@ impl fmt::Debug for Person {
     }
 }
 
-/// Why it is not known what came of a verification.
+/// Why the result of a verification is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum ProviderError {
-    /// There was no complete answer.
-    #[error("the provider gave no answer")]
+    /// There was no complete response.
+    #[error("no response from the provider")]
     NoAnswer(#[from] CallError),
-    /// The provider answered with an error.
+    /// The provider returned an error status.
     #[error("the provider answered with status {0}")]
     Status(u16),
-    /// The answer is not what the provider's manual says.
-    #[error("the provider's answer cannot be read")]
+    /// The response has an unexpected format.
+    #[error("the provider's response cannot be parsed")]
     Unreadable(#[from] serde_json::Error),
-    /// The answer lacks what a person is known by, or is about something else.
-    #[error("the provider's answer {0}")]
+    /// The response lacks required fields, or belongs to another verification.
+    #[error("the provider's response {0}")]
     Unusable(&'static str),
 }

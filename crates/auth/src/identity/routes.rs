@@ -1,4 +1,4 @@
-//! HTTP in, HTTP out. No rules, no SQL.
+//! HTTP handlers: parsing and responses only.
 
 use axum::extract::State;
 use schemars::JsonSchema;
@@ -40,7 +40,7 @@ async fn start(
     Ok((StatusCode::CREATED, Json(body)))
 }
 
-/// What the browser's SDK needs.
+/// Parameters for the browser's SDK.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "IdentityStarted")]
@@ -52,7 +52,7 @@ struct Started {
     expires_at: Timestamp,
 }
 
-/// Body of `POST /api/auth/identity/complete`. Whatever else the SDK told the browser is of no interest.
+/// Body of `POST /api/auth/identity/complete`. Other fields from the SDK are ignored.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "CompleteIdentity")]

@@ -1,15 +1,15 @@
-//! What a provider may tell about a person, in one spelling. Pure.
+//! Validation and normalisation of a provider's data about a person. Pure.
 
 use super::provider::{Person, ProviderError};
 use crate::accounts::rules::{MAX_NAME_CHARS, phone};
 
-/// The longest number of a person: a CI has 88 characters, a DI 64.
+/// Maximum length of an identifier: a CI has 88 characters, a DI 64.
 const MAX_NUMBER_LEN: usize = 200;
 
-/// The longest word for a gender.
+/// Maximum length of the gender.
 const MAX_WORD_LEN: usize = 20;
 
-/// What a provider told, as it came.
+/// A provider's data, not yet validated.
 pub(crate) struct Told {
     pub(crate) ci: Option<String>,
     pub(crate) di: Option<String>,
@@ -20,7 +20,8 @@ pub(crate) struct Told {
     pub(crate) foreigner: Option<bool>,
 }
 
-/// The person a provider told of. Without a CI nobody can be told apart, so then it is nobody; what else does not fit is left out.
+/// Validates a provider's data. A CI is required, because it identifies the person; other invalid
+/// fields are dropped.
 pub(crate) fn person(told: Told) -> Result<Person, ProviderError> {
     let ci = told.ci.as_deref().and_then(number).ok_or(ProviderError::Unusable("names no CI"))?;
     let name: String = told.name.trim().chars().filter(|c| !c.is_control()).take(MAX_NAME_CHARS).collect();
@@ -38,7 +39,7 @@ pub(crate) fn person(told: Told) -> Result<Person, ProviderError> {
     })
 }
 
-/// A CI or DI: printable, and not endless.
+/// Validates a CI or DI: printable and of limited length.
 fn number(text: &str) -> Option<String> {
     let text = text.trim();
     let good = (1..=MAX_NUMBER_LEN).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_has_a_number_and_a_name_and_what_else_makes_sense() {
+    fn a_person_needs_ci_and_name_and_invalid_fields_are_dropped() {
         let person = person(told(Some(" ci+/= "))).unwrap();
         assert_eq!((person.ci.as_str(), person.name.as_str()), ("ci+/=", "김민지"));
         assert_eq!((person.di, person.birth_date, person.gender), (None, None, None));
@@ -70,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_number_it_is_nobody() {
+    fn a_person_without_a_ci_is_refused() {
         let long = "x".repeat(MAX_NUMBER_LEN + 1);
         for ci in [None, Some(""), Some("  "), Some("c i"), Some("번호"), Some(long.as_str())] {
             assert!(matches!(person(told(ci)), Err(ProviderError::Unusable(_))), "{ci:?}");

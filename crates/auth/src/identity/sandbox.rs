@@ -1,4 +1,4 @@
-//! Vouches for anybody, as somebody made up: for laptops, tests and demonstrations.
+//! Sandbox provider that confirms made-up identities: for development, tests and demos.
 
 use async_trait::async_trait;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
@@ -9,11 +9,11 @@ use uuid::Uuid;
 
 use super::provider::{Finding, IdentityProvider, Person, ProviderError, Window};
 
-/// What every made-up number begins with, so that nobody takes it for a real one.
+/// Prefix of every made-up identifier, so that it cannot be mistaken for a real one.
 const MARK: &str = "SANDBOX";
 
-/// Makes up one person for each name and phone number: two accounts that say the same of themselves are the same person, and an
-/// account without a phone number is nobody else's.
+/// Derives one person from name and phone number: two accounts with the same data are the same
+/// person. An account without a phone number is a person of its own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sandbox;
 
@@ -36,10 +36,9 @@ fn made_up(account: &Account) -> Person {
         let hash = Sha256::new().chain_update(purpose).chain_update(seed).finalize();
         format!("{MARK}-{purpose}-{}", URL_SAFE_NO_PAD.encode(hash))
     };
-    // Every month has 28 days; the youngest was born in 2009.
+    // 28 days are valid in every month; the latest year of birth is 2009.
     let (year, month, day) = (1960 + u16::from(seed[0]) % 50, 1 + seed[1] % 12, 1 + seed[2] % 28);
-    let birth_date: BirthDate =
-        format!("{year}-{month:02}-{day:02}").parse().expect("a day that every calendar has");
+    let birth_date: BirthDate = format!("{year}-{month:02}-{day:02}").parse().expect("a valid date");
     Person {
         ci: number("CI"),
         di: Some(number("DI")),

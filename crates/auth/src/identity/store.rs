@@ -1,4 +1,4 @@
-//! Statements and rows of identities; nothing else.
+//! SQL statements and rows of identities.
 
 use urr_contracts::auth::{Identity, IdentitySource};
 use urr_db::{Error, Tx, statements};
@@ -13,10 +13,10 @@ use crate::{
 };
 
 statements! {
-    /// A verification that was begun.
+    /// Inserts a started verification.
     BEGIN = "insert into identity_checks (id, account_id, created_at, expires_at) values ($1, $2, $3, $4)";
 
-    /// Forgets an account's verifications but for the newest.
+    /// Deletes an account's verifications except the newest.
     TRIM = "
         delete from identity_checks where account_id = $1
             and id not in (select id from identity_checks where account_id = $1 order by id desc limit $2)";
@@ -25,49 +25,49 @@ statements! {
     IS_OPEN = "
         select id from identity_checks where id = $1 and account_id = $2 and used_at is null and expires_at > $3";
 
-    /// Completes a verification: whoever gets a row has used it, and nobody else can.
+    /// Marks a verification as completed. Only one caller gets a row.
     SPEND = "
         update identity_checks set used_at = $3
          where id = $1 and account_id = $2 and used_at is null and expires_at > $3
         returning id";
 
-    /// Keeps who the owner of an account is, unless the person has another.
+    /// Inserts an account's identity, unless the person has another account.
     INSERT = "
         insert into identities (account_id, ci_index, person, pii_key, source, verified_at)
         values ($1, $2, $3, $4, $5, $6)
         on conflict do nothing";
 
-    /// The same person was verified anew.
+    /// Updates the identity after the same person was verified again.
     RENEW = "
         update identities set person = $3, pii_key = $4, source = $5, verified_at = $6
          where account_id = $1 and ci_index = $2";
 
-    /// What the account shows of it.
+    /// Sets the time of verification on the account.
     MARK = "update accounts set identity_verified_at = $2, updated_at = $2 where id = $1";
 
-    /// Who the owner of an account is.
+    /// Loads an account's identity.
     GET = "select ci_index, person, source, verified_at from identities where account_id = $1";
 
-    /// When the account of a person was closed.
+    /// When the account with this identity was closed.
     HOLDER = "
         select a.deleted_at from identities i join accounts a on a.id = i.account_id where i.ci_index = $1";
 
-    /// Identities that are sealed with another key than the current one, behind a given one.
+    /// Identities encrypted with another than the current key, after a given one.
     pub(crate) STALE = "
         select pii_key, account_id from identities
          where (pii_key < $1 or pii_key > $1) and (pii_key, account_id) > ($2, $3)
          order by pii_key, account_id limit $4";
 
-    /// An identity sealed anew.
+    /// Updates a re-encrypted identity.
     RESEAL = "update identities set person = $2, pii_key = $3 where account_id = $1";
 
-    /// What is forgotten with an account.
+    /// Deletes an account's verifications.
     pub(crate) ERASE_CHECKS = "delete from identity_checks where account_id = $1";
-    /// From now on the person may have another account.
+    /// Deletes an identity, so that the person may have another account.
     pub(crate) ERASE = "delete from identities where account_id = $1";
 }
 
-/// An identity with the person it is of.
+/// A stored identity with its person.
 pub(crate) struct Kept {
     pub(crate) ci_index: Vec<u8>,
     pub(crate) person: Person,
@@ -76,13 +76,13 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
-    /// As much as other roles need.
+    /// The fields that other roles may read.
     pub(crate) fn shown(&self) -> Identity {
         Identity { source: self.source, verified_at: self.verified_at, birth_date: self.person.birth_date }
     }
 }
 
-/// What a person is found by.
+/// The blind index of a person.
 pub(crate) fn ci_index(vault: &Vault, ci: &str) -> Vec<u8> {
     vault.index("ci", ci)
 }
@@ -96,7 +96,7 @@ fn seal((vault, ids): (&Vault, &Ids), account: UserId, person: &Person) -> Vec<u
     vault.seal(ids, place(account), &text)
 }
 
-/// Begins a verification and forgets all but the `most` newest of the account.
+/// Inserts a verification and deletes all but the `most` newest of the account.
 pub(crate) async fn begin(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -109,7 +109,7 @@ pub(crate) async fn begin(
     Ok(())
 }
 
-/// Whether a verification is the account's and can still be completed.
+/// Whether a verification belongs to the account and can still be completed.
 pub(crate) async fn is_open(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -119,12 +119,12 @@ pub(crate) async fn is_open(
     Ok(tx.optional(&IS_OPEN, &[&id, &account, &now], |row| row.get::<Uuid>(0)).await?.is_some())
 }
 
-/// Uses a verification up. `false`: it cannot be completed any more.
+/// Marks a verification as completed. Returns `false` if that is no longer possible.
 pub(crate) async fn spend(tx: &mut Tx<'_>, id: Uuid, account: UserId, now: Timestamp) -> Result<bool, Error> {
     Ok(tx.optional(&SPEND, &[&id, &account, &now], |row| row.get::<Uuid>(0)).await?.is_some())
 }
 
-/// Keeps who the owner of an account without an identity is. `false`: the person has another account.
+/// Inserts an account's first identity. Returns `false` if the person has another account.
 pub(crate) async fn insert(
     keys: (&Vault, &Ids),
     tx: &mut Tx<'_>,
@@ -141,7 +141,7 @@ pub(crate) async fn insert(
     Ok(made)
 }
 
-/// Keeps what was found out anew about the same person.
+/// Updates the data of the same person.
 pub(crate) async fn renew(
     keys: (&Vault, &Ids),
     tx: &mut Tx<'_>,
@@ -155,7 +155,7 @@ pub(crate) async fn renew(
     Ok(())
 }
 
-/// Who the owner of an account is.
+/// Loads an account's identity.
 pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Kept>, Trouble> {
     let found = tx
         .optional(&GET, &[&account], |row| {
@@ -170,12 +170,12 @@ pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Resu
     Ok(Some(Kept { ci_index, person, source, verified_at }))
 }
 
-/// When the account of a person was closed; `None` if it is open, or there is none any more.
+/// When the person's account was closed; `None` if it is open or no longer exists.
 pub(crate) async fn closed_at(tx: &mut Tx<'_>, ci_index: &Vec<u8>) -> Result<Option<Timestamp>, Error> {
     Ok(tx.optional(&HOLDER, &[ci_index], |row| row.get(0)).await?.flatten())
 }
 
-/// Seals an identity with the current key.
+/// Re-encrypts an identity with the current key.
 pub(crate) async fn reseal(keys: (&Vault, &Ids), tx: &mut Tx<'_>, account: UserId) -> Result<(), Trouble> {
     if let Some(kept) = get(keys.0, tx, account).await? {
         tx.execute(&RESEAL, &[&account, &seal(keys, account, &kept.person), &keys.0.key()]).await?;

@@ -1,5 +1,6 @@
-//! Slows down networks from which wrong passwords come. In memory: each process counts for itself, and before a password is
-//! compared. What has failed is counted in the database for all of them (`shared`).
+//! Throttles networks that send wrong passwords. In memory: each process counts attempts by itself,
+//! before the password is compared. Failures are also counted in the database, for all processes
+//! (`shared`).
 
 use std::{
     collections::HashMap,
@@ -12,10 +13,10 @@ use urr_kernel::Clock;
 
 use crate::sessions::rules::{FREE_TRIES_PER_NETWORK, wait_after};
 
-/// Networks that are remembered. At about 60 bytes each, 20,000 are 1.2 MB.
+/// Maximum number of networks. At about 60 bytes each, 20,000 are 1.2 MB.
 const MAX_NETWORKS: usize = 20_000;
 
-/// One wrong password is forgiven after this long.
+/// The count of failures decreases by one after this time.
 pub(super) const FORGIVE_EVERY: Duration = Duration::from_secs(30);
 
 pub(crate) struct Brake {
@@ -26,7 +27,7 @@ pub(crate) struct Brake {
 #[derive(Clone, Copy)]
 struct Tries {
     count: u32,
-    /// When `count` was true.
+    /// The time of `count`.
     at: Duration,
     locked_until: Duration,
 }
@@ -49,7 +50,7 @@ impl Brake {
         Self { clock, networks: Mutex::default() }
     }
 
-    /// Refuses while the network has to wait, and counts nothing. The error says how long.
+    /// Fails with the remaining wait while the network is throttled. Counts nothing.
     pub(crate) fn check(&self, network: IpAddr) -> Result<(), Duration> {
         let now = self.clock.ticks();
         let networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +60,7 @@ impl Brake {
         }
     }
 
-    /// Counts an attempt before it is made. The error says how long to wait instead.
+    /// Counts an attempt in advance. Fails with the remaining wait if the network is throttled.
     pub(crate) fn charge(&self, network: IpAddr) -> Result<(), Duration> {
         let now = self.clock.ticks();
         let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +79,7 @@ impl Brake {
         Ok(())
     }
 
-    /// The attempt was no wrong password after all.
+    /// Reverts [`Self::charge`]: the attempt was not a wrong password.
     pub(crate) fn take_back(&self, network: IpAddr) {
         let now = self.clock.ticks();
         let mut networks = self.networks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -89,8 +90,8 @@ impl Brake {
     }
 }
 
-/// Forgets whoever is not waiting any more; if that is nobody, those with the fewest tries, all at once so that the next
-/// newcomers find room without another search.
+/// Removes networks that are no longer throttled. If there are none, removes those with the fewest
+/// attempts, all at once, so that the next insertions need no search.
 fn make_room(networks: &mut HashMap<IpAddr, Tries>, now: Duration) {
     networks.retain(|_, tries| !tries.is_over(now));
     if networks.len() >= MAX_NETWORKS {
@@ -111,7 +112,7 @@ mod tests {
     const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 2));
 
     #[test]
-    fn after_many_wrong_passwords_a_network_waits_longer_and_longer_and_others_do_not() {
+    fn wrong_passwords_throttle_their_network_only() {
         let clock = fixed_clock();
         let brake = Brake::new(clock.clone());
         for _ in 0..FREE_TRIES_PER_NETWORK {
@@ -119,7 +120,7 @@ mod tests {
         }
         for wait in [1, 2, 4, 8] {
             let wait = Duration::from_secs(wait);
-            assert_eq!(brake.charge(HERE), Err(wait), "waiting does not make the wait longer");
+            assert_eq!(brake.charge(HERE), Err(wait), "refused attempts do not extend the wait");
             assert_eq!(brake.charge(HERE), Err(wait));
             assert_eq!(brake.charge(THERE), Ok(()));
             clock.advance(wait);
@@ -127,12 +128,12 @@ mod tests {
         }
         clock.advance(FORGIVE_EVERY * (FREE_TRIES_PER_NETWORK + 4));
         for _ in 0..FREE_TRIES_PER_NETWORK {
-            assert_eq!(brake.charge(HERE), Ok(()), "all is forgiven after a while");
+            assert_eq!(brake.charge(HERE), Ok(()), "the count decays");
         }
     }
 
     #[test]
-    fn right_passwords_cost_nothing() {
+    fn right_passwords_are_not_throttled() {
         let brake = Brake::new(fixed_clock());
         for _ in 0..10 * FREE_TRIES_PER_NETWORK {
             assert_eq!(brake.charge(HERE), Ok(()));
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded_and_the_worst_are_remembered() {
+    fn memory_is_bounded_and_the_worst_offenders_are_kept() {
         let clock = fixed_clock();
         let brake = Brake::new(clock);
         for _ in 0..FREE_TRIES_PER_NETWORK {
@@ -152,6 +153,6 @@ mod tests {
             let _ = brake.charge(IpAddr::V4(other));
         }
         assert!(brake.networks.lock().unwrap().len() <= MAX_NETWORKS);
-        assert!(brake.charge(HERE).is_err(), "a flood of others must not wash the guesser away");
+        assert!(brake.charge(HERE).is_err(), "a flood of other networks must not evict the attacker");
     }
 }

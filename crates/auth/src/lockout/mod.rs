@@ -1,10 +1,11 @@
-//! Guessing passwords gets slower with every wrong one.
+//! Throttling of password guessing.
 //!
-//! An attempt is counted before its password is compared and forgiven if it was right, so attempts that come at once cannot
-//! slip through together. The count is kept per address of an account, whether the account exists or not, and per
-//! network: of a network each process counts attempts for itself before they are made, and all of them together once they have
-//! failed, so that right passwords write nothing about it. No wait is longer than a quarter of an hour, and a network from which the owner signed in before has a count of
-//! its own: whoever fails elsewhere cannot lock the owner out.
+//! An attempt is counted before its password is compared and reverted if it was right, so
+//! concurrent attempts cannot bypass the limit. Attempts are counted per account address, whether
+//! the account exists or not, and per network. For networks, each process counts attempts in
+//! advance in memory, and failures are counted in the database for all processes, so correct
+//! passwords cause no writes. The maximum wait is 15 minutes. A network from which the owner signed
+//! in before has its own counter, so failures from elsewhere cannot lock the owner out.
 
 pub(crate) mod brake;
 pub(crate) mod limit;
@@ -22,7 +23,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// One attempt that was counted and whose outcome is not known yet.
+/// An attempt that was counted and whose outcome is not known yet.
 #[derive(Clone, Debug)]
 pub(crate) struct Attempt {
     pub(crate) key: Vec<u8>,
@@ -30,7 +31,8 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Counts an attempt on the account of this address. `known`: its owner signed in from there before.
+    /// Counts an attempt on the account of this address. `known`: the owner signed in from this
+    /// network before.
     pub(crate) async fn begin(
         service: &Service,
         email: &str,
@@ -72,7 +74,7 @@ impl Attempt {
         })
     }
 
-    /// The password was wrong: what is noted of that, in the transaction that notes the rest. Of the network every process is told.
+    /// Records a wrong password in the given transaction, for all processes.
     pub(crate) async fn fail(&self, service: &Service, tx: &mut Tx<'_>) -> Result<(), Trouble> {
         let now = service.clock.now();
         store::failed(tx, &self.key, now).await?;
@@ -82,7 +84,7 @@ impl Attempt {
         }
     }
 
-    /// The password was never compared: it does not count.
+    /// The password was never compared: reverts the count.
     pub(crate) async fn take_back(&self, service: &Service) -> Result<(), Trouble> {
         self.forgive_network(service);
         transaction!(service.db, "auth.take_back", async |tx: &mut Tx<'_>| {
@@ -90,7 +92,7 @@ impl Attempt {
         })
     }
 
-    /// The password was right: call after the sign-in is committed.
+    /// The password was right. Call after the sign-in is committed.
     pub(crate) fn forgive_network(&self, service: &Service) {
         if let Some(network) = self.network {
             service.brake.take_back(network);
@@ -98,7 +100,8 @@ impl Attempt {
     }
 }
 
-/// Slows down a network from which rubbish comes: an attempt that is refused counts, one that fails for another reason does not.
+/// Throttles a network that sends invalid requests: a refused attempt counts, one that fails for
+/// another reason does not.
 pub(crate) async fn braked<T>(
     service: &Service,
     origin: &Origin,
@@ -113,22 +116,22 @@ pub(crate) async fn braked<T>(
     outcome
 }
 
-/// Refuses a registration while its network has to wait.
+/// Fails while the network of a registration is throttled.
 pub(crate) fn check_registration(service: &Service, origin: &Origin) -> Result<(), Trouble> {
     network(&origin.address).map_or(Ok(()), |network| service.brake.check(network).map_err(refuse))
 }
 
-/// Counts a registration with a taken address, as a wrong password is counted. The answer says that the address has an account, so
-/// a network that asks for many of them has to wait. Registrations that succeed cost nothing: at an on-sale many come at once from
-/// one carrier's address.
+/// Counts a registration with a registered address like a wrong password. The response reveals that
+/// the address has an account, so a network that tries many is throttled. Successful registrations
+/// are free: at an on-sale many come from one carrier's address.
 pub(crate) fn count_taken_address(service: &Service, origin: &Origin) {
     if let Some(network) = network(&origin.address) {
-        // A network that waits already is not counted twice.
+        // A network that is already throttled is not counted twice.
         let _waits = service.brake.charge(network);
     }
 }
 
-/// What attempts from anywhere are counted under.
+/// The key under which attempts from unknown networks are counted.
 pub(crate) fn key_of_strangers(service: &Service, email: &str) -> Vec<u8> {
     service.vault.index("login", email)
 }

@@ -1,4 +1,4 @@
-//! Wrong passwords of a network, counted in the database: another process knows of them, and a start forgets nothing.
+//! Wrong passwords per network in the database: shared by all processes and kept across restarts.
 
 use std::net::IpAddr;
 
@@ -12,12 +12,13 @@ use crate::{
     trouble::Trouble,
 };
 
-/// What wrong passwords from a network are counted under. A keyed hash: the table tells nobody from where people come.
+/// The key of a network's counter: a keyed hash, so that the table reveals no addresses.
 fn key(service: &Service, network: IpAddr) -> Vec<u8> {
     service.vault.index("login network", &network.to_string())
 }
 
-/// Refuses an attempt while its network has to wait. Reads only, so that those behind one address do not wait for each other.
+/// Fails while the network is throttled. Only reads, so that clients behind one address do not
+/// block each other.
 pub(super) async fn check(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -31,7 +32,7 @@ pub(super) async fn check(
     }
 }
 
-/// Counts a wrong password. As in memory, one is forgiven every half a minute.
+/// Counts a wrong password. As in memory, the count decreases by one every 30 seconds.
 pub(super) async fn fail(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -46,7 +47,7 @@ pub(super) async fn fail(
     Ok(store::set_tries(tx, &key, tries, counted_at, until).await?)
 }
 
-/// What is left of a count, and when that was true: whole spans are taken off, and what is over of the last one stays.
+/// Returns the decayed count and its time: whole intervals are subtracted, the remainder is kept.
 fn forgiven(tries: u32, at: Timestamp, now: Timestamp) -> (u32, Timestamp) {
     let spans = now.since(at).as_nanos() / FORGIVE_EVERY.as_nanos();
     match u32::try_from(spans).ok().and_then(|spans| Some((spans, tries.checked_sub(spans)?))) {
@@ -64,14 +65,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_forgiven_every_half_a_minute_and_none_twice() {
+    fn failures_decay_one_per_half_minute() {
         let then = fixed_clock().now();
         let later = |secs| then.after(Duration::from_secs(secs));
         assert_eq!(forgiven(5, then, then), (5, then));
         assert_eq!(forgiven(5, then, later(29)), (5, then));
         assert_eq!(forgiven(5, then, later(65)), (3, later(60)));
-        assert_eq!(forgiven(3, later(60), later(89)), (3, later(60)), "the rest of a span is kept");
+        assert_eq!(forgiven(3, later(60), later(89)), (3, later(60)), "the remainder of an interval is kept");
         assert_eq!(forgiven(5, then, later(1_000)), (0, later(1_000)));
-        assert_eq!(forgiven(5, later(60), then), (5, later(60)), "a clock that is behind forgives nothing");
+        assert_eq!(forgiven(5, later(60), then), (5, later(60)), "a clock that is behind causes no decay");
     }
 }

@@ -1,11 +1,11 @@
-//! Statements of counting attempts; nothing else.
+//! SQL statements of the attempt counters.
 
 use urr_db::{Error, Tx, statements};
 use urr_kernel::Timestamp;
 
 statements! {
-    /// Counts an attempt before it is made, unless the wait is not over. Answers with the count, or with nothing. Attempts
-    /// are forgotten some time after the last.
+    /// Counts an attempt in advance and returns the count; no row if the wait is not over. Counters
+    /// expire some time after the last attempt.
     CHARGE = "
         insert into attempts (key, tries, last_at) values ($1, 1, $2)
         on conflict (key) do update
@@ -13,19 +13,20 @@ statements! {
          where attempts.locked_until is null or attempts.locked_until <= $2
         returning tries";
 
-    /// From now on there is a wait.
+    /// Sets the end of the wait.
     LOCK = "update attempts set locked_until = $2 where key = $1";
 
-    /// Until when the wait is.
+    /// Reads the end of the wait.
     LOCKED_UNTIL = "select locked_until from attempts where key = $1";
 
-    /// The attempt was not made after all.
+    /// Reverts an attempt.
     TAKE_BACK = "update attempts set tries = tries - 1, locked_until = null where key = $1 and tries > 0";
 
-    /// All is forgiven.
+    /// Deletes a counter.
     CLEAR = "delete from attempts where key = $1";
 
-    /// Lets something happen once until a given time. Answers with a row, or with nothing if it is too early.
+    /// Inserts a marker that expires at the given time. Returns no row if there is an unexpired
+    /// one.
     ONCE = "
         insert into attempts (key, tries, last_at, locked_until) values ($1, 1, $2, $3)
         on conflict (key) do update
@@ -33,16 +34,16 @@ statements! {
          where attempts.locked_until is null or attempts.locked_until <= $2
         returning tries";
 
-    /// The count of failures, made if there is none, and nobody else changes it until the transaction ends.
+    /// Reads and locks the failure counter, inserting it if necessary.
     TRIES = "
         insert into attempts (key, tries, last_at) values ($1, 0, $2)
         on conflict (key) do update set tries = attempts.tries
         returning tries, last_at";
 
-    /// Sets it.
+    /// Updates the failure counter.
     SET_TRIES = "update attempts set tries = $2, last_at = $3, locked_until = $4 where key = $1";
 
-    /// Notes the time of an attempt that failed.
+    /// Records the time of a failed attempt.
     FAILED = "update attempts set last_at = $2 where key = $1";
 }
 
@@ -56,30 +57,30 @@ pub(crate) async fn charge(
     tx.optional(&CHARGE, &[key, &now, &forget_before], |row| row.get(0)).await
 }
 
-/// Makes the next attempt wait.
+/// Sets the end of the wait.
 pub(crate) async fn lock(tx: &mut Tx<'_>, key: &Vec<u8>, until: Timestamp) -> Result<(), Error> {
     tx.execute(&LOCK, &[key, &until]).await?;
     Ok(())
 }
 
-/// Until when attempts wait.
+/// Reads the end of the wait.
 pub(crate) async fn locked_until(tx: &mut Tx<'_>, key: &Vec<u8>) -> Result<Option<Timestamp>, Error> {
     Ok(tx.optional(&LOCKED_UNTIL, &[key], |row| row.get(0)).await?.flatten())
 }
 
-/// Takes an attempt back.
+/// Reverts an attempt.
 pub(crate) async fn take_back(tx: &mut Tx<'_>, key: &Vec<u8>) -> Result<(), Error> {
     tx.execute(&TAKE_BACK, &[key]).await?;
     Ok(())
 }
 
-/// Forgets every attempt.
+/// Deletes a counter.
 pub(crate) async fn clear(tx: &mut Tx<'_>, key: &Vec<u8>) -> Result<(), Error> {
     tx.execute(&CLEAR, &[key]).await?;
     Ok(())
 }
 
-/// Whether it is time for something that may happen once until `until`.
+/// Returns `true` once, then `false` until `until`.
 pub(crate) async fn once(
     tx: &mut Tx<'_>,
     key: &Vec<u8>,
@@ -90,18 +91,18 @@ pub(crate) async fn once(
     Ok(tries.is_some())
 }
 
-/// Notes a failure.
+/// Records a failure.
 pub(crate) async fn failed(tx: &mut Tx<'_>, key: &Vec<u8>, now: Timestamp) -> Result<(), Error> {
     tx.execute(&FAILED, &[key, &now]).await?;
     Ok(())
 }
 
-/// How many failures are counted and when that was true, locked until the transaction ends.
+/// Reads the failure counter and its time, locked until the transaction ends.
 pub(crate) async fn tries(tx: &mut Tx<'_>, key: &Vec<u8>, now: Timestamp) -> Result<(u32, Timestamp), Error> {
     tx.one(&TRIES, &[key, &now], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
-/// Sets the count of failures, when it was true and until when attempts wait.
+/// Updates the failure counter, its time and the end of the wait.
 pub(crate) async fn set_tries(
     tx: &mut Tx<'_>,
     key: &Vec<u8>,

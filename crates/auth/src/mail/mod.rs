@@ -1,7 +1,7 @@
-//! The mails of accounts: what they are for, and how they are composed when they are sent.
+//! The mails of accounts and how they are composed.
 //!
-//! A queued mail names an account. Address, text and link are made for each attempt, so that what a link
-//! carries is never on disk and an erased account leaves no address behind.
+//! A queued mail names an account. Address, text and link are created for each attempt, so that the
+//! link's token is never on disk and an erased account leaves no address behind.
 
 mod texts;
 
@@ -13,10 +13,10 @@ use urr_mail::{Compose, Draft, NewMail, Queued};
 
 use crate::{accounts, links, links::Purpose, service::Service, trouble::Trouble};
 
-/// Why a mail is sent.
+/// The kind of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Prove the address.
+    /// Verify the address.
     VerifyEmail,
     /// Set a new password.
     ResetPassword,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     SessionStolen,
     /// The second factor was turned on or off, or its recovery codes were replaced.
     SecondFactorChanged,
-    /// An account elsewhere was linked or unlinked.
+    /// A provider was linked or unlinked.
     SignInChanged,
 }
 urr_db::text_enum! {
@@ -44,7 +44,7 @@ urr_db::text_enum! {
 }
 
 impl Kind {
-    /// What the link in it is for, if it has one.
+    /// The purpose of its link, if it has one.
     const fn purpose(self) -> Option<Purpose> {
         match self {
             Self::VerifyEmail => Some(Purpose::VerifyEmail),
@@ -58,15 +58,15 @@ impl Kind {
     }
 }
 
-/// Queues a mail to an account's owner; for [`accounts::NOBODY`] this costs the same and queues nothing.
-/// Nudge the sender after the commit.
+/// Queues a mail to an account's owner; for [`accounts::NOBODY`] this costs the same and queues
+/// nothing. Nudge the sender after the commit.
 pub(crate) async fn queue(
     service: &Service,
     tx: &mut Tx<'_>,
     account: UserId,
     kind: Kind,
 ) -> Result<(), Trouble> {
-    // A flood of registrations must not delay a new password.
+    // A flood of registrations must not delay password resets.
     let urgent = kind == Kind::ResetPassword;
     let mail = NewMail { urgent, ..NewMail::new(kind.as_str(), account.as_uuid()) };
     service.mails.queue(tx, &mail).await?;

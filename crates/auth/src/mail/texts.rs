@@ -1,12 +1,12 @@
-//! What the mails say, in Korean and English.
+//! Texts of the mails, in Korean and English.
 
 use urr_contracts::auth::{Account, Sensitive};
 use urr_mail::{Template, Text, Words};
 
 use super::Kind;
 
-/// Subject and text of a mail. The token stands behind a `#`: browsers do not send that part to any
-/// server, so it is in no log and no `Referer`.
+/// Renders subject and text of a mail. The token is in the fragment (`#…`), which browsers do not
+/// send to servers, so it appears in no log and no `Referer`.
 pub(super) fn render(kind: Kind, account: &Account, site_url: &str, carried: Option<&Sensitive>) -> Text {
     let page = match kind {
         Kind::VerifyEmail => "/verify-email",
@@ -20,7 +20,7 @@ pub(super) fn render(kind: Kind, account: &Account, site_url: &str, carried: Opt
         || format!("{site_url}{page}"),
         |carried| format!("{site_url}{page}#token={}", carried.expose()),
     );
-    // Until the address is verified the name may have been entered by somebody else.
+    // Until the address is verified, the name may have been entered by another person.
     let name = Some(account.name.as_str()).filter(|_| account.email_verified);
     template(kind).render(account.language, name, &[("link", &link)])
 }

@@ -1,6 +1,6 @@
-//! Passwords that everybody tries first, in lower case and sorted. Shorter ones than a password may be are left out.
+//! The most common passwords, in lower case and sorted, without those that are too short anyway.
 
-/// Whether a password is among the first that a guesser tries, in whatever case.
+/// Whether a password is one of the most common ones, ignoring case.
 pub(super) fn is_common(password: &str) -> bool {
     COMMON.binary_search(&password.to_lowercase().as_str()).is_ok()
 }

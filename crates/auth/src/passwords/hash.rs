@@ -1,4 +1,4 @@
-//! Hashes of passwords: Argon2id, and bcrypt of accounts that came from elsewhere. Pure, and slow on purpose.
+//! Password hashes: Argon2id, and bcrypt of imported accounts. Pure, and slow on purpose.
 
 use std::sync::{
     Arc,
@@ -9,38 +9,40 @@ use argon2::{Algorithm, Argon2, Block, Params, Version};
 use base64::{Engine as _, engine::general_purpose::STANDARD_NO_PAD};
 use subtle::ConstantTimeEq as _;
 
-/// Bytes of a salt and of a hash.
+/// Length of a salt and of a hash, in bytes.
 pub(crate) const SALT_LEN: usize = 16;
 const HASH_LEN: usize = 32;
 
-/// A stored hash may ask for at most this much memory, in KiB: more than we ever asked for means that the row is damaged.
+/// Maximum memory of a stored hash, in KiB. More than we ever used means that the row is damaged.
 const MAX_MEMORY_KIB: u32 = 256 * 1024;
-/// Likewise for passes over the memory.
+/// Maximum number of passes of a stored hash.
 const MAX_PASSES: u32 = 16;
 
-/// Dearer bcrypt hashes than this, about a second, are not compared: one would keep a thread of the pool for minutes.
+/// Maximum bcrypt cost that is verified, about a second. A higher one would block a thread of the
+/// pool for minutes.
 pub(crate) const MAX_BCRYPT_COST: u32 = 14;
 
-/// How hard a hash is to make. One lane: a hash takes one thread of the pool.
+/// Cost of a new hash. One lane: a hash uses one thread of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HashCost {
-    /// Memory, in KiB.
+    /// Memory in KiB.
     pub memory_kib: u32,
     /// Passes over the memory.
     pub passes: u32,
 }
 
 impl HashCost {
-    /// 19 MiB and two passes, about 16 ms: what OWASP recommends as the least.
+    /// 19 MiB and two passes, about 16 ms: the minimum recommended by OWASP.
     pub const STANDARD: Self = Self { memory_kib: 19 * 1024, passes: 2 };
 }
 
-/// A stored hash that nobody can compare with.
+/// A stored hash that cannot be verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the stored hash is in no form we know")]
+#[error("the stored hash has an unknown format")]
 pub(crate) struct BadHash;
 
-/// Memory of one worker, kept between hashes: asking the system for 19 MiB each time would cost a third of the hash.
+/// Memory of one worker, reused between hashes: allocating 19 MiB each time would cost a third of
+/// the hash.
 #[derive(Default)]
 pub(crate) struct Memory {
     blocks: Vec<Block>,
@@ -48,18 +50,18 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// None yet. `work` is told what is done with it.
+    /// Creates an empty buffer. `work` counts what is hashed with it.
     pub(crate) fn new(work: Arc<Work>) -> Self {
         Self { blocks: Vec::new(), work }
     }
 }
 
-/// How much was hashed: what a watch would measure, without the noise.
+/// Amount of hashing done: a noise-free substitute for timing, for tests.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
     /// KiB times passes.
     argon2: AtomicU64,
-    /// Rounds.
+    /// Bcrypt rounds.
     bcrypt: AtomicU64,
 }
 
@@ -72,37 +74,38 @@ impl Work {
         self.bcrypt.fetch_add(1 << cost, Ordering::Relaxed);
     }
 
-    /// What was done so far, of either kind.
+    /// The work done so far, of both kinds.
     #[cfg(test)]
     pub(crate) fn done(&self) -> [u64; 2] {
         [&self.argon2, &self.bcrypt].map(|count| count.load(Ordering::Relaxed))
     }
 }
 
-/// What a password turned out to be.
+/// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Another one.
+    /// The password is wrong.
     Wrong,
-    /// The right one. If its hash was made in an older way, here is a new one to keep.
+    /// The password is right. If its hash is outdated, `upgrade` is a new one.
     Right {
-        /// What to keep instead.
+        /// The hash to store instead.
         upgrade: Option<String>,
     },
 }
 
-/// How new hashes are made, and what the dearest imported one costs.
+/// Cost of new hashes, and of the most expensive imported one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Terms {
     pub(crate) cost: HashCost,
     pub(crate) salt: [u8; SALT_LEN],
-    /// `None`: nobody was imported, or everybody has a new hash by now.
+    /// `None`: no imported hash is left.
     pub(crate) imported: Option<u32>,
 }
 
-/// Compares a password with a stored hash, or with nobody's, which never matches. The work is the same whatever is stored: one
-/// Argon2id hash and, as long as there are imported accounts, as many rounds of bcrypt as the dearest of them takes. Otherwise the
-/// time of a refusal would tell who has an account, and since when.
+/// Compares a password with a stored hash, or with none, which never matches. The work is the same
+/// in all cases: one Argon2id hash and, while there are imported accounts, as many bcrypt rounds as
+/// the most expensive of them needs. Otherwise the response time would reveal which accounts exist
+/// and which were imported.
 pub(crate) fn compare(
     password: &str,
     stored: Option<&str>,
@@ -117,7 +120,8 @@ pub(crate) fn compare(
     };
     if is_bcrypt(stored) {
         let right = verify_bcrypt(password, stored, imported, &memory.work)?;
-        // What is kept from now on if the password is right, and the work of everybody else if it is not.
+        // Used as the new hash if the password is right, and done in all other cases to equalise
+        // the work.
         let upgrade = Some(make(password, salt, cost, memory));
         return Ok(if right { Verdict::Right { upgrade } } else { Verdict::Wrong });
     }
@@ -127,8 +131,8 @@ pub(crate) fn compare(
     Ok(if right { Verdict::Right { upgrade } } else { Verdict::Wrong })
 }
 
-/// Whether a hash that was made elsewhere could be compared with. The error says why not. Argon2id has to cost what ours does: any other
-/// would tell by its time whose password was imported.
+/// Returns an error unless a hash from another system can be verified. Argon2id must have our own
+/// cost; any other would reveal imported accounts by timing.
 pub(crate) fn check_import(stored: &str, cost: HashCost) -> Result<(), &'static str> {
     if stored.starts_with("$argon2id$") {
         let parsed =
@@ -166,19 +170,20 @@ fn verify_bcrypt(password: &str, stored: &str, dearest: Option<u32>, work: &Work
     Ok(right)
 }
 
-/// Makes up for the rounds that a comparison did not take. A hash of cost c has 2^c rounds, so after it one of each cost from c on
-/// makes as many rounds as one hash of the dearest: 8 + 8 + 16 = 32.
+/// Performs the bcrypt rounds that a comparison did not need. A hash of cost c has 2^c rounds, so
+/// adding one of each cost from c upwards gives as many rounds as one hash of the highest cost: 8 +
+/// 8 + 16 = 32.
 fn spend_bcrypt(password: &str, done: Option<u32>, dearest: Option<u32>, work: &Work) {
     let Some(dearest) = dearest else { return };
     let costs = done.map_or(dearest..=dearest, |done| done..=dearest.saturating_sub(1));
     for cost in costs {
         work.did_bcrypt(cost);
-        // It is the work that counts.
+        // Only the work matters.
         let _unused = bcrypt::hash_with_salt(password, cost, [0; SALT_LEN]);
     }
 }
 
-/// Hashes a password, in the usual form `$argon2id$v=19$m=…,t=…,p=1$salt$hash`.
+/// Hashes a password, in the format `$argon2id$v=19$m=…,t=…,p=1$salt$hash`.
 pub(crate) fn make(password: &str, salt: [u8; SALT_LEN], cost: HashCost, memory: &mut Memory) -> String {
     let hash = argon2id(password, &salt, cost, memory).expect("the cost is within bounds");
     format!(
@@ -190,14 +195,14 @@ pub(crate) fn make(password: &str, salt: [u8; SALT_LEN], cost: HashCost, memory:
     )
 }
 
-/// Whether the password is the one that was hashed, by Argon2id.
+/// Whether the password matches an Argon2id hash.
 fn verify(password: &str, stored: &str, memory: &mut Memory) -> Result<bool, BadHash> {
     let parsed = Parsed::new(stored).ok_or(BadHash)?;
     let hash = argon2id(password, &parsed.salt, parsed.cost, memory).ok_or(BadHash)?;
     Ok(bool::from(hash.ct_eq(&parsed.hash)))
 }
 
-/// Whether the hash was made the way new ones are.
+/// Whether the hash has the current format and cost.
 fn is_current(stored: &str, cost: HashCost) -> bool {
     Parsed::new(stored).is_some_and(|parsed| parsed.cost == cost)
 }
@@ -260,8 +265,9 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_of_another_implementation_verifies() {
-        // From the reference implementation's own tests: two passes, 256 KiB, one lane, salt `somesalt`.
+    fn a_reference_implementation_hash_verifies() {
+        // From the tests of the reference implementation: two passes, 256 KiB, one lane, salt
+        // `somesalt`.
         let known = "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4";
         assert_eq!(verify("password", known, &mut Memory::default()), Ok(true));
     }
@@ -294,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hash_is_imported_if_it_could_be_compared_with() {
+    fn only_verifiable_hashes_can_be_imported() {
         let own = make("x", SALT, CHEAP, &mut Memory::default());
         let made = bcrypt::hash("x", 4).unwrap();
         let (head, tail) = (&made[..4], &made[6..]);
@@ -319,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn comparing_costs_the_same_whatever_is_stored() {
+    fn password_comparison_cost_is_independent_of_the_stored_hash() {
         let own = make("right", SALT, CHEAP, &mut Memory::default());
         let cheap = bcrypt::hash("right", 4).unwrap();
         let dear = bcrypt::hash("right", 7).unwrap();
@@ -332,12 +338,12 @@ mod tests {
             }
         }
         for stored in [None, Some(own.as_str())] {
-            assert_eq!(compared("wrong", stored, None).1, [64, 0], "nobody was imported: {stored:?}");
+            assert_eq!(compared("wrong", stored, None).1, [64, 0], "no imported accounts: {stored:?}");
         }
     }
 
     #[test]
-    fn a_hash_that_would_take_minutes_is_not_compared() {
+    fn a_bcrypt_cost_above_the_maximum_is_not_verified() {
         let made = bcrypt::hash("right", 4).unwrap();
         let (head, tail) = (&made[..4], &made[6..]);
         assert_eq!(compared("right", Some(&format!("{head}15{tail}")), None).0, Err(BadHash));
@@ -353,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_hash_is_an_error_and_asks_for_no_memory() {
+    fn a_damaged_hash_is_an_error_and_allocates_no_memory() {
         let huge = "$argon2id$v=19$m=4294967295,t=1,p=1$BwcHBwcHBwcHBwcHBwcHBw$AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         for bad in
             ["", "plain", "$2a$", "$argon2id$v=19$m=64,t=1,p=1$x", "$argon2i$v=19$m=64,t=1,p=1$a$b", huge]

@@ -1,4 +1,4 @@
-//! Passwords: hashing them in a bounded pool, changing them, and setting a new one with a mailed link.
+//! Passwords: hashing in a bounded pool, changing, and resetting with a mailed link.
 
 mod common;
 mod hash;
@@ -29,10 +29,11 @@ pub(crate) use hash::{MAX_BCRYPT_COST, Verdict, check_import};
 pub use pool::Hashing;
 pub(crate) use pool::{NoHash, Place, Pool};
 
-/// One mail a minute is enough for somebody who waits for it, and little for somebody who is to be annoyed.
+/// Minimum interval between mails: enough for a waiting user, and too rare for harassment.
 const ASK_EVERY: Duration = Duration::from_mins(1);
 
-/// Sets a new password, ends every session and opens a new one for the caller, who is in and shows no second factor again.
+/// Sets a new password, ends every session and opens a new one for the caller, without asking for
+/// the second factor again.
 pub(crate) async fn change(
     service: &Service,
     ctx: &Ctx,
@@ -63,7 +64,7 @@ pub(crate) async fn change(
     Ok(signed_in)
 }
 
-/// Replaces the password: every session ends, every link to set another is worthless, and the owner is told.
+/// Replaces the password: ends every session, invalidates every reset link, and mails the owner.
 async fn replace(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -76,7 +77,8 @@ async fn replace(
     sessions::end_all(service, tx, account, EndReason::PasswordChanged).await
 }
 
-/// Mails a link to whoever has this address. For an address nobody has, the answer and the work are the same.
+/// Mails a reset link to the owner of an address. For an unknown address the response and the work
+/// are the same.
 pub(crate) async fn forgot(service: &Service, request: &ForgotPassword) -> Result<Done, Trouble> {
     let (email, now) = (accounts::rules::email(&request.email)?, service.clock.now());
     let key = service.vault.index("forgot", &email);
@@ -90,7 +92,7 @@ pub(crate) async fn forgot(service: &Service, request: &ForgotPassword) -> Resul
     Ok(Done {})
 }
 
-/// Sets a new password with what the link carries. Whoever reads the mailbox has proved the address, too.
+/// Sets a new password with the token of a mailed link, which also verifies the address.
 pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<Done, Trouble> {
     let place = service.pool.enter()?;
     let (origin, purpose) = (sessions::rules::clean(&request.origin), Purpose::ResetPassword);
@@ -99,7 +101,7 @@ pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<
         accounts::store::get(&service.vault, tx, user).await
     });
     let account = stored.await?.filter(accounts::store::Stored::is_open).ok_or(Error::LinkInvalid)?.account;
-    // A password that is not good enough does not use the link up.
+    // A rejected password does not use up the link.
     rules::check(request.new.expose(), &account.email, &account.name)?;
     let hash = place.make(request.new.expose()).await?;
     let ended = transaction!(service.db, "auth.reset_password", async |tx: &mut Tx<'_>| {
@@ -112,7 +114,8 @@ pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<
         }
         accounts::store::verified(tx, locked.account.id, now).await?;
         lockout::store::clear(tx, &lockout::key_of_strangers(service, &account.email)).await?;
-        // From where the owner set a password they may also sign in while somebody guesses elsewhere.
+        // Records this network as known, so that the owner can sign in from it while others guess
+        // from elsewhere.
         let attempt = LoginAttempt {
             id: service.ids.next(),
             at: now,

@@ -1,5 +1,5 @@
-//! The threads that hash. There are few of them and their queue is short, so a flood of sign-ins costs the people who
-//! sign in a wait or a 503, and nobody else anything.
+//! The hashing threads. There are few and their queue is short, so a flood of sign-ins delays or
+//! refuses sign-ins only and does not affect other requests.
 
 use std::{
     sync::{
@@ -18,22 +18,23 @@ use urr_kernel::Ids;
 
 use super::hash::{self, BadHash, HashCost, Memory, SALT_LEN, Terms, Verdict, Work};
 
-/// Places per thread: one hash in work and 63 that wait. At 16 ms each the last of them waits about a second.
+/// Permits per thread: one running hash and 63 queued. At 16 ms each the last one waits about a
+/// second.
 const PLACES_PER_WORKER: usize = 64;
 
-/// How the pool is set up.
+/// Settings of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hashing {
-    /// Threads. Each holds the memory of one hash.
+    /// Number of threads. Each holds the memory of one hash.
     pub workers: usize,
-    /// How hard new hashes are to make.
+    /// Cost of new hashes.
     pub cost: HashCost,
-    /// How long somebody waits for their hash, the queue included. Past it they are told to come back.
+    /// Maximum wait for a hash, including the queue. After that the request fails as busy.
     pub patience: Duration,
 }
 
 impl Default for Hashing {
-    /// All cores but one, which is left for the buyers.
+    /// All cores but one, which is left for other requests.
     fn default() -> Self {
         let cores = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         Self {
@@ -44,18 +45,18 @@ impl Default for Hashing {
     }
 }
 
-/// Why there is no answer.
+/// Why a hash is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NoHash {
-    /// The queue is full, or the wait took too long.
-    #[error("too many passwords wait to be hashed")]
+    /// The queue is full, or the wait was too long.
+    #[error("the hashing queue is full")]
     Busy,
     /// The stored hash is damaged.
     #[error(transparent)]
     Bad(#[from] BadHash),
 }
 
-/// A job holds its place until it is done or found to be abandoned.
+/// A job holds its permit until it is done or found to be abandoned.
 enum Job {
     Make {
         password: String,
@@ -79,7 +80,7 @@ pub(crate) struct Pool {
     queue: SyncSender<Job>,
     patience: Duration,
     ids: Ids,
-    /// What all threads did so far.
+    /// Work done by all threads.
     #[cfg(test)]
     pub(crate) work: Arc<Work>,
 }
@@ -101,7 +102,7 @@ impl Pool {
             thread::Builder::new()
                 .name(format!("hash-{number}"))
                 .spawn(move || run_all(&jobs, cost, memory))
-                .expect("the system has a thread left at start");
+                .expect("a thread can be created at start");
         }
         Self {
             places: Arc::new(Semaphore::new(places)),
@@ -113,31 +114,32 @@ impl Pool {
         }
     }
 
-    /// A pool without a place: for tests of what happens then.
+    /// A pool without permits, for tests.
     #[cfg(test)]
     pub(crate) fn full() -> Self {
         Self { places: Arc::new(Semaphore::new(0)), ..Self::idle(1) }
     }
 
-    /// A pool with places but nobody who works: for tests of waiting too long.
+    /// A pool with permits but without threads, to test the timeout.
     #[cfg(test)]
     pub(crate) fn idle(places: usize) -> Self {
         let (_, ids) = urr_testkit::fixed();
         let (queue, jobs) = sync_channel(places);
-        // Kept open, or the pool would seem to be gone.
+        // Keep the channel open, or the pool would look stopped.
         std::mem::forget(jobs);
         let places = Arc::new(Semaphore::new(places));
         Self { places, queue, patience: Duration::from_millis(1), ids, work: Arc::default() }
     }
 
-    /// Takes a place, before anything else is done for whoever asks: a flood beyond the places costs next to nothing.
+    /// Takes a permit. Call this before any other work of a request, so that a flood beyond the
+    /// limit costs next to nothing.
     pub(crate) fn enter(&self) -> Result<Place<'_>, NoHash> {
         let permit = Arc::clone(&self.places).try_acquire_owned();
         Ok(Place { pool: self, permit: permit.map_err(|_| refused_one("full"))? })
     }
 
     fn give(&self, job: Job) -> Result<(), NoHash> {
-        // There is room for as many jobs as there are places.
+        // The queue has room for as many jobs as there are permits.
         self.queue.try_send(job).map_err(|_| refused_one("gone"))
     }
 
@@ -149,7 +151,7 @@ impl Pool {
     }
 }
 
-/// A place in the pool, good for one hash.
+/// A permit for one hash.
 pub(crate) struct Place<'p> {
     pool: &'p Pool,
     permit: OwnedSemaphorePermit,
@@ -164,8 +166,8 @@ impl Place<'_> {
         self.pool.wait(answer).await
     }
 
-    /// Compares a password with a stored hash, or with nobody's, which never matches and takes as long. `imported` is what the
-    /// dearest hash of an imported account costs.
+    /// Compares a password with a stored hash, or with none, which never matches and takes as long.
+    /// `imported` is the highest bcrypt cost among imported accounts.
     pub(crate) async fn verify(
         self,
         password: &str,
@@ -193,7 +195,8 @@ fn refused_one(why: &'static str) -> NoHash {
 
 fn run_all(jobs: &Mutex<Receiver<Job>>, cost: HashCost, mut memory: Memory) {
     loop {
-        // The lock is held while waiting: the next worker waits for the lock instead of the job, which is the same.
+        // The lock is held while waiting for a job; other workers wait for the lock instead, which
+        // has the same effect.
         let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {
             Err(_) => return,
@@ -202,7 +205,7 @@ fn run_all(jobs: &Mutex<Receiver<Job>>, cost: HashCost, mut memory: Memory) {
     }
 }
 
-/// Does one job, unless whoever asked has left: then the time is better spent on the next.
+/// Runs a job, unless its caller has given up.
 fn run(job: Job, cost: HashCost, memory: &mut Memory) {
     match job {
         Job::Make { reply, .. } if reply.is_closed() => {}
@@ -244,11 +247,15 @@ mod tests {
             panic!("an imported hash is replaced")
         };
         assert_eq!(verify("correct horse", &new).await, Ok(Verdict::Right { upgrade: None }));
-        assert_eq!(verify("x", "damaged").await, Err(NoHash::Bad(BadHash)), "which is not the same as wrong");
+        assert_eq!(
+            verify("x", "damaged").await,
+            Err(NoHash::Bad(BadHash)),
+            "a damaged hash is not a wrong password"
+        );
     }
 
     #[tokio::test]
-    async fn nobody_has_no_password_at_all() {
+    async fn an_unknown_account_never_matches_a_password() {
         let pool = pool(1, CHEAP, LONG);
         for password in ["", "anything"] {
             assert_eq!(pool.enter().unwrap().verify(password, None, None).await, Ok(Verdict::Wrong));
@@ -256,18 +263,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_flood_is_refused_beyond_the_places_and_the_rest_is_served() {
+    async fn hashing_requests_beyond_the_queue_limit_are_refused() {
         let pool = pool(1, HashCost { memory_kib: 1_024, passes: 1 }, LONG);
         let entered: Vec<_> = (0..4 * PLACES_PER_WORKER).map(|_| pool.enter()).collect();
         let refused = entered.iter().filter(|entered| entered.is_err()).count();
         assert_eq!(refused, 3 * PLACES_PER_WORKER);
         let served = join_all(entered.into_iter().flatten().map(|place| place.verify("x", None, None)));
         assert!(within(LONG, served).await.iter().all(Result::is_ok));
-        assert!(pool.enter().is_ok(), "places are free again");
+        assert!(pool.enter().is_ok(), "the permits are released");
     }
 
     #[tokio::test]
-    async fn a_place_that_was_left_is_free_again() {
+    async fn an_abandoned_hashing_permit_is_released() {
         let pool = pool(1, CHEAP, LONG);
         let places: Vec<_> = (0..PLACES_PER_WORKER).map(|_| pool.enter().unwrap()).collect();
         assert!(pool.enter().is_err());
@@ -276,9 +283,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_too_long_is_told_to_come_back_and_the_place_stays_taken() {
+    async fn a_hash_timeout_is_busy_and_keeps_its_permit() {
         let pool = Pool::idle(1);
         assert_eq!(pool.enter().unwrap().verify("x", None, None).await, Err(NoHash::Busy));
-        assert!(pool.enter().is_err(), "until a worker finds the job abandoned");
+        assert!(pool.enter().is_err(), "the permit is held until a worker finds the job abandoned");
     }
 }

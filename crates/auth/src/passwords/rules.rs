@@ -1,19 +1,19 @@
-//! What a password must be. Pure.
+//! Password rules. Pure.
 //!
-//! Length and not being the first guess are what counts; rules about signs and capitals make passwords worse, so there are
-//! none.
+//! Length matters, and not being a common password. Rules about digits and capitals make passwords
+//! worse, so there are none.
 
 use urr_contracts::auth::Error;
 
 use super::common::is_common;
 
-/// The fewest characters: what the predecessor asked for, and what current guidance still allows.
+/// Minimum length: that of the predecessor, and still allowed by current guidance.
 pub(crate) const MIN_CHARS: usize = 8;
 
-/// The most characters. A passphrase fits; a text that would only keep the hash busy does not.
+/// Maximum length: enough for a passphrase, and limits the hashing work.
 pub(crate) const MAX_CHARS: usize = 128;
 
-/// Checks a new password of somebody with this address and name.
+/// Validates a new password for a user with this address and name.
 pub(crate) fn check(password: &str, email: &str, name: &str) -> Result<(), Error> {
     let chars = password.chars().count();
     let reason = if chars < MIN_CHARS {
@@ -32,7 +32,7 @@ pub(crate) fn check(password: &str, email: &str, name: &str) -> Result<(), Error
     Err(Error::Invalid { field: "password".to_owned(), reason: reason.to_owned() })
 }
 
-/// Whether a password can be right at all. One that cannot is not worth the hash.
+/// Whether a password can be right at all. Otherwise hashing it is unnecessary.
 pub(crate) fn is_possible(password: &str) -> bool {
     (1..=MAX_CHARS).contains(&password.chars().count())
 }
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_no_rules_about_signs_and_capitals() {
+    fn there_are_no_character_class_rules() {
         for good in ["correct horse battery staple", "ununhexium", "93847561203", "        a"] {
             assert_eq!(refused(good), None, "{good}");
         }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_would_try_first_is_refused_with_the_reason() {
+    fn common_passwords_are_refused_with_a_reason() {
         for guess in
             ["PASSWORD1", "        ", "\t\t\t\t\t\t\t\t", "\u{3000}\u{3000}\u{3000}\u{3000} \u{a0} \u{3000}"]
         {

@@ -1,25 +1,25 @@
-//! The keys that personal data is sealed and indexed with.
+//! The keys that encrypt and index personal data.
 
 use std::{collections::BTreeMap, fmt};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
-/// The longest id of a key: it stands in every sealed value.
+/// Maximum length of a key id, which is part of every encrypted value.
 const MAX_ID_LEN: usize = 32;
 
-/// Separates the index key from everything else that might be derived from the same secret.
+/// Domain separation of the index key from other keys derived from the same secret.
 const INDEX_PURPOSE: &[u8] = b"urr-auth blind index v1";
 
-/// How personal data is kept.
+/// How personal data is stored.
 #[derive(Clone, Debug)]
 pub struct Pii {
-    /// Finds accounts by their address. It must stay the same for as long as there are accounts.
+    /// Key of the blind index. It must not change while there are accounts.
     pub index: IndexKey,
-    /// Seals addresses, names and phone numbers. `None` leaves them readable in the database.
+    /// Encrypts addresses, names and phone numbers. `None` stores them in plain text.
     pub keys: Option<PiiKeys>,
-    /// Whether what was written before there were keys is read, and then sealed. Otherwise a plain value is one that somebody put
-    /// there past the keys.
+    /// Whether plain values from before there were keys are accepted, and then encrypted. Otherwise
+    /// a plain value is refused, because it bypassed the keys.
     pub takes_plain: bool,
 }
 
@@ -28,12 +28,12 @@ pub struct Pii {
 pub struct IndexKey(pub(super) [u8; 32]);
 
 impl IndexKey {
-    /// A configured key.
+    /// Creates a configured key.
     pub const fn new(key: [u8; 32]) -> Self {
         Self(key)
     }
 
-    /// A key made from a secret of the installation that never changes.
+    /// Derives a key from an installation secret that never changes.
     pub fn derive(secret: &[u8]) -> Self {
         let mac: Hmac<Sha256> = Hmac::new_from_slice(secret).expect("HMAC takes a key of any length");
         Self(mac.chain_update(INDEX_PURPOSE).finalize().into_bytes().into())
@@ -46,26 +46,26 @@ impl fmt::Debug for IndexKey {
     }
 }
 
-/// The keys that seal: the current one, and those before it whose values are still around. Never printed.
+/// The encryption keys: the current one, and former ones that are still in use. Never printed.
 #[derive(Clone)]
 pub struct PiiKeys {
     pub(super) current: String,
     pub(super) keys: BTreeMap<String, [u8; 32]>,
 }
 
-/// Keys that make no sense together.
+/// Why a set of keys is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadKeys {
-    /// The id of the current key is not among the keys.
+    /// The current key's id is not among the keys.
     #[error("the current key {0:?} is not one of the keys")]
     NoCurrent(String),
-    /// An id that cannot stand in a column.
-    #[error("the id of a key has 1 to {MAX_ID_LEN} letters, digits, `-` or `_`, unlike {0:?}")]
+    /// An id with invalid characters or length.
+    #[error("invalid key id {0:?}: use 1 to {MAX_ID_LEN} letters, digits, `-` or `_`")]
     BadId(String),
 }
 
 impl PiiKeys {
-    /// Seals with the key called `current` and opens with all of them.
+    /// Encrypts with the key `current` and decrypts with all of them.
     pub fn new(current: String, keys: BTreeMap<String, [u8; 32]>) -> Result<Self, BadKeys> {
         let good = |id: &str| {
             (1..=MAX_ID_LEN).contains(&id.len())

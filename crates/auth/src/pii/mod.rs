@@ -1,9 +1,10 @@
 //! Personal data at rest.
 //!
-//! Addresses, names and phone numbers are sealed before they reach a column: with AES-256-GCM when keys are configured,
-//! as plain text when none are, through the same code either way. A sealed value says which key sealed it, so old keys
-//! stay readable while a reconciler moves everything to the current one. What is sealed cannot be searched, so an
-//! address is looked up by a keyed hash of it, the blind index, whose key is its own and never changes.
+//! Addresses, names and phone numbers are encrypted before they are stored: with AES-256-GCM if
+//! keys are configured, as plain text otherwise, through the same code. An encrypted value names
+//! its key, so former keys remain readable while a reconciler re-encrypts everything with the
+//! current one. Encrypted values cannot be searched, so an address is looked up by a keyed hash,
+//! the blind index, which has its own key that never changes.
 
 pub(crate) mod keys;
 pub(crate) mod reseal;
@@ -23,19 +24,22 @@ use uuid::Uuid;
 pub use keys::{BadKeys, IndexKey, Pii, PiiKeys};
 pub use reseal::WrongKeys;
 
-/// The first byte of a value that nobody sealed.
+/// First byte of an unencrypted value.
 const PLAIN: u8 = 0;
-/// The first byte of a value that AES-256-GCM sealed. The key's id, the nonce and the ciphertext follow.
+/// First byte of a value encrypted with AES-256-GCM. The key id, the nonce and the ciphertext
+/// follow.
 const AES_256_GCM: u8 = 1;
 
-/// Bytes of a nonce. They are random: below 2^32 values per key the chance that two are the same is below 2^-32.
+/// Length of a nonce in bytes. Nonces are random: below 2^32 values per key the collision
+/// probability is below 2^-32.
 const NONCE_LEN: usize = 12;
 
-/// What a row's `pii_key` says when no key was configured: its values are plain text, and its secrets are sealed with a key of
-/// our own.
+/// `pii_key` of a row written without a configured key: its values are plain text, and its secrets
+/// are encrypted with a derived key.
 const NO_KEY: &str = "";
 
-/// Where a value belongs. It is part of what the seal covers, so a value copied to another row or column does not open.
+/// Where a value is stored. It is authenticated with the value, so a value copied to another row or
+/// column does not decrypt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// Table and column, such as `accounts.email`.
@@ -53,32 +57,32 @@ impl Place {
     }
 }
 
-/// A value that does not open: its key is missing, or it was changed.
+/// Why a value cannot be decrypted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreadable {
-    /// The key is not configured any more.
-    #[error("{column} is sealed with the key {key:?}, which is not configured")]
+    /// The key is no longer configured.
+    #[error("{column} is encrypted with the key {key:?}, which is not configured")]
     NoKey {
-        /// Where.
+        /// Table and column.
         column: &'static str,
-        /// Which key.
+        /// Id of the key.
         key: String,
     },
-    /// It is not sealed though there are keys.
-    #[error("{column} is not sealed; if it was written before there were keys, set auth.pii_seal_plain")]
+    /// The value is not encrypted although there are keys.
+    #[error("{column} is not encrypted; if it was written before there were keys, set auth.pii_seal_plain")]
     Plain {
-        /// Where.
+        /// Table and column.
         column: &'static str,
     },
-    /// It is not what we wrote.
-    #[error("{column} was changed by somebody else")]
+    /// The value was modified or is damaged.
+    #[error("{column} was modified or is damaged")]
     Changed {
-        /// Where.
+        /// Table and column.
         column: &'static str,
     },
 }
 
-/// Seals, opens and indexes personal data.
+/// Encrypts, decrypts and indexes personal data.
 pub(crate) struct Vault {
     current: Option<String>,
     takes_plain: bool,
@@ -98,17 +102,17 @@ impl Vault {
         Self { current, takes_plain, ciphers, index }
     }
 
-    /// Which key new values are sealed with: what `pii_key` of their row says.
+    /// Id of the key for new values, stored in `pii_key` of their row.
     pub(crate) fn key(&self) -> &str {
         self.current.as_deref().unwrap_or(NO_KEY)
     }
 
-    /// Whether values sealed with this key can be opened.
+    /// Whether values with this key id can be decrypted.
     pub(crate) fn knows(&self, key: &str) -> bool {
         if key == NO_KEY { self.takes_plain } else { self.ciphers.contains_key(key) }
     }
 
-    /// Seals a text for its place.
+    /// Encrypts a text for its place.
     pub(crate) fn seal(&self, ids: &Ids, place: Place, text: &str) -> Vec<u8> {
         if self.current.is_none() {
             return [&[PLAIN], text.as_bytes()].concat();
@@ -116,19 +120,19 @@ impl Vault {
         self.seal_secret(ids, place, text)
     }
 
-    /// Seals a text that nobody may read who has nothing but the database: without a configured key, with one made from the key of
-    /// the index.
+    /// Encrypts a secret that must not be readable from the database alone: without a configured
+    /// key, with one derived from the index key.
     pub(crate) fn seal_secret(&self, ids: &Ids, place: Place, text: &str) -> Vec<u8> {
         let key = self.key();
         let nonce: [u8; NONCE_LEN] = ids.bytes();
         let payload = Payload { msg: text.as_bytes(), aad: &place.covered() };
         let sealed = self.ciphers[key].encrypt(&nonce.into(), payload);
-        let sealed = sealed.expect("a text of a few hundred bytes is not too long to seal");
-        let id_len = u8::try_from(key.len()).expect("ids of keys are short");
+        let sealed = sealed.expect("a few hundred bytes are within the limit of AES-GCM");
+        let id_len = u8::try_from(key.len()).expect("key ids have at most 32 bytes");
         [&[AES_256_GCM, id_len], key.as_bytes(), &nonce, &sealed].concat()
     }
 
-    /// Opens what [`Vault::seal`] sealed for the same place.
+    /// Decrypts what [`Vault::seal`] encrypted for the same place.
     pub(crate) fn open(&self, place: Place, sealed: &[u8]) -> Result<String, Unreadable> {
         let changed = || Unreadable::Changed { column: place.column };
         let plain = match sealed.split_first() {
@@ -151,7 +155,8 @@ impl Vault {
         String::from_utf8(plain).map_err(|_| changed())
     }
 
-    /// The blind index of a normalised text for one purpose: equal texts have equal indexes, and that is all it tells.
+    /// The blind index of a normalised text for one purpose: equal texts have equal indexes, and
+    /// nothing else is revealed.
     pub(crate) fn index(&self, purpose: &str, text: &str) -> Vec<u8> {
         let mac = self.index.clone().chain_update(purpose).chain_update([0]).chain_update(text);
         mac.finalize().into_bytes().to_vec()
@@ -179,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_opens_again_and_hides_the_text() {
+    fn encryption_round_trips_and_hides_the_text() {
         let (_, ids) = fixed();
         for keys in [&[][..], &["a"], &["a", "b"]] {
             let vault = vault(keys);
@@ -192,14 +197,14 @@ mod tests {
     }
 
     #[test]
-    fn the_same_text_is_never_sealed_alike_twice() {
+    fn encryption_is_randomised() {
         let (_, ids) = fixed();
         let vault = vault(&["a"]);
         assert_ne!(vault.seal(&ids, EMAIL, "x"), vault.seal(&ids, EMAIL, "x"));
     }
 
     #[test]
-    fn a_value_moved_to_another_row_or_column_does_not_open() {
+    fn a_value_moved_to_another_row_or_column_does_not_decrypt() {
         let (_, ids) = fixed();
         let vault = vault(&["a"]);
         let sealed = vault.seal(&ids, EMAIL, "minji@example.com");
@@ -211,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_anywhere_is_noticed() {
+    fn any_modified_byte_fails_decryption() {
         let (_, ids) = fixed();
         let vault = vault(&["a"]);
         let sealed = vault.seal(&ids, EMAIL, "minji@example.com");
@@ -224,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn old_keys_still_open_and_a_key_that_is_gone_is_named() {
+    fn former_keys_decrypt_and_a_missing_key_is_named() {
         let (_, ids) = fixed();
         let (old, both, new) = (vault(&["a"]), vault(&["a", "b"]), vault(&["b"]));
         let sealed = old.seal(&ids, EMAIL, "x");
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_sealed_opens_without_keys_and_while_it_is_moved_to_them() {
+    fn plain_values_are_readable_without_keys_and_during_migration() {
         let (_, ids) = fixed();
         let plain = vault(&[]).seal(&ids, EMAIL, "minji@example.com");
         assert_eq!(vault(&[]).open(EMAIL, &plain).unwrap(), "minji@example.com");
@@ -247,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_index_tells_texts_and_purposes_apart_and_is_the_same_with_and_without_encryption() {
+    fn the_blind_index_separates_purposes_and_is_independent_of_encryption() {
         let (plain, sealed) = (vault(&[]), vault(&["a"]));
         assert_eq!(plain.index("email", "x@y.kr"), sealed.index("email", "x@y.kr"));
         assert_ne!(plain.index("email", "x@y.kr"), plain.index("email", "z@y.kr"));

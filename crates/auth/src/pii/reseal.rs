@@ -1,4 +1,4 @@
-//! Moves personal data to the current key, and checks at start that every key is there.
+//! Re-encrypts personal data with the current key, and checks at start that all keys are present.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,10 +18,10 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Rows of each kind one run seals anew, in one transaction: about 100 rows of 500 bytes.
+/// Rows of each kind per run, in one transaction: about 100 rows of 500 bytes.
 pub(crate) const BATCH: u32 = 100;
 
-/// The reconciler behind a change of keys.
+/// The reconciler that re-encrypts after a key change.
 pub(crate) struct Reseal(pub(crate) Arc<Service>);
 
 #[async_trait]
@@ -44,27 +44,27 @@ impl Reconciler for Reseal {
             tracing::info!(
                 rows = all.done,
                 key = self.0.vault.key(),
-                "personal data was sealed with the current key"
+                "re-encrypted personal data with the current key"
             );
         }
         Ok(all)
     }
 }
 
-/// What is sealed with keys that change.
+/// The kinds of encrypted data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     Accounts,
-    /// Who the owners of accounts are.
+    /// Identities.
     Identities,
-    /// The secrets of second factors.
+    /// Secrets of second factors.
     SecondFactors,
 }
 
 impl Part {
     pub(crate) const ALL: [Self; 3] = [Self::Accounts, Self::Identities, Self::SecondFactors];
 
-    /// The name of its transaction, and what finds its rows.
+    /// The transaction's name and the statement that finds its rows.
     const fn parts(self) -> (&'static str, &'static Sql) {
         match self {
             Self::Accounts => ("auth.reseal", &store::STALE),
@@ -83,7 +83,7 @@ impl Part {
 }
 
 impl Service {
-    /// Seals a batch with the current key. What cannot be read stays as it is, and the next batch begins behind it.
+    /// Re-encrypts a batch. Unreadable rows are skipped, and the next batch starts after them.
     pub(crate) async fn reseal(&self, part: Part, limit: u32) -> Result<Outcome, Trouble> {
         let (round, (name, sql)) = (part.round(&self.rounds), part.parts());
         let after = round.at().unwrap_or((String::new(), UserId::from_uuid(Uuid::nil())));
@@ -111,9 +111,9 @@ impl Service {
 
     async fn reseal_one(&self, part: Part, tx: &mut Tx<'_>, id: UserId) -> Result<(), Trouble> {
         let keys = (&self.vault, &self.ids);
-        // Locked, so that a change its owner makes meanwhile is not undone.
+        // Locked, so that a concurrent change by the owner is not overwritten.
         let locked = match accounts::lock(keys.0, tx, id).await {
-            // An account that is damaged itself is locked all the same.
+            // A damaged account is locked nevertheless.
             Err(Trouble::Unreadable(_)) if !matches!(part, Part::Accounts) => None,
             locked => locked?,
         };
@@ -128,7 +128,7 @@ impl Service {
         }
     }
 
-    /// Whether the configured keys fit what is in the database.
+    /// Returns an error unless the configured keys match the database.
     pub(crate) async fn check_keys(&self) -> Result<(), WrongKeys> {
         let fingerprint = self.vault.index("fingerprint", "of the index key");
         let (known, keys) = transaction!(self.db, "auth.check_keys", async |tx: &mut Tx<'_>| {
@@ -146,22 +146,23 @@ impl Service {
     }
 }
 
-/// The configured keys do not fit the database. Going on would lock everybody out, or make second accounts.
+/// The configured keys do not match the database. Continuing would lock all users out or create
+/// duplicate accounts.
 #[derive(Debug, thiserror::Error)]
 pub enum WrongKeys {
-    /// Accounts could not be found any more.
-    #[error("the key of the blind index is not the one that the accounts were made with")]
+    /// Existing accounts could not be found.
+    #[error("auth.index_key differs from the one that the accounts were created with")]
     Index,
-    /// Accounts could not be read any more.
-    #[error("personal data is sealed with the key {0:?}, which is not configured")]
+    /// Existing accounts could not be decrypted.
+    #[error("personal data is encrypted with the key {0:?}, which is not in auth.pii_keys")]
     Missing(String),
-    /// Somebody could put accounts there that no key sealed.
+    /// Unencrypted accounts could be inserted by anyone with access to the database.
     #[error(
         "personal data was written before there were keys: set auth.pii_seal_plain = true until \
          everything is sealed, as docs/operations.md says"
     )]
     Plain,
     /// The database did not answer.
-    #[error("the keys could not be compared with the database")]
+    #[error("cannot check the keys: the database failed")]
     Db(#[from] urr_db::Error),
 }

@@ -1,7 +1,8 @@
-//! The second factor. Any account may have one; an installation may ask it of its administrators.
+//! The second factor. It is optional, but an installation can require it of administrators.
 //!
-//! Turning it on or off ends every session and opens a new one, so all sessions of an account with a second factor were opened
-//! with it, and nothing about it needs to be kept per session. [`sessions::open`] asks for it, whatever the first factor was.
+//! Turning it on or off ends every session and opens a new one, so all sessions of an account with
+//! a second factor were opened with it, and no state per session is needed. [`sessions::open`]
+//! requires it after any first factor.
 
 pub(crate) mod routes;
 pub(crate) mod rules;
@@ -32,10 +33,10 @@ use crate::{
 use rules::{SECRET_LEN, Typed};
 use tried::Tried;
 
-/// How long a new secret waits for its first code.
+/// How long a new secret can be confirmed.
 const ENROLMENT: Duration = Duration::from_hours(1);
 
-/// Makes a secret for the caller's authenticator app. Nothing is on yet.
+/// Creates a secret for the caller's authenticator app. The second factor is not on yet.
 pub(crate) async fn enrol(
     service: &Service,
     ctx: &Ctx,
@@ -137,7 +138,7 @@ pub(crate) async fn renew_codes(
     Ok(RecoveryCodes { recovery_codes: codes.iter().map(|code| rules::shown(code)).collect() })
 }
 
-/// Shows the second factor after the first, and opens the session.
+/// Verifies the second factor after the first, and opens the session.
 pub(crate) async fn pass(service: &Service, request: &PassSecondFactor) -> Result<SignedIn, Trouble> {
     let verified = service.challenges.verify(request.challenge.expose(), service.clock.now());
     let challenge = verified.map_err(|_| Error::ChallengeInvalid)?;
@@ -161,7 +162,7 @@ pub(crate) async fn pass(service: &Service, request: &PassSecondFactor) -> Resul
     Ok(signed_in)
 }
 
-/// Turns somebody's second factor off. For the person on call.
+/// Turns off an account's second factor. For operators.
 pub(crate) async fn reset(
     service: &Service,
     ctx: &Ctx,
@@ -181,7 +182,7 @@ pub(crate) async fn reset(
         }
         store::remove(tx, user, service.clock.now()).await?;
         mail::queue(service, tx, user, mail::Kind::SecondFactorChanged).await?;
-        tracing::info!(%user, "a second factor was taken off by an operator");
+        tracing::info!(%user, "second factor removed by an operator");
         sessions::end_all(service, tx, user, EndReason::SecondFactorChanged).await
     })?;
     service.announce(&ended);
@@ -189,15 +190,16 @@ pub(crate) async fn reset(
     Ok(Done {})
 }
 
-/// What an account's secrets look like. A challenge from before they changed is worth nothing.
+/// A digest of an account's secrets. A challenge from before a change of them is invalid.
 pub(crate) fn state(service: &Service, stored: &Stored) -> String {
     let hash = stored.password_hash.as_deref().unwrap_or_default();
     URL_SAFE_NO_PAD.encode(service.vault.index("challenge", &format!("{} {hash}", stored.account.id)))
 }
 
-/// Uses a challenge up: it opens one session. A wrong code does not, because its transaction is rolled back.
+/// Uses up a challenge: it opens one session. A wrong code does not use it up, because its
+/// transaction is rolled back.
 async fn use_challenge(service: &Service, tx: &mut Tx<'_>, challenge: &Sensitive) -> Result<(), Trouble> {
-    // What was signed, without the signature, which can be spelled in several ways.
+    // The signed part without the signature, which has several valid encodings.
     let text = challenge.expose();
     let signed = text.rsplit_once('.').map_or(text, |(signed, _)| signed);
     let (key, now) = (service.vault.index("challenge used", signed), service.clock.now());
@@ -205,7 +207,8 @@ async fn use_challenge(service: &Service, tx: &mut Tx<'_>, challenge: &Sensitive
     if fresh { Ok(()) } else { Err(Error::ChallengeInvalid.into()) }
 }
 
-/// Uses a code of either kind up. The account is locked, so a code that comes twice at once is good once.
+/// Uses up a code of either kind. The account is locked, so a code sent twice at once is accepted
+/// once.
 async fn use_code(service: &Service, tx: &mut Tx<'_>, user: UserId, code: &Sensitive) -> Result<(), Trouble> {
     let factor = store::get(&service.vault, tx, user).await?.filter(|factor| factor.confirmed);
     let factor = factor.ok_or(Error::SecondFactorOff)?;
@@ -231,7 +234,8 @@ fn recovery_codes(service: &Service) -> Vec<String> {
     (0..rules::RECOVERY_CODES).map(|_| rules::recovery_code(service.ids.bytes())).collect()
 }
 
-/// Ends every session and opens a new one for the caller: whoever was in without the second factor is out.
+/// Ends every session and opens a new one for the caller, so that no session without the second
+/// factor remains.
 async fn reopen(
     service: &Service,
     tx: &mut Tx<'_>,

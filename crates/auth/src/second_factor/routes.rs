@@ -1,4 +1,4 @@
-//! HTTP in, HTTP out. No rules, no SQL.
+//! HTTP handlers: parsing and responses only.
 
 use axum::{extract::State, response::Response};
 use schemars::JsonSchema;
@@ -75,7 +75,7 @@ async fn pass(
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "EnrolSecondFactor")]
 struct Enrolling {
-    /// Needed where the account has one.
+    /// Required if the account has a password.
     #[serde(default)]
     password: Option<Sensitive>,
 }
@@ -94,7 +94,7 @@ async fn enrol(
     Ok((StatusCode::CREATED, Json(Enrolled { secret: made.secret, uri: made.uri, qr })))
 }
 
-/// What an authenticator app needs. Told once.
+/// Parameters for an authenticator app. Returned once.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "SecondFactorSecret")]
 struct Enrolled {
@@ -136,7 +136,7 @@ async fn renew(
     Ok(Json(Codes { recovery_codes: renewed.recovery_codes }))
 }
 
-/// Good once each, and told once.
+/// Valid once each, and returned once.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "RecoveryCodes")]
@@ -148,7 +148,7 @@ struct Codes {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "DisableSecondFactor")]
 struct Disabling {
-    /// Needed where the account has one.
+    /// Required if the account has a password.
     #[serde(default)]
     password: Option<Sensitive>,
     /// Six digits, or a recovery code.

@@ -1,6 +1,7 @@
 //! One-time codes (RFC 6238 over RFC 4226) and recovery codes. Pure.
 //!
-//! Written out because it is one page over the HMAC we have; totp-rs would bring a second generation of the hash crates.
+//! Implemented here because it is one page on top of our HMAC; totp-rs would add a second version
+//! of the hash crates.
 
 use std::fmt::Write as _;
 
@@ -13,29 +14,29 @@ use urr_kernel::Timestamp;
 
 use crate::accounts::roles::LETTERS;
 
-/// Bytes of a shared secret: as many as the hash has, as RFC 4226 recommends.
+/// Length of a shared secret in bytes: that of the hash, as RFC 4226 recommends.
 pub(crate) const SECRET_LEN: usize = 20;
 
-/// Seconds for which a code is shown.
+/// Duration of a time step in seconds.
 const STEP_SECS: i64 = 30;
 
-/// Steps by which the clock of a phone may be off, and somebody may be late.
+/// Steps by which a phone's clock or the user may be late or early.
 const TOLERANCE: i64 = 1;
 
-/// Codes have six digits: that is what the apps show.
+/// Codes have six digits, as the apps show them.
 const DIGITS: usize = 6;
 const MODULUS: u32 = 1_000_000;
 
-/// How many recovery codes there are.
+/// Number of recovery codes.
 pub(crate) const RECOVERY_CODES: usize = 10;
 
-/// Letters of a recovery code: 12 of 32 are 60 bits.
+/// Length of a recovery code: 12 letters of 32 are 60 bits.
 pub(crate) const RECOVERY_LEN: usize = 12;
 
 /// Letters between two dashes.
 const GROUP_LEN: usize = 4;
 
-/// Who the app says the code is for.
+/// The issuer name shown in the app.
 const ISSUER: &str = "URR";
 
 /// The code of one time step.
@@ -49,7 +50,8 @@ fn code(secret: &[u8], step: i64) -> String {
     format!("{number:0DIGITS$}")
 }
 
-/// The time step whose code was typed, if it is near and later than the last one that was accepted.
+/// Returns the time step of a code, if it is within the tolerance and later than the last accepted
+/// one.
 pub(crate) fn step(secret: &[u8], typed: &str, now: Timestamp, last_step: i64) -> Option<i64> {
     let current = now.as_micros().div_euclid(1_000_000).div_euclid(STEP_SECS);
     let near = current - TOLERANCE..=current + TOLERANCE;
@@ -57,16 +59,16 @@ pub(crate) fn step(secret: &[u8], typed: &str, now: Timestamp, last_step: i64) -
         .rfind(|step| bool::from(code(secret, *step).as_bytes().ct_eq(typed.as_bytes())))
 }
 
-/// What somebody typed.
+/// A code as entered by the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Typed {
     /// Six digits from the app.
     Digits(String),
-    /// A recovery code in its one spelling.
+    /// A normalised recovery code.
     Recovery(String),
 }
 
-/// Reads what somebody typed, however they spaced it. `None`: it can be neither.
+/// Parses a code, ignoring spaces and dashes. `None`: it is neither kind.
 pub(crate) fn typed(text: &Sensitive) -> Option<Typed> {
     let spacing = |c: &char| !c.is_whitespace() && *c != '-';
     let bare: String =
@@ -78,28 +80,28 @@ pub(crate) fn typed(text: &Sensitive) -> Option<Typed> {
     recovery.then_some(Typed::Recovery(bare))
 }
 
-/// A recovery code in its one spelling.
+/// Creates a normalised recovery code.
 pub(crate) fn recovery_code(random: [u8; RECOVERY_LEN]) -> String {
     random.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
 }
 
-/// A recovery code as it is shown: `abcd-efgh-jkmn`.
+/// Formats a recovery code for display: `abcd-efgh-jkmn`.
 pub(crate) fn shown(code: &str) -> Sensitive {
     let groups: Vec<&str> = (0..code.len()).step_by(GROUP_LEN).map(|at| &code[at..at + GROUP_LEN]).collect();
     Sensitive::new(groups.join("-"))
 }
 
-/// A shared secret as it is typed and kept.
+/// Encodes a shared secret in base32.
 pub(crate) fn base32(secret: &[u8]) -> String {
     BASE32_NOPAD.encode(secret)
 }
 
-/// A shared secret as it was kept.
+/// Decodes a shared secret from base32.
 pub(crate) fn from_base32(text: &str) -> Option<Vec<u8>> {
     BASE32_NOPAD.decode(text.as_bytes()).ok()
 }
 
-/// What a QR code shows to the app.
+/// The URI in the QR code for the app.
 pub(crate) fn uri(email: &str, secret: &str) -> Sensitive {
     let mut account = String::with_capacity(email.len());
     for byte in email.bytes() {
@@ -113,7 +115,7 @@ pub(crate) fn uri(email: &str, secret: &str) -> Sensitive {
     Sensitive::new(format!("otpauth://totp/{ISSUER}:{account}?secret={secret}&issuer={ISSUER}&{settings}"))
 }
 
-/// The code an app with this secret shows.
+/// The code that an app with this secret shows.
 #[cfg(test)]
 pub(crate) fn shown_by_app(secret: &str, at: Timestamp) -> Sensitive {
     let step = at.as_micros().div_euclid(1_000_000).div_euclid(STEP_SECS);
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_is_good_a_step_early_and_late_and_never_again() {
+    fn a_code_is_accepted_one_step_early_or_late_and_only_once() {
         let typed = code(SECRET, 100);
         let good = |secs| step(SECRET, &typed, at(secs), -1).is_some();
         assert_eq!([2969, 2970, 3000, 3029, 3059, 3060].map(good), [false, true, true, true, true, false]);
@@ -163,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_typed_may_be_spaced_and_is_one_or_the_other() {
+    fn codes_are_parsed_with_or_without_spaces() {
         let read = |text: &str| typed(&Sensitive::new(text));
         assert_eq!(read(" 123 456 "), Some(Typed::Digits("123456".to_owned())));
         let code = recovery_code([7; RECOVERY_LEN]);

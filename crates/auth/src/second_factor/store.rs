@@ -1,4 +1,4 @@
-//! Statements and rows of second factors; nothing else.
+//! SQL statements and rows of second factors.
 
 use urr_db::{Error, Tx, statements};
 use urr_kernel::{Ids, Timestamp, UserId};
@@ -10,52 +10,52 @@ use crate::{
 };
 
 statements! {
-    /// Begins to turn a second factor on, over one that was never confirmed.
+    /// Inserts an unconfirmed secret, replacing another unconfirmed one.
     ENROL = "
         insert into second_factors (account_id, secret, pii_key, last_step, created_at) values ($1, $2, $3, -1, $4)
         on conflict (account_id) do update
            set secret = excluded.secret, pii_key = excluded.pii_key, last_step = -1, created_at = excluded.created_at
          where second_factors.confirmed_at is null";
 
-    /// The second factor of an account, confirmed or not.
+    /// Loads an account's second factor, confirmed or not.
     GET = "select secret, last_step, created_at, confirmed_at from second_factors where account_id = $1";
 
-    /// Accepts the code of a time step: whoever changes the row has used it, and nobody else can.
+    /// Accepts a time step. Only one caller updates the row.
     ACCEPT = "update second_factors set last_step = $2 where account_id = $1 and last_step < $2";
 
-    /// The second factor is on.
+    /// Marks the second factor as confirmed.
     CONFIRM = "update second_factors set confirmed_at = $2 where account_id = $1 and confirmed_at is null";
 
-    /// What the account says about it.
+    /// Sets the flag on the account.
     MARK = "update accounts set second_factor_at = $2, updated_at = $3 where id = $1";
 
     /// Whether an account has a second factor.
     IS_ON = "select second_factor_at from accounts where id = $1";
 
-    /// A recovery code.
+    /// Inserts a recovery code.
     ADD_CODE = "insert into recovery_codes (account_id, code_hash) values ($1, $2) on conflict do nothing";
 
-    /// Uses a recovery code: whoever deletes the row has used it.
+    /// Deletes a recovery code. Only one caller deletes the row.
     USE_CODE = "delete from recovery_codes where account_id = $1 and code_hash = $2";
 
-    /// The second factor is off.
+    /// Deletes a second factor.
     pub(crate) REMOVE = "delete from second_factors where account_id = $1";
-    /// And so are its recovery codes.
+    /// Deletes an account's recovery codes.
     pub(crate) REMOVE_CODES = "delete from recovery_codes where account_id = $1";
 
-    /// Second factors that are sealed with another key than the current one.
+    /// Second factors encrypted with another than the current key.
     pub(crate) STALE = "
         select pii_key, account_id from second_factors
          where (pii_key < $1 or pii_key > $1) and (pii_key, account_id) > ($2, $3)
          order by pii_key, account_id limit $4";
 
-    /// A secret sealed anew.
+    /// Updates a re-encrypted secret.
     RESEAL = "update second_factors set secret = $2, pii_key = $3 where account_id = $1";
 }
 
 /// A second factor.
 pub(crate) struct Factor {
-    /// What the app shares with us.
+    /// The secret shared with the app.
     pub(crate) secret: Vec<u8>,
     pub(crate) last_step: i64,
     pub(crate) created_at: Timestamp,
@@ -68,7 +68,7 @@ fn place(account: UserId) -> Place {
     Place { column: COLUMN, row: account.as_uuid() }
 }
 
-/// Keeps a new secret. `false`: the second factor is on, and stays as it is.
+/// Inserts a new secret. Returns `false` if the second factor is already on.
 pub(crate) async fn enrol(
     (vault, ids): (&Vault, &Ids),
     tx: &mut Tx<'_>,
@@ -80,7 +80,7 @@ pub(crate) async fn enrol(
     Ok(tx.execute(&ENROL, &[&account, &sealed, &vault.key(), &now]).await? == 1)
 }
 
-/// The second factor of an account, confirmed or not.
+/// Loads an account's second factor, confirmed or not.
 pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Factor>, Trouble> {
     let found = tx
         .optional(&GET, &[&account], |row| {
@@ -94,7 +94,7 @@ pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Resu
     Ok(Some(Factor { secret, last_step, created_at, confirmed }))
 }
 
-/// Accepts the code of a time step. `false`: it was used meanwhile.
+/// Accepts a time step. Returns `false` if it was used meanwhile.
 pub(crate) async fn accept(tx: &mut Tx<'_>, account: UserId, step: i64) -> Result<bool, Error> {
     Ok(tx.execute(&ACCEPT, &[&account, &step]).await? == 1)
 }
@@ -112,7 +112,7 @@ pub(crate) async fn is_on(tx: &mut Tx<'_>, account: UserId) -> Result<bool, Erro
     Ok(at.flatten().is_some())
 }
 
-/// Turns the second factor off and forgets everything about it.
+/// Turns the second factor off and deletes its data.
 pub(crate) async fn remove(tx: &mut Tx<'_>, account: UserId, now: Timestamp) -> Result<(), Error> {
     tx.execute(&REMOVE, &[&account]).await?;
     tx.execute(&REMOVE_CODES, &[&account]).await?;
@@ -120,7 +120,8 @@ pub(crate) async fn remove(tx: &mut Tx<'_>, account: UserId, now: Timestamp) -> 
     Ok(())
 }
 
-/// What is kept of a recovery code. The key is not in the database, so a stolen table cannot be tried out.
+/// The keyed hash of a recovery code. The key is not in the database, so a stolen table cannot be
+/// brute-forced.
 fn hash(vault: &Vault, account: UserId, code: &str) -> Vec<u8> {
     vault.index("recovery code", &format!("{account} {code}"))
 }
@@ -139,7 +140,7 @@ pub(crate) async fn set_codes(
     Ok(())
 }
 
-/// Uses a recovery code. `false`: there is none, or it was used.
+/// Uses a recovery code. Returns `false` if it does not exist or was used.
 pub(crate) async fn use_code(
     vault: &Vault,
     tx: &mut Tx<'_>,
@@ -149,7 +150,7 @@ pub(crate) async fn use_code(
     Ok(tx.execute(&USE_CODE, &[&account, &hash(vault, account, code)]).await? == 1)
 }
 
-/// Seals a secret with the current key.
+/// Re-encrypts a secret with the current key.
 pub(crate) async fn reseal(
     (vault, ids): (&Vault, &Ids),
     tx: &mut Tx<'_>,

@@ -1,4 +1,5 @@
-//! Guessing codes gets slower, as guessing passwords does, and is counted apart: a right password forgives no wrong code.
+//! Throttling of code guessing, with counters separate from those of passwords: a right password
+//! does not reset wrong codes.
 
 use urr_contracts::auth::{Error, LoginAttempt, LoginFailure, LoginMethod, Origin};
 use urr_db::{Tx, transaction};
@@ -20,8 +21,9 @@ pub(super) struct Tried {
 }
 
 impl Tried {
-    /// Counts a code for an account, per account and per network. A network has a count of its own if every factor was shown there
-    /// before: whoever reads the mailbox could otherwise set new passwords from one network after another and guess from each.
+    /// Counts a code, per account and per network. A network has its own counter only if all
+    /// factors were verified there before. Otherwise an attacker with access to the mailbox could
+    /// reset the password from one network after another and guess from each.
     pub(super) async fn begin(
         service: &Service,
         user: UserId,
@@ -37,17 +39,18 @@ impl Tried {
                 known.await?
             }
         };
-        // No address has a space in it, so this is counted apart from passwords.
+        // No e-mail address contains a space, so this key differs from every password counter.
         let attempt = Attempt::begin(service, &format!("second factor {user}"), origin, known).await?;
         Ok(Self { user, origin: origin.clone(), method, attempt })
     }
 
-    /// The code was right: forgets the wrong ones, in the transaction that used it.
+    /// The code was right: resets the counter, in the transaction that used the code.
     pub(super) async fn forgive(&self, tx: &mut Tx<'_>) -> Result<(), Trouble> {
         Ok(lockout::store::clear(tx, &self.attempt.key).await?)
     }
 
-    /// After the transaction: a wrong code is noted for the owner to see; whatever else went wrong was no guess.
+    /// After the transaction: records a wrong code in the owner's history. Other errors are no
+    /// guesses.
     pub(super) async fn settle<T>(
         self,
         service: &Service,

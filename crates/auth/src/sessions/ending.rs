@@ -1,4 +1,4 @@
-//! Ending sessions, listing them, and telling whoever checks access tokens.
+//! Ending and listing sessions, and the list of revocations.
 
 use std::time::Duration;
 
@@ -23,15 +23,18 @@ use crate::{
     trouble::Trouble,
 };
 
-/// A revocation is dated when its transaction begins and seen when it commits, which is cut off after a few seconds.
+/// A revocation is dated at the start of its transaction and visible after the commit. A commit is
+/// cut off after a few seconds.
 const LONGEST_COMMIT: Duration = Duration::from_secs(15);
 
-/// The clocks of two machines differ, too: each by as much from a gateway's as a mark of that gateway may be old or early, one of them
-/// ahead and the other behind. Whoever asks for news is told this much again, so that nothing is missed.
+/// Clocks of machines differ too: each by at most the lifetime of a hop header from the gateway's,
+/// in either direction. Each response repeats the revocations of this period, so that pollers miss
+/// none.
 pub(crate) const OVERLAP: Duration = hop::LIFETIME.saturating_mul(2).saturating_add(LONGEST_COMMIT);
 
-/// Ends the session that the request names, and all others if it says so: of the caller, and of whoever has the session of the
-/// refresh token, because the access token may have expired.
+/// Ends the session of the access token and that of the refresh token; with `everywhere`, all
+/// sessions of their accounts. The refresh token counts too, because the access token may have
+/// expired.
 pub(crate) async fn logout(service: &Service, ctx: &Ctx, request: &Logout) -> Result<Done, Trouble> {
     let user = ctx.actor.user();
     let hash = request.refresh_token.as_ref().and_then(token_hash);
@@ -45,7 +48,7 @@ pub(crate) async fn logout(service: &Service, ctx: &Ctx, request: &Logout) -> Re
             && let Some(token) = store::token(tx, hash).await?
         {
             named.push((token.account, token.session));
-            // A token of a session that is over says nothing about the others.
+            // The token of an ended session must not end other sessions.
             if store::is_live(tx, token.session, token.account, service.clock.now()).await? {
                 owners.push(token.account);
             }
@@ -91,7 +94,7 @@ pub(crate) async fn sessions(
     Ok(Sessions { sessions })
 }
 
-/// Sessions that ended since then.
+/// Revocations since a given time.
 pub(crate) async fn revocations(
     service: &Service,
     ctx: &Ctx,
@@ -110,8 +113,8 @@ pub(crate) async fn revocations(
     Ok(Revocations { ended, as_of, next })
 }
 
-/// The account an access token speaks for, if the token is good and its session is on. For clients that ask; whoever
-/// checks tokens on every request knows the revocations instead.
+/// Returns the account of a valid access token whose session has not ended. For clients; guards use
+/// the list of revocations instead.
 pub(crate) async fn verify_token(service: &Service, token: &Sensitive) -> Result<Account, Trouble> {
     let now = service.clock.now();
     let verified = service.verifier.verify(token.expose(), now).map_err(|_| Error::TokenInvalid)?;
@@ -121,7 +124,7 @@ pub(crate) async fn verify_token(service: &Service, token: &Sensitive) -> Result
             let stored = accounts::store::get(&service.vault, tx, verified.access.user).await?;
             let stored = stored.filter(accounts::store::Stored::is_open).ok_or(Error::TokenInvalid)?;
             let live = store::is_live(tx, verified.access.session, stored.account.id, now).await?;
-            // What the token allows, which may be less than what the account is.
+            // The token's role, which may be lower than the account's.
             let account = Account { role: verified.access.role, ..stored.account };
             if live { Ok(account) } else { Err(Error::TokenInvalid.into()) }
         })

@@ -1,4 +1,4 @@
-//! What an owner may see of who signed in.
+//! The sign-in history of an account.
 
 use urr_contracts::auth::{ListLogins, Logins, MAX_HISTORY_PER_PAGE};
 use urr_db::Tx;
@@ -12,7 +12,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// The caller's sign-ins, newest first.
+/// Returns the caller's sign-in attempts, newest first.
 pub(crate) async fn login_history(
     service: &Service,
     ctx: &Ctx,

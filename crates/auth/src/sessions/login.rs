@@ -1,4 +1,4 @@
-//! Signing in with address and password.
+//! Sign-in with e-mail address and password.
 
 use urr_contracts::auth::{Error, Login, LoginAttempt, LoginFailure, LoginMethod, LoginOutcome, Origin};
 use urr_db::{Tx, transaction};
@@ -17,7 +17,8 @@ use crate::{
     trouble::Trouble,
 };
 
-/// Signs in. Unknown accounts, accounts without a password and wrong passwords cost the same work and get the same answer.
+/// Signs in. Unknown accounts, accounts without a password and wrong passwords cost the same work
+/// and get the same response.
 pub(crate) async fn login(service: &Service, request: &Login) -> Result<LoginOutcome, Trouble> {
     let email = accounts::rules::email(&request.email)?;
     if request.password.expose().is_empty() {
@@ -46,25 +47,25 @@ fn count(outcome: &'static str) {
     metrics::counter!("urr_auth_logins_total", "method" => "password", "outcome" => outcome).increment(1);
 }
 
-/// Somebody claims to own an account.
+/// A claim to own an account, with a password.
 pub(crate) struct Claim<'c> {
     pub(crate) email: &'c str,
-    /// `None`: there is no such account, which must not show.
+    /// `None`: there is no such account, which must not be observable.
     pub(crate) stored: Option<&'c Stored>,
     pub(crate) origin: &'c Origin,
 }
 
-/// The password was right.
+/// Proof that the password was right.
 pub(crate) struct Proof {
     account: UserId,
-    /// What the password was compared with: it must still be the account's when the proof is used.
+    /// The hash that was compared. It must still be the account's when the proof is used.
     hash: String,
     upgrade: Option<String>,
     attempt: Attempt,
 }
 
 impl Claim<'_> {
-    /// Compares the password, slowly and for a bounded number at a time. A wrong one counts.
+    /// Compares the password in the hashing pool. A wrong one counts as a failed attempt.
     pub(crate) async fn prove(
         &self,
         service: &Service,
@@ -91,7 +92,7 @@ impl Claim<'_> {
         Err(Error::InvalidCredentials.into())
     }
 
-    /// The same for somebody who is signed in and confirms a change.
+    /// The same for a signed-in user who confirms a change.
     pub(crate) async fn prove_again(
         &self,
         service: &Service,
@@ -104,9 +105,10 @@ impl Claim<'_> {
         })
     }
 
-    /// Whether the owner signed in from there before, and what the dearest hash costs that was imported.
+    /// Returns whether the owner signed in from this network before, and the highest imported
+    /// bcrypt cost.
     async fn look_around(&self, service: &Service) -> Result<(bool, Option<u32>), Trouble> {
-        // An account that nobody has is known to nobody, but it is looked for all the same.
+        // For an unknown address the query runs with an id that does not exist.
         let (account, network) = (self.account(), network(&self.origin.address));
         let found = service.db.read("auth.login.known", async |tx: &mut Tx<'_>| {
             let known = match network {
@@ -118,7 +120,8 @@ impl Claim<'_> {
         found.await
     }
 
-    /// The same statements and one commit whether the account exists or not, so that time does not tell.
+    /// Runs the same statements and one commit whether the account exists or not, so that timing
+    /// reveals nothing.
     async fn note_failure(&self, service: &Service, attempt: &Attempt) -> Result<(), Trouble> {
         let now = service.clock.now();
         transaction!(service.db, "auth.login.failed", async |tx: &mut Tx<'_>| {
@@ -134,15 +137,14 @@ impl Claim<'_> {
         })
     }
 
-    /// The account; of an address that nobody has, one that nobody has either.
+    /// The account's id; for an unknown address, an id that does not exist.
     fn account(&self) -> UserId {
         self.stored.map_or(accounts::NOBODY, |stored| stored.account.id)
     }
 }
 
 impl Proof {
-    /// Locks the account the proof is for. Between the proof and now the password may have changed or the account been
-    /// closed; then the proof is worth nothing.
+    /// Locks the account. Fails if the password changed or the account was closed since the proof.
     pub(crate) async fn accept(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Stored, Trouble> {
         let stored = accounts::store::lock(&service.vault, tx, self.account).await?;
         let stored = stored
@@ -155,7 +157,7 @@ impl Proof {
         Ok(stored)
     }
 
-    /// After the commit: the attempt was none of a guesser.
+    /// After the commit: reverts the count of the attempt.
     pub(crate) fn settle(&self, service: &Service) {
         self.attempt.forgive_network(service);
     }

@@ -1,7 +1,8 @@
-//! Sessions: opened by every way of signing in, kept alive by refresh tokens, ended at once everywhere.
+//! Sessions: opened by every kind of sign-in, extended by refresh tokens, and revoked everywhere at
+//! once.
 //!
-//! The order of locks is the same everywhere: account, session. Exchanging a refresh token locks the token, then the
-//! session, and never the account.
+//! Lock order: account, then session. Exchanging a refresh token locks the token, then the session,
+//! and never the account.
 
 pub(crate) mod ending;
 pub(crate) mod history;
@@ -26,23 +27,23 @@ use crate::{accounts, second_factor, service::Service, trouble::Trouble, words};
 use rules::{MAX_SESSIONS, SESSION_LIFETIME};
 use store::EndReason;
 
-/// A session that was opened, and those that had to end for it.
+/// A new session, and the sessions that were ended to make room for it.
 pub(crate) struct Opened {
     pub(crate) signed_in: SignedIn,
-    /// To be announced once the transaction is committed.
+    /// To be announced after the commit.
     pub(crate) ended: Vec<Revocation>,
 }
 
-/// What a first factor that was right comes to.
+/// The result of a correct first factor.
 pub(crate) enum Entry {
-    /// It was enough.
+    /// No second factor is needed.
     Opened(Box<Opened>),
     /// The account has a second factor.
     Challenged(SecondFactorNeeded),
 }
 
 impl Entry {
-    /// After the commit: ended sessions are announced, and this is what to tell.
+    /// After the commit: announces revocations and returns the outcome.
     pub(crate) fn settle(self, service: &Service) -> LoginOutcome {
         match self {
             Self::Opened(opened) => {
@@ -54,8 +55,8 @@ impl Entry {
     }
 }
 
-/// Lets the owner of an account in who has shown a first factor, whichever it was, or asks for the second. Every way of
-/// signing in ends here, in the same transaction that checked the proof, with the account locked.
+/// Opens a session after a correct first factor, or requires the second one. Every kind of sign-in
+/// ends here, in the transaction that checked the proof, with the account locked.
 pub(crate) async fn open(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -63,7 +64,7 @@ pub(crate) async fn open(
     method: LoginMethod,
     origin: &Origin,
 ) -> Result<Entry, Trouble> {
-    // Asked of the row, so that no caller can forget it.
+    // Read from the row, so that callers cannot forget it.
     if !second_factor::store::is_on(tx, account.id).await? {
         let opened = open_proven(service, tx, account, method, origin).await?;
         return Ok(Entry::Opened(Box::new(opened)));
@@ -76,7 +77,8 @@ pub(crate) async fn open(
     Ok(Entry::Challenged(SecondFactorNeeded { challenge: Sensitive::new(token), expires_at }))
 }
 
-/// Opens a session for an account whose owner has shown every factor it has: just now, or by being in already.
+/// Opens a session for an account whose owner has passed all factors, now or in the current
+/// session.
 pub(crate) async fn open_proven(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -101,14 +103,14 @@ pub(crate) async fn open_proven(
     Ok(Opened { signed_in, ended })
 }
 
-/// Ends the oldest sessions, so that one more is not too many.
+/// Ends the oldest sessions to stay within the limit.
 async fn make_room(
     service: &Service,
     tx: &mut Tx<'_>,
     account: UserId,
     now: Timestamp,
 ) -> Result<Vec<Revocation>, Trouble> {
-    // One more than may be: there are never more, because the account is locked while one is opened.
+    // One more than the limit is enough: the account is locked while a session is opened.
     let limit = u32::try_from(MAX_SESSIONS + 1).expect("a handful");
     let live = store::live(tx, account, now, limit).await?;
     let mut ended = Vec::new();
@@ -118,7 +120,7 @@ async fn make_room(
     Ok(ended)
 }
 
-/// Keeps what is kept of a new refresh token. When it stops being good.
+/// Inserts the hash of a new refresh token. Returns its expiry.
 async fn keep(
     tx: &mut Tx<'_>,
     token: &[u8; TOKEN_LEN],
@@ -130,7 +132,7 @@ async fn keep(
     Ok(expires_at)
 }
 
-/// A refresh token that is kept, with a new access token of its session.
+/// A refresh token with a new access token of its session.
 fn pair(
     service: &Service,
     account: Account,
@@ -149,14 +151,14 @@ fn pair(
     }
 }
 
-/// What a session of an account may do. All sessions of an account with a second factor were opened with it, because turning it on
-/// ends the others.
+/// The role of an account's sessions. All sessions of an account with a second factor were opened
+/// with it, because turning it on ends the others.
 fn role(service: &Service, account: &Account) -> Role {
     let unproven = service.settings.admin_needs_second_factor() && !account.second_factor;
     if account.role == Role::Admin && unproven { Role::UnprovenAdmin } else { account.role }
 }
 
-/// Ends one session and writes down that its access tokens are worth nothing. Nothing if it had ended.
+/// Ends a session and inserts its revocation. `None` if it had already ended.
 pub(crate) async fn end(
     service: &Service,
     tx: &mut Tx<'_>,

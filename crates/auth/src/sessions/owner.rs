@@ -1,5 +1,5 @@
-//! Proof that it is the owner who changes something about an account, and not whoever found their screen: the password, or for
-//! an account without one a session that has just begun.
+//! Confirmation that a change is made by the account's owner and not by someone at an unlocked
+//! screen: the password, or a recent session for an account without one.
 
 use std::time::Duration;
 
@@ -18,18 +18,18 @@ use crate::{
     trouble::Trouble,
 };
 
-/// How long after signing in a session proves its owner.
+/// How recent the session must be.
 pub(crate) const JUST_NOW: Duration = Duration::from_mins(10);
 
-/// The caller proved that the account is theirs.
+/// A confirmed owner.
 pub(crate) enum Owner {
-    /// With the password.
+    /// By password.
     Password(Proof),
-    /// With a session, which has to be looked at.
+    /// By session, which is checked on use.
     Session(UserId, Uuid),
 }
 
-/// Has the caller prove that the account is theirs. A wrong password counts.
+/// Confirms that the caller owns the account. A wrong password counts as a failed attempt.
 pub(crate) async fn prove(
     service: &Service,
     user: UserId,
@@ -53,7 +53,7 @@ pub(crate) async fn prove(
 }
 
 impl Owner {
-    /// Locks the account, if the proof is still good.
+    /// Locks the account. Fails if the confirmation is no longer valid.
     pub(crate) async fn accept(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Stored, Trouble> {
         let (user, session) = match self {
             Self::Password(proof) => return proof.accept(service, tx).await,
@@ -61,12 +61,12 @@ impl Owner {
         };
         let stored = own(accounts::store::lock(&service.vault, tx, user).await?)?;
         let since = service.clock.now().before(JUST_NOW);
-        // A password that was set meanwhile is the better proof.
+        // If a password was set meanwhile, the password is required.
         let good = stored.password_hash.is_none() && store::is_new(tx, session, user, since).await?;
         if good { Ok(stored) } else { Err(Error::SignInAgain.into()) }
     }
 
-    /// After the commit: the attempt was none of a guesser.
+    /// After the commit: reverts the count of the attempt.
     pub(crate) fn settle(&self, service: &Service) {
         if let Self::Password(proof) = self {
             proof.settle(service);

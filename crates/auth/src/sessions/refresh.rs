@@ -1,8 +1,9 @@
-//! Exchanging refresh tokens. Each is good once; presenting it again ends the session for everybody.
+//! Refresh token rotation. Each token is valid once; presenting it again ends the session.
 //!
-//! The tokens of a session are one chain: what a token is exchanged for follows from it (`passes::succession`). A client that has
-//! to ask again within the [`GRACE`], because two of its tabs woke at once or the answer was lost, gets the newest of the chain:
-//! the token it would have got. There is never a second chain that a thief could live on unnoticed.
+//! The tokens of a session form one chain: each token's successor is derived from it
+//! (`passes::succession`). A client that repeats a request within the [`GRACE`] period, because two
+//! tabs woke up at once or a response was lost, gets the newest token of the chain, the same one it
+//! would have got. So there is never a second chain that a thief could use unnoticed.
 
 use urr_contracts::auth::{AccountStatus, Error, Origin, Refresh, Revocation, SignedIn};
 use urr_db::{Tx, transaction};
@@ -17,7 +18,7 @@ use super::{
 };
 use crate::{accounts, mail, service::Service, trouble::Trouble};
 
-/// What came of presenting a token. Both are committed.
+/// The result of presenting a token. Both variants are committed.
 enum Exchange {
     Renewed(Box<SignedIn>),
     Reused(Revocation),
@@ -35,13 +36,13 @@ pub(crate) async fn refresh(service: &Service, request: &Refresh) -> Result<Sign
     })?;
     match exchange {
         Exchange::Renewed(signed_in) => Ok(*signed_in),
-        // The session has ended and that is on disk. Only now may the error leave: as an error of the transaction it would
-        // undo the very thing it reports.
+        // The revocation is committed. It must not be an error of the transaction, which would roll
+        // it back.
         Exchange::Reused(revocation) => {
             service.announce(&[revocation]);
             service.mails.nudge();
             metrics::counter!("urr_auth_refresh_reused_total").increment(1);
-            tracing::warn!(user = %revocation.user, session = %revocation.session, "a refresh token was used twice");
+            tracing::warn!(user = %revocation.user, session = %revocation.session, "refresh token reused: its session was ended and the owner notified by mail");
             Err(Error::RefreshReused.into())
         }
     }
@@ -69,16 +70,16 @@ async fn exchange(
     reuse(service, tx, &token).await
 }
 
-/// Which refresh token an exchange is answered with.
+/// The refresh token to return.
 enum Next<'t> {
-    /// A new one, that follows this one.
+    /// A new one, the successor of this one.
     After(&'t [u8; TOKEN_LEN]),
-    /// One that is kept already, and when it stops being good.
+    /// A stored one, and its expiry.
     Kept([u8; TOKEN_LEN], Timestamp),
 }
 
-/// The end of the chain that goes on from a token which this client exchanged a moment ago. `None`: somebody else has gone on from
-/// there.
+/// Returns the end of the chain after a token that this client exchanged a moment ago. `None`:
+/// another client has continued it.
 async fn newest(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -86,9 +87,9 @@ async fn newest(
     client: &Vec<u8>,
 ) -> Result<Option<Next<'static>>, Trouble> {
     let mut last = *exchanged;
-    // A client that exchanges more tokens within seconds than it may present one again does not want to stay signed in.
+    // Bounded by the number of repeats that a client may make.
     for _ in 0..=MAX_GRACE_USES {
-        // It was exchanged with a key that this process does not have: somebody who has it knows the answer.
+        // It was exchanged with a key that this process does not have. Another process can answer.
         let (next, token) = successor(service, tx, &last).await?.ok_or(Error::Unavailable)?;
         match token.rotated_by {
             None => return Ok(Some(Next::Kept(next, token.expires_at))),
@@ -99,7 +100,7 @@ async fn newest(
     Ok(None)
 }
 
-/// The token that an exchanged one was exchanged for, whichever of our keys was the newest then.
+/// The successor of an exchanged token, under any of the configured keys.
 async fn successor(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -135,7 +136,8 @@ async fn renew(
     Ok(Exchange::Renewed(Box::new(pair(service, stored.account, session, (token, expires_at)))))
 }
 
-/// Somebody presents a token that was exchanged before: the owner or a thief, and nobody can tell which.
+/// Handles a token that was exchanged before. The owner and a thief cannot be told apart, so the
+/// session ends.
 async fn reuse(service: &Service, tx: &mut Tx<'_>, token: &Token) -> Result<Exchange, Trouble> {
     let ended = end(service, tx, token.account, token.session, EndReason::TokenReused).await?;
     let revocation = ended.ok_or(Error::RefreshInvalid)?;

@@ -1,4 +1,4 @@
-//! HTTP in, HTTP out. No rules, no SQL.
+//! HTTP handlers: parsing and responses only.
 
 use axum::{
     extract::{Request, State},
@@ -102,7 +102,7 @@ async fn refresh(
     };
     match renewed {
         Ok(renewed) => Ok(signed_in(&auth, StatusCode::OK, "Token refreshed", renewed)),
-        // The session is over, and no script can take cookies back that are for HTTP alone.
+        // The session is over, and scripts cannot delete `HttpOnly` cookies.
         Err(error @ (Error::RefreshInvalid | Error::RefreshReused)) => {
             Ok((forget(&auth), problem(&error)).into_response())
         }
@@ -127,7 +127,7 @@ async fn logout(
     Current(session): Current,
     request: Request,
 ) -> Result<Response, Problem> {
-    // Two cookies that differ name no session, but the browser is to forget both all the same.
+    // Two different cookies identify no session, but both are cleared.
     let cookie = refresh_cookie(request.headers()).unwrap_or_default();
     let Leave { refresh_token, everywhere } = optional(request).await?;
     let request = Logout { session, refresh_token: cookie.or(refresh_token), everywhere };
@@ -142,7 +142,7 @@ struct Token {
     token: Sensitive,
 }
 
-/// Older clients ask who a token speaks for. Newer ones ask `GET /api/auth/me`.
+/// For older clients; newer ones call `GET /api/auth/me`.
 async fn verify_token(
     State(Api(auth)): State<Api>,
     ctx: Ctx,
@@ -194,9 +194,9 @@ async fn end_session(
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "HistoryPage")]
 struct Page {
-    /// The last one of the page before; nothing for the first page.
+    /// The last entry of the previous page; omit for the first page.
     before: Option<Uuid>,
-    /// How many at most; as many as may be if nothing is said.
+    /// Maximum number of entries; the largest allowed number if omitted.
     #[schemars(range(min = 1, max = MAX_HISTORY_PER_PAGE))]
     limit: Option<u32>,
 }

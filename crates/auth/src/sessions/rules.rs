@@ -1,4 +1,4 @@
-//! How long sessions and tokens live, who counts as the same client, and how long guessers wait. Pure.
+//! Lifetimes of sessions and tokens, client identity, and waits after failed attempts. Pure.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -10,66 +10,67 @@ use urr_passes::succession::TOKEN_LEN;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// How long a refresh token is good if it is not used.
+/// Lifetime of an unused refresh token.
 pub(crate) const REFRESH_LIFETIME: Duration = DAY.saturating_mul(7);
 
-/// How long a session lasts however often it is refreshed.
+/// Maximum lifetime of a session.
 pub(crate) const SESSION_LIFETIME: Duration = DAY.saturating_mul(30);
 
-/// Within this time the client that exchanged a token may present it again: two tabs woke up at once, or the answer was
-/// lost on its way.
+/// A client may present an exchanged token again within this time: two tabs woke up at once, or the
+/// response was lost.
 pub(crate) const GRACE: Duration = Duration::from_secs(10);
 
-/// How often it may: a browser with that many tabs wakes them all at once.
+/// Maximum number of such repeats: a browser may wake up that many tabs at once.
 pub(crate) const MAX_GRACE_USES: u32 = 20;
 
-/// Sessions of one account. Phones, tablets and browsers of a family fit; beyond it the oldest ends.
+/// Maximum sessions per account: enough for a family's devices. Beyond it the oldest ends.
 pub(crate) const MAX_SESSIONS: usize = 20;
 
-/// The longest name of a client that is kept.
+/// Maximum stored length of a user agent.
 const MAX_AGENT_CHARS: usize = 300;
 
-/// An access token may be signed a little after the revocation of its session was dated: while that transaction ran, or on a
-/// machine whose clock is ahead. A revocation lasts this much longer than a token.
+/// An access token may be signed shortly after its session's revocation is dated: while that
+/// transaction runs, or on a machine whose clock is ahead. A revocation outlasts a token by this
+/// margin.
 const TOKEN_MARGIN: Duration = Duration::from_mins(1);
 
-/// How long a revocation matters, from the time it is dated.
+/// How long a revocation must be kept, from its date.
 pub const fn revocation_life(access_lifetime: Duration) -> Duration {
     access_lifetime.saturating_add(TOKEN_MARGIN)
 }
 
-/// When the last access token of a session that ended then has expired.
+/// When the last access token of a session that ended at `at` has expired.
 pub(crate) fn revoked_until(at: Timestamp, access_lifetime: Duration) -> Timestamp {
     at.after(revocation_life(access_lifetime))
 }
 
-/// A token as it is handed out: of random bytes, or of those that follow a token that was.
+/// Encodes a token: random bytes, or the successor of another token.
 pub(crate) fn token(bytes: [u8; TOKEN_LEN]) -> Sensitive {
     Sensitive::new(URL_SAFE_NO_PAD.encode(bytes))
 }
 
-/// The bytes of a token that was handed out. `None`: it is not one of ours.
+/// Decodes a token. `None`: it is malformed.
 pub(crate) fn token_bytes(token: &Sensitive) -> Option<[u8; TOKEN_LEN]> {
     URL_SAFE_NO_PAD.decode(token.expose()).ok()?.try_into().ok()
 }
 
-/// What is kept of a token. A stolen table is worth nothing, and a look-up by it tells nothing by its time. `None`: it is
-/// not one of ours.
+/// The stored hash of a token. A stolen table is useless, and looking it up leaks nothing by
+/// timing. `None`: the token is malformed.
 pub(crate) fn token_hash(token: &Sensitive) -> Option<Vec<u8>> {
     token_bytes(token).map(|bytes| hash(&bytes))
 }
 
-/// What is kept of a token's bytes.
+/// The stored hash of a token's bytes.
 pub(crate) fn hash(bytes: &[u8; TOKEN_LEN]) -> Vec<u8> {
     Sha256::digest(bytes).to_vec()
 }
 
-/// When a refresh token that is made now stops being good.
+/// Expiry of a refresh token created now.
 pub(crate) fn refresh_expires_at(now: Timestamp, session_ends: Timestamp) -> Timestamp {
     now.after(REFRESH_LIFETIME).min(session_ends)
 }
 
-/// An origin as it is kept: an address in its one spelling or none, a name that is not too long.
+/// Normalises an origin for storage: a parsed address or none, and a user agent of limited length.
 pub(crate) fn clean(origin: &Origin) -> Origin {
     let address = origin.address.trim().parse::<IpAddr>();
     let agent = origin.agent.chars().filter(|c| !c.is_control()).take(MAX_AGENT_CHARS).collect();
@@ -79,7 +80,7 @@ pub(crate) fn clean(origin: &Origin) -> Origin {
     }
 }
 
-/// The network an address belongs to: one household has one IPv4 address or one /64.
+/// The network of an address: one household has one IPv4 address or one IPv6 /64.
 pub(crate) fn network(address: &str) -> Option<IpAddr> {
     match address.parse::<IpAddr>().ok()?.to_canonical() {
         IpAddr::V4(v4) => Some(IpAddr::V4(v4)),
@@ -87,28 +88,28 @@ pub(crate) fn network(address: &str) -> Option<IpAddr> {
     }
 }
 
-/// What makes two requests the same client's: the same network and the same name.
+/// Identifies a client: its network and user agent.
 pub(crate) fn client(origin: &Origin) -> Vec<u8> {
     let network = network(&origin.address).map(|network| network.to_string()).unwrap_or_default();
     Sha256::new().chain_update(network).chain_update([0]).chain_update(&origin.agent).finalize().to_vec()
 }
 
-/// Wrong passwords for one account that cost nothing: people mistype.
+/// Wrong passwords per account before a wait: users mistype.
 pub(crate) const FREE_TRIES: u32 = 5;
 
-/// Wrong passwords from one network that cost nothing: a whole office may sit behind one address.
+/// Wrong passwords per network before a wait: an office may share one address.
 pub(crate) const FREE_TRIES_PER_NETWORK: u32 = 30;
 
-/// No wait is longer, so nobody is kept out for good.
+/// Maximum wait, so that no user is locked out permanently.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_mins(15);
 
-/// Wrong passwords are forgotten this long after the last one.
+/// Counters expire this long after the last wrong password.
 pub(crate) const FORGET_TRIES_AFTER: Duration = Duration::from_hours(1);
 
-/// How long to wait after that many wrong ones: nothing, then 1, 2, 4 … seconds, at most a quarter of an hour.
+/// The wait after this many wrong passwords: none, then 1, 2, 4 … seconds, at most 15 minutes.
 pub(crate) fn wait_after(tries: u32, free: u32) -> Option<Duration> {
     let beyond = tries.checked_sub(free)?;
-    // 2^10 seconds are more than the longest wait.
+    // 2^10 seconds exceed the maximum wait.
     Some(Duration::from_secs(1 << beyond.min(10)).min(LONGEST_WAIT))
 }
 
@@ -149,16 +150,20 @@ mod tests {
     }
 
     #[test]
-    fn the_same_network_and_name_are_the_same_client() {
+    fn a_client_is_its_network_and_user_agent() {
         let here = client(&origin("2001:db8::1", "Firefox"));
-        assert_eq!(here, client(&origin("2001:db8::ffff", "Firefox")), "addresses of one household change");
+        assert_eq!(
+            here,
+            client(&origin("2001:db8::ffff", "Firefox")),
+            "addresses within one /64 are the same client"
+        );
         assert_ne!(here, client(&origin("2001:db8:0:1::1", "Firefox")));
         assert_ne!(here, client(&origin("2001:db8::1", "Safari")));
         assert_ne!(client(&origin("192.0.2.1", "")), client(&origin("192.0.2.2", "")));
     }
 
     #[test]
-    fn an_origin_is_kept_in_bounds_and_in_one_spelling() {
+    fn origins_are_normalised_and_bounded() {
         let kept = clean(&origin(" ::ffff:192.0.2.1 ", &"x\u{7}".repeat(1_000)));
         assert_eq!((kept.address.as_str(), kept.agent.len()), ("192.0.2.1", 300));
         assert_eq!(clean(&origin("nonsense", "a")).address, "");

@@ -1,4 +1,4 @@
-//! Statements and rows of sessions; nothing else.
+//! SQL statements and rows of sessions.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -11,19 +11,19 @@ use super::rules::{REFRESH_LIFETIME, network, revoked_until};
 use crate::words::Word;
 
 statements! {
-    /// A new session.
+    /// Inserts a session.
     INSERT = "
         insert into sessions (id, account_id, method, address, agent, created_at, last_used_at, expires_at)
         values ($1, $2, $3, $4, $5, $6, $6, $7)";
 
-    /// An account's sessions that can still be refreshed, the last used first.
+    /// An account's live sessions, most recently used first.
     LIVE = "
         select id, method, address, agent, created_at, last_used_at, expires_at
           from sessions
          where account_id = $1 and ended_at is null and expires_at > $2 and last_used_at > $3
          order by last_used_at desc, id desc limit $4";
 
-    /// Ends one session, unless it has ended.
+    /// Ends a session, unless it has ended.
     END = "
         update sessions set ended_at = $3, end_reason = $4
          where id = $1 and account_id = $2 and ended_at is null returning id";
@@ -32,49 +32,50 @@ statements! {
     END_ALL = "
         update sessions set ended_at = $2, end_reason = $3 where account_id = $1 and ended_at is null returning id";
 
-    /// Notes that a session was used, unless it has ended.
+    /// Records a session's use, unless it has ended.
     TOUCH = "
         update sessions set last_used_at = $2, address = $3, agent = $4
          where id = $1 and ended_at is null and expires_at > $2
         returning account_id, expires_at";
 
-    /// Whether an account's session is still on.
+    /// Whether an account's session is live.
     IS_LIVE = "select id from sessions where id = $1 and account_id = $2 and ended_at is null and expires_at > $3";
 
-    /// Whether an account's session is still on and began since then.
+    /// Whether an account's session is live and began after a given time.
     IS_NEW = "select id from sessions where id = $1 and account_id = $2 and ended_at is null and created_at >= $3";
 
-    /// A new refresh token.
+    /// Inserts a refresh token.
     INSERT_TOKEN = "
         insert into refresh_tokens (token_hash, session_id, created_at, expires_at, grace_uses)
         values ($1, $2, $3, $4, 0)";
 
-    /// Exchanges a refresh token: whoever gets a row has won, and there is one winner.
+    /// Exchanges a refresh token. Only one caller gets a row.
     ROTATE = "
         update refresh_tokens set rotated_at = $2, rotated_by = $3
          where token_hash = $1 and rotated_at is null and expires_at > $2
         returning session_id";
 
-    /// Lets the client that exchanged a token a moment ago have another go.
+    /// Counts a repeat by the client that exchanged a token a moment ago.
     GRACE = "
         update refresh_tokens set grace_uses = grace_uses + 1
          where token_hash = $1 and rotated_by = $2 and rotated_at >= $3 and grace_uses < $4
         returning session_id";
 
-    /// What became of a token.
+    /// Loads a token.
     TOKEN = "
         select t.session_id, s.account_id, t.expires_at, t.rotated_at, t.rotated_by
           from refresh_tokens t join sessions s on s.id = t.session_id
          where t.token_hash = $1";
 
-    /// A session that ended while its access tokens live.
+    /// Inserts a revocation.
     REVOKE = "insert into revocations (id, account_id, session_id, at) values ($1, $2, $3, $4)";
 
-    /// Sessions that ended lately.
+    /// Recent revocations.
     REVOKED = "
         select id, account_id, session_id, at from revocations where at >= $1 and id > $2 order by id limit $3";
 
-    /// One attempt to sign in. Nothing if nobody has the account: the same statement runs for known and unknown addresses.
+    /// Inserts a sign-in attempt; no row if the account does not exist. The same statement runs for
+    /// known and unknown addresses.
     NOTE =
         sqlite "
         insert into login_history (id, account_id, at, address, network, agent, method, failure)
@@ -88,17 +89,17 @@ statements! {
         select id, at, address, agent, method, failure
           from login_history where account_id = $1 and id < $2 order by id desc limit $3";
 
-    /// Whether somebody signed in to the account from there.
+    /// Whether there was a sign-in to the account from this network.
     KNOWN = "
         select network from login_history where account_id = $1 and network = $2 and failure is null limit 1";
 
-    /// Whether somebody did so with everything that the account asks for, and not by a way that shows one factor alone.
+    /// Whether there was a sign-in from this network with all factors of the account.
     KNOWN_IN_FULL = "
         select network from login_history
          where account_id = $1 and network = $2 and failure is null and method <> $3 limit 1";
 }
 
-/// Why a session ended, for people who look into it.
+/// Why a session ended, for investigations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndReason {
     Logout,
@@ -123,7 +124,7 @@ urr_db::text_enum! {
     }
 }
 
-/// Begins a session.
+/// Inserts a session.
 pub(crate) async fn insert(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -137,7 +138,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// The sessions of an account that can still be refreshed, the last used first, at most `limit`.
+/// An account's live sessions, most recently used first, at most `limit`.
 pub(crate) async fn live(
     tx: &mut Tx<'_>,
     account: UserId,
@@ -160,7 +161,7 @@ fn session(row: &Row<'_>) -> Result<Session, Error> {
     })
 }
 
-/// Ends one session of an account. `false`: there is none, or it has ended.
+/// Ends one session of an account. Returns `false` if it does not exist or has ended.
 pub(crate) async fn end(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -172,7 +173,7 @@ pub(crate) async fn end(
     Ok(ended.is_some())
 }
 
-/// Ends every session of an account and names them.
+/// Ends every session of an account and returns their ids.
 pub(crate) async fn end_all(
     tx: &mut Tx<'_>,
     account: UserId,
@@ -182,7 +183,7 @@ pub(crate) async fn end_all(
     tx.all(&END_ALL, &[&account, &now, &reason], |row| row.get(0)).await
 }
 
-/// Notes that a session was used: whose it is and when it ends. `None`: it has ended.
+/// Records a session's use. Returns its account and expiry, or `None` if it has ended.
 pub(crate) async fn touch(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -193,7 +194,7 @@ pub(crate) async fn touch(
         .await
 }
 
-/// Whether an account's session is still on.
+/// Whether an account's session is live.
 pub(crate) async fn is_live(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -203,7 +204,7 @@ pub(crate) async fn is_live(
     Ok(tx.optional(&IS_LIVE, &[&id, &account, &now], |row| row.get::<Uuid>(0)).await?.is_some())
 }
 
-/// Whether an account's session is still on and began since then.
+/// Whether an account's session is live and began after a given time.
 pub(crate) async fn is_new(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -213,7 +214,7 @@ pub(crate) async fn is_new(
     Ok(tx.optional(&IS_NEW, &[&id, &account, &since], |row| row.get::<Uuid>(0)).await?.is_some())
 }
 
-/// Keeps a new refresh token.
+/// Inserts a refresh token.
 pub(crate) async fn insert_token(
     tx: &mut Tx<'_>,
     hash: &Vec<u8>,
@@ -224,7 +225,7 @@ pub(crate) async fn insert_token(
     Ok(())
 }
 
-/// Exchanges a token for its session. `None`: it is unknown, too old, or was exchanged before.
+/// Exchanges a token for its session. `None`: it is unknown, expired or already exchanged.
 pub(crate) async fn rotate(
     tx: &mut Tx<'_>,
     hash: &Vec<u8>,
@@ -234,7 +235,7 @@ pub(crate) async fn rotate(
     tx.optional(&ROTATE, &[hash, &now, client], |row| row.get(0)).await
 }
 
-/// The session of a token that the same client exchanged no longer than `grace` ago.
+/// The session of a token that the same client exchanged within `grace`.
 pub(crate) async fn grace(
     tx: &mut Tx<'_>,
     hash: &Vec<u8>,
@@ -245,18 +246,18 @@ pub(crate) async fn grace(
     tx.optional(&GRACE, &[hash, client, &now.before(grace), &max_uses], |row| row.get(0)).await
 }
 
-/// What became of a refresh token.
+/// A stored refresh token.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
     pub(crate) session: Uuid,
     pub(crate) account: UserId,
     pub(crate) expires_at: Timestamp,
     pub(crate) rotated_at: Option<Timestamp>,
-    /// Which client exchanged it.
+    /// The client that exchanged it.
     pub(crate) rotated_by: Option<Vec<u8>>,
 }
 
-/// Looks a token up.
+/// Loads a token.
 pub(crate) async fn token(tx: &mut Tx<'_>, hash: &Vec<u8>) -> Result<Option<Token>, Error> {
     tx.optional(&TOKEN, &[hash], |row| {
         Ok(Token {
@@ -270,14 +271,14 @@ pub(crate) async fn token(tx: &mut Tx<'_>, hash: &Vec<u8>) -> Result<Option<Toke
     .await
 }
 
-/// Tells whoever checks access tokens that a session ended.
+/// Inserts a revocation.
 pub(crate) async fn revoke(tx: &mut Tx<'_>, revocation: &Revocation) -> Result<(), Error> {
     let Revocation { id, user, session, at, .. } = revocation;
     tx.execute(&REVOKE, &[id, user, session, at]).await?;
     Ok(())
 }
 
-/// Sessions that ended at `since` or later, in id order after `after`.
+/// Revocations at `since` or later, in id order after `after`.
 pub(crate) async fn revoked(
     tx: &mut Tx<'_>,
     (since, after): (Timestamp, Uuid),
@@ -292,7 +293,7 @@ pub(crate) async fn revoked(
     .await
 }
 
-/// Notes an attempt to sign in, if somebody has the account.
+/// Inserts a sign-in attempt, if the account exists.
 pub(crate) async fn note(tx: &mut Tx<'_>, account: UserId, attempt: &LoginAttempt) -> Result<(), Error> {
     let LoginAttempt { id, at, origin, method, failure } = attempt;
     let network = network(&origin.address).map(|network| network.to_string()).unwrap_or_default();
@@ -322,14 +323,16 @@ pub(crate) async fn history(
     .await
 }
 
-/// Whether somebody signed in to the account from this network, or set its password there, within the kept history.
+/// Whether the owner signed in from this network, or set the password there, within the retained
+/// history.
 pub(crate) async fn is_known(tx: &mut Tx<'_>, account: UserId, network: IpAddr) -> Result<bool, Error> {
     let network = network.to_string();
     let known: Option<String> = tx.optional(&KNOWN, &[&account, &network], |row| row.get(0)).await?;
     Ok(known.is_some())
 }
 
-/// The same, but setting a new password is not enough: it takes the mailbox alone, and opens no session.
+/// The same, but a password reset does not count: it requires the mailbox alone and opens no
+/// session.
 pub(crate) async fn is_known_in_full(
     tx: &mut Tx<'_>,
     account: UserId,

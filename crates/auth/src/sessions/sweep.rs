@@ -1,4 +1,4 @@
-//! Forgets what is of no use any more: old tokens, sessions, revocations, attempts, links, verifications and history.
+//! Deletes expired data: tokens, sessions, revocations, attempts, links, verifications and history.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,53 +10,55 @@ use urr_kernel::Timestamp;
 use super::rules::FORGET_TRIES_AFTER;
 use crate::{service::Service, trouble::Trouble};
 
-/// Rows of each kind one run forgets, each kind in a transaction of its own.
+/// Rows of each kind per run, each kind in its own transaction.
 const BATCH: u32 = 1_000;
 
 const DAY: Duration = Duration::from_hours(24);
 
-/// A revocation outlives the last access token it is about by this much: clocks differ, and processes start late.
+/// A revocation is kept this much longer than its access tokens: clocks differ, and processes start
+/// late.
 const REVOCATION_MARGIN: Duration = Duration::from_hours(1);
 
 statements! {
-    /// Tokens that nobody can use, not even a thief.
+    /// Tokens that can no longer be used.
     TOKENS = "
         delete from refresh_tokens where token_hash in
             (select token_hash from refresh_tokens where expires_at <= $1 order by expires_at limit $2)";
 
-    /// Sessions a day after their time; their tokens went before them.
+    /// Sessions a day after their end; their tokens are deleted first.
     SESSIONS = "
         delete from sessions where id in
             (select id from sessions where expires_at <= $1
                 and not exists (select 1 from refresh_tokens where session_id = sessions.id)
               order by expires_at limit $2)";
 
-    /// Sessions whose access tokens have all expired.
+    /// Revocations whose access tokens have expired.
     REVOCATIONS = "
         delete from revocations where id in (select id from revocations where at <= $1 order by at limit $2)";
 
-    /// Attempts so long ago that they do not count, and whose wait is over: no wait is longer than they are old.
+    /// Expired attempt counters. Their wait is over too: the maximum wait is shorter than their
+    /// lifetime.
     ATTEMPTS = "
         delete from attempts where key in
             (select key from attempts where last_at <= $1 and (locked_until is null or locked_until <= $3)
               order by last_at limit $2)";
 
-    /// Links a day after their time.
+    /// Links a day after their expiry.
     LINKS = "
         delete from links where token_hash in
             (select token_hash from links where expires_at <= $1 order by expires_at limit $2)";
 
-    /// Verifications of identities a day after their time.
+    /// Identity verifications a day after their expiry.
     CHECKS = "
         delete from identity_checks where id in
             (select id from identity_checks where expires_at <= $1 order by expires_at limit $2)";
 
-    /// Sign-ins beyond the time they are kept.
+    /// Sign-in history beyond its retention period.
     HISTORY = "
         delete from login_history where id in (select id from login_history where at <= $1 order by at limit $2)";
 }
 
-/// The reconciler behind forgetting.
+/// The reconciler that deletes expired data.
 pub(crate) struct Sweep(pub(crate) Arc<Service>);
 
 #[async_trait]
@@ -76,7 +78,7 @@ impl Reconciler for Sweep {
 }
 
 impl Service {
-    /// Forgets a batch of each kind. Answers with the size of the largest.
+    /// Deletes a batch of each kind. Returns the size of the largest.
     pub(crate) async fn sweep(&self) -> Result<u64, Trouble> {
         let now = self.clock.now();
         let revoked_before = now.before(self.settings.access_lifetime + REVOCATION_MARGIN);

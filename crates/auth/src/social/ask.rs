@@ -1,52 +1,52 @@
-//! Asking a provider: one page at a time, bounded in time and size, and an answer that is not what it should be is none.
+//! HTTP calls to a provider: bounded in time and size, with strict parsing.
 
 use http::{HeaderValue, StatusCode, Uri, header};
 use serde::de::DeserializeOwned;
 use urr_http::{Answer, BadTarget, Call, CallError, Client, Target};
 
-/// Names us to the provider.
+/// Our user agent.
 const AGENT: HeaderValue = HeaderValue::from_static("urr");
 
-/// Why a provider could not tell us what we asked.
+/// Why a call to a provider failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoAnswer {
-    /// There was no answer, or one that is too large.
+    /// There was no response, or it was too large.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// It says that it cannot.
-    #[error("{page} answered with status {status}")]
+    /// The provider returned an error status.
+    #[error("{page} returned status {status}")]
     Status {
-        /// Which page.
+        /// The URL without its query.
         page: String,
-        /// What it said.
+        /// The status.
         status: StatusCode,
     },
-    /// It said something else. What it said is not told: it may be a token.
-    #[error("{page} did not answer with the JSON it should (line {line}, column {column})")]
+    /// The response has an unexpected format. Its content is not logged: it may contain a token.
+    #[error("{page} returned unexpected JSON (line {line}, column {column})")]
     Shape {
-        /// Which page.
+        /// The URL without its query.
         page: String,
-        /// Where it stopped to make sense.
+        /// Line of the parse error.
         line: usize,
-        /// Where in the line.
+        /// Column of the parse error.
         column: usize,
     },
-    /// It said something that must not be believed.
+    /// The response must not be trusted.
     #[error("{page}: {what}")]
     Odd {
-        /// Which page.
+        /// The URL without its query.
         page: String,
         /// What is wrong.
         what: &'static str,
     },
-    /// It was asked a moment ago and did not answer.
-    #[error("the provider did not answer a moment ago and is not asked again yet")]
+    /// The last call failed a moment ago.
+    #[error("the last call failed a moment ago; not retrying yet")]
     TooSoon,
 }
 
-/// A page of a provider that cannot be asked.
+/// An invalid provider URL.
 #[derive(Debug, thiserror::Error)]
-#[error("{url} cannot be asked")]
+#[error("{url} cannot be used")]
 pub struct BadPage {
     url: String,
     #[source]
@@ -55,17 +55,17 @@ pub struct BadPage {
 
 #[derive(Debug, thiserror::Error)]
 enum Why {
-    #[error("it is no URL")]
+    #[error("not a valid URL")]
     Uri(#[from] http::uri::InvalidUri),
-    #[error("it names no host")]
+    #[error("it has no host")]
     NoHost,
-    #[error("only a provider on this machine may be asked without TLS")]
+    #[error("only a provider on this machine may be used without TLS")]
     NoTls,
     #[error(transparent)]
     Target(#[from] BadTarget),
 }
 
-/// One page of a provider.
+/// One endpoint of a provider.
 #[derive(Clone, Debug)]
 pub(super) struct Page {
     target: Target,
@@ -88,17 +88,17 @@ impl Page {
         page().map_err(|why| BadPage { url: url.to_owned(), why })
     }
 
-    /// Its address without what is asked.
+    /// The URL without its query.
     pub(super) fn name(&self) -> String {
         format!("{}{}", self.target.name(), self.path.split('?').next().unwrap_or_default())
     }
 
-    /// Reads it.
+    /// Sends a GET request and parses the response.
     pub(super) async fn get<T: DeserializeOwned>(&self, bearer: Option<&str>) -> Result<T, NoAnswer> {
         let mut call = Call::get(&self.path).header(header::USER_AGENT, AGENT);
         if let Some(bearer) = bearer {
             let mut value = HeaderValue::try_from(format!("Bearer {bearer}"))
-                .map_err(|_| self.odd("it gave a token that no header can carry"))?;
+                .map_err(|_| self.odd("the token has characters that are invalid in a header"))?;
             value.set_sensitive(true);
             call = call.header(header::AUTHORIZATION, value);
         }
@@ -106,7 +106,7 @@ impl Page {
         if answer.status == StatusCode::OK { self.read(&answer) } else { Err(self.status(&answer)) }
     }
 
-    /// Sends it a form. The status is the caller's to judge.
+    /// Sends a form. The caller checks the status.
     pub(super) async fn post(&self, form: String) -> Result<Answer, NoAnswer> {
         let call = Call::post_form(&self.path, form)
             .header(header::USER_AGENT, AGENT)
@@ -114,7 +114,7 @@ impl Page {
         Ok(self.target.send(call).await?)
     }
 
-    /// What an answer says.
+    /// Parses a response.
     pub(super) fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, NoAnswer> {
         serde_json::from_slice(&answer.body).map_err(|error| NoAnswer::Shape {
             page: self.name(),
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_provider_elsewhere_is_asked_over_tls_alone() {
+    fn remote_providers_require_tls() {
         let client = Client::new(ClientLimits::default(), fixed_clock());
         let page = Page::new(&client, "http://127.0.0.1:4/a/b?c=d").unwrap();
         assert_eq!((page.path.as_str(), page.name().as_str()), ("/a/b?c=d", "http://127.0.0.1:4/a/b"));

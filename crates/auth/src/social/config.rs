@@ -1,56 +1,56 @@
-//! Which providers are on, and what we are to them.
+//! Configuration of the providers.
 
 use std::time::Duration;
 
 use urr_contracts::auth::Sensitive;
 
-/// Which providers are on.
+/// The enabled providers.
 #[derive(Clone, Debug)]
 pub struct SocialConfig {
-    /// Google, if it is on.
+    /// Google, if enabled.
     pub google: Option<GoogleConfig>,
-    /// Kakao, if it is on.
+    /// Kakao, if enabled.
     pub kakao: Option<OAuthConfig>,
-    /// Naver, if it is on.
+    /// Naver, if enabled.
     pub naver: Option<OAuthConfig>,
-    /// How long one answer of a provider may take.
+    /// Time limit of one call to a provider.
     pub patience: Duration,
 }
 
 impl Default for SocialConfig {
-    /// All of them off.
+    /// All providers disabled.
     fn default() -> Self {
         Self { google: None, kakao: None, naver: None, patience: Duration::from_secs(3) }
     }
 }
 
-/// Google, or another issuer of ID tokens in its place.
+/// Google, or another issuer of ID tokens.
 #[derive(Clone, Debug)]
 pub struct GoogleConfig {
-    /// Our public name there.
+    /// Our client id.
     pub client_id: String,
-    /// Proves that it is us. Without it credentials are taken but browsers are not sent there.
+    /// Our client secret. Without it ID tokens are accepted, but the redirect flow is off.
     pub client_secret: Option<Sensitive>,
-    /// Who signs the tokens; its pages and keys are found from here.
+    /// Issuer of the tokens; its endpoints and keys are discovered from here.
     pub issuer: String,
 }
 
 impl GoogleConfig {
-    /// Google itself.
+    /// Google's issuer URL.
     pub const ISSUER: &'static str = "https://accounts.google.com";
 }
 
-/// A provider that speaks OAuth 2.
+/// An OAuth 2 provider.
 #[derive(Clone, Debug)]
 pub struct OAuthConfig {
-    /// Our public name there.
+    /// Our client id.
     pub client_id: String,
-    /// Proves that it is us. Kakao can do without.
+    /// Our client secret. Optional for Kakao.
     pub client_secret: Option<Sensitive>,
-    /// The page that browsers are sent to.
+    /// The authorization endpoint.
     pub authorize_url: String,
-    /// Where codes are exchanged.
+    /// The token endpoint.
     pub token_url: String,
-    /// What tells about the user.
+    /// The user info endpoint.
     pub user_url: String,
 }

@@ -1,8 +1,8 @@
-//! ID tokens (OpenID Connect Core 1.0, section 3.1.3.7), signed with RS256 and nothing else.
+//! ID tokens (OpenID Connect Core 1.0, section 3.1.3.7), signed with RS256 only.
 //!
-//! A token says which algorithm and which key it was signed with. Neither is believed: the algorithm is always RS256, and a key is
-//! one of those that the issuer publishes. So a token without a signature, or one that takes a public key for a shared secret,
-//! has nothing to be verified with.
+//! A token names its algorithm and key, and neither is trusted: the algorithm is always RS256, and
+//! the key must be one that the issuer publishes. So a token without a signature, or one that uses
+//! a public key as an HMAC secret, cannot be verified.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use urr_kernel::Timestamp;
 
 use super::rules::Claimed;
 
-/// Longer tokens are not looked at. Google's have about 1,200 bytes.
+/// Maximum length. Google's tokens have about 1,200 bytes.
 const MAX_LEN: usize = 8_192;
 
-/// How far the issuer's clock and ours may differ.
+/// Tolerated difference between the issuer's clock and ours.
 pub(super) const LEEWAY: Duration = Duration::from_secs(30);
 
-/// A public key of an issuer.
+/// A public RSA key of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RsaKey {
     modulus: Vec<u8>,
@@ -28,7 +28,7 @@ pub(super) struct RsaKey {
 }
 
 impl RsaKey {
-    /// A key as a JWK has it. `None`: it is none.
+    /// Parses a JWK. `None`: it is invalid.
     pub(super) fn new(modulus: &str, exponent: &str) -> Option<Self> {
         let number = |text: &str| {
             let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
@@ -38,42 +38,43 @@ impl RsaKey {
         Some(Self { modulus: number(modulus)?, exponent: number(exponent)? })
     }
 
-    /// Keys of less than 2,048 bits verify nothing.
+    /// Verifies a signature. Keys below 2,048 bits verify nothing.
     fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
         let key = RsaPublicKeyComponents { n: &self.modulus, e: &self.exponent };
         key.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature).is_ok()
     }
 }
 
-/// Why a token is not accepted. Callers are not told; it helps whoever reads the log.
+/// Why a token is rejected. Logged, but not sent to callers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadToken {
-    #[error("it is no token")]
+    #[error("malformed token")]
     Malformed,
-    #[error("it is not signed with RS256")]
+    #[error("not signed with RS256")]
     Algorithm,
-    #[error("its issuer has no key of this name")]
+    #[error("unknown key id")]
     UnknownKey,
-    #[error("its signature is wrong")]
+    #[error("wrong signature")]
     Signature,
-    #[error("it is somebody else's")]
+    #[error("wrong issuer")]
     Issuer,
-    #[error("it is meant for somebody else")]
+    #[error("wrong audience")]
     Audience,
-    #[error("it has expired")]
+    #[error("expired")]
     Expired,
-    #[error("it is not good yet")]
+    #[error("not valid yet")]
     Early,
-    #[error("it is of another sign-in")]
+    #[error("wrong nonce")]
     Nonce,
 }
 
-/// What a token must say.
+/// The expected claims.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected<'e> {
     pub(super) issuer: &'e str,
     pub(super) client_id: &'e str,
-    /// The nonce that we gave to the issuer. `None`: we gave none, and a token with one is of another sign-in.
+    /// The nonce that we gave to the issuer. `None`: we gave none, and a token with a nonce belongs
+    /// to another sign-in.
     pub(super) nonce: Option<&'e str>,
     pub(super) now: Timestamp,
 }
@@ -82,7 +83,7 @@ pub(super) struct Expected<'e> {
 struct Header {
     alg: String,
     kid: String,
-    /// Extensions that must be understood. We understand none.
+    /// Critical extensions. We support none.
     crit: Option<serde::de::IgnoredAny>,
 }
 
@@ -111,7 +112,7 @@ enum Audience {
 }
 
 impl Audience {
-    /// For us, and if for others as well, then given to us.
+    /// Whether the audience is us; with several audiences, `azp` must be us too.
     fn is(&self, client_id: &str, given_to: Option<&str>) -> bool {
         let given = given_to.is_none_or(|azp| azp == client_id);
         match self {
@@ -122,9 +123,9 @@ impl Audience {
     }
 }
 
-/// A token taken apart. Nothing of it is believed yet.
+/// A parsed token, not yet verified.
 pub(super) struct Token<'t> {
-    /// Which key it says it was signed with.
+    /// The key id in its header.
     pub(super) key: String,
     message: &'t str,
     signature: Vec<u8>,
@@ -146,12 +147,13 @@ impl<'t> Token<'t> {
         Ok(Self { key: kid, message, signature, claims })
     }
 
-    /// What the signature is of, in short. Not of the signature itself: there may be several good ones.
+    /// Digest of the signed part. The signature is excluded, because there may be several valid
+    /// ones.
     pub(super) fn digest(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.message))
     }
 
-    /// What the token says of somebody and when it ends, if it is what it should be.
+    /// Verifies the token and returns the profile and the expiry.
     pub(super) fn verify(
         &self,
         key: &RsaKey,
@@ -170,7 +172,7 @@ impl<'t> Token<'t> {
 
 impl Claims {
     fn check(&self, expected: &Expected<'_>) -> Result<(), BadToken> {
-        // Google leaves out the scheme in some of its tokens, and says so.
+        // Google documents that some of its tokens omit the scheme.
         let bare = expected.issuer.strip_prefix("https://").filter(|bare| *bare == "accounts.google.com");
         if self.iss != expected.issuer && Some(self.iss.as_str()) != bare {
             return Err(BadToken::Issuer);
@@ -205,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_for_several_must_say_that_it_was_given_to_us() {
+    fn a_token_with_several_audiences_needs_our_azp() {
         let one = |text: &str| Audience::One(text.to_owned());
         let many = |texts: &[&str]| Audience::Many(texts.iter().map(|text| (*text).to_owned()).collect());
         assert!(one("us").is("us", None) && one("us").is("us", Some("us")));
@@ -216,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn rubbish_is_no_token() {
+    fn malformed_id_tokens_are_refused() {
         let long = format!("{}.e30.AA", "A".repeat(MAX_LEN));
         for bad in ["", ".", "..", "a.b.c", "e30.e30.AA", &long, "é.é.é"] {
             assert_eq!(Token::parse(bad).err(), Some(BadToken::Malformed), "{bad}");
@@ -234,9 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn only_numbers_make_a_key() {
+    fn invalid_jwk_numbers_are_refused() {
         assert!(RsaKey::new("AQAB", "AQAB").is_some());
-        assert_eq!(RsaKey::new("AAEAAQ", "AQAB").unwrap().modulus, [1, 0, 1], "zeros in front do not count");
+        assert_eq!(RsaKey::new("AAEAAQ", "AQAB").unwrap().modulus, [1, 0, 1], "leading zeros are stripped");
         for (n, e) in [("", "AQAB"), ("AQAB", ""), ("AAAA", "AQAB"), ("!", "AQAB"), ("AQAB", "AQAB=")] {
             assert_eq!(RsaKey::new(n, e), None, "{n} {e}");
         }

@@ -1,7 +1,8 @@
-//! What an OpenID Connect issuer publishes: where its pages are and which keys it signs with.
+//! Metadata of an OpenID Connect issuer: its endpoints and keys.
 //!
-//! It is asked by one request at a time and remembered. A key nobody has heard of makes us ask again, but not more often than every
-//! [`PAUSE`], so that made-up names of keys cost the issuer nothing. While the issuer is away its last word counts for a while.
+//! It is fetched by one request at a time and cached. An unknown key id triggers a fetch, but at
+//! most every [`PAUSE`], so that forged key ids cost the issuer nothing. While the issuer is
+//! unreachable, the cached metadata is used for a while.
 
 use std::{
     collections::HashMap,
@@ -19,19 +20,20 @@ use super::{
     id_token::RsaKey,
 };
 
-/// How long nobody asks again. Google publishes a key days before it is used.
+/// How long the cache is fresh. Google publishes a key days before it is used.
 pub(super) const FRESH: Duration = Duration::from_hours(1);
 
-/// How long the last word counts while there is no newer one. A key that was taken back is not believed for longer.
+/// How long a stale cache is used while the issuer is unreachable. A withdrawn key is not trusted
+/// for longer.
 pub(super) const STALE: Duration = Duration::from_hours(24);
 
-/// The pause between two questions.
+/// Minimum interval between two fetches.
 pub(super) const PAUSE: Duration = Duration::from_secs(10);
 
-/// More keys than any issuer has; the rest is not looked at.
+/// Maximum number of keys, more than any issuer has; the rest is ignored.
 const MAX_KEYS: usize = 32;
 
-/// An issuer, and what is known of it.
+/// An issuer with its cached metadata.
 #[derive(Debug)]
 pub(super) struct Issuer {
     pub(super) name: String,
@@ -39,16 +41,16 @@ pub(super) struct Issuer {
     client: Client,
     clock: Clock,
     known: RwLock<Option<Arc<Known>>>,
-    /// Held by whoever asks. When that was done the last time, with or without success.
+    /// Held during a fetch. The time of the last one, successful or not.
     asking: Mutex<Option<Duration>>,
 }
 
-/// What an issuer said.
+/// Metadata of an issuer.
 #[derive(Debug)]
 pub(super) struct Known {
-    /// The page that browsers are sent to.
+    /// The authorization endpoint.
     pub(super) authorize: String,
-    /// Where codes are exchanged.
+    /// The token endpoint.
     pub(super) token: Page,
     keys: HashMap<String, RsaKey>,
     at: Duration,
@@ -100,19 +102,23 @@ impl Issuer {
         })
     }
 
-    /// What the issuer says, or said not too long ago.
+    /// Returns the current metadata, or cached ones that are not too old.
     pub(super) async fn known(&self) -> Result<Arc<Known>, NoAnswer> {
         let seen = self.remembered();
         let age = seen.as_ref().map(|seen| self.age(seen));
         match (seen, age) {
             (Some(seen), Some(age)) if age < FRESH => Ok(seen),
-            // Somebody asks already; nobody else needs to wait for it.
+            // A fetch is already running; use the cache meanwhile.
             (Some(seen), Some(age)) if age < STALE && self.asking.try_lock().is_err() => Ok(seen),
             (seen, age) => match (self.renew(seen.as_ref()).await, seen) {
                 (Err(error), Some(seen)) if age.is_some_and(|age| age < STALE) => {
                     if !matches!(error, NoAnswer::TooSoon) {
                         let error = urr_telemetry::chain(&error);
-                        tracing::warn!(issuer = self.name, error, "an issuer is away; its last word counts");
+                        tracing::warn!(
+                            issuer = self.name,
+                            error,
+                            "issuer unreachable: using its cached keys"
+                        );
                     }
                     Ok(seen)
                 }
@@ -121,7 +127,7 @@ impl Issuer {
         }
     }
 
-    /// The key of this name. `None`: the issuer has none.
+    /// Returns the key with this id. `None`: the issuer has none.
     pub(super) async fn key(&self, name: &str) -> Result<Option<RsaKey>, NoAnswer> {
         let seen = self.known().await?;
         if let Some(key) = seen.keys.get(name) {
@@ -138,7 +144,7 @@ impl Issuer {
         self.clock.ticks().saturating_sub(known.at)
     }
 
-    /// Something newer than `seen`; the same if it is as new as can be.
+    /// Fetches metadata newer than `seen`, unless they are as new as allowed.
     async fn renew(&self, seen: Option<&Arc<Known>>) -> Result<Arc<Known>, NoAnswer> {
         let mut asked_at = self.asking.lock().await;
         let (now, remembered) = (self.clock.ticks(), self.remembered());
@@ -152,7 +158,7 @@ impl Issuer {
         {
             return remembered.filter(|known| known.at >= asked).ok_or(NoAnswer::TooSoon);
         }
-        // Only a question that was asked to the end counts: whoever leaves in the middle must not keep others from asking.
+        // Record only a completed fetch: a cancelled request must not block others from fetching.
         let answer = self.ask(now).await;
         *asked_at = Some(now);
         let known = Arc::new(answer?);
@@ -163,21 +169,21 @@ impl Issuer {
     async fn ask(&self, at: Duration) -> Result<Known, NoAnswer> {
         let found: Discovery = self.discovery.get(None).await?;
         if found.issuer.trim_end_matches('/') != self.name {
-            return Err(self.discovery.odd("it is about another issuer"));
+            return Err(self.discovery.odd("the metadata name another issuer"));
         }
         let page = |url: &str| {
             Page::new(&self.client, url)
-                .map_err(|_| self.discovery.odd("it names a page that cannot be asked"))
+                .map_err(|_| self.discovery.odd("the metadata contain an unusable URL"))
         };
         let (token, keys) = (page(&found.token_endpoint)?, page(&found.jwks_uri)?);
         page(&found.authorization_endpoint)?;
         let set: KeySet = keys.get(None).await?;
-        // A set may hold keys of kinds we do not know.
+        // A key set may contain unsupported key types.
         let known =
             set.keys.into_iter().take(MAX_KEYS).filter_map(|key| serde_json::from_value::<Jwk>(key).ok());
         let keys_by_name: HashMap<_, _> = known.filter_map(Jwk::key).collect();
         if keys_by_name.is_empty() {
-            return Err(keys.odd("it has no key for RS256"));
+            return Err(keys.odd("no RS256 key"));
         }
         Ok(Known { authorize: found.authorization_endpoint, token, keys: keys_by_name, at })
     }

@@ -1,4 +1,4 @@
-//! HTTP in, HTTP out, for linking and unlinking. No rules, no SQL.
+//! HTTP handlers for linking and unlinking: parsing and responses only.
 
 use axum::{
     extract::State,
@@ -45,12 +45,12 @@ pub(crate) fn routes() -> Routes<Api> {
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "WaysIn")]
 struct Means {
-    /// Whether there is a password.
+    /// Whether the account has a password.
     password: bool,
     accounts: Vec<Shown>,
 }
 
-/// An account elsewhere as its owner sees it.
+/// A linked account, as shown to its owner.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LinkedAccount")]
@@ -77,23 +77,23 @@ async fn linked_accounts(State(Api(auth)): State<Api>, ctx: Ctx) -> Result<Json<
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "LinkAccount")]
 struct Link {
-    /// The account's password, if it has one. Otherwise the caller must have signed in just now.
+    /// The account's password, if it has one. Otherwise a recent sign-in is required.
     #[serde(default)]
     password: Option<Sensitive>,
-    /// An ID token of Google. Without it the browser is to be sent to `location`.
+    /// A Google ID token. Without it the browser must be redirected to `location`.
     #[serde(default)]
     credential: Option<Sensitive>,
-    /// The page to show afterwards: a path of this site.
+    /// The page to show afterwards: a path on this site.
     #[serde(default)]
     return_to: Option<String>,
 }
 
-/// What came of linking: one of both.
+/// The result of linking: one of the two.
 #[derive(Serialize, JsonSchema)]
 #[schemars(rename = "LinkResult")]
 struct Linked {
     linked: Option<Shown>,
-    /// Where to send the browser.
+    /// Where to redirect the browser.
     location: Option<String>,
 }
 
@@ -125,7 +125,7 @@ async fn link(
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "UnlinkAccount")]
 struct Confirmed {
-    /// The account's password, if it has one. Otherwise the caller must have signed in just now.
+    /// The account's password, if it has one. Otherwise a recent sign-in is required.
     #[serde(default)]
     password: Option<Sensitive>,
 }

@@ -1,5 +1,5 @@
-//! Which accounts elsewhere lead to an account here: listing, linking and unlinking them. Whoever changes it proves once more that
-//! the account is theirs.
+//! Listing, linking and unlinking accounts at providers. Changes require a confirmation by the
+//! owner.
 
 use urr_contracts::auth::{
     Done, Error, LinkAccount, LinkOutcome, LinkedAccount, LinkedAccounts, UnlinkAccount,
@@ -17,7 +17,7 @@ use crate::{
     trouble::Trouble,
 };
 
-/// By what means the caller can sign in.
+/// The ways in which the caller can sign in.
 pub(crate) async fn linked_accounts(service: &Service, ctx: &Ctx) -> Result<LinkedAccounts, Trouble> {
     let user = signed_in(ctx)?;
     service
@@ -30,7 +30,7 @@ pub(crate) async fn linked_accounts(service: &Service, ctx: &Ctx) -> Result<Link
         .await
 }
 
-/// Links an account elsewhere that the caller proves with a credential, or sends the browser where it is proved.
+/// Links the provider account of a credential, or starts the redirect flow.
 pub(crate) async fn link(
     service: &Service,
     ctx: &Ctx,
@@ -64,7 +64,8 @@ pub(crate) async fn link(
     Ok(LinkOutcome::Trip { trip })
 }
 
-/// Links an account elsewhere for an account whose owner proved that it is theirs when the browser left.
+/// Links a provider account at the end of the redirect flow, whose start was confirmed by the
+/// owner.
 pub(super) async fn link_proved(
     service: &Service,
     account: UserId,
@@ -78,7 +79,7 @@ pub(super) async fn link_proved(
     Ok(linked)
 }
 
-/// With the account locked. Linking what is linked changes nothing.
+/// Inserts a link; the account is locked. Linking the same account again changes nothing.
 async fn insert(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -102,7 +103,7 @@ async fn insert(
     }
 }
 
-/// Unlinks an account elsewhere, unless nobody could sign in without it.
+/// Unlinks a provider account, unless it is the last way to sign in.
 pub(crate) async fn unlink(service: &Service, ctx: &Ctx, request: &UnlinkAccount) -> Result<Done, Trouble> {
     let (user, provider) = (signed_in(ctx)?, request.provider);
     let origin = sessions::rules::clean(&request.origin);
@@ -112,7 +113,7 @@ pub(crate) async fn unlink(service: &Service, ctx: &Ctx, request: &UnlinkAccount
         if !store::remove(tx, user, provider).await? {
             return Err(Trouble::Refused(Error::NotLinked));
         }
-        // One that is off is no way in.
+        // A disabled provider cannot be used to sign in.
         let left = store::of_account(tx, user).await?;
         let another = left.iter().any(|linked| service.social.port(linked.provider).is_ok());
         if stored.password_hash.is_none() && !another {

@@ -1,8 +1,9 @@
-//! Signing in with an account at Google, Kakao or Naver.
+//! Sign-in with Google, Kakao or Naver.
 //!
-//! Who somebody is there leads to at most one account here, and nothing else does: an address, even one that a provider vouches
-//! for, opens no account that exists. Its owner signs in and links the two. Somebody new gets an account once they agreed to the
-//! terms; until then what the provider said travels in a signed slip and nothing is written.
+//! The provider's subject identifies at most one account here. An e-mail address, even a verified
+//! one, never grants access to an existing account: its owner signs in and links the provider. A
+//! new user gets an account after agreeing to the terms; until then the provider's data is in a
+//! signed slip in the browser and nothing is stored.
 
 mod ask;
 mod config;
@@ -45,13 +46,13 @@ use once::Once;
 pub use port::Social;
 use rules::Profile;
 
-/// The slips that browsers carry.
+/// The kinds of signed slips stored in browsers.
 pub(crate) struct SlipKinds {
-    /// Between leaving for a provider and returning.
+    /// During the redirect to a provider.
     trips: Slips,
-    /// Between returning and agreeing to the terms.
+    /// Between the redirect and consent to the terms.
     sign_ups: Slips,
-    /// Between showing Google's button and pressing it.
+    /// Between showing Google's button and its use.
     nonces: Slips,
 }
 
@@ -62,12 +63,12 @@ impl SlipKinds {
     }
 }
 
-/// The providers that are on.
+/// The enabled providers.
 pub(crate) fn providers(service: &Service) -> Providers {
     Providers { providers: service.social.offers() }
 }
 
-/// Signs in with Google's ID token, or makes an account for somebody new who agreed to the terms.
+/// Signs in with a Google ID token, or creates an account for a new user who agreed to the terms.
 pub(crate) async fn google(service: &Service, request: &GoogleSignIn) -> Result<GoogleSignedIn, Trouble> {
     let port = service.social.port(Provider::Google)?;
     let origin = sessions::rules::clean(&request.origin);
@@ -87,7 +88,7 @@ pub(crate) async fn google(service: &Service, request: &GoogleSignIn) -> Result<
     Ok(GoogleSignedIn { outcome, picture: profile.picture })
 }
 
-/// Signs somebody in whom a provider named, and uses up what they were named with. `None`: they have no account.
+/// Signs in the user identified by a provider, and uses up the proof. `None`: there is no account.
 async fn enter(
     service: &Service,
     profile: &Profile,
@@ -105,8 +106,8 @@ async fn enter(
     Ok(entry.map(|entry| admit(service, profile.provider, entry)))
 }
 
-/// Opens a session for the account that an account elsewhere leads to, if it leads to one. The account is locked before the account elsewhere
-/// is used, and an account elsewhere that was unlinked meanwhile leads nowhere.
+/// Opens a session for the account linked to a provider account, if there is one. The account is
+/// locked before the link is used; a link that was removed meanwhile does not count.
 async fn recognise(
     service: &Service,
     tx: &mut Tx<'_>,
@@ -122,7 +123,7 @@ async fn recognise(
     sessions::open(service, tx, &stored.account, provider.method(), origin).await.map(Some)
 }
 
-/// Tells who has to know, once a sign-in is committed.
+/// Completes a committed sign-in: announces revocations and counts it.
 fn admit(service: &Service, provider: Provider, entry: Entry) -> LoginOutcome {
     let outcome = entry.settle(service);
     let what = match &outcome {
@@ -134,8 +135,9 @@ fn admit(service: &Service, provider: Provider, entry: Entry) -> LoginOutcome {
     outcome
 }
 
-/// Makes an account for somebody new and signs them in. Of two who come at once as the same person one makes the account and
-/// both are signed in to it. `once` is used up in the same transaction.
+/// Creates an account for a new user and signs it in. Of two concurrent requests for the same
+/// person, one creates the account and both are signed in to it. `once` is used up in the same
+/// transaction.
 async fn join(
     service: &Service,
     profile: &Profile,
@@ -166,18 +168,19 @@ async fn join(
             return Ok::<_, Trouble>(Some(opened));
         }
         if !accounts::insert(service, tx, &account, new, None).await? {
-            // Whoever has the address may be the same person, a moment ago.
+            // The address may have been registered a moment ago by the same person.
             return match recognise(service, tx, linked, origin).await? {
                 Some(opened) => Ok(Some(opened)),
                 None if email_verified => Err(Error::LinkRequired { provider }.into()),
-                // The address is not proven, so this may be another person: answered as a registration is.
+                // The address is not verified, so this may be another person: answer as a
+                // registration does.
                 None => {
                     accounts::tell_owner(service, tx, &account.email).await?;
                     Ok(None)
                 }
             };
         }
-        // Taken meanwhile, with another address: undone, and the next try finds that account.
+        // Linked meanwhile under another address: roll back, and the retry finds that account.
         if !store::insert(tx, service.ids.next(), account.id, linked, (now, Some(now))).await? {
             return Err(Error::Unavailable.into());
         }
@@ -194,7 +197,7 @@ async fn join(
     Ok(admit(service, provider, opened))
 }
 
-/// What an account elsewhere is found by.
+/// The blind index of a provider account.
 fn subject_index(service: &Service, profile: &Profile) -> Vec<u8> {
     service.vault.index(&format!("linked {}", profile.provider.name()), &profile.subject)
 }

@@ -1,8 +1,9 @@
-//! Ties an ID token to the browser that asked Google for it.
+//! Binds an ID token to the browser that requested it.
 //!
-//! A page that shows Google's button gets a nonce with it, and the browser keeps the slip that the nonce is made of in a cookie.
-//! Google writes the nonce into the token, and a token with a nonce is good only together with its slip: whoever copies one has no
-//! use for it. A page that knows nothing of this gets tokens without a nonce, which are good once like any other.
+//! A page with Google's button gets a nonce, and the browser stores the slip from which it is
+//! derived in a cookie. Google puts the nonce into the token, and a token with a nonce is valid
+//! only together with its slip, so a copied token is useless. Pages without nonces get tokens that
+//! are valid once.
 
 use std::time::Duration;
 
@@ -15,20 +16,21 @@ use crate::service::Service;
 /// How long a page with a button may stay open.
 const LIFETIME: Duration = Duration::from_hours(12);
 
-/// A nonce for a page, and what its browser has to keep.
+/// A nonce for a page, and the slip for the browser.
 pub(super) struct Issued {
     pub(super) nonce: String,
-    /// `None`: the browser has it.
+    /// `None`: the browser already has it.
     pub(super) slip: Option<Kept>,
 }
 
-/// A slip and how long it is good.
+/// A slip and its lifetime.
 pub(super) struct Kept {
     pub(super) slip: Sensitive,
     pub(super) expires: Timestamp,
 }
 
-/// A nonce for a browser. The windows of one browser share a slip, so that the second does not spoil the first.
+/// Issues a nonce. The windows of one browser share a slip, so that the second does not invalidate
+/// the first.
 pub(super) fn issue(service: &Service, kept: Option<Sensitive>) -> Issued {
     let now = service.clock.now();
     let lasts = |slip: &Sensitive| expires(service, slip).is_some_and(|end| end > now.after(LIFETIME / 2));
@@ -41,7 +43,7 @@ pub(super) fn issue(service: &Service, kept: Option<Sensitive>) -> Issued {
     Issued { nonce: Knots::of(&slip).nonce, slip: Some(Kept { slip, expires }) }
 }
 
-/// The nonce that a token must have which a browser with this slip brings. `None`: it must have none.
+/// The nonce expected in a token from a browser with this slip. `None`: the token must have none.
 pub(super) fn expected(service: &Service, kept: Option<&Sensitive>) -> Option<String> {
     kept.filter(|slip| expires(service, slip).is_some()).map(|slip| Knots::of(slip).nonce)
 }

@@ -1,5 +1,5 @@
-//! The port to providers: where a browser is sent, and who came back. Google speaks OpenID Connect; Kakao and Naver speak OAuth 2 and
-//! each describe people in their own way.
+//! Provider clients: the redirect to a provider, and the identification of the returning user.
+//! Google uses OpenID Connect; Kakao and Naver use OAuth 2 with their own user formats.
 
 use http::StatusCode;
 use serde::Deserialize;
@@ -16,19 +16,19 @@ use super::{
 };
 use crate::trouble::Trouble;
 
-/// Largest answer of a provider. Google's keys have 2 kB, what is told of a user less.
+/// Maximum size of a provider's response. Google's keys have 2 kB, user data less.
 const ANSWER_BYTES: usize = 64 * 1024;
 
-/// Requests to one page at the same time; more wait for their turn, and not for long.
+/// Maximum concurrent requests per endpoint; more wait in a queue for a short time.
 const IN_FLIGHT: usize = 64;
 
-/// The providers that are on.
+/// The enabled providers.
 #[derive(Debug, Default)]
 pub struct Social {
     ports: Vec<Port>,
 }
 
-/// One provider.
+/// A client of one provider.
 #[derive(Debug)]
 pub(super) struct Port {
     pub(super) provider: Provider,
@@ -43,33 +43,33 @@ enum Speaks {
     OAuth { authorize: String, token: Page, user: Page },
 }
 
-/// What an ID token says, and what it is known by afterwards.
+/// A verified ID token.
 pub(super) struct Credential {
     pub(super) profile: Profile,
-    /// Another text for every token.
+    /// Digest, different for each token.
     pub(super) digest: String,
-    /// When it cannot be used any more.
+    /// When it expires.
     pub(super) good_until: Timestamp,
 }
 
-/// Why nobody was recognised.
+/// Why a user could not be identified.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unknown {
     #[error(transparent)]
     NoAnswer(#[from] NoAnswer),
-    #[error("the ID token is refused: {0}")]
+    #[error("invalid ID token: {0}")]
     Token(#[from] BadToken),
-    #[error("the provider does not accept the code: {0}")]
+    #[error("the provider rejected the code: {0}")]
     Code(String),
 }
 
 impl Unknown {
-    /// A refusal if it was the caller's doing, trouble if it was the provider's.
+    /// Returns `refusal` if the caller caused it, and a provider error otherwise.
     pub(super) fn because_of(self, provider: Provider, refusal: Error) -> Trouble {
         match self {
             Self::NoAnswer(source) => Trouble::Provider { provider, source },
             other => {
-                tracing::info!(provider = provider.name(), reason = %other, "a sign-in was refused");
+                tracing::info!(provider = provider.name(), reason = %other, "provider sign-in refused");
                 refusal.into()
             }
         }
@@ -77,7 +77,7 @@ impl Unknown {
 }
 
 impl Social {
-    /// Connects to nobody yet; only says whether it could.
+    /// Validates the configuration, without connecting.
     pub fn new(config: &SocialConfig, clock: &Clock) -> Result<Self, BadPage> {
         let limits = ClientLimits {
             connect: config.patience,
@@ -85,7 +85,7 @@ impl Social {
             answer_bytes: ANSWER_BYTES,
             in_flight: IN_FLIGHT,
             idle_connections: 4,
-            // Somebody waits: they may press the button again, we do not.
+            // The user is waiting and can try again, so there are no automatic retries.
             tries: 1,
             ..ClientLimits::default()
         };
@@ -133,17 +133,17 @@ impl Port {
         Ok(Self { provider, client_id, client_secret, speaks })
     }
 
-    /// Google wants a secret for a browser that was sent there; for a credential it does not.
+    /// Google requires a client secret for the redirect flow, but not for ID tokens.
     pub(super) fn redirects(&self) -> bool {
         self.provider != Provider::Google || self.client_secret.is_some()
     }
 
-    /// Naver has no proof of possession; what it does not know it might refuse.
+    /// Whether PKCE is used. Naver does not support it and might reject unknown parameters.
     fn proves_possession(&self) -> bool {
         self.provider != Provider::Naver
     }
 
-    /// Where a browser is sent.
+    /// The URL to which a browser is redirected.
     pub(super) async fn authorize(&self, knots: &Knots, redirect_uri: &str) -> Result<String, NoAnswer> {
         let challenge = knots.challenge();
         let mut query = vec![
@@ -166,7 +166,7 @@ impl Port {
         Ok(format!("{page}{joint}{}", encoded(&query)))
     }
 
-    /// Who came back with this code.
+    /// Identifies the user who returned with this code.
     pub(super) async fn identify(
         &self,
         code: &Sensitive,
@@ -178,23 +178,24 @@ impl Port {
             Speaks::OpenId(issuer) => {
                 let page = &issuer.known().await?.token;
                 let tokens = self.exchange(page, code, knots, redirect_uri).await?;
-                let token = tokens.id_token.ok_or_else(|| page.odd("it gave no ID token"))?;
+                let token = tokens.id_token.ok_or_else(|| page.odd("the response has no ID token"))?;
                 Ok(self.vouched(issuer, &token, Some(&knots.nonce), now).await?.profile)
             }
             Speaks::OAuth { token, user, .. } => {
                 let tokens = self.exchange(token, code, knots, redirect_uri).await?;
-                let access = tokens.access_token.ok_or_else(|| token.odd("it gave no access token"))?;
+                let access =
+                    tokens.access_token.ok_or_else(|| token.odd("the response has no access token"))?;
                 let claimed = match self.provider {
                     Provider::Naver => user.get::<NaverUser>(Some(access.expose())).await?.claimed(),
                     _ => user.get::<KakaoUser>(Some(access.expose())).await?.claimed(),
                 };
                 let profile = claimed.believe(self.provider);
-                Ok(profile.ok_or_else(|| user.odd("it does not say who the user is"))?)
+                Ok(profile.ok_or_else(|| user.odd("the response has no user id"))?)
             }
         }
     }
 
-    /// Who an ID token is about that the browser brought. It has this nonce, or none.
+    /// Verifies an ID token sent by the browser. Its nonce must match.
     pub(super) async fn credential(
         &self,
         token: &Sensitive,
@@ -222,7 +223,7 @@ impl Port {
         Ok(Credential { profile, digest: token.digest(), good_until })
     }
 
-    /// Exchanges a code. Good once: asking again after a lost answer would be refused anyway.
+    /// Exchanges a code. Codes are valid once, so a retry after a lost response would be refused.
     async fn exchange(
         &self,
         page: &Page,
@@ -246,19 +247,20 @@ impl Port {
         self.judge(page, &answer)
     }
 
-    /// A code that is no good is the caller's trouble, everything else the provider's or ours.
+    /// Maps a token response: an invalid code is the caller's error, everything else the provider's
+    /// or ours.
     fn judge(&self, page: &Page, answer: &Answer) -> Result<Tokens, Unknown> {
         if answer.status.is_server_error() {
             return Err(page.status(answer).into());
         }
         let tokens: Tokens = page.read(answer)?;
         match tokens.error.as_deref() {
-            // Naver says `invalid_request` of a code that is no good, with status 200.
+            // Naver answers an invalid code with status 200 and `invalid_request`.
             Some(error @ ("invalid_grant" | "invalid_request")) => Err(Unknown::Code(error.to_owned())),
             Some(_) => {
                 let provider = self.provider.name();
-                tracing::error!(provider, status = %answer.status, "a provider does not accept us; is it set up?");
-                Err(page.odd("it does not accept us").into())
+                tracing::error!(provider, status = %answer.status, "the provider rejected our client id, secret or callback URL; check auth.<provider> and the registration there");
+                Err(page.odd("it rejected our client").into())
             }
             None if answer.status != StatusCode::OK => Err(page.status(answer).into()),
             None => Ok(tokens),
@@ -270,7 +272,7 @@ fn encoded(pairs: &[(&str, &str)]) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
 }
 
-/// What a token page answers.
+/// Response of a token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
     access_token: Option<Sensitive>,
@@ -278,7 +280,7 @@ struct Tokens {
     error: Option<String>,
 }
 
-/// What Kakao tells of a user.
+/// User data from Kakao.
 #[derive(Deserialize)]
 struct KakaoUser {
     id: i64,
@@ -309,7 +311,7 @@ impl KakaoUser {
         Claimed {
             subject: self.id.to_string(),
             email,
-            // An address that was taken over by another user there is verified but not valid any more.
+            // An address that another Kakao user has taken over is verified but no longer valid.
             email_verified: is_email_valid && is_email_verified,
             name: profile.nickname,
             picture: profile.profile_image_url,
@@ -317,7 +319,7 @@ impl KakaoUser {
     }
 }
 
-/// What Naver tells of a user.
+/// User data from Naver.
 #[derive(Deserialize)]
 struct NaverUser {
     response: NaverAccount,
@@ -335,7 +337,7 @@ struct NaverAccount {
 impl NaverUser {
     fn claimed(self) -> Claimed {
         let NaverAccount { id, email, name, nickname, profile_image } = self.response;
-        // Naver users may write any address into their profile.
+        // Naver users can put any address into their profile.
         let email_verified = false;
         Claimed { subject: id, email, email_verified, name: name.or(nickname), picture: profile_image }
     }

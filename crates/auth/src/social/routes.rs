@@ -1,4 +1,4 @@
-//! HTTP in, HTTP out. No rules, no SQL.
+//! HTTP handlers: parsing and responses only.
 
 use axum::{
     extract::State,
@@ -30,14 +30,14 @@ use crate::{
 
 const OK: StatusCode = StatusCode::OK;
 
-/// What a browser carries to a provider and back, and from there to the terms.
+/// Cookie of the slip during the redirect flow and the sign-up.
 const TRIP: &str = "social_trip";
 const SIGN_UP: &str = "social_sign_up";
 
-/// What it keeps between the button and the credential.
+/// Cookie of the slip between the button and the credential.
 const NONCE: &str = "google_nonce";
 
-/// The pages that show what came of a trip.
+/// The pages that show the result of the redirect flow.
 const LOGIN_PAGE: &str = "/login";
 const SIGN_UP_PAGE: &str = "/register";
 
@@ -84,7 +84,7 @@ pub(crate) fn routes() -> Routes<Api> {
         )
 }
 
-/// The provider that a path names. One that nobody knows is as good as one that is off.
+/// Parses the provider in a path. An unknown one is treated as disabled.
 pub(super) fn named(name: &str) -> Result<Provider, Problem> {
     Provider::named(name).ok_or_else(|| problem(&Error::ProviderOff))
 }
@@ -95,17 +95,17 @@ struct Offered {
     providers: Vec<OfferShown>,
 }
 
-/// One way to sign in, for the page that offers it.
+/// One sign-in provider, as shown on the sign-in page.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "ProviderOffer")]
 struct OfferShown {
     provider: Provider,
-    /// What the provider knows us by.
+    /// Our client id at the provider.
     client_id: String,
-    /// Where to send the browser; nothing if only credentials are taken.
+    /// Where to redirect the browser; omitted if only ID tokens are accepted.
     start: Option<String>,
-    /// What a page gives to Google's button. A credential that is made with it is of use to this browser alone.
+    /// The nonce for Google's button. It binds the credential to this browser.
     #[serde(skip_serializing_if = "Option::is_none")]
     nonce: Option<String>,
 }
@@ -129,7 +129,7 @@ async fn providers(State(Api(auth)): State<Api>, ctx: Ctx, headers: HeaderMap) -
     Ok((keep, body).into_response())
 }
 
-/// What this browser keeps of the nonce it was given.
+/// The nonce slip of this browser.
 pub(super) fn nonce_slip(headers: &HeaderMap) -> Option<Sensitive> {
     one_cookie(headers, NONCE).unwrap_or(None)
 }
@@ -138,9 +138,9 @@ pub(super) fn nonce_slip(headers: &HeaderMap) -> Option<Sensitive> {
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "GoogleCredential")]
 struct WithCredential {
-    /// The ID token that Google gave to the browser. It is good once.
+    /// The ID token that Google gave to the browser. It is valid once.
     credential: Sensitive,
-    /// What was agreed to. Somebody new must agree to SERVICE and PRIVACY.
+    /// Consents. A new user must agree to SERVICE and PRIVACY.
     #[serde(default)]
     agreements: Vec<NewAgreement>,
     #[serde(default)]
@@ -175,7 +175,7 @@ async fn google(
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "TripStart")]
 struct Start {
-    /// The page to show afterwards: a path of this site.
+    /// The page to show afterwards: a path on this site.
     return_to: Option<String>,
 }
 
@@ -189,7 +189,7 @@ async fn start(
     let provider = named(&provider)?;
     let trip = match auth.begin_trip(&ctx, BeginTrip { provider, return_to }).await {
         Ok(trip) => trip,
-        // Whoever pressed a button is shown a page that says what went wrong.
+        // For a browser, show a page with the error.
         Err(error) if wants_page(&headers) => {
             let page = page_of_error(provider, &problem(&error));
             return Ok((StatusCode::FOUND, AppendHeaders([go_to(&page)])).into_response());
@@ -200,12 +200,12 @@ async fn start(
     Ok((StatusCode::FOUND, AppendHeaders([pack(&auth, &trip), location])).into_response())
 }
 
-/// The page that says why somebody could not sign in.
+/// The page that shows a sign-in error.
 fn page_of_error(provider: Provider, refused: &Problem) -> String {
     format!("{LOGIN_PAGE}?error={}&provider={}", refused.code, provider.name())
 }
 
-/// The cookie for a trip.
+/// The cookie for the redirect flow.
 pub(super) fn pack(service: &Service, trip: &Trip) -> (HeaderName, HeaderValue) {
     let left = trip.expires_at.since(service.clock.now());
     cookie(service, (TRIP, REFRESH_PATH), trip.slip.expose(), left)
@@ -215,20 +215,20 @@ fn go_to(location: &str) -> (HeaderName, HeaderValue) {
     (header::LOCATION, HeaderValue::try_from(location).expect("a location is printable ASCII"))
 }
 
-/// Query of `GET /api/auth/{id}/callback`: what providers send along.
+/// Query of `GET /api/auth/{id}/callback`, as sent by providers.
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "TripReturn")]
 struct Return {
-    /// What the provider gave the browser for us.
+    /// The authorization code.
     code: Option<Sensitive>,
-    /// What we gave it for the way, as it comes back.
+    /// Our state parameter.
     state: Option<Sensitive>,
-    /// Why the provider gave nothing, in its own word.
+    /// The provider's error.
     error: Option<String>,
 }
 
-/// A browser that comes from a provider shows a page next, also when it went wrong; whoever does not want a page gets the error
-/// itself.
+/// Handles the return from a provider. Browsers get a page, also on errors; other clients get the
+/// error itself.
 async fn callback(
     State(Api(auth)): State<Api>,
     ctx: Ctx,
@@ -258,7 +258,7 @@ async fn callback(
         TripOutcome::Login { login: LoginOutcome::SignedIn(tokens) } => {
             (keep(&auth, &tokens), see_other(&end.return_to)).into_response()
         }
-        // The challenge stands behind a `#`: browsers do not send that part to any server.
+        // The challenge is in the fragment (`#…`), which browsers do not send to servers.
         TripOutcome::Login { login: LoginOutcome::SecondFactor(needed) } => {
             let query = query(&[("returnTo", &end.return_to)]);
             see_other(&format!("{LOGIN_PAGE}?{query}#challenge={}", needed.challenge.expose()))
@@ -282,18 +282,18 @@ fn wants_page(headers: &HeaderMap) -> bool {
     accepts.is_some_and(|accepts| accepts.contains("text/html"))
 }
 
-/// An account that is offered, for the page that asks for the rest.
+/// A pending registration, for the sign-up page.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "OfferedAccount")]
 struct SignUpShown {
     provider: Provider,
     email: Option<String>,
-    /// Whether the address stands. Otherwise the user has to enter one.
+    /// Whether the address is verified. Otherwise the user has to enter one.
     email_verified: bool,
     name: Option<String>,
     expires_at: Timestamp,
-    /// The version of the terms to agree to.
+    /// The current version of the terms.
     terms_version: String,
 }
 
@@ -313,10 +313,10 @@ async fn offered(State(Api(auth)): State<Api>, headers: HeaderMap) -> Result<Jso
 #[derive(Deserialize, JsonSchema)]
 #[schemars(rename = "SocialSignUp")]
 struct Complete {
-    /// Needed if the provider does not vouch for one.
+    /// Required if the provider has not verified one.
     #[serde(default)]
     email: Option<String>,
-    /// What the provider said, if it is left out.
+    /// Defaults to the name from the provider.
     #[serde(default)]
     name: Option<String>,
     /// SERVICE and PRIVACY are required.
@@ -347,7 +347,7 @@ async fn complete(
         LoginOutcome::SignedIn(tokens) => {
             signed_in(&auth, StatusCode::CREATED, "Registration completed", *tokens)
         }
-        // They signed up in another window meanwhile, and have a second factor by now.
+        // The user signed up in another window meanwhile, and has a second factor by now.
         challenged @ LoginOutcome::SecondFactor(_) => entered(&auth, challenged),
     };
     Ok((AppendHeaders([forgotten]), answer).into_response())

@@ -1,4 +1,4 @@
-//! Which pages a browser may be sent to, and what is believed of what a provider says. Pure.
+//! Validation of return paths and of provider data. Pure.
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use sha2::{Digest as _, Sha256};
@@ -6,17 +6,18 @@ use urr_contracts::auth::{Error, Provider, Sensitive};
 
 use crate::accounts::rules::{self, MAX_NAME_CHARS, invalid};
 
-/// The longest path to return to: it travels in a cookie, of which browsers take 4,096 bytes.
+/// Maximum length of a return path: it is stored in a cookie, which browsers limit to 4,096 bytes.
 const MAX_RETURN_LEN: usize = 512;
 
-/// The longest name of a user at a provider. OpenID Connect allows 255; the others have numbers or short texts.
+/// Maximum length of a subject. OpenID Connect allows 255; the others use numbers or short texts.
 const MAX_SUBJECT_LEN: usize = 255;
 
-/// Where browsers go that did not say where to.
+/// The default return path.
 pub(super) const HOME: &str = "/";
 
-/// A page of this site, and of nobody else's. Browsers take `//host` and `/\host` for another site, and drop tabs and line
-/// breaks before they look, so whatever is not plainly a path is refused. The API is no page.
+/// Validates a path on this site. Browsers treat `//host` and `/\host` as another site and strip
+/// tabs and line breaks first, so anything that is not plainly a path is refused. API paths are
+/// refused too.
 pub(super) fn return_path(asked: Option<&str>) -> Result<String, Error> {
     let Some(path) = asked.filter(|path| !path.is_empty()) else { return Ok(HOME.to_owned()) };
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'\\' | b'"' | b'<' | b'>');
@@ -33,21 +34,21 @@ fn is_api(path: &str) -> bool {
     page == "/api" || page.starts_with("/api/")
 }
 
-/// What a provider says of somebody.
+/// Validated data about a provider's user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Profile {
     pub(crate) provider: Provider,
-    /// Who they are there. Never changes, and is nobody else's.
+    /// The provider's id of the user. It never changes and is unique.
     pub(crate) subject: String,
-    /// An address in its one spelling.
+    /// Normalised e-mail address.
     pub(crate) email: Option<String>,
-    /// Whether the provider made sure that the address is theirs.
+    /// Whether the provider verified the address.
     pub(crate) email_verified: bool,
     pub(crate) name: Option<String>,
     pub(crate) picture: Option<String>,
 }
 
-/// What a provider said, before anybody looked at it.
+/// Data from a provider, not yet validated.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claimed {
     pub(super) subject: String,
@@ -58,8 +59,8 @@ pub(super) struct Claimed {
 }
 
 impl Claimed {
-    /// What is believed of it. An address or a name that could not be registered with counts as not told; without a
-    /// subject nobody was named.
+    /// Validates the data. An invalid address or name is dropped; without a subject the result is
+    /// `None`.
     pub(super) fn believe(self, provider: Provider) -> Option<Profile> {
         let good = (1..=MAX_SUBJECT_LEN).contains(&self.subject.len());
         let email = self.email.and_then(|email| rules::email(&email).ok());
@@ -76,14 +77,15 @@ impl Claimed {
     }
 }
 
-/// The three texts of a trip. All come from the slip that the browser keeps, so there is nothing to store, and none tells
-/// anything about another: the provider sees the state, the nonce and the challenge, and cannot make the verifier.
+/// The three secrets of a redirect. All are derived from the browser's slip, so nothing is stored,
+/// and none reveals another: the provider sees the state, the nonce and the challenge, and cannot
+/// compute the verifier.
 pub(super) struct Knots {
-    /// Ties the return to the browser that left.
+    /// Binds the return to the browser that started.
     pub(super) state: String,
-    /// Ties the ID token to this trip.
+    /// Binds the ID token to this redirect.
     pub(super) nonce: String,
-    /// Ties the code to whoever asked for it (RFC 7636).
+    /// Binds the code to us (PKCE, RFC 7636).
     pub(super) verifier: String,
 }
 
@@ -96,7 +98,7 @@ impl Knots {
         Self { state: knot("state"), nonce: knot("nonce"), verifier: knot("verifier") }
     }
 
-    /// What the provider is told of the verifier.
+    /// The PKCE challenge of the verifier.
     pub(super) fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(&self.verifier))
     }
@@ -107,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn browsers_are_sent_to_pages_of_this_site_alone() {
+    fn return_paths_stay_on_this_site() {
         for good in [
             "/",
             "/events/7?seat=A-1#map",
@@ -157,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_provider_says_gets_its_one_spelling() {
+    fn provider_data_is_normalised() {
         let profile = claimed().believe(Provider::Google).unwrap();
         assert_eq!(profile.email.as_deref(), Some("minji@example.com"));
         assert_eq!((profile.name.as_deref(), profile.email_verified), (Some("김민지"), true));
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_counts_as_not_told() {
+    fn invalid_provider_data_is_dropped() {
         let odd = Claimed {
             email: Some("nonsense".to_owned()),
             name: Some("\u{7}".to_owned()),
@@ -173,7 +175,11 @@ mod tests {
             ..claimed()
         };
         let profile = odd.believe(Provider::Kakao).unwrap();
-        assert_eq!((profile.email, profile.email_verified), (None, false), "no address, nothing verified");
+        assert_eq!(
+            (profile.email, profile.email_verified),
+            (None, false),
+            "without an address nothing is verified"
+        );
         assert_eq!((profile.name, profile.picture), (None, None));
         let long = Claimed { name: Some("가".repeat(300)), ..claimed() };
         let name = long.believe(Provider::Kakao).unwrap().name.unwrap();
@@ -184,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_texts_of_a_trip_are_its_own_and_unlike_each_other() {
+    fn redirect_secrets_are_unique_and_distinct() {
         let (one, two) = (Knots::of(&Sensitive::new("one")), Knots::of(&Sensitive::new("two")));
         let all = [&one.state, &one.nonce, &one.verifier, &one.challenge(), &two.state, &two.verifier];
         let different: std::collections::HashSet<_> = all.iter().collect();

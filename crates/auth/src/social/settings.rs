@@ -1,4 +1,4 @@
-//! Settings of the providers that people may sign in with. Each is on once it has a client id.
+//! Settings of the sign-in providers. Each is enabled by its client id.
 
 use urr_contracts::auth::Sensitive;
 use urr_settings::{HttpUrl, Info, Problems, Secret, is_loopback, settings};
@@ -54,7 +54,7 @@ settings! {
 }
 
 impl Google {
-    /// Google, if it is on.
+    /// Google's configuration, if enabled.
     pub fn config(&self) -> Option<GoogleConfig> {
         Some(GoogleConfig {
             client_id: self.client_id.clone()?,
@@ -72,11 +72,11 @@ impl Google {
     }
 }
 
-/// Providers that speak OAuth 2 differ in their names and defaults alone.
+/// OAuth 2 providers differ in their names and defaults only.
 macro_rules! oauth {
     ($($name:ident: $id:literal, $secret:literal, $authorize:literal, $token:literal, $user:literal;)*) => {$(
         impl $name {
-            /// The provider, if it is on.
+            /// The provider's configuration, if enabled.
             pub fn config(&self) -> Option<OAuthConfig> {
                 Some(OAuthConfig {
                     client_id: self.client_id.clone()?,
@@ -108,7 +108,7 @@ oauth! {
         "auth.naver.token_url", "auth.naver.user_url";
 }
 
-/// Secrets and tokens travel to these URLs, so only a server on this machine may do without TLS.
+/// Secrets and tokens are sent to these URLs, so only a server on this machine may do without TLS.
 fn check(
     problems: &mut Problems<'_>,
     is_on: bool,

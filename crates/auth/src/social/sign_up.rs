@@ -1,4 +1,5 @@
-//! An account for somebody new: offered when they return from a provider, made when they agree to the terms.
+//! Registration of a new user through a provider: offered on return from the provider, completed
+//! after consent to the terms.
 
 use std::time::Duration;
 
@@ -19,10 +20,10 @@ use crate::{
     trouble::Trouble,
 };
 
-/// How long somebody may read the terms.
+/// How long the sign-up page may stay open.
 const LIFETIME: Duration = Duration::from_mins(30);
 
-/// What the browser carries: what the provider said.
+/// The slip's content: the provider's data.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Carried {
     provider: Provider,
@@ -39,7 +40,7 @@ impl Carried {
     }
 }
 
-/// Offers an account. An address that has one already makes no second: its owner is told at once what to do instead.
+/// Offers an account. If the address already has one, returns the error at once.
 pub(super) async fn offer(service: &Service, profile: Profile) -> Result<SignUpOffer, Trouble> {
     let vouched = profile.email.as_deref().filter(|_| profile.email_verified);
     if let Some(email) = vouched {
@@ -63,7 +64,7 @@ fn told(slip: Sensitive, expires_at: Timestamp, carried: Carried) -> SignUpOffer
     SignUpOffer { slip, expires_at, provider, email, email_verified, name }
 }
 
-/// What a slip offers, for the page that asks for the rest.
+/// Reads a slip, for the sign-up page.
 pub(crate) fn read(service: &Service, slip: Sensitive) -> Result<SignUpOffer, Error> {
     let read = verify(service, &slip)?;
     Ok(told(slip, read.expires, read.carries))
@@ -74,7 +75,7 @@ fn verify(service: &Service, slip: &Sensitive) -> Result<Slip<Carried>, Error> {
     read.map_err(|_| Error::SignUpInvalid)
 }
 
-/// Makes the account that was offered. The slip is good once; what is refused does not use it up.
+/// Creates the offered account. The slip is valid once; a refused attempt does not use it up.
 pub(crate) async fn sign_up(service: &Service, request: &SignUp) -> Result<LoginOutcome, Trouble> {
     let slip = verify(service, &request.slip)?;
     let profile = slip.carries.profile();
@@ -95,7 +96,7 @@ pub(crate) async fn sign_up(service: &Service, request: &SignUp) -> Result<Login
     join(service, &profile, (&new, request.language, email_verified), &once, &origin).await
 }
 
-/// Somebody new whose address a provider vouches for, if they agreed to the terms.
+/// A new account with an address verified by the provider, if the user agreed to the terms.
 pub(super) fn vouched(
     service: &Service,
     profile: &Profile,
@@ -111,7 +112,7 @@ fn name(profile: &Profile, given: Option<&str>) -> Result<String, Error> {
     rules::name(given.or(profile.name.as_deref()).unwrap_or_default())
 }
 
-/// Whoever has no name is called by the first part of their address.
+/// The default name: the local part of the address.
 fn nameless(email: &str) -> Result<String, Error> {
     rules::name(email.split('@').next().unwrap_or_default())
 }

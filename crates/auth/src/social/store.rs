@@ -1,4 +1,4 @@
-//! Statements and rows of accounts elsewhere; nothing else.
+//! SQL statements and rows of linked accounts.
 
 use urr_contracts::auth::{LinkedAccount, Provider};
 use urr_db::{Error, Row, Tx, statements};
@@ -8,30 +8,32 @@ use uuid::Uuid;
 use crate::words::Word;
 
 statements! {
-    /// Makes an account elsewhere a way into an account, unless it is one or the account has one of the same provider.
+    /// Inserts a link, unless the provider account is linked or the account has another of the same
+    /// provider.
     INSERT = "
         insert into linked_accounts (id, account_id, provider, subject_index, linked_at, last_used_at)
         values ($1, $2, $3, $4, $5, $6)
         on conflict do nothing";
 
-    /// Whose account an account elsewhere leads to.
+    /// The account linked to a provider account.
     OWNER = "select account_id from linked_accounts where provider = $1 and subject_index = $2";
 
-    /// Notes that somebody signed in with it.
+    /// Records a sign-in with a linked account.
     USED = "update linked_accounts set last_used_at = $3 where provider = $1 and subject_index = $2";
 
-    /// Every account elsewhere of an account.
+    /// All linked accounts of an account.
     OF_ACCOUNT = "
         select provider, linked_at, last_used_at from linked_accounts where account_id = $1 order by linked_at, id";
 
-    /// Makes an account elsewhere no longer a way into an account.
+    /// Deletes a link.
     REMOVE = "delete from linked_accounts where account_id = $1 and provider = $2";
 
-    /// The same for all of an account's.
+    /// Deletes all links of an account.
     REMOVE_ALL = "delete from linked_accounts where account_id = $1";
 }
 
-/// Links an account elsewhere. `false`: it leads to an account already, or the account has one of the same provider.
+/// Inserts a link. Returns `false` if the provider account is linked already, or the account has
+/// another of the same provider.
 pub(crate) async fn insert(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -42,7 +44,7 @@ pub(crate) async fn insert(
     Ok(tx.execute(&INSERT, &[&id, &account, &Word(provider), subject, &now, &used]).await? == 1)
 }
 
-/// The account that an account elsewhere leads to.
+/// The account linked to a provider account.
 pub(crate) async fn owner(
     tx: &mut Tx<'_>,
     provider: Provider,
@@ -51,7 +53,7 @@ pub(crate) async fn owner(
     tx.optional(&OWNER, &[&Word(provider), subject], |row| row.get(0)).await
 }
 
-/// Notes a sign-in. `false`: it was unlinked meanwhile.
+/// Records a sign-in. Returns `false` if the link was removed meanwhile.
 pub(crate) async fn used(
     tx: &mut Tx<'_>,
     provider: Provider,
@@ -61,7 +63,7 @@ pub(crate) async fn used(
     Ok(tx.execute(&USED, &[&Word(provider), subject, &now]).await? == 1)
 }
 
-/// The accounts elsewhere of an account, the first linked first.
+/// An account's linked accounts, oldest first.
 pub(crate) async fn of_account(tx: &mut Tx<'_>, account: UserId) -> Result<Vec<LinkedAccount>, Error> {
     tx.all(&OF_ACCOUNT, &[&account], linked).await
 }
@@ -71,12 +73,12 @@ fn linked(row: &Row<'_>) -> Result<LinkedAccount, Error> {
     Ok(LinkedAccount { provider, linked_at: row.get(1)?, last_used_at: row.get(2)? })
 }
 
-/// Unlinks an account elsewhere. `false`: there is none.
+/// Deletes a link. Returns `false` if there is none.
 pub(crate) async fn remove(tx: &mut Tx<'_>, account: UserId, provider: Provider) -> Result<bool, Error> {
     Ok(tx.execute(&REMOVE, &[&account, &Word(provider)]).await? == 1)
 }
 
-/// Unlinks every account elsewhere of an account. Answers with how many there were.
+/// Deletes all links of an account. Returns how many.
 pub(crate) async fn remove_all(tx: &mut Tx<'_>, account: UserId) -> Result<u64, Error> {
     tx.execute(&REMOVE_ALL, &[&account]).await
 }

@@ -1,4 +1,4 @@
-//! Sending a browser to a provider and taking it back.
+//! The redirect flow: sending a browser to a provider and handling its return.
 
 use std::time::Duration;
 
@@ -19,25 +19,25 @@ use super::{
 };
 use crate::{service::Service, sessions, trouble::Trouble};
 
-/// How long somebody may take to sign in at a provider.
+/// How long a user may take to sign in at a provider.
 const LIFETIME: Duration = Duration::from_mins(10);
 
-/// What the browser carries.
+/// The slip's content.
 #[derive(Debug, Serialize, Deserialize)]
 struct Carried {
     provider: Provider,
     return_to: String,
-    /// The account that wants the account elsewhere linked, whose owner has proved that.
+    /// The account to link, whose owner has confirmed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     link: Option<UserId>,
 }
 
-/// Sends a browser to a provider to sign in.
+/// Starts the redirect flow for a sign-in.
 pub(crate) async fn begin(service: &Service, request: &BeginTrip) -> Result<Trip, Trouble> {
     leave(service, request.provider, request.return_to.as_deref(), None).await
 }
 
-/// Sends a browser to a provider, to sign in or for an account that wants the account elsewhere linked.
+/// Starts the redirect flow, for a sign-in or to link an account.
 pub(super) async fn leave(
     service: &Service,
     provider: Provider,
@@ -58,12 +58,12 @@ fn redirecting(service: &Service, provider: Provider) -> Result<&Port, Error> {
     Some(service.social.port(provider)?).filter(|port| port.redirects()).ok_or(Error::ProviderOff)
 }
 
-/// Where providers send browsers back to. It must be registered with them, letter by letter.
+/// The callback URL. It must be registered with the provider, exactly as written.
 fn redirect_uri(service: &Service, provider: Provider) -> String {
     format!("{}/api/auth/{}/callback", service.settings.site_url, provider.name())
 }
 
-/// Takes a browser back. Whatever comes of it, it cannot return a second time.
+/// Handles the return of a browser. The slip is used up in any case.
 pub(crate) async fn end(service: &Service, ctx: &Ctx, request: &EndTrip) -> Result<TripEnd, Trouble> {
     let port = redirecting(service, request.provider)?;
     let slip = request.slip.as_ref().ok_or(Error::TripInvalid)?;
@@ -80,7 +80,7 @@ pub(crate) async fn end(service: &Service, ctx: &Ctx, request: &EndTrip) -> Resu
     let Carried { return_to, link, .. } = trip.carries;
     let origin = sessions::rules::clean(&request.origin);
     let outcome = match link {
-        // A slip that was planted in somebody's browser must not link what they are to another's account.
+        // A slip planted in another user's browser must not link that user's provider account.
         Some(account) if ctx.actor.user() != Some(account) => return Err(Error::TripInvalid.into()),
         Some(account) => {
             TripOutcome::Linked { linked: linking::link_proved(service, account, &profile).await? }
@@ -93,7 +93,7 @@ pub(crate) async fn end(service: &Service, ctx: &Ctx, request: &EndTrip) -> Resu
     Ok(TripEnd { return_to, outcome })
 }
 
-/// The slip is ours, in time, of this provider, and the state is the one that was made from it.
+/// Verifies the slip, its provider and the state derived from it.
 fn verify(service: &Service, slip: &Sensitive, request: &EndTrip) -> Result<Slip<Carried>, Error> {
     let trip = service.slips.trips.verify::<Carried>(slip.expose(), service.clock.now());
     let trip = trip.map_err(|_| Error::TripInvalid)?;

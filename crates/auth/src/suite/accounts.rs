@@ -1,4 +1,4 @@
-//! Making, changing, proving and closing accounts.
+//! Registration, profile changes, address verification and closing of accounts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +15,7 @@ use super::world::{
 };
 use crate::{accounts::closing, sessions::rules::FREE_TRIES_PER_NETWORK};
 
-pub(crate) async fn registering_makes_an_account_and_signs_its_owner_in(world: &World) {
+pub(crate) async fn registration_creates_an_account_and_signs_in(world: &World) {
     let made = world.register(" Minji@Example.com ").await;
     let account = &made.account;
     assert_eq!((account.email.as_str(), account.name.as_str()), ("minji@example.com", "김민지"));
@@ -33,7 +33,7 @@ pub(crate) async fn registering_makes_an_account_and_signs_its_owner_in(world: &
     world.login("minji@example.com", PASSWORD).await.unwrap();
 }
 
-pub(crate) async fn an_address_has_one_account_however_it_is_spelled(world: &World) {
+pub(crate) async fn an_address_has_one_account_in_any_spelling(world: &World) {
     world.register("minji@example.com").await;
     for spelling in ["minji@example.com", "MINJI@EXAMPLE.COM", " minji@example.com\t"] {
         let again = world.auth.register(&world.anonymous(), registration(spelling)).await;
@@ -43,7 +43,7 @@ pub(crate) async fn an_address_has_one_account_however_it_is_spelled(world: &Wor
     assert_eq!(world.count(&ACCOUNTS, &[]).await, 1);
 }
 
-pub(crate) async fn a_taken_address_is_refused_and_its_owner_gets_a_mail(world: &World) {
+pub(crate) async fn a_registered_address_is_refused_and_its_owner_gets_a_mail(world: &World) {
     world.register("minji@example.com").await;
     world.send_mails().await;
     let other = Register {
@@ -59,17 +59,17 @@ pub(crate) async fn a_taken_address_is_refused_and_its_owner_gets_a_mail(world: 
         world.send_mails().await;
     }
     let told = ["[우르르] 이메일 주소를 확인해 주세요", "[우르르] 이미 가입된 이메일 주소입니다"];
-    assert_eq!(world.mailbox.subjects("minji@example.com"), told, "once, and in the owner's language");
+    assert_eq!(world.mailbox.subjects("minji@example.com"), told, "one mail, in the owner's language");
     world.clock.advance(DAY);
     let _ = world.auth.register(&world.anonymous(), other).await;
     world.send_mails().await;
-    assert_eq!(world.mailbox.to("minji@example.com").len(), 3, "and again the next day");
+    assert_eq!(world.mailbox.to("minji@example.com").len(), 3, "another mail the next day");
     let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
     assert_eq!(owner.account.name, "김민지");
 }
 
-/// The answer to a registration says whether an address has an account, so asking about many is slow.
-pub(crate) async fn a_network_that_asks_about_many_addresses_has_to_wait(world: &World) {
+/// The response reveals whether an address has an account, so enumeration must be slow.
+pub(crate) async fn a_network_that_probes_many_addresses_is_throttled(world: &World) {
     world.register("minji@example.com").await;
     let ask = async |email: &str, origin| {
         let request = Register { origin, ..registration(email) };
@@ -80,19 +80,19 @@ pub(crate) async fn a_network_that_asks_about_many_addresses_has_to_wait(world: 
     }
     for email in ["minji@example.com", "free@example.com"] {
         let waits = Err(Error::TooManyAttempts { wait_secs: 1 });
-        assert_eq!(ask(email, away(1)).await, waits, "whether it is taken or not");
+        assert_eq!(ask(email, away(1)).await, waits, "throttled for registered and new addresses alike");
     }
-    ask("free@example.com", away(2)).await.expect("another network does not wait");
+    ask("free@example.com", away(2)).await.expect("another network is not throttled");
     world.clock.advance(Duration::from_secs(1));
     assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::AlreadyRegistered));
     assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::TooManyAttempts { wait_secs: 2 }));
-    // New addresses cost nothing, however many come from one network.
+    // Unregistered addresses are free, however many come from one network.
     for number in 0..=FREE_TRIES_PER_NETWORK {
         ask(&format!("fan{number}@example.com"), away(3)).await.unwrap();
     }
 }
 
-pub(crate) async fn what_makes_no_sense_is_refused_and_changes_nothing(world: &World) {
+pub(crate) async fn invalid_requests_are_refused_and_change_nothing(world: &World) {
     let good = || registration("minji@example.com");
     let refused =
         async |request: Register| world.auth.register(&world.anonymous(), request).await.unwrap_err();
@@ -144,10 +144,10 @@ pub(crate) async fn decisions_about_the_terms_are_kept_with_version_and_time(wor
         row("MARKETING", true, world.clock.now()),
     ];
     let mut read = read.unwrap();
-    // Ids of the same instant have no order.
+    // Ids of the same instant have no defined order.
     read[..3].sort();
     expected[..3].sort();
-    assert_eq!(read, expected, "every decision once, and none that changed nothing");
+    assert_eq!(read, expected, "each change of a decision is stored once");
 }
 
 pub(crate) async fn an_owner_changes_their_profile(world: &World) {
@@ -177,7 +177,7 @@ pub(crate) async fn an_owner_changes_their_profile(world: &World) {
     assert_eq!(world.auth.change_profile(&world.anonymous(), nothing).await, Err(Error::Required));
 }
 
-pub(crate) async fn an_address_is_proved_with_a_link_that_works_once(world: &World) {
+pub(crate) async fn an_address_is_verified_with_a_single_use_link(world: &World) {
     let made = world.register("minji@example.com").await;
     let token = world.proof_link("minji@example.com").await;
     let verify =
@@ -187,23 +187,23 @@ pub(crate) async fn an_address_is_proved_with_a_link_that_works_once(world: &Wor
         world.send_mails().await;
         world.mailbox.to("minji@example.com").len()
     };
-    assert_eq!(ask().await, 2, "who lost the mail asks for another");
-    assert_eq!(ask().await, 2, "but not every second");
+    assert_eq!(ask().await, 2, "another mail can be requested");
+    assert_eq!(ask().await, 2, "mails are rate-limited");
     world.clock.advance(DAY / 2);
     let newer = world.proof_link("minji@example.com").await;
     assert_ne!(newer, token);
-    assert_eq!(verify(&token).await, Ok(Done {}), "an older link is as good until one is used");
+    assert_eq!(verify(&token).await, Ok(Done {}), "older links stay valid until one is used");
     assert!(world.auth.me(&world.of(&made), Me {}).await.unwrap().email_verified);
     assert_eq!(verify(&token).await, Err(Error::LinkInvalid));
     assert_eq!(verify(&newer).await, Err(Error::LinkInvalid));
-    assert_eq!(ask().await, 2, "a proved address needs no link");
+    assert_eq!(ask().await, 2, "no link for a verified address");
     assert_eq!(verify(&Sensitive::new("rubbish")).await, Err(Error::LinkInvalid));
     let stranger =
         world.auth.request_email_verification(&world.anonymous(), RequestEmailVerification {}).await;
     assert_eq!(stranger, Err(Error::Required));
 }
 
-pub(crate) async fn a_link_from_a_mail_takes_a_session_or_the_password_too(world: &World) {
+pub(crate) async fn verifying_an_address_needs_the_link_and_a_session_or_password(world: &World) {
     let made = world.register("minji@example.com").await;
     let token = world.proof_link("minji@example.com").await;
     let is_verified = async || world.auth.me(&world.of(&made), Me {}).await.unwrap().email_verified;
@@ -220,9 +220,14 @@ pub(crate) async fn a_link_from_a_mail_takes_a_session_or_the_password_too(world
     for _ in 0..4 {
         refusals.push(guess().await.unwrap_err());
     }
-    assert_eq!(refusals.pop(), Some(Error::TooManyAttempts { wait_secs: 1 }), "guesses count: {refusals:?}");
+    assert_eq!(
+        refusals.pop(),
+        Some(Error::TooManyAttempts { wait_secs: 1 }),
+        "wrong passwords count: {refusals:?}"
+    );
     world.clock.advance(Duration::from_secs(1));
-    // None of it used the link up: it was read on another device, where nobody is signed in.
+    // The refused attempts did not use up the link; it was opened on another device, without a
+    // session.
     let done = world.auth.verify_email(&world.anonymous(), follow(&token, Some(PASSWORD))).await;
     assert_eq!(done, Ok(Done {}));
     assert!(is_verified().await && !world.is_revoked(&made).await);
@@ -230,7 +235,7 @@ pub(crate) async fn a_link_from_a_mail_takes_a_session_or_the_password_too(world
     assert_eq!(again, Err(Error::LinkInvalid));
 }
 
-pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &World) {
+pub(crate) async fn a_closed_account_is_inaccessible_at_once_and_erased_later(world: &World) {
     let made = world.register("minji@example.com").await;
     world.send_mails().await;
     let other = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
@@ -254,13 +259,13 @@ pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &Wo
     assert_eq!(
         world.service.erase_closed(closing::BATCH).await.unwrap().done,
         0,
-        "it could be a mistake for a month"
+        "not erased within 30 days"
     );
     assert!(!world.mailbox.to("minji@example.com").is_empty());
     world.clock.advance(30 * DAY);
     assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 1);
-    assert_eq!(world.mailbox.to("minji@example.com"), [], "copies of mails go with the account");
-    assert!(!world.mailbox.to(&neighbour.account.email).is_empty(), "and nobody else's");
+    assert_eq!(world.mailbox.to("minji@example.com"), [], "copies of mails are deleted with the account");
+    assert!(!world.mailbox.to(&neighbour.account.email).is_empty(), "other mails are kept");
     let id = made.account.id;
     let erased = world
         .one(&ERASED, &[&id], |row| {
@@ -274,7 +279,7 @@ pub(crate) async fn a_closed_account_is_gone_at_once_and_erased_later(world: &Wo
     assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 0);
 }
 
-pub(crate) async fn an_account_that_cannot_be_erased_keeps_nobody_else_waiting(world: &World) {
+pub(crate) async fn an_unerasable_account_does_not_block_others(world: &World) {
     let mut closed = Vec::new();
     for email in ["first@example.com", "second@example.com", "third@example.com"] {
         let user = world.register(email).await;
@@ -287,7 +292,7 @@ pub(crate) async fn an_account_that_cannot_be_erased_keeps_nobody_else_waiting(w
     let unused = world.register("unused@example.com").await;
     world.clock.advance(365 * DAY);
     *world.mailbox.clings_to.lock().unwrap() = Some("first@example.com".to_owned());
-    // In the smallest batches: one that holds nothing but the account that stays is passed like any other.
+    // With the smallest batch, a batch that contains only the unerasable account is passed too.
     let erase = async || world.service.erase_closed(1).await.unwrap();
     assert_eq!(erase().await, Outcome { done: 0, more: true });
     assert_eq!(erase().await, Outcome { done: 1, more: true });
@@ -299,19 +304,15 @@ pub(crate) async fn an_account_that_cannot_be_erased_keeps_nobody_else_waiting(w
         assert_eq!(is_erased(*id).await, expected);
     }
     let tended = closing::Tend(Arc::clone(&world.service)).run().await.unwrap();
-    assert_eq!(tended, Outcome { done: 1, more: false }, "the unused account falls dormant all the same");
+    assert_eq!(tended, Outcome { done: 1, more: false }, "the unused account still becomes dormant");
     let seen = world.auth.me(&world.of(&unused), Me {}).await.unwrap();
     assert_eq!(seen.status, AccountStatus::Dormant);
     *world.mailbox.clings_to.lock().unwrap() = None;
-    assert_eq!(
-        erase().await,
-        Outcome { done: 1, more: true },
-        "it is tried again, and nothing of it is left"
-    );
+    assert_eq!(erase().await, Outcome { done: 1, more: true }, "it is retried and fully erased");
     assert!(is_erased(closed[0]).await);
 }
 
-pub(crate) async fn a_closed_account_does_not_keep_its_owner_from_coming_back(world: &World) {
+pub(crate) async fn the_address_of_a_closed_account_can_be_registered_again(world: &World) {
     let first = world.register("minji@example.com").await;
     let request = DeleteAccount { proof: confirmed(PASSWORD), origin: home() };
     world.auth.delete_account(&world.of(&first), request).await.unwrap();
@@ -322,7 +323,7 @@ pub(crate) async fn a_closed_account_does_not_keep_its_owner_from_coming_back(wo
     assert_eq!(world.login("minji@example.com", PASSWORD).await.unwrap().account.id, second.account.id);
 }
 
-pub(crate) async fn an_unused_account_falls_dormant_and_the_right_password_wakes_it(world: &World) {
+pub(crate) async fn an_unused_account_becomes_dormant_until_sign_in(world: &World) {
     let made = world.register("minji@example.com").await;
     world.clock.advance(364 * DAY);
     world.register("jisoo@example.com").await;

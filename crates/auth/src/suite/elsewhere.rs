@@ -1,4 +1,4 @@
-//! Google, Kakao and Naver on this machine: a real HTTP server with its own keys, which can be told to misbehave.
+//! Google, Kakao and Naver, simulated by a local HTTP server with its own keys and injected faults.
 
 use std::{
     collections::HashMap,
@@ -32,19 +32,19 @@ use crate::{GoogleConfig, OAuthConfig, Social, SocialConfig};
 pub(crate) const CLIENT_ID: &str = "urr.apps.example";
 const CLIENT_SECRET: &str = "what only we know";
 
-/// What the server does instead of answering.
+/// An injected fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing, for longer than anybody waits.
+    /// No response within any timeout.
     Slow,
     Status(u16),
     Oversized,
     BadJson,
-    /// JSON of another shape.
+    /// JSON with another schema.
     Odd,
 }
 
-/// Somebody with an account elsewhere.
+/// A user of a provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
     pub(crate) subject: &'static str,
@@ -149,7 +149,7 @@ impl Elsewhere {
         work(&mut self.inner.lock().unwrap())
     }
 
-    /// From now on this person signs in here.
+    /// Sets the user who signs in from now on.
     pub(crate) fn is_used_by(&self, person: &Person) {
         self.inner(|inner| inner.person = person.clone());
     }
@@ -158,7 +158,7 @@ impl Elsewhere {
         self.inner(|inner| inner.denies = denies);
     }
 
-    /// From now on, or until `None`, a page misbehaves.
+    /// Injects a fault into an endpoint, or removes it with `None`.
     pub(crate) fn breaks(&self, path: &str, fault: Option<Fault>) {
         self.inner(|inner| match fault {
             Some(fault) => inner.faults.insert(path.to_owned(), fault),
@@ -166,17 +166,17 @@ impl Elsewhere {
         });
     }
 
-    /// How often a page was asked for.
+    /// Number of requests to an endpoint.
     pub(crate) fn hits(&self, path: &str) -> usize {
         self.inner(|inner| inner.hits.get(path).copied().unwrap_or_default())
     }
 
-    /// Publishes these keys and signs with that one.
+    /// Publishes these keys and signs with the given one.
     pub(crate) fn rotate(&self, published: &[usize], signs: usize) {
         self.inner(|inner| (inner.published, inner.signs) = (published.to_vec(), signs));
     }
 
-    /// What an ID token for us says of somebody.
+    /// The claims of an ID token for us.
     pub(crate) fn claims(&self, person: &Person) -> Value {
         let now = self.clock.now().as_micros() / 1_000_000;
         let count = self.inner(|inner| {
@@ -196,7 +196,7 @@ impl Elsewhere {
         self.sign_as(&json!({ "alg": "RS256", "kid": format!("key-{signs}"), "typ": "JWT" }), claims, signs)
     }
 
-    /// A token whose header may lie.
+    /// Signs a token with an arbitrary header.
     pub(crate) fn sign_as(&self, header: &Value, claims: &Value, key: usize) -> Sensitive {
         let part = |value: &Value| URL_SAFE_NO_PAD.encode(value.to_string());
         let message = format!("{}.{}", part(header), part(claims));
@@ -210,14 +210,14 @@ impl Elsewhere {
         self.sign(&self.claims(person))
     }
 
-    /// The public key as bytes that a careless verifier might take for a secret.
+    /// The public key as bytes that a careless verifier might use as an HMAC secret.
     pub(crate) fn public_key(&self) -> Vec<u8> {
         PublicKeyComponents::<Vec<u8>>::from(self.keys[0].public()).n
     }
 
-    /// What a browser does that was sent here: signs in and is sent back. Answers with the query of the way back.
+    /// Simulates a redirected browser: signs in and returns the query of the callback.
     pub(crate) async fn visit(&self, location: &str) -> HashMap<String, String> {
-        let path = location.strip_prefix(&self.url).expect("the provider is here");
+        let path = location.strip_prefix(&self.url).expect("the URL is the simulated provider's");
         let client = Client::new(ClientLimits::default(), self.clock.clone());
         let answer = client.target(&self.url).unwrap().send(Call::get(path)).await.unwrap();
         assert_eq!(answer.status, StatusCode::FOUND, "{:?}", answer.body);
@@ -274,7 +274,7 @@ async fn keys_page(State(here): At) -> Response {
         })
     };
     let mut keys: Vec<_> = published.into_iter().map(key).collect();
-    // Kinds of keys that nobody here understands are no reason to understand none.
+    // Unsupported key types must not invalidate the whole set.
     keys.push(json!({ "kty": "EC", "crv": "P-256", "kid": "other", "x": "AA", "y": "AA" }));
     reply(&json!({ "keys": keys }))
 }
@@ -310,7 +310,7 @@ async fn token(State(here): At, Path(provider): Path<String>, form: Bytes) -> Re
     }
     let grant = here.inner(|inner| inner.grants.remove(&form["code"]));
     let Some(grant) = grant.filter(|grant| grant.redirect_uri == form["redirect_uri"]) else {
-        // Naver is like that.
+        // As Naver does.
         return if provider == "naver" {
             reply(&json!({ "error": "invalid_request", "error_description": "no valid data in session" }))
         } else {

@@ -1,4 +1,4 @@
-//! Nobody gets in without signing in, and only other roles reach the internal routes.
+//! Routes require a session, and internal routes require another role.
 
 use axum::{
     body::Body,
@@ -60,7 +60,7 @@ const ROUTES: [(&str, &str, For); 33] = [
 ];
 
 #[tokio::test]
-async fn strangers_are_kept_from_every_route_that_is_not_for_everybody() {
+async fn non_public_routes_refuse_anonymous_callers() {
     let world = world().await;
     let routes = crate::routes(&world.service);
     let listed: Vec<_> = routes.names().iter().map(|name| (name.method.as_str(), name.path)).collect();
@@ -69,7 +69,7 @@ async fn strangers_are_kept_from_every_route_that_is_not_for_everybody() {
     for (method, path, allowed) in ROUTES {
         let path = path.replace("{id}", "not-a-uuid");
         let asked = || ask(&world, method.parse().unwrap(), &path);
-        // Neither a bad path nor a bad body tells a stranger more than a good one.
+        // Neither a bad path nor a bad body reveals more to an anonymous caller.
         for asked in [asked(), asked().json(&json!({ "password": 7 }))] {
             let (status, body) = asked.answer().await;
             let refused = (status, &body["code"]) == (StatusCode::UNAUTHORIZED, &json!("auth.required"));
@@ -87,7 +87,7 @@ async fn strangers_are_kept_from_every_route_that_is_not_for_everybody() {
 }
 
 #[tokio::test]
-async fn the_internal_routes_want_their_token() {
+async fn internal_routes_require_the_internal_token() {
     let world = world().await;
     let service = std::sync::Arc::clone(&world.service) as std::sync::Arc<dyn Auth>;
     let routes = auth::internal_routes(service, world.clock.clone(), world.ids.clone());

@@ -1,4 +1,4 @@
-//! The public routes: shapes, cookies, codes, and nobody gets in without signing in.
+//! The public routes: formats, cookies, codes and required sign-in.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -18,10 +18,10 @@ use super::world::{DbKind, PASSWORD, Sealing, Transport, World, verifier};
 
 pub(super) async fn world() -> World {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
-    World::new(kinds).await.expect("embedded parts are always there")
+    World::new(kinds).await.expect("SQLite and memory are always available")
 }
 
-/// One request through the routes, as the gateway would pass it on.
+/// One request through the routes, as forwarded by the gateway.
 pub(super) struct Asked<'w> {
     world: &'w World,
     method: Method,
@@ -42,7 +42,7 @@ impl Asked<'_> {
         self.untyped(body).header(header::CONTENT_TYPE, "application/json")
     }
 
-    /// JSON that does not say so.
+    /// A JSON body without its content type.
     fn untyped(mut self, body: &Value) -> Self {
         self.body = Some(body.to_string());
         self
@@ -106,7 +106,7 @@ fn registration() -> Value {
 }
 
 #[tokio::test]
-async fn registering_answers_with_the_names_and_cookies_that_clients_know() {
+async fn registration_returns_the_documented_fields_and_cookies() {
     let world = world().await;
     let response = ask(&world, Method::POST, "/api/auth/register").json(&registration()).send().await;
     assert_eq!(response.status(), StatusCode::CREATED);
@@ -136,7 +136,7 @@ async fn registering_answers_with_the_names_and_cookies_that_clients_know() {
 }
 
 #[tokio::test]
-async fn on_localhost_cookies_go_without_tls() {
+async fn localhost_cookies_are_not_secure() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
     let world = World::build(kinds, |service| service.settings.cookie_secure = Some(false)).await.unwrap();
     let response = ask(&world, Method::POST, "/api/auth/register").json(&registration()).send().await;
@@ -170,8 +170,8 @@ async fn a_day_with_an_account() {
         changed["user"]["phone"].clone()
     };
     assert_eq!(change(json!({ "phone": "010-1234-5678" })).await, "+821012345678");
-    assert_eq!(change(json!({})).await, "+821012345678", "what is left out stays");
-    assert_eq!(change(json!({ "phone": null })).await, Value::Null, "what is null goes");
+    assert_eq!(change(json!({})).await, "+821012345678", "omitted fields keep their value");
+    assert_eq!(change(json!({ "phone": null })).await, Value::Null, "null removes the value");
 
     let (_, body) = ask(&world, Method::GET, "/api/auth/sessions").by(&user).answer().await;
     let sessions = body["sessions"].as_array().unwrap();
@@ -234,7 +234,7 @@ async fn signing_out_clears_the_cookies_and_ends_the_session() {
     let untyped = ask(&world, Method::POST, "/api/auth/logout").by(&one).untyped(&everywhere);
     let (status, refused) = untyped.answer().await;
     let unsupported = (StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!("http.unsupported_media_type"));
-    assert_eq!((status, &refused["code"]), unsupported, "what it asks for is not dropped in silence");
+    assert_eq!((status, &refused["code"]), unsupported, "unknown fields are refused");
     assert!(!world.is_revoked(&one).await);
     let (status, _) = ask(&world, Method::POST, "/api/auth/logout").by(&one).json(&everywhere).answer().await;
     assert_eq!(status, StatusCode::OK);
@@ -275,9 +275,9 @@ async fn a_refresh_token_comes_in_the_cookie_or_in_the_body() {
     world.refresh(&Sensitive::new(newest)).await.unwrap();
 }
 
-/// The cookies are for HTTP alone: only we can make a browser forget those of a session that is over.
+/// The cookies are `HttpOnly`: only the server can delete those of an ended session.
 #[tokio::test]
-async fn a_refresh_that_cannot_work_any_more_clears_the_cookies() {
+async fn a_refresh_after_session_end_clears_the_cookies() {
     let world = world().await;
     let refresh = async |token: &str| {
         let cookie = format!("access_token=x; refresh_token={token}");
@@ -290,7 +290,7 @@ async fn a_refresh_that_cannot_work_any_more_clears_the_cookies() {
     ask(&world, Method::POST, "/api/auth/logout").by(&gone).send().await;
     assert_eq!(refresh(gone.refresh_token.expose()).await, (2, json!("auth.refresh_invalid")));
     assert_eq!(refresh("one; refresh_token=another").await, (2, json!("auth.refresh_invalid")));
-    assert_eq!(refresh("").await, (0, json!("auth.refresh_required")), "there is nothing to forget");
+    assert_eq!(refresh("").await, (0, json!("auth.refresh_required")), "no cookie to clear");
     let stolen = world.register("stolen@example.com").await;
     world.refresh(&stolen.refresh_token).await.unwrap();
     world.clock.advance(std::time::Duration::from_mins(1));
@@ -354,7 +354,7 @@ async fn an_admin_gives_a_role() {
 }
 
 #[tokio::test]
-async fn a_wait_is_told_in_a_header() {
+async fn throttling_sets_the_retry_after_header() {
     let world = world().await;
     let credentials = json!({ "email": "nobody@example.com", "password": PASSWORD });
     let login = || ask(&world, Method::POST, "/api/auth/login").json(&credentials);
@@ -373,7 +373,7 @@ async fn a_wait_is_told_in_a_header() {
 }
 
 #[tokio::test]
-async fn rubbish_is_a_400_with_a_code() {
+async fn malformed_requests_get_400_with_a_code() {
     let world = world().await;
     for (path, body, code) in [
         ("/api/auth/register", json!({}), "http.bad_request"),

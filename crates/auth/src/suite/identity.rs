@@ -1,4 +1,4 @@
-//! One person, one account: begun by the account, told by the provider, kept sealed.
+//! Identity verification: started by the account, read from the provider, stored encrypted.
 
 use std::{
     sync::{Arc, Mutex},
@@ -30,7 +30,7 @@ use crate::{
     pii::reseal::{BATCH, Part},
 };
 
-/// Vouches as the test says.
+/// An identity provider with canned results.
 #[derive(Clone)]
 struct Played(Arc<Mutex<Play>>);
 
@@ -83,7 +83,7 @@ async fn verify(world: &World, user: &SignedIn) -> Result<Account, Error> {
     finish(world, user, verification).await
 }
 
-pub(crate) async fn a_verified_owner_is_shown_and_known_to_other_roles(world: &World) {
+pub(crate) async fn a_verified_identity_is_visible_to_the_owner_and_other_roles(world: &World) {
     let user = world.register("minji@example.com").await;
     assert_eq!(user.account.identity_verified_at, None);
     let known = async |ctx| world.auth.identity(&ctx, IdentityOf { user: user.account.id }).await;
@@ -106,7 +106,7 @@ pub(crate) async fn a_verified_owner_is_shown_and_known_to_other_roles(world: &W
     assert_eq!(known(world.anonymous()).await, Err(Error::Required));
 }
 
-pub(crate) async fn a_verification_is_its_accounts_alone_and_good_once(world: &World) {
+pub(crate) async fn a_verification_belongs_to_one_account_and_is_valid_once(world: &World) {
     let (user, other) = (world.register("minji@example.com").await, world.register("hani@example.com").await);
     let verification = begin(world, &user).await;
     assert_eq!(finish(world, &other, verification).await, Err(Error::IdentityInvalid), "not theirs");
@@ -122,7 +122,7 @@ pub(crate) async fn a_verification_is_its_accounts_alone_and_good_once(world: &W
     assert_eq!(strangers, Err(Error::Required));
 
     let many = join_all((0..7).map(|_| begin(world, &user))).await;
-    assert_eq!(world.count(&CHECKS, &[&user.account.id]).await, 5, "the oldest are forgotten");
+    assert_eq!(world.count(&CHECKS, &[&user.account.id]).await, 5, "the oldest are deleted");
     let newest = many.iter().max().unwrap();
     finish(world, &user, *newest).await.unwrap();
     world.clock.advance(2 * DAY);
@@ -131,7 +131,7 @@ pub(crate) async fn a_verification_is_its_accounts_alone_and_good_once(world: &W
 }
 
 pub(crate) async fn a_person_has_one_account_until_the_closed_one_is_erased(world: &World) {
-    // The sandbox takes the same name and phone number for the same person.
+    // The sandbox treats equal names and phone numbers as one person.
     let (first, second) = (world.register("one@example.com").await, world.register("two@example.com").await);
     verify(world, &first).await.unwrap();
     assert_eq!(verify(world, &second).await, Err(Error::IdentityTaken { free_from: None }));
@@ -144,7 +144,7 @@ pub(crate) async fn a_person_has_one_account_until_the_closed_one_is_erased(worl
     assert_eq!(verify(world, &second).await, Err(Error::IdentityTaken { free_from }));
     world.clock.advance(30 * DAY);
     assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 1);
-    assert_eq!(world.count(&IDENTITIES, &[]).await, 0, "nothing of the person is left");
+    assert_eq!(world.count(&IDENTITIES, &[]).await, 0, "the identity is erased");
     assert!(verify(world, &second).await.unwrap().identity_verified_at.is_some());
 }
 
@@ -153,7 +153,10 @@ pub(crate) async fn an_account_stays_with_the_person_it_was_verified_for(world: 
     let before = verify(world, &user).await.unwrap();
     world.clock.advance(DAY);
     let after = verify(world, &user).await.unwrap();
-    assert!(after.identity_verified_at > before.identity_verified_at, "the same person, anew");
+    assert!(
+        after.identity_verified_at > before.identity_verified_at,
+        "the same person can be verified again"
+    );
 
     let change = urr_contracts::auth::ChangeProfile {
         name: Some("하니".to_owned()),
@@ -176,7 +179,7 @@ async fn played(db: DbKind) -> Option<(World, Played)> {
 }
 
 #[tokio::test]
-async fn what_the_provider_does_not_vouch_for_changes_nothing_and_can_be_tried_again() {
+async fn a_failed_verification_changes_nothing_and_can_be_retried() {
     let (world, played) = played(DbKind::Sqlite).await.unwrap();
     let user = world.register("minji@example.com").await;
     let verification = begin(&world, &user).await;
@@ -203,7 +206,7 @@ async fn what_the_provider_does_not_vouch_for_changes_nothing_and_can_be_tried_a
 }
 
 #[tokio::test]
-async fn an_installation_without_a_provider_verifies_nobody() {
+async fn identity_verification_is_off_without_a_provider() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
     let world = World::build(kinds, |service| service.identity = None).await.unwrap();
     let user = world.register("minji@example.com").await;
@@ -213,7 +216,7 @@ async fn an_installation_without_a_provider_verifies_nobody() {
 }
 
 #[tokio::test]
-async fn a_person_is_sealed_on_disk_and_moved_to_new_keys() {
+async fn an_identity_is_encrypted_on_disk_and_reencrypted_after_key_rotation() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         let Some((world, _)) = played(db).await else { continue };
         let user = world.register("minji@example.com").await;
@@ -241,7 +244,7 @@ async fn a_person_is_sealed_on_disk_and_moved_to_new_keys() {
     }
 }
 
-/// How many of the accounts that complete with the same person at once succeed.
+/// How many of the accounts that complete with the same person concurrently succeed.
 async fn winners(world: &World, round: usize) -> usize {
     let mut users = Vec::new();
     for number in 0..4 {
@@ -262,7 +265,7 @@ async fn winners(world: &World, round: usize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_accounts_that_complete_as_one_person_at_once_one_wins() {
+async fn one_of_concurrent_verifications_of_one_person_wins() {
     for db in [DbKind::Postgres, DbKind::Sqlite] {
         let Some((world, played)) = played(db).await else { continue };
         for round in 0..10 {
@@ -274,7 +277,7 @@ async fn of_many_accounts_that_complete_as_one_person_at_once_one_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_unique_index_a_person_gets_several_accounts_and_the_race_notices() {
+async fn control_without_the_unique_index_a_person_gets_several_accounts() {
     for db in [DbKind::Postgres, DbKind::Sqlite] {
         let Some((world, _)) = played(db).await else { continue };
         let dropped: Result<u64, urr_db::Error> =
@@ -282,7 +285,7 @@ async fn without_the_unique_index_a_person_gets_several_accounts_and_the_race_no
                 tx.execute(&DROP_GUARD, &[]).await
             });
         dropped.unwrap();
-        assert_eq!(winners(&world, 0).await, 4, "the control held, so the race proves nothing");
+        assert_eq!(winners(&world, 0).await, 4, "the negative control passed, so this test proves nothing");
     }
 }
 
@@ -302,7 +305,7 @@ async fn an_identity_is_verified_over_http() {
         let (status, refused) = complete(&body).answer().await;
         assert_eq!((status, &refused["code"]), (StatusCode::BAD_REQUEST, &json!(code)));
     }
-    // Whatever else the browser claims is not listened to.
+    // Other fields from the browser are ignored.
     let claimed = json!({ "identityVerificationId": id, "ci": "CI", "status": "VERIFIED" });
     let (status, completed) = complete(&claimed).answer().await;
     assert_eq!((status, &completed["identityVerified"]), (StatusCode::OK, &json!(true)));

@@ -1,4 +1,4 @@
-//! Accounts that come from another system.
+//! Import of accounts from another system.
 
 use std::io::Cursor;
 
@@ -26,7 +26,7 @@ async fn import(world: &World, lines: &[String]) -> Result<Imported, Vec<BadLine
     }
 }
 
-pub(crate) async fn imported_accounts_are_signed_in_to_with_the_password_they_had(world: &World) {
+pub(crate) async fn imported_accounts_sign_in_with_their_old_password(world: &World) {
     let taken = world.register("taken@example.com").await;
     let argon2id = world.one(&HASH, &[&taken.account.id], |row| row.get::<String>(0)).await;
     let whole = json!({
@@ -44,30 +44,34 @@ pub(crate) async fn imported_accounts_are_signed_in_to_with_the_password_they_ha
     let many = bcrypt(4);
     lines.extend((0..250).map(|number| line(&format!("user{number}@example.com"), &many)));
     assert_eq!(import(world, &lines).await, Ok(Imported { made: 252, skipped: 2 }));
-    assert_eq!(import(world, &lines).await, Ok(Imported { made: 0, skipped: 254 }), "once more is harmless");
+    assert_eq!(
+        import(world, &lines).await,
+        Ok(Imported { made: 0, skipped: 254 }),
+        "a repeated import changes nothing"
+    );
     assert_eq!(world.count(&ACCOUNTS, &[]).await, 253);
 
     let minji = world.login("minji@example.com", THEIRS).await.unwrap();
     assert!(minji.account.email_verified);
     assert_eq!(minji.account.phone.as_deref(), Some("+821012345678"));
     let hash = world.one(&HASH, &[&minji.account.id], |row| row.get::<String>(0)).await;
-    assert!(hash.starts_with("$argon2id$"), "hashed anew: {hash}");
+    assert!(hash.starts_with("$argon2id$"), "rehashed: {hash}");
     let agreed: Result<Vec<String>, DbError> = world
         .db
         .read("test.terms", async |tx: &mut Tx<'_>| {
             tx.all(&TERMS, &[&minji.account.id], |row| row.get(0)).await
         })
         .await;
-    assert!(agreed.unwrap().is_empty(), "nobody agreed to anything here");
+    assert!(agreed.unwrap().is_empty(), "no consent is recorded");
     let hani = world.login_from("hani@example.com", PASSWORD, &away(1)).await.unwrap();
     assert!(!hani.account.email_verified);
     world.login_from("user249@example.com", THEIRS, &away(2)).await.unwrap();
-    world.login("taken@example.com", PASSWORD).await.expect("who was here before keeps the password");
+    world.login("taken@example.com", PASSWORD).await.expect("an existing account keeps its password");
     world.send_mails().await;
-    assert!(world.mailbox.to("minji@example.com").is_empty(), "nobody gets a mail");
+    assert!(world.mailbox.to("minji@example.com").is_empty(), "no mail is sent");
 }
 
-pub(crate) async fn one_bad_line_and_nothing_is_imported(world: &World) {
+pub(crate) async fn one_invalid_line_aborts_the_import(world: &World) {
     let good = bcrypt(4);
     let (head, tail) = (&good[..4], &good[6..]);
     let lines = [
@@ -93,6 +97,6 @@ pub(crate) async fn one_bad_line_and_nothing_is_imported(world: &World) {
     }
     assert_eq!(world.count(&ACCOUNTS, &[]).await, 0);
     let many: Vec<String> = (0..100).map(|_| "nonsense".to_owned()).collect();
-    assert_eq!(import(world, &many).await.unwrap_err().len(), 20, "enough to begin with");
+    assert_eq!(import(world, &many).await.unwrap_err().len(), 20, "the list is limited");
     assert_eq!(import(world, &[]).await, Ok(Imported::default()));
 }

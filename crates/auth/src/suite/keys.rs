@@ -1,4 +1,4 @@
-//! Personal data on disk: sealed, moved to new keys, and guarded against wrong ones.
+//! Personal data on disk: encrypted, re-encrypted with new keys, and protected against wrong keys.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::{
     pii::reseal::{BATCH, Part},
 };
 
-/// Every byte of the personal columns of an account, and which key sealed them.
+/// All bytes of an account's personal columns, and their key id.
 async fn on_disk(world: &World, user: &SignedIn) -> (Vec<u8>, String) {
     world
         .one(&PERSONAL, &[&user.account.id], |row| {
@@ -47,17 +47,17 @@ async fn sees_the_same(world: &World, service: &Arc<Service>, user: &SignedIn) {
 async fn story(world: &World) {
     let user = world.register("minji@example.com").await;
     let (bytes, key) = on_disk(world, &user).await;
-    assert!(shows(&bytes) && key.is_empty(), "without a key it can be read");
+    assert!(shows(&bytes) && key.is_empty(), "without a key the data is plain");
 
     let strict = crate::check_keys(&world.neighbour(keyed(&["first"]))).await.unwrap_err();
-    assert!(matches!(strict, WrongKeys::Plain), "a plain row is not taken for one of ours by accident");
+    assert!(matches!(strict, WrongKeys::Plain), "plain rows are refused by default");
     let first = world.neighbour(Pii { takes_plain: true, ..keyed(&["first"]) });
     crate::check_keys(&first).await.unwrap();
     sees_the_same(world, &first, &user).await;
     assert_eq!(first.reseal(Part::Accounts, BATCH).await.unwrap().done, 1);
     assert_eq!(first.reseal(Part::Accounts, BATCH).await.unwrap().done, 0);
     let (bytes, key) = on_disk(world, &user).await;
-    assert!(!shows(&bytes), "with a key it cannot");
+    assert!(!shows(&bytes), "with a key the data is encrypted");
     assert_eq!(key, "first");
     crate::check_keys(&world.neighbour(keyed(&["first"]))).await.unwrap();
 
@@ -78,14 +78,14 @@ async fn story(world: &World) {
 }
 
 #[tokio::test]
-async fn keys_change_without_anybody_noticing_and_wrong_ones_are_noticed() {
+async fn key_rotation_is_transparent_and_wrong_keys_are_detected() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         World::run((db, Transport::Local, Sealing::Plain), async |world| story(world).await).await;
     }
 }
 
 #[tokio::test]
-async fn a_change_of_the_profile_during_a_change_of_keys_is_not_lost() {
+async fn a_profile_change_during_key_rotation_is_not_lost() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
     World::run(kinds, async |world| {
         let user = world.register("minji@example.com").await;
@@ -95,7 +95,7 @@ async fn a_change_of_the_profile_during_a_change_of_keys_is_not_lost() {
             ..urr_contracts::auth::ChangeProfile::default()
         };
         newer.change_profile(&world.of(&user), change).await.unwrap();
-        assert_eq!(on_disk(world, &user).await.1, "second", "a change seals the whole row anew");
+        assert_eq!(on_disk(world, &user).await.1, "second", "an update re-encrypts the whole row");
         assert_eq!(newer.reseal(Part::Accounts, BATCH).await.unwrap().done, 0);
         assert_eq!(newer.me(&world.of(&user), Me {}).await.unwrap().name, "하니");
     })
@@ -123,7 +123,7 @@ async fn with_everything(world: &World, number: usize) -> UserId {
     id
 }
 
-async fn whatever_is_damaged_stays_and_the_rest_moves(world: &World) {
+async fn damaged_rows_are_skipped_and_the_rest_is_reencrypted(world: &World) {
     let mut users = Vec::new();
     for number in 0..4 {
         users.push(with_everything(world, number).await);
@@ -138,7 +138,7 @@ async fn whatever_is_damaged_stays_and_the_rest_moves(world: &World) {
     }
     let newer = world.neighbour(keyed(&["first", "second"]));
     for part in Part::ALL {
-        // In the smallest batches: one that holds nothing but a damaged row is passed like any other.
+        // With the smallest batch, a batch that contains only a damaged row is passed too.
         let mut done = 0;
         for _ in &users {
             let outcome = newer.reseal(part, 1).await.unwrap();
@@ -146,20 +146,25 @@ async fn whatever_is_damaged_stays_and_the_rest_moves(world: &World) {
             done += outcome.done;
         }
         assert_eq!(done, 3, "{part:?}");
-        assert_eq!(newer.reseal(part, 1).await.unwrap(), Outcome::default(), "all were looked at: {part:?}");
-        assert_eq!(newer.reseal(part, BATCH).await.unwrap().done, 0, "what is left stays: {part:?}");
+        assert_eq!(
+            newer.reseal(part, 1).await.unwrap(),
+            Outcome::default(),
+            "all rows were visited: {part:?}"
+        );
+        assert_eq!(newer.reseal(part, BATCH).await.unwrap().done, 0, "damaged rows are kept: {part:?}");
     }
     let gone = crate::check_keys(&world.neighbour(keyed(&["second"]))).await;
     assert!(
         matches!(gone, Err(WrongKeys::Missing(key)) if key == "first"),
-        "nobody takes it for sealed anew"
+        "damaged rows are not marked as re-encrypted"
     );
 }
 
 #[tokio::test]
-async fn a_damaged_row_keeps_no_other_from_its_new_key() {
+async fn a_damaged_row_does_not_block_reencryption_of_others() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         let kinds = (db, Transport::Local, Sealing::Sealed);
-        World::run(kinds, async |world| whatever_is_damaged_stays_and_the_rest_moves(world).await).await;
+        World::run(kinds, async |world| damaged_rows_are_skipped_and_the_rest_is_reencrypted(world).await)
+            .await;
     }
 }

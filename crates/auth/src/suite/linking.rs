@@ -1,4 +1,4 @@
-//! Which accounts elsewhere lead to an account here, and who may change that.
+//! Linking and unlinking provider accounts.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::{
     world::{PASSWORD, World, confirmed, follow, home},
 };
 
-pub(super) async fn linking_takes_proof_of_both_accounts(world: &World) {
+pub(super) async fn linking_requires_proof_of_both_accounts(world: &World) {
     let user = world.register("minji@example.com").await;
     assert_eq!(world.join_to(&user, &MINJI, confirmed("not my password")).await, Err(Error::WrongPassword));
     let refused = world.join_to(&user, &MINJI, with_session(&user)).await;
@@ -34,14 +34,18 @@ pub(super) async fn linking_takes_proof_of_both_accounts(world: &World) {
     assert_eq!(world.written().await, (1, 0));
 
     let one = world.join_to(&user, &MINJI, with_password()).await.unwrap();
-    assert_eq!(world.join_to(&user, &MINJI, with_password()).await.unwrap(), one, "twice is as good as once");
+    assert_eq!(
+        world.join_to(&user, &MINJI, with_password()).await.unwrap(),
+        one,
+        "linking again changes nothing"
+    );
     assert_eq!(world.join_to(&user, &JISOO, with_password()).await, Err(Error::AlreadyLinked));
     let other = world.register("jisoo@example.com").await;
     assert_eq!(world.join_to(&other, &MINJI, with_password()).await, Err(Error::LinkTaken));
     assert_eq!(world.written().await, (2, 1));
 }
 
-pub(super) async fn a_browser_is_sent_away_to_link_what_has_no_credential(world: &World) {
+pub(super) async fn linking_without_a_credential_uses_the_redirect_flow(world: &World) {
     let user = world.register("minji@example.com").await;
     let request = LinkAccount {
         provider: Provider::Naver,
@@ -59,7 +63,7 @@ pub(super) async fn a_browser_is_sent_away_to_link_what_has_no_credential(world:
     assert_eq!(end.return_to, "/settings");
     assert!(matches!(end.outcome, TripOutcome::Linked { linked } if linked.provider == Provider::Naver));
     let TripOutcome::Login { login } = world.travel(Provider::Naver, &JISOO).await.unwrap().outcome else {
-        panic!("the linked leads to the account")
+        panic!("the linked account signs in to the account")
     };
     assert_eq!(tokens(login).account.id, user.account.id);
 
@@ -81,7 +85,7 @@ pub(super) async fn a_browser_is_sent_away_to_link_what_has_no_credential(world:
     assert_eq!(world.linked(&user).await, [Provider::Naver]);
 }
 
-pub(super) async fn the_last_way_in_stays(world: &World) {
+pub(super) async fn the_last_way_to_sign_in_cannot_be_removed(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
     let google = Provider::Google;
     assert_eq!(world.unlink(&user, google, with_session(&user)).await, Err(Error::LastWayIn));
@@ -90,7 +94,7 @@ pub(super) async fn the_last_way_in_stays(world: &World) {
     assert_eq!(world.unlink(&user, google, with_session(&user)).await, Err(Error::SignInAgain));
     assert_eq!(world.linked(&user).await, [google]);
 
-    // With a password there is another way in.
+    // With a password there is another way to sign in.
     let token = {
         let email = "minji@example.com".to_owned();
         let request = urr_contracts::auth::ForgotPassword { email };
@@ -100,16 +104,16 @@ pub(super) async fn the_last_way_in_stays(world: &World) {
     let request = ResetPassword { token, new: Sensitive::new(PASSWORD), origin: home() };
     world.auth.reset_password(&world.anonymous(), request).await.unwrap();
     let user = world.login("minji@example.com", PASSWORD).await.unwrap();
-    assert_eq!(world.linked(&user).await, [google], "the address was proved all along");
+    assert_eq!(world.linked(&user).await, [google], "the address was already verified");
     let session_alone = world.unlink(&user, google, with_session(&user)).await;
-    assert!(matches!(session_alone, Err(Error::Invalid { .. })), "now the password is the proof");
+    assert!(matches!(session_alone, Err(Error::Invalid { .. })), "now the password is required");
     world.unlink(&user, google, with_password()).await.unwrap();
     assert_eq!(world.linked(&user).await, []);
     let unknown = Err(Error::LinkRequired { provider: google });
-    assert_eq!(world.google(&MINJI, true).await, unknown, "what was unlinked leads nowhere");
+    assert_eq!(world.google(&MINJI, true).await, unknown, "an unlinked account no longer signs in");
 }
 
-pub(super) async fn an_account_elsewhere_does_not_replace_the_second_factor(world: &World) {
+pub(super) async fn provider_sign_in_still_needs_the_second_factor(world: &World) {
     let user = world.register("minji@example.com").await;
     world.join_to(&user, &MINJI, with_password()).await.unwrap();
     let phone = turn_on(world, &user).await;
@@ -128,7 +132,7 @@ pub(super) async fn an_account_elsewhere_does_not_replace_the_second_factor(worl
     }
 }
 
-pub(super) async fn without_a_password_a_second_factor_takes_a_session_that_just_began(world: &World) {
+pub(super) async fn without_a_password_enabling_a_second_factor_needs_a_recent_session(world: &World) {
     let early = world.google(&MINJI, true).await.unwrap();
     world.clock.advance(Duration::from_mins(11));
     let nothing = OwnerProof { password: None, session: None };
@@ -144,7 +148,7 @@ pub(super) async fn without_a_password_a_second_factor_takes_a_session_that_just
     assert_eq!(refused, Err(Error::SignInAgain), "the code alone does not turn it off");
 }
 
-pub(super) async fn a_second_factor_does_not_keep_the_owner_of_an_address_out(world: &World) {
+pub(super) async fn an_attackers_second_factor_does_not_lock_out_the_mailbox_owner(world: &World) {
     let squatter = turn_on(world, &world.register("minji@example.com").await).await;
     let request = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
@@ -156,8 +160,8 @@ pub(super) async fn a_second_factor_does_not_keep_the_owner_of_an_address_out(wo
     assert!(world.is_revoked(&squatter.user).await && !owner.account.second_factor);
 }
 
-/// Somebody registers with an address that is not theirs and waits for its owner to follow the link.
-pub(super) async fn whoever_owns_the_mailbox_throws_out_whoever_took_the_address(world: &World) {
+/// An attacker registers with another person's address and waits for its owner to follow the link.
+pub(super) async fn a_password_reset_by_the_mailbox_owner_ends_the_attackers_access(world: &World) {
     let squatter = world.register("minji@example.com").await;
     world.join_to(&squatter, &JISOO, with_password()).await.unwrap();
     let link = world.proof_link("minji@example.com").await;
@@ -166,7 +170,7 @@ pub(super) async fn whoever_owns_the_mailbox_throws_out_whoever_took_the_address
     }
     let phone = turn_on(world, &squatter).await;
     let me = world.auth.me(&world.of(&phone.user), Me {}).await.unwrap();
-    assert!(!me.email_verified, "the click has blessed nothing");
+    assert!(!me.email_verified, "the click verified nothing");
 
     let request = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
@@ -184,7 +188,7 @@ pub(super) async fn whoever_owns_the_mailbox_throws_out_whoever_took_the_address
     assert_eq!(subjects.iter().filter(|subject| subject.contains("2단계 인증")).count(), 2, "{subjects:?}");
 }
 
-pub(super) async fn proving_an_address_keeps_what_its_owner_set_up(world: &World) {
+pub(super) async fn verifying_an_address_keeps_the_owners_settings(world: &World) {
     let both = world.register("hanni@example.com").await;
     world.join_to(&both, &JISOO, with_password()).await.unwrap();
     let phone = turn_on(world, &both).await;

@@ -1,4 +1,4 @@
-//! Guessing passwords gets slower.
+//! Throttling of password guessing.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,8 @@ fn wait(wait_secs: u64) -> Result<(), Error> {
     Err(Error::TooManyAttempts { wait_secs })
 }
 
-/// Uses up what is free and then waits its way to the longest wait. The answers are the same for everybody.
+/// Uses up the free attempts and continues to the maximum wait. The responses are the same for all
+/// addresses.
 async fn guess_until_locked(world: &World, email: &str, origin: impl Fn() -> Origin) {
     let guess = async || world.login_from(email, WRONG, &origin()).await.map(|_| ());
     for _ in 0..5 {
@@ -27,13 +28,13 @@ async fn guess_until_locked(world: &World, email: &str, origin: impl Fn() -> Ori
     }
     for secs in [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900] {
         assert_eq!(guess().await, wait(secs), "{email}");
-        assert_eq!(guess().await, wait(secs), "asking does not make the wait longer: {email}");
+        assert_eq!(guess().await, wait(secs), "refused attempts do not extend the wait: {email}");
         world.clock.advance(Duration::from_secs(secs));
         assert_eq!(guess().await, Err(Error::InvalidCredentials), "{email}");
     }
 }
 
-pub(crate) async fn wrong_passwords_cost_longer_and_longer_waits(world: &World) {
+pub(crate) async fn wrong_passwords_cause_growing_waits(world: &World) {
     let user = world.register("minji@example.com").await;
     guess_until_locked(world, "minji@example.com", || away(1)).await;
     let right = async || world.login_from("minji@example.com", PASSWORD, &away(1)).await;
@@ -47,25 +48,25 @@ pub(crate) async fn wrong_passwords_cost_longer_and_longer_waits(world: &World) 
     world.clock.advance(Duration::from_hours(2));
     for _ in 0..5 {
         let guess = world.login_from("minji@example.com", WRONG, &away(2)).await;
-        assert_eq!(guess, Err(Error::InvalidCredentials), "and so does time");
+        assert_eq!(guess, Err(Error::InvalidCredentials), "time resets the count too");
     }
 }
 
-pub(crate) async fn an_address_without_an_account_is_locked_alike(world: &World) {
+pub(crate) async fn unknown_addresses_are_throttled_like_known_ones(world: &World) {
     guess_until_locked(world, "nobody@example.com", || away(1)).await;
 }
 
-pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &World) {
+pub(crate) async fn attackers_cannot_lock_the_owner_out_of_a_known_network(world: &World) {
     world.register("minji@example.com").await;
     guess_until_locked(world, "minji@example.com", || away(1)).await;
     let login =
         async |origin: &Origin| world.login_from("minji@example.com", PASSWORD, origin).await.map(|_| ());
     assert_eq!(login(&home()).await, Ok(()), "from where the owner registered");
-    assert_eq!(login(&away(2)).await, wait(900), "a place nobody knows");
+    assert_eq!(login(&away(2)).await, wait(900), "an unknown network");
     let same_place = Origin { agent: "Safari".to_owned(), ..home() };
     assert_eq!(login(&same_place).await, Ok(()));
 
-    // Whoever is elsewhere and waits no longer sets a new password, and knows that place from then on.
+    // A user elsewhere who is not throttled sets a new password, and that network becomes known.
     let request = ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
     let token = world.reset_link("minji@example.com").await;
@@ -74,7 +75,7 @@ pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &W
     guess_until_locked(world, "minji@example.com", || away(3)).await;
     assert_eq!(login(&away(2)).await, Ok(()));
 
-    // Somebody who guesses from the owner's own network is slowed down there all the same.
+    // An attacker in the owner's own network is throttled too.
     for _ in 0..5 {
         let guess = world.login_from("minji@example.com", WRONG, &home()).await;
         assert_eq!(guess, Err(Error::InvalidCredentials));
@@ -82,9 +83,9 @@ pub(crate) async fn nobody_can_lock_the_owner_out_of_a_place_they_know(world: &W
     assert_eq!(login(&home()).await, wait(1));
 }
 
-pub(crate) async fn a_network_that_guesses_waits_in_every_process(world: &World) {
+pub(crate) async fn network_throttling_is_shared_by_all_processes(world: &World) {
     world.register("minji@example.com").await;
-    // As another process, or this one after a restart: it remembers nothing of its own.
+    // Simulates another process or a restart: its memory is empty.
     let other = world.neighbour(world.pii.clone());
     let elsewhere = async |origin: Origin| {
         let (email, password) = ("minji@example.com".to_owned(), Sensitive::new(PASSWORD));
@@ -94,7 +95,7 @@ pub(crate) async fn a_network_that_guesses_waits_in_every_process(world: &World)
         let guess = world.login_from(&format!("user{account}@example.com"), WRONG, &away(1)).await;
         assert_eq!(guess, Err(Error::InvalidCredentials));
         if account < 29 {
-            assert_eq!(elsewhere(away(1)).await, Ok(()), "right passwords cost nothing and forgive nothing");
+            assert_eq!(elsewhere(away(1)).await, Ok(()), "right passwords neither count nor reset the count");
         }
     }
     assert_eq!(elsewhere(away(1)).await, wait(1), "not even the right one");
@@ -102,13 +103,13 @@ pub(crate) async fn a_network_that_guesses_waits_in_every_process(world: &World)
     world.clock.advance(Duration::from_secs(1));
     let guess = world.login_from("one.more@example.com", WRONG, &away(1)).await;
     assert_eq!(guess, Err(Error::InvalidCredentials));
-    assert_eq!(elsewhere(away(1)).await, wait(2), "longer and longer");
+    assert_eq!(elsewhere(away(1)).await, wait(2), "the wait grows");
     world.clock.advance(Duration::from_mins(1));
     assert_eq!(elsewhere(away(1)).await, Ok(()));
 }
 
 #[tokio::test]
-async fn a_busy_pool_counts_against_nobody_and_is_the_same_for_unknown_accounts() {
+async fn a_busy_hashing_pool_counts_no_attempt_and_does_not_reveal_accounts() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
     for pool in [Pool::full(), Pool::idle(10)] {
         let world = World::build(kinds, |service| service.pool = pool).await.unwrap();
@@ -124,7 +125,7 @@ async fn a_busy_pool_counts_against_nobody_and_is_the_same_for_unknown_accounts(
     }
 }
 
-/// Lets each account be tried three times.
+/// Allows three attempts per account.
 #[derive(Default)]
 struct Three(Mutex<HashMap<[u8; 16], u32>>);
 
@@ -139,7 +140,7 @@ impl LoginLimit for Three {
 }
 
 #[tokio::test]
-async fn an_account_is_tried_so_often_and_no_more_right_or_wrong() {
+async fn attempts_per_account_are_limited_whether_right_or_wrong() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
     let world = World::build(kinds, |service| service.login_limit = Some(Arc::new(Three::default())));
     let world = world.await.unwrap();
@@ -163,7 +164,7 @@ impl LoginLimit for Blind {
 }
 
 #[tokio::test]
-async fn while_nobody_can_count_nobody_signs_in() {
+async fn sign_in_is_refused_while_the_login_limit_is_unavailable() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
     let world = World::build(kinds, |service| service.login_limit = Some(Arc::new(Blind))).await.unwrap();
     world.register("minji@example.com").await;

@@ -1,4 +1,4 @@
-//! Where mails end up.
+//! An in-memory mail transport.
 
 use std::sync::Mutex;
 
@@ -7,19 +7,19 @@ use urr_kernel::Timestamp;
 use urr_mail::{Mail, MailError, Mailer};
 use uuid::Uuid;
 
-/// Keeps mails, or refuses them as it is told to.
+/// Stores mails, or refuses them as configured.
 #[derive(Default)]
 pub(crate) struct Mailbox {
     mails: Mutex<Vec<Mail>>,
-    /// From before when it was told to forget last.
+    /// The time limit of the last deletion.
     pub(crate) forgot_before: Mutex<Option<Timestamp>>,
     pub(crate) refuses: Mutex<Option<fn() -> MailError>>,
-    /// To whom mails were that it cannot forget.
+    /// The recipient whose mails cannot be deleted.
     pub(crate) clings_to: Mutex<Option<String>>,
 }
 
 impl Mailbox {
-    /// Every mail to an address, oldest first.
+    /// All mails to an address, oldest first.
     pub(crate) fn to(&self, email: &str) -> Vec<Mail> {
         self.mails.lock().unwrap().iter().filter(|mail| mail.to == email).cloned().collect()
     }

@@ -1,4 +1,4 @@
-//! Mails are tried again, given up, and hold no secret while they wait.
+//! Mails are retried, given up, and contain no secret while queued.
 
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ fn state(word: &str, attempts: i64) -> Vec<(String, i64)> {
     vec![(word.to_owned(), attempts)]
 }
 
-pub(crate) async fn a_mail_is_tried_again_and_given_up_in_the_end(world: &World) {
+pub(crate) async fn a_mail_is_retried_and_finally_given_up(world: &World) {
     let user = world.register("minji@example.com").await;
     *world.mailbox.refuses.lock().unwrap() = Some(|| MailError::Temporary("try later".into()));
     world.send_mails().await;
     world.send_mails().await;
-    assert_eq!(states(world, &user).await, state("waiting", 1), "not at once");
+    assert_eq!(states(world, &user).await, state("waiting", 1), "not retried at once");
     world.clock.advance(Duration::from_mins(1));
     *world.mailbox.refuses.lock().unwrap() = None;
     world.send_mails().await;
@@ -51,7 +51,7 @@ pub(crate) async fn a_mail_is_tried_again_and_given_up_in_the_end(world: &World)
     assert_eq!(states(world, &third).await, state("failed", 10));
 }
 
-pub(crate) async fn a_mail_nobody_needs_is_not_sent(world: &World) {
+pub(crate) async fn an_obsolete_mail_is_not_sent(world: &World) {
     let user = world.register("minji@example.com").await;
     let token = world.proof_link("minji@example.com").await;
     world.clock.advance(Duration::from_mins(1));
@@ -59,7 +59,7 @@ pub(crate) async fn a_mail_nobody_needs_is_not_sent(world: &World) {
     world.auth.request_email_verification(&world.of(&user), again).await.unwrap();
     world.auth.verify_email(&world.of(&user), follow(&token, None)).await.unwrap();
     world.send_mails().await;
-    assert_eq!(world.mailbox.to("minji@example.com").len(), 1, "the address was proved meanwhile");
+    assert_eq!(world.mailbox.to("minji@example.com").len(), 1, "the address was verified meanwhile");
 }
 
 pub(crate) async fn a_flood_of_registrations_does_not_delay_a_new_password(world: &World) {
@@ -75,7 +75,7 @@ pub(crate) async fn a_flood_of_registrations_does_not_delay_a_new_password(world
     forgot(44).await;
     let sent = || (0..users).map(|number| world.mailbox.to(&format!("user{number}@example.com")).len());
     world.send_mails().await;
-    assert_eq!(world.mailbox.to("user44@example.com").len(), 1, "before mails that have waited longer");
+    assert_eq!(world.mailbox.to("user44@example.com").len(), 1, "sent before older mails");
     assert_eq!(sent().sum::<usize>(), 20, "in a batch with others");
 
     for number in 0..15 {
@@ -85,13 +85,13 @@ pub(crate) async fn a_flood_of_registrations_does_not_delay_a_new_password(world
     world.send_mails().await;
     assert_eq!(sent().sum::<usize>(), 40);
     let twice = sent().filter(|mails| *mails == 2).count();
-    assert_eq!(twice, 10, "a flood of new passwords leaves half of a batch to others");
+    assert_eq!(twice, 10, "urgent mails take at most half of a batch");
     world.send_mails().await;
     world.send_mails().await;
-    assert_eq!(sent().sum::<usize>(), users + 16, "every mail once");
+    assert_eq!(sent().sum::<usize>(), users + 16, "each mail is sent once");
 }
 
-pub(crate) async fn nothing_in_the_database_opens_a_link(world: &World) {
+pub(crate) async fn the_database_contains_no_usable_link_token(world: &World) {
     world.register("minji@example.com").await;
     let request = ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();

@@ -1,4 +1,4 @@
-//! PostgreSQL goes away and comes back.
+//! An outage of PostgreSQL.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::DOMAIN;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_database_is_away_nobody_is_refused_for_good_and_nobody_gets_in() {
+async fn a_database_outage_returns_503_and_admits_no_one() {
     let Some(mut config) = fresh_database(&[&DOMAIN]).await else { return };
     let server = config.url.split_once('@').and_then(|(_, rest)| rest.split_once('/')).unwrap().0.to_owned();
     let mut proxy = Proxy::start(&server).await;

@@ -1,4 +1,4 @@
-//! Changing passwords, and setting a new one with a link.
+//! Changing and resetting passwords.
 
 use std::time::Duration;
 
@@ -65,7 +65,11 @@ pub(crate) async fn a_change_needs_the_current_password(world: &World) {
         assert_eq!(guess, Err(Error::WrongPassword));
     }
     let guess = world.login_from("minji@example.com", PASSWORD, &thief).await;
-    assert_eq!(guess, Err(Error::TooManyAttempts { wait_secs: 1 }), "guessing here is guessing there");
+    assert_eq!(
+        guess,
+        Err(Error::TooManyAttempts { wait_secs: 1 }),
+        "attempts share one counter with sign-in"
+    );
 }
 
 pub(crate) async fn a_forgotten_password_is_replaced_with_a_link_that_works_once(world: &World) {
@@ -75,20 +79,20 @@ pub(crate) async fn a_forgotten_password_is_replaced_with_a_link_that_works_once
         assert_eq!(forgot(world, " Minji@example.com").await, Ok(Done {}));
     }
     let token = world.reset_link("minji@example.com").await;
-    assert_eq!(world.mailbox.to("minji@example.com").len(), 2, "one mail a minute");
+    assert_eq!(world.mailbox.to("minji@example.com").len(), 2, "at most one mail per minute");
     assert!(matches!(reset(world, &token, "short").await, Err(Error::Invalid { .. })));
     assert!(matches!(reset(world, &token, "minji@example.com").await, Err(Error::Invalid { .. })));
     assert!(!world.is_revoked(&user).await);
     assert_eq!(
         reset(world, &token, BETTER).await,
         Ok(Done {}),
-        "a refused password does not use the link up"
+        "a refused password does not use up the link"
     );
     assert!(world.is_revoked(&user).await);
     assert_eq!(reset(world, &token, "yet another sentence").await, Err(Error::LinkInvalid));
     assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::InvalidCredentials));
     let back = world.login("minji@example.com", BETTER).await.unwrap();
-    assert!(back.account.email_verified, "whoever reads the mail has the address");
+    assert!(back.account.email_verified, "a password reset verifies the address");
 }
 
 pub(crate) async fn an_unknown_address_gets_the_same_answer_and_no_mail(world: &World) {
@@ -101,7 +105,7 @@ pub(crate) async fn an_unknown_address_gets_the_same_answer_and_no_mail(world: &
     assert_eq!(world.mailbox.to("minji@example.com").len(), 1);
 }
 
-pub(crate) async fn links_end_with_their_time_and_serve_one_purpose(world: &World) {
+pub(crate) async fn links_expire_and_serve_one_purpose(world: &World) {
     let user = world.register("minji@example.com").await;
     let proof = world.proof_link("minji@example.com").await;
     assert_eq!(reset(world, &proof, BETTER).await, Err(Error::LinkInvalid), "a link to prove an address");
@@ -123,7 +127,7 @@ pub(crate) async fn links_end_with_their_time_and_serve_one_purpose(world: &Worl
     assert_eq!(
         reset(world, &older, PASSWORD).await,
         Err(Error::LinkInvalid),
-        "used together with the newer one"
+        "invalidated with the newer one"
     );
     world.clock.advance(DAY);
     assert_eq!(verify(&proof).await, Err(Error::LinkInvalid), "a day");

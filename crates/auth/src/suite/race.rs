@@ -1,4 +1,4 @@
-//! What happens at once, on the engine where things can happen at once.
+//! Concurrency tests, on PostgreSQL.
 
 use std::{collections::HashSet, sync::Arc};
 
@@ -21,7 +21,7 @@ const KINDS: [(DbKind, Transport, Sealing); 2] = [
     (DbKind::Sqlite, Transport::Local, Sealing::Plain),
 ];
 
-/// Runs every attempt on a task of its own, all let go at once.
+/// Runs every attempt on its own task, all started at once.
 #[expect(clippy::disallowed_methods, reason = "the attempts of a race end with it")]
 pub(super) async fn at_once<T: Send + 'static>(
     attempts: Vec<impl Future<Output = T> + Send + 'static>,
@@ -44,7 +44,7 @@ async fn on_every_engine(story: impl AsyncFn(&World)) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_clients_with_the_same_token_one_wins_and_then_nobody() {
+async fn two_clients_with_one_refresh_token_end_the_session() {
     on_every_engine(async |world| {
         for round in 0..10 {
             let user = world.register(&format!("minji{round}@example.com")).await;
@@ -65,7 +65,7 @@ async fn of_two_clients_with_the_same_token_one_wins_and_then_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tabs_of_one_browser_that_wake_at_once_all_stay_signed_in() {
+async fn concurrent_refreshes_of_one_browser_keep_it_signed_in() {
     on_every_engine(async |world| {
         let user = world.register("minji@example.com").await;
         let attempt = || {
@@ -84,7 +84,7 @@ async fn tabs_of_one_browser_that_wake_at_once_all_stay_signed_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_guesses_at_once_exactly_the_free_ones_are_tried() {
+async fn concurrent_guesses_are_limited_to_the_free_attempts() {
     on_every_engine(async |world| {
         world.register("minji@example.com").await;
         let attempt = |number| {
@@ -108,7 +108,7 @@ async fn of_many_guesses_at_once_exactly_the_free_ones_are_tried() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_registrations_of_one_address_one_succeeds() {
+async fn one_of_concurrent_registrations_succeeds() {
     on_every_engine(async |world| {
         let attempt = |number: usize| {
             let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
@@ -123,7 +123,7 @@ async fn of_many_registrations_of_one_address_one_succeeds() {
         }
         assert_eq!(world.count(&ACCOUNTS, &[]).await, 1);
         world.send_mails().await;
-        assert_eq!(world.mailbox.to("minji@example.com").len(), 2, "one to prove the address, one to tell");
+        assert_eq!(world.mailbox.to("minji@example.com").len(), 2, "a verification mail and a notice");
     })
     .await;
 }
@@ -159,7 +159,7 @@ async fn a_sign_in_with_the_old_password_does_not_outlive_the_change() {
                 vec![Box::pin(change), Box::pin(login)];
             let outcomes = at_once(attempts).await;
             let (_, changed) = outcomes[0].as_ref().unwrap();
-            assert_eq!(world.live_sessions(&user).await, 1, "only the new one");
+            assert_eq!(world.live_sessions(&user).await, 1, "only the new session");
             world.refresh(&changed.refresh_token).await.unwrap();
             if let Ok((_, late)) = &outcomes[1] {
                 assert!(world.is_revoked(late).await);
@@ -191,7 +191,7 @@ async fn a_refresh_does_not_outlive_the_sign_out() {
             let attempts: Vec<futures_util::future::BoxFuture<'static, Option<SignedIn>>> =
                 vec![Box::pin(refresh), Box::pin(logout)];
             for late in at_once(attempts).await.into_iter().flatten() {
-                assert_eq!(late.session, user.session, "its access token has the revoked session in it");
+                assert_eq!(late.session, user.session, "its access token belongs to the revoked session");
                 assert_eq!(world.refresh(&late.refresh_token).await, Err(Error::RefreshInvalid));
             }
             assert!(world.is_revoked(&user).await);
@@ -201,7 +201,7 @@ async fn a_refresh_does_not_outlive_the_sign_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_admins_who_depose_each_other_leave_one() {
+async fn two_admins_who_demote_each_other_leave_one() {
     on_every_engine(async |world| {
         let first = world.admin().await;
         for round in 0..20 {
@@ -226,7 +226,7 @@ async fn two_admins_who_depose_each_other_leave_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_processes_that_start_together_make_one_admin() {
+async fn two_processes_starting_together_create_one_admin() {
     on_every_engine(async |world| {
         let attempt = |_| {
             let (auth, ctx) = (Arc::clone(&world.auth), world.system());
@@ -265,7 +265,7 @@ async fn a_mail_is_sent_once_by_however_many_processes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_first_sign_ins_of_one_person_one_makes_the_account_and_all_get_in() {
+async fn concurrent_first_sign_ins_create_one_account_and_all_succeed() {
     on_every_engine(async |world| {
         for round in 0..5 {
             let subject: &'static str = ["11", "12", "13", "14", "15"][round];
@@ -296,7 +296,7 @@ async fn of_many_first_sign_ins_of_one_person_one_makes_the_account_and_all_get_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_credential_that_comes_often_at_once_signs_in_once() {
+async fn concurrent_uses_of_one_credential_sign_in_once() {
     on_every_engine(async |world| {
         world.google(&MINJI, true).await.unwrap();
         for _ in 0..5 {
@@ -321,7 +321,7 @@ async fn a_credential_that_comes_often_at_once_signs_in_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_users_who_link_the_same_account_one_gets_it() {
+async fn one_of_two_concurrent_links_wins() {
     on_every_engine(async |world| {
         let (minji, jisoo) =
             (world.register("minji@example.com").await, world.register("jisoo@example.com").await);

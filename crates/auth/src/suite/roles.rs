@@ -1,4 +1,4 @@
-//! Who may run the platform, and who may know whom.
+//! Administrators, and access to user data.
 
 use urr_contracts::auth::{
     DeleteAccount, EnsureAdmin, Error, MAX_USERS_PER_BATCH, Sensitive, SetRole, User, UsersOf,
@@ -7,7 +7,7 @@ use urr_kernel::{Role, UserId};
 
 use super::world::{PASSWORD, World, confirmed, home};
 
-pub(crate) async fn only_an_admin_gives_roles_and_the_sessions_of_the_user_end(world: &World) {
+pub(crate) async fn only_admins_assign_roles_which_ends_the_users_sessions(world: &World) {
     let (admin, user) = (world.admin().await, world.register("minji@example.com").await);
     let request = SetRole { user: user.account.id, role: Role::Admin };
     let give = async |ctx| world.auth.set_role(&ctx, request).await;
@@ -16,18 +16,18 @@ pub(crate) async fn only_an_admin_gives_roles_and_the_sessions_of_the_user_end(w
     assert!(!world.is_revoked(&user).await);
 
     assert_eq!(give(world.of(&admin)).await.unwrap().role, Role::Admin);
-    assert!(world.is_revoked(&user).await, "a token that says less than is true is no good either");
+    assert!(world.is_revoked(&user).await, "a token with an outdated lower role is revoked too");
     assert_eq!(world.refresh(&user.refresh_token).await, Err(Error::RefreshInvalid));
     let promoted = world.login("minji@example.com", PASSWORD).await.unwrap();
     assert_eq!(world.verify(&promoted.access_token).access.role, Role::Admin);
 
     assert_eq!(give(world.of(&admin)).await.unwrap().role, Role::Admin);
-    assert!(!world.is_revoked(&promoted).await, "what is so already changes nothing");
+    assert!(!world.is_revoked(&promoted).await, "setting the same role changes nothing");
     let nobody = SetRole { user: world.ids.next(), role: Role::User };
     assert_eq!(world.auth.set_role(&world.of(&admin), nobody).await, Err(Error::UserNotFound));
 }
 
-pub(crate) async fn an_admin_who_lost_the_role_gives_none_even_with_an_old_token(world: &World) {
+pub(crate) async fn a_former_admin_cannot_assign_roles_with_an_old_token(world: &World) {
     let (admin, user) = (world.admin().await, world.register("minji@example.com").await);
     let old_token = world.with_role(user.account.id, Role::Admin);
     let request = SetRole { user: user.account.id, role: Role::Admin };
@@ -35,7 +35,7 @@ pub(crate) async fn an_admin_who_lost_the_role_gives_none_even_with_an_old_token
     assert_eq!(world.auth.set_role(&world.of(&admin), request).await.unwrap().role, Role::Admin);
 }
 
-pub(crate) async fn somebody_is_left_to_run_the_platform(world: &World) {
+pub(crate) async fn the_last_admin_cannot_be_removed(world: &World) {
     let admin = world.admin().await;
     let step_down = SetRole { user: admin.account.id, role: Role::User };
     assert_eq!(world.auth.set_role(&world.of(&admin), step_down).await, Err(Error::LastAdmin));
@@ -48,7 +48,7 @@ pub(crate) async fn somebody_is_left_to_run_the_platform(world: &World) {
     assert_eq!(world.auth.delete_account(&successor, close).await, Err(Error::LastAdmin));
 }
 
-pub(crate) async fn the_first_admin_is_made_once_and_told_the_password_once(world: &World) {
+pub(crate) async fn the_first_admin_is_created_once_and_its_password_returned_once(world: &World) {
     let request = |email: &str, only_if_none| EnsureAdmin {
         email: email.to_owned(),
         name: "관리자".to_owned(),
@@ -75,7 +75,7 @@ pub(crate) async fn the_first_admin_is_made_once_and_told_the_password_once(worl
     }
     let user = world.register("minji@example.com").await;
     let silently = world.auth.ensure_admin(&world.system(), request("Minji@example.com", false)).await;
-    assert_eq!(silently, Err(Error::AlreadyRegistered), "anybody can register with any address");
+    assert_eq!(silently, Err(Error::AlreadyRegistered), "existing accounts are not promoted by default");
     assert!(!world.is_revoked(&user).await);
     let vouched_for = EnsureAdmin {
         promote: true,
@@ -86,13 +86,13 @@ pub(crate) async fn the_first_admin_is_made_once_and_told_the_password_once(worl
     assert_eq!(
         (promoted.user, promoted.password),
         (Some(user.account.id), None),
-        "who has a password keeps it"
+        "an existing password is kept"
     );
     assert!(world.is_revoked(&user).await);
     assert_eq!(world.login("minji@example.com", PASSWORD).await.unwrap().account.role, Role::Admin);
 }
 
-pub(crate) async fn an_admin_is_made_with_the_password_that_is_given(world: &World) {
+pub(crate) async fn an_admin_is_created_with_the_given_password(world: &World) {
     let request = |password: &str| EnsureAdmin {
         email: "boss@urr.example".to_owned(),
         name: "관리자".to_owned(),
@@ -103,12 +103,12 @@ pub(crate) async fn an_admin_is_made_with_the_password_that_is_given(world: &Wor
     let refused = world.auth.ensure_admin(&world.system(), request("short")).await;
     assert!(matches!(refused, Err(Error::Invalid { ref field, .. }) if field == "password"), "{refused:?}");
     let made = world.auth.ensure_admin(&world.system(), request(PASSWORD)).await.unwrap();
-    assert!(made.new && made.password.is_none(), "what was given need not be told");
+    assert!(made.new && made.password.is_none(), "a given password is not returned");
     let admin = world.login("boss@urr.example", PASSWORD).await.unwrap();
     assert_eq!((admin.account.role, Some(admin.account.id)), (Role::Admin, made.user));
 }
 
-pub(crate) async fn users_are_named_for_admins_and_other_roles_alone(world: &World) {
+pub(crate) async fn only_admins_and_other_roles_can_read_user_names(world: &World) {
     let (one, two) = (world.register("one@example.com").await, world.register("two@example.com").await);
     let stranger: UserId = world.ids.next();
     let request = UsersOf { users: vec![two.account.id, stranger, one.account.id] };
@@ -119,7 +119,7 @@ pub(crate) async fn users_are_named_for_admins_and_other_roles_alone(world: &Wor
         name: "김민지".to_owned(),
         role: Role::User,
     };
-    assert_eq!(found, [user(&two.account), user(&one.account)], "in the order of the question");
+    assert_eq!(found, [user(&two.account), user(&one.account)], "in the order of the request");
     let admin = world.with_role(stranger, Role::Admin);
     assert_eq!(world.auth.users(&admin, request.clone()).await.unwrap().users.len(), 2);
     assert_eq!(world.auth.users(&world.of(&one), request.clone()).await, Err(Error::AdminRequired));

@@ -1,4 +1,4 @@
-//! The second factor: turned on by its owner, asked for by every sign-in, good once, and not to be guessed.
+//! The second factor: turned on by its owner, required by every sign-in, valid once, and throttled.
 
 mod front;
 
@@ -35,7 +35,7 @@ pub(super) struct Phone {
 }
 
 impl Phone {
-    /// The code the app shows, at least one step after the last that was used.
+    /// The code of the app, at least one step after the last used one.
     pub(super) fn code(&self, world: &World) -> Sensitive {
         world.clock.advance(STEP);
         shown_by_app(&self.secret, world.clock.now())
@@ -61,7 +61,7 @@ impl World {
     }
 }
 
-/// Registers somebody and turns their second factor on.
+/// Registers a user and turns the second factor on.
 async fn with_phone(world: &World, email: &str) -> Phone {
     let user = world.register(email).await;
     turn_on(world, &user).await
@@ -105,7 +105,7 @@ pub(super) async fn pass(world: &World, challenge: &Sensitive, code: &Sensitive)
     pass_from(world, challenge, code, &home()).await
 }
 
-/// Sets the password again, with a link from the mailbox.
+/// Resets the password with a mailed link.
 async fn set_password_from(world: &World, origin: Origin) {
     let request = ForgotPassword { email: EMAIL.to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
@@ -132,7 +132,7 @@ pub(crate) async fn a_second_factor_is_turned_on_with_a_code_and_ends_other_sess
     let second = enrol(world, &user).await.unwrap();
     assert_ne!(first, second);
     let wrong = confirm(shown_by_app(&first, world.clock.now()).expose()).await;
-    assert_eq!(wrong, Err(Error::WrongCode), "the newest secret counts");
+    assert_eq!(wrong, Err(Error::WrongCode), "only the newest secret is valid");
     assert!(!world.is_revoked(&other).await, "nothing is on yet");
     assert!(world.login(EMAIL, PASSWORD).await.is_ok());
 
@@ -155,14 +155,14 @@ pub(crate) async fn a_second_factor_is_turned_on_with_a_code_and_ends_other_sess
     world.clock.advance(Duration::from_hours(1));
     let request = ConfirmSecondFactor { code: shown_by_app(&secret, world.clock.now()), origin: home() };
     let refused = world.auth.confirm_second_factor(&world.of(&late), request).await;
-    assert_eq!(refused, Err(Error::SecondFactorOff), "a secret waits an hour");
+    assert_eq!(refused, Err(Error::SecondFactorOff), "an unconfirmed secret expires after an hour");
 }
 
-pub(crate) async fn signing_in_needs_the_code_and_each_code_is_good_once(world: &World) {
+pub(crate) async fn sign_in_needs_a_code_and_each_code_is_valid_once(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let used = shown_by_app(&phone.secret, world.clock.now());
     let first = challenge(world).await;
-    assert_eq!(pass(world, &first, &used).await, Err(Error::WrongCode), "it turned the factor on");
+    assert_eq!(pass(world, &first, &used).await, Err(Error::WrongCode), "this code was used to confirm");
     let code = phone.code(world);
     let signed_in = pass(world, &first, &code).await.unwrap();
     assert_eq!(signed_in.account.id, phone.user.account.id);
@@ -183,16 +183,20 @@ pub(crate) async fn signing_in_needs_the_code_and_each_code_is_good_once(world: 
     assert_eq!(
         pass(world, &third, &early).await,
         Err(Error::WrongCode),
-        "its own step has come, but it was used"
+        "its time step is current, but it was used"
     );
 
     let recovery = &phone.recovery[3];
     pass(world, &third, recovery).await.unwrap();
     let fourth = challenge(world).await;
-    assert_eq!(pass(world, &fourth, recovery).await, Err(Error::WrongCode), "a recovery code is good once");
+    assert_eq!(pass(world, &fourth, recovery).await, Err(Error::WrongCode), "a recovery code is valid once");
     let other = with_phone(world, "hani@example.com").await;
-    assert_eq!(pass(world, &fourth, &other.recovery[0]).await, Err(Error::WrongCode), "somebody else's");
-    pass(world, &fourth, unused).await.expect("a refused challenge uses no code up");
+    assert_eq!(
+        pass(world, &fourth, &other.recovery[0]).await,
+        Err(Error::WrongCode),
+        "another account's code"
+    );
+    pass(world, &fourth, unused).await.expect("a refused challenge does not use up the code");
 
     let request = ListLogins { before: None, limit: 100 };
     let logins = world.auth.login_history(&world.of(&phone.user), request).await.unwrap().logins;
@@ -201,7 +205,7 @@ pub(crate) async fn signing_in_needs_the_code_and_each_code_is_good_once(world: 
     assert_eq!(logins.iter().filter(|login| login.method == LoginMethod::Password).count(), 1 + 4 + 6);
 }
 
-pub(crate) async fn a_challenge_is_good_for_minutes_and_nothing_else(world: &World) {
+pub(crate) async fn a_challenge_expires_and_is_valid_for_the_second_factor_only(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let needed = challenge_from(world, EMAIL, &home()).await;
     assert_eq!(needed.expires_at.since(world.clock.now()).as_secs(), 300);
@@ -217,16 +221,16 @@ pub(crate) async fn a_challenge_is_good_for_minutes_and_nothing_else(world: &Wor
     world.clock.advance(Duration::from_mins(5));
     assert_eq!(pass(world, &late, &phone.recovery[0]).await, Err(Error::ChallengeInvalid));
 
-    // A challenge does not outlive the password it was given for.
+    // A challenge is invalid after a password change.
     world.prove_address(&phone.user).await;
     let old = challenge(world).await;
     set_password_from(world, home()).await;
     assert_eq!(pass(world, &old, &phone.recovery[0]).await, Err(Error::ChallengeInvalid));
-    // And a new password does not take the second factor away.
+    // A new password does not remove the second factor.
     pass(world, &challenge(world).await, &phone.recovery[0]).await.unwrap();
 }
 
-pub(crate) async fn wrong_codes_cost_longer_and_longer_waits_whatever_the_password(world: &World) {
+pub(crate) async fn wrong_codes_cause_growing_waits_whatever_the_password(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let wrong = Sensitive::new("000000");
     for _ in 0..5 {
@@ -234,7 +238,7 @@ pub(crate) async fn wrong_codes_cost_longer_and_longer_waits_whatever_the_passwo
         assert_eq!(pass_from(world, &needed.challenge, &wrong, &away(1)).await, Err(Error::WrongCode));
     }
     for wait_secs in [1, 2, 4] {
-        // The right password does not forgive wrong codes.
+        // The right password does not reset wrong codes.
         let needed = challenge_from(world, EMAIL, &away(2)).await;
         let guess = pass_from(world, &needed.challenge, &wrong, &away(2)).await;
         assert_eq!(guess, Err(Error::TooManyAttempts { wait_secs }));
@@ -246,10 +250,10 @@ pub(crate) async fn wrong_codes_cost_longer_and_longer_waits_whatever_the_passwo
     }
     let known = challenge(world).await;
     let code = phone.code(world);
-    pass(world, &known, &code).await.expect("the owner, from where they were before");
+    pass(world, &known, &code).await.expect("the owner, from a known network");
 }
 
-pub(crate) async fn setting_new_passwords_elsewhere_buys_no_more_guesses(world: &World) {
+pub(crate) async fn password_resets_from_other_networks_do_not_reset_code_guessing(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     world.prove_address(&phone.user).await;
     let guess = async |origin: Origin| {
@@ -259,7 +263,7 @@ pub(crate) async fn setting_new_passwords_elsewhere_buys_no_more_guesses(world: 
     for _ in 0..5 {
         assert_eq!(guess(away(1)).await, Err(Error::WrongCode));
     }
-    // Somebody who reads the mailbox comes from one network after another.
+    // An attacker with access to the mailbox comes from one network after another.
     for (network, wait_secs) in [(2, 2), (3, 4), (4, 8)] {
         world.clock.advance(Duration::from_mins(1));
         set_password_from(world, away(network)).await;
@@ -268,7 +272,7 @@ pub(crate) async fn setting_new_passwords_elsewhere_buys_no_more_guesses(world: 
     }
     let known = challenge(world).await;
     let code = phone.code(world);
-    pass(world, &known, &code).await.expect("the owner, from where they showed a code before");
+    pass(world, &known, &code).await.expect("the owner, from a network with an earlier code");
 }
 
 pub(crate) async fn a_second_factor_is_turned_off_with_password_and_code(world: &World) {
@@ -304,7 +308,7 @@ pub(crate) async fn recovery_codes_are_replaced_and_kept_as_hashes(world: &World
     assert_eq!(world.count(&RECOVERY, &[&phone.user.account.id]).await, 9);
 }
 
-pub(crate) async fn roles_and_passwords_keep_the_second_factor_and_an_operator_takes_it_off(world: &World) {
+pub(crate) async fn only_an_operator_reset_removes_a_second_factor(world: &World) {
     let phone = with_phone(world, EMAIL).await;
     let request = SetRole { user: phone.user.account.id, role: Role::Admin };
     assert!(world.auth.set_role(&world.system(), request).await.unwrap().second_factor);
@@ -316,7 +320,7 @@ pub(crate) async fn roles_and_passwords_keep_the_second_factor_and_an_operator_t
         origin: home(),
     };
     let changed = world.auth.change_password(&world.of(&admin), change).await.unwrap();
-    assert!(changed.account.second_factor, "whoever is in need not show it again");
+    assert!(changed.account.second_factor, "a signed-in user need not enter a code again");
 
     let reset = |email: &str| ResetSecondFactor { email: email.to_owned() };
     for ctx in [world.anonymous(), world.of(&changed)] {
@@ -333,7 +337,7 @@ pub(crate) async fn roles_and_passwords_keep_the_second_factor_and_an_operator_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_two_who_use_the_same_code_at_once_one_gets_in() {
+async fn one_of_two_concurrent_uses_of_a_code_wins() {
     for db in [DbKind::Postgres, DbKind::Sqlite] {
         let Some(world) = World::new((db, Transport::Local, Sealing::Sealed)).await else { continue };
         for round in 0..20 {
@@ -355,7 +359,7 @@ async fn of_two_who_use_the_same_code_at_once_one_gets_in() {
 }
 
 #[tokio::test]
-async fn the_secret_is_sealed_with_and_without_configured_keys_and_moves_to_new_ones() {
+async fn the_second_factor_secret_is_always_encrypted_and_reencrypted_after_key_rotation() {
     for sealing in [Sealing::Plain, Sealing::Sealed] {
         let world = World::new((DbKind::Sqlite, Transport::Local, sealing)).await.unwrap();
         let phone = with_phone(&world, EMAIL).await;

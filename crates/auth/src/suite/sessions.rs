@@ -1,4 +1,4 @@
-//! Signing in, listing sessions and ending them.
+//! Sign-in, and listing and ending sessions.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ fn logout(user: &SignedIn) -> Logout {
     Logout { session: Some(user.session), refresh_token: None, everywhere: false }
 }
 
-pub(crate) async fn signing_in_opens_a_session_that_its_owner_sees(world: &World) {
+pub(crate) async fn sign_in_opens_a_session_visible_to_its_owner(world: &World) {
     let first = world.register("minji@example.com").await;
     world.clock.advance(Duration::from_mins(1));
     let second = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
@@ -33,12 +33,12 @@ pub(crate) async fn signing_in_opens_a_session_that_its_owner_sees(world: &World
     world.clock.advance(Duration::from_mins(1));
     world.refresh_from(&first.refresh_token, &away(2)).await.unwrap();
     let sessions = list().await;
-    assert_eq!((sessions[0].id, &sessions[0].origin), (first.session, &away(2)), "the last used comes first");
+    assert_eq!((sessions[0].id, &sessions[0].origin), (first.session, &away(2)), "most recently used first");
     assert_eq!(sessions[0].last_used_at, world.clock.now());
     let stranger = world.auth.sessions(&world.anonymous(), ListSessions { current: None }).await;
     assert_eq!(stranger, Err(Error::Required));
     world.clock.advance(7 * DAY);
-    assert_eq!(list().await, [], "nobody can refresh them any more");
+    assert_eq!(list().await, [], "ended sessions cannot be refreshed");
 }
 
 pub(crate) async fn unknown_accounts_and_wrong_passwords_get_the_same_answer(world: &World) {
@@ -57,11 +57,15 @@ pub(crate) async fn unknown_accounts_and_wrong_passwords_get_the_same_answer(wor
     }
 }
 
-pub(crate) async fn a_session_that_was_signed_out_is_over_at_once(world: &World) {
+pub(crate) async fn signing_out_ends_the_session_at_once(world: &World) {
     let user = world.register("minji@example.com").await;
     let other = world.login_from("minji@example.com", PASSWORD, &away(1)).await.unwrap();
     for _ in 0..2 {
-        assert_eq!(world.auth.logout(&world.of(&user), logout(&user)).await, Ok(Done {}), "twice is as good");
+        assert_eq!(
+            world.auth.logout(&world.of(&user), logout(&user)).await,
+            Ok(Done {}),
+            "a repeated sign-out changes nothing"
+        );
     }
     assert!(world.is_revoked(&user).await && !world.is_revoked(&other).await);
     assert_eq!(world.announced.lock().unwrap().len(), 1);
@@ -70,7 +74,7 @@ pub(crate) async fn a_session_that_was_signed_out_is_over_at_once(world: &World)
     let by_token =
         Logout { session: None, refresh_token: Some(other.refresh_token.clone()), everywhere: false };
     assert_eq!(world.auth.logout(&world.anonymous(), by_token).await, Ok(Done {}));
-    assert!(world.is_revoked(&other).await, "whose access token has expired signs out with the other one");
+    assert!(world.is_revoked(&other).await, "the refresh token signs out after the access token expired");
     let nothing = Logout { session: None, refresh_token: None, everywhere: true };
     assert_eq!(world.auth.logout(&world.anonymous(), nothing).await, Ok(Done {}));
 }
@@ -101,7 +105,7 @@ pub(crate) async fn a_refresh_token_alone_signs_out_everywhere(world: &World) {
 
     let later = world.login("minji@example.com", PASSWORD).await.unwrap();
     world.auth.logout(&world.anonymous(), by_token(&other)).await.unwrap();
-    assert!(!world.is_revoked(&later).await, "a session that is over ends nothing");
+    assert!(!world.is_revoked(&later).await, "the token of an ended session ends no others");
 }
 
 pub(crate) async fn a_user_ends_only_their_own_sessions(world: &World) {
@@ -120,7 +124,7 @@ pub(crate) async fn a_user_ends_only_their_own_sessions(world: &World) {
     assert_eq!(end(world.of(&user), &second).await, Err(Error::SessionNotFound));
 }
 
-pub(crate) async fn one_session_too_many_ends_the_oldest(world: &World) {
+pub(crate) async fn exceeding_the_session_limit_ends_the_oldest(world: &World) {
     let first = world.register("minji@example.com").await;
     world.clock.advance(Duration::from_secs(1));
     let second = world.login("minji@example.com", PASSWORD).await.unwrap();
@@ -136,7 +140,7 @@ pub(crate) async fn one_session_too_many_ends_the_oldest(world: &World) {
     assert_eq!(world.live_sessions(&first).await, 20);
     assert!(
         world.is_revoked(&second).await && !world.is_revoked(&first).await,
-        "the one unused for longest ends"
+        "the least recently used session ends"
     );
 }
 
@@ -172,7 +176,7 @@ pub(crate) async fn revocations_come_in_pages_and_none_is_missed(world: &World) 
         first.ended.iter().chain(&second.ended).map(|revocation| revocation.session).collect();
     assert_eq!(sessions.len(), many);
     let until = began.after(Duration::from_mins(61));
-    assert_eq!(first.ended[0].until, until, "longer than any access token of the session");
+    assert_eq!(first.ended[0].until, until, "kept longer than the session's access tokens");
     world.auth.logout(&world.of(&user), logout(&user)).await.unwrap();
     assert_eq!(world.announced.lock().unwrap()[0].until, until);
 
@@ -180,7 +184,7 @@ pub(crate) async fn revocations_come_in_pages_and_none_is_missed(world: &World) 
     assert_eq!(
         ask(world.clock.now(), second.next).await.ended.len(),
         MAX_REVOCATIONS_PER_PAGE,
-        "whatever a clock that is behind by as much as may be has dated comes again"
+        "revocations dated by a lagging clock are repeated"
     );
     world.clock.advance(OVERLAP);
     assert_eq!(ask(world.clock.now(), None).await.ended.len(), 0);
@@ -223,8 +227,8 @@ pub(crate) async fn an_imported_password_is_accepted_and_hashed_anew(world: &Wor
     world.login("minji@example.com", IMPORTED).await.unwrap();
 }
 
-/// By the work that is done, which is what a watch would see.
-pub(crate) async fn a_wrong_password_costs_the_same_whoever_it_is_for(world: &World) {
+/// Compares the amount of hashing, as a substitute for timing.
+pub(crate) async fn a_wrong_password_costs_the_same_for_every_address(world: &World) {
     world.register("new@example.com").await;
     world.google(&super::elsewhere::MINJI, true).await.unwrap();
     let refused = async |email: &str, wrong: &str| {
@@ -235,7 +239,7 @@ pub(crate) async fn a_wrong_password_costs_the_same_whoever_it_is_for(world: &Wo
     };
     let everybody = ["nobody@example.com", "new@example.com", "minji@example.com"];
     for email in everybody {
-        assert_eq!(refused(email, "wrong").await, [64, 0], "{email}: nobody was imported");
+        assert_eq!(refused(email, "wrong").await, [64, 0], "{email}: no imported accounts");
     }
     for (email, cost) in [("cheap@example.com", 4), ("dear@example.com", 6)] {
         import(world, &world.register(email).await, cost).await;
@@ -245,10 +249,14 @@ pub(crate) async fn a_wrong_password_costs_the_same_whoever_it_is_for(world: &Wo
     }
     world.login("dear@example.com", IMPORTED).await.unwrap();
     for email in ["nobody@example.com", "cheap@example.com", "dear@example.com"] {
-        assert_eq!(refused(email, "still wrong").await, [64, 1 << 4], "{email}: the dearest has a new hash");
+        assert_eq!(
+            refused(email, "still wrong").await,
+            [64, 1 << 4],
+            "{email}: the most expensive hash was replaced"
+        );
     }
     world.login("cheap@example.com", IMPORTED).await.unwrap();
-    assert_eq!(refused("nobody@example.com", "wrong").await, [64, 0], "everybody has a new hash");
+    assert_eq!(refused("nobody@example.com", "wrong").await, [64, 0], "all hashes were replaced");
 }
 
 const IMPORTED: &str = "password of the old site";
@@ -263,7 +271,7 @@ async fn import(world: &World, user: &SignedIn, cost: u32) -> String {
     imported
 }
 
-pub(crate) async fn what_is_over_is_forgotten(world: &World) {
+pub(crate) async fn expired_data_is_deleted(world: &World) {
     let user = world.register("minji@example.com").await;
     world.send_mails().await;
     let _ = world.login_from("minji@example.com", "not my password", &away(7)).await;
@@ -276,7 +284,7 @@ pub(crate) async fn what_is_over_is_forgotten(world: &World) {
     };
     let everything = world.count(&LEFT, &[]).await;
     assert_eq!(*world.mailbox.forgot_before.lock().unwrap(), None);
-    assert_eq!(left().await, everything, "nothing is old yet");
+    assert_eq!(left().await, everything, "nothing has expired yet");
     world.clock.advance(Duration::from_hours(3));
     assert_eq!(
         left().await,
@@ -290,7 +298,7 @@ pub(crate) async fn what_is_over_is_forgotten(world: &World) {
     assert_eq!(left().await, everything - 8, "the session and the mail");
     let kept_since = world.clock.now().before(30 * DAY);
     let forgot = *world.mailbox.forgot_before.lock().unwrap();
-    assert_eq!(forgot, Some(kept_since), "and what the mailer kept of it");
+    assert_eq!(forgot, Some(kept_since), "and the transport's copies");
     world.clock.advance(150 * DAY);
     assert_eq!(left().await, 0, "the history");
 }

@@ -1,4 +1,4 @@
-//! Signing in with an account elsewhere: who gets in, who does not, and what it takes to link the two.
+//! Sign-in with a provider: who is admitted, who is not, and how accounts are linked.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,7 +14,7 @@ use super::{
     world::{ACCOUNTS, ATTEMPTS, DAY, LINKED, PASSWORD, Sealing, World, agreed, confirmed, home, parts, pii},
 };
 
-/// Everything that has to be agreed to.
+/// All required consents.
 pub(super) fn terms() -> Vec<urr_contracts::auth::Agreement> {
     vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)]
 }
@@ -22,7 +22,7 @@ pub(super) fn terms() -> Vec<urr_contracts::auth::Agreement> {
 pub(super) fn tokens(outcome: LoginOutcome) -> SignedIn {
     match outcome {
         LoginOutcome::SignedIn(tokens) => *tokens,
-        other @ LoginOutcome::SecondFactor(_) => panic!("nobody here has a second factor: {other:?}"),
+        other @ LoginOutcome::SecondFactor(_) => panic!("unexpected second factor: {other:?}"),
     }
 }
 
@@ -55,7 +55,7 @@ impl World {
         self.auth.begin_trip(&self.anonymous(), request).await.unwrap()
     }
 
-    /// A browser goes there, the person signs in, and the browser is about to return.
+    /// Simulates a redirected browser up to its return.
     pub(super) async fn visit(&self, provider: Provider, trip: &Trip, person: &Person) -> EndTrip {
         self.elsewhere.is_used_by(person);
         let mut back = self.elsewhere.visit(&trip.location).await;
@@ -79,7 +79,7 @@ impl World {
     async fn offered(&self, provider: Provider, person: &Person) -> SignUpOffer {
         match self.travel(provider, person).await.unwrap().outcome {
             TripOutcome::SignUp { offer } => *offer,
-            other => panic!("somebody new is offered an account, not {other:?}"),
+            other => panic!("a new user is offered an account, not {other:?}"),
         }
     }
 
@@ -128,7 +128,7 @@ impl World {
         found.accounts.into_iter().map(|linked| linked.provider).collect()
     }
 
-    /// The same with other providers, here and with sealed data.
+    /// Replaces the providers.
     pub(super) fn set_social(&mut self, social: crate::Social) {
         let mut parts = parts(&self.db, &self.clock, &self.ids, pii(Sealing::Sealed));
         parts.social = social;
@@ -145,11 +145,11 @@ impl World {
     }
 }
 
-pub(super) async fn somebody_new_agrees_to_the_terms_first_and_then_has_an_account(world: &World) {
+pub(super) async fn a_new_google_user_must_agree_to_the_terms(world: &World) {
     let refused = world.google(&MINJI, false).await;
     let missing = vec![TermsKind::Service, TermsKind::Privacy];
     assert_eq!(refused, Err(Error::TermsRequired { missing, version: "1.0".to_owned() }));
-    assert_eq!(world.written().await, (0, 0), "nothing is made for somebody who agreed to nothing");
+    assert_eq!(world.written().await, (0, 0), "no account without consent");
 
     let done = world.credential(world.elsewhere.credential(&MINJI), true).await.unwrap();
     assert_eq!(done.picture.as_deref(), Some("https://pictures.example/p.png"));
@@ -159,7 +159,7 @@ pub(super) async fn somebody_new_agrees_to_the_terms_first_and_then_has_an_accou
     assert_eq!((name.as_str(), phone), ("김민지", None));
     assert_eq!(world.verify(&made.access_token).access.user, made.account.id);
     world.send_mails().await;
-    assert_eq!(world.mailbox.to("minji@example.com"), [], "there is nothing left to prove");
+    assert_eq!(world.mailbox.to("minji@example.com"), [], "the address is already verified");
 
     let again = world.google(&MINJI, false).await.unwrap();
     assert_eq!((again.account.id, world.written().await), (made.account.id, (1, 1)));
@@ -173,11 +173,11 @@ pub(super) async fn somebody_new_agrees_to_the_terms_first_and_then_has_an_accou
     assert_eq!(
         world.login("minji@example.com", PASSWORD).await,
         Err(Error::InvalidCredentials),
-        "without a password nobody signs in with one"
+        "an account without a password refuses passwords"
     );
 }
 
-pub(super) async fn an_account_that_exists_is_not_opened_by_somebody_elses_word(world: &World) {
+pub(super) async fn a_provider_address_does_not_grant_access_to_an_existing_account(world: &World) {
     let user = world.register("minji@example.com").await;
     let required = Error::LinkRequired { provider: Provider::Google };
     assert_eq!(world.google(&MINJI, true).await, Err(required.clone()));
@@ -195,18 +195,18 @@ pub(super) async fn an_account_that_exists_is_not_opened_by_somebody_elses_word(
     assert!(subjects.contains(&"[우르르] 로그인 방법이 변경되었습니다".to_owned()), "{subjects:?}");
 }
 
-pub(super) async fn an_unverified_address_makes_no_account(world: &World) {
+pub(super) async fn an_unverified_google_address_creates_no_account(world: &World) {
     let person = Person { verified: false, ..MINJI };
     let refused = Err(Error::EmailUnverified { provider: Provider::Google });
     assert_eq!(world.google(&person, true).await, refused);
     assert_eq!(world.written().await, (0, 0));
-    // Who somebody is does not depend on their address.
+    // The account is identified by the subject, not by the address.
     let made = world.google(&MINJI, true).await.unwrap();
     let moved = Person { email: "another@example.com", ..person };
     assert_eq!(world.google(&moved, false).await.unwrap().account.id, made.account.id);
 }
 
-pub(super) async fn a_trip_offers_an_account_and_later_signs_in(world: &World) {
+pub(super) async fn the_redirect_flow_offers_an_account_and_later_signs_in(world: &World) {
     for provider in [Provider::Google, Provider::Kakao] {
         let person = if provider == Provider::Google { MINJI } else { JISOO };
         let end = world.travel(provider, &person).await.unwrap();
@@ -228,12 +228,12 @@ pub(super) async fn a_trip_offers_an_account_and_later_signs_in(world: &World) {
         let refused = world.auth.sign_up(&world.anonymous(), none).await;
         assert!(matches!(refused, Err(Error::TermsRequired { .. })), "{refused:?}");
         assert_eq!(world.written().await, before);
-        // The address that the provider vouches for is not replaced by another.
+        // An address verified by the provider cannot be replaced.
         let made = world.sign_up(&offer.slip, Some("somebody.else@example.com")).await.unwrap();
         assert_eq!(made.account.email, person.email.to_lowercase());
         assert_eq!(world.sign_up(&offer.slip, None).await, Err(Error::SignUpInvalid), "good once");
         let TripOutcome::Login { login } = world.travel(provider, &person).await.unwrap().outcome else {
-            panic!("somebody we know signs in")
+            panic!("a known user signs in")
         };
         assert_eq!(tokens(login).account.id, made.account.id);
     }
@@ -243,7 +243,7 @@ pub(super) async fn a_trip_offers_an_account_and_later_signs_in(world: &World) {
     assert_eq!(world.sign_up(&late.slip, Some("late@example.com")).await, Err(Error::SignUpInvalid));
 }
 
-pub(super) async fn an_address_that_nobody_vouches_for_is_proved_like_any_other(world: &World) {
+pub(super) async fn an_unverified_provider_address_is_verified_by_mail(world: &World) {
     let kakao = Person { verified: false, ..JISOO };
     for (provider, person) in [(Provider::Naver, &MINJI), (Provider::Kakao, &kakao)] {
         let offer = world.offered(provider, person).await;
@@ -255,13 +255,13 @@ pub(super) async fn an_address_that_nobody_vouches_for_is_proved_like_any_other(
         assert_eq!((made.account.email.as_str(), made.account.email_verified), (email.as_str(), false));
         world.proof_link(&email).await;
     }
-    // Whether somebody else has an account is not told to somebody who proved nothing.
+    // Whether an address has an account is not revealed to an unverified user.
     let offer = world.offered(Provider::Naver, &Person { subject: "9", ..MINJI }).await;
     assert_eq!(world.sign_up(&offer.slip, Some("jisoo@example.com")).await, Err(Error::AlreadyRegistered));
     assert_eq!(world.written().await, (2, 2));
 }
 
-pub(super) async fn whoever_proves_an_address_shuts_out_whoever_only_claimed_it(world: &World) {
+pub(super) async fn a_password_reset_removes_links_of_an_unverified_claimant(world: &World) {
     let offer = world.offered(Provider::Naver, &Person { subject: "666", ..MINJI }).await;
     let claimed = world.sign_up(&offer.slip, Some("minji@example.com")).await.unwrap();
     let forgot = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
@@ -276,7 +276,7 @@ pub(super) async fn whoever_proves_an_address_shuts_out_whoever_only_claimed_it(
     assert!(matches!(stranger.outcome, TripOutcome::SignUp { .. }), "{stranger:?}");
 }
 
-pub(super) async fn a_browser_returns_once_in_time_and_with_its_own_slip(world: &World) {
+pub(super) async fn callback_is_valid_once_in_time_and_in_the_same_browser(world: &World) {
     let (google, kakao) = (Provider::Google, Provider::Kakao);
     let trip = world.leave(google).await;
     let other = world.leave(google).await;
@@ -297,7 +297,7 @@ pub(super) async fn a_browser_returns_once_in_time_and_with_its_own_slip(world: 
     world.auth.end_trip(&world.anonymous(), back.clone()).await.unwrap();
     refused(back).await;
 
-    // A code that was used elsewhere, a code of another trip, no code.
+    // A used code, a code of another redirect, no code.
     let (one, two) = (world.leave(google).await, world.leave(google).await);
     let (one, two) = (world.visit(google, &one, &MINJI).await, world.visit(google, &two, &MINJI).await);
     refused(EndTrip { code: two.code.clone(), ..one }).await;
@@ -317,12 +317,12 @@ pub(super) async fn a_browser_returns_once_in_time_and_with_its_own_slip(world: 
     assert_eq!(world.written().await, (0, 0));
 }
 
-pub(super) async fn a_closed_account_lets_go_of_accounts_elsewhere(world: &World) {
+pub(super) async fn closing_an_account_removes_its_linked_accounts(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
     world.clock.advance(Duration::from_mins(11));
     let close = |proof| DeleteAccount { proof, origin: home() };
     let refused = world.auth.delete_account(&world.of(&user), close(with_session(&user))).await;
-    assert_eq!(refused, Err(Error::SignInAgain), "an old session proves nothing");
+    assert_eq!(refused, Err(Error::SignInAgain), "an old session is no confirmation");
     let nobodys = world.auth.delete_account(&world.of(&user), close(with_password())).await;
     assert_eq!(nobodys, Err(Error::SignInAgain));
     let user = world.google(&MINJI, false).await.unwrap();
@@ -330,10 +330,10 @@ pub(super) async fn a_closed_account_lets_go_of_accounts_elsewhere(world: &World
     assert!(world.is_revoked(&user).await);
     assert_eq!(world.written().await, (1, 0));
     let back = world.google(&MINJI, true).await.unwrap();
-    assert_ne!(back.account.id, user.account.id, "who comes back is somebody new");
+    assert_ne!(back.account.id, user.account.id, "after closing, the user is new");
 }
 
-pub(super) async fn an_unused_account_wakes_when_its_owner_comes_back_from_elsewhere(world: &World) {
+pub(super) async fn provider_sign_in_reactivates_a_dormant_account(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
     world.clock.advance(366 * DAY);
     assert_eq!(world.service.let_rest().await.unwrap(), 1);
@@ -342,13 +342,13 @@ pub(super) async fn an_unused_account_wakes_when_its_owner_comes_back_from_elsew
     assert_eq!((awake.account.id, awake.account.status), (user.account.id, AccountStatus::Active));
 }
 
-pub(super) async fn every_provider_that_is_on_is_offered(world: &World) {
+pub(super) async fn enabled_providers_are_listed(world: &World) {
     let offers = world.auth.providers(&world.anonymous(), ListProviders {}).await.unwrap().providers;
     let names: Vec<_> = offers.iter().map(|offer| (offer.provider, offer.redirect)).collect();
     assert_eq!(names, Provider::ALL.map(|provider| (provider, true)));
 }
 
-pub(super) async fn a_credential_is_good_once(world: &World) {
+pub(super) async fn a_credential_is_valid_once(world: &World) {
     let credential = world.elsewhere.credential(&MINJI);
     let refused = world.credential(credential.clone(), false).await;
     assert!(matches!(refused, Err(Error::TermsRequired { .. })), "{refused:?}");
@@ -373,7 +373,7 @@ pub(super) async fn a_credential_is_good_once(world: &World) {
     };
     assert_eq!(world.auth.link_account(&world.of(&other), request).await, Err(Error::CredentialUsed));
 
-    // What was used is remembered as long as it could be used, and then forgotten.
+    // A use is recorded until the proof expires, and then deleted.
     world.clock.advance(Duration::from_hours(1));
     world.service.sweep().await.unwrap();
     assert_eq!(world.credential(credential.clone(), false).await, Err(Error::CredentialUsed));

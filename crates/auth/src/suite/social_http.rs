@@ -1,4 +1,4 @@
-//! The public routes of signing in with an account elsewhere: shapes, cookies, and where browsers are sent.
+//! The public routes of sign-in with a provider: formats, cookies and redirects.
 
 use axum::{
     http::{Method, StatusCode, header},
@@ -21,7 +21,7 @@ fn location(response: &Response) -> &str {
     response.headers()[header::LOCATION].to_str().unwrap()
 }
 
-/// The value of a cookie that an answer sets, and how it is set.
+/// The value of a cookie set by a response, and its attributes.
 fn cookie(response: &Response, name: &str) -> (String, String) {
     let set = cookies(response);
     let line = set.iter().find_map(|line| line.strip_prefix(&format!("{name}="))).expect("the cookie is set");
@@ -29,7 +29,7 @@ fn cookie(response: &Response, name: &str) -> (String, String) {
     (value.to_owned(), how.to_owned())
 }
 
-/// The person signs in there; answers with the path that the browser is sent back to.
+/// Signs in at the provider; returns the path of the callback.
 async fn way_back(world: &World, provider: Provider, location: &str, person: &Person) -> String {
     world.elsewhere.is_used_by(person);
     let back = world.elsewhere.visit(location).await;
@@ -37,7 +37,7 @@ async fn way_back(world: &World, provider: Provider, location: &str, person: &Pe
     format!("/api/auth/{}/callback?{query}", provider.name())
 }
 
-/// A whole trip of a browser.
+/// A whole redirect flow of a browser.
 async fn travel(world: &World, provider: Provider, person: &Person, accept: &str) -> Response {
     let path = format!("/api/auth/{}/start?returnTo=/events/7%3Fa%3Db", provider.name());
     let away = ask(world, Method::GET, &path).send().await;
@@ -54,7 +54,7 @@ fn agreements() -> Value {
 }
 
 #[tokio::test]
-async fn a_credential_signs_in_with_the_names_and_cookies_that_clients_know() {
+async fn google_sign_in_returns_the_documented_fields_and_cookies() {
     let world = world().await;
     let post = |body: &Value| ask(&world, Method::POST, "/api/auth/google").json(body);
     let credential = world.elsewhere.credential(&MINJI);
@@ -89,7 +89,7 @@ async fn a_credential_signs_in_with_the_names_and_cookies_that_clients_know() {
 }
 
 #[tokio::test]
-async fn a_credential_with_a_nonce_is_of_use_to_one_browser_alone() {
+async fn a_credential_with_a_nonce_is_bound_to_one_browser() {
     let world = world().await;
     let offers = async |kept: &str| {
         let response =
@@ -97,14 +97,14 @@ async fn a_credential_with_a_nonce_is_of_use_to_one_browser_alone() {
         let slip = (!cookies(&response).is_empty()).then(|| cookie(&response, "google_nonce"));
         let shown = json_of(response).await["providers"].clone();
         let nonces: Vec<_> = shown.as_array().unwrap().iter().map(|offer| offer["nonce"].clone()).collect();
-        assert!(nonces[1].is_null() && nonces[2].is_null(), "only Google knows what to do with one: {shown}");
+        assert!(nonces[1].is_null() && nonces[2].is_null(), "only Google has a nonce: {shown}");
         (nonces[0].as_str().unwrap().to_owned(), slip)
     };
     let (nonce, slip) = offers("a=b").await;
     let (slip, how) = slip.unwrap();
     assert_eq!(how, "Path=/api; Max-Age=43200; HttpOnly; SameSite=Lax; Secure");
     let mine = format!("google_nonce={slip}");
-    assert_eq!(offers(&mine).await, (nonce.clone(), None), "a second window has the same");
+    assert_eq!(offers(&mine).await, (nonce.clone(), None), "a second window gets the same nonce");
     let (other, theirs) = offers("a=b").await;
     let theirs = format!("google_nonce={}", theirs.unwrap().0);
     assert_ne!((&nonce, &mine), (&other, &theirs));
@@ -135,17 +135,18 @@ async fn a_credential_with_a_nonce_is_of_use_to_one_browser_alone() {
     }
     assert_eq!(post(Some(&nonce), &mine).await, Ok(()));
     assert_eq!(post(Some(&other), &theirs).await, Ok(()));
-    assert_eq!(post(None, "a=b").await, Ok(()), "a page that knows nothing of it");
+    assert_eq!(post(None, "a=b").await, Ok(()), "a page without a nonce");
 
     world.clock.advance(std::time::Duration::from_hours(7));
-    assert!(offers(&mine).await.1.is_some(), "before it is too old there is a new one");
+    assert!(offers(&mine).await.1.is_some(), "the slip is renewed before it expires");
     world.clock.advance(std::time::Duration::from_hours(5));
-    assert_eq!(post(Some(&nonce), &mine).await, refused, "and then the old one is of no use");
+    assert_eq!(post(Some(&nonce), &mine).await, refused, "the old nonce is then invalid");
 }
 
-/// Every other token of a browser, with a credential whose nonce was made from it: nothing is wrong but the kind.
+/// Every other token of a browser, with a credential whose nonce was derived from it: only the kind
+/// is wrong.
 #[tokio::test]
-async fn no_other_token_passes_for_the_slip_of_a_nonce() {
+async fn other_token_kinds_are_not_accepted_as_nonce_slips() {
     let world = world().await;
     let owner = world.register("owner@example.com").await;
     let away = ask(&world, Method::GET, "/api/auth/kakao/start").send().await;
@@ -169,18 +170,18 @@ async fn no_other_token_passes_for_the_slip_of_a_nonce() {
     ] {
         assert_eq!(post(token).await, (403, "auth.credential_invalid".to_owned()), "{kind}");
     }
-    assert_eq!(post(&cookie(&shown, "google_nonce").0).await.0, 200, "and its own does");
+    assert_eq!(post(&cookie(&shown, "google_nonce").0).await.0, 200, "its own slip is accepted");
 }
 
 #[tokio::test]
-async fn a_trip_ends_on_a_page_of_this_site() {
+async fn the_redirect_flow_ends_on_a_page_of_this_site() {
     let world = world().await;
     let offered = travel(&world, Provider::Kakao, &MINJI, PAGE).await;
     assert_eq!(offered.status(), StatusCode::SEE_OTHER);
     assert_eq!(location(&offered), "/register?provider=kakao&returnTo=%2Fevents%2F7%3Fa%3Db");
     let (slip, how) = cookie(&offered, "social_sign_up");
     assert_eq!(how, "Path=/api; Max-Age=1800; HttpOnly; SameSite=Lax; Secure");
-    assert_eq!(cookie(&offered, "social_trip").0, "", "the trip is over");
+    assert_eq!(cookie(&offered, "social_trip").0, "", "the slip is cleared");
     let slip = format!("social_sign_up={slip}");
     let asked = |method| ask(&world, method, "/api/auth/sign-up").header(header::COOKIE, &slip);
     let (status, shown) = asked(Method::GET).answer().await;
@@ -207,7 +208,7 @@ async fn a_trip_ends_on_a_page_of_this_site() {
 }
 
 #[tokio::test]
-async fn a_browser_is_shown_a_page_and_a_program_the_error() {
+async fn browsers_get_an_error_page_and_programs_get_json() {
     let world = world().await;
     world.register("minji@example.com").await;
     let shown = travel(&world, Provider::Google, &MINJI, PAGE).await;
@@ -225,7 +226,7 @@ async fn a_browser_is_shown_a_page_and_a_program_the_error() {
 }
 
 #[tokio::test]
-async fn no_browser_is_sent_to_another_site() {
+async fn open_redirects_are_refused() {
     let world = world().await;
     for bad in [
         "//evil.example",
@@ -250,7 +251,7 @@ async fn no_browser_is_sent_to_another_site() {
 }
 
 #[tokio::test]
-async fn what_is_off_is_404_with_a_code() {
+async fn disabled_providers_get_404_with_a_code() {
     let mut world = world().await;
     world.set_social(crate::Social::default());
     let (_, body) = ask(&world, Method::GET, "/api/auth/providers").answer().await;
@@ -274,7 +275,7 @@ async fn what_is_off_is_404_with_a_code() {
     assert_eq!(
         (response.status(), response.headers()[header::LOCATION].to_str().unwrap()),
         (StatusCode::FOUND, "/login?error=auth.provider_off&provider=google"),
-        "a browser is shown a page"
+        "a browser gets a page"
     );
 }
 

@@ -1,4 +1,4 @@
-//! Tokens that are not what they should be, keys that come and go, and providers that misbehave.
+//! Invalid tokens, key rotation and failing providers.
 
 use std::time::Duration;
 
@@ -16,12 +16,12 @@ use super::{
 };
 use crate::{Social, SocialConfig};
 
-/// However a provider misbehaves, nobody waits longer.
+/// Upper bound of every wait for a provider.
 const BOUND: Duration = Duration::from_secs(10);
 
 const PROVIDER_AWAY: Error = Error::ProviderUnavailable { provider: Provider::Google };
 
-/// A token that was right but for one thing.
+/// A valid token with one claim changed.
 fn but(elsewhere: &Elsewhere, name: &str, value: Value) -> Sensitive {
     let mut claims = elsewhere.claims(&MINJI);
     claims[name] = value;
@@ -55,16 +55,16 @@ fn bad_tokens(here: &Elsewhere, now: i64) -> Vec<(&'static str, Sensitive)> {
         ("an issuer that looks alike", but(here, "iss", json!(format!("{}/", here.url)))),
         ("another audience", but(here, "aud", json!("somebody.else"))),
         ("several audiences", but(here, "aud", json!(["somebody.else", "another"]))),
-        ("given to somebody else", but(here, "azp", json!("somebody.else"))),
+        ("another authorized party", but(here, "azp", json!("somebody.else"))),
         ("no audience", but(here, "aud", Value::Null)),
         ("expired", but(here, "exp", json!(now - 31))),
         ("no expiry", but(here, "exp", Value::Null)),
         ("issued in the future", but(here, "iat", json!(now + 31))),
         ("not valid yet", but(here, "nbf", json!(now + 31))),
-        ("nobody", but(here, "sub", json!(""))),
+        ("an empty subject", but(here, "sub", json!(""))),
         ("a nonce that we did not give", but(here, "nonce", json!("whatever the page made up"))),
         ("signed with another key", here.sign_as(&header("RS256", "key-0"), &claims, 1)),
-        ("a key nobody has", here.sign_as(&header("RS256", "key-7"), &claims, 0)),
+        ("an unknown key id", here.sign_as(&header("RS256", "key-7"), &claims, 0)),
         ("no name of a key", here.sign_as(&json!({ "alg": "RS256" }), &claims, 0)),
         ("a key that it brings along", here.sign_as(&header("RS256", "key-1"), &claims, 1)),
         ("another algorithm", here.sign_as(&header("PS256", "key-0"), &claims, 0)),
@@ -81,8 +81,8 @@ fn bad_tokens(here: &Elsewhere, now: i64) -> Vec<(&'static str, Sensitive)> {
 }
 
 #[tokio::test]
-async fn a_token_that_is_not_what_it_should_be_opens_nothing() {
-    // Without an address nobody counts the attempts of a network, of which there are many here.
+async fn invalid_id_tokens_are_refused() {
+    // Without an address the attempts of a network are not counted; there are many here.
     let world = world().await;
     let now = world.clock.now().as_micros() / 1_000_000;
     for (what, token) in bad_tokens(&world.elsewhere, now) {
@@ -95,7 +95,7 @@ async fn a_token_that_is_not_what_it_should_be_opens_nothing() {
         but(&world.elsewhere, "iat", json!(now + 29)),
         but(&world.elsewhere, "aud", json!([super::elsewhere::CLIENT_ID])),
     ] {
-        assert_eq!(from_nowhere(&world, good).await, Ok(()), "clocks differ a little");
+        assert_eq!(from_nowhere(&world, good).await, Ok(()), "small clock differences are tolerated");
     }
     assert_eq!(world.written().await, (1, 1));
 }
@@ -112,7 +112,7 @@ async fn from_nowhere(world: &World, credential: Sensitive) -> Result<(), Error>
 }
 
 #[tokio::test]
-async fn whoever_sends_rubbish_has_to_wait() {
+async fn networks_that_send_invalid_credentials_are_throttled() {
     let world = world().await;
     let mut refusals = Vec::new();
     for _ in 0..31 {
@@ -123,10 +123,10 @@ async fn whoever_sends_rubbish_has_to_wait() {
 }
 
 #[tokio::test]
-async fn an_id_token_of_another_trip_is_refused() {
+async fn an_id_token_of_another_redirect_is_refused() {
     let world = world().await;
     let trip = world.leave(Provider::Google).await;
-    // The provider is made to believe that the browser asked with another nonce.
+    // Makes the provider use another nonce than the browser's.
     let (before, nonce) = trip.location.split_once("nonce=").unwrap();
     assert!(nonce.len() >= 43);
     let location = format!("{before}nonce=another");
@@ -136,7 +136,7 @@ async fn an_id_token_of_another_trip_is_refused() {
 }
 
 #[tokio::test]
-async fn a_code_that_was_caught_on_its_way_is_of_no_use() {
+async fn an_intercepted_authorization_code_is_useless() {
     let world = world().await;
     for provider in [Provider::Google, Provider::Kakao] {
         let (victim, thief) = (world.leave(provider).await, world.leave(provider).await);
@@ -148,7 +148,7 @@ async fn a_code_that_was_caught_on_its_way_is_of_no_use() {
 }
 
 #[tokio::test]
-async fn keys_are_fetched_once_and_again_for_a_new_one_but_not_for_every_made_up_one() {
+async fn unknown_key_ids_trigger_rate_limited_key_fetches() {
     let world = world().await;
     let here = &world.elsewhere;
     world.google(&MINJI, true).await.unwrap();
@@ -161,7 +161,7 @@ async fn keys_are_fetched_once_and_again_for_a_new_one_but_not_for_every_made_up
         let made_up = here.sign_as(&header("RS256", &format!("made-up-{number}")), &claims, 0);
         assert_eq!(from_nowhere(&world, made_up).await, Err(Error::CredentialInvalid));
     }
-    assert_eq!(here.hits("/keys"), 1, "it was asked a moment ago");
+    assert_eq!(here.hits("/keys"), 1, "it was fetched a moment ago");
 
     here.rotate(&[0, 1], 1);
     world.clock.advance(Duration::from_secs(11));
@@ -170,11 +170,11 @@ async fn keys_are_fetched_once_and_again_for_a_new_one_but_not_for_every_made_up
     here.rotate(&[1], 0);
     world.google(&MINJI, false).await.unwrap();
     world.clock.advance(Duration::from_hours(1));
-    assert_eq!(world.google(&MINJI, false).await, Err(Error::CredentialInvalid), "the key was taken back");
+    assert_eq!(world.google(&MINJI, false).await, Err(Error::CredentialInvalid), "the key was withdrawn");
 }
 
 #[tokio::test]
-async fn many_who_come_at_once_ask_for_the_keys_once() {
+async fn concurrent_requests_fetch_the_keys_once() {
     let world = world().await;
     let all = (0..20).map(|_| from_nowhere(&world, world.elsewhere.credential(&MINJI)));
     let outcomes = futures_util::future::join_all(all).await;
@@ -183,7 +183,7 @@ async fn many_who_come_at_once_ask_for_the_keys_once() {
 }
 
 #[tokio::test]
-async fn while_the_issuer_is_away_its_last_word_counts_for_a_day() {
+async fn cached_issuer_keys_are_used_for_a_day_during_an_outage() {
     let world = world().await;
     let here = &world.elsewhere;
     let user = world.google(&MINJI, true).await.unwrap();
@@ -195,7 +195,7 @@ async fn while_the_issuer_is_away_its_last_word_counts_for_a_day() {
     let new = here.sign_as(&header("RS256", "key-1"), &here.claims(&MINJI), 1);
     world.clock.advance(Duration::from_secs(11));
     let unknown = from_nowhere(&world, new).await;
-    assert_eq!(unknown, Err(PROVIDER_AWAY), "the key may be new; nobody can tell");
+    assert_eq!(unknown, Err(PROVIDER_AWAY), "the key may be new and cannot be checked");
     world.clock.advance(Duration::from_hours(1));
     assert_eq!(world.google(&MINJI, false).await, Err(PROVIDER_AWAY));
     here.breaks("/.well-known/openid-configuration", None);
@@ -214,7 +214,7 @@ async fn impatient() -> World {
 }
 
 #[tokio::test]
-async fn an_issuer_that_misbehaves_is_told_in_time_and_changes_nothing() {
+async fn a_failing_issuer_times_out_and_changes_nothing() {
     for page in ["/.well-known/openid-configuration", "/keys"] {
         for fault in FAULTS {
             let world = impatient().await;
@@ -256,7 +256,7 @@ async fn a_provider_that_misbehaves_on_the_way_back_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_away_is_unavailable() {
+async fn an_unreachable_provider_is_unavailable() {
     let mut world = world().await;
     let gone = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -272,7 +272,7 @@ async fn a_provider_that_is_away_is_unavailable() {
 }
 
 #[tokio::test]
-async fn what_is_off_is_not_offered_and_not_there() {
+async fn disabled_providers_are_refused() {
     let mut world = world().await;
     let user = world.google(&MINJI, true).await.unwrap();
     let trip = world.leave(Provider::Kakao).await;

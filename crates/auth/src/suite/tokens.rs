@@ -1,4 +1,4 @@
-//! Refresh tokens: good once, and what happens to whoever comes second.
+//! Refresh tokens: valid once, and what happens on reuse.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use urr_contracts::auth::{Auth as _, Error, Refresh, Sensitive, SignedIn};
 
 use super::world::{DAY, DbKind, PASSWORD, SECRET, Sealing, TOKENS, Transport, World, away, home};
 
-pub(crate) async fn a_refresh_token_is_good_once_and_the_session_goes_on(world: &World) {
+pub(crate) async fn a_refresh_token_is_valid_once_and_the_session_continues(world: &World) {
     let first = world.register("minji@example.com").await;
     world.clock.advance(Duration::from_mins(30));
     let second = world.refresh(&first.refresh_token).await.unwrap();
@@ -20,7 +20,7 @@ pub(crate) async fn a_refresh_token_is_good_once_and_the_session_goes_on(world: 
     assert!(!world.is_revoked(&third).await);
 }
 
-pub(crate) async fn a_token_that_is_used_twice_ends_the_session_for_good(world: &World) {
+pub(crate) async fn refresh_token_reuse_ends_the_session_permanently(world: &World) {
     assert!(theft_ends_the_session(world).await);
     // J05: the thief came first and the owner second.
     let owner = world.login("minji@example.com", PASSWORD).await.unwrap();
@@ -33,7 +33,8 @@ pub(crate) async fn a_token_that_is_used_twice_ends_the_session_for_good(world: 
     assert_eq!(told, 2, "{subjects:?}");
 }
 
-/// Whether a copied token ends the session so that it stays ended: asked of another process on the same database.
+/// Whether the reuse of a token ends the session durably: checked by another process on the same
+/// database.
 async fn theft_ends_the_session(world: &World) -> bool {
     let owner = world.register("minji@example.com").await;
     let other = world.login("minji@example.com", PASSWORD).await.unwrap();
@@ -49,18 +50,18 @@ async fn theft_ends_the_session(world: &World) -> bool {
 }
 
 #[tokio::test]
-async fn an_end_that_is_undone_by_its_own_error_is_noticed() {
+async fn control_a_rolled_back_revocation_fails_the_test() {
     for db in [DbKind::Sqlite, DbKind::Postgres] {
         let kinds = (db, Transport::Local, Sealing::Sealed);
         let Some(world) = World::build(kinds, |service| service.forgets_reuse = true).await else { return };
         assert!(
             !theft_ends_the_session(&world).await,
-            "the control ended the session, so the story proves nothing"
+            "the negative control passed, so this test proves nothing"
         );
     }
 }
 
-pub(crate) async fn the_same_client_may_ask_twice_within_ten_seconds(world: &World) {
+pub(crate) async fn the_same_client_may_repeat_a_refresh_within_ten_seconds(world: &World) {
     let first = world.register("minji@example.com").await;
     let second = world.refresh(&first.refresh_token).await.unwrap();
     world.clock.advance(Duration::from_secs(10));
@@ -74,7 +75,7 @@ pub(crate) async fn the_same_client_may_ask_twice_within_ten_seconds(world: &Wor
     assert_eq!(
         world.refresh(&first.refresh_token).await,
         Err(Error::RefreshReused),
-        "after that it is theft"
+        "after the grace period it is reuse"
     );
     assert!(world.is_revoked(&first).await);
 
@@ -85,29 +86,30 @@ pub(crate) async fn the_same_client_may_ask_twice_within_ten_seconds(world: &Wor
     assert_eq!(
         world.refresh(&patient.refresh_token).await,
         Err(Error::RefreshReused),
-        "no browser has so many tabs"
+        "the number of repeats is limited"
     );
 }
 
-pub(crate) async fn a_late_repeat_gets_the_end_of_the_chain_and_nobody_else_does(world: &World) {
+pub(crate) async fn a_late_repeat_gets_the_newest_token_only_for_the_same_client(world: &World) {
     let first = world.register("minji@example.com").await;
     let second = world.refresh(&first.refresh_token).await.unwrap();
     let third = world.refresh(&second.refresh_token).await.unwrap();
     assert_eq!(world.count(&TOKENS, &[&first.session]).await, 3);
     for earlier in [&first, &second] {
         let again = world.refresh(&earlier.refresh_token).await.unwrap();
-        assert_eq!(again.refresh_token, third.refresh_token, "an answer that comes late sets nothing back");
+        assert_eq!(again.refresh_token, third.refresh_token, "a late response does not rewind the chain");
     }
-    assert_eq!(world.count(&TOKENS, &[&first.session]).await, 3, "a repeat adds nothing");
+    assert_eq!(world.count(&TOKENS, &[&first.session]).await, 3, "a repeat inserts no token");
 
-    // Whoever copied a repeated token and the owner hold the same one, so the second of them is noticed.
+    // A thief who copied a repeated token and the owner hold the same one, so the second use is
+    // detected.
     world.clock.advance(Duration::from_secs(11));
     let thief = world.refresh_from(&third.refresh_token, &away(66)).await.unwrap();
     assert_eq!(world.refresh(&third.refresh_token).await, Err(Error::RefreshReused));
     assert_eq!(world.refresh_from(&thief.refresh_token, &away(66)).await, Err(Error::RefreshInvalid));
     assert!(world.is_revoked(&first).await);
 
-    // The chain was gone on with from elsewhere: this client's repeat is not the whole story.
+    // Another client continued the chain, so this client's repeat is not accepted.
     let first = world.login("minji@example.com", PASSWORD).await.unwrap();
     let second = world.refresh(&first.refresh_token).await.unwrap();
     world.refresh_from(&second.refresh_token, &away(66)).await.unwrap();
@@ -128,13 +130,13 @@ pub(crate) async fn a_repeat_gets_the_same_token_from_a_process_with_a_newer_key
     assert_eq!(again.refresh_token, second.refresh_token);
     let third = ask(&newer, &second).await.unwrap();
     assert_eq!(ask(&newer, &first).await.unwrap().refresh_token, third.refresh_token, "through both keys");
-    // Without the key nobody knows the answer. That is no reason to end the session.
+    // Without the key the successor is unknown. That is no reason to end the session.
     assert_eq!(ask(&stranger, &first).await, Err(Error::Unavailable));
     assert!(!world.is_revoked(&first).await);
     ask(&newer, &third).await.unwrap();
 }
 
-pub(crate) async fn tokens_and_sessions_end_with_their_time(world: &World) {
+pub(crate) async fn tokens_and_sessions_expire(world: &World) {
     let mut last = world.register("minji@example.com").await;
     let began = world.clock.now();
     let idle = world.login("minji@example.com", PASSWORD).await.unwrap();
@@ -148,10 +150,10 @@ pub(crate) async fn tokens_and_sessions_end_with_their_time(world: &World) {
     }
     assert_eq!(renew(&idle).await, Err(Error::RefreshInvalid), "unused for a week");
     assert_eq!(renew(&last).await, Err(Error::RefreshInvalid), "thirty days are over");
-    assert!(!world.is_revoked(&last).await, "what ends by itself needs no revocation");
+    assert!(!world.is_revoked(&last).await, "an expired session needs no revocation");
 }
 
-pub(crate) async fn rubbish_is_no_refresh_token(world: &World) {
+pub(crate) async fn malformed_refresh_tokens_are_refused(world: &World) {
     let user = world.register("minji@example.com").await;
     let unknown = crate::sessions::rules::token(world.ids.bytes());
     for rubbish in [

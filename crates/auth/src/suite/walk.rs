@@ -1,4 +1,4 @@
-//! A long random walk over refresh tokens, beside a model that is too simple to be wrong.
+//! A long random walk over refresh tokens, compared with a simple model.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -10,12 +10,12 @@ use crate::sessions::rules::{GRACE, MAX_GRACE_USES};
 
 const STEPS: usize = 400;
 
-/// What the model knows of one session.
+/// The model of one session.
 struct Model {
     ends: Timestamp,
     over: bool,
     tokens: HashMap<String, Token>,
-    /// The tokens in the order in which they were given out, each for the one before.
+    /// The tokens in the order of issue.
     chain: Vec<String>,
 }
 
@@ -25,7 +25,7 @@ struct Token {
 }
 
 impl Model {
-    /// What presenting a token must come to.
+    /// The expected result of presenting a token.
     fn present(&mut self, token: &str, client: usize, now: Timestamp) -> Result<(), Error> {
         let leads_to_newest = self.leads_to_newest(token, client);
         let Some(token) = self.tokens.get_mut(token) else { return Err(Error::RefreshInvalid) };
@@ -59,7 +59,7 @@ impl Model {
         }
     }
 
-    /// Whether everything that followed from a token was exchanged by this client too, in not too many steps.
+    /// Whether all successors of a token were exchanged by this client too, within the limit.
     fn leads_to_newest(&self, token: &str, client: usize) -> bool {
         let after = self.chain.iter().skip_while(|known| *known != token).skip(1);
         let exchanged: Vec<usize> =
@@ -98,7 +98,7 @@ async fn walk(world: &World) {
             world.auth.logout(&world.anonymous(), request).await.unwrap();
             sessions[session].over = true;
         } else {
-            // Mostly the newest tokens, as browsers do; now and then an old one.
+            // Mostly the newest tokens, as browsers do; sometimes an old one.
             let recent = known.len().saturating_sub(4);
             let at = if choice < 110 { pick % known.len() } else { recent + pick % (known.len() - recent) };
             let (session, token) = known[at].clone();
@@ -111,7 +111,7 @@ async fn walk(world: &World) {
                 renewed += 1;
                 let (text, model) = (pair.refresh_token.expose().to_owned(), &mut sessions[session]);
                 let fresh = Token { expires: pair.refresh_expires_at, rotated: None };
-                // Whoever asks again gets the token that the first answer had.
+                // A repeat gets the token of the first response.
                 if model.tokens.insert(text.clone(), fresh).is_none() {
                     model.chain.push(text);
                 }
@@ -119,5 +119,8 @@ async fn walk(world: &World) {
             }
         }
     }
-    assert!(renewed > 10 && stolen > 0, "{renewed} renewed and {stolen} stolen: the walk saw too little");
+    assert!(
+        renewed > 10 && stolen > 0,
+        "{renewed} renewed and {stolen} reused: too few for a meaningful walk"
+    );
 }

@@ -1,4 +1,4 @@
-//! A world for the stories: one service on the asked-for parts, a mailbox, and a clock that stands still.
+//! Test environment: one service on the chosen backends, a mailbox, and a fixed clock.
 
 use std::{
     sync::{Arc, Mutex},
@@ -26,11 +26,11 @@ use crate::{HashCost, Hashing, IndexKey, Parts, Pii, PiiKeys, Sandbox, Service, 
 
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 pub(crate) const PASSWORD: &str = "correct horse battery";
-/// What everything is signed with.
+/// The signing secret.
 pub(crate) const SECRET: &str = "a secret of tests that is long enough";
 pub(crate) const TOKEN: &str = "a-token-for-tests";
 
-/// No story takes longer.
+/// Time limit of a test.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy)]
@@ -58,71 +58,71 @@ pub(crate) struct World {
     pub(crate) clock: Clock,
     pub(crate) ids: Ids,
     pub(crate) mailbox: Arc<Mailbox>,
-    /// What was announced within the process.
+    /// The revocations announced in this process.
     pub(crate) announced: Arc<Mutex<Vec<Revocation>>>,
-    /// How personal data is kept.
+    /// How personal data is stored.
     pub(crate) pii: Pii,
-    /// Where people have other accounts.
+    /// The simulated providers.
     pub(crate) elsewhere: Arc<Elsewhere>,
     _dir: Option<tempfile::TempDir>,
 }
 
 statements! {
-    /// How many accounts there are.
+    /// Number of accounts.
     pub(crate) ACCOUNTS = "select count(*) from accounts";
-    /// How many accounts elsewhere there are.
+    /// Number of linked accounts.
     pub(crate) LINKED = "select count(*) from linked_accounts";
-    /// What was agreed to.
+    /// The stored consents.
     pub(crate) TERMS = "select kind, version, agreed, at from terms_agreements where account_id = $1 order by id";
-    /// Personal columns as they are on disk.
+    /// The personal columns as stored.
     pub(crate) PERSONAL = "select email, name, phone, email_index, pii_key from accounts where id = $1";
-    /// Damages what is sealed.
+    /// Damages an encrypted value.
     pub(crate) DAMAGE = "update accounts set email = $2 where id = $1";
-    /// Who the owner is, likewise.
+    /// Damages an identity.
     pub(crate) DAMAGE_IDENTITY = "update identities set person = $2 where account_id = $1";
-    /// The second factor's secret, likewise.
+    /// Damages a second factor's secret.
     pub(crate) DAMAGE_FACTOR = "update second_factors set secret = $2 where account_id = $1";
     /// Makes an account look imported.
     pub(crate) IMPORT = "update accounts set password_hash = $2 where id = $1";
-    /// How a password is kept.
+    /// The stored password hash.
     pub(crate) HASH = "select password_hash from accounts where id = $1";
-    /// Everything that is kept of what happened once or too often.
+    /// Number of attempt counters and single-use markers.
     pub(crate) ATTEMPTS = "select count(*) from attempts";
-    /// How many attempts are counted.
+    /// The count of attempts.
     pub(crate) TRIES = "select tries from attempts where key = $1";
-    /// Sessions that have not ended.
+    /// Number of live sessions.
     pub(crate) LIVE = "select count(*) from sessions where account_id = $1 and ended_at is null";
-    /// Refresh tokens of a session.
+    /// Number of refresh tokens of a session.
     pub(crate) TOKENS = "select count(*) from refresh_tokens where session_id = $1";
-    /// Everything that may be forgotten.
+    /// Number of rows that the sweep can delete.
     pub(crate) LEFT = "
         select (select count(*) from refresh_tokens) + (select count(*) from sessions) + (select count(*) from revocations)
              + (select count(*) from attempts) + (select count(*) from links) + (select count(*) from mails)
              + (select count(*) from login_history)";
-    /// How mails ended.
+    /// State of mails.
     pub(crate) MAILS = "select state, attempts from mails where recipient = $1 order by id";
-    /// Hashes of what links carry.
+    /// Hashes of link tokens.
     pub(crate) LINKS = "select token_hash from links";
-    /// Verifications of identities that an account began.
+    /// Number of an account's identity verifications.
     pub(crate) CHECKS = "select count(*) from identity_checks where account_id = $1";
-    /// Accounts whose owner is known.
+    /// Number of stored identities.
     pub(crate) IDENTITIES = "select count(*) from identities";
-    /// Who the owner of an account is, as it is on disk.
+    /// An account's identity as stored.
     pub(crate) IDENTITY = "select person, pii_key from identities where account_id = $1";
-    /// The secret of a second factor, as it is on disk.
+    /// A second factor's secret as stored.
     pub(crate) FACTOR = "select secret, pii_key from second_factors where account_id = $1";
-    /// Recovery codes that are left.
+    /// Number of unused recovery codes.
     pub(crate) RECOVERY = "select count(*) from recovery_codes where account_id = $1";
-    /// Takes away what keeps a person from having two accounts.
+    /// Drops the index that ensures one account per person.
     pub(crate) DROP_GUARD = "drop index identities_by_person";
-    /// Whether an account was erased.
+    /// The columns that show whether an account was erased.
     pub(crate) ERASED = "select erased_at, email, name, phone, password_hash from accounts where id = $1";
 }
 
 pub(crate) type Kinds = (DbKind, Transport, Sealing);
 
 impl World {
-    /// Runs a story, unless a store that it needs cannot be had (testkit says so loudly).
+    /// Runs a test, unless a required store is not available (testkit reports it).
     pub(crate) async fn run(kinds: Kinds, story: impl AsyncFnOnce(&World)) {
         if let Some(world) = Self::new(kinds).await {
             within(PATIENCE, story(&world)).await;
@@ -133,7 +133,7 @@ impl World {
         Self::build(kinds, |_| {}).await
     }
 
-    /// A world with a change to its service: how negative controls are made.
+    /// Creates a world with a modified service, for negative controls.
     pub(crate) async fn build(
         (db, transport, sealing): Kinds,
         change: impl FnOnce(&mut Service),
@@ -169,7 +169,7 @@ impl World {
         crate::build(parts(&self.db, &self.clock, &self.ids, pii))
     }
 
-    /// Another process on the same database, whose secrets are these.
+    /// Another process on the same database, with these secrets.
     pub(crate) fn neighbour_with_secrets(&self, secrets: &[&str]) -> Arc<Service> {
         let mut parts = parts(&self.db, &self.clock, &self.ids, self.pii.clone());
         parts.secrets = secrets.iter().map(|secret| Secret::new(*secret).unwrap()).collect();
@@ -227,7 +227,7 @@ impl World {
         self.refresh_from(token, &home()).await
     }
 
-    /// The admin of this installation, signed in.
+    /// A signed-in administrator.
     pub(crate) async fn admin(&self) -> SignedIn {
         let request = auth::EnsureAdmin {
             email: "admin@urr.example".to_owned(),
@@ -240,17 +240,17 @@ impl World {
         self.login("admin@urr.example", made.password.unwrap().expose()).await.unwrap()
     }
 
-    /// Sends what waits to be sent.
+    /// Sends the queued mails.
     pub(crate) async fn send_mails(&self) {
         send_mails(&self.service).await;
     }
 
-    /// What the last link to prove an address carries.
+    /// The token of the last verification link.
     pub(crate) async fn proof_link(&self, email: &str) -> Sensitive {
         self.link(email, "/verify-email#token=").await
     }
 
-    /// What the last link to set a password carries.
+    /// The token of the last reset link.
     pub(crate) async fn reset_link(&self, email: &str) -> Sensitive {
         self.link(email, "/reset-password#token=").await
     }
@@ -285,7 +285,7 @@ impl World {
         verifier().verify(token.expose(), self.clock.now()).unwrap()
     }
 
-    /// Whether the session's end was announced here and is told to others.
+    /// Whether the revocation was announced here and is in the list for others.
     pub(crate) async fn is_revoked(&self, user: &SignedIn) -> bool {
         let since = self.clock.now().before(Duration::from_hours(1));
         let request = auth::RevocationsSince { since, after: None };
@@ -294,7 +294,7 @@ impl World {
             (revocation.session, revocation.user) == (user.session, user.account.id)
         };
         let announced = self.announced.lock().unwrap().iter().any(is_of);
-        assert_eq!(told.iter().any(is_of), announced, "what is told here and elsewhere is the same");
+        assert_eq!(told.iter().any(is_of), announced, "announced and listed revocations are the same");
         announced
     }
 }
@@ -319,7 +319,7 @@ pub(crate) fn parts(db: &Db, clock: &Clock, ids: &Ids, pii: Pii) -> Parts {
     }
 }
 
-/// What the reconciler `mail.send` of a process does.
+/// Runs the reconciler `mail.send` once.
 pub(crate) async fn send_mails(service: &Arc<Service>) {
     Sender::new(service.mails.clone(), service.clone()).send_due().await.unwrap();
 }
@@ -339,7 +339,7 @@ pub(crate) fn pii(sealing: Sealing) -> Pii {
     }
 }
 
-/// Sealed with the last of these keys.
+/// Encrypted with the last of these keys.
 pub(crate) fn keyed(ids: &[&str]) -> Pii {
     let index = IndexKey::derive(b"the secret of the installation");
     let keys = ids.iter().map(|id| ((*id).to_owned(), [id.as_bytes()[0]; 32])).collect();
@@ -351,17 +351,17 @@ pub(crate) fn home() -> Origin {
     Origin { address: "192.0.2.1".to_owned(), agent: "Firefox".to_owned() }
 }
 
-/// Somewhere else, each number another network.
+/// An origin in another network; each number is a different one.
 pub(crate) fn away(number: u8) -> Origin {
     Origin { address: format!("198.51.100.{number}"), agent: "curl".to_owned() }
 }
 
-/// Follows the link that proves an address, with the password or without.
+/// A request to verify an address, with or without the password.
 pub(crate) fn follow(token: &Sensitive, password: Option<&str>) -> VerifyEmail {
     VerifyEmail { token: token.clone(), password: password.map(Sensitive::new), origin: home() }
 }
 
-/// Proof of an account by its password.
+/// Confirmation by password.
 pub(crate) fn confirmed(password: &str) -> OwnerProof {
     OwnerProof { password: Some(Sensitive::new(password)), session: None }
 }

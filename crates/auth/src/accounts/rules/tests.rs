@@ -1,4 +1,4 @@
-//! Each field's one spelling, and what has none.
+//! Normalisation and rejection of each field.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ fn agreement(kind: TermsKind, agreed: bool, version: Option<&str>) -> Agreement 
 }
 
 #[test]
-fn an_address_has_one_spelling() {
+fn addresses_are_normalised() {
     for (text, expected) in [
         ("minji@example.com", "minji@example.com"),
         ("  Minji.Kim+urr@EXAMPLE.Com\n", "minji.kim+urr@example.com"),
@@ -22,7 +22,7 @@ fn an_address_has_one_spelling() {
 }
 
 #[test]
-fn what_is_no_address_is_refused_with_the_reason() {
+fn invalid_addresses_are_refused_with_a_reason() {
     for (text, reason) in [
         ("", "such as name@example.com"),
         ("minji", "such as name@example.com"),
@@ -51,7 +51,7 @@ fn what_is_no_address_is_refused_with_the_reason() {
 }
 
 #[test]
-fn a_phone_number_has_one_spelling() {
+fn phone_numbers_are_normalised() {
     for (text, expected) in [
         ("010-1234-5678", "+821012345678"),
         ("(02) 123 4567", "+8221234567"),
@@ -88,7 +88,7 @@ fn a_name_is_trimmed_and_bounded() {
 }
 
 #[test]
-fn a_name_shows_what_it_is() {
+fn invisible_control_characters_in_names_are_refused() {
     for good in ["김민지", "Zoë O'Connor-Núñez", "محمد", "क्\u{200d}ष", "👩\u{200d}🎤"] {
         assert_eq!(name(good).as_deref(), Ok(good));
     }
@@ -99,7 +99,7 @@ fn a_name_shows_what_it_is() {
 }
 
 #[test]
-fn service_and_privacy_are_required_in_the_current_version_and_marketing_is_free() {
+fn current_service_and_privacy_terms_are_required_marketing_is_optional() {
     use TermsKind::{Marketing, Privacy, Service};
     let yes = |kind| agreement(kind, true, None);
     assert_eq!(decisions(&[yes(Service), yes(Privacy)], "1.0").unwrap(), [(Service, true), (Privacy, true)]);
@@ -119,7 +119,7 @@ fn service_and_privacy_are_required_in_the_current_version_and_marketing_is_free
 
 proptest! {
     #[test]
-    fn an_address_in_its_one_spelling_stays_as_it_is(local in "[A-Za-z0-9.+_-]{1,20}", domain in "[A-Za-z0-9가-힣.-]{1,20}") {
+    fn normalisation_of_addresses_is_idempotent(local in "[A-Za-z0-9.+_-]{1,20}", domain in "[A-Za-z0-9가-힣.-]{1,20}") {
         if let Ok(once) = email(&format!(" {local}@{domain} ")) {
             prop_assert_eq!(email(&once), Ok(once.clone()));
             prop_assert!(once.is_ascii() && once == once.to_lowercase());
@@ -127,7 +127,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_people_type_upsets_the_rules(text in any::<String>()) {
+    fn arbitrary_input_never_panics(text in any::<String>()) {
         let _ = (email(&text), name(&text));
         if let Ok(Some(number)) = phone(&text) {
             prop_assert_eq!(phone(&number), Ok(Some(number.clone())));

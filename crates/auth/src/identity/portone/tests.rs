@@ -1,4 +1,4 @@
-//! PortOne as it answers on good days and on bad ones, played by a server in this process.
+//! PortOne's responses and failures, simulated by a server in this process.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use super::*;
 
 const ID: Uuid = Uuid::from_u128(7);
 
-/// What the server answers to everything, and what it was asked.
+/// The canned response, and the recorded requests.
 #[derive(Clone)]
 struct Played {
     status: u16,
@@ -21,7 +21,7 @@ struct Played {
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
-/// Path and authorization of a request.
+/// Path and `Authorization` header of a request.
 type Asked = (String, Option<String>);
 
 fn played(status: u16, body: &(impl ToString + ?Sized)) -> Played {
@@ -81,7 +81,7 @@ fn account() -> Account {
     }
 }
 
-/// What PortOne's manual shows, shortened.
+/// The example in PortOne's documentation, shortened.
 fn verified() -> Value {
     json!({
         "status": "VERIFIED",
@@ -123,13 +123,14 @@ async fn a_verified_person_is_read_and_the_secret_goes_in_the_header_alone() {
 }
 
 #[tokio::test]
-async fn whoever_has_not_finished_or_failed_is_not_verified() {
+async fn pending_and_failed_verifications_are_not_accepted() {
     let missing = json!({ "type": "IDENTITY_VERIFICATION_NOT_FOUND", "message": "…" });
     let cases = [
         (200, json!({ "status": "READY", "id": ID, "requestedAt": "…" }), Finding::Pending),
         (200, json!({ "status": "FAILED", "id": ID, "failure": { "reason": "…" } }), Finding::Failed),
         (404, missing, Finding::Pending),
-        // A test channel of the same shop vouches for anybody, and the browser may have chosen it.
+        // A test channel of the same store confirms any identity, and the browser may have chosen
+        // it.
         (200, with("/channel/key", json!("channel-key-2")), Finding::Failed),
         (200, with("/channel/key", Value::Null), Finding::Failed),
         (200, with("/channel", Value::Null), Finding::Failed),
@@ -140,7 +141,7 @@ async fn whoever_has_not_finished_or_failed_is_not_verified() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_used_is_no_answer() {
+async fn unusable_provider_responses_are_errors() {
     let unusable = [
         with("/id", json!(Uuid::from_u128(8).to_string())),
         with("/verifiedCustomer/ci", Value::Null),
@@ -163,7 +164,7 @@ async fn an_answer_that_cannot_be_used_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_slow_an_endless_and_an_absent_provider_are_given_up() {
+async fn slow_endless_and_absent_providers_time_out() {
     let slow = Played { pause: Duration::from_mins(5), ..played(200, &verified()) };
     let endless = played(200, &"x".repeat(MAX_ANSWER_BYTES + 1));
     for server in [slow, endless] {
@@ -176,7 +177,7 @@ async fn a_slow_an_endless_and_an_absent_provider_are_given_up() {
 }
 
 #[test]
-fn settings_that_cannot_be_portones_are_refused() {
+fn invalid_portone_settings_are_refused() {
     let bad = [
         PortOneConfig { base_url: "ftp://x".to_owned(), ..config("") },
         PortOneConfig { store_id: "a&b=c".to_owned(), ..config("http://x") },

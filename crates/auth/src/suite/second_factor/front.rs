@@ -15,7 +15,7 @@ use super::{
 use crate::second_factor::rules::shown_by_app;
 
 #[tokio::test]
-async fn where_it_is_required_an_admin_without_it_is_a_user_who_may_turn_it_on() {
+async fn an_admin_without_a_required_second_factor_has_user_rights() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
     let required = |service: &mut crate::Service| {
         service.settings.admin_second_factor = Some(crate::SecondFactor::Required);
@@ -29,20 +29,20 @@ async fn where_it_is_required_an_admin_without_it_is_a_user_who_may_turn_it_on()
     let role = |signed_in: &SignedIn| world.verify(&signed_in.access_token).access.role;
     assert_eq!(role(&bare), Role::UnprovenAdmin);
     let renewed = world.refresh(&bare.refresh_token).await.unwrap();
-    assert_eq!(role(&renewed), Role::UnprovenAdmin, "refreshing proves nothing");
+    assert_eq!(role(&renewed), Role::UnprovenAdmin, "a refresh does not add the second factor");
     let unproven = world.with_role(user.account.id, role(&bare));
     let nobody = SetRole { user: world.ids.next(), role: Role::User };
     assert_eq!(world.auth.set_role(&unproven, nobody).await, Err(Error::SecondFactorRequired));
 
     let token = json!({ "token": bare.access_token });
     let (_, valid) = ask(&world, Method::POST, "/api/auth/verify-token").json(&token).answer().await;
-    assert_eq!(valid["user"]["role"], "unproven_admin", "whoever asks must not take it for more");
+    assert_eq!(valid["user"]["role"], "unproven_admin", "the token's role is not admin");
     let path = format!("/api/admin/users/{}/role", user.account.id);
     let give = |role: &str| ask(&world, Method::PUT, &path).json(&json!({ "role": role }));
     let (status, refused) = give("user").by_role(Role::UnprovenAdmin).answer().await;
     assert_eq!((status, &refused["code"]), (StatusCode::FORBIDDEN, &json!("auth.second_factor_required")));
     let (status, _) = give("unproven_admin").by_role(Role::Admin).answer().await;
-    assert_eq!(status, StatusCode::BAD_REQUEST, "it is no role to give");
+    assert_eq!(status, StatusCode::BAD_REQUEST, "this role cannot be assigned");
 
     let phone = turn_on(&world, &bare).await;
     assert_eq!(role(&phone.user), Role::Admin);
