@@ -145,7 +145,7 @@ impl Node {
             match link(&self.endpoint, &self.address) {
                 Ok(fresh) => state.link = fresh,
                 Err(error) => {
-                    tracing::error!(node = %self.address, %error, "cannot create a redis client: calls use the old connection until the breaker opens again")
+                    tracing::error!(node = %self.address, %error, "cannot create a redis client: calls use the old connection until the breaker opens again");
                 }
             }
         }

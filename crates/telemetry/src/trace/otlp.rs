@@ -187,7 +187,7 @@ impl HttpClient for Sender {
                     );
                 }
                 Ok(answer) if failed => {
-                    tracing::warn!(status = %answer.status(), "collector rejects traces: they are lost; check its configuration")
+                    tracing::warn!(status = %answer.status(), "collector rejects traces: they are lost; check its configuration");
                 }
                 Ok(_) => tracing::info!("traces reach the collector again"),
             }
