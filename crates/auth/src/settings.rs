@@ -16,11 +16,11 @@ use crate::{
 };
 
 choice! {
-    /// Who verifies identities.
+    /// The identity provider.
     pub enum IdentityKind {
         /// Identities are not verified.
         Off = "off",
-        /// Persons are made up.
+        /// Made-up identities.
         Sandbox = "sandbox",
         /// PortOne.
         Portone = "portone",
@@ -30,9 +30,9 @@ choice! {
 choice! {
     /// Whether administrators need a second factor.
     pub enum SecondFactor {
-        /// They may have one.
+        /// Optional.
         Off = "off",
-        /// They are administrators only with one.
+        /// Required for admin rights.
         Required = "required",
     }
 }
@@ -42,38 +42,41 @@ settings! {
     pub struct Settings in "auth"
         "Accounts: cookies, personal data. Only for processes with the role `auth`."
     {
-        /// Whether cookies go over HTTPS alone. Left out, `false` for the `local` profile on a loopback
-        /// `listen` without an `https` `public_url`, and `true` elsewhere.
+        /// Whether cookies have the attribute `Secure`, so that browsers send them over HTTPS only.
+        /// By default `false` for the `local` profile on a loopback `listen` without an `https`
+        /// `public_url`, and `true` elsewhere.
         pub cookie_secure: Option<bool> = "",
-        /// Accounts are found by a hash of their address with this key. It must stay the same for as long as
+        /// Key of the hash by which accounts are looked up by address. It must not change while
         /// there are accounts.
         pub index_key: Option<Secret<32>> = "",
-        /// Keys that seal addresses, names and phone numbers in the database. The first key seals; the
-        /// others open what was sealed before. Without keys the data is stored readable.
+        /// Keys that encrypt addresses, names and phone numbers in the database. The first key
+        /// encrypts; the others decrypt existing data. Without keys the data is stored in plain
+        /// text.
         pub pii_keys: List<PiiKey> = "",
-        /// Read personal data that was written before there were keys, and seal it in the background. Only
-        /// until that is done: otherwise data that no key sealed is refused.
+        /// Accept personal data that was written before there were keys, and encrypt it in the
+        /// background. Turn it off when that is done: without it unencrypted data is refused.
         pub pii_seal_plain: bool = "false",
-        /// `required`: an administrator without a second factor has the rights of a user until it is on.
-        /// Left out, `off` for the `local` profile and `required` for `production`.
+        /// `required`: an administrator without a second factor has the rights of a user until it
+        /// is turned on. By default `off` for the `local` profile and `required` for `production`.
         pub admin_second_factor: Option<SecondFactor> = "",
-        /// Who verifies that a person has one account: `portone` needs the three settings below; `sandbox`
-        /// makes persons up from name and phone number; `off` verifies nothing. Left out, `sandbox` for
-        /// the `local` profile and `off` for `production`.
+        /// Provider of identity verification (one account per person): `portone` needs the three
+        /// settings below; `sandbox` derives made-up identities from name and phone number; `off`
+        /// verifies nothing. By default `sandbox` for the `local` profile and `off` for
+        /// `production`.
         pub identity: Option<IdentityKind> = "",
-        /// Allows `auth.identity = sandbox` in the `production` profile, where made-up persons would pass
-        /// for real ones.
+        /// Allows `auth.identity = sandbox` in the `production` profile, where made-up identities
+        /// would count as real ones.
         pub identity_allow_sandbox: bool = "false",
         /// PortOne's V2 API secret.
         pub portone_secret: Option<Secret<1>> = "",
         /// PortOne's id of this store, such as `store-…`.
         pub portone_store_id: Option<String> = "",
-        /// The channel that verifies identities, such as `channel-key-…`. A verification through any other
-        /// channel does not count.
+        /// The channel for identity verification, such as `channel-key-…`. A verification through
+        /// any other channel is refused.
         pub portone_channel_key: Option<String> = "",
         /// URL of PortOne's API.
         pub portone_url: HttpUrl = "https://api.portone.io",
-        /// The version of the terms that people agree to.
+        /// The current version of the terms of service.
         pub terms_version: String = "1.0",
         /// Days after which the personal data of a closed account is erased.
         pub erase_after("erase_after_days"): Days<1, 3_650> = "30",
@@ -101,17 +104,17 @@ settings! {
 }
 
 impl Settings {
-    /// Whether cookies are `Secure`: unless they were allowed over plain HTTP.
+    /// Whether cookies are `Secure`; only an explicit `false` disables it.
     pub fn secure_cookies(&self) -> bool {
         self.cookie_secure != Some(false)
     }
 
-    /// Whether administrators are administrators only with a second factor.
+    /// Whether administrators need a second factor.
     pub(crate) fn admin_needs_second_factor(&self) -> bool {
         self.admin_second_factor == Some(SecondFactor::Required)
     }
 
-    /// How personal data is kept; `None` without an index key.
+    /// How personal data is stored; `None` without an index key.
     pub fn pii(&self) -> Option<Pii> {
         Some(Pii {
             index: IndexKey::derive(self.index_key.as_ref()?.expose().as_bytes()),
@@ -120,14 +123,14 @@ impl Settings {
         })
     }
 
-    /// The keys that seal, if there are any.
+    /// The encryption keys, if there are any.
     pub fn sealing_keys(&self) -> Result<Option<PiiKeys>, BadKeys> {
         let Some(first) = self.pii_keys.first() else { return Ok(None) };
         let keys: BTreeMap<_, _> = self.pii_keys.iter().map(|key| (key.id.clone(), key.key)).collect();
         PiiKeys::new(first.id.clone(), keys).map(Some)
     }
 
-    /// The providers that are on.
+    /// The enabled sign-in providers.
     pub fn social(&self) -> SocialConfig {
         SocialConfig {
             google: self.google.config(),
@@ -150,7 +153,7 @@ impl Settings {
         })
     }
 
-    /// Who verifies identities, if they are verified.
+    /// The identity provider, if enabled.
     pub fn identity_provider(&self, clock: &Clock) -> Result<Option<Arc<dyn IdentityProvider>>, BadPortOne> {
         if self.identity == Some(IdentityKind::Sandbox) {
             return Ok(Some(Arc::new(Sandbox)));
@@ -161,7 +164,7 @@ impl Settings {
         }
     }
 
-    /// Reports settings that do not fit together.
+    /// Reports settings that contradict each other.
     pub fn check(&self, production: bool, problems: &mut Problems<'_>) {
         self.check_keys(problems);
         self.check_identity(production, problems);
@@ -222,7 +225,7 @@ impl Settings {
     }
 }
 
-/// `id:key`: a key that seals personal data, and the id that sealed values carry.
+/// `id:key`: a key that encrypts personal data, and the id stored with each value.
 #[derive(Clone, PartialEq, Eq)]
 pub struct PiiKey {
     /// Which key.

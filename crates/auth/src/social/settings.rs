@@ -8,13 +8,13 @@ use super::{GoogleConfig, OAuthConfig};
 settings! {
     /// `[auth.google]`.
     pub struct Google in "auth.google" {
-        /// The OAuth client id at Google; with it people may sign in with their Google account. Register
+        /// The OAuth client id at Google; enables sign-in with Google. Register
         /// `/api/auth/google/callback` of `public_url` there.
         pub client_id: Option<String> = "",
-        /// The secret that goes with it. Without it credentials of Google's own button are accepted, but
+        /// The OAuth client secret. Without it ID tokens of Google's own button are accepted, but
         /// browsers are not redirected to Google.
         pub client_secret: Option<Secret<1>> = "",
-        /// The issuer of Google's ID tokens; its pages and keys are discovered from here.
+        /// The issuer of Google's ID tokens; its endpoints and keys are discovered from here.
         pub issuer: HttpUrl = "https://accounts.google.com",
     }
 }
@@ -22,16 +22,16 @@ settings! {
 settings! {
     /// `[auth.kakao]`.
     pub struct Kakao in "auth.kakao" {
-        /// The REST API key at Kakao; with it people may sign in with their Kakao account. Register
+        /// The REST API key at Kakao; enables sign-in with Kakao. Register
         /// `/api/auth/kakao/callback` there.
         pub client_id: Option<String> = "",
-        /// The secret that goes with it, if it was switched on there.
+        /// The client secret, if it is enabled at Kakao.
         pub client_secret: Option<Secret<1>> = "",
-        /// Kakao's page for signing in.
+        /// Kakao's authorization endpoint.
         pub authorize_url: HttpUrl = "https://kauth.kakao.com/oauth/authorize",
-        /// Kakao's endpoint that exchanges codes.
+        /// Kakao's token endpoint.
         pub token_url: HttpUrl = "https://kauth.kakao.com/oauth/token",
-        /// Kakao's endpoint that describes a user.
+        /// Kakao's user info endpoint.
         pub user_url: HttpUrl = "https://kapi.kakao.com/v2/user/me",
     }
 }
@@ -39,16 +39,16 @@ settings! {
 settings! {
     /// `[auth.naver]`.
     pub struct Naver in "auth.naver" {
-        /// The client id at Naver; with it people may sign in with their Naver account. Register
-        /// `/api/auth/naver/callback` there.
+        /// The client id at Naver; enables sign-in with Naver. Register `/api/auth/naver/callback`
+        /// there.
         pub client_id: Option<String> = "",
-        /// The secret that goes with it.
+        /// The client secret.
         pub client_secret: Option<Secret<1>> = "",
-        /// Naver's page for signing in.
+        /// Naver's authorization endpoint.
         pub authorize_url: HttpUrl = "https://nid.naver.com/oauth2.0/authorize",
-        /// Naver's endpoint that exchanges codes.
+        /// Naver's token endpoint.
         pub token_url: HttpUrl = "https://nid.naver.com/oauth2.0/token",
-        /// Naver's endpoint that describes a user.
+        /// Naver's user info endpoint.
         pub user_url: HttpUrl = "https://openapi.naver.com/v1/nid/me",
     }
 }
