@@ -1,5 +1,4 @@
-//! The outbox: messages are written in the same transaction as the change they describe, and are
-//! delivered at least once.
+//! The outbox: messages written in the transaction of their change and delivered at least once.
 //!
 //! There are two readers. The in-process bus reads the table as a log ([`read_after`]) and stores a
 //! [`Position`] per consumer group. The Kafka relay [`claim`]s rows, publishes them and marks them
@@ -32,8 +31,8 @@ pub struct Message {
     pub id: MessageId,
     /// The topic.
     pub topic: String,
-    /// The ordering key. Messages with the same topic and key are delivered in the order in which
-    /// they were written, provided that the writers held a lock on the entity the key names.
+    /// The ordering key: messages of one topic and key are delivered in the order they were written,
+    /// if the writers held a lock on the entity it names.
     pub key: String,
     /// The type of event, such as `RESERVATION_CREATED`.
     pub kind: String,

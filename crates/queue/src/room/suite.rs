@@ -319,7 +319,7 @@ async fn positions_survive_a_loss_of_the_store(mut trial: Trial) {
     for user in &people[2..] {
         match trial.standing(*user).await {
             Standing::Waiting { order, .. } => {
-                assert_eq!(order, tickets[user], "the position on the ticket is restored")
+                assert_eq!(order, tickets[user], "the position on the ticket is restored");
             }
             Standing::Active { slot, .. } => assert_eq!(slot.order, tickets[user]),
             other => panic!("{other:?}"),
