@@ -10,7 +10,7 @@ use urr_contracts::{
     vwr::{ListRooms, Vwr},
 };
 use urr_gateway::{
-    Gateway, Guards, Upstream,
+    Gateway, Gateways, Guards, Upstream,
     limit::{Blind, Limiter, Verdict, Who},
     places::Places,
     revoked::{Revocation, RevocationPage, RevocationSource, Revoked},
@@ -49,6 +49,8 @@ pub(crate) struct Memory {
     pub rooms: Option<Arc<Rooms>>,
     /// Who came how often; `None` if nobody is counted.
     pub limiter: Option<Arc<Limiter>>,
+    /// Addresses of other gateways of this installation.
+    pub gateways: Arc<Gateways>,
 }
 
 impl Memory {
@@ -68,6 +70,7 @@ impl Memory {
             revoked: knows.then(|| Arc::new(Revoked::new(clock.clone(), LOOK_BACK))),
             rooms: has_rooms.then(rooms),
             limiter: limiter.map(Arc::new),
+            gateways: Arc::default(),
         }
     }
 
@@ -193,6 +196,7 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
     Guards {
         access: Verifier::new(wire::access_keys(config)),
         hops: hop::Verifier::new(config.secrets().map(|secret| hop::key(&secret.0))),
+        gateways: Arc::clone(&memory.gateways),
         clock: ground.clock.clone(),
         limiter: memory.limiter.clone(),
         revoked: memory.revoked.clone(),

@@ -220,6 +220,9 @@ impl Respond for Door {
             return Problem::of(codes::BAD_HOST, "A request names one host.").into_response();
         }
         let peer = ClientAddress::of(request.extensions()).0;
+        if hop.is_some() {
+            self.guards.gateways.note(peer);
+        }
         let client = hop.unwrap_or_else(|| self.guards.proxies.client(peer, request.headers()));
         if client != peer {
             request.extensions_mut().insert(ClientAddress(client));

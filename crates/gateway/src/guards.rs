@@ -15,6 +15,7 @@ use urr_telemetry::Health;
 use crate::{
     address::TrustedProxies,
     codes,
+    gateways::Gateways,
     limit::{Blind, Limiter, Verdict, Who},
     origin::Origins,
     revoked::{Revoked, STALE},
@@ -33,6 +34,8 @@ pub struct Guards {
     pub clock: Clock,
     /// Verifies requests forwarded by another gateway of this installation.
     pub hops: hop::Verifier,
+    /// Learns the addresses of those gateways.
+    pub gateways: Arc<Gateways>,
     /// Rate limiter; `None` disables it.
     pub limiter: Option<Arc<Limiter>>,
     /// Ended sessions; `None` if this installation has no source of them.

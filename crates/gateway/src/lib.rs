@@ -11,6 +11,7 @@ mod codes;
 mod compress;
 mod door;
 mod front;
+mod gateways;
 mod guards;
 mod inbound;
 pub mod limit;
@@ -32,6 +33,7 @@ pub use self::{
     codes::CODES,
     door::Gateway,
     front::Front,
+    gateways::Gateways,
     guards::Guards,
     origin::{BadOrigin, Origins},
     proxy::Upstream,

@@ -45,6 +45,7 @@ impl World {
             access: Verifier::new([access::key(&secret)]),
             clock: clock.clone(),
             hops: hop::Verifier::new([hop::key(&secret)]),
+            gateways: Arc::default(),
             limiter: None,
             revoked: None,
             rooms: Some(Arc::clone(&rooms)),

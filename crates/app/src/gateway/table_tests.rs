@@ -138,6 +138,7 @@ async fn callers_who_may_not_call_are_refused_on_every_route() {
         access: Verifier::new([access::key(&secret)]),
         clock: clock.clone(),
         hops: hop::Verifier::new([hop::key(&secret)]),
+        gateways: Arc::default(),
         limiter: None,
         revoked: None,
         rooms: None,

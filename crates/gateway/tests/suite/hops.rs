@@ -47,8 +47,11 @@ async fn a_forged_hop_header_is_ignored() {
         assert!(status == 429 || body["client"] == "198.51.100.1", "{mark}: {body}");
     }
     assert_eq!(inner.get("/api/time", &[]).await.0, 429, "every forged request was counted");
+    let peer = "198.51.100.1".parse().unwrap();
+    assert!(!inner.gateways.contains(peer), "a forged signature makes no gateway");
     let (status, body) = inner.get("/api/time", &[("x-urr-hop", &good)]).await;
     assert_eq!((status, &body["client"]), (200, &json!("203.0.113.7")));
+    assert!(inner.gateways.contains(peer), "its connections are not limited per address");
     inner.clock.advance(LIFETIME * 3);
     let (status, body) = inner.get("/api/time", &[("x-urr-hop", &good)]).await;
     assert_eq!(

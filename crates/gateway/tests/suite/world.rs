@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt as _;
 use urr_gateway::{
-    Front, Gateway, Guards, Origins, Upstream,
+    Front, Gateway, Gateways, Guards, Origins, Upstream,
     address::TrustedProxies,
     limit::{Limiter, RateLimits},
     places::Places,
@@ -87,6 +87,7 @@ impl Default for Wishes {
 pub(crate) struct World {
     pub(crate) app: Router,
     pub(crate) clock: Clock,
+    pub(crate) gateways: Arc<Gateways>,
     secret: Secret,
     limits: Limits,
 }
@@ -140,10 +141,12 @@ impl World {
         let clock = wishes.clock;
         let secret = Secret::new("correct horse battery staple, twice").unwrap();
         let origins = Origins::new(wishes.origins).unwrap();
+        let gateways = Arc::new(Gateways::default());
         let guards = Guards {
             access: Verifier::new([access::key(&secret)]),
             clock: clock.clone(),
             hops: hop::Verifier::new([hop::key(&secret)]),
+            gateways: Arc::clone(&gateways),
             limiter: Some(Arc::new(
                 wishes.limiter.unwrap_or_else(|| Limiter::memory(wishes.rates, clock.clone())),
             )),
@@ -184,7 +187,7 @@ impl World {
             hsts: false,
         };
         let app = router(Front::before(Edge::around(gateway.finish(), edge_parts), origins));
-        Self { app, clock, secret, limits: wishes.limits }
+        Self { app, clock, gateways, secret, limits: wishes.limits }
     }
 
     pub(crate) fn token(&self, role: Role) -> String {
