@@ -1,8 +1,8 @@
-//! Crates that others build on explain themselves.
+//! Every crate has a README.
 
 use super::{Finding, tree::Tree};
 
-/// These are explained elsewhere: the app by the project's README, the other two on top of their `lib.rs`.
+/// Documented elsewhere: the app in the project's README, the other two at the top of `lib.rs`.
 const ELSEWHERE: [&str; 3] = ["app", "contracts", "kernel"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_without_a_readme_is_found() {
+    fn a_crate_without_a_readme_is_reported() {
         let silent = Tree::of(&[("crates/kv/Cargo.toml", "")]);
         assert_eq!(check(&silent).len(), 1);
         let explained = Tree::of(&[("crates/kv/Cargo.toml", ""), ("crates/kv/README.md", "# kv")]);
