@@ -1,8 +1,8 @@
-// The room in front of everything: with scripts, and all the way without any.
+// The site waiting room (Tier 1), with scripts and entirely without.
 import { signUp } from "./accounts.mjs";
 import { ADMIN, PASSWORD, until } from "./server.mjs";
 
-/** A number of the line for somebody whose browser we do not see. Gives back how to ask for the pass it becomes. */
+/** Joins as a visitor without a browser. Returns a function that requests the pass. */
 export async function stranger(server, event) {
   const answer = await fetch(`${server.url}/vwr-api/vwr/assign/${event}`, { method: "POST" });
   if (!answer.ok) throw new Error(`nobody gets a number: ${answer.status}`);
@@ -14,13 +14,13 @@ export async function stranger(server, event) {
   };
 }
 
-/** Whether visitors of an event have to wait, as the guard of the pages sees it. */
+/** Whether visitors of an event have to wait, according to the guard of the pages. */
 export async function guarded(server, event) {
   const answer = await fetch(`${server.url}/queue/${event}`, { redirect: "manual" });
   return answer.headers.get("location")?.startsWith("/vwr/") ?? false;
 }
 
-/** The page as it waits, with people ahead: what it says changes by itself, and it moves on when it is its turn. */
+/** The page with visitors ahead: it updates by itself, and moves on when admitted. */
 async function withScripts(browser, server, view, event, operate) {
   const person = await browser.person(server, view);
   const { page } = person;
@@ -40,12 +40,12 @@ async function withScripts(browser, server, view, event, operate) {
   await page.waitForFunction((before) => document.getElementById("count").textContent !== before, before);
   await operate("pause");
   await operate("advance", { batchSize: 1_000 });
-  // Nobody is signed in, so the next room asks for that.
+  // The visitor is not signed in, so Tier 2 redirects to sign-in.
   await person.at("/login", 30_000);
   await person.end();
 }
 
-/** A language that was chosen on the site is that of the waiting room, and the other way round. */
+/** The site and its waiting room share the chosen language, in both directions. */
 async function otherLanguage(person, event) {
   const { page } = person;
   const [own, other] = person.view.locale.startsWith("ko") ? ["ko", "en"] : ["en", "ko"];
@@ -61,7 +61,7 @@ async function otherLanguage(person, event) {
   await tab.close();
 }
 
-/** A page that loads itself again does so in the middle of every look. This is the same one without that. */
+/** The page without its automatic reload, which would interrupt the checks. */
 async function stillPicture(browser, server, view, html) {
   const refresh = /<meta http-equiv="refresh" content="\d+">/;
   if (!refresh.test(html)) throw new Error("the page does not load itself again");
@@ -71,7 +71,9 @@ async function stillPicture(browser, server, view, html) {
   await viewer.end();
 }
 
-/** From the first look to the seats with scripts switched off: the page loads itself again until it is somebody's turn. */
+/**
+ * From the first page to the seats without scripts: the waiting page reloads itself until admitted.
+ */
 async function withoutScripts(browser, server, view, event, operate) {
   const before = await browser.person(server, view);
   await signUp(before, `plain.${view.name}@example.com`, "/");

@@ -1,14 +1,17 @@
-// Waiting when it does not go smoothly: two events at once, too many of them, a full line, a cancelled event.
+// Waiting under difficult conditions: two events at once, too many events, a full queue, a
+// cancelled event.
 import { signUp } from "./accounts.mjs";
 import { VIEWS } from "./browser.mjs";
 import { guarded } from "./front.mjs";
 import { seatedEvents } from "./sale.mjs";
 import { ADMIN, PASSWORD, Server, until } from "./server.mjs";
 
-/** Longer than a page waits between two questions, in its own time, which the journey moves. */
+/** Longer than any poll interval, in the page's time, which the journey controls. */
 const LONG = 40_000;
 
-/** Two tabs of one browser wait in front of two events. Both get in, and being let in at one costs nothing at the other. */
+/**
+ * Two tabs wait for two events. Both are admitted, and admission to one does not affect the other.
+ */
 async function twoTabs(browser, server, view, events, operate) {
   const person = await browser.person(server, view);
   await signUp(person, `two.${view.name}@example.com`, "/");
@@ -31,7 +34,7 @@ async function twoTabs(browser, server, view, events, operate) {
   await each((event) => until("the end of the room in front", async () => !(await guarded(server, event))));
 }
 
-/** Days before a sale opens, the page counts down to it, and does not speak of minutes. */
+/** Days before the sale opens, the page counts down to it and shows no estimated wait. */
 async function early(browser, server, view) {
   const { events } = await server.ask("/api/events?status=upcoming&limit=10");
   const event = events.find((event) => event.seat_layout_id ?? event.seatLayoutId);
@@ -48,7 +51,9 @@ async function early(browser, server, view) {
   await person.end();
 }
 
-/** In as many waiting rooms as allowed, the next one says so, lists them, and lets one be left. */
+/**
+ * At the maximum number of waiting rooms the page says so, lists them, and lets the user leave one.
+ */
 async function tooMany(browser, server, view, events) {
   const person = await browser.person(server, view);
   const { page } = person;
@@ -72,7 +77,7 @@ async function tooMany(browser, server, view, events) {
   await person.end();
 }
 
-/** The seats page shows how long the slot lasts, and gives it up once that is confirmed. */
+/** The seats page shows the time left of the slot, and gives it up after confirmation. */
 async function leavingSeats(person, event) {
   const { page } = person;
   await page.waitForSelector("[data-slot]:not([hidden])");
@@ -86,7 +91,7 @@ async function leavingSeats(person, event) {
   await person.at(`/events/${event.id}`);
 }
 
-/** The line is as long as it may be: the page says so, and joins by itself once there is room. */
+/** The queue is full: the page says so, and joins by itself once there is room. */
 async function fullLine(server, person, event) {
   const { page } = person;
   const [fan] = await server.fans(1);
@@ -103,7 +108,7 @@ async function fullLine(server, person, event) {
   await page.waitForSelector("[data-problem]", { state: "hidden" });
 }
 
-/** The event is called off while somebody waits: the page says so, and asks for nothing any more. */
+/** The event is cancelled while a user waits: the page says so and stops polling. */
 async function calledOff(person, event, operate) {
   const { page } = person;
   person.expect(409);
@@ -125,7 +130,7 @@ export async function hitches(browser, { binary }, view) {
     const { token } = await server.ask("/api/auth/login", { email: ADMIN, password: PASSWORD });
     const operate = (path, body = {}) => server.ask(path, body, token);
     const [event, other] = await seatedEvents(server);
-    // Nothing about it depends on the screen or the language.
+    // Independent of screen and language.
     if (view === VIEWS[0]) await twoTabs(browser, server, view, [event, other], operate);
     await early(browser, server, view);
     const narrow = await Server.start(binary, { "queue.max_events_per_user": 1 });

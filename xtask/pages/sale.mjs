@@ -1,10 +1,10 @@
-// A sale as people meet it: looking, waiting, being let in, holding seats.
+// A sale: event pages, waiting room, admission, holding seats.
 import { signUp } from "./accounts.mjs";
 import { ADMIN, PASSWORD, until } from "./server.mjs";
 
 const isSeated = (event) => event.seat_layout_id ?? event.seatLayoutId;
 
-/** What is on sale and has seats. */
+/** Events on sale with seats. */
 export async function seatedEvents(server) {
   const { events } = await server.ask("/api/events?status=on_sale&limit=10");
   return events.filter(isSeated);
@@ -29,7 +29,10 @@ async function looking(server, person) {
   await person.look("event-standing");
 }
 
-/** Nobody is let in while the room is paused; a reload and a lost connection change nothing; then it moves on by itself. */
+/**
+ * No admission while the room is paused; a reload and a lost connection change nothing; then the
+ * page continues.
+ */
 async function waiting(server, person, event, operate) {
   const { page } = person;
   await operate("pause", event.id);
@@ -53,7 +56,7 @@ async function waiting(server, person, event, operate) {
   await person.at(`/events/${event.id}/seats`);
 }
 
-/** What is wrong is said where one looks: next to the button, on the screen. */
+/** Errors are shown next to the button and within the screen. */
 async function isInView(page, selector) {
   const box = await page.locator(selector).boundingBox();
   const height = await page.evaluate(() => innerHeight);
@@ -62,7 +65,7 @@ async function isInView(page, selector) {
 
 const CHOICE_PROBLEM = "[data-choice] [data-problem]:not([hidden])";
 
-/** An answer that was cut off is no success, and the page works on afterwards. */
+/** A truncated response is not a success, and the page still works afterwards. */
 async function cutOff(person) {
   const { page } = person;
   const path = "**/api/seats/reserve";
@@ -76,7 +79,10 @@ async function cutOff(person) {
   await page.unroute(path);
 }
 
-/** The plan is centred, its option fits its box, and a button that does nothing looks like that under the mouse, too. */
+/**
+ * The plan is centred, its option fits the box, and a disabled button looks disabled under the
+ * mouse.
+ */
 async function planIsReadable(person) {
   const { page } = person;
   await page.waitForSelector("[data-slot]:not([hidden])");
@@ -104,7 +110,7 @@ async function planIsReadable(person) {
   if (cut) throw new Error(`"${cut}" does not fit its box`);
 }
 
-/** The seats are held, but the answer says that nobody knows: pressing again finds them. */
+/** The seats are held but the response is an error: a retry finds the hold. */
 async function answerIsLost(person) {
   const { page } = person;
   const path = "**/api/seats/reserve";
@@ -116,7 +122,7 @@ async function answerIsLost(person) {
   await person.press("[data-hold]");
   await page.waitForSelector("[data-problem]:not([hidden])");
   await page.unroute(path);
-  // The plan that shows them as taken does not take them out of the choice.
+  // A seat map that shows them as taken does not remove them from the selection.
   await page.waitForSelector('.seat[aria-pressed="true"][aria-disabled="true"]');
 }
 
@@ -125,7 +131,7 @@ async function holding(server, person, event) {
   await page.waitForSelector('.seat:not([aria-disabled="true"])');
   await planIsReadable(person);
   await person.look("seats");
-  // With the keyboard: in, to the right, and again.
+  // By keyboard: Tab, right arrow, right arrow.
   await page.locator('.seat[tabindex="0"]').focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
@@ -156,7 +162,7 @@ async function holding(server, person, event) {
   if (grey) throw new Error(`${grey} of the released seats are shown as taken`);
 }
 
-/** Through both rooms: the one in front of everything, and the one in front of the seats. */
+/** Through both rooms, Tier 1 and Tier 2. */
 async function bothRooms(server, person, event) {
   const { page } = person;
   const { token } = await server.ask("/api/auth/login", { email: ADMIN, password: PASSWORD });
@@ -166,7 +172,7 @@ async function bothRooms(server, person, event) {
     await until("the room in front", () =>
       fetch(`${server.url}/queue/${event.id}`, { redirect: "manual" }).then((answer) =>
         answer.headers.get("location")?.startsWith("/vwr/")));
-    // Whoever is inside when it opens stays there; once they have gone, they wait as everybody does.
+    // Users inside when the room opens stay; after leaving they wait like everyone else.
     await page.goto(`/queue/${event.id}`);
     await person.at(`/events/${event.id}/seats`);
     const left = await page.evaluate(
@@ -182,7 +188,7 @@ async function bothRooms(server, person, event) {
   }
 }
 
-/** Whoever leaves is out of the line at once, and asks for nothing any more; whoever joins again is in it. */
+/** Leaving removes the entry at once and stops polling; joining again creates a new one. */
 async function leaving(server, person, event, operate) {
   const { page } = person;
   const waits = async () => {
@@ -208,7 +214,7 @@ async function leaving(server, person, event, operate) {
   await person.press('[data-dialog="leave"] [value="yes"]');
   await page.waitForSelector('[data-step="left"]:not([hidden])');
   if (await page.isVisible("[data-paused]")) throw new Error("whoever left is told that they keep their place");
-  // The other tab does not join again behind everybody's back.
+  // The other tab does not join again by itself.
   await other.waitForSelector('[data-step="left"]:not([hidden])');
   await other.close();
   if ((await waits()) !== 0) throw new Error("whoever left is still in line");
@@ -226,7 +232,7 @@ async function leaving(server, person, event, operate) {
 
 export async function sale(browser, server, view) {
   const person = await browser.person(server, view);
-  // What is asked while offline, and what this installation may lack.
+  // Requests while offline, and parts that this installation may lack.
   person.expected.push("net::ERR_INTERNET_DISCONNECTED", "status of 404");
   const [event] = await seatedEvents(server);
   const operate = await operator(server);
