@@ -58,12 +58,12 @@ async function easierForms(page) {
   const all = page.locator("[data-agree-all]");
   const agreed = () => page.locator("[data-agreement]:checked").count();
   await all.check();
-  if ((await agreed()) !== 3) throw new Error("one box does not agree to everything");
+  if ((await agreed()) !== 3) throw new Error("the checkbox for all terms does not check them all");
   await page.locator('[name="MARKETING"]').uncheck();
-  if (await all.isChecked()) throw new Error("the box says that everything is agreed to, and it is not");
+  if (await all.isChecked()) throw new Error("the checkbox for all terms is checked although one term is not");
   await all.check();
   await all.uncheck();
-  if ((await agreed()) !== 0) throw new Error("what one box agreed to cannot be taken back with it");
+  if ((await agreed()) !== 0) throw new Error("the checkbox for all terms does not uncheck them");
   await page.locator("#password").fill("a password");
   for (const type of ["text", "password"]) {
     await page.locator(".reveal").click();
@@ -115,9 +115,9 @@ async function mailedLinks(server, person, other, email) {
   page.on("request", (request) => asked.push(request.url()));
   await page.goto(verify);
   await person.look("verify-email");
-  if (page.url().includes("token")) throw new Error(`the secret stayed in the address: ${page.url()}`);
+  if (page.url().includes("token")) throw new Error(`the secret is still in the URL: ${page.url()}`);
   const token = verify.split("#token=")[1];
-  if (asked.some((url) => url !== verify && url.includes(token))) throw new Error("the secret was sent along");
+  if (asked.some((url) => url !== verify && url.includes(token))) throw new Error("the secret was sent to the server");
   await elsewhere(other, verify);
   await page.reload();
   await person.press(submit("verify"));
@@ -146,7 +146,7 @@ async function secondFactor(server, person, email, password) {
   const secret = await page.locator("[data-secret]").textContent();
   const shown = await page.locator("[data-otpauth]").getAttribute("href");
   const read = await readCode(page, browser.readQr);
-  if (read !== shown) throw new Error(`the picture says ${read}, and not ${shown}`);
+  if (read !== shown) throw new Error(`the QR code contains ${read} instead of ${shown}`);
   await person.fill({ "#enrol-code": totp(secret) });
   await person.press(submit("enrol-confirm"));
   await page.waitForSelector("[data-recovery]:not([hidden])");
@@ -211,7 +211,7 @@ async function ownAccount(server, person, other, email, password) {
 async function resumed(person) {
   const cookies = await person.context.cookies();
   await person.context.clearCookies({ name: "access_token" });
-  if (!cookies.some((cookie) => cookie.name === "refresh_token")) throw new Error("nobody is signed in");
+  if (!cookies.some((cookie) => cookie.name === "refresh_token")) throw new Error("the browser has no refresh token");
   await person.page.goto("/account");
   await person.at("/account");
 }
@@ -220,8 +220,8 @@ async function withoutScripts(browser, server, view) {
   const person = await browser.person(server, view, { javaScriptEnabled: false });
   await person.page.goto("/login");
   const told = await person.page.locator("noscript").first().textContent();
-  if (!told) throw new Error("without scripts nothing is said");
-  if (await person.page.locator(submit("login")).isEnabled()) throw new Error("a button that cannot work can be pressed");
+  if (!told) throw new Error("without scripts the page shows no notice");
+  if (await person.page.locator(submit("login")).isEnabled()) throw new Error("without scripts the button is enabled");
   await person.context.close();
 }
 

@@ -115,6 +115,6 @@ class Person {
   /** Closes the page and throws all errors noticed on the way. */
   async end() {
     await this.context.close();
-    if (this.troubles.length) throw new Error(`this was noticed:\n  ${this.troubles.join("\n  ")}`);
+    if (this.troubles.length) throw new Error(`errors on the way:\n  ${this.troubles.join("\n  ")}`);
   }
 }

@@ -66,13 +66,13 @@ const state = (page, room, ...states) =>
 async function moving(page, event, seen) {
   await page.waitForSelector('[data-pulse="live"]');
   const before = await points(page, "queue", "waiting");
-  await until("points that the stream brought", async () => (await points(page, "queue", "waiting")) >= before + 5);
+  await until("five samples from the stream", async () => (await points(page, "queue", "waiting")) >= before + 5);
   for (const path of [`/api/queue/admin/live/${event}`, `/api/admin/vwr/live/${event}`]) {
-    if (!seen.streams.includes(path)) throw new Error(`${path} was not listened to`);
+    if (!seen.streams.includes(path)) throw new Error(`the page did not open the stream ${path}`);
   }
-  if (seen.polls.length) throw new Error(`figures were asked for although there is a stream: ${seen.polls.length} times`);
+  if (seen.polls.length) throw new Error(`the page polled ${seen.polls.length} times although the stream is open`);
   const lines = await page.locator(`${chart("queue", "waiting")} .chart-line path`).count();
-  if (!lines) throw new Error("nothing is drawn");
+  if (!lines) throw new Error("the chart is empty");
   for (const [room, name] of [["queue", "arrived"], ["queue", "admitted"], ["vwr", "arrived"], ["vwr", "admitted"]]) {
     await page.waitForFunction((chart) => parseFloat(document.querySelector(`${chart} [data-value]`).textContent) > 0, chart(room, name));
   }
@@ -180,7 +180,7 @@ async function recorded(page) {
   const lang = await page.getAttribute("html", "lang");
   const rows = await page.locator("[data-deeds] li").allTextContents();
   for (const word of words[lang]) {
-    if (!rows.some((row) => row.includes(word))) throw new Error(`"${word}" is not among what was done:\n${rows.join("\n")}`);
+    if (!rows.some((row) => row.includes(word))) throw new Error(`"${word}" is not in the audit log:\n${rows.join("\n")}`);
   }
 }
 
@@ -192,7 +192,7 @@ async function anotherSite(person) {
   await person.fill({ "#id": site.toUpperCase() });
   await person.press('form[data-form="other"] button');
   await person.at(`/admin/queue/${site}`);
-  if (await page.locator('[data-room="queue"]').count()) throw new Error("there are no seats behind it");
+  if (await page.locator('[data-room="queue"]').count()) throw new Error("a room without an event shows a Tier 2 room");
   await state(page, "vwr", "off");
   await turnOn(person, ["free"]);
   await page.waitForSelector('[data-pulse="live"]');

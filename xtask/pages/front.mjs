@@ -5,7 +5,7 @@ import { ADMIN, PASSWORD, until } from "./server.mjs";
 /** Joins as a visitor without a browser. Returns a function that requests the pass. */
 export async function stranger(server, event) {
   const answer = await fetch(`${server.url}/vwr-api/vwr/assign/${event}`, { method: "POST" });
-  if (!answer.ok) throw new Error(`nobody gets a number: ${answer.status}`);
+  if (!answer.ok) throw new Error(`joining Tier 1 failed with status ${answer.status}`);
   const cookie = answer.headers.getSetCookie().map((line) => line.split(";")[0]).join("; ");
   const { requestId } = await answer.json();
   return async () => {
@@ -32,7 +32,7 @@ async function withScripts(browser, server, view, event, operate) {
   if ((await page.getAttribute("html", "lang")) !== lang) throw new Error(`the page is not in ${lang}`);
   await person.look("front-waiting");
   await page.waitForFunction(() => /\d/.test(document.title));
-  if (!(await page.isVisible("#ask"))) throw new Error("nobody is signed in, and the page does not ask for it");
+  if (!(await page.isVisible("#ask"))) throw new Error("the page does not ask the visitor to sign in");
   if (!(await page.locator("#turn").textContent()).includes("10")) throw new Error("the page does not say how long a turn lasts");
   await otherLanguage(person, event);
   const before = await page.locator("#count").textContent();
@@ -64,7 +64,7 @@ async function otherLanguage(person, event) {
 /** The page without its automatic reload, which would interrupt the checks. */
 async function stillPicture(browser, server, view, html) {
   const refresh = /<meta http-equiv="refresh" content="\d+">/;
-  if (!refresh.test(html)) throw new Error("the page does not load itself again");
+  if (!refresh.test(html)) throw new Error("the page does not reload itself");
   const viewer = await browser.person(server, view);
   await viewer.page.setContent(html.replace(refresh, ""));
   await viewer.look("front-plain");
@@ -85,13 +85,13 @@ async function withoutScripts(browser, server, view, event, operate) {
   await page.waitForURL((url) => url.pathname === `/vwr/${event}` && url.searchParams.has("plain"));
   const place = () => page.locator("dd").first().textContent();
   const mine = await place();
-  if (!(Number(mine) > 0)) throw new Error(`no place was given: ${mine}`);
+  if (!(Number(mine) > 0)) throw new Error(`no position was given: ${mine}`);
   await stillPicture(browser, server, view, await page.content());
   await page.reload();
-  if ((await place()) !== mine) throw new Error("a reload cost the place");
+  if ((await place()) !== mine) throw new Error("the position changed after a reload");
   await operate("advance", { batchSize: 1_000 });
   await person.at(`/queue/${event}`, 30_000);
-  if (!(await page.locator("noscript .notice").isVisible())) throw new Error("the next room does not say what it needs");
+  if (!(await page.locator("noscript .notice").isVisible())) throw new Error("Tier 2 does not say that it needs scripts");
   const seats = await page.goto(`/events/${event}/seats`);
   if (seats.status() !== 200 || !page.url().endsWith("/seats")) throw new Error(`the seats are not reached: ${page.url()}`);
   await person.end();
@@ -105,12 +105,12 @@ export async function front(browser, server, view) {
   await operate("activate", { rate: 2 });
   await operate("pause");
   try {
-    await until("the room in front", () => guarded(server, event));
+    await until("the site waiting room", () => guarded(server, event));
     for (let number = 0; number < 40; number++) await stranger(server, event);
     await withScripts(browser, server, view, event, operate);
     await withoutScripts(browser, server, view, event, operate);
   } finally {
     await operate("deactivate");
-    await until("the end of the room in front", async () => !(await guarded(server, event)));
+    await until("the end of the site waiting room", async () => !(await guarded(server, event)));
   }
 }

@@ -20,10 +20,10 @@ async function twoTabs(browser, server, view, events, operate) {
   const at = (tab, path) => tab.waitForURL((url) => url.pathname === path, { timeout: 30_000 });
   await each((event) => operate(`/api/admin/vwr/activate/${event}`, { rate: 1 }));
   await each((event) => operate(`/api/admin/vwr/pause/${event}`));
-  await each((event) => until("the room in front", () => guarded(server, event)));
+  await each((event) => until("the site waiting room", () => guarded(server, event)));
   await each((event, tab) => tab.goto(`/queue/${event}`));
   await each((event, tab) => at(tab, `/vwr/${event}`));
-  await each((event) => until("a number", async () => (await server.ask(`/vwr/status/${event}`)).totalInQueue));
+  await each((event) => until("a position", async () => (await server.ask(`/vwr/status/${event}`)).totalInQueue));
   await each((event) => operate(`/api/admin/vwr/advance/${event}`, { batchSize: 10 }));
   await each((event, tab) => at(tab, `/events/${event}/seats`));
   await each((_, tab) => tab.reload());
@@ -31,14 +31,14 @@ async function twoTabs(browser, server, view, events, operate) {
   await each((_, tab) => tab.waitForSelector('.seat:not([aria-disabled="true"])'));
   await person.end();
   await each((event) => operate(`/api/admin/vwr/deactivate/${event}`));
-  await each((event) => until("the end of the room in front", async () => !(await guarded(server, event))));
+  await each((event) => until("the end of the site waiting room", async () => !(await guarded(server, event))));
 }
 
 /** Days before the sale opens, the page counts down to it and shows no estimated wait. */
 async function early(browser, server, view) {
   const { events } = await server.ask("/api/events?status=upcoming&limit=10");
   const event = events.find((event) => event.seat_layout_id ?? event.seatLayoutId);
-  if (!event) throw new Error("no event with seats is coming");
+  if (!event) throw new Error("there is no upcoming event with seats");
   const person = await browser.person(server, view);
   const { page } = person;
   await signUp(person, `early.${view.name}@example.com`, "/");
@@ -46,7 +46,7 @@ async function early(browser, server, view) {
   await page.waitForSelector("[data-opening]:not([hidden])");
   await page.waitForFunction(() => /일|day|:/.test(document.querySelector("[data-opening] [data-left]").textContent));
   const shown = await page.locator('[data-step="waiting"]').innerText();
-  if (/\d{3,} ?(분|min)/.test(shown)) throw new Error(`the wait is told in minutes: ${shown}`);
+  if (/\d{3,} ?(분|min)/.test(shown)) throw new Error(`the wait is shown in minutes: ${shown}`);
   await person.look("queue-early");
   await person.end();
 }
@@ -85,7 +85,7 @@ async function leavingSeats(person, event) {
   await person.press("[data-slot-leave]");
   await person.look("seats-leave");
   await person.press('[data-dialog="slot"] [value="no"]');
-  if (!page.url().endsWith("/seats")) throw new Error("the slot was given up although it was not confirmed");
+  if (!page.url().endsWith("/seats")) throw new Error("the slot was given up without confirmation");
   await person.press("[data-slot-leave]");
   await person.press('[data-dialog="slot"] [value="yes"]');
   await person.at(`/events/${event.id}`);
@@ -100,7 +100,7 @@ async function fullLine(server, person, event) {
   await page.clock.install();
   await page.goto(`/queue/${event.id}`);
   await page.waitForFunction(() => /가득|full/.test(document.querySelector("[data-problem]:not([hidden])")?.textContent));
-  if (!(await page.isVisible('[data-step="joining"]'))) throw new Error("whoever found the line full is not told to stay");
+  if (!(await page.isVisible('[data-step="joining"]'))) throw new Error("the page of a full queue does not show that it will join");
   await person.look("queue-full");
   await server.ask(`/api/queue/leave/${event.id}`, {}, fan);
   await page.clock.fastForward(LONG);
@@ -121,7 +121,7 @@ async function calledOff(person, event, operate) {
   await page.clock.fastForward(LONG);
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await page.waitForLoadState("networkidle");
-  if (asked) throw new Error(`nobody can be let in any more, and the page asked ${asked} times`);
+  if (asked) throw new Error(`the page polled ${asked} times after the event was cancelled`);
 }
 
 export async function hitches(browser, { binary }, view) {

@@ -89,7 +89,7 @@ class Between {
    */
   async nextAnswer() {
     const before = this.answered;
-    await until("an answer", async () => {
+    await until("a response", async () => {
       if (this.answered === this.asked) await this.forward(LONG);
       return this.answered > before && this.answered === this.asked;
     });
@@ -103,7 +103,7 @@ class Between {
   /** Waits until the page shows the response to its last request. */
   async settled() {
     const { page, room } = this;
-    await until("an answer to everything", () => this.answered === this.asked);
+    await until("all responses", () => this.answered === this.asked);
     await page.waitForFunction(([at, text]) => document.querySelector(at).textContent === text, [room.place, room.shows(this.asked)]);
   }
 
@@ -128,15 +128,15 @@ async function announced(page, room, between) {
   const before = between.answered;
   for (let second = 0; second < 60; second++) {
     await page.clock.runFor(1_000);
-    await until("an answer to everything", () => between.answered === between.asked);
+    await until("all responses", () => between.answered === between.asked);
   }
   const answers = between.answered - before;
   const heard = await page.evaluate(() => window.heard);
   const pauses = heard.slice(1).map((time, before) => time - heard[before]);
   const said = `${answers} answers were told of after ${pauses.join(", ")} ms`;
-  if (answers < 12) throw new Error(`${room.name}: the page hardly asked: ${said}`);
-  if (heard.length < 3) throw new Error(`${room.name}: a screen reader is not kept informed: ${said}`);
-  if (pauses.some((pause) => pause < QUIET)) throw new Error(`${room.name}: a screen reader is never left alone: ${said}`);
+  if (answers < 12) throw new Error(`${room.name}: the page polled too rarely: ${said}`);
+  if (heard.length < 3) throw new Error(`${room.name}: too few screen reader updates: ${said}`);
+  if (pauses.some((pause) => pause < QUIET)) throw new Error(`${room.name}: too frequent screen reader updates: ${said}`);
 }
 
 /**
@@ -155,7 +155,7 @@ async function slept(page, room, between) {
   });
   await between.forward(0);
   const questions = between.asked - before;
-  if (questions !== 1) throw new Error(`${room.name}: back from sleep the page asked ${questions} questions`);
+  if (questions !== 1) throw new Error(`${room.name}: after sleep the page sent ${questions} requests instead of 1`);
   release();
   await between.settled();
   await between.nextAnswer();
@@ -178,8 +178,8 @@ async function away(person, room, between) {
   await page.clock.resume();
   await person.look(`${room.name}-unavailable`, { network: false });
   await between.still();
-  if ((await shown(page, room)) !== place) throw new Error(`${room.name}: the place was lost while the store was away`);
-  if (!(await page.isVisible(room.place))) throw new Error(`${room.name}: the place is not shown while the store is away`);
+  if ((await shown(page, room)) !== place) throw new Error(`${room.name}: the position was lost while the store was down`);
+  if (!(await page.isVisible(room.place))) throw new Error(`${room.name}: the position is not shown while the store is down`);
   between.isAway = false;
   await between.nextAnswer();
   await between.settled();
@@ -211,7 +211,7 @@ export async function patience(browser, { binary }, view) {
     await operate(`/api/admin/vwr/activate/${event}`, { rate: 1 });
     await operate(`/api/admin/vwr/pause/${event}`);
     await operate(`/api/queue/admin/pause/${event}`);
-    await until("the room in front", () => guarded(server, event));
+    await until("the site waiting room", () => guarded(server, event));
     for (let number = 0; number < AHEAD; number++) await stranger(server, event);
     await signUp(person, `patient.${view.name}@example.com`, "/");
     await page.clock.install();

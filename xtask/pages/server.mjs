@@ -45,7 +45,7 @@ export class Server {
     const child = spawn(binary, args, { env, stdio: ["ignore", log, log] });
     const server = new Server(folder, `http://${address}`, child, env);
     const isReady = () => fetch(`${server.url}/health/ready`).then((answer) => answer.ok, () => false);
-    await until("the start", () => {
+    await until("the server start", () => {
       if (child.exitCode !== null) throw new Error(`the binary ended:\n${server.log()}`);
       return isReady();
     });

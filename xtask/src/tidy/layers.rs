@@ -138,7 +138,7 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
             continue;
         }
         if tree.get(&manifest).is_some_and(|file| !file.text.contains(LINTS)) {
-            let remedy = "without `[lints]` and `workspace = true` none of them looks at it";
+            let remedy = "add `[lints]` and `workspace = true`";
             findings.push(Finding::new(
                 &manifest,
                 1,
@@ -161,7 +161,7 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
 fn wrong_layer(domains: &[String], me: &str, other: &str, only_for_tests: bool) -> Option<(String, String)> {
     let for_tests = only_for_tests && other == "testkit";
     (!for_tests && may_know(domains, me, other) != Some(true)).then(|| {
-        let remedy = "move what it needs down a layer, or reach it through contracts or an event";
+        let remedy = "move the shared code to a lower layer, or use the contracts or a message";
         (format!("{me} must not depend on {other}"), remedy.to_owned())
     })
 }
@@ -170,7 +170,7 @@ fn wrong_driver(me: &str, driver: &str) -> Option<(String, String)> {
     let (_, owners) = DRIVERS.iter().find(|(name, _)| *name == driver)?;
     (!owners.contains(&me)).then(|| {
         let wrong = format!("only {} may depend on {driver}", owners.join(" and "));
-        (wrong, format!("use what {} offers", owners[0]))
+        (wrong, format!("use the API of {}", owners[0]))
     })
 }
 

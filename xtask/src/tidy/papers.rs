@@ -13,7 +13,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .filter_map(|manifest| manifest.crate_name())
         .filter(|name| !explained(name))
         .map(|name| {
-            let remedy = "say in a paragraph what the crate owns and offers";
+            let remedy = "describe in a paragraph what the crate owns and offers";
             Finding::new(&format!("crates/{name}/README.md"), 1, "there is no README", remedy)
         })
         .collect()

@@ -52,7 +52,7 @@ fn attributes(file: &SourceFile, findings: &mut Vec<Finding>) {
         let words: Vec<&str> = attribute.split(|part: char| !part.is_alphanumeric() && part != '_').collect();
         let line = line_at(&code, offset);
         if words.contains(&"ignore") {
-            let remedy = "mend the test or remove it; nothing is switched off";
+            let remedy = "fix the test or remove it; ignored tests are not allowed";
             findings.push(Finding::new(&file.path, line, "a test is switched off", remedy));
         }
         if words.contains(&"allow") {
