@@ -80,8 +80,9 @@ class Person {
     this.expected.push(`status of ${status}`);
   }
 
-  /** Checks the page in its current state: screenshot, axe, width. Pass `network: false` for a page that
-   * listens to a stream, because it never finishes loading.
+  /**
+   * Checks the page in its current state: screenshot, axe, width. Pass `network: false` for a page
+   * that listens to a stream, because it never finishes loading.
    */
   async look(name, { network = true } = {}) {
     const { page, view } = this;

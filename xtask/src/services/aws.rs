@@ -68,14 +68,14 @@ rest-stats {{ enabled = false }}
 /// Sends a simple request; any successful response means that the server is ready.
 fn answers(address: SocketAddr, question: &str) -> Result<()> {
     const PATIENCE: Duration = Duration::from_secs(2);
-    // Neither verifies signatures, but `DynamoDB Local` requires a well-formed one.
-    const NOBODY: &str = "AWS4-HMAC-SHA256 Credential=local/20260101/local/any/aws4_request, \
+    // Neither emulator verifies signatures, but one of them requires a well-formed header.
+    const CREDENTIALS: &str = "AWS4-HMAC-SHA256 Credential=local/20260101/local/any/aws4_request, \
                           SignedHeaders=host, Signature=0";
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     write!(
         stream,
-        "POST / HTTP/1.1\r\nHost: {address}\r\nX-Amz-Target: {question}\r\nAuthorization: {NOBODY}\r\n\
+        "POST / HTTP/1.1\r\nHost: {address}\r\nX-Amz-Target: {question}\r\nAuthorization: {CREDENTIALS}\r\n\
          Content-Type: application/x-amz-json-1.0\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
     )?;
     let mut answer = Vec::new();

@@ -147,8 +147,8 @@ async fn a_silent_or_disconnecting_server_is_a_temporary_error() {
     let (sent, received) = send(Manner::HangsUp, PATIENCE).await;
     assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
     assert_eq!(received.len(), 1, "delivery is unknown, so the mail is sent again");
-    let nobody = mailer(urr_testkit::free_port(), SmtpSecurity::Plain, PATIENCE);
-    assert!(matches!(nobody.send(mail()).await, Err(MailError::Temporary(_))));
+    let no_server = mailer(urr_testkit::free_port(), SmtpSecurity::Plain, PATIENCE);
+    assert!(matches!(no_server.send(mail()).await, Err(MailError::Temporary(_))));
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ const STREAM_AGAIN = 10_000;
 
 /**
  * Follows `stream`, and polls `path` while that fails. `take(sample)` gets every sample once and in
- * order; `sample.asked` is true for polled ones. `gone()` is called once if this installation has no
- * such room.
+ * order; `sample.asked` is true for polled ones. `gone()` is called once if this installation has
+ * no such room.
  */
 export function follow({ stream, path, take, gone }) {
   let source = null;
