@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Asks the running binary everything its API document allows, and much that it does not, as other people's tools read it.
+"""Tests the running binary against its API document with schemathesis.
 
     check_api.py prepare VENV     installs schemathesis into VENV, once
-    check_api.py run VENV BINARY  starts BINARY on files of its own and lets schemathesis at it, as a user and as an operator
+    check_api.py run VENV BINARY  starts BINARY on temporary files and tests it as user and as admin
 
-What it looks for: an answer of 500 or above, a status, a header, a content type or a body that the document does not describe, a method
-that is not refused, and a route that answers without the token it asks for. Both runs together take less than three minutes. A run that
-ends before it has asked for every operation says which it never reached, and fails: nothing is known about those.
+It fails on a 5xx response; on a status, header, content type or body that the document does not
+describe; on an undocumented method that is accepted; and on a route that ignores a missing token.
+Both runs together take less than three minutes. A run that ends before it has reached every
+operation lists the missing ones and fails.
 """
 
 import json
@@ -22,21 +23,22 @@ import time
 import urllib.error
 import urllib.request
 
-# The newest that was tried. A newer one may look for more, and that should be seen by whoever changes this line.
+# The newest version that was tested. A newer one may check more: read its findings when changing
+# this.
 SCHEMATHESIS = "4.32.5"
 
-# Bounds of one run, whichever is reached first.
+# Limits of one run, whichever is reached first.
 EXAMPLES_PER_ROUTE = 20
 SECONDS = 75
 
-# A request that fits the schema may still be refused, such as for a seat that was sold, and one with a member too many is accepted: older
-# clients send some.
+# A request that fits the schema may still be refused (a sold seat), and unknown fields are
+# accepted, because older clients send some.
 NOT_CHECKED = "positive_data_acceptance,negative_data_rejection"
 
-# Answers that do not end; the crates that serve them read them.
+# Responses that do not end; tests of the crates that serve them cover them.
 ENDLESS = "/live/"
 
-# One path takes every method, also those that no document can name; the crates that serve it ask with them.
+# A path that accepts every method, even undocumentable ones; tests of its crate cover them.
 SETTINGS = """
 [[operations]]
 include-path = "/edge/check"
@@ -51,7 +53,7 @@ ADMIN = "boss@example.com"
 
 
 def prepare(venv):
-    """Installs schemathesis, unless it is there."""
+    """Installs schemathesis if it is missing."""
     done = venv / f"schemathesis-{SCHEMATHESIS}"
     if done.exists():
         return
@@ -62,7 +64,7 @@ def prepare(venv):
 
 
 def ask(url, body=None):
-    """One request; the answer as JSON."""
+    """Sends one request and returns the JSON response."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"content-type": "application/json"})
     with urllib.request.urlopen(request, timeout=10) as answer:
@@ -70,14 +72,14 @@ def ask(url, body=None):
 
 
 class Server:
-    """The binary, with accounts to test with, on files that go when it ends."""
+    """The binary with test accounts, on temporary files."""
 
     def __init__(self, binary, folder):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             address = f"127.0.0.1:{free.getsockname()[1]}"
         self.binary, self.folder, self.url = binary, folder, f"http://{address}"
-        # One client asks thousands of questions, so nobody is counted.
+        # One client sends thousands of requests, so rate limits are off.
         settings = {"limits.enabled": "false", "queue.guard": "false", "admin.email": ADMIN, "admin.password": PASSWORD}
         flags = [flag for name, value in settings.items() for flag in ("--set", f"{name}={value}")]
         self.log = open(folder / "log", "wb")
@@ -97,7 +99,7 @@ class Server:
         raise SystemExit(f"the server is not ready:\n{(self.folder / 'log').read_text()}")
 
     def token(self, user, role):
-        """A token that no request can end: no session belongs to it."""
+        """A token without a session, so that no request can revoke it."""
         command = [self.binary, "token", "--user", user, "--role", role, "--data-dir", self.folder / "data"]
         said = subprocess.run(command, check=True, capture_output=True, text=True, env=self.clean_env())
         return said.stdout.strip()
@@ -110,7 +112,7 @@ class Server:
         return {"user": self.token(user, "user"), "operator": self.token(admin, "admin")}
 
     def counts(self):
-        """How often each operation was asked for, as the server counts."""
+        """The number of requests per operation, from the server's metrics."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as answer:
             text = answer.read().decode()
         counts = {}
@@ -120,7 +122,7 @@ class Server:
         return counts
 
     def operations(self):
-        """Every operation of the API document whose answer ends."""
+        """Every operation of the API document except endless streams."""
         paths = ask(f"{self.url}/api/openapi.json")["paths"]
         listed = [(method.upper(), path) for path, methods in paths.items() for method in methods]
         return [operation for operation in listed if not re.search(ENDLESS, operation[1])]
@@ -133,7 +135,7 @@ class Server:
 
 
 def attack(server, venv, who, token):
-    """One run. False if something was found."""
+    """One run. Returns False if there are findings."""
     print(f"--- as {who}", flush=True)
     before = server.counts()
     command = [
@@ -142,7 +144,7 @@ def attack(server, venv, who, token):
         "--max-examples", str(EXAMPLES_PER_ROUTE), "--max-time", str(SECONDS), "--request-timeout", "15",
         "--exclude-checks", NOT_CHECKED, "--suppress-health-check", "all", "--continue-on-failure",
         "--header", f"Authorization: Bearer {token}",
-        # A page of our own: some requests carry a cookie, and without an origin those are refused before anything else.
+        # Same origin: requests with a cookie are refused without one.
         "--header", f"Origin: {server.url}",
         "--exclude-path-regex", ENDLESS,
         "--warnings", "off",
@@ -157,7 +159,7 @@ def attack(server, venv, who, token):
 
 def run(venv, binary):
     with tempfile.TemporaryDirectory() as folder:
-        # schemathesis runs in this folder, and reads it there.
+        # schemathesis runs in this folder and reads the file from it.
         pathlib.Path(folder, "schemathesis.toml").write_text(SETTINGS)
         server = Server(binary, pathlib.Path(folder))
         try:

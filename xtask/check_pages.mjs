@@ -1,10 +1,12 @@
 #!/usr/bin/env node
-// Walks through the pages of the running binary in a real Chromium, on a phone and on a desk, in Korean and English, light and dark.
+// Tests the pages of the running binary in Chromium: phone and desktop, Korean and English, light
+// and dark.
 //
-//   check_pages.mjs prepare TOOLS       installs what is needed: packages from npm into TOOLS, Chromium with apt as root
-//   check_pages.mjs run TOOLS BINARY    starts BINARY on files of its own and makes every journey; pictures go to TOOLS/pictures
+//   check_pages.mjs prepare TOOLS       installs npm packages into TOOLS, and Chromium with apt as root
+//   check_pages.mjs run TOOLS BINARY    starts BINARY on temporary files and runs every journey;
+//                                       screenshots go to TOOLS/pictures
 //
-// A script that fails, a page wider than its screen and whatever axe finds ends it.
+// It fails on a script error, on a page wider than its screen, and on any finding of axe.
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -18,10 +20,10 @@ import { patience } from "./pages/patience.mjs";
 import { sale } from "./pages/sale.mjs";
 import { Server } from "./pages/server.mjs";
 
-// The newest that were tried.
+// The newest versions that were tested.
 const PACKAGES = ["playwright-core@1.65.0", "axe-core@4.14.0", "jsqr@1.4.0"];
 
-// Chromium as Debian builds it, and letters for Korean.
+// Debian's Chromium, and fonts for Korean.
 const DEBIAN = ["chromium", "fonts-nanum"];
 
 const JOURNEYS = { accounts, sale, front, hitches, patience, control };

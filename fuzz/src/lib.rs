@@ -1,38 +1,39 @@
-//! What every target asks of a parser of tokens.
+//! Shared test of a token parser, used by every fuzz target.
 //!
-//! A signature stops nearly everything at the door, so each parser is asked in three ways: with any text at all, with a genuine token that
-//! was changed, and with changed claims that were signed again with the right key. It must never panic, accept nothing that was not
-//! signed, and read back what it accepts.
+//! Random input almost never has a valid signature, so each parser gets four kinds of input:
+//! arbitrary text, an edited genuine token, arbitrary claims with a valid signature, and edited
+//! claims with a valid signature. It must not panic, must not accept an unsigned token, and what it
+//! accepts must round-trip.
 
 use std::fmt::Debug;
 
 use urr_kernel::Timestamp;
 use urr_passes::Secret;
 
-/// When all of this happens.
+/// The current time of every test.
 pub const NOW: Timestamp = Timestamp::from_micros(1_790_000_000_000_000);
 
-/// What keys are made of.
+/// The secret from which keys are derived.
 pub fn secret() -> Secret {
-    Secret::new("a secret for fuzzing, of more than 32 bytes").expect("it is long enough")
+    Secret::new("a secret for fuzzing, of more than 32 bytes").expect("longer than 32 bytes")
 }
 
-/// A parser, a token it accepts, and how to get past its signature.
+/// A parser, a token it accepts, and a way to sign other claims.
 pub struct Parser<'p, T> {
-    /// Reads a token.
+    /// Parses a token.
     pub read: &'p dyn Fn(&str) -> Option<T>,
-    /// Makes a token of what was read.
+    /// Signs what was parsed.
     pub write: &'p dyn Fn(&T) -> String,
     /// A genuine token.
     pub genuine: &'p str,
-    /// What stands behind its signature.
+    /// The signed bytes of `genuine`.
     pub inside: &'p [u8],
-    /// Signs something else.
+    /// Signs other bytes with the right key.
     pub sign: &'p dyn Fn(&[u8]) -> String,
 }
 
 impl<T: Debug + PartialEq> Parser<'_, T> {
-    /// Tries one input.
+    /// Tests one input.
     pub fn try_with(&self, data: &[u8]) {
         let Some((way, data)) = data.split_first() else { return };
         match way % 4 {
@@ -45,7 +46,7 @@ impl<T: Debug + PartialEq> Parser<'_, T> {
 
     fn refuses(&self, text: &str) {
         let read = (self.read)(text);
-        assert!(read.is_none() || text == self.genuine, "nobody signed {text:?}, and it says {read:?}");
+        assert!(read.is_none() || text == self.genuine, "accepted the unsigned token {text:?} as {read:?}");
     }
 
     fn reads_back(&self, token: &str) {
@@ -55,7 +56,8 @@ impl<T: Debug + PartialEq> Parser<'_, T> {
     }
 }
 
-/// `base` with a few bytes replaced, put in, taken out or cut off, as `edits` says: three bytes each.
+/// `base` with a few bytes replaced, put in, taken out or cut off, as `edits` says: three bytes
+/// each.
 fn edited(base: &[u8], edits: &[u8]) -> Vec<u8> {
     let mut bytes = base.to_vec();
     for edit in edits.chunks_exact(3).take(16) {
@@ -71,7 +73,7 @@ fn edited(base: &[u8], edits: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The claims of a JWT, as they were signed.
+/// The signed claims of a JWT.
 pub fn claims(token: &str) -> Vec<u8> {
     urr_passes::fuzzing::claims(token).expect("a genuine token has claims")
 }

@@ -21,7 +21,7 @@ static GENUINE: LazyLock<String> = LazyLock::new(|| {
 fuzz_target!(|data: &[u8]| {
     let parser = Parser {
         read: &|text| {
-            // A token is never longer than its lifetime, so how long one lasts is not read back.
+            // The parser caps the lifetime, so the expiry does not round-trip.
             ENTRIES
                 .verify(text, NOW)
                 .ok()

@@ -1,4 +1,4 @@
-//! Marks of requests that a gateway has passed on.
+//! Signed client addresses of forwarded requests.
 
 #![no_main]
 
@@ -14,9 +14,9 @@ static VERIFIER: LazyLock<hop::Verifier> = LazyLock::new(|| hop::Verifier::new([
 static GENUINE: LazyLock<String> = LazyLock::new(|| SIGNER.sign(IpAddr::from([192, 0, 2, 9]), NOW));
 
 fuzz_target!(|data: &[u8]| {
-    let said = GENUINE.rsplit_once(';').expect("a mark is signed").0;
+    let said = GENUINE.rsplit_once(';').expect("a genuine value is signed").0;
     let parser = Parser {
-        // An IPv4 address has two spellings, and a mark is written with the short one.
+        // An IPv4 address has two forms; the signer writes the short one.
         read: &|text| VERIFIER.verify(text, NOW).ok().map(|client| client.to_canonical()),
         write: &|client| SIGNER.sign(*client, NOW),
         genuine: &GENUINE,

@@ -1,4 +1,4 @@
-//! Slips, whatever they carry.
+//! Slips with arbitrary JSON.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Marks of browsers.
+//! Visitor cookies.
 
 #![no_main]
 

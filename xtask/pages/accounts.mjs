@@ -1,4 +1,4 @@
-// Accounts as people meet them: signing up, mailed links, a second factor, ending sessions.
+// Accounts: registration, mailed links, second factor, ending sessions.
 import { VIEWS } from "./browser.mjs";
 import { PASSWORD, totp } from "./server.mjs";
 
@@ -21,7 +21,7 @@ export async function signIn(person, email, password = PASSWORD, next = "/accoun
   await person.press(submit("login"));
 }
 
-/** Pages as a stranger sees them, with what they say when something is missing or wrong. */
+/** Pages without sign-in, and their messages for missing or wrong input. */
 async function strangers(server, person) {
   const { page } = person;
   person.expect(400);
@@ -53,17 +53,17 @@ async function strangers(server, person) {
   await person.at("/login");
 }
 
-/** One box agrees to everything, and a password can be seen while it is typed. */
+/** One checkbox accepts all terms, and a typed password can be shown. */
 async function easierForms(page) {
   const all = page.locator("[data-agree-all]");
   const agreed = () => page.locator("[data-agreement]:checked").count();
   await all.check();
-  if ((await agreed()) !== 3) throw new Error("one box does not agree to everything");
+  if ((await agreed()) !== 3) throw new Error("the checkbox for all terms does not check them all");
   await page.locator('[name="MARKETING"]').uncheck();
-  if (await all.isChecked()) throw new Error("the box says that everything is agreed to, and it is not");
+  if (await all.isChecked()) throw new Error("the checkbox for all terms is checked although one term is not");
   await all.check();
   await all.uncheck();
-  if ((await agreed()) !== 0) throw new Error("what one box agreed to cannot be taken back with it");
+  if ((await agreed()) !== 0) throw new Error("the checkbox for all terms does not uncheck them");
   await page.locator("#password").fill("a password");
   for (const type of ["text", "password"]) {
     await page.locator(".reveal").click();
@@ -71,7 +71,7 @@ async function easierForms(page) {
   }
 }
 
-/** Whoever guesses is locked out for a while, is told for how long, and cannot press on meanwhile. */
+/** After wrong passwords the form shows the lockout time and stays disabled until then. */
 async function lockedOut(server, person) {
   const { page } = person;
   const guess = { email: "guessed@example.com", password: "not the password" };
@@ -92,7 +92,7 @@ async function lockedOut(server, person) {
   await page.waitForFunction(() => !document.querySelector('form[data-form="login"] button.main-action').disabled);
 }
 
-/** On a device that is not signed in, the link asks for the password. */
+/** On a device that is not signed in, the link requires the password. */
 async function elsewhere(person, verify) {
   const { page } = person;
   person.expect(403);
@@ -109,15 +109,15 @@ async function elsewhere(person, verify) {
 async function mailedLinks(server, person, other, email) {
   const { page } = person;
   const verify = await server.link(email, "/verify-email");
-  // A scanner that only opens the link does not spend it.
+  // A mail scanner that opens the link does not use it up.
   for (let scan = 0; scan < 2; scan++) await fetch(verify);
   const asked = [];
   page.on("request", (request) => asked.push(request.url()));
   await page.goto(verify);
   await person.look("verify-email");
-  if (page.url().includes("token")) throw new Error(`the secret stayed in the address: ${page.url()}`);
+  if (page.url().includes("token")) throw new Error(`the secret is still in the URL: ${page.url()}`);
   const token = verify.split("#token=")[1];
-  if (asked.some((url) => url !== verify && url.includes(token))) throw new Error("the secret was sent along");
+  if (asked.some((url) => url !== verify && url.includes(token))) throw new Error("the secret was sent to the server");
   await elsewhere(other, verify);
   await page.reload();
   await person.press(submit("verify"));
@@ -146,7 +146,7 @@ async function secondFactor(server, person, email, password) {
   const secret = await page.locator("[data-secret]").textContent();
   const shown = await page.locator("[data-otpauth]").getAttribute("href");
   const read = await readCode(page, browser.readQr);
-  if (read !== shown) throw new Error(`the picture says ${read}, and not ${shown}`);
+  if (read !== shown) throw new Error(`the QR code contains ${read} instead of ${shown}`);
   await person.fill({ "#enrol-code": totp(secret) });
   await person.press(submit("enrol-confirm"));
   await page.waitForSelector("[data-recovery]:not([hidden])");
@@ -171,7 +171,7 @@ async function secondFactor(server, person, email, password) {
   await page.waitForSelector(form("enrol"));
 }
 
-/** Reads the drawn code as a phone would. */
+/** Decodes the QR code from a screenshot. */
 async function readCode(page, readQr) {
   const { side, pixels } = await page.evaluate(async () => {
     const svg = document.querySelector("[data-qr] svg");
@@ -207,11 +207,11 @@ async function ownAccount(server, person, other, email, password) {
   await person.at("/");
 }
 
-/** Whose access token ran out is let in again without being asked. */
+/** A page with an expired access token refreshes it without user action. */
 async function resumed(person) {
   const cookies = await person.context.cookies();
   await person.context.clearCookies({ name: "access_token" });
-  if (!cookies.some((cookie) => cookie.name === "refresh_token")) throw new Error("nobody is signed in");
+  if (!cookies.some((cookie) => cookie.name === "refresh_token")) throw new Error("the browser has no refresh token");
   await person.page.goto("/account");
   await person.at("/account");
 }
@@ -220,8 +220,8 @@ async function withoutScripts(browser, server, view) {
   const person = await browser.person(server, view, { javaScriptEnabled: false });
   await person.page.goto("/login");
   const told = await person.page.locator("noscript").first().textContent();
-  if (!told) throw new Error("without scripts nothing is said");
-  if (await person.page.locator(submit("login")).isEnabled()) throw new Error("a button that cannot work can be pressed");
+  if (!told) throw new Error("without scripts the page shows no notice");
+  if (await person.page.locator(submit("login")).isEnabled()) throw new Error("without scripts the button is enabled");
   await person.context.close();
 }
 
@@ -229,10 +229,10 @@ export async function accounts(browser, server, view) {
   const email = `minji.${view.name}@example.com`;
   const person = await browser.person(server, view);
   const other = await browser.person(server, view);
-  // Sessions end in these, and their tokens are refused afterwards.
+  // These journeys end sessions, and the API then refuses their tokens.
   for (const one of [person, other]) [400, 401].forEach((status) => one.expect(status));
   await strangers(server, person);
-  // Once is enough: wrong passwords are counted by network too, and all of these come from one.
+  // Run once: wrong passwords also count per network, and all journeys share one.
   if (view === VIEWS[0]) await lockedOut(server, person);
   await signUp(person, email);
   await resumed(person);

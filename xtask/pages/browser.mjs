@@ -1,10 +1,10 @@
-// A real Chromium that notices what a person would: a script that failed, a resource that is missing, a page that is wider than the
-// screen, and everything axe finds.
+// A Chromium that reports script errors, missing resources, pages wider than the screen, and all
+// findings of axe.
 import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
-/** Screens and languages that every journey is made with. */
+/** Screens and languages with which every journey runs. */
 export const VIEWS = [
   { name: "phone-ko", width: 375, height: 812, locale: "ko-KR", scheme: "light" },
   { name: "desk-en", width: 1280, height: 900, locale: "en-US", scheme: "light" },
@@ -12,14 +12,15 @@ export const VIEWS = [
   { name: "desk-ko-dark", width: 1280, height: 900, locale: "ko-KR", scheme: "dark" },
 ];
 
-/** Nothing on a page takes longer than this. */
+/** Time limit of one step, in milliseconds. */
 const PATIENCE = 10_000;
 
 export class Browser {
   static async start(tools, executable, shots) {
     const require = createRequire(join(tools, "index.js"));
     const { chromium } = require("playwright-core");
-    // Containers have no user namespaces for its sandbox and little shared memory; it loads our own pages alone.
+    // Containers have no user namespaces for the sandbox and little shared memory. Only our pages
+    // are loaded.
     const args = ["--no-sandbox", "--disable-dev-shm-usage"];
     const chrome = await chromium.launch({ executablePath: executable, args });
     const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -31,7 +32,7 @@ export class Browser {
     Object.assign(this, { chrome, axe, shots, readQr });
   }
 
-  /** A person with a screen and a language, and no past. */
+  /** A new browser context with a screen and a language. */
   async person(server, view, options = {}) {
     const context = await this.chrome.newContext({
       baseURL: server.url,
@@ -68,19 +69,21 @@ class Person {
   watch(page) {
     page.on("pageerror", (error) => this.troubles.push(`a script failed: ${error.message}`));
     page.on("console", (message) => {
-      // Chromium reports every 4xx as an error; those that a journey is about are named by it.
+      // Chromium reports every 4xx response as an error; journeys declare those they expect.
       const text = message.text();
       if (message.type() === "error" && !this.expected.some((part) => text.includes(part))) this.troubles.push(`console: ${text}`);
     });
   }
 
-  /** The API will say no with this status, and that is what the journey is about. */
+  /** Declares that the API will return this status. */
   expect(status) {
     this.expected.push(`status of ${status}`);
   }
 
-  /** Looks at the page as it is now: a picture, axe, and whether it fits the screen. A page that listens to a stream never finishes
-   * loading: then `network` is false. */
+  /**
+   * Checks the page in its current state: screenshot, axe, width. Pass `network: false` for a page
+   * that listens to a stream, because it never finishes loading.
+   */
   async look(name, { network = true } = {}) {
     const { page, view } = this;
     if (network) await page.waitForLoadState("networkidle");
@@ -94,7 +97,7 @@ class Person {
     }
   }
 
-  /** Presses what has this text or selector, as a finger or a mouse does. */
+  /** Clicks or taps the element with this text or selector. */
   press(selector) {
     return this.page.locator(selector).click();
   }
@@ -110,9 +113,9 @@ class Person {
     await this.page.waitForURL((url) => url.pathname === path, { timeout });
   }
 
-  /** Leaves. Whatever was noticed on the way is told now, all of it. */
+  /** Closes the page and throws all errors noticed on the way. */
   async end() {
     await this.context.close();
-    if (this.troubles.length) throw new Error(`this was noticed:\n  ${this.troubles.join("\n  ")}`);
+    if (this.troubles.length) throw new Error(`errors on the way:\n  ${this.troubles.join("\n  ")}`);
   }
 }

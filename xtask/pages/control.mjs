@@ -1,11 +1,12 @@
-// The control room during a sale: people come and go, the charts move, and whatever an operator does can be read afterwards.
+// The control room during a sale: users come and go, charts update, and every operator action is
+// logged.
 import { setTimeout as sleep } from "node:timers/promises";
 
 import { signIn } from "./accounts.mjs";
 import { stranger } from "./front.mjs";
 import { ADMIN, PASSWORD, until } from "./server.mjs";
 
-/** People who come to both rooms until they are told to stop, and those in front who buy and go. */
+/** Until stopped: visitors who join Tier 1, and users who join Tier 2 and leave it. */
 class Crowd {
   constructor(server, event, fans) {
     Object.assign(this, { server, event, fans, stopped: false, failed: null });
@@ -21,7 +22,7 @@ class Crowd {
           method: "POST",
           headers: { authorization: `Bearer ${token}`, cookie: `urr-vwr-token=${pass}`, origin: url },
         });
-      // One after the other comes, and leaves while others still wait.
+      // Users arrive one after the other, and some leave while others still wait.
       await ask("check", this.fans[turn % this.fans.length]);
       if (turn % 3 === 0) await ask("leave", this.fans[(turn + 4) % this.fans.length]);
       await sleep(120);
@@ -35,7 +36,7 @@ class Crowd {
   }
 }
 
-/** People who have waited in front of everything and may line up for the seats. */
+/** Users who have passed Tier 1 and may join Tier 2. */
 async function fans(server, event, operator) {
   const tokens = await server.fans(24);
   const turns = await Promise.all(tokens.map(() => stranger(server, event)));
@@ -44,7 +45,7 @@ async function fans(server, event, operator) {
   return Promise.all(tokens.map(async (token, place) => ({ token, pass: await pass(turns[place]) })));
 }
 
-/** What the page asks for, by kind, while something is done. */
+/** Records the page's stream and poll requests. */
 function asked(page, event) {
   const seen = { streams: [], polls: [] };
   page.on("request", (request) => {
@@ -61,23 +62,23 @@ const points = (page, room, name) =>
 const state = (page, room, ...states) =>
   page.waitForFunction(([room, states]) => states.includes(document.querySelector(`[data-room="${room}"]`).dataset.state), [room, states]);
 
-/** Charts get a point a second from the stream, and nobody asks for anything meanwhile. */
+/** Charts get a sample per second from the stream, and the page does not poll meanwhile. */
 async function moving(page, event, seen) {
   await page.waitForSelector('[data-pulse="live"]');
   const before = await points(page, "queue", "waiting");
-  await until("points that the stream brought", async () => (await points(page, "queue", "waiting")) >= before + 5);
+  await until("five samples from the stream", async () => (await points(page, "queue", "waiting")) >= before + 5);
   for (const path of [`/api/queue/admin/live/${event}`, `/api/admin/vwr/live/${event}`]) {
-    if (!seen.streams.includes(path)) throw new Error(`${path} was not listened to`);
+    if (!seen.streams.includes(path)) throw new Error(`the page did not open the stream ${path}`);
   }
-  if (seen.polls.length) throw new Error(`figures were asked for although there is a stream: ${seen.polls.length} times`);
+  if (seen.polls.length) throw new Error(`the page polled ${seen.polls.length} times although the stream is open`);
   const lines = await page.locator(`${chart("queue", "waiting")} .chart-line path`).count();
-  if (!lines) throw new Error("nothing is drawn");
+  if (!lines) throw new Error("the chart is empty");
   for (const [room, name] of [["queue", "arrived"], ["queue", "admitted"], ["vwr", "arrived"], ["vwr", "admitted"]]) {
     await page.waitForFunction((chart) => parseFloat(document.querySelector(`${chart} [data-value]`).textContent) > 0, chart(room, name));
   }
 }
 
-/** A reload shows the past at once. */
+/** After a reload the charts show the past at once. */
 async function reloaded(page) {
   const before = await points(page, "queue", "waiting");
   await page.reload();
@@ -85,10 +86,10 @@ async function reloaded(page) {
   await until("the last minutes", async () => (await points(page, "queue", "waiting")) >= Math.min(before, 590), 5);
 }
 
-/** When the server says nothing the page says so, and since when. It comes back by itself. */
+/** If the server is silent the page shows that and since when, and recovers by itself. */
 async function silence(person, server) {
   const { page } = person;
-  // A process that slept does not know who was signed out meanwhile, and takes no token before it has asked.
+  // A process that was paused has stale revocations and refuses tokens until it has updated them.
   person.expect(503);
   server.child.kill("SIGSTOP");
   try {
@@ -125,7 +126,7 @@ async function frontControls(person) {
   await state(page, "vwr", "paused");
 }
 
-/** Everybody who comes would have to wait, so it is asked first. */
+/** Activating a room makes every visitor wait, so it needs confirmation. */
 async function turnOn(person, states) {
   const { page } = person;
   await person.press('[data-vwr="activate"]');
@@ -137,7 +138,7 @@ async function turnOn(person, states) {
   await state(page, "vwr", ...states);
 }
 
-/** An operator finds the control room from any page. */
+/** Admins can reach the control room from any page. */
 async function findsTheWay(person) {
   const { page } = person;
   await page.goto("/");
@@ -148,7 +149,7 @@ async function findsTheWay(person) {
   await person.at("/admin/queue");
 }
 
-/** Everybody in front would come in at once, so it is asked first. */
+/** Deactivating a room admits all waiting visitors, so it needs confirmation. */
 async function turningOff(person) {
   const { page } = person;
   await person.press('[data-ask="deactivate"]');
@@ -160,7 +161,7 @@ async function turningOff(person) {
   await state(page, "vwr", "off");
 }
 
-/** Nobody is sent away by a slip: the title has to be typed. */
+/** Clearing a room requires typing the title. */
 async function clearing(person, title) {
   const { page } = person;
   await person.press('[data-ask="clear"]');
@@ -173,17 +174,17 @@ async function clearing(person, title) {
   await page.waitForFunction((chart) => document.querySelector(`${chart} [data-value]`).textContent === "0", chart("queue", "waiting"));
 }
 
-/** Everything that was done here is on the page, once each. */
+/** Every operator action is on the page, once each. */
 async function recorded(page) {
   const words = { ko: ["8명", "일시 중지", "재개", "비움", "켬", "끔", "초당", "3명까지"], en: ["to 8", "Paused", "Resumed", "Cleared", "room on", "room off", "rate to", "up to 3"] };
   const lang = await page.getAttribute("html", "lang");
   const rows = await page.locator("[data-deeds] li").allTextContents();
   for (const word of words[lang]) {
-    if (!rows.some((row) => row.includes(word))) throw new Error(`"${word}" is not among what was done:\n${rows.join("\n")}`);
+    if (!rows.some((row) => row.includes(word))) throw new Error(`"${word}" is not in the audit log:\n${rows.join("\n")}`);
   }
 }
 
-/** A line in front of another site: no event of the catalog, no seats, and a control room all the same. */
+/** A Tier 1 room of another site: no catalog event and no seats, but a control room. */
 async function anotherSite(person) {
   const { page } = person;
   const site = "0197b3c2-0000-7000-8000-0000000000aa";
@@ -191,7 +192,7 @@ async function anotherSite(person) {
   await person.fill({ "#id": site.toUpperCase() });
   await person.press('form[data-form="other"] button');
   await person.at(`/admin/queue/${site}`);
-  if (await page.locator('[data-room="queue"]').count()) throw new Error("there are no seats behind it");
+  if (await page.locator('[data-room="queue"]').count()) throw new Error("a room without an event shows a Tier 2 room");
   await state(page, "vwr", "off");
   await turnOn(person, ["free"]);
   await page.waitForSelector('[data-pulse="live"]');

@@ -1,11 +1,11 @@
-// The room in front of everything: with scripts, and all the way without any.
+// The site waiting room (Tier 1), with scripts and entirely without.
 import { signUp } from "./accounts.mjs";
 import { ADMIN, PASSWORD, until } from "./server.mjs";
 
-/** A number of the line for somebody whose browser we do not see. Gives back how to ask for the pass it becomes. */
+/** Joins as a visitor without a browser. Returns a function that requests the pass. */
 export async function stranger(server, event) {
   const answer = await fetch(`${server.url}/vwr-api/vwr/assign/${event}`, { method: "POST" });
-  if (!answer.ok) throw new Error(`nobody gets a number: ${answer.status}`);
+  if (!answer.ok) throw new Error(`joining Tier 1 failed with status ${answer.status}`);
   const cookie = answer.headers.getSetCookie().map((line) => line.split(";")[0]).join("; ");
   const { requestId } = await answer.json();
   return async () => {
@@ -14,13 +14,13 @@ export async function stranger(server, event) {
   };
 }
 
-/** Whether visitors of an event have to wait, as the guard of the pages sees it. */
+/** Whether visitors of an event have to wait, according to the guard of the pages. */
 export async function guarded(server, event) {
   const answer = await fetch(`${server.url}/queue/${event}`, { redirect: "manual" });
   return answer.headers.get("location")?.startsWith("/vwr/") ?? false;
 }
 
-/** The page as it waits, with people ahead: what it says changes by itself, and it moves on when it is its turn. */
+/** The page with visitors ahead: it updates by itself, and moves on when admitted. */
 async function withScripts(browser, server, view, event, operate) {
   const person = await browser.person(server, view);
   const { page } = person;
@@ -32,7 +32,7 @@ async function withScripts(browser, server, view, event, operate) {
   if ((await page.getAttribute("html", "lang")) !== lang) throw new Error(`the page is not in ${lang}`);
   await person.look("front-waiting");
   await page.waitForFunction(() => /\d/.test(document.title));
-  if (!(await page.isVisible("#ask"))) throw new Error("nobody is signed in, and the page does not ask for it");
+  if (!(await page.isVisible("#ask"))) throw new Error("the page does not ask the visitor to sign in");
   if (!(await page.locator("#turn").textContent()).includes("10")) throw new Error("the page does not say how long a turn lasts");
   await otherLanguage(person, event);
   const before = await page.locator("#count").textContent();
@@ -40,12 +40,12 @@ async function withScripts(browser, server, view, event, operate) {
   await page.waitForFunction((before) => document.getElementById("count").textContent !== before, before);
   await operate("pause");
   await operate("advance", { batchSize: 1_000 });
-  // Nobody is signed in, so the next room asks for that.
+  // The visitor is not signed in, so Tier 2 redirects to sign-in.
   await person.at("/login", 30_000);
   await person.end();
 }
 
-/** A language that was chosen on the site is that of the waiting room, and the other way round. */
+/** The site and its waiting room share the chosen language, in both directions. */
 async function otherLanguage(person, event) {
   const { page } = person;
   const [own, other] = person.view.locale.startsWith("ko") ? ["ko", "en"] : ["en", "ko"];
@@ -61,17 +61,19 @@ async function otherLanguage(person, event) {
   await tab.close();
 }
 
-/** A page that loads itself again does so in the middle of every look. This is the same one without that. */
+/** The page without its automatic reload, which would interrupt the checks. */
 async function stillPicture(browser, server, view, html) {
   const refresh = /<meta http-equiv="refresh" content="\d+">/;
-  if (!refresh.test(html)) throw new Error("the page does not load itself again");
+  if (!refresh.test(html)) throw new Error("the page does not reload itself");
   const viewer = await browser.person(server, view);
   await viewer.page.setContent(html.replace(refresh, ""));
   await viewer.look("front-plain");
   await viewer.end();
 }
 
-/** From the first look to the seats with scripts switched off: the page loads itself again until it is somebody's turn. */
+/**
+ * From the first page to the seats without scripts: the waiting page reloads itself until admitted.
+ */
 async function withoutScripts(browser, server, view, event, operate) {
   const before = await browser.person(server, view);
   await signUp(before, `plain.${view.name}@example.com`, "/");
@@ -83,13 +85,13 @@ async function withoutScripts(browser, server, view, event, operate) {
   await page.waitForURL((url) => url.pathname === `/vwr/${event}` && url.searchParams.has("plain"));
   const place = () => page.locator("dd").first().textContent();
   const mine = await place();
-  if (!(Number(mine) > 0)) throw new Error(`no place was given: ${mine}`);
+  if (!(Number(mine) > 0)) throw new Error(`no position was given: ${mine}`);
   await stillPicture(browser, server, view, await page.content());
   await page.reload();
-  if ((await place()) !== mine) throw new Error("a reload cost the place");
+  if ((await place()) !== mine) throw new Error("the position changed after a reload");
   await operate("advance", { batchSize: 1_000 });
   await person.at(`/queue/${event}`, 30_000);
-  if (!(await page.locator("noscript .notice").isVisible())) throw new Error("the next room does not say what it needs");
+  if (!(await page.locator("noscript .notice").isVisible())) throw new Error("Tier 2 does not say that it needs scripts");
   const seats = await page.goto(`/events/${event}/seats`);
   if (seats.status() !== 200 || !page.url().endsWith("/seats")) throw new Error(`the seats are not reached: ${page.url()}`);
   await person.end();
@@ -103,12 +105,12 @@ export async function front(browser, server, view) {
   await operate("activate", { rate: 2 });
   await operate("pause");
   try {
-    await until("the room in front", () => guarded(server, event));
+    await until("the site waiting room", () => guarded(server, event));
     for (let number = 0; number < 40; number++) await stranger(server, event);
     await withScripts(browser, server, view, event, operate);
     await withoutScripts(browser, server, view, event, operate);
   } finally {
     await operate("deactivate");
-    await until("the end of the room in front", async () => !(await guarded(server, event)));
+    await until("the end of the site waiting room", async () => !(await guarded(server, event)));
   }
 }

@@ -1,14 +1,17 @@
-// Waiting when it does not go smoothly: two events at once, too many of them, a full line, a cancelled event.
+// Waiting under difficult conditions: two events at once, too many events, a full queue, a
+// cancelled event.
 import { signUp } from "./accounts.mjs";
 import { VIEWS } from "./browser.mjs";
 import { guarded } from "./front.mjs";
 import { seatedEvents } from "./sale.mjs";
 import { ADMIN, PASSWORD, Server, until } from "./server.mjs";
 
-/** Longer than a page waits between two questions, in its own time, which the journey moves. */
+/** Longer than any poll interval, in the page's time, which the journey controls. */
 const LONG = 40_000;
 
-/** Two tabs of one browser wait in front of two events. Both get in, and being let in at one costs nothing at the other. */
+/**
+ * Two tabs wait for two events. Both are admitted, and admission to one does not affect the other.
+ */
 async function twoTabs(browser, server, view, events, operate) {
   const person = await browser.person(server, view);
   await signUp(person, `two.${view.name}@example.com`, "/");
@@ -17,10 +20,10 @@ async function twoTabs(browser, server, view, events, operate) {
   const at = (tab, path) => tab.waitForURL((url) => url.pathname === path, { timeout: 30_000 });
   await each((event) => operate(`/api/admin/vwr/activate/${event}`, { rate: 1 }));
   await each((event) => operate(`/api/admin/vwr/pause/${event}`));
-  await each((event) => until("the room in front", () => guarded(server, event)));
+  await each((event) => until("the site waiting room", () => guarded(server, event)));
   await each((event, tab) => tab.goto(`/queue/${event}`));
   await each((event, tab) => at(tab, `/vwr/${event}`));
-  await each((event) => until("a number", async () => (await server.ask(`/vwr/status/${event}`)).totalInQueue));
+  await each((event) => until("a position", async () => (await server.ask(`/vwr/status/${event}`)).totalInQueue));
   await each((event) => operate(`/api/admin/vwr/advance/${event}`, { batchSize: 10 }));
   await each((event, tab) => at(tab, `/events/${event}/seats`));
   await each((_, tab) => tab.reload());
@@ -28,14 +31,14 @@ async function twoTabs(browser, server, view, events, operate) {
   await each((_, tab) => tab.waitForSelector('.seat:not([aria-disabled="true"])'));
   await person.end();
   await each((event) => operate(`/api/admin/vwr/deactivate/${event}`));
-  await each((event) => until("the end of the room in front", async () => !(await guarded(server, event))));
+  await each((event) => until("the end of the site waiting room", async () => !(await guarded(server, event))));
 }
 
-/** Days before a sale opens, the page counts down to it, and does not speak of minutes. */
+/** Days before the sale opens, the page counts down to it and shows no estimated wait. */
 async function early(browser, server, view) {
   const { events } = await server.ask("/api/events?status=upcoming&limit=10");
   const event = events.find((event) => event.seat_layout_id ?? event.seatLayoutId);
-  if (!event) throw new Error("no event with seats is coming");
+  if (!event) throw new Error("there is no upcoming event with seats");
   const person = await browser.person(server, view);
   const { page } = person;
   await signUp(person, `early.${view.name}@example.com`, "/");
@@ -43,12 +46,14 @@ async function early(browser, server, view) {
   await page.waitForSelector("[data-opening]:not([hidden])");
   await page.waitForFunction(() => /일|day|:/.test(document.querySelector("[data-opening] [data-left]").textContent));
   const shown = await page.locator('[data-step="waiting"]').innerText();
-  if (/\d{3,} ?(분|min)/.test(shown)) throw new Error(`the wait is told in minutes: ${shown}`);
+  if (/\d{3,} ?(분|min)/.test(shown)) throw new Error(`the wait is shown in minutes: ${shown}`);
   await person.look("queue-early");
   await person.end();
 }
 
-/** In as many waiting rooms as allowed, the next one says so, lists them, and lets one be left. */
+/**
+ * At the maximum number of waiting rooms the page says so, lists them, and lets the user leave one.
+ */
 async function tooMany(browser, server, view, events) {
   const person = await browser.person(server, view);
   const { page } = person;
@@ -72,7 +77,7 @@ async function tooMany(browser, server, view, events) {
   await person.end();
 }
 
-/** The seats page shows how long the slot lasts, and gives it up once that is confirmed. */
+/** The seats page shows the time left of the slot, and gives it up after confirmation. */
 async function leavingSeats(person, event) {
   const { page } = person;
   await page.waitForSelector("[data-slot]:not([hidden])");
@@ -80,13 +85,13 @@ async function leavingSeats(person, event) {
   await person.press("[data-slot-leave]");
   await person.look("seats-leave");
   await person.press('[data-dialog="slot"] [value="no"]');
-  if (!page.url().endsWith("/seats")) throw new Error("the slot was given up although it was not confirmed");
+  if (!page.url().endsWith("/seats")) throw new Error("the slot was given up without confirmation");
   await person.press("[data-slot-leave]");
   await person.press('[data-dialog="slot"] [value="yes"]');
   await person.at(`/events/${event.id}`);
 }
 
-/** The line is as long as it may be: the page says so, and joins by itself once there is room. */
+/** The queue is full: the page says so, and joins by itself once there is room. */
 async function fullLine(server, person, event) {
   const { page } = person;
   const [fan] = await server.fans(1);
@@ -95,7 +100,7 @@ async function fullLine(server, person, event) {
   await page.clock.install();
   await page.goto(`/queue/${event.id}`);
   await page.waitForFunction(() => /가득|full/.test(document.querySelector("[data-problem]:not([hidden])")?.textContent));
-  if (!(await page.isVisible('[data-step="joining"]'))) throw new Error("whoever found the line full is not told to stay");
+  if (!(await page.isVisible('[data-step="joining"]'))) throw new Error("the page of a full queue does not show that it will join");
   await person.look("queue-full");
   await server.ask(`/api/queue/leave/${event.id}`, {}, fan);
   await page.clock.fastForward(LONG);
@@ -103,7 +108,7 @@ async function fullLine(server, person, event) {
   await page.waitForSelector("[data-problem]", { state: "hidden" });
 }
 
-/** The event is called off while somebody waits: the page says so, and asks for nothing any more. */
+/** The event is cancelled while a user waits: the page says so and stops polling. */
 async function calledOff(person, event, operate) {
   const { page } = person;
   person.expect(409);
@@ -116,7 +121,7 @@ async function calledOff(person, event, operate) {
   await page.clock.fastForward(LONG);
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await page.waitForLoadState("networkidle");
-  if (asked) throw new Error(`nobody can be let in any more, and the page asked ${asked} times`);
+  if (asked) throw new Error(`the page polled ${asked} times after the event was cancelled`);
 }
 
 export async function hitches(browser, { binary }, view) {
@@ -125,7 +130,7 @@ export async function hitches(browser, { binary }, view) {
     const { token } = await server.ask("/api/auth/login", { email: ADMIN, password: PASSWORD });
     const operate = (path, body = {}) => server.ask(path, body, token);
     const [event, other] = await seatedEvents(server);
-    // Nothing about it depends on the screen or the language.
+    // Independent of screen and language.
     if (view === VIEWS[0]) await twoTabs(browser, server, view, [event, other], operate);
     await early(browser, server, view);
     const narrow = await Server.start(binary, { "queue.max_events_per_user": 1 });

@@ -1,4 +1,4 @@
-// Waiting that lasts, in both rooms: a screen reader is told now and then, the device sleeps, and the store is away for a while.
+// Long waits in both rooms: screen reader updates, a sleeping device, an unreachable store.
 import { readFileSync } from "node:fs";
 
 import { signUp } from "./accounts.mjs";
@@ -7,22 +7,27 @@ import { guarded, stranger } from "./front.mjs";
 import { seatedEvents } from "./sale.mjs";
 import { ADMIN, PASSWORD, Server, until } from "./server.mjs";
 
-/** A screen reader hears the latest this often at most, but for what the clocks of two moments differ by. */
+/** Minimum time between two screen reader updates, with a tolerance between two clocks. */
 const QUIET = 15_000 - 100;
-/** Longer than any page waits between two questions, in its own time, which the journey moves. */
+/** Longer than any poll interval, in the page's time, which the journey controls. */
 const LONG = 120_000;
 const HOUR = 3_600_000;
-/** People in front, one of whom goes on with every answer: more than there are answers. */
+/**
+ * Visitors ahead. One is admitted with every response, so there must be more of them than
+ * responses.
+ */
 const AHEAD = 60;
 
-/** What the server answers meanwhile, as its page about the error shows it. */
+/** An error response, from the example on its page in docs/errors. */
 const problem = (code) => {
   const page = readFileSync(new URL(`../../docs/errors/${code}.md`, import.meta.url), "utf8");
   const body = JSON.parse(page.match(/```json\n(.*?)```/s)[1]);
   return { status: body.status, contentType: "application/problem+json", body: JSON.stringify(body) };
 };
 
-/** Where each room shows what, and what it asks again and again. Every answer is another one, or there would be nothing new to tell. */
+/**
+ * Selectors and poll URL of each room. Every response differs, so that there is news to announce.
+ */
 const FRONT = {
   name: "front",
   path: "**/vwr-api/vwr/serving/*",
@@ -44,7 +49,7 @@ const SEATS = {
   shows: (number) => String(500 - number),
 };
 
-/** Stands between a page and what it asks: counts the questions, changes the answers, keeps them back. */
+/** Intercepts the requests of a page: counts them, changes responses, delays them. */
 class Between {
   static async at(page, room) {
     const between = new Between();
@@ -65,37 +70,40 @@ class Between {
     this.answered += 1;
   }
 
-  /** Keeps answers back until the function is called that this gives back. */
+  /** Delays responses until the returned function is called. */
   hold() {
     let release;
     this.held = new Promise((done) => (release = done));
     return release;
   }
 
-  /** Moves the page's time, and waits until whatever it asks then is on its way: a later request is answered later. */
+  /** Advances the page's clock, and waits until the requests that this causes are sent. */
   async forward(time) {
     await this.page.clock.fastForward(time);
     await this.page.evaluate(() => fetch("/health/live").then(() => null));
   }
 
-  /** Lets time pass until the page has asked and has its answer. A question on its way is waited for: a jump would end its patience. */
+  /**
+   * Advances the clock until the page has polled and got its response. Waits for a request in
+   * progress: a jump would time it out.
+   */
   async nextAnswer() {
     const before = this.answered;
-    await until("an answer", async () => {
+    await until("a response", async () => {
       if (this.answered === this.asked) await this.forward(LONG);
       return this.answered > before && this.answered === this.asked;
     });
   }
 
-  /** From here on the page's time stands still unless the journey moves it. */
+  /** Stops the page's clock; from here on the journey advances it. */
   async still() {
     await this.page.clock.pauseAt((await this.page.evaluate(() => Date.now())) + 1_000);
   }
 
-  /** Waits until the page shows the answer to whatever it asked. */
+  /** Waits until the page shows the response to its last request. */
   async settled() {
     const { page, room } = this;
-    await until("an answer to everything", () => this.answered === this.asked);
+    await until("all responses", () => this.answered === this.asked);
     await page.waitForFunction(([at, text]) => document.querySelector(at).textContent === text, [room.place, room.shows(this.asked)]);
   }
 
@@ -106,7 +114,10 @@ class Between {
 
 const shown = (page, { place }) => page.locator(place).textContent();
 
-/** A minute of answers, each of them other news: a screen reader hears some of it, and never more often than it can listen. */
+/**
+ * A minute of responses with news: a screen reader gets some of them, never more often than the
+ * minimum.
+ */
 async function announced(page, room, between) {
   await between.nextAnswer();
   await page.evaluate((told) => {
@@ -117,18 +128,21 @@ async function announced(page, room, between) {
   const before = between.answered;
   for (let second = 0; second < 60; second++) {
     await page.clock.runFor(1_000);
-    await until("an answer to everything", () => between.answered === between.asked);
+    await until("all responses", () => between.answered === between.asked);
   }
   const answers = between.answered - before;
   const heard = await page.evaluate(() => window.heard);
   const pauses = heard.slice(1).map((time, before) => time - heard[before]);
   const said = `${answers} answers were told of after ${pauses.join(", ")} ms`;
-  if (answers < 12) throw new Error(`${room.name}: the page hardly asked: ${said}`);
-  if (heard.length < 3) throw new Error(`${room.name}: a screen reader is not kept informed: ${said}`);
-  if (pauses.some((pause) => pause < QUIET)) throw new Error(`${room.name}: a screen reader is never left alone: ${said}`);
+  if (answers < 12) throw new Error(`${room.name}: the page polled too rarely: ${said}`);
+  if (heard.length < 3) throw new Error(`${room.name}: too few screen reader updates: ${said}`);
+  if (pauses.some((pause) => pause < QUIET)) throw new Error(`${room.name}: too frequent screen reader updates: ${said}`);
 }
 
-/** The device sleeps for an hour. The old timer, the tab that is seen again and the network that is back are one question, and it goes on. */
+/**
+ * The device sleeps for an hour. Timer, visible tab and network cause one request together, and
+ * polling continues.
+ */
 async function slept(page, room, between) {
   await between.nextAnswer();
   await between.settled();
@@ -141,14 +155,14 @@ async function slept(page, room, between) {
   });
   await between.forward(0);
   const questions = between.asked - before;
-  if (questions !== 1) throw new Error(`${room.name}: back from sleep the page asked ${questions} questions`);
+  if (questions !== 1) throw new Error(`${room.name}: after sleep the page sent ${questions} requests instead of 1`);
   release();
   await between.settled();
   await between.nextAnswer();
   await between.settled();
 }
 
-/** The store does not answer: whoever waits sees that, and that the place is kept; it heals without them. */
+/** The store is down: the page says so and that the position is kept, and recovers by itself. */
 async function away(person, room, between) {
   const { page } = person;
   person.expect(503);
@@ -159,13 +173,13 @@ async function away(person, room, between) {
   await between.nextAnswer();
   const keeps = (at) => /순[서번][는은] 그대로|keep your place/i.test(document.querySelector(`${at}:not([hidden])`)?.textContent);
   await page.waitForFunction(keeps, room.trouble);
-  // Trying again in vain costs nothing either.
+  // Failed retries do not cost the position either.
   for (let tries = 0; tries < 2; tries++) await between.nextAnswer();
   await page.clock.resume();
   await person.look(`${room.name}-unavailable`, { network: false });
   await between.still();
-  if ((await shown(page, room)) !== place) throw new Error(`${room.name}: the place was lost while the store was away`);
-  if (!(await page.isVisible(room.place))) throw new Error(`${room.name}: the place is not shown while the store is away`);
+  if ((await shown(page, room)) !== place) throw new Error(`${room.name}: the position was lost while the store was down`);
+  if (!(await page.isVisible(room.place))) throw new Error(`${room.name}: the position is not shown while the store is down`);
   between.isAway = false;
   await between.nextAnswer();
   await between.settled();
@@ -176,7 +190,7 @@ async function lasting(person, room) {
   const { page, view } = person;
   const between = await Between.at(page, room);
   await between.still();
-  // Nothing about these depends on the screen or the language.
+  // Independent of screen and language.
   if (view === VIEWS[0]) {
     await announced(page, room, between);
     await slept(page, room, between);
@@ -197,7 +211,7 @@ export async function patience(browser, { binary }, view) {
     await operate(`/api/admin/vwr/activate/${event}`, { rate: 1 });
     await operate(`/api/admin/vwr/pause/${event}`);
     await operate(`/api/queue/admin/pause/${event}`);
-    await until("the room in front", () => guarded(server, event));
+    await until("the site waiting room", () => guarded(server, event));
     for (let number = 0; number < AHEAD; number++) await stranger(server, event);
     await signUp(person, `patient.${view.name}@example.com`, "/");
     await page.clock.install();
@@ -213,7 +227,7 @@ export async function patience(browser, { binary }, view) {
     await person.at(`/events/${event}/seats`);
     await person.end();
   } finally {
-    // What is still asked when a journey fails is not what failed.
+    // Errors of requests in progress would hide the cause of the failure.
     if (!page.isClosed()) await page.unrouteAll({ behavior: "ignoreErrors" });
     await server.stop();
   }

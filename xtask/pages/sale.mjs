@@ -1,10 +1,10 @@
-// A sale as people meet it: looking, waiting, being let in, holding seats.
+// A sale: event pages, waiting room, admission, holding seats.
 import { signUp } from "./accounts.mjs";
 import { ADMIN, PASSWORD, until } from "./server.mjs";
 
 const isSeated = (event) => event.seat_layout_id ?? event.seatLayoutId;
 
-/** What is on sale and has seats. */
+/** Events on sale with seats. */
 export async function seatedEvents(server) {
   const { events } = await server.ask("/api/events?status=on_sale&limit=10");
   return events.filter(isSeated);
@@ -29,7 +29,10 @@ async function looking(server, person) {
   await person.look("event-standing");
 }
 
-/** Nobody is let in while the room is paused; a reload and a lost connection change nothing; then it moves on by itself. */
+/**
+ * No admission while the room is paused; a reload and a lost connection change nothing; then the
+ * page continues.
+ */
 async function waiting(server, person, event, operate) {
   const { page } = person;
   await operate("pause", event.id);
@@ -42,18 +45,18 @@ async function waiting(server, person, event, operate) {
   const place = await page.locator("[data-position]").textContent();
   await page.reload();
   await page.waitForSelector('[data-step="waiting"]:not([hidden])');
-  if ((await page.locator("[data-position]").textContent()) !== place) throw new Error("a reload cost the place");
+  if ((await page.locator("[data-position]").textContent()) !== place) throw new Error("the position changed after a reload");
 
   await person.context.setOffline(true);
   await page.waitForSelector("[data-problem]:not([hidden])");
   await person.context.setOffline(false);
   await page.waitForFunction(() => document.querySelector('[data-step="waiting"]:not([hidden])'));
-  if (!page.url().includes("/queue/")) throw new Error("a failed question led somewhere else");
+  if (!page.url().includes("/queue/")) throw new Error("the page navigated after a failed request");
   await operate("resume", event.id);
   await person.at(`/events/${event.id}/seats`);
 }
 
-/** What is wrong is said where one looks: next to the button, on the screen. */
+/** Errors are shown next to the button and within the screen. */
 async function isInView(page, selector) {
   const box = await page.locator(selector).boundingBox();
   const height = await page.evaluate(() => innerHeight);
@@ -62,7 +65,7 @@ async function isInView(page, selector) {
 
 const CHOICE_PROBLEM = "[data-choice] [data-problem]:not([hidden])";
 
-/** An answer that was cut off is no success, and the page works on afterwards. */
+/** A truncated response is not a success, and the page still works afterwards. */
 async function cutOff(person) {
   const { page } = person;
   const path = "**/api/seats/reserve";
@@ -76,7 +79,10 @@ async function cutOff(person) {
   await page.unroute(path);
 }
 
-/** The plan is centred, its option fits its box, and a button that does nothing looks like that under the mouse, too. */
+/**
+ * The plan is centred, its option fits the box, and a disabled button looks disabled under the
+ * mouse.
+ */
 async function planIsReadable(person) {
   const { page } = person;
   await page.waitForSelector("[data-slot]:not([hidden])");
@@ -89,11 +95,11 @@ async function planIsReadable(person) {
     off: Math.abs(grid.scrollLeft - (grid.scrollWidth - grid.clientWidth) / 2),
     more: grid.scrollWidth > grid.clientWidth + 2,
   }));
-  if (off > 2) throw new Error(`the plan is ${off} px off its middle`);
-  if (more !== (await page.isVisible("[data-swipe]"))) throw new Error("it is not said that there are more seats");
+  if (off > 2) throw new Error(`the plan is ${off} px off centre`);
+  if (more !== (await page.isVisible("[data-swipe]"))) throw new Error("the hint about more seats is wrong");
   const covers = await page.locator(".plan-row").first().evaluate((row) =>
     row.querySelector(".plan-row-name").offsetHeight >= row.querySelector(".seat").offsetHeight);
-  if (!covers) throw new Error("seats show through above and below the number of their row");
+  if (!covers) throw new Error("seats are visible above and below the row number");
   const cut = await page.locator("[data-section]").evaluate((select) => {
     const style = getComputedStyle(select);
     const pen = document.createElement("canvas").getContext("2d");
@@ -104,7 +110,7 @@ async function planIsReadable(person) {
   if (cut) throw new Error(`"${cut}" does not fit its box`);
 }
 
-/** The seats are held, but the answer says that nobody knows: pressing again finds them. */
+/** The seats are held but the response is an error: a retry finds the hold. */
 async function answerIsLost(person) {
   const { page } = person;
   const path = "**/api/seats/reserve";
@@ -116,7 +122,7 @@ async function answerIsLost(person) {
   await person.press("[data-hold]");
   await page.waitForSelector("[data-problem]:not([hidden])");
   await page.unroute(path);
-  // The plan that shows them as taken does not take them out of the choice.
+  // A seat map that shows them as taken does not remove them from the selection.
   await page.waitForSelector('.seat[aria-pressed="true"][aria-disabled="true"]');
 }
 
@@ -125,7 +131,7 @@ async function holding(server, person, event) {
   await page.waitForSelector('.seat:not([aria-disabled="true"])');
   await planIsReadable(person);
   await person.look("seats");
-  // With the keyboard: in, to the right, and again.
+  // By keyboard: Tab, right arrow, right arrow.
   await page.locator('.seat[tabindex="0"]').focus();
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
@@ -133,7 +139,7 @@ async function holding(server, person, event) {
   await page.keyboard.press("Space");
   await page.waitForFunction(() => document.querySelectorAll("[data-chosen] li").length === 2);
   const numbers = (await page.locator("[data-chosen] .what").allTextContents()).map((text) => Number(text.match(/\d+(?=\D*$)/)[0]));
-  if (numbers[0] > numbers[1]) throw new Error(`chosen seats are not in order: ${numbers}`);
+  if (numbers[0] > numbers[1]) throw new Error(`selected seats are not sorted: ${numbers}`);
   await person.look("seats-chosen");
   await cutOff(person);
   await answerIsLost(person);
@@ -145,7 +151,7 @@ async function holding(server, person, event) {
   await person.press("[data-give-back]");
   await person.look("seats-release");
   await person.press('[data-dialog="release"] [value="no"]');
-  if (!(await page.isVisible("[data-held]"))) throw new Error("the seats were released although it was not confirmed");
+  if (!(await page.isVisible("[data-held]"))) throw new Error("the seats were released without confirmation");
   const held = await page.locator("[data-held-seats] div").allTextContents();
   await person.press("[data-give-back]");
   await person.press('[data-dialog="release"] [value="yes"]');
@@ -156,22 +162,22 @@ async function holding(server, person, event) {
   if (grey) throw new Error(`${grey} of the released seats are shown as taken`);
 }
 
-/** Through both rooms: the one in front of everything, and the one in front of the seats. */
+/** Through both rooms, Tier 1 and Tier 2. */
 async function bothRooms(server, person, event) {
   const { page } = person;
   const { token } = await server.ask("/api/auth/login", { email: ADMIN, password: PASSWORD });
   await server.ask(`/api/admin/vwr/activate/${event.id}`, { rate: 1 }, token);
   await server.ask(`/api/admin/vwr/pause/${event.id}`, {}, token);
   try {
-    await until("the room in front", () =>
+    await until("the site waiting room", () =>
       fetch(`${server.url}/queue/${event.id}`, { redirect: "manual" }).then((answer) =>
         answer.headers.get("location")?.startsWith("/vwr/")));
-    // Whoever is inside when it opens stays there; once they have gone, they wait as everybody does.
+    // Users inside when the room opens stay; after leaving they wait like everyone else.
     await page.goto(`/queue/${event.id}`);
     await person.at(`/events/${event.id}/seats`);
     const left = await page.evaluate(
       (id) => fetch(`/api/queue/leave/${id}`, { method: "POST" }).then((answer) => answer.status), event.id);
-    if (left !== 200) throw new Error(`leaving was answered with ${left}`);
+    if (left !== 200) throw new Error(`leaving returned ${left}`);
     await page.goto(`/queue/${event.id}`);
     await person.at(`/vwr/${event.id}`);
     await person.look("front");
@@ -182,7 +188,7 @@ async function bothRooms(server, person, event) {
   }
 }
 
-/** Whoever leaves is out of the line at once, and asks for nothing any more; whoever joins again is in it. */
+/** Leaving removes the entry at once and stops polling; joining again creates a new one. */
 async function leaving(server, person, event, operate) {
   const { page } = person;
   const waits = async () => {
@@ -194,39 +200,39 @@ async function leaving(server, person, event, operate) {
   await page.goto(`/queue/${event.id}`);
   await page.waitForSelector('[data-step="waiting"]:not([hidden])');
   await page.waitForFunction(() => /중지|paused/.test(document.querySelector("[data-wait]").textContent));
-  if ((await waits()) !== 1) throw new Error("whoever waits is not in line");
+  if ((await waits()) !== 1) throw new Error("the waiting user has no entry");
   const title = await page.title();
-  if (!title.includes(event.title) || !/\d/.test(title)) throw new Error(`the tab says neither the place nor the event: ${title}`);
+  if (!title.includes(event.title) || !/\d/.test(title)) throw new Error(`the tab title lacks the position or the event: ${title}`);
   const other = await person.tab();
   await other.goto(`/queue/${event.id}`);
   await other.waitForSelector('[data-step="waiting"]:not([hidden])');
   await person.press("[data-leave]");
   await person.look("queue-leave");
   await person.press('[data-dialog="leave"] [value="no"]');
-  if ((await waits()) !== 1) throw new Error("the line was left although it was not confirmed");
+  if ((await waits()) !== 1) throw new Error("the queue was left without confirmation");
   await person.press("[data-leave]");
   await person.press('[data-dialog="leave"] [value="yes"]');
   await page.waitForSelector('[data-step="left"]:not([hidden])');
-  if (await page.isVisible("[data-paused]")) throw new Error("whoever left is told that they keep their place");
-  // The other tab does not join again behind everybody's back.
+  if (await page.isVisible("[data-paused]")) throw new Error("after leaving, the page says that the position is kept");
+  // The other tab does not join again by itself.
   await other.waitForSelector('[data-step="left"]:not([hidden])');
   await other.close();
-  if ((await waits()) !== 0) throw new Error("whoever left is still in line");
+  if ((await waits()) !== 0) throw new Error("the entry still exists after leaving");
   await person.look("queue-left");
   let asked = 0;
   page.on("request", (request) => (asked += request.url().includes("/api/queue/") ? 1 : 0));
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await person.press('[data-step="left"] [data-join]');
   await page.waitForSelector('[data-step="waiting"]:not([hidden])');
-  if (asked !== 1) throw new Error(`joining again took ${asked} questions: somebody who left went on asking`);
-  if ((await waits()) !== 1) throw new Error("whoever joined again is not in line");
+  if (asked !== 1) throw new Error(`joining again took ${asked} requests: the page polled after leaving`);
+  if ((await waits()) !== 1) throw new Error("the user has no entry after joining again");
   await operate("resume", event.id);
   await person.at(`/events/${event.id}/seats`);
 }
 
 export async function sale(browser, server, view) {
   const person = await browser.person(server, view);
-  // What is asked while offline, and what this installation may lack.
+  // Requests while offline, and parts that this installation may lack.
   person.expected.push("net::ERR_INTERNET_DISCONNECTED", "status of 404");
   const [event] = await seatedEvents(server);
   const operate = await operator(server);

@@ -1,4 +1,4 @@
-// The binary with files of its own, and what a person has besides a browser: a mailbox and an authenticator app.
+// The binary on temporary files, and a user's mailbox and authenticator app.
 import { execFile, spawn } from "node:child_process";
 import { createHmac, randomUUID } from "node:crypto";
 import { mkdtempSync, openSync, readFileSync, readdirSync, rmSync } from "node:fs";
@@ -21,7 +21,7 @@ async function freePort() {
   return port;
 }
 
-/** Looks again until `find` finds something. */
+/** Polls until `find` returns something. */
 export async function until(what, find, seconds = 20) {
   for (let tries = 0; tries < seconds * 10; tries++) {
     const found = await find();
@@ -35,7 +35,7 @@ export class Server {
   static async start(binary, settings = {}) {
     const folder = mkdtempSync(join(tmpdir(), "urr-pages-"));
     const port = await freePort();
-    // One address asks for everybody, so nobody is counted.
+    // All journeys share one address, so rate limits are off.
     const all = { "limits.enabled": "false", "admin.email": ADMIN, "admin.password": PASSWORD, ...settings };
     const flags = Object.entries(all).flatMap(([name, value]) => ["--set", `${name}=${value}`]);
     const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("URR_")));
@@ -45,7 +45,7 @@ export class Server {
     const child = spawn(binary, args, { env, stdio: ["ignore", log, log] });
     const server = new Server(folder, `http://${address}`, child, env);
     const isReady = () => fetch(`${server.url}/health/ready`).then((answer) => answer.ok, () => false);
-    await until("the start", () => {
+    await until("the server start", () => {
       if (child.exitCode !== null) throw new Error(`the binary ended:\n${server.log()}`);
       return isReady();
     });
@@ -64,7 +64,7 @@ export class Server {
     return this.child.spawnfile;
   }
 
-  /** The newest mail to somebody that has a link to this page. */
+  /** The newest mail to an address that has a link to this page. */
   async link(to, page) {
     const mailbox = join(this.folder, "data", "mail");
     return until(`a mail to ${to}`, () => {
@@ -89,7 +89,7 @@ export class Server {
     return read;
   }
 
-  /** Tokens of people who signed in somewhere, without the time that passwords take. */
+  /** Tokens of signed-in users, without the cost of password hashing. */
   async fans(count) {
     const one = async () => {
       const args = ["token", "--user", randomUUID(), "--role", "user", "--data-dir", join(this.folder, "data")];
@@ -113,7 +113,7 @@ function base32(text) {
   return Buffer.from(bits.join("").match(/.{8}/g).map((byte) => parseInt(byte, 2)));
 }
 
-/** What an authenticator app shows, `ahead` half minutes from now (RFC 6238). */
+/** The code of an authenticator app, `ahead` time steps from now (RFC 6238). */
 export function totp(secret, ahead = 0) {
   const counter = Buffer.alloc(8);
   counter.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000) + ahead));

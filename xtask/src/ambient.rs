@@ -1,4 +1,4 @@
-//! The few places where a chore reads the environment and the clock.
+//! The only xtask code that reads the environment and the clock.
 
 use std::{
     ffi::OsString,
@@ -9,34 +9,37 @@ use std::{
 /// The environment variable, if it is set and not empty.
 #[expect(
     clippy::disallowed_methods,
-    reason = "chores run outside the product and have no configuration file"
+    reason = "xtask is not part of the product and has no configuration file"
 )]
 pub(crate) fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 /// The names of all environment variables.
-#[expect(clippy::disallowed_methods, reason = "what cargo sets for us must not reach a cargo below us")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "variables that cargo sets for xtask are removed from the cargo it starts"
+)]
 pub(crate) fn variables() -> impl Iterator<Item = OsString> {
     std::env::vars_os().map(|(name, _)| name)
 }
 
-/// Whether a skipped service is a failure.
+/// Returns whether a skipped service is a failure.
 pub(crate) fn in_ci() -> bool {
     variable("CI").is_some_and(|value| value == "true" || value == "1")
 }
 
-/// The top of the work tree.
+/// The root of the work tree.
 pub(crate) fn root() -> PathBuf {
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     here.parent().expect("xtask is a folder of the workspace").to_path_buf()
 }
 
-/// A stretch of real time that started when this was made.
+/// Measures elapsed real time since its creation.
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
-    #[expect(clippy::disallowed_methods, reason = "waiting for another process needs the machine's clock")]
+    #[expect(clippy::disallowed_methods, reason = "waiting for another process needs the system clock")]
     pub(crate) fn start() -> Self {
         Self(Instant::now())
     }

@@ -1,4 +1,4 @@
-//! Commands that run to their end.
+//! Running commands to completion.
 
 use std::{
     env,
@@ -10,13 +10,14 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::ambient;
 
-/// Where the program is, if it is installed.
+/// The path of an installed program.
 pub(crate) fn find(program: &str) -> Option<PathBuf> {
     let path = ambient::variable("PATH")?;
     env::split_paths(&path).map(|dir| dir.join(program)).find(|candidate| candidate.is_file())
 }
 
-/// Takes away what `cargo run` says about xtask in the environment: a cargo below us would take it for a change and build again.
+/// Removes the variables that `cargo run` sets for xtask. A cargo started by xtask would see them
+/// as a change and rebuild.
 pub(crate) fn forget_cargo(command: &mut Command) -> &mut Command {
     for name in ambient::variables() {
         let ours = |name: &str| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST");
@@ -27,7 +28,7 @@ pub(crate) fn forget_cargo(command: &mut Command) -> &mut Command {
     command
 }
 
-/// Runs a command that ends by itself, and answers what it printed.
+/// Runs a command and returns its standard output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.stdin(Stdio::null()).output().with_context(|| format!("cannot run {name}"))?;
@@ -39,7 +40,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(printed)
 }
 
-/// As much of a long output as fits a message.
+/// The last lines of a long output, short enough for an error message.
 pub(crate) fn last_lines(text: &str) -> String {
     const LINES: usize = 6;
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -51,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_fails_is_an_error_with_what_it_said() {
+    fn a_failed_command_returns_its_output_as_error() {
         assert_eq!(output(Command::new("echo").arg("yes")).unwrap(), "yes\n");
         let error =
             output(Command::new("sh").args(["-c", "echo disk full >&2; exit 3"])).unwrap_err().to_string();
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_found_where_the_path_leads() {
+    fn programs_are_found_on_the_path() {
         assert!(find("sh").is_some());
         assert!(find("no-such-program").is_none());
     }

@@ -1,7 +1,7 @@
-//! `cargo xtask fuzz`: what reads tokens of strangers, tried with millions of them.
+//! `cargo xtask fuzz`: runs the libFuzzer targets of the package `fuzz` on the token parsers.
 //!
-//! The targets are libFuzzer's, in the package `fuzz`. Its coverage comes from a pass that stable Rust has as well; what it leaves out is
-//! the sanitizer of addresses, which has little to say about code without `unsafe`.
+//! Coverage comes from an LLVM pass that stable Rust includes. `AddressSanitizer` needs nightly and
+//! is not used: the parsers contain no `unsafe` code.
 
 use std::{
     fs,
@@ -13,13 +13,13 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{ambient, command::output};
 
-/// How long each target runs, in seconds, unless something else is said.
+/// Run time of each target in seconds, without `--seconds`.
 const SECONDS: u32 = 30;
 
-/// The longest input: longer than any token, as parsers look at no more than that.
+/// Maximum input length: longer than any token that a parser accepts.
 const MAX_LEN: usize = 5_000;
 
-/// What counts which branches were taken, so that inputs which take new ones are kept.
+/// Instruments branches, so that libFuzzer keeps inputs that reach new ones.
 const FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1";
@@ -28,7 +28,7 @@ pub(crate) fn main(words: &[&str]) -> Result<ExitCode> {
     let seconds = match words {
         [] => SECONDS,
         ["--seconds", seconds] => seconds.parse().context("--seconds takes a number")?,
-        _ => bail!("fuzz takes nothing but --seconds N"),
+        _ => bail!("fuzz has one option: --seconds N"),
     };
     let root = ambient::root();
     let programs = build(&root)?;
@@ -39,9 +39,9 @@ pub(crate) fn main(words: &[&str]) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds every target. Answers with where they are.
+/// Builds every target and returns the directory of the binaries.
 fn build(root: &Path) -> Result<PathBuf> {
-    // With a target, build scripts and macros are built without the flags.
+    // With an explicit target, build scripts and macros are built without these flags.
     let host = output(Command::new("rustc").arg("-vV"))?;
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
     let dir = root.join("target/fuzz");
@@ -60,7 +60,7 @@ fn build(root: &Path) -> Result<PathBuf> {
 
 /// The names of the targets.
 fn targets(root: &Path) -> Result<Vec<String>> {
-    let files = fs::read_dir(root.join("fuzz/targets")).context("fuzz/targets is not there")?;
+    let files = fs::read_dir(root.join("fuzz/targets")).context("cannot read fuzz/targets")?;
     let mut names = Vec::new();
     for file in files {
         let path = file?.path();
@@ -70,11 +70,11 @@ fn targets(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs one target for a while, from what earlier runs learnt. Answers with how many inputs it tried.
+/// Runs one target, starting from the corpus of earlier runs. Returns the number of inputs tried.
 fn run(root: &Path, programs: &Path, name: &str, seconds: u32) -> Result<u64> {
     let (corpus, found) = (root.join("target/fuzz/corpus").join(name), root.join("target/fuzz/found"));
     for dir in [&corpus, &found] {
-        fs::create_dir_all(dir).with_context(|| format!("cannot make {}", dir.display()))?;
+        fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
     }
     let ran = Command::new(programs.join(name))
         .arg(format!("-max_total_time={seconds}"))
@@ -88,8 +88,9 @@ fn run(root: &Path, programs: &Path, name: &str, seconds: u32) -> Result<u64> {
     let said = String::from_utf8_lossy(&ran.stderr);
     ensure!(ran.status.success(), "{name} failed; the input is in {}:\n{said}", found.display());
     let runs = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"));
-    let runs: u64 =
-        runs.and_then(|number| number.trim().parse().ok()).context("it says not how often it ran")?;
+    let runs: u64 = runs
+        .and_then(|number| number.trim().parse().ok())
+        .context("libFuzzer did not report the number of runs")?;
     ensure!(runs > 0, "{name} tried nothing:\n{said}");
     Ok(runs)
 }

@@ -1,5 +1,5 @@
-//! Project chores: `cargo xtask services …` starts real stores for the tests, `cargo xtask tests` runs test binaries side
-//! by side, `cargo xtask tidy` checks rules that the compiler does not know, and `cargo xtask fuzz` runs the fuzz targets.
+//! Project tasks: `services` starts real stores for the tests, `tests` runs test binaries
+//! concurrently, `tidy` checks rules that the compiler does not, and `fuzz` runs the fuzz targets.
 
 mod ambient;
 mod command;
@@ -19,13 +19,13 @@ Usage: cargo xtask <command>
   services env                           print the export lines of what `start` started
   services run [OPTIONS] -- COMMAND…     run COMMAND with the services up, then stop what this started
   tests -- ARGUMENTS…                    run what `cargo test ARGUMENTS…` runs, several test binaries at once
-  tidy                                   check the rules that the compiler does not know
-  fuzz [--seconds N]                     run every fuzz target for N seconds, 30 unless told
+  tidy                                   check the rules that the compiler does not check
+  fuzz [--seconds N]                     run every fuzz target for N seconds, 30 by default
 
 Options of `start` and `run`: --only LIST, --for CRATE, --durable. LIST is a comma list of postgres, redis, redis-cluster, kafka,
 dynamodb, sqs, nginx; --for takes the list from `package.metadata.urr.services` in the manifest of CRATE. Without either, all are started.
-Others stand in for DynamoDB and SQS. nginx is installed and not started, which tests do themselves. --durable makes
-PostgreSQL wait for the disk, for benchmarks. A service that URR_TEST_POSTGRES, URR_TEST_REDIS, URR_TEST_REDIS_CLUSTER,
+DynamoDB and SQS are emulators. nginx is only installed: tests start it themselves. --durable makes
+PostgreSQL sync to disk, for benchmarks. A service that URR_TEST_POSTGRES, URR_TEST_REDIS, URR_TEST_REDIS_CLUSTER,
 URR_TEST_KAFKA, URR_TEST_DYNAMODB, URR_TEST_SQS or URR_TEST_NGINX names already is used as it is.
 ";
 

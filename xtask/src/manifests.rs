@@ -1,4 +1,4 @@
-//! The members of the workspace, as cargo describes them.
+//! The workspace members as reported by `cargo metadata`.
 
 use std::process::Command;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{ambient, command::output};
 
-/// One entry of `packages` in `cargo metadata` for every member.
+/// One entry of `packages` in `cargo metadata` per member.
 pub(crate) fn packages() -> Result<Vec<Value>> {
     let described = output(
         Command::new("cargo")
@@ -25,8 +25,8 @@ pub(crate) fn packages() -> Result<Vec<Value>> {
 mod tests {
     use super::*;
 
-    /// What `deny.toml` forbids as well. `./test` asks cargo-deny only where `deny.toml` or `Cargo.lock` changed, and the lock does not
-    /// tell which versions a manifest allows.
+    /// `deny.toml` forbids this too, but `./test` runs cargo-deny only after a change of
+    /// `deny.toml` or `Cargo.lock`, and the lock file does not contain version requirements.
     #[test]
     fn no_dependency_allows_every_version() {
         let packages = packages().unwrap();

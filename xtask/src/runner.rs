@@ -1,8 +1,9 @@
-//! `cargo xtask tests -- ARGUMENTS…`: what `cargo test ARGUMENTS…` runs, with the test binaries side by side.
+//! `cargo xtask tests -- ARGUMENTS…`: runs what `cargo test ARGUMENTS…` runs, several binaries at
+//! once.
 //!
-//! `cargo test` runs one binary after the other, and most tests wait: for a commit, for a process to start, for a moment to pass. The
-//! binaries know nothing of each other, so several run at once. The black box follows when they are done, on its own: it measures how
-//! much happens before a process is killed.
+//! `cargo test` runs one binary after the other, and most tests wait for a commit, a process or a
+//! timer. The binaries are independent, so several run concurrently. The black-box tests run last
+//! and alone, because they measure how much happens before a process is killed.
 
 use std::{
     cmp::Reverse,
@@ -28,11 +29,11 @@ use crate::{
 
 /// The crate whose binaries run last.
 const BLACK_BOX: &str = "urr-e2e";
-/// How many tests each binary runs at once, per core; there are as many binaries at once as cores. In the black box each test has processes
-/// of its own.
+/// Concurrent tests per binary and core. As many binaries as cores run at once. Each black-box test
+/// has its own processes.
 const TESTS_PER_CORE: usize = 2;
 const OF_THE_BLACK_BOX: usize = 1;
-/// A binary that takes longer hangs. The longest takes a few minutes.
+/// Time limit of one binary; the longest takes a few minutes.
 const LIMIT: Duration = Duration::from_mins(15);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
@@ -46,15 +47,15 @@ struct Binary {
     dir: PathBuf,
 }
 
-/// How much runs at once.
+/// Concurrency of a run.
 #[derive(Clone, Copy)]
 struct Load {
     binaries: usize,
-    /// Of each binary.
+    /// Per binary.
     tests: usize,
 }
 
-/// How one binary ended.
+/// Result of one binary.
 struct Ended {
     passed: bool,
     said: String,
@@ -65,7 +66,7 @@ pub(crate) fn main(words: &[&str]) -> Result<ExitCode> {
     let binaries = build(words)?;
     ensure!(!binaries.is_empty(), "cargo test {} has no test binary", words.join(" "));
     let logs = ambient::root().join("target/tests");
-    fs::create_dir_all(&logs).with_context(|| format!("cannot make {}", logs.display()))?;
+    fs::create_dir_all(&logs).with_context(|| format!("cannot create {}", logs.display()))?;
     let (last, first): (Vec<Binary>, Vec<Binary>) =
         binaries.into_iter().partition(|binary| binary.package == BLACK_BOX);
     let cores = thread::available_parallelism()?.get();
@@ -79,7 +80,7 @@ pub(crate) fn main(words: &[&str]) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Builds the tests. Those that take longest come first: tests that wait for Kafka, then large binaries, which have many tests.
+/// Builds the tests and returns the longest ones first: crates that use Kafka, then by binary size.
 fn build(arguments: &[&str]) -> Result<Vec<Binary>> {
     let mut cargo = forget_cargo(&mut Command::new("cargo"))
         .arg("test")
@@ -91,7 +92,7 @@ fn build(arguments: &[&str]) -> Result<Vec<Binary>> {
         .spawn()
         .context("cannot run cargo")?;
     let mut binaries = Vec::new();
-    let messages = cargo.stdout.take().context("cargo says nothing")?;
+    let messages = cargo.stdout.take().context("cannot read the output of cargo")?;
     for line in BufReader::new(messages).lines() {
         binaries.extend(binary(&serde_json::from_str(&line?)?));
     }
@@ -102,12 +103,13 @@ fn build(arguments: &[&str]) -> Result<Vec<Binary>> {
     Ok(binaries)
 }
 
-/// The test binary of which a message of cargo tells, if it does.
+/// The test binary in a JSON message of cargo, if the message is about one.
 fn binary(message: &Value) -> Option<Binary> {
     let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
     let program = message["executable"].as_str().filter(|_| is_test)?;
     let dir = Path::new(message["manifest_path"].as_str()?).parent()?;
-    // `path+file:///…/crates/http#urr-http@0.1.0`, or without the name where the folder has the same one.
+    // `path+file:///…/crates/http#urr-http@0.1.0`; the name is absent if the folder is called the
+    // same.
     let (place, version) = message["package_id"].as_str()?.rsplit_once('#')?;
     let package = version.split_once('@').map_or_else(|| place.rsplit('/').next(), |(name, _)| Some(name))?;
     let target = message["target"]["name"].as_str()?;
@@ -119,7 +121,7 @@ fn binary(message: &Value) -> Option<Binary> {
     })
 }
 
-/// Runs the binaries; answers with the names of those that failed.
+/// Runs the binaries and returns the names of those that failed.
 fn run(binaries: Vec<Binary>, load: Load, logs: &Path) -> Result<Vec<String>> {
     let waiting = Mutex::new(binaries.into_iter());
     let failed = Mutex::new(Vec::new());
@@ -181,7 +183,8 @@ fn run_one(binary: &Binary, tests: usize, logs: &Path, limit: Duration) -> Resul
     Ok(Ended { passed: status.is_some_and(|status| status.success()), said })
 }
 
-/// One line for what passed, everything for what failed, and each skipped service once.
+/// Prints one line per passed binary, the whole output of a failed one, and each skipped service
+/// once.
 fn report(binary: &Binary, ended: &Ended, took: Duration, skipped: &mut BTreeSet<String>) {
     for line in ended.said.lines().filter(|line| line.starts_with("SKIPPED:")) {
         if skipped.insert(line.to_owned()) {
@@ -213,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn test_binaries_are_found_in_the_messages_of_cargo() {
+    fn test_binaries_are_read_from_cargo_messages() {
         let mut message = json!({
             "reason": "compiler-artifact",
             "package_id": "path+file:///w/crates/http#urr-http@0.1.0",
@@ -227,14 +230,14 @@ mod tests {
         message["package_id"] = json!("path+file:///w/xtask#0.1.0");
         assert_eq!(binary(&message).unwrap().package, "xtask");
         message["profile"]["test"] = json!(false);
-        assert_eq!(binary(&message), None, "the program itself is no test");
+        assert_eq!(binary(&message), None, "the program itself is not a test");
         message["profile"]["test"] = json!(true);
         message["executable"] = Value::Null;
-        assert_eq!(binary(&message), None, "a library has nothing to run");
+        assert_eq!(binary(&message), None, "a library is not executable");
     }
 
     #[test]
-    fn a_binary_that_fails_fails_the_run_and_the_others_go_on() {
+    fn a_failed_binary_fails_the_run_and_the_others_continue() {
         let dir = tempfile::tempdir().unwrap();
         let done = dir.path().join("done");
         let binaries = vec![
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_binary_that_hangs_is_ended_and_fails() {
+    fn a_hanging_binary_is_killed_and_fails() {
         let dir = tempfile::tempdir().unwrap();
         let hangs = script("hangs", "echo begun; exec sleep 60", dir.path());
         let ended = run_one(&hangs, 1, dir.path(), Duration::from_millis(200)).unwrap();

@@ -1,4 +1,4 @@
-//! The file transport: mails become files in a folder. For installations without a mail server.
+//! The file transport: writes mails to a folder. For installations without a mail server.
 
 use std::{
     io,
@@ -14,13 +14,13 @@ use uuid::Uuid;
 
 use crate::{Mail, MailError, Mailer, smtp::system_time};
 
-/// The sender of mails that never reach a server.
+/// The sender of mails in files.
 const FROM: &str = "URR <no-reply@localhost>";
 
 /// The extension of a mail's file.
 const ENDING: &str = "eml";
 
-/// Mails that are kept; above it the oldest are deleted. At 1 kB each they take a few megabytes.
+/// Maximum number of files; the oldest are deleted. At 1 kB each they take a few megabytes.
 const MAX_FILES: usize = 2_000;
 
 /// Writes each mail to `<folder>/<id>.eml`. Ids sort by time.
@@ -41,7 +41,7 @@ impl FileMailer {
         let Mail { id, to, subject, text, at } = mail;
         let mut date = Headers::new();
         date.set(Date::new(system_time(*at)));
-        // Not encoded as a mail server would want it: people read these files.
+        // Not encoded as mail servers require, so that the files are readable.
         let text = format!(
             "To: {to}\r\nFrom: {FROM}\r\nSubject: {subject}\r\n{date}Message-ID: <{id}@localhost>\r\n\
              MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\n{text}"
@@ -98,7 +98,7 @@ async fn remove(path: &Path) -> io::Result<()> {
 impl Mailer for FileMailer {
     async fn send(&self, mail: Mail) -> Result<(), MailError> {
         let path = self.write(&mail).await.map_err(|error| MailError::Temporary(error.into()))?;
-        // The path and never the text: a link in a log would be worth as much as the mail.
+        // Never log the text: it may contain a link that signs its reader in.
         tracing::info!(path = %path.display(), subject = mail.subject, "mail written to a file");
         Ok(())
     }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn mails_are_forgotten_by_name_and_by_age() {
+    async fn mails_are_deleted_by_id_and_by_age() {
         let dir = tempfile::tempdir().unwrap();
         let (clock, ids) = fixed();
         let mailer = FileMailer::new(dir.path().join("mail"));
@@ -141,21 +141,21 @@ mod tests {
             id
         };
         let is_kept = |id: Uuid| mailer.path(id).exists();
-        let [old, told] = [send().await, send().await];
+        let [old, named] = [send().await, send().await];
         clock.advance(Duration::from_mins(1));
         let new = send().await;
         std::fs::write(dir.path().join("mail/note.txt"), "mine").unwrap();
-        mailer.forget(&[told, ids.next()]).await.unwrap();
-        assert_eq!([old, told, new].map(is_kept), [true, false, true]);
+        mailer.forget(&[named, ids.next()]).await.unwrap();
+        assert_eq!([old, named, new].map(is_kept), [true, false, true]);
         mailer.forget_before(clock.now().before(Duration::from_secs(61))).await.unwrap();
         assert!(is_kept(old), "not older than that");
         mailer.forget_before(clock.now().before(Duration::from_secs(1))).await.unwrap();
         assert_eq!([old, new].map(is_kept), [false, true]);
-        assert!(dir.path().join("mail/note.txt").exists(), "what is no mail of ours stays");
+        assert!(dir.path().join("mail/note.txt").exists(), "other files are not deleted");
     }
 
     #[tokio::test]
-    async fn a_mail_becomes_a_file_and_the_oldest_goes() {
+    async fn a_mail_is_written_to_a_file_and_the_oldest_is_deleted() {
         let dir = tempfile::tempdir().unwrap();
         let (clock, _) = fixed();
         let mailer = FileMailer::new(dir.path().join("mail"));

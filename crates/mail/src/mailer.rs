@@ -1,4 +1,4 @@
-//! The transport port: what a mail is and how it is handed over.
+//! The transport trait: a mail, and how it is sent.
 
 use std::{fmt, io};
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 /// A mail that is ready to be sent.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Mail {
-    /// The same for every attempt: the `Message-ID` is made of it.
+    /// The same for every attempt. The `Message-ID` contains it.
     pub id: Uuid,
     /// The recipient's address.
     pub to: String,
@@ -46,10 +46,11 @@ pub enum MailError {
 /// A transport. After a crash or a lost reply the same mail is sent again with the same id.
 #[async_trait]
 pub trait Mailer: Send + Sync + 'static {
-    /// Hands one mail over. The implementation bounds the time this takes.
+    /// Sends one mail. The implementation limits the time this takes.
     async fn send(&self, mail: Mail) -> Result<(), MailError>;
 
-    /// Deletes the copies this transport keeps of these mails. Transports that keep none do nothing.
+    /// Deletes the copies this transport keeps of these mails. Transports that keep none do
+    /// nothing.
     async fn forget(&self, _mails: &[Uuid]) -> io::Result<()> {
         Ok(())
     }

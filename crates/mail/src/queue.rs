@@ -1,4 +1,4 @@
-//! Queueing mails in a domain's transaction, and deleting what is kept of them.
+//! Queueing mails in a domain's transaction, and deleting them later.
 
 use std::{io, sync::Arc, time::Duration};
 
@@ -10,31 +10,30 @@ use uuid::Uuid;
 
 use crate::{Mailer, store};
 
-/// Ended mails are kept this long, for operators.
+/// Ended mails are stored this long, for operators.
 const KEPT: Duration = Duration::from_hours(30 * 24);
 
 /// Rows that one sweep deletes: a few milliseconds of work.
 pub(crate) const SWEEP_BATCH: u32 = 1_000;
 
-/// Mails of one recipient whose copies are deleted at once: a month of one every five minutes.
+/// Maximum number of mails of one recipient whose copies are deleted in one call.
 const MAX_OF_RECIPIENT: u32 = 10_000;
 
-/// A mail to be sent once the transaction commits. It holds neither address nor text: both are made
-/// by [`Compose`](crate::Compose) when it is sent, so that neither is in the database.
+/// A mail to be sent once the transaction commits. It contains neither address nor text, so that
+/// neither is in the database: [`Compose`](crate::Compose) creates both when the mail is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewMail<'a> {
     /// Which of the domain's templates, such as `reset_password`.
     pub kind: &'a str,
-    /// The recipient's id, such as an account. With the nil id nothing is queued, at the same cost: a
-    /// request about an unknown address then takes as long as one about a known one.
+    /// The recipient's id, such as an account. With the nil id nothing is queued, at the same cost,
+    /// so that the response time does not reveal whether an address is known.
     pub recipient: Uuid,
-    /// Queueing a second mail with the same key does nothing, for as long as the first is kept (30
+    /// Queueing a second mail with the same key has no effect while the first is stored (until 30
     /// days after it ended). `None`: always a new mail.
     pub key: Option<String>,
-    /// What the template needs besides the recipient, at most 16 kB of JSON. No personal data: it is
-    /// stored as it is.
+    /// The values of the template, at most 16 kB of JSON. No personal data: it is not encrypted.
     pub data: Value,
-    /// Sent before others: somebody waits for it.
+    /// Sent before others, because the recipient is waiting for it.
     pub urgent: bool,
 }
 
@@ -45,7 +44,7 @@ impl<'a> NewMail<'a> {
     }
 }
 
-/// Why copies of mails are still there.
+/// Why copies of mails could not be deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgetError {
     /// The database failed.
@@ -67,24 +66,24 @@ pub struct Mails {
 }
 
 impl Mails {
-    /// Mails that are queued in the domain's database and handed to `mailer`.
+    /// Queues in `db` and sends with `mailer`.
     pub fn new(db: Db, clock: Clock, ids: Ids, mailer: Arc<dyn Mailer>) -> Self {
         Self { db, clock, ids, mailer, nudge: Nudge::new() }
     }
 
-    /// Queues a mail in the domain's own transaction: it is sent if and only if that commits. Returns
+    /// Queues a mail in the domain's transaction: it is sent if and only if that commits. Returns
     /// `false` if a mail with the same key exists. Call [`Mails::nudge`] after the commit.
     pub async fn queue(&self, tx: &mut Tx<'_>, mail: &NewMail<'_>) -> Result<bool, Error> {
         store::insert(tx, self.ids.next(), mail, self.clock.now()).await
     }
 
-    /// Wakes the sender of this process. Without it mails leave within five seconds.
+    /// Wakes the sender of this process. Without this call mails are sent within five seconds.
     pub fn nudge(&self) {
         self.nudge.nudge();
     }
 
-    /// Deletes the copies that the transport keeps of a recipient's mails. Call it before [`erase`],
-    /// which deletes the rows that say which mails these are.
+    /// Deletes the transport's copies of a recipient's mails. Call it before [`erase`], which
+    /// deletes the rows with the ids of these mails.
     pub async fn forget(&self, recipient: Uuid) -> Result<(), ForgetError> {
         let mails = self.db.read("mail.of_recipient", async |tx: &mut Tx<'_>| {
             let params: &[&dyn urr_kernel::Scalar] = &[&recipient, &MAX_OF_RECIPIENT];
@@ -94,7 +93,8 @@ impl Mails {
         Ok(self.mailer.forget(&mails).await?)
     }
 
-    /// Deletes a batch of mails that ended 30 days ago, and the transport's copies of them. Returns how many.
+    /// Deletes a batch of mails that ended 30 days ago, and the transport's copies. Returns the
+    /// number.
     pub async fn sweep(&self) -> Result<u64, ForgetError> {
         let before = self.clock.now().before(KEPT);
         self.mailer.forget_before(before).await?;

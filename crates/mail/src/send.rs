@@ -1,4 +1,4 @@
-//! The sender: claims due mails, composes and sends them, and records how that went.
+//! The sender: claims due mails, composes and sends them, and records the result.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,23 +14,24 @@ use crate::{
     store::{self, End},
 };
 
-/// Mails that one run sends, concurrently. A transport gives up after 20 s, so a run ends within its minute.
+/// Mails per run, sent concurrently. A transport times out after 20 s, so a run ends within a
+/// minute.
 const BATCH: u32 = 20;
 
-/// Of those, urgent mails that go first. Half of a run, so that many urgent ones leave room for others.
+/// Urgent mails that go first. At most half of a run, so that other mails are sent too.
 const URGENT: u32 = BATCH / 2;
 
-/// How long one attempt may take, composing included. The shortest wait between two attempts is 30 s
-/// (half of the first, see [`Backoff`]), so an attempt ends before the mail can be claimed again.
+/// How long one attempt may take, composing included. The shortest wait between two attempts is 30
+/// s (half of the first, see [`Backoff`]), so an attempt ends before the mail can be claimed again.
 const TIME_LIMIT: Duration = Duration::from_secs(25);
 
 /// Waits between attempts: 1, 2, 4 … minutes, at most an hour.
 const BACKOFF: Backoff = Backoff { first: Duration::from_mins(1), max: Duration::from_hours(1) };
 
-/// After so many attempts, about five hours, a mail has failed.
+/// A mail fails after this many attempts, about five hours.
 const MAX_ATTEMPTS: u32 = 10;
 
-/// The longest error text that is kept.
+/// The longest stored error text.
 const MAX_ERROR_CHARS: usize = 300;
 
 /// A mail that the sender has claimed.
@@ -40,15 +41,15 @@ pub struct Queued {
     pub id: Uuid,
     /// Which of the domain's templates.
     pub kind: String,
-    /// Who gets it.
+    /// The id of the recipient.
     pub recipient: Uuid,
-    /// What the template needs, as it was queued.
+    /// The values of the template, as queued.
     pub data: Value,
     /// Attempts made before this one.
     pub attempts: u32,
 }
 
-/// What a domain made of a queued mail.
+/// The result of composing a mail.
 pub enum Draft {
     /// Send this.
     Send {
@@ -57,25 +58,26 @@ pub enum Draft {
         /// Subject and text.
         text: Text,
     },
-    /// Do not send it, and say why: the account was closed, for example.
+    /// Do not send it, for this reason: the account was closed, for example.
     Drop(&'static str),
 }
 
-/// The domain's part in sending: finds the address and fills in the template. It runs outside of any
-/// transaction, once per attempt; it may open one, or call another domain.
+/// The domain's part of sending: looks up the address and renders the template. It runs once per
+/// attempt and outside of any transaction; it may open one, or call another domain.
 #[async_trait]
 pub trait Compose: Send + Sync + 'static {
-    /// Writes the mail. An error counts as a failed attempt.
+    /// Composes the mail. An error counts as a failed attempt.
     async fn compose(&self, mail: &Queued) -> Result<Draft, BoxError>;
 }
 
-/// Sends the mails of one domain. Of several senders on one database each mail is claimed by one.
+/// Sends the mails of one domain. If several senders share a database, one of them claims each
+/// mail.
 pub struct Sender {
     mails: Mails,
     composer: Arc<dyn Compose>,
 }
 
-/// How one attempt ended.
+/// The result of one attempt.
 enum Attempt {
     Sent,
     Dropped(&'static str),
@@ -112,12 +114,12 @@ impl Reconciler for Sender {
 }
 
 impl Sender {
-    /// Sends what the domain queued.
+    /// Sends the mails that the domain queued.
     pub fn new(mails: Mails, composer: Arc<dyn Compose>) -> Self {
         Self { mails, composer }
     }
 
-    /// Sends a batch. Returns how many mails were due.
+    /// Sends a batch. Returns the number of due mails.
     pub async fn send_due(&self) -> Result<u64, Error> {
         let Mails { db, clock, .. } = &self.mails;
         let now = clock.now();
@@ -211,8 +213,8 @@ fn shortened(error: &str) -> String {
     error.chars().take(MAX_ERROR_CHARS).collect()
 }
 
-/// The text without the recipient's address: mail servers repeat it in their replies, and neither the
-/// log nor the table may contain it.
+/// Removes the recipient's address from an error: mail servers repeat it in their replies, and it
+/// must not be in the log or the table.
 fn without(error: &str, address: &str) -> String {
     let (lower, address) = (error.to_ascii_lowercase(), address.to_ascii_lowercase());
     let (mut text, mut from) = (String::new(), 0);
@@ -229,7 +231,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_no_address() {
+    fn an_error_does_not_contain_the_address() {
         let error = "550 5.1.1 <Minji@Example.com>: unknown; minji@example.com rejected";
         let expected = "550 5.1.1 <(recipient)>: unknown; (recipient) rejected";
         assert_eq!(without(error, "minji@example.com"), expected);

@@ -15,13 +15,13 @@ choice! {
 }
 
 choice! {
-    /// How the connection to a mail server is protected.
+    /// Transport security of the connection to a mail server.
     pub enum SmtpSecurity {
         /// TLS from the first byte, usually on port 465.
         Tls = "tls",
-        /// TLS before anything is said, usually on port 587. A server that does not offer it is refused.
+        /// STARTTLS, usually on port 587. A server that does not offer it is refused.
         StartTls = "starttls",
-        /// None: for a relay on the same machine.
+        /// No encryption: for a relay on the same machine.
         Plain = "plain",
     }
 }
@@ -29,15 +29,15 @@ choice! {
 settings! {
     /// How mails are sent.
     pub struct Settings in "mail" "How mails are sent, for every domain." {
-        /// `file` writes mails to `mail/` in the data directory; `smtp` needs `mail.smtp_server` and
-        /// `mail.from`.
+        /// `file` writes mails to `mail/` in the data directory; `smtp` needs `mail.smtp_server`
+        /// and `mail.from`.
         pub kind: MailKind = "file",
         /// The sender, such as `URR <no-reply@urr.example>`.
         pub from: Option<String> = "",
         /// The mail server.
         pub server("smtp_server"): Option<HostPort> = "",
-        /// `tls` from the first byte (port 465), `starttls` (port 587), or `plain` for a server on this
-        /// machine only.
+        /// `tls` from the first byte (port 465), `starttls` (port 587), or `plain` for a server on
+        /// this machine only.
         pub security("smtp_security"): SmtpSecurity = "starttls",
         /// The user name for the mail server, if it requires one.
         pub user("smtp_user"): Option<String> = "",
@@ -47,7 +47,7 @@ settings! {
 }
 
 impl Settings {
-    /// The mail server, if mails go to one.
+    /// The mail server, if `mail.kind` is `smtp`.
     pub fn smtp(&self) -> Option<SmtpConfig> {
         let server = self.server.as_ref().filter(|_| self.kind == MailKind::Smtp)?;
         Some(SmtpConfig {
@@ -63,7 +63,7 @@ impl Settings {
         })
     }
 
-    /// Reports settings of a mail server that is not used, or half of one.
+    /// Reports settings of a mail server that is not used, and incomplete ones.
     pub fn check(&self, problems: &mut Problems<'_>) {
         let from = const { Self::info("mail.from") };
         let server = const { Self::info("mail.smtp_server") };

@@ -17,25 +17,25 @@ use urr_kernel::Timestamp;
 
 use crate::{Mail, MailError, Mailer, SmtpSecurity};
 
-/// Where mails go.
+/// Connection and sender of a mail server.
 #[derive(Clone)]
 pub struct SmtpConfig {
     /// The server.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// How the connection is protected.
+    /// Transport security.
     pub security: SmtpSecurity,
-    /// Name and password, if the server wants them.
+    /// User name and password, if the server requires them.
     pub credentials: Option<(String, String)>,
-    /// Who the mails are from, such as `URR <no-reply@urr.example>`.
+    /// The sender, such as `URR <no-reply@urr.example>`.
     pub from: String,
-    /// How long one mail may take, from connecting to the server's last word.
+    /// Time limit of one mail, from connecting to the last reply.
     pub timeout: Duration,
 }
 
 impl SmtpConfig {
-    /// How long one mail may take, unless configured otherwise.
+    /// The default of `timeout`.
     pub const TIMEOUT: Duration = Duration::from_secs(20);
 }
 
@@ -52,7 +52,7 @@ impl fmt::Debug for SmtpConfig {
     }
 }
 
-/// A configuration that cannot work.
+/// An invalid configuration.
 #[derive(Debug, thiserror::Error)]
 pub enum BadSmtp {
     /// The sender is malformed.
@@ -63,7 +63,7 @@ pub enum BadSmtp {
     Tls(#[source] smtp::Error),
 }
 
-/// Hands mails to a mail server.
+/// Sends mails to a mail server.
 pub struct SmtpMailer {
     server: AsyncSmtpTransport<Tokio1Executor>,
     from: Mailbox,
@@ -71,7 +71,7 @@ pub struct SmtpMailer {
 }
 
 impl SmtpMailer {
-    /// Sets up; nothing is connected before the first mail.
+    /// Connects with the first mail, not here.
     pub fn new(config: &SmtpConfig) -> Result<Self, BadSmtp> {
         let from: Mailbox = config.from.parse().map_err(|_| BadSmtp::From(config.from.clone()))?;
         let parameters = || TlsParameters::new(config.host.clone()).map_err(BadSmtp::Tls);
@@ -99,7 +99,7 @@ impl SmtpMailer {
             .to(Mailbox::new(None, to))
             .subject(&mail.subject)
             .date(system_time(mail.at))
-            // The same for every attempt: servers and readers can recognise a repeat.
+            // The same for every attempt, so that servers and mail programs can recognise a repeat.
             .message_id(Some(format!("<{}@{}>", mail.id, self.from.email.domain())))
             .header(ContentType::TEXT_PLAIN)
             .body(mail.text.clone())
@@ -116,7 +116,7 @@ pub(crate) fn system_time(at: Timestamp) -> std::time::SystemTime {
 impl Mailer for SmtpMailer {
     async fn send(&self, mail: Mail) -> Result<(), MailError> {
         let message = self.message(&mail)?;
-        // lettre's timeout covers connecting only; this one bounds the whole exchange.
+        // lettre's timeout covers only connecting; this one covers the whole exchange.
         let sent = tokio::time::timeout(self.timeout, self.server.send(message)).await;
         match sent.map_err(|late| MailError::Temporary(late.into()))? {
             Ok(_) => Ok(()),

@@ -1,4 +1,5 @@
-//! Statements and rows of the `mails` table, which every domain's database has (`urr-db`, `0000_base`).
+//! Statements and rows of the `mails` table, which every domain's database has (`urr-db`,
+//! `0000_base`).
 
 use serde_json::Value;
 use urr_db::{Error, Row, Tx, statements};
@@ -33,8 +34,8 @@ statements! {
         select id, kind, recipient, data, attempts from mails
          where state = 'waiting' and urgent and next_at <= $1 order by next_at limit $2";
 
-    /// Claims a mail for one attempt. Of several senders that read the same row one changes it; no
-    /// other attempt is made before `next_at`.
+    /// Claims a mail for one attempt. Of several senders that read the same row one updates it; the
+    /// next attempt is at `next_at`.
     CLAIM = "
         update mails set attempts = attempts + 1, next_at = $3 where id = $1 and attempts = $2 and state = 'waiting'";
 
@@ -84,18 +85,18 @@ statements! {
             (select id from mails where state <> 'waiting' and ended_at <= $1 order by ended_at limit $2)";
 }
 
-/// How a mail ended.
+/// The final state of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     Sent,
-    /// Refused for good, or too many attempts failed.
+    /// Refused permanently, or too many attempts failed.
     Failed,
-    /// The domain does not need it any more.
+    /// The domain no longer needs it.
     Dropped,
 }
 urr_db::text_enum! { End { Sent = "sent", Failed = "failed", Dropped = "dropped" } }
 
-/// Inserts a mail. `false`: its key is taken, or it has no recipient.
+/// Inserts a mail. `false`: its key exists, or it has no recipient.
 pub(crate) async fn insert(
     tx: &mut Tx<'_>,
     id: Uuid,
@@ -126,7 +127,7 @@ pub(crate) async fn due(
 
 fn queued(row: &Row<'_>) -> Result<Queued, Error> {
     let data: String = row.get(3)?;
-    // Written by `insert` from a value; anything else fails in the domain that reads it.
+    // `insert` wrote this from a JSON value. Anything else fails when the domain reads it.
     let data = serde_json::from_str(&data).unwrap_or(Value::Null);
     Ok(Queued { id: row.get(0)?, kind: row.get(1)?, recipient: row.get(2)?, data, attempts: row.get(4)? })
 }
@@ -136,7 +137,7 @@ pub(crate) async fn counts(tx: &mut Tx<'_>, limit: u32) -> Result<(u32, u32), Er
     tx.one(&COUNTS, &[&limit], |row| Ok((row.get(0)?, row.get(1)?))).await
 }
 
-/// Claims a mail for one attempt. `false`: another sender has it.
+/// Claims a mail for one attempt. `false`: another sender claimed it.
 pub(crate) async fn claim(tx: &mut Tx<'_>, mail: &Queued, next_at: Timestamp) -> Result<bool, Error> {
     Ok(tx.execute(&CLAIM, &[&mail.id, &mail.attempts, &next_at]).await? == 1)
 }

@@ -1,4 +1,4 @@
-//! Texts of mails. Each domain owns its templates; greeting and signature are the same for all of them.
+//! Texts of mails. Each domain has its own templates; greeting and signature are shared.
 
 use urr_kernel::Language;
 
@@ -30,8 +30,8 @@ pub struct Text {
 }
 
 impl Template {
-    /// Fills in the placeholders. Pass the recipient's name only if the recipient chose it: a name
-    /// entered by somebody else would let them write to an address that is not theirs.
+    /// Fills in the placeholders. Pass the recipient's name only if the recipient chose it:
+    /// otherwise a third party could send text to the address.
     pub fn render(&self, language: Language, name: Option<&str>, values: &[(&str, &str)]) -> Text {
         let words = self.words(language);
         let (greeting, signature) = match language {
@@ -40,12 +40,13 @@ impl Template {
             }
             Language::En => (name.map_or("Hello,".into(), |name| format!("Hello {name},")), "URR"),
         };
-        // A line break in a subject would begin another header.
+        // A line break in a subject would start another header.
         let subject = fill(words.subject, values).replace(|c: char| c.is_control(), " ");
         Text { subject, text: format!("{greeting}\n\n{}\n\n{signature}\n", fill(words.body, values)) }
     }
 
-    /// The placeholders of one language, sorted: a domain's test compares them with the values it passes.
+    /// The placeholders of one language, sorted, for tests that compare them with the values
+    /// passed.
     pub fn placeholders(&self, language: Language) -> Vec<&'static str> {
         let Words { subject, body } = self.words(language);
         let mut names: Vec<_> =
@@ -63,7 +64,7 @@ impl Template {
     }
 }
 
-/// Replaces placeholders in one pass, so that a value with braces in it is not filled in again.
+/// Replaces placeholders in one pass, so that placeholders in values are not replaced.
 fn fill(text: &'static str, values: &[(&str, &str)]) -> String {
     let mut filled = String::new();
     for (literal, name) in parts(text) {
@@ -77,7 +78,7 @@ fn fill(text: &'static str, values: &[(&str, &str)]) -> String {
     filled
 }
 
-/// The text in pieces: literal text and the name of the placeholder behind it.
+/// Splits the text into pairs of literal text and the placeholder that follows it.
 fn parts(text: &'static str) -> Vec<(&'static str, Option<&'static str>)> {
     let (mut parts, mut rest) = (Vec::new(), text);
     while let Some((literal, (name, behind))) =
@@ -100,7 +101,7 @@ mod tests {
     };
 
     #[test]
-    fn a_mail_is_rendered_in_the_readers_language() {
+    fn a_mail_is_rendered_in_the_recipients_language() {
         let values = [("event", "IU"), ("seats", "A1, A2")];
         let korean = TEMPLATE.render(Language::Ko, Some("민지"), &values);
         assert_eq!(korean.subject, "IU 예매 완료");

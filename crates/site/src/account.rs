@@ -1,4 +1,4 @@
-//! One's own account: what is known, who is signed in to it, and how to change that.
+//! The account page: profile, sign-in methods, sessions and how to change them.
 
 use askama::Template;
 use axum::{extract::State, response::Response};
@@ -18,10 +18,10 @@ use crate::{
     words::Lang,
 };
 
-/// Sign-ins that are shown: a screenful, and enough to see whether somebody else was there.
+/// Number of sign-ins shown: enough to notice a foreign one.
 const SHOWN_LOGINS: u32 = 10;
 
-/// The most of what a browser says about itself that is shown.
+/// Maximum length of a user agent that is shown.
 const MAX_AGENT_CHARS: usize = 60;
 
 pub(crate) fn routes() -> Routes<Site> {
@@ -42,11 +42,11 @@ pub(crate) struct AccountPage {
     pub(crate) logins: Vec<LoginRow>,
 }
 
-/// A service whose accounts can be linked.
+/// A provider whose accounts can be linked.
 pub(crate) struct ServiceRow {
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
-    /// Since when, if it is.
+    /// When it was linked, if it is.
     pub(crate) since: Option<String>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct LoginRow {
     pub(crate) device: String,
     pub(crate) address: String,
     pub(crate) method: &'static str,
-    /// Nothing if it succeeded.
+    /// `None` for a successful sign-in.
     pub(crate) failure: Option<&'static str>,
 }
 
@@ -74,7 +74,7 @@ async fn account(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> 
     }
     match gather(&*site.auth, &ctx, &visitor).await {
         Ok(found) => page(&visitor, &found),
-        // The account was closed, or the session ended a moment ago.
+        // The account was closed or the session ended since the token was issued.
         Err(Error::Required | Error::UserNotFound) => Ok(go_to(&next::login("/account"))),
         Err(error) => Err(problem(&error)),
     }
@@ -101,7 +101,7 @@ async fn gather(auth: &dyn Auth, ctx: &Ctx, visitor: &Visitor) -> Result<Account
     })
 }
 
-/// What is offered, and what is linked although it no longer is.
+/// Offered providers, and linked ones that are no longer offered.
 fn services(lang: Lang, offered: &[Provider], ways: &LinkedAccounts) -> Vec<ServiceRow> {
     let linked = |provider| ways.accounts.iter().find(|linked| linked.provider == provider);
     let shown = Provider::ALL.into_iter().filter(|one| offered.contains(one) || linked(*one).is_some());
@@ -159,13 +159,13 @@ fn login_row(lang: Lang, attempt: LoginAttempt) -> LoginRow {
     }
 }
 
-/// What a browser calls itself, shortened to what its owner recognises.
+/// A short name of the device for its owner, from the user agent.
 fn device(lang: Lang, origin: &Origin) -> String {
     let agent = origin.agent.as_str();
     let find = |names: &[(&str, &'static str)]| {
         names.iter().find(|(mark, _)| agent.contains(mark)).map(|(_, name)| *name)
     };
-    // Most browsers name those they want to be taken for; the most particular name comes first.
+    // User agents also name the browsers they imitate, so the most specific name comes first.
     let browser = find(&[
         ("KAKAOTALK", "KakaoTalk"),
         ("Whale/", "Whale"),
@@ -196,12 +196,12 @@ fn device(lang: Lang, origin: &Origin) -> String {
 }
 
 impl AccountPage {
-    /// What the form says first about an error that the module has not met yet.
+    /// The hint of forms that need a recent sign-in; accounts with a password enter it instead.
     pub(crate) fn recent_sign_in(&self) -> Option<&'static str> {
         (!self.has_password).then_some(self.shell.words.account.recent_sign_in)
     }
 
-    /// The other language of mails.
+    /// Whether mails to this account are in this language.
     pub(crate) fn mails_in(&self, lang: Lang) -> bool {
         let language = match self.account.language {
             urr_contracts::auth::Language::Ko => Lang::Ko,
@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_device_is_called_what_its_owner_calls_it() {
+    fn devices_are_named_by_browser_and_system() {
         let named =
             |agent: &str| device(Lang::En, &Origin { address: String::new(), agent: agent.to_owned() });
         let chrome =

@@ -1,31 +1,31 @@
-//! A picture for an event that has none: a crowd in colours of its own, the same every time.
+//! A generated picture for events without a poster; the same event always gets the same picture.
 
 use urr_kernel::EventId;
 
-/// How many people are in the picture.
+/// Number of figures in the picture.
 const CROWD: usize = 9;
 
-/// What the template draws.
+/// The values that the template draws.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Art {
-    /// The colour of the light, in degrees.
+    /// Hue of the light, in degrees.
     pub(crate) hue: u32,
     pub(crate) crowd: Vec<Dot>,
 }
 
-/// One of the crowd, in a picture of 320 by 180.
+/// One figure, in a picture of 320 by 180.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Dot {
     pub(crate) x: u32,
     pub(crate) y: u32,
     pub(crate) r: u32,
-    /// How bright, in percent.
+    /// Brightness, in percent.
     pub(crate) light: u32,
 }
 
 /// The picture of an event.
 pub(crate) fn of(event: EventId) -> Art {
-    // Ids made together begin alike, so every bit is stirred into every other one.
+    // Ids created together share their first bytes, so mix all bytes into the seed.
     let mut seed = event.as_uuid().as_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |seed, byte| {
         (seed ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
     });
@@ -37,7 +37,7 @@ pub(crate) fn of(event: EventId) -> Art {
     let mut crowd: Vec<Dot> = (0..CROWD)
         .map(|_| Dot { x: next(320), y: 96 + next(70), r: 18 + next(34), light: 30 + next(34) })
         .collect();
-    // Those in front are lower.
+    // Figures in the foreground are lower and are drawn last.
     crowd.sort_by_key(|dot| dot.y);
     Art { hue, crowd }
 }
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_event_has_its_own_and_keeps_it() {
+    fn every_event_has_its_own_stable_picture() {
         let (_, ids): (_, Ids) = urr_testkit::fixed();
         let (one, other): (EventId, EventId) = (ids.next(), ids.next());
         assert_eq!(of(one), of(one));

@@ -1,7 +1,8 @@
-//! What pages load: styles, modules and a picture, under names that change with their content.
+//! Styles, modules and the icon, under names that contain a hash of their content.
 //!
-//! A name that is made of the content may be kept for ever, so a second visit loads nothing but the page. Modules import each other by
-//! those names, which are put in when the process first needs them; that is all there is of a build.
+//! Such a name can be cached forever, so a second visit loads only the page. Imports between
+//! modules are rewritten to these names when the process first needs them; there is no other build
+//! step.
 
 use std::{collections::HashMap, fmt::Write as _, sync::LazyLock};
 
@@ -12,10 +13,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::words::{Lang, script};
 
-/// Where they are.
+/// The path prefix of assets.
 const PLACE: &str = "/static/";
 
-/// A year, which is the most that caches promise.
+/// A year, the longest time that caches honour.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 const STYLE: &str = concat!(
@@ -62,13 +63,13 @@ struct Asset {
     tag: HeaderValue,
 }
 
-/// Everything pages load.
+/// All assets.
 struct Assets {
-    /// By the names that change.
+    /// By hashed name.
     served: HashMap<String, Asset>,
-    /// From the names in our sources to addresses.
+    /// URL by source name.
     addresses: HashMap<String, String>,
-    /// What a module imports, and what that imports.
+    /// Direct and indirect imports of each module.
     imports: HashMap<&'static str, Vec<&'static str>>,
 }
 
@@ -94,7 +95,7 @@ impl Assets {
     fn add(&mut self, name: &str, kind: &'static str, text: String) {
         let digest = Sha256::digest(text.as_bytes());
         let mark = digest.iter().take(8).fold(String::new(), |mut mark, byte| {
-            write!(mark, "{byte:02x}").expect("a String takes everything");
+            write!(mark, "{byte:02x}").expect("writing to a String cannot fail");
             mark
         });
         let (stem, ending) = name.rsplit_once('.').expect("every asset has an ending");
@@ -109,7 +110,7 @@ impl Assets {
         for (other, _) in MODULES {
             let import = format!("from \"./{other}\"");
             if text.contains(&import) {
-                let address = self.addresses.get(*other).expect("a module stands after those it imports");
+                let address = self.addresses.get(*other).expect("a module is listed after those it imports");
                 text = text.replace(&import, &format!("from \"{address}\""));
                 imports.extend(self.imports[other].iter().copied().chain([*other]));
             }
@@ -121,25 +122,25 @@ impl Assets {
     }
 }
 
-/// The address of an asset by its name in our sources.
+/// The URL of an asset by its source name.
 ///
 /// # Panics
-/// When there is none. A test renders every template.
+/// If the asset does not exist. A test renders every template.
 pub(crate) fn address(name: &str) -> &'static str {
     ASSETS.addresses.get(name).unwrap_or_else(|| panic!("there is no asset {name}"))
 }
 
-/// The addresses a module leads to, so that a browser can ask for all of them at once.
+/// The URLs of all modules that a module imports, so that the browser can load them in parallel.
 pub(crate) fn imports(name: &str) -> Vec<&'static str> {
     ASSETS.imports.get(name).into_iter().flatten().map(|name| address(name)).collect()
 }
 
-/// The address of the texts of a language.
+/// The URL of the texts of a language.
 pub(crate) fn texts_address(lang: Lang) -> &'static str {
     address(&texts(lang))
 }
 
-/// The answer to a request for an asset.
+/// The response to a request for an asset.
 pub(crate) fn serve(name: &str, headers: &HeaderMap) -> Response {
     let Some(asset) = ASSETS.served.get(name) else { return StatusCode::NOT_FOUND.into_response() };
     let common = [(header::ETAG, asset.tag.clone()), (header::CACHE_CONTROL, FOR_EVER)];
@@ -155,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_import_has_a_name_that_changes_with_what_it_names() {
+    fn every_import_uses_a_hashed_name() {
         for (name, _) in MODULES {
             let served = address(name).strip_prefix(PLACE).unwrap();
             let text = std::str::from_utf8(&ASSETS.served[served].bytes).unwrap();
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn an_asset_may_be_kept_and_an_old_one_is_gone() {
+    fn assets_are_cacheable_and_unknown_names_are_not_found() {
         let name = address("site.css").strip_prefix(PLACE).unwrap();
         let answer = serve(name, &HeaderMap::new());
         assert_eq!(answer.status(), StatusCode::OK);
@@ -180,20 +181,20 @@ mod tests {
     }
 
     #[test]
-    fn every_text_that_modules_ask_for_is_there() {
+    fn every_text_key_in_modules_exists() {
         let texts = script(Lang::En);
         for (name, source) in MODULES {
             for way in [" say(\"", "(say(\"", "tellNext(\"", "done(\"", "leave(\""] {
                 for asked in source.split(way).skip(1) {
                     let key = asked.split('"').next().unwrap();
-                    assert!(texts.contains(&format!("\"{key}\": ")), "{name} asks for {key}");
+                    assert!(texts.contains(&format!("\"{key}\": ")), "{name} uses the missing key {key}");
                 }
             }
         }
     }
 
     #[test]
-    fn nothing_is_written_into_pages_by_scripts_as_markup() {
+    fn modules_do_not_insert_html() {
         for (name, source) in MODULES {
             for way in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
                 assert!(!source.contains(way), "{name} uses {way}");

@@ -1,4 +1,4 @@
-//! The rooms from which an operator runs lines: those of an event, or one in front of another site.
+//! Admin pages for waiting rooms: those of an event, and Tier 1 rooms of other sites.
 
 use askama::Template;
 use axum::{extract::State, response::Response};
@@ -46,9 +46,9 @@ pub(crate) struct ControlPage {
     pub(crate) shell: Shell,
     pub(crate) id: EventId,
     pub(crate) title: String,
-    /// Whether it is an event of the catalog, and not a line in front of another site.
+    /// Whether the room belongs to an event of the catalog, and not to another site.
     pub(crate) has_page: bool,
-    /// Whose deeds are one's own.
+    /// User id of the viewer, to mark their own actions.
     pub(crate) me: String,
     pub(crate) tier2: [Chart; 6],
     pub(crate) tier1: [Chart; 5],
@@ -56,13 +56,13 @@ pub(crate) struct ControlPage {
 
 /// A figure that is drawn over time.
 pub(crate) struct Chart {
-    /// What the module calls it.
+    /// Its name in the module.
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
     pub(crate) unit: &'static str,
 }
 
-/// Where whoever may not run a line is sent; nothing if they may.
+/// The response for a visitor who may not use the admin pages; `None` for an admin.
 fn elsewhere(visitor: &Visitor, path: &str) -> Result<Option<Response>, Problem> {
     if visitor.actor.user().is_none() {
         return Ok(Some(go_to(&next::login(path))));
@@ -109,7 +109,7 @@ async fn control(
     }
     let found = match site.catalog.event(&ctx, EventOf { event }).await {
         Ok(found) => Some(found.event.title),
-        // A line may stand in front of anything; its id is all that is known of it.
+        // A Tier 1 room may belong to any site; then only its id is known.
         Err(Error::EventNotFound) => None,
         Err(error) => return Err(problem(&error)),
     };

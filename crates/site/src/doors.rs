@@ -1,4 +1,4 @@
-//! The pages through which people come in: signing in and up, and the links that were mailed to them.
+//! Sign-in, registration, and the pages of mailed links.
 
 use askama::Template;
 use axum::{extract::State, response::Response};
@@ -29,12 +29,12 @@ pub(crate) fn routes() -> Routes<Site> {
         .about(shown("The page that a mailed link to prove an address opens"))
 }
 
-/// The page somebody was on the way to. Ours call it `next`, and the way back from a provider `returnTo`.
+/// The page to show after sign-in: `next` from our pages, `returnTo` from a provider's redirect.
 fn next_of(visitor: &Visitor) -> String {
     next::path(visitor.asked("next").or_else(|| visitor.asked("returnTo")).as_deref()).to_owned()
 }
 
-/// A way to sign in with an account elsewhere.
+/// A sign-in button for a provider.
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
@@ -61,7 +61,7 @@ async fn login(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> Re
     secret_page(&visitor, &LoginPage { shell, next, failed, ways })
 }
 
-/// The ways that are offered. If nobody can say, the page still has its form.
+/// The offered providers. If auth is unreachable the page still has its password form.
 async fn ways(auth: &dyn Auth, ctx: &Ctx, visitor: &Visitor, next: &str) -> Vec<Way> {
     let Ok(found) = auth.providers(ctx, ListProviders {}).await else { return Vec::new() };
     let words = &visitor.lang.words().account;
@@ -85,7 +85,7 @@ async fn ways(auth: &dyn Auth, ctx: &Ctx, visitor: &Visitor, next: &str) -> Vec<
 pub(crate) struct RegisterPage {
     pub(crate) shell: Shell,
     pub(crate) next: String,
-    /// Whether somebody came back from a provider and only has to agree.
+    /// Whether the visitor came back from a provider and only has to accept the terms.
     pub(crate) finishing: bool,
 }
 

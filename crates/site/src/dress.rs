@@ -1,4 +1,4 @@
-//! Errors as pages, for browsers. Programs get the same errors as JSON, which is what every layer below writes.
+//! Renders errors as HTML pages for browsers. Other clients get the JSON from the inner layers.
 
 use askama::Template;
 use axum::{
@@ -17,13 +17,13 @@ use crate::{
     words::Words,
 };
 
-/// An error has well below this many bytes.
+/// Maximum size of an error body; real ones are much smaller.
 const MAX_PROBLEM_BYTES: usize = 16 * 1024;
 
-/// What programs ask. Their errors stay what they are, whoever looks at them.
+/// Paths of programs, whose errors stay JSON for browsers too.
 const FOR_PROGRAMS: [&str; 6] = ["/api", "/internal", "/vwr-api", "/edge", "/health", "/metrics"];
 
-/// Puts pages around the errors of whatever is behind. Stands outside the edge, which gives every error its number.
+/// Wraps a service and renders its errors as pages. It is outside the edge, which adds request ids.
 #[derive(Debug)]
 pub struct Dress<R> {
     edge: R,
@@ -31,12 +31,12 @@ pub struct Dress<R> {
 }
 
 impl<R> Dress<R> {
-    /// Browsers get pages.
+    /// Renders errors as pages for browsers.
     pub fn errors_of(edge: R) -> Self {
         Self { edge, on: true }
     }
 
-    /// Everybody gets what is behind, as where nobody serves what pages load.
+    /// Changes nothing, for processes that do not serve the assets of pages.
     pub fn nothing_of(edge: R) -> Self {
         Self { edge, on: false }
     }
@@ -44,7 +44,7 @@ impl<R> Dress<R> {
 
 impl<R: Respond> Respond for Dress<R> {
     async fn respond(&self, request: Request) -> Response {
-        // Most requests are a program's, so what a browser needs is put aside in a box.
+        // Boxed, because most requests come from programs and do not need it.
         let asked = (self.on && wants_page(&request))
             .then(|| Box::new((request.headers().clone(), request.uri().clone())));
         let response = self.edge.respond(request).await;
@@ -73,7 +73,7 @@ fn is_problem(response: &Response) -> bool {
     response.headers().get(header::CONTENT_TYPE).is_some_and(|kind| kind == PROBLEM_JSON)
 }
 
-/// As much of an error as its page shows.
+/// The fields of an error that its page shows.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Told {
@@ -103,7 +103,7 @@ async fn as_page(asked: Box<(HeaderMap, Uri)>, response: Response) -> Response {
     Response::from_parts(parts, page)
 }
 
-/// The page that says what went wrong and what to do next.
+/// The error page: what went wrong and what to do next.
 #[derive(Template)]
 #[template(path = "oops.html")]
 pub(crate) struct Oops {

@@ -1,4 +1,4 @@
-//! Won as people write them.
+//! Formatting of amounts in won.
 
 use urr_kernel::Krw;
 
@@ -10,7 +10,7 @@ pub(crate) fn won(lang: Lang, amount: Krw) -> String {
     lang.pick(format!("{grouped}원"), format!("₩{grouped}"))
 }
 
-/// `69,000–99,000원`, or one price if there is no other.
+/// `69,000–99,000원`, or one price if both are equal.
 pub(crate) fn range(lang: Lang, least: Krw, most: Krw) -> String {
     if least == most {
         return won(lang, least);
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_are_set_apart() {
+    fn thousands_are_separated() {
         let krw = |won| Krw::new(won).unwrap();
         assert_eq!(number(0), "0");
         assert_eq!(number(999), "999");

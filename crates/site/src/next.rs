@@ -1,10 +1,11 @@
-//! Where to go after signing in: a page of this site, and of nobody else's.
+//! The page to show after sign-in, always on this site.
 
-/// The longest path that is followed, as in `auth`.
+/// Maximum length of a path, as in `auth`.
 const MAX_LEN: usize = 512;
 
-/// The path somebody was on the way to, or the first page. Browsers take `//host` and `/\host` for another site, and drop tabs and
-/// line breaks before they look, so whatever is not plainly a path is not followed. Neither is the API: it is no page.
+/// Returns the requested path, or `/`. Browsers treat `//host` and `/\host` as another site and
+/// ignore tabs and line breaks, so anything but a plain path is rejected. So is the API: it has no
+/// pages.
 pub(crate) fn path(asked: Option<&str>) -> &str {
     asked.filter(|path| is_page(path)).unwrap_or("/")
 }
@@ -20,7 +21,7 @@ fn is_page(path: &str) -> bool {
         && !page.starts_with("/api/")
 }
 
-/// The page to sign in on, from where `path` is shown next.
+/// The sign-in page that leads to `path` afterwards.
 pub(crate) fn login(path: &str) -> String {
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("next", path).finish();
     format!("/login?{query}")
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_pages_of_this_site_are_followed() {
+    fn only_paths_of_this_site_are_accepted() {
         for good in ["/", "/account", "/events/1?a=b#c"] {
             assert_eq!(path(Some(good)), good);
         }
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn the_way_back_is_kept_whole() {
+    fn the_return_path_is_encoded_completely() {
         assert_eq!(login("/events/1?a=b&c=d"), "/login?next=%2Fevents%2F1%3Fa%3Db%26c%3Dd");
     }
 }

@@ -1,4 +1,4 @@
-//! From a template to an answer.
+//! From a template to a response.
 
 use askama::Template;
 use axum::response::{IntoResponse as _, Redirect, Response};
@@ -10,13 +10,13 @@ use crate::{
     words::Lang,
 };
 
-/// A page runs nothing that is written into it, and loads nothing from elsewhere but pictures of events.
+/// No inline scripts or styles, and nothing from other sites except event posters.
 pub(crate) const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https:; connect-src 'self'; \
      manifest-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
 );
 
-/// A page, for whoever asked.
+/// A page for this visitor.
 pub(crate) fn page(visitor: &Visitor, template: &impl Template) -> Result<Response, Problem> {
     let mut response = render(visitor.lang, StatusCode::OK, template)?;
     if visitor.chose {
@@ -25,7 +25,7 @@ pub(crate) fn page(visitor: &Visitor, template: &impl Template) -> Result<Respon
     Ok(response)
 }
 
-/// A page whose address carries a secret: where it leads, nothing is told about it.
+/// A page whose URL contains a secret: `no-referrer` keeps the URL from linked sites.
 pub(crate) fn secret_page(visitor: &Visitor, template: &impl Template) -> Result<Response, Problem> {
     let mut response = page(visitor, template)?;
     response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
@@ -47,7 +47,7 @@ pub(crate) fn render(lang: Lang, status: StatusCode, template: &impl Template) -
     Ok((status, headers, text).into_response())
 }
 
-/// Sends a browser to another page of this site.
+/// Redirects a browser to another page of this site.
 pub(crate) fn go_to(path: &str) -> Response {
     Redirect::to(path).into_response()
 }

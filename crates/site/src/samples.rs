@@ -34,7 +34,7 @@ fn visitor(lang: Lang, signed_in: bool) -> Visitor {
     visitor
 }
 
-/// A name that would be markup if it were not escaped.
+/// A name that would be markup without escaping.
 const NASTY: &str = "<b onclick=\"x\">&'민지";
 
 fn event(status: EventStatus, seated: bool) -> EventDetail {
@@ -120,10 +120,10 @@ fn account_page(lang: Lang, whole: bool) -> AccountPage {
     }
 }
 
-/// Each template by the name of its file, rendered in as many ways as it has faces.
+/// Each template by file name, rendered in all its variants.
 fn rendered(lang: Lang) -> Vec<(&'static str, String)> {
-    let (nobody, somebody) = (visitor(lang, false), visitor(lang, true));
-    let shell = |script| nobody.shell("x", script);
+    let (anonymous, signed_in) = (visitor(lang, false), visitor(lang, true));
+    let shell = |script| anonymous.shell("x", script);
     let way =
         Way { name: "google", label: "Google", start: "/api/auth/google/start?returnTo=%2F".to_owned() };
     let mut all = vec![
@@ -146,21 +146,21 @@ fn rendered(lang: Lang) -> Vec<(&'static str, String)> {
         ("verify", VerifyPage { shell: shell(Some("links.js")).carrying() }.render()),
         ("account", account_page(lang, true).render()),
         ("account", account_page(lang, false).render()),
-        ("home", shop::home_page(&nobody, Default::default()).render()),
-        ("seats", shop::seats_page(&somebody, event(EventStatus::OnSale, true)).render()),
-        ("queue", shop::queue_page(&somebody, event(EventStatus::OnSale, true)).render()),
-        ("queue", shop::queue_page(&somebody, event(EventStatus::OnSale, false)).render()),
+        ("home", shop::home_page(&anonymous, Default::default()).render()),
+        ("seats", shop::seats_page(&signed_in, event(EventStatus::OnSale, true)).render()),
+        ("queue", shop::queue_page(&signed_in, event(EventStatus::OnSale, true)).render()),
+        ("queue", shop::queue_page(&signed_in, event(EventStatus::OnSale, false)).render()),
     ];
-    let operator = control::control_page(&somebody, parts().1.next(), Some(NASTY.to_owned()));
+    let operator = control::control_page(&signed_in, parts().1.next(), Some(NASTY.to_owned()));
     all.push(("control", operator.render()));
-    let unknown = control::control_page(&somebody, parts().1.next(), None);
-    assert!(!unknown.has_page && unknown.title == unknown.id.to_string(), "its id is all there is");
+    let unknown = control::control_page(&signed_in, parts().1.next(), None);
+    assert!(!unknown.has_page && unknown.title == unknown.id.to_string(), "the id is the only title");
     all.push(("control", unknown.render()));
-    for shown in [vec![], vec![shop::event_page(&nobody, event(EventStatus::OnSale, true), None).event]] {
-        all.push(("rooms", control::rooms_page(&somebody, shown).render()));
+    for shown in [vec![], vec![shop::event_page(&anonymous, event(EventStatus::OnSale, true), None).event]] {
+        all.push(("rooms", control::rooms_page(&signed_in, shown).render()));
     }
-    for shown in [vec![], vec![shop::event_page(&nobody, event(EventStatus::OnSale, true), None).event]] {
-        all.push(("admin", control::admin_page(&somebody, shown).render()));
+    for shown in [vec![], vec![shop::event_page(&anonymous, event(EventStatus::OnSale, true), None).event]] {
+        all.push(("admin", control::admin_page(&signed_in, shown).render()));
     }
     for finishing in [false, true] {
         let page = RegisterPage { shell: shell(Some("register.js")), next: "/".to_owned(), finishing };
@@ -168,19 +168,19 @@ fn rendered(lang: Lang) -> Vec<(&'static str, String)> {
     }
     for status in [400, 401, 404, 429, 500, 503] {
         let status = StatusCode::from_u16(status).unwrap();
-        all.push(("oops", Oops::new(&nobody, status, Some(NASTY.to_owned())).render()));
+        all.push(("oops", Oops::new(&anonymous, status, Some(NASTY.to_owned())).render()));
     }
     let states = [EventStatus::OnSale, EventStatus::Upcoming, EventStatus::Ended, EventStatus::Cancelled];
     for (status, seated) in states.into_iter().flat_map(|status| [(status, true), (status, false)]) {
-        let page = shop::event_page(&nobody, event(status, seated), Some("event.js"));
+        let page = shop::event_page(&anonymous, event(status, seated), Some("event.js"));
         all.push(("event", page.render()));
-        let view = shop::event_page(&nobody, event(status, seated), None).event;
-        all.push(("home", shop::home_page(&nobody, [vec![view], vec![], vec![], vec![]]).render()));
+        let view = shop::event_page(&anonymous, event(status, seated), None).event;
+        all.push(("home", shop::home_page(&anonymous, [vec![view], vec![], vec![], vec![]]).render()));
     }
     all.into_iter().map(|(name, page)| (name, page.unwrap())).collect()
 }
 
-/// The values of an attribute, wherever it stands.
+/// The values of an attribute, wherever it occurs.
 fn values<'p>(page: &'p str, attribute: &str) -> Vec<&'p str> {
     let mark = format!(" {attribute}=\"");
     page.split(&mark).skip(1).map(|rest| rest.split('"').next().unwrap_or_default()).collect()
@@ -192,27 +192,27 @@ fn check(what: &str, page: &str, lang: Lang) {
     assert!(page.contains("<h1"), "{what}: no heading");
     assert!(!page.contains("<b onclick"), "{what}: something was not escaped");
     for inline in [" style=\"", "<style", " onclick=\"", " onload=\"", "javascript:"] {
-        assert!(!page.contains(inline), "{what}: {inline} would not work under the policy");
+        assert!(!page.contains(inline), "{what}: {inline} is blocked by the policy");
     }
     for script in page.split("<script").skip(1) {
         let (tag, body) = script.split_once('>').unwrap();
-        assert!(tag.contains(" src=\"/static/"), "{what}: a script of its own");
-        assert!(body.starts_with("</script>"), "{what}: a script with text in it");
+        assert!(tag.contains(" src=\"/static/"), "{what}: a script from elsewhere");
+        assert!(body.starts_with("</script>"), "{what}: an inline script");
     }
     let mut ids = values(page, "id");
     let count = ids.len();
     ids.sort_unstable();
     ids.dedup();
-    assert_eq!(ids.len(), count, "{what}: an id stands twice");
+    assert_eq!(ids.len(), count, "{what}: a duplicate id");
     for attribute in ["for", "aria-labelledby", "aria-describedby"] {
         for id in values(page, attribute) {
-            assert!(ids.contains(&id), "{what}: {attribute} names {id}, which is not there");
+            assert!(ids.contains(&id), "{what}: {attribute} names {id}, which does not exist");
         }
     }
 }
 
 #[test]
-fn every_template_can_be_rendered_in_every_language() {
+fn every_template_renders_in_every_language() {
     for lang in Lang::ALL {
         for (name, page) in rendered(lang) {
             check(&format!("{name} in {lang}"), &page, lang);
@@ -221,8 +221,8 @@ fn every_template_can_be_rendered_in_every_language() {
 }
 
 #[test]
-fn no_template_is_left_out() {
-    // Others are made of these.
+fn every_template_has_a_sample() {
+    // Templates that are included in others.
     let parts = ["layout", "parts", "event_parts", "account_second", "control_chart"];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/templates");
     let rendered = rendered(Lang::En);

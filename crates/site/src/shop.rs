@@ -1,4 +1,4 @@
-//! Events and the way to their seats.
+//! Pages of events, seats and the waiting room.
 
 use askama::Template;
 use axum::{extract::State, response::Response};
@@ -19,13 +19,13 @@ use crate::{
     words::{Lang, fill},
 };
 
-/// Events of one kind on the first page. A city has fewer sales at a time.
+/// Events per section of the home page: more than are on sale at a time.
 const SHOWN: u32 = 48;
 
-/// Past events on the first page: enough to see that there were some.
+/// Past events on the home page.
 const SHOWN_PAST: u32 = 6;
 
-/// The most of a description that search engines are told.
+/// Maximum length of the description for search engines.
 const MAX_SUMMARY_CHARS: usize = 160;
 
 pub(crate) fn routes() -> Routes<Site> {
@@ -41,7 +41,7 @@ pub(crate) fn routes() -> Routes<Site> {
         .about(shown("The waiting room in front of an event's seats").bare(StatusCode::SEE_OTHER))
 }
 
-/// Where an event is in its sale, for whoever wants to go.
+/// The sale status of an event, as shown to visitors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     OnSale,
@@ -51,7 +51,7 @@ pub(crate) enum Stage {
     Cancelled,
 }
 
-/// An event as pages show it.
+/// An event as shown on pages.
 pub(crate) struct EventView {
     pub(crate) id: EventId,
     pub(crate) title: String,
@@ -105,14 +105,14 @@ fn view(lang: Lang, event: EventSummary) -> EventView {
         },
         state,
         seated: event.layout.is_some(),
-        // Anything but HTTPS would not be loaded anyway.
+        // The Content Security Policy allows only HTTPS images.
         poster: event.poster_image_url.filter(|address| address.starts_with("https://")),
         art: art::of(event.id),
         title: event.title,
     }
 }
 
-/// Events of one kind.
+/// A section of the home page.
 pub(crate) struct Shelf {
     pub(crate) heading: &'static str,
     pub(crate) id: &'static str,
@@ -135,7 +135,7 @@ async fn home(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> Res
     page(&visitor, &home_page(&visitor, [selling, soon, sold_out, past]))
 }
 
-/// The shelves that have something on them.
+/// The home page, with the sections that are not empty.
 pub(crate) fn home_page(visitor: &Visitor, events: [Vec<EventView>; 4]) -> HomePage {
     let words = &visitor.lang.words().sale;
     let headings = [
@@ -152,7 +152,7 @@ pub(crate) fn home_page(visitor: &Visitor, events: [Vec<EventView>; 4]) -> HomeP
     }
 }
 
-/// Events on sale, and those that will be.
+/// Events on sale and upcoming ones.
 pub(crate) async fn coming(catalog: &dyn Catalog, ctx: &Ctx, lang: Lang) -> Result<Vec<EventView>, Problem> {
     let mut coming = events(catalog, ctx, lang, EventStatus::OnSale, SHOWN).await?;
     coming.extend(events(catalog, ctx, lang, EventStatus::Upcoming, SHOWN).await?);
@@ -177,12 +177,12 @@ pub(crate) struct EventPage {
     pub(crate) shell: Shell,
     pub(crate) event: EventView,
     pub(crate) limit: String,
-    /// Whether whoever looks may run the sale.
+    /// Whether the visitor is an admin.
     pub(crate) operator: bool,
     pub(crate) kinds: Vec<KindRow>,
 }
 
-/// A counted kind of ticket.
+/// A ticket type.
 pub(crate) struct KindRow {
     pub(crate) name: String,
     pub(crate) price: String,
@@ -190,7 +190,7 @@ pub(crate) struct KindRow {
 }
 
 impl EventPage {
-    /// What search engines show.
+    /// The description for search engines.
     pub(crate) fn summary(&self) -> String {
         self.event.lines.join(" ").chars().take(MAX_SUMMARY_CHARS).collect()
     }
@@ -239,7 +239,7 @@ pub(crate) struct SeatsPage {
     pub(crate) hint: String,
 }
 
-/// Seats are held by somebody, so whoever is not signed in does that first.
+/// The seats page. Holds belong to a user, so the visitor must be signed in.
 async fn seats(
     State(Site(site)): State<Site>,
     ctx: Ctx,
@@ -254,7 +254,8 @@ async fn seats(
     }
 }
 
-/// Where a buyer has to go before they come `here`, if anywhere: to sign in, or back to an event that is not on sale.
+/// Where to redirect a buyer first: to sign-in, or back to an event that is not on sale. `None`:
+/// stay.
 fn first_to(visitor: &Visitor, found: &EventDetail, here: &str, open: &[EventStatus]) -> Option<String> {
     if visitor.actor.user().is_none() {
         Some(next::login(here))
@@ -284,7 +285,8 @@ pub(crate) struct QueuePage {
     pub(crate) event: EventView,
 }
 
-/// A place in line belongs to somebody, so whoever is not signed in does that first. One may come before the sale begins.
+/// The waiting room. Entries belong to a user, so the visitor must be signed in. It opens before
+/// the sale does.
 async fn queue(
     State(Site(site)): State<Site>,
     ctx: Ctx,

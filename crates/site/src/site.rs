@@ -1,4 +1,4 @@
-//! What the pages are made of, and where they are.
+//! The services that pages use, and the routes of the pages.
 
 use std::sync::Arc;
 
@@ -13,15 +13,15 @@ use urr_kernel::{Clock, Ids};
 
 use crate::{account, assets, control, doors, shop};
 
-/// What pages ask for what they show.
+/// What pages are built from.
 pub struct Parts {
-    /// Accounts, here or elsewhere.
+    /// Accounts, local or remote.
     pub auth: Arc<dyn Auth>,
-    /// Events, here or elsewhere.
+    /// Events, local or remote.
     pub catalog: Arc<dyn Catalog>,
     /// The time.
     pub clock: Clock,
-    /// Names requests that nobody named.
+    /// Ids of requests without one.
     pub ids: Ids,
 }
 
@@ -41,18 +41,18 @@ impl FromRef<Site> for Ids {
     }
 }
 
-/// Keeps what pages ask.
+/// Creates the state of the pages.
 pub fn build(parts: Parts) -> Arc<Parts> {
     Arc::new(parts)
 }
 
-/// How the gateway treats the pages.
+/// How the gateway handles the pages.
 pub static ROLE: RoleRoutes = RoleRoutes {
     reads_token: true,
     ..RoleRoutes::new("site", "This page is unavailable right now. Please try again in a moment.")
 };
 
-/// The pages and what they load.
+/// The routes of the pages and their assets.
 pub fn routes(parts: &Arc<Parts>) -> Routes {
     page_routes().with_state(Site(Arc::clone(parts)))
 }
@@ -82,7 +82,7 @@ fn moved(address: &'static str) -> Response {
     (StatusCode::FOUND, [(header::LOCATION, HeaderValue::from_static(address))]).into_response()
 }
 
-/// Events are for everybody to find; what belongs to one person is not.
+/// Search engines may index events but no personal pages.
 const ROBOTS: &str = "User-agent: *
 Disallow: /api/
 Disallow: /account

@@ -1,4 +1,4 @@
-//! Times as people read them, in the zone of the venues.
+//! Formatting of times, in the time zone of the venues.
 
 use std::sync::LazyLock;
 
@@ -7,17 +7,17 @@ use urr_kernel::Timestamp;
 
 use crate::words::Lang;
 
-/// Korea has no summer time, so a fixed offset says the same if the names of zones are missing.
+/// Without a time zone database a fixed offset gives the same result: Korea has no summer time.
 static SEOUL: LazyLock<TimeZone> =
     LazyLock::new(|| TimeZone::get("Asia/Seoul").unwrap_or_else(|_| TimeZone::fixed(jiff::tz::offset(9))));
 
-/// A moment: `2026년 6월 1일 (월) 10:00`, `Mon 1 June 2026, 10:00`.
+/// A date with time: `2026년 6월 1일 (월) 10:00`, `Mon 1 June 2026, 10:00`.
 pub(crate) fn moment(lang: Lang, at: Timestamp) -> String {
     let Some(at) = civil(at) else { return at.to_string() };
     format!("{}{}{:02}:{:02}", day(lang, at.date()), lang.pick(" ", ", "), at.hour(), at.minute())
 }
 
-/// A day: `2026년 6월 1일 (월)`, `Mon 1 June 2026`.
+/// A date: `2026년 6월 1일 (월)`, `Mon 1 June 2026`.
 pub(crate) fn date(lang: Lang, at: Timestamp) -> String {
     civil(at).map_or_else(|| at.to_string(), |civil| day(lang, civil.date()))
 }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_seoul() {
+    fn times_are_in_the_time_zone_of_seoul() {
         let at: Timestamp = "2026-05-31T15:05:00Z".parse().unwrap();
         assert_eq!(moment(Lang::Ko, at), "2026년 6월 1일 (월) 00:05");
         assert_eq!(moment(Lang::En, at), "Mon 1 June 2026, 00:05");

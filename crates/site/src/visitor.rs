@@ -1,4 +1,4 @@
-//! Who looks at a page, and in which language.
+//! The visitor of a page: language, path and session.
 
 use std::convert::Infallible;
 
@@ -15,17 +15,17 @@ use crate::{
 /// The query parameter and the cookie that choose a language.
 const LANG: &str = "lang";
 
-/// The most of a header that is looked at: browsers list a handful of languages.
+/// Maximum number of entries of `Accept-Language` that are parsed.
 const MAX_LANGUAGES: usize = 16;
 
-/// Whoever asked for a page.
+/// The visitor who requested a page.
 #[derive(Clone, Debug)]
 pub(crate) struct Visitor {
     pub(crate) lang: Lang,
-    /// Whether the address asked for the language, so that it is to be remembered.
+    /// Whether the URL chose the language, so that a cookie must be set.
     pub(crate) chose: bool,
     pub(crate) actor: Actor,
-    /// The session of the access token.
+    /// The verified access token.
     pub(crate) verified: Option<Verified>,
     uri: Uri,
 }
@@ -42,7 +42,7 @@ impl Visitor {
         }
     }
 
-    /// What is around a page.
+    /// The values of the layout.
     pub(crate) fn shell(&self, title: &str, script: Option<&'static str>) -> Shell {
         Shell {
             lang: self.lang,
@@ -56,17 +56,17 @@ impl Visitor {
         }
     }
 
-    /// What the address says about something. Of several the first counts; nothing in an address is refused.
+    /// A query parameter of the URL. The first counts; malformed parameters are ignored.
     pub(crate) fn asked(&self, wanted: &str) -> Option<String> {
         asked(&self.uri, wanted)
     }
 
-    /// Whether it is an operator without the second factor that operators need.
+    /// Whether this is an admin without the second factor that admins need.
     pub(crate) fn is_unproven_admin(&self) -> bool {
         matches!(self.actor, Actor::User { role: Role::UnprovenAdmin, .. })
     }
 
-    /// The same page in another language.
+    /// The URL of the same page in another language.
     fn in_language(&self, lang: Lang) -> String {
         let query = self.uri.query().unwrap_or_default();
         let kept = form_urlencoded::parse(query.as_bytes()).filter(|(name, _)| name != LANG);
@@ -105,7 +105,8 @@ fn remembered(headers: &HeaderMap) -> Option<Lang> {
     Lang::named(tag.trim())
 }
 
-/// The language a browser likes best of those there are. One that likes neither is shown English; whoever says nothing, Korean.
+/// The best supported language of `Accept-Language`: English if it names only others, Korean
+/// without the header.
 fn preferred(headers: &HeaderMap) -> Lang {
     let Some(asked) = headers.get(header::ACCEPT_LANGUAGE).and_then(|asked| asked.to_str().ok()) else {
         return Lang::Ko;
@@ -116,7 +117,7 @@ fn preferred(headers: &HeaderMap) -> Lang {
         let primary = tag.trim().split('-').next().unwrap_or_default().to_ascii_lowercase();
         Some((Lang::named(&primary)?, weight))
     });
-    // Of equals the first counts.
+    // The first of equal weights wins.
     let best = weighed.fold(None, |best: Option<(Lang, f32)>, next| match best {
         Some(best) if best.1 >= next.1 => Some(best),
         _ => Some(next),
@@ -124,8 +125,8 @@ fn preferred(headers: &HeaderMap) -> Lang {
     best.filter(|(_, weight)| *weight > 0.0).map_or(Lang::En, |(lang, _)| lang)
 }
 
-/// Makes a browser remember the language for a year. Scripts may read it: the page of the site waiting room is the same file for
-/// everybody and chooses its language in the browser.
+/// Stores the language in a cookie for a year. Scripts may read it: the page of the site waiting
+/// room is one static file and chooses its language in the browser.
 pub(crate) fn remember(lang: Lang) -> HeaderValue {
     HeaderValue::from_static(match lang {
         Lang::Ko => "lang=ko; Path=/; Max-Age=31536000; SameSite=Lax",
@@ -133,40 +134,40 @@ pub(crate) fn remember(lang: Lang) -> HeaderValue {
     })
 }
 
-/// What the layout needs to know.
+/// The values of the layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Shell {
     pub(crate) lang: Lang,
     pub(crate) words: &'static Words,
     pub(crate) title: String,
     pub(crate) script: Option<&'static str>,
-    /// Whether the address may carry a secret behind its `#`, which is taken out before anything else loads.
+    /// Whether the URL may contain a secret after `#`, which is removed before anything else loads.
     pub(crate) carries: bool,
     pub(crate) signed_in: bool,
     /// Whether the menu has a link to the admin pages.
     pub(crate) operator: bool,
-    /// The same page in each language.
+    /// The URL of the same page in each language.
     pub(crate) languages: [(Lang, String); 2],
 }
 
 impl Shell {
-    /// For a page whose address may carry a secret.
+    /// For a page whose URL may contain a secret.
     pub(crate) fn carrying(self) -> Self {
         Self { carries: true, ..self }
     }
 
-    /// The address of an asset.
-    #[expect(clippy::unused_self, reason = "templates reach it through what they have")]
+    /// The URL of an asset.
+    #[expect(clippy::unused_self, reason = "templates can call it only on a value")]
     pub(crate) fn asset(&self, name: &str) -> &'static str {
         assets::address(name)
     }
 
-    /// The address of the texts for modules.
+    /// The URL of the texts for modules.
     pub(crate) fn texts(&self) -> &'static str {
         assets::texts_address(self.lang)
     }
 
-    /// Every module the page needs beyond its own.
+    /// All modules of the page besides its own.
     pub(crate) fn imports(&self) -> Vec<&'static str> {
         assets::imports(self.script.unwrap_or("shell.js"))
     }
@@ -187,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_comes_before_the_cookie_and_the_cookie_before_the_browser() {
+    fn language_comes_from_the_url_then_the_cookie_then_the_browser() {
         assert_eq!(lang("/?lang=en", "lang=ko", "ko"), Lang::En);
         assert_eq!(lang("/", "a=b; lang=en", "ko"), Lang::En);
         assert_eq!(lang("/?lang=xx", "lang=yy", "en-GB,ko;q=0.5"), Lang::En);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_language_keeps_the_rest_of_the_address() {
+    fn the_other_language_keeps_the_other_query_parameters() {
         let uri = "/login?next=%2Fa%3Fb%3D1&lang=ko".parse().unwrap();
         let shell = Visitor::of(&HeaderMap::new(), &uri).shell("x", None);
         assert_eq!(shell.languages[1].1, "/login?next=%2Fa%3Fb%3D1&lang=en");

@@ -1,6 +1,6 @@
-//! Pages over HTTP, with everything they ask being away: what needs nobody must still be there.
+//! Pages over HTTP while auth and catalog are unreachable: pages that need neither must still work.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
+#![expect(clippy::unwrap_used, reason = "a test reports failures by panicking")]
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,10 +12,10 @@ use urr_kernel::{Actor, Role};
 use urr_rpc::Remote;
 use urr_site::{Dress, Parts};
 
-/// A page that asks nobody, or somebody who is away, takes no time.
+/// Time limit of a request; a refused connection takes no time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Pages whose services are at an address where nobody listens.
+/// Pages whose services are at an address without a listener.
 fn pages() -> Dress<Router> {
     let (clock, ids) = urr_testkit::fixed();
     let client = Client::new(ClientLimits { tries: 1, ..ClientLimits::default() }, clock.clone());
@@ -44,7 +44,7 @@ fn location(response: &Response) -> &str {
 }
 
 #[tokio::test]
-async fn the_page_to_sign_in_stands_although_accounts_are_away() {
+async fn the_sign_in_page_works_while_auth_is_unreachable() {
     let page = get("/login?error=auth.trip_refused&next=%2Faccount", false).await;
     assert_eq!(page.status(), StatusCode::OK);
     assert_eq!(page.headers()[header::REFERRER_POLICY], "no-referrer");
@@ -54,18 +54,18 @@ async fn the_page_to_sign_in_stands_although_accounts_are_away() {
     assert!(page.contains("data-form=\"login\" data-next=\"/account\""), "{page}");
     assert!(page.contains("Sign-in was cancelled."));
     let (carry, style) = (page.find("/static/carry.").unwrap(), page.find("/static/site.").unwrap());
-    assert!(carry < style, "the secret leaves the address before anything else loads");
+    assert!(carry < style, "the secret is removed from the URL before anything else loads");
 }
 
 #[tokio::test]
-async fn opening_a_mailed_link_asks_nobody_anything() {
+async fn opening_a_mailed_link_calls_no_service() {
     for path in ["/verify-email", "/reset-password", "/forgot-password", "/register"] {
         assert_eq!(get(path, false).await.status(), StatusCode::OK, "{path}");
     }
 }
 
 #[tokio::test]
-async fn whoever_must_sign_in_is_sent_there_and_back() {
+async fn pages_that_need_sign_in_redirect_there_and_back() {
     assert_eq!(location(&get("/account", false).await), "/login?next=%2Faccount");
     assert_eq!(location(&get("/login?next=%2Faccount", true).await), "/account");
     assert_eq!(location(&get("/login?next=%2F%2Fevil.example", true).await), "/");
@@ -73,7 +73,7 @@ async fn whoever_must_sign_in_is_sent_there_and_back() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_shown_is_a_page_that_says_so() {
+async fn an_unreachable_service_gives_an_error_page() {
     for path in ["/", "/events/0190a1f0-0000-7000-8000-000000000001", "/account"] {
         let page = get(path, true).await;
         assert_eq!(page.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
@@ -84,7 +84,7 @@ async fn what_cannot_be_shown_is_a_page_that_says_so() {
 }
 
 #[tokio::test]
-async fn the_control_room_is_for_operators() {
+async fn the_control_room_requires_an_admin() {
     for room in ["/admin", "/admin/queue", "/admin/queue/0190a1f0-0000-7000-8000-000000000001"] {
         assert!(location(&get(room, false).await).starts_with("/login?next="));
         assert_eq!(get(room, true).await.status(), StatusCode::FORBIDDEN);

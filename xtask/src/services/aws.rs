@@ -1,4 +1,4 @@
-//! What stands in for AWS: `DynamoDB Local` of Amazon, and `ElasticMQ` for SQS. Jars from Maven Central.
+//! Emulators of AWS: Amazon's `DynamoDB Local`, and `ElasticMQ` for SQS. Jars from Maven Central.
 
 use std::{
     fs,
@@ -18,17 +18,17 @@ use super::{
 
 const DYNAMODB: &str = "2.6.1";
 const ELASTICMQ: &str = "1.7.1";
-/// The Scala version is part of the server's name on Maven Central.
+/// Maven Central has the Scala version in the artifact name.
 const SCALA: &str = "2.13";
 
-/// `DynamoDB Local`, with everything in memory.
+/// `DynamoDB Local`, in memory.
 pub(super) fn start_dynamodb(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
     let java = java::program()?;
     let jars = java::jars(&format!("dynamodb-{DYNAMODB}"), &[("com.amazonaws", "DynamoDBLocal", DYNAMODB)])?;
     let (home, log, port) = (dir.join("dynamodb"), dir.join("dynamodb.log"), free_port());
     fs::create_dir(&home)?;
     let mut server = java::jvm(&java, &jars, &home);
-    // Its SQLite is a library for the machine that comes with the jars.
+    // The jars include a native SQLite library, which the JVM loads from here.
     server.arg(format!("-Djava.library.path={}", jars.display()));
     server.arg("com.amazonaws.services.dynamodbv2.local.main.ServerRunner");
     server.args(["-inMemory", "-sharedDb", "-disableTelemetry", "-port", &port.to_string()]);
@@ -38,7 +38,7 @@ pub(super) fn start_dynamodb(dir: &Path, running: &mut Vec<Process>) -> Result<S
     Ok(format!("http://{address}"))
 }
 
-/// `ElasticMQ`, with everything in memory, as strict about limits as SQS is.
+/// `ElasticMQ`, in memory, with the limits of SQS.
 pub(super) fn start_sqs(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
     let java = java::program()?;
     let artifact = format!("elasticmq-server_{SCALA}");
@@ -65,23 +65,23 @@ rest-stats {{ enabled = false }}
     )
 }
 
-/// Asks for the first thing there is to ask; any answer that is no error will do.
+/// Sends a simple request; any successful response means that the server is ready.
 fn answers(address: SocketAddr, question: &str) -> Result<()> {
     const PATIENCE: Duration = Duration::from_secs(2);
-    // Neither verifies signatures, but one wants to see the form of one.
-    const NOBODY: &str = "AWS4-HMAC-SHA256 Credential=local/20260101/local/any/aws4_request, \
+    // Neither emulator verifies signatures, but one of them requires a well-formed header.
+    const CREDENTIALS: &str = "AWS4-HMAC-SHA256 Credential=local/20260101/local/any/aws4_request, \
                           SignedHeaders=host, Signature=0";
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     write!(
         stream,
-        "POST / HTTP/1.1\r\nHost: {address}\r\nX-Amz-Target: {question}\r\nAuthorization: {NOBODY}\r\n\
+        "POST / HTTP/1.1\r\nHost: {address}\r\nX-Amz-Target: {question}\r\nAuthorization: {CREDENTIALS}\r\n\
          Content-Type: application/x-amz-json-1.0\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{{}}"
     )?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
     let said = String::from_utf8_lossy(&answer);
-    let status = said.lines().next().context("nothing was said")?;
+    let status = said.lines().next().context("the response is empty")?;
     ensure!(status.contains(" 200 "), "{address} answered {status}");
     Ok(())
 }

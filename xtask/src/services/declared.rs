@@ -1,11 +1,11 @@
-//! The services that the tests of a crate use, as its manifest declares them:
+//! The services that the tests of a crate use, declared in its manifest:
 //!
 //! ```toml
 //! [package.metadata.urr]
 //! services = ["postgres", "redis"]
 //! ```
 //!
-//! A crate without the table uses none.
+//! A crate without this table uses none.
 
 use anyhow::{Context as _, Result};
 use serde_json::Value;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::Service;
 use crate::manifests::packages;
 
-/// The services of one crate, which may be named with or without the prefix `urr-`.
+/// The services of one crate, named with or without the prefix `urr-`.
 pub(super) fn of(name: &str) -> Result<Vec<Service>> {
     let packages = packages()?;
     let full = format!("urr-{name}");
@@ -52,7 +52,7 @@ mod tests {
 
     use super::*;
 
-    /// What a test writes to get a service.
+    /// What a test calls to use a service.
     const ASKED_WITH: &[(&str, Service)] = &[
         ("fresh_postgres(", Service::Postgres),
         ("fresh_database(", Service::Postgres),
@@ -78,9 +78,9 @@ mod tests {
         found
     }
 
-    /// Without this `./test CRATE` would leave a suite out, and only the whole run would notice.
+    /// Otherwise `./test CRATE` would skip tests, and only the full run would notice.
     #[test]
-    fn every_crate_declares_the_services_that_its_tests_ask_for() {
+    fn every_crate_declares_the_services_that_its_tests_use() {
         let packages = packages().unwrap();
         assert!(packages.len() > 20, "{}", packages.len());
         let mut declarations = 0;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_declaration_that_cannot_be_read_is_an_error() {
+    fn a_malformed_declaration_is_an_error() {
         for services in [json!("redis"), json!([1]), json!(["mysql"])] {
             let package = json!({ "metadata": { "urr": { "services": services } } });
             declared(&package).unwrap_err();

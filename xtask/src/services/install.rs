@@ -1,4 +1,4 @@
-//! Installs what a service needs: with apt as root, otherwise by saying what to install.
+//! Installs the packages of the services with apt as root; otherwise prints what to install.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 use super::{Service, nginx, postgres};
 use crate::command::{find, output};
 
-/// The Debian packages a service still needs on this machine.
+/// The Debian packages that a service needs and that are not installed.
 fn packages(service: Service) -> Vec<&'static str> {
     let absent = |program: &str, package| find(program).is_none().then_some(package);
     match service {
@@ -23,7 +23,8 @@ fn packages(service: Service) -> Vec<&'static str> {
     }
 }
 
-/// Installs what `services` need and answers those that still lack something, with what to do about it.
+/// Installs what `services` need. Returns the services that are still incomplete, each with a
+/// remedy.
 pub(crate) fn whatever_is_missing(services: &[Service]) -> Vec<(Service, String)> {
     let mut needed: Vec<&str> = services.iter().flat_map(|service| packages(*service)).collect();
     needed.sort_unstable();
@@ -47,14 +48,14 @@ pub(crate) fn whatever_is_missing(services: &[Service]) -> Vec<(Service, String)
 fn apt_install(packages: &[&str]) -> Result<()> {
     let install = format!("apt-get install -y {}", packages.join(" "));
     if find("apt-get").is_none() {
-        bail!("this machine has no apt-get; install the like of `{install}`");
+        bail!("apt-get is not available; install the equivalent of `{install}`");
     }
     if output(Command::new("id").arg("-u"))?.trim() != "0" {
         bail!("run `sudo {install}`");
     }
     let apt = |words: &[&str]| {
         let mut command = Command::new("apt-get");
-        // Run level 1 keeps Debian's scripts from starting servers of their own on the well-known ports.
+        // At run level 1, Debian's scripts do not start servers on the default ports.
         command
             .env("DEBIAN_FRONTEND", "noninteractive")
             .env("RUNLEVEL", "1")
@@ -64,7 +65,7 @@ fn apt_install(packages: &[&str]) -> Result<()> {
     };
     let mut words = vec!["install", "-y", "--no-install-recommends"];
     words.extend(packages);
-    // The package lists of a fresh machine are empty or old.
+    // On a fresh machine the package lists are empty or outdated.
     apt(&["update"])?;
     apt(&words)
 }

@@ -1,4 +1,4 @@
-//! Servers that are Java programs: the machine's java, and jars from Maven Central, fetched once.
+//! Java servers: the installed java, and jars from Maven Central, downloaded once.
 
 use std::{
     fs,
@@ -14,14 +14,14 @@ use crate::{
     command::{find, output},
 };
 
-/// C1 alone starts the JVM in half the time, and no test runs long enough for C2 to pay.
+/// C1 alone halves the JVM's start time; no test runs long enough to benefit from C2.
 const JVM: [&str; 4] = ["-Xms128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"];
 const OLDEST_JAVA: u32 = 17;
 
-/// A jar on Maven Central: group, artifact, version. What it needs comes with it.
+/// A jar on Maven Central: group, artifact, version. Dependencies are downloaded with it.
 pub(super) type Jar<'a> = (&'a str, &'a str, &'a str);
 
-/// A java that is new enough.
+/// An installed java of a supported version.
 pub(super) fn program() -> Result<PathBuf> {
     let java = find("java").context("java is not installed")?;
     let output = Command::new(&java).arg("-version").output().context("cannot run java")?;
@@ -29,26 +29,27 @@ pub(super) fn program() -> Result<PathBuf> {
     match version(&said) {
         Some(version) if version >= OLDEST_JAVA => Ok(java),
         Some(version) => bail!("Java {OLDEST_JAVA} is needed, this is Java {version}"),
-        None => bail!("java -version said: {said}"),
+        None => bail!("cannot read the version in: {said}"),
     }
 }
 
-/// The beginning of a command line: java with these jars, in `home`.
+/// The start of a command line: java with these jars, in `home`.
 pub(super) fn jvm(java: &Path, jars: &Path, home: &Path) -> Command {
     let mut command = Command::new(java);
     command.current_dir(home).args(JVM).arg("-cp").arg(format!("{}/*", jars.display()));
     command
 }
 
-/// The major version out of `openjdk version "17.0.15" 2025-04-15`.
+/// The major version in `openjdk version "17.0.15" 2025-04-15`.
 fn version(said: &str) -> Option<u32> {
     let (_, quoted) = said.split_once('"')?;
     quoted.split(['.', '"', '-']).next()?.parse().ok()
 }
 
-/// The folder with the jars of a server, fetched once. `name` says which server and version.
+/// The folder with the jars of a server, downloaded once. `name` identifies server and version.
 pub(super) fn jars(name: &str, wanted: &[Jar<'_>]) -> Result<PathBuf> {
-    // Servers start side by side, and two Mavens at once may spoil each other's downloads.
+    // Servers start concurrently, and concurrent Maven processes can corrupt each other's
+    // downloads.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _turn = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = ambient::root().join("target/services").join(name);
@@ -56,7 +57,7 @@ pub(super) fn jars(name: &str, wanted: &[Jar<'_>]) -> Result<PathBuf> {
     if ready.exists() {
         return Ok(ready);
     }
-    // Fetched beside its final name and renamed when whole: a download that broke off leaves nothing that looks ready.
+    // Downloaded under a temporary name and renamed, so that an interrupted download is not used.
     let partial = cache.join(format!("fetching-{}", std::process::id()));
     fs::create_dir_all(&partial)?;
     let pom = partial.join("pom.xml");
@@ -66,7 +67,7 @@ pub(super) fn jars(name: &str, wanted: &[Jar<'_>]) -> Result<PathBuf> {
     fetch.arg("--file").arg(&pom).arg(format!("-DoutputDirectory={}", partial.join("jars").display()));
     let fetched = output(&mut fetch).with_context(|| format!("cannot fetch the jars of {name}"));
     let kept = fetched.and_then(|_| match fs::rename(partial.join("jars"), &ready) {
-        // Another run may have been quicker; its jars are as good.
+        // A concurrent run may have finished first; its jars are identical.
         Err(error) if !ready.exists() => Err(error.into()),
         _ => Ok(()),
     });
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_java_version_is_read_from_old_and_new_spellings() {
+    fn old_and_new_java_version_formats_are_parsed() {
         assert_eq!(version("openjdk version \"17.0.15\" 2025-04-15"), Some(17));
         assert_eq!(version("openjdk version \"21\" 2023-09-19"), Some(21));
         assert_eq!(version("java version \"1.8.0_292\""), Some(1));

@@ -18,11 +18,11 @@ use super::{
 use crate::command::output;
 
 const VERSION: &str = "4.3.1";
-/// The Scala version is part of the broker's name on Maven Central.
+/// Maven Central has the Scala version in the artifact name.
 const SCALA: &str = "2.13";
-/// Kafka logs through slf4j 1.7; this is what carries it to the log4j that the broker brings.
+/// Kafka logs through slf4j 1.7; this version binds it to the log4j of the broker.
 const LOG4J_VERSION: &str = "2.25.4";
-/// Kafka wants sixteen bytes in URL-safe base64; these say `urr-test-kafka-1`.
+/// Sixteen bytes in URL-safe base64, as Kafka requires: `urr-test-kafka-1`.
 const CLUSTER_ID: &str = "dXJyLXRlc3Qta2Fma2EtMQ";
 
 pub(crate) fn start(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
@@ -70,7 +70,7 @@ listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
 advertised.listeners=PLAINTEXT://127.0.0.1:{port}
 listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT
 log.dirs={data}
-# The product creates its topics; a typing error must not.
+# The product creates its topics; a misspelt name must not.
 auto.create.topics.enable=false
 num.partitions=3
 offsets.topic.replication.factor=1
@@ -81,7 +81,7 @@ transaction.state.log.num.partitions=4
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
-# Groups form at once, and a consumer that dies is noticed within a test's patience.
+# Groups form immediately, and a dead consumer is detected within the time limit of a test.
 group.initial.rebalance.delay.ms=0
 group.min.session.timeout.ms=1000
 ",
@@ -99,7 +99,7 @@ rootLogger.level=info
 rootLogger.appenderRef.console.ref=console
 ";
 
-/// Asks for the API versions, the first thing every Kafka client does; any well-formed answer will do.
+/// Requests the API versions; any well-formed response means that the broker is ready.
 fn answers(address: SocketAddr) -> Result<()> {
     const PATIENCE: Duration = Duration::from_secs(2);
     // Length 10, API key 18, version 0, correlation id 7, no client id.

@@ -1,8 +1,9 @@
-//! PostgreSQL, Redis, a Redis Cluster, Kafka and what stands in for DynamoDB and SQS on private ports in a temporary directory, and
-//! nginx for tests that start their own.
+//! PostgreSQL, Redis, Redis Cluster, Kafka and emulators of DynamoDB and SQS on private ports with
+//! temporary data, and nginx for tests that start it themselves.
 //!
-//! `start` leaves them running and remembers them in `target/services/state.json`; `run` keeps them for the length of
-//! one command. Both use what is already there first: a `URR_TEST_*` variable, then what `start` left running.
+//! `start` leaves them running and records them in `target/services/state.json`; `run` stops them
+//! when its command ends. Both first use what exists: a `URR_TEST_*` variable, then what `start`
+//! started.
 
 mod aws;
 mod declared;
@@ -10,8 +11,8 @@ mod install;
 mod java;
 mod kafka;
 mod nginx;
-// The tests' own way to find a port; a dependency on testkit would bring the whole workspace along.
-#[expect(unreachable_pub, reason = "testkit offers it to other crates")]
+// Shared source file: a dependency on testkit would build the whole workspace.
+#[expect(unreachable_pub, reason = "public in testkit, which shares this file")]
 #[path = "../../../crates/testkit/src/ports.rs"]
 mod ports;
 mod postgres;
@@ -35,7 +36,7 @@ use crate::{
 use process::Process;
 use set::{Lock, Set, left_running};
 
-/// One thing the tests can ask for.
+/// A service that tests can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Service {
     Postgres,
@@ -70,7 +71,7 @@ impl Service {
         }
     }
 
-    /// The variable through which tests learn the address.
+    /// The variable with the address for the tests.
     fn variable(self) -> &'static str {
         match self {
             Self::Postgres => "URR_TEST_POSTGRES",
@@ -89,7 +90,7 @@ impl Service {
         found.with_context(|| format!("no service is called {name:?}; there are {all}"))
     }
 
-    /// Starts the service below `dir` and waits until it answers.
+    /// Starts the service below `dir` and waits until it is ready.
     fn start(self, dir: &Path, durable: bool, running: &mut Vec<Process>) -> Result<String> {
         match self {
             Self::Postgres => postgres::start(dir, durable, running),
@@ -98,13 +99,13 @@ impl Service {
             Self::Kafka => kafka::start(dir, running),
             Self::DynamoDb => aws::start_dynamodb(dir, running),
             Self::Sqs => aws::start_sqs(dir, running),
-            // Each test has a site of its own to put it in front of, so only the program is told.
+            // Tests start nginx themselves, so they only need the path of the program.
             Self::Nginx => Ok(nginx::program().context("nginx is not installed")?.display().to_string()),
         }
     }
 }
 
-/// A service that answers at `address`; the processes are those we started for it.
+/// A service at `address`, with the processes that were started for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Running {
     service: Service,
@@ -114,7 +115,7 @@ struct Running {
     processes: Vec<Process>,
 }
 
-/// What the command line asked for.
+/// Options of the command line.
 struct Wanted {
     services: Vec<Service>,
     durable: bool,
@@ -202,7 +203,7 @@ fn run(wanted: &Wanted, command: &[&str]) -> Result<ExitCode> {
     }
     reaper.dismiss()?;
     if status.is_ok() {
-        // Once more where it is seen: below all that the command printed.
+        // Repeated at the end, below the output of the command.
         tell(&skipped);
     }
     let code = status?.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
@@ -219,7 +220,8 @@ fn run_with(set: &Set, program: &str, arguments: &[&str]) -> Result<ExitStatus> 
     child.status().with_context(|| format!("cannot run {program}"))
 }
 
-/// Starts whatever of `wanted` the set does not have yet, all at once; answers what could not be had and why.
+/// Starts what the set lacks of `wanted`, concurrently. Returns what is not available, with the
+/// reason.
 fn bring_up(wanted: &Wanted, set: &mut Set) -> Vec<(Service, String)> {
     for service in &wanted.services {
         if let Some(address) = ambient::variable(service.variable()) {
@@ -282,11 +284,11 @@ fn tell(skipped: &[(Service, String)]) {
     }
 }
 
-/// A service that cannot be had is told loudly; in CI it is a failure.
+/// Reports services that are not available. In CI they are a failure.
 fn verdict(skipped: &[(Service, String)]) -> Result<ExitCode> {
     tell(skipped);
     if !skipped.is_empty() && ambient::in_ci() {
-        bail!("{} of the services could not be had, and with CI=true that is a failure", skipped.len());
+        bail!("{} of the services are not available, which is a failure with CI=true", skipped.len());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -312,13 +314,13 @@ mod tests {
 
     #[test]
     fn an_unknown_service_is_refused_by_name() {
-        let error = Wanted::parse(&["--only", "mysql"]).err().expect("mysql is not one of ours");
+        let error = Wanted::parse(&["--only", "mysql"]).err().expect("mysql is not a service of xtask");
         assert!(error.to_string().contains("\"mysql\""), "{error}");
         assert!(error.to_string().contains("redis-cluster"), "{error}");
     }
 
     #[test]
-    fn every_service_is_found_by_its_name_and_told_in_the_usage() {
+    fn every_service_has_a_unique_name_and_is_in_the_usage() {
         let words: Vec<&str> =
             crate::USAGE.split(|letter: char| !letter.is_alphanumeric() && !"-_".contains(letter)).collect();
         for service in Service::ALL {

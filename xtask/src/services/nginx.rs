@@ -1,13 +1,13 @@
-//! nginx: tests start it themselves, in front of a site of theirs.
+//! nginx: tests start it themselves, each in front of its own server.
 
 use std::path::{Path, PathBuf};
 
 use crate::command::find;
 
-/// Debian puts it where only root looks.
+/// Debian installs it in a directory that is only on root's PATH.
 const FOR_ROOT: &str = "/usr/sbin/nginx";
 
-/// The program, if it is there.
+/// The installed program.
 pub(super) fn program() -> Option<PathBuf> {
     find("nginx").or_else(|| Path::new(FOR_ROOT).exists().then(|| FOR_ROOT.into()))
 }

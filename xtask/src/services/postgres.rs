@@ -1,4 +1,4 @@
-//! PostgreSQL from the distribution's binaries, with a data directory of its own.
+//! PostgreSQL from the distribution's packages, with a temporary data directory.
 
 use std::{
     fs,
@@ -15,10 +15,10 @@ use super::{
 };
 use crate::command::{find, output};
 
-/// The test binaries of a workspace run at once and each test has pools of its own.
+/// Test binaries run concurrently, and each test has its own connection pools.
 const MAX_CONNECTIONS: u32 = 300;
 
-/// The newest server installed, if any.
+/// The directory of the newest installed server.
 pub(crate) fn binaries() -> Option<PathBuf> {
     let mut versions: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
         .into_iter()
@@ -38,7 +38,8 @@ pub(crate) fn start(dir: &Path, durable: bool, running: &mut Vec<Process>) -> Re
     let log = dir.join("postgres.log");
     fs::create_dir(&data)?;
     let owner = Owner::of(dir)?;
-    chown(&data, Some(owner.user), Some(owner.group)).context("cannot give the data directory away")?;
+    chown(&data, Some(owner.user), Some(owner.group))
+        .context("cannot change the owner of the data directory")?;
 
     let mut init = owner.command(&bin.join("initdb"), dir);
     init.arg("-D").arg(&data).args([
@@ -60,19 +61,20 @@ pub(crate) fn start(dir: &Path, durable: bool, running: &mut Vec<Process>) -> Re
         format!("max_connections={MAX_CONNECTIONS}"),
         "listen_addresses=127.0.0.1".to_owned(),
         "unix_socket_directories=".to_owned(),
-        // A test that leaves a transaction open must not hang the suite behind its locks.
+        // A transaction that a test leaves open must not block the other tests.
         "idle_in_transaction_session_timeout=60s".to_owned(),
     ];
     if durable {
         settings.extend(["shared_buffers=512MB", "max_wal_size=4GB"].map(str::to_owned));
     } else {
-        // Nothing here survives the run; what is durable is asked of the benchmark and the crash tests.
+        // The data is temporary. Benchmarks and crash tests, which need durability, use
+        // `--durable`.
         settings.extend(["fsync=off", "full_page_writes=off"].map(str::to_owned));
     }
     for setting in settings {
         server.args(["-c", &setting]);
     }
-    // SIGQUIT is PostgreSQL's immediate stop: no checkpoint for data that is thrown away.
+    // SIGQUIT stops PostgreSQL without a checkpoint, which temporary data does not need.
     running.push(Process::spawn(&mut server, &log, "QUIT")?);
     process::wait(running, &log, || {
         let mut ask = Command::new(bin.join("pg_isready"));
@@ -82,7 +84,7 @@ pub(crate) fn start(dir: &Path, durable: bool, running: &mut Vec<Process>) -> Re
     Ok(format!("postgres://postgres@127.0.0.1:{port}/postgres"))
 }
 
-/// Who runs the server: PostgreSQL refuses to run as root.
+/// The user that runs the server: PostgreSQL refuses to run as root.
 struct Owner {
     user: u32,
     group: u32,
@@ -90,14 +92,14 @@ struct Owner {
 }
 
 impl Owner {
-    /// Whoever owns `dir`, which we made, unless that is root.
+    /// The owner of `dir`, which xtask created; if that is root, the account `postgres` or
+    /// `nobody`.
     fn of(dir: &Path) -> Result<Self> {
         let made_by = fs::metadata(dir)?;
         if made_by.uid() != 0 {
             return Ok(Self { user: made_by.uid(), group: made_by.gid(), change: false });
         }
-        let accounts =
-            fs::read_to_string("/etc/passwd").context("cannot read the accounts of this machine")?;
+        let accounts = fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
         let (user, group) = account(&accounts, "postgres").or_else(|| account(&accounts, "nobody")).context(
             "PostgreSQL will not run as root, and there is neither a user postgres nor a user nobody",
         )?;
@@ -106,7 +108,7 @@ impl Owner {
 
     fn command(&self, program: &Path, dir: &Path) -> Command {
         let mut command = Command::new(program);
-        // The caller's directory may be closed to the other user.
+        // The other user may not have access to the current directory.
         command.current_dir(dir);
         if self.change {
             command.uid(self.user).gid(self.group);
@@ -115,7 +117,7 @@ impl Owner {
     }
 }
 
-/// User and group number of an account in the format of passwd(5).
+/// User and group id of an account in the format of passwd(5).
 fn account(passwd: &str, name: &str) -> Option<(u32, u32)> {
     passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_account_is_found_by_its_whole_name() {
+    fn an_account_is_matched_by_its_full_name() {
         let passwd =
             "root:x:0:0:root:/:/bin/sh\npostgres2:x:7:8::/:/bin/sh\npostgres:x:101:104:,,,:/:/bin/sh\n";
         assert_eq!(account(passwd, "postgres"), Some((101, 104)));

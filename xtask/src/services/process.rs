@@ -1,4 +1,4 @@
-//! Server processes: started apart from our terminal, recognised again later, ended for certain.
+//! Server processes: started in their own process group, identified later, and stopped reliably.
 
 use std::{
     fs::{self, File},
@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use crate::{ambient::Stopwatch, command::last_lines};
 
-/// How long a server may take to answer for the first time: Kafka on two busy cores needs about 15 s.
+/// Start time limit; Kafka on two busy cores needs about 15 s.
 pub(crate) const START_LIMIT: Duration = Duration::from_mins(2);
-/// How long a server may take to go before it is killed outright.
+/// Time between the stop signal and SIGKILL.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 const POLL: Duration = Duration::from_millis(50);
 
-/// A process and the tick at which it began, so that a later process with the same number is not taken for it.
+/// A process id and its start time, so that a reused process id is not mistaken for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: u32,
@@ -28,7 +28,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts a server in a process group of its own, so that Ctrl-C reaches us and not it, with its output in `log`.
+    /// Starts a server in its own process group, so that Ctrl-C does not reach it, with its output
+    /// in `log`.
     pub(crate) fn spawn(command: &mut Command, log: &Path, signal: &str) -> Result<Self> {
         let out = File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
         let err = out.try_clone()?;
@@ -38,7 +39,7 @@ impl Process {
         let pid = child.id();
         let (began, _) = stat(pid).with_context(|| format!("{name} ended at once; see {}", log.display()))?;
         let process = Self { pid, began, signal: signal.to_owned() };
-        // The reaper finds the process by this note should we die before anything else knows of it.
+        // The reaper finds the process by this file if xtask dies.
         fs::write(log.with_extension("pid"), process.to_json().to_string())?;
         Ok(process)
     }
@@ -65,13 +66,13 @@ impl Process {
     fn send(&self, signal: &str) {
         if self.is_alive() {
             let kill = format!("kill -{signal} {}", self.pid);
-            // It may have gone between the look and the signal; the wait that follows is what counts.
+            // The process may have ended already; the wait that follows decides.
             let _ = Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status();
         }
     }
 }
 
-/// Ends all of them: the signal each was started with, then SIGKILL for those that stay.
+/// Stops all of them: first the signal of each, then SIGKILL after the limit.
 pub(crate) fn end(processes: &[Process]) {
     for process in processes {
         process.send(&process.signal);
@@ -88,7 +89,7 @@ pub(crate) fn end(processes: &[Process]) {
     }
 }
 
-/// Polls until `ready` says so. A process that ends meanwhile, or the limit, is an error that shows the log's end.
+/// Polls `ready`. If a process ends or the limit passes, returns an error with the last log lines.
 pub(crate) fn wait(processes: &[Process], log: &Path, mut ready: impl FnMut() -> bool) -> Result<()> {
     let watch = Stopwatch::start();
     while !ready() {
@@ -110,14 +111,15 @@ fn end_of(log: &Path) -> String {
     }
 }
 
-/// When the process began, in clock ticks since boot, and its state letter.
+/// Start time in clock ticks since boot, and the state letter, from `/proc/PID/stat`.
 fn stat(pid: u32) -> Option<(u64, char)> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in parentheses and may itself hold spaces and parentheses.
+    // The second field is the program name in parentheses, which may contain spaces and
+    // parentheses.
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
     let state = fields.next()?.chars().next()?;
-    // proc(5): the start time is field 22; the state just taken was field 3.
+    // proc(5): the start time is field 22; field 3, the state, was just read.
     let began = fields.nth(22 - 4)?.parse().ok()?;
     Some((began, state))
 }
@@ -127,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_started_process_is_alive_until_it_is_ended() {
+    fn a_process_is_alive_until_it_is_stopped() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("server.log");
         let process = Process::spawn(Command::new("sleep").arg("60"), &log, "TERM").unwrap();
@@ -137,17 +139,17 @@ mod tests {
     }
 
     #[test]
-    fn another_process_with_the_same_number_is_not_taken_for_ours() {
+    fn a_reused_process_id_is_not_mistaken_for_ours() {
         let me = std::process::id();
         let (began, _) = stat(me).unwrap();
         let other = Process { pid: me, began: began + 1, signal: "TERM".to_owned() };
         assert!(!other.is_alive());
-        // Were it taken for ours, this test would end here.
+        // The other process is this test itself: a wrong match would kill it here.
         end(&[other]);
     }
 
     #[test]
-    fn a_server_that_dies_while_starting_is_an_error_with_its_last_words() {
+    fn a_server_that_dies_during_start_returns_its_log_as_error() {
         let dir = tempfile::tempdir().unwrap();
         let log = dir.path().join("server.log");
         let process =

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::command::{find, output};
 
-/// Three primaries and a replica for each.
+/// Three primaries with one replica each.
 const CLUSTER_NODES: usize = 6;
 
 pub(crate) fn start_single(dir: &Path, running: &mut Vec<Process>) -> Result<String> {
@@ -31,7 +31,7 @@ pub(crate) fn start_cluster(dir: &Path, running: &mut Vec<Process>) -> Result<St
             ["--cluster-enabled", "yes"],
             ["--cluster-config-file", "nodes.conf"],
             ["--cluster-port", &bus_port],
-            // Short enough for a fail-over inside a test, long enough for two busy cores.
+            // Short enough for a failover within a test, long enough for two busy cores.
             ["--cluster-node-timeout", "2000"],
         ];
         start_node(&dir.join(format!("redis-cluster-{index}")), port, &settings, running)?;
@@ -48,7 +48,7 @@ pub(crate) fn start_cluster(dir: &Path, running: &mut Vec<Process>) -> Result<St
     Ok(list.join(","))
 }
 
-/// Whether the node sees every slot served by a full cluster and, if it is a replica, follows its primary.
+/// Whether the node sees all slots covered and, if it is a replica, is connected to its primary.
 fn is_settled(port: u16) -> bool {
     let cluster = ask(port, &["cluster", "info"]).unwrap_or_default();
     let whole = ["cluster_state:ok", "cluster_slots_ok:16384", "cluster_known_nodes:6", "cluster_size:3"];
@@ -57,7 +57,7 @@ fn is_settled(port: u16) -> bool {
     follows && whole.iter().all(|line| cluster.lines().any(|seen| seen.trim() == *line))
 }
 
-/// A node that keeps nothing on disk and refuses writes rather than forget a key.
+/// Starts a node without persistence. When memory is full it refuses writes and evicts nothing.
 fn start_node(dir: &Path, port: u16, settings: &[[&str; 2]], running: &mut Vec<Process>) -> Result<()> {
     fs::create_dir(dir)?;
     let log = dir.with_extension("log");
@@ -70,7 +70,7 @@ fn start_node(dir: &Path, port: u16, settings: &[[&str; 2]], running: &mut Vec<P
     process::wait(running, &log, || ask(port, &["ping"]).is_some_and(|answer| answer.trim() == "PONG"))
 }
 
-/// What the node answers, or nothing while it does not.
+/// The reply of the node, or `None` if it does not answer.
 fn ask(port: u16, words: &[&str]) -> Option<String> {
     let mut client = Command::new(find("redis-cli")?);
     client.args(["-h", "127.0.0.1", "-p", &port.to_string()]).args(words);

@@ -1,4 +1,4 @@
-//! What is running, where it keeps its files, and how it is found again and ended.
+//! The running services and their files: saving them, finding them again, stopping them.
 
 use std::{
     fs::{self, File},
@@ -17,14 +17,14 @@ use super::{
 };
 use crate::ambient;
 
-/// Services, and the directory for the data and logs of those that this set starts itself.
+/// Services, and the directory with the data and logs of those that this set started.
 pub(crate) struct Set {
     pub(crate) dir: PathBuf,
     pub(crate) running: Vec<Running>,
 }
 
 impl Set {
-    /// An empty set with a directory of its own.
+    /// An empty set with a new directory.
     pub(crate) fn new() -> Result<Self> {
         let parent = std::env::temp_dir();
         let dir = (0_u32..)
@@ -33,9 +33,9 @@ impl Set {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => None,
                 outcome => Some(outcome.map(|()| dir)),
             })
-            .expect("the numbers do not run out")
-            .with_context(|| format!("cannot make a directory in {}", parent.display()))?;
-        // PostgreSQL runs as another user when we are root and has to reach its part of it.
+            .expect("an unbounded range has a next number")
+            .with_context(|| format!("cannot create a directory in {}", parent.display()))?;
+        // As root, PostgreSQL runs as another user and needs access to its subdirectory.
         fs::set_permissions(&dir, fs::Permissions::from_mode(0o755))?;
         Ok(Self { dir, running: Vec::new() })
     }
@@ -49,7 +49,7 @@ impl Set {
         self.running.push(running);
     }
 
-    /// Uses what `start` left running without becoming answerable for its processes.
+    /// Uses services that `start` left running, without stopping them later.
     pub(crate) fn borrow(&mut self, left: Vec<Running>, wanted: &Wanted) {
         let wanted =
             |running: &Running| wanted.services.contains(&running.service) && fits(running, wanted.durable);
@@ -59,7 +59,8 @@ impl Set {
         }
     }
 
-    /// Continues what an earlier `start` began; what of it has died, or does not fit, is cleared away.
+    /// Continues with services of an earlier `start`; stops those that are dead or have other
+    /// options.
     pub(crate) fn take_over(&mut self, left: Vec<Running>, wanted: &Wanted) {
         for running in left {
             let in_the_way = wanted.services.contains(&running.service) && !fits(&running, wanted.durable);
@@ -77,12 +78,12 @@ impl Set {
         process::end(&processes);
     }
 
-    /// Stops, throws the data away and says where the logs are.
+    /// Stops the services, deletes their data and prints where the logs are.
     pub(crate) fn stop_keeping_logs(&self) {
         self.stop();
         let paths: Vec<PathBuf> = files_in(&self.dir).collect();
         for path in paths.iter().filter(|path| path.is_dir()) {
-            // The logs are what matters now; a directory that stays is only untidy.
+            // Only the logs matter here; a leftover directory does no harm.
             let _ = fs::remove_dir_all(path);
         }
         if paths.is_empty() {
@@ -92,34 +93,34 @@ impl Set {
         }
     }
 
-    /// Removes the files of a stopped set.
+    /// Deletes the files of a stopped set.
     pub(crate) fn remove(&self) -> Result<()> {
         remove(&self.dir)
     }
 
-    /// Makes this set the one that `stop`, `env` and `run` find.
+    /// Records this set for `stop`, `env` and `run`.
     pub(crate) fn save(&self) -> Result<()> {
         if files_in(&self.dir).next().is_none() {
             self.remove()?;
         }
-        // What somebody else runs and a variable named may be gone by then, and nobody here would notice.
+        // Servers named by a variable are not recorded: xtask does not notice when they stop.
         let ours = self.running.iter().filter(|running| !running.processes.is_empty());
         let text = ours.map(Running::to_json).collect::<Value>().to_string();
-        fs::write(state_file(), text).context("cannot remember what was started")
+        fs::write(state_file(), text).context("cannot write the list of started services")
     }
 
-    /// Starts a process that ends this set if we die without doing so, by Ctrl-C or worse.
+    /// Starts a process that stops this set if xtask dies, for example by Ctrl-C.
     pub(crate) fn watch(&self) -> Result<Reaper> {
         let mut reaper = Command::new(std::env::current_exe()?);
         reaper.args(["services", "reap"]).arg(&self.dir).process_group(0);
         reaper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = reaper.spawn().context("cannot start the process that cleans up after us")?;
-        let line = child.stdin.take().expect("stdin was asked for");
+        let mut child = reaper.spawn().context("cannot start the reaper process")?;
+        let line = child.stdin.take().expect("stdin is piped");
         Ok(Reaper { line, child })
     }
 }
 
-/// What `start` remembered, dead or alive.
+/// The services that `start` recorded, dead or alive.
 pub(crate) fn left_running() -> Result<Vec<Running>> {
     let file = state_file();
     let text = match fs::read_to_string(&file) {
@@ -132,7 +133,7 @@ pub(crate) fn left_running() -> Result<Vec<Running>> {
     running.with_context(|| format!("{} is damaged: delete it", file.display()))
 }
 
-/// Ends what `start` left running and removes every trace of it.
+/// Stops the services that `start` left running and deletes their files.
 pub(crate) fn forget(left: &[Running]) -> Result<()> {
     for running in left {
         process::end(&running.processes);
@@ -140,7 +141,7 @@ pub(crate) fn forget(left: &[Running]) -> Result<()> {
     for running in left.iter().filter(|running| !running.processes.is_empty()) {
         remove(&running.dir)?;
     }
-    fs::remove_file(state_file()).context("cannot remove the note of what was started")
+    fs::remove_file(state_file()).context("cannot remove the list of started services")
 }
 
 impl Running {
@@ -171,12 +172,12 @@ impl Running {
     }
 }
 
-/// Only PostgreSQL differs: a benchmark must not be flattered by one that does not wait for the disk.
+/// Whether the service has the wanted durability: benchmarks need a PostgreSQL with fsync.
 fn fits(running: &Running, durable: bool) -> bool {
     running.service != Service::Postgres || running.durable == durable
 }
 
-/// Keeps `start` and `stop` from running twice at once.
+/// Excludes concurrent `start` and `stop`.
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock lasts as long as the file is open")] File);
 
 impl Lock {
@@ -189,7 +190,7 @@ impl Lock {
     }
 }
 
-/// The line to the process that cleans up: it acts when the line breaks before it was dismissed.
+/// Pipe to the reaper process, which acts when the pipe closes before `dismiss`.
 pub(crate) struct Reaper {
     line: ChildStdin,
     child: Child,
@@ -198,7 +199,7 @@ pub(crate) struct Reaper {
 const DISMISSED: &[u8] = b"dismissed";
 
 impl Reaper {
-    /// The services were stopped properly, or are meant to stay.
+    /// Ends the reaper: the services were stopped, or are meant to stay.
     pub(crate) fn dismiss(mut self) -> Result<()> {
         self.line.write_all(DISMISSED)?;
         drop(self.line);
@@ -207,7 +208,7 @@ impl Reaper {
     }
 }
 
-/// The reaper itself: waits until whoever started it is gone, then ends every process noted in `dir`.
+/// The reaper process: waits until its parent is gone, then stops every process recorded in `dir`.
 pub(crate) fn reap(dir: &Path, mut line: impl Read) -> Result<ExitCode> {
     let mut heard = Vec::new();
     line.read_to_end(&mut heard)?;
@@ -267,20 +268,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_started_is_read_back_as_it_was() {
+    fn a_saved_service_is_loaded_unchanged() {
         let running = postgres();
         assert_eq!(Running::from_json(&running.to_json()).unwrap(), running);
         process::end(&running.processes);
     }
 
     #[test]
-    fn what_start_left_is_used_but_not_stopped_and_a_benchmark_gets_its_own() {
+    fn started_services_are_reused_but_not_stopped_nor_used_by_benchmarks() {
         let left = postgres();
         let mut ours = empty();
         ours.borrow(vec![left.clone()], &wanted(&[Service::Redis], false));
-        assert!(ours.running.is_empty(), "nobody asked for it");
+        assert!(ours.running.is_empty(), "it is not wanted");
         ours.borrow(vec![left.clone()], &wanted(&[Service::Postgres], true));
-        assert!(ours.running.is_empty(), "a PostgreSQL that skips the disk would flatter a benchmark");
+        assert!(ours.running.is_empty(), "a benchmark needs a PostgreSQL with fsync");
         ours.borrow(vec![left.clone()], &wanted(&[Service::Postgres], false));
         assert!(ours.has(Service::Postgres, false));
         ours.stop();
@@ -292,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_start_continues_what_lives_and_ends_what_is_in_the_way() {
+    fn a_second_start_keeps_matching_services_and_stops_the_others() {
         let left = postgres();
         let mut set = empty();
         set.take_over(vec![left.clone()], &wanted(&[Service::Redis], true));
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reaper_ends_what_was_started_unless_it_was_dismissed() {
+    fn the_reaper_stops_services_unless_dismissed() {
         let dir = tempfile::tempdir().unwrap().keep();
         let process =
             Process::spawn(Command::new("sleep").arg("60"), &dir.join("sleep.log"), "TERM").unwrap();

@@ -1,11 +1,12 @@
-//! Synchronous calls between domains form a DAG; whatever goes the other way is an event.
+//! Synchronous calls between domains form a DAG; communication in the other direction uses
+//! messages.
 
 use super::{
     Finding, lex,
     tree::{Tree, line_at},
 };
 
-/// The crates that wire domains together, or play their users, and so hold all of them.
+/// Crates that wire domains together or act as their clients, and may hold all of them.
 const WIRING: &[&str] = &["app", "contracts", "stampede", "testkit", "e2e"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -38,7 +39,7 @@ fn declared(tree: &Tree) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Where `dyn Name` stands, alone or at the end of a path such as `dyn contracts::tickets::Name`.
+/// The offsets of `dyn Name`, alone or at the end of a path such as `dyn contracts::tickets::Name`.
 fn uses(code: &str, name: &str) -> Vec<usize> {
     let ends =
         |after: &str| !after.starts_with(|next: char| next.is_alphanumeric() || next == '_' || next == ':');
@@ -53,7 +54,7 @@ fn uses(code: &str, name: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Which role calls which, from `calls: &[…]` in the declarations of the app.
+/// Pairs of caller and callee, from `calls: &[…]` in the declarations of the app.
 fn calls(tree: &Tree) -> Vec<(String, String)> {
     let mut calls = Vec::new();
     for file in tree.rust() {
@@ -67,12 +68,12 @@ fn calls(tree: &Tree) -> Vec<(String, String)> {
     calls
 }
 
-/// The domains: every name under which a service is declared in the contracts.
+/// The domains: every name under which the contracts declare a service.
 pub(super) fn domains(tree: &Tree) -> Vec<String> {
     declared(tree).into_iter().map(|(domain, _)| domain).collect()
 }
 
-/// The contracts and calls that the tests of rules use.
+/// Contracts and calls for the tests of the rules.
 #[cfg(test)]
 pub(super) const CONTRACTS: [(&str, &str); 3] = [
     ("crates/contracts/src/catalog.rs", "service! {\n    pub trait Catalog as \"catalog\" -> Error {}\n}"),
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_domain_without_an_entry_may_call_nobody() {
+    fn a_domain_without_an_entry_may_call_no_other() {
         assert_eq!(found("crates/stats/src/lib.rs", "x: Arc<dyn Catalog>"), [1]);
     }
 

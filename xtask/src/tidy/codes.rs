@@ -1,7 +1,7 @@
 //! Every public error code has a page in `docs/errors`, and every page a code.
 //!
-//! Codes live in two places: the `CODES` tables, whole, and the error enums of the contracts, whose variants become codes
-//! when they are serialised.
+//! Codes are declared in two forms: as strings in the `CODES` tables, and as variants of the error
+//! enums of the contracts, which are serialised to codes.
 
 use std::collections::BTreeMap;
 
@@ -87,7 +87,7 @@ fn from_enums(file: &SourceFile) -> Vec<(String, Place)> {
     found
 }
 
-/// What the enum prefixes its codes with: the file's `DOMAIN`, or else the name of the module.
+/// The prefix of the enum's codes: the file's `DOMAIN`, or the name of the module.
 fn domain_of(file: &SourceFile) -> &str {
     let declared =
         file.text.split_once("DOMAIN: &'static str = \"").and_then(|(_, rest)| rest.split('"').next());
@@ -95,7 +95,7 @@ fn domain_of(file: &SourceFile) -> &str {
     declared.or(stem).unwrap_or_default()
 }
 
-/// The variants' names, given the code after the enum's opening brace.
+/// The names of the variants, given the code after the enum's opening brace.
 fn variants(body: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let (mut depth, mut expected, mut at) = (0_u32, true, 0);
@@ -120,7 +120,7 @@ fn variants(body: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// As serde's `rename_all = "snake_case"` does it.
+/// Converts like serde's `rename_all = "snake_case"`.
 fn snake_case(variant: &str) -> String {
     let mut out = String::new();
     for (index, letter) in variant.char_indices() {
@@ -132,7 +132,7 @@ fn snake_case(variant: &str) -> String {
     out
 }
 
-/// Codes written into `Problem::new(…)` that no table knows.
+/// Codes in `Problem::new(…)` that are in no table.
 fn undeclared(file: &SourceFile, codes: &BTreeMap<String, Place>) -> Vec<Finding> {
     let text = file.product_code();
     let code = lex::code(text);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_without_a_page_is_found_where_it_is_declared() {
+    fn a_code_without_a_page_is_reported_at_its_declaration() {
         assert_eq!(found(&[&[TABLE, ENUM][..], &PAGES_OF_ALL].concat()), [""; 0]);
         let found = found(&[TABLE, ENUM]);
         let at = |start: &str| found.iter().any(|finding| finding.starts_with(start));
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_page_without_a_code_is_found() {
+    fn a_page_without_a_code_is_reported() {
         let found = found(&[TABLE, PAGES_OF_ALL[0], PAGES_OF_ALL[1]]);
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with("docs/errors/tickets.seats_taken.md:1: no code"), "{found:?}");
     }
 
     #[test]
-    fn a_code_that_is_answered_but_not_declared_is_found() {
+    fn an_undeclared_code_is_reported() {
         let route =
             ("crates/a/src/routes.rs", "//! R\nProblem::new(\n    STATUS,\n    \"a.secret\",\n    \"m\");\n");
         let found = found(&[TABLE, PAGES_OF_ALL[0], route]);

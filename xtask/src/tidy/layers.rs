@@ -1,4 +1,4 @@
-//! Who may depend on whom, read from cargo's own account of the workspace.
+//! Allowed dependencies between the crates, checked against `cargo metadata`.
 
 use std::process::Command;
 
@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::{Finding, calls, tree::Tree};
 use crate::{ambient, command::output};
 
-/// Layers 0 and 1, and the contracts: what a domain may depend on. A crate with a contract of its own name is a domain.
-/// Domains never depend on each other, and only the app depends on more than one.
+/// Layers 0 and 1 and the contracts: what a domain may depend on. A crate with a contract of its
+/// name is a domain. Domains never depend on each other; only the app depends on more than one.
 const GROUND: &[&str] = &[
     "kernel",
     "settings",
@@ -26,7 +26,7 @@ const GROUND: &[&str] = &[
     "contracts",
 ];
 
-/// What each of the other crates may depend on.
+/// Allowed dependencies of the other crates.
 const LAYERS: &[(&str, &[&str])] = &[
     ("kernel", &[]),
     ("settings", &["kernel"]),
@@ -43,13 +43,13 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("contracts", &["kernel", "rpc"]),
     ("gateway", &["kernel", "settings", "telemetry", "passes", "http", "contracts", "kv"]),
     ("site", &["kernel", "passes", "http", "rpc", "contracts"]),
-    // Tier 1 alone, as a function; its tests open rooms as an operator does.
+    // Tier 1 alone, as a Lambda function; its tests open rooms like an operator.
     ("lambda", &["kernel", "telemetry", "passes", "http", "rpc", "aws", "jobs", "contracts", "vwr"]),
     ("testkit", &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "jobs", "bus"]),
-    // The crowd knows the public HTTP API. Rows that are measured inside one process reach domains through contracts, behind
-    // traits that the app implements; `http`, `db` and `jobs` are what such rows are made of.
+    // The load generator uses the public HTTP API. In-process benchmarks reach domains through
+    // traits that the app implements; they use `http`, `db` and `jobs` directly.
     ("stampede", &["kernel", "passes", "http", "rpc", "db", "jobs", "contracts"]),
-    // It presents tokens that no server would sign.
+    // It sends tokens that no server would sign.
     ("e2e", &["kernel", "passes", "stampede", "testkit"]),
     ("xtask", &[]),
 ];
@@ -67,7 +67,7 @@ fn may_know(domains: &[String], me: &str, other: &str) -> Option<bool> {
     }
 }
 
-/// Drivers, and the crates that may touch them: an engine that two crates know cannot be replaced.
+/// Drivers and the crates that may use them: a driver used by one crate can be replaced.
 const DRIVERS: &[(&str, &[&str])] = &[
     ("redis", &["kv"]),
     ("fred", &["kv"]),
@@ -81,13 +81,13 @@ const DRIVERS: &[(&str, &[&str])] = &[
     ("lettre", &["mail"]),
     ("rusqlite", &["db"]),
     ("libsqlite3-sys", &["db"]),
-    // testkit creates the databases that the tests run on.
+    // testkit creates the databases of the tests.
     ("tokio-postgres", &["db", "testkit"]),
     ("tokio-postgres-rustls", &["db"]),
     ("deadpool-postgres", &["db"]),
 ];
 
-/// One workspace member and what its manifest names.
+/// One workspace member and its dependencies.
 pub(super) struct Package {
     name: String,
     needs: Vec<Dependency>,
@@ -98,19 +98,19 @@ struct Dependency {
     only_for_tests: bool,
 }
 
-/// The folder of a package of ours, which is its name without the project's prefix; nothing for anybody else's.
+/// The name of a workspace package without the prefix `urr-`; `None` for third-party packages.
 fn ours(name: &str) -> Option<&str> {
     name.strip_prefix("urr-").or_else(|| (name == "xtask").then_some(name))
 }
 
-/// What every manifest has.
+/// Required in every manifest.
 const LINTS: &str = "[lints]\nworkspace = true\n";
 
 pub(super) fn packages() -> Result<Vec<Package>> {
     let mut cargo = Command::new(ambient::variable("CARGO").unwrap_or_else(|| "cargo".to_owned()));
     cargo.current_dir(ambient::root()).args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
     let metadata: Value = serde_json::from_str(&output(&mut cargo)?)?;
-    parse(&metadata).context("cargo metadata has changed its form")
+    parse(&metadata).context("cannot parse the output of cargo metadata")
 }
 
 fn parse(metadata: &Value) -> Option<Vec<Package>> {
@@ -138,7 +138,7 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
             continue;
         }
         if tree.get(&manifest).is_some_and(|file| !file.text.contains(LINTS)) {
-            let remedy = "without `[lints]` and `workspace = true` none of them looks at it";
+            let remedy = "add `[lints]` and `workspace = true`";
             findings.push(Finding::new(
                 &manifest,
                 1,
@@ -161,7 +161,7 @@ pub(super) fn check(tree: &Tree, packages: &[Package]) -> Vec<Finding> {
 fn wrong_layer(domains: &[String], me: &str, other: &str, only_for_tests: bool) -> Option<(String, String)> {
     let for_tests = only_for_tests && other == "testkit";
     (!for_tests && may_know(domains, me, other) != Some(true)).then(|| {
-        let remedy = "move what it needs down a layer, or reach it through contracts or an event";
+        let remedy = "move the shared code to a lower layer, or use the contracts or a message";
         (format!("{me} must not depend on {other}"), remedy.to_owned())
     })
 }
@@ -170,7 +170,7 @@ fn wrong_driver(me: &str, driver: &str) -> Option<(String, String)> {
     let (_, owners) = DRIVERS.iter().find(|(name, _)| *name == driver)?;
     (!owners.contains(&me)).then(|| {
         let wrong = format!("only {} may depend on {driver}", owners.join(" and "));
-        (wrong, format!("use what {} offers", owners[0]))
+        (wrong, format!("use the API of {}", owners[0]))
     })
 }
 
@@ -198,18 +198,21 @@ mod tests {
             found("urr-tickets", &[("urr-contracts", None), ("urr-db", None), ("serde", None)]).is_empty()
         );
         assert!(found("urr-app", &[("urr-catalog", None), ("urr-tickets", None)]).is_empty());
-        assert!(found("urr-telemetry", &[("http", None)]).is_empty(), "that is the crate of the same name");
+        assert!(
+            found("urr-telemetry", &[("http", None)]).is_empty(),
+            "the third-party crate of the same name is allowed"
+        );
     }
 
     #[test]
-    fn nothing_looks_up_a_layer() {
+    fn no_crate_depends_on_a_higher_layer() {
         assert_eq!(found("urr-db", &[("urr-bus", None)]), ["db must not depend on bus"]);
         assert_eq!(found("urr-contracts", &[("urr-db", None)]), ["contracts must not depend on db"]);
         assert_eq!(found("urr-gateway", &[("urr-db", None)]), ["gateway must not depend on db"]);
     }
 
     #[test]
-    fn the_crowd_knows_no_domain_and_only_the_app_knows_the_crowd() {
+    fn stampede_depends_on_no_domain_and_only_the_app_on_stampede() {
         assert_eq!(found("urr-stampede", &[("urr-queue", None)]), ["stampede must not depend on queue"]);
         assert_eq!(found("urr-stampede", &[("urr-app", None)]), ["stampede must not depend on app"]);
         assert_eq!(found("urr-tickets", &[("urr-stampede", None)]), ["tickets must not depend on stampede"]);
@@ -235,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_crate_must_be_looked_at_by_the_lints() {
+    fn a_new_crate_must_use_the_workspace_lints() {
         let packages = parse(&json!({"packages": [{"name": "urr-kv", "dependencies": []}]})).unwrap();
         let wrong = |manifest: &str| {
             let tree = Tree::of(&[("crates/kv/Cargo.toml", manifest)]);
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_finding_points_at_the_line_of_the_manifest() {
+    fn a_finding_has_the_line_of_the_manifest() {
         let tree = Tree::of(&[(
             "crates/kv/Cargo.toml",
             "[dependencies]\nurr-db.workspace = true\n\n[lints]\nworkspace = true\n",

@@ -1,15 +1,15 @@
-//! Just enough of Rust's grammar to tell code from comments and strings.
+//! A minimal lexer that separates Rust code from comments and strings.
 
-/// What a stretch of Rust text is.
+/// The kind of a piece of Rust text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Code,
     Comment,
-    /// A literal, quotes and all.
+    /// A literal, with its quotes.
     Text,
 }
 
-/// The same text with comments and the insides of strings blanked out, so that offsets and lines stay true.
+/// The text with comments and string contents replaced by spaces; offsets and lines stay the same.
 pub(super) fn code(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for (kind, piece) in pieces(text) {
@@ -24,7 +24,7 @@ pub(super) fn code(text: &str) -> String {
     out
 }
 
-/// Every string literal without its quotes, with the offset at which it begins.
+/// Every string literal without its quotes, with its offset.
 pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
     let mut offset = 0;
     let mut found = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn strings(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
-/// Splits the text without losing a byte.
+/// Splits the text into pieces that add up to all of it.
 fn pieces(text: &str) -> Vec<(Kind, &str)> {
     let mut pieces = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -91,7 +91,7 @@ fn special(text: &str, at: usize) -> Option<(Kind, usize)> {
     }
 }
 
-/// The length of a literal that begins with `quote` and may escape it.
+/// The length of a literal that begins with `quote`, which may be escaped in it.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (index, character) in text.char_indices().skip(1) {
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn comments_and_strings_are_no_code() {
+    fn comments_and_strings_are_not_code() {
         let text = "let a = \"// no \\\" comment\"; // yes \"x\"\nlet b = 'c'; /* d */ e::<'f>(r#\"g\"h\"#)";
         let seen = code(text);
         assert_eq!(seen.len(), text.len());
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn an_offset_points_at_the_literal() {
+    fn the_offset_is_that_of_the_literal() {
         let text = "x(\"é\", b\"two\")";
         let (offset, string) = strings(text)[1];
         assert_eq!(string, "two");

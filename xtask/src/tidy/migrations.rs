@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_migration_for_one_engine_alone_is_found() {
+    fn a_migration_for_only_one_engine_is_reported() {
         let pair = ("crates/a/migrations/sqlite/0001_x.sql", "crates/a/migrations/postgres/0001_x.sql");
         assert!(check(&Tree::of(&[(pair.0, ""), (pair.1, "")])).is_empty());
         assert_eq!(check(&Tree::of(&[(pair.0, "")]))[0].remedy, format!("write {}", pair.1));

@@ -1,7 +1,8 @@
-//! Rules that neither the compiler nor clippy knows. Each finding says where, what is wrong and what to do.
+//! Rules that neither the compiler nor clippy checks. A finding has a location, a problem and a
+//! remedy.
 //!
-//! The same rules run as a test, so `cargo test` finds what `cargo xtask tidy` would. Every rule has a test of its own
-//! with a fixture that breaks it: a rule that cannot fail holds nothing.
+//! The rules also run as a test, so `cargo test` reports what `cargo xtask tidy` reports. Each rule
+//! has its own test with a fixture that violates it.
 
 mod calls;
 mod codes;
@@ -21,7 +22,7 @@ use anyhow::Result;
 
 use tree::Tree;
 
-/// Something that breaks a rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Finding {
     path: String,
@@ -48,10 +49,10 @@ pub(crate) fn main() -> Result<ExitCode> {
         eprintln!("{finding}");
     }
     if findings.is_empty() {
-        eprintln!("tidy: nothing found");
+        eprintln!("tidy: no findings");
         return Ok(ExitCode::SUCCESS);
     }
-    eprintln!("tidy: {} found", findings.len());
+    eprintln!("tidy: {} findings", findings.len());
     Ok(ExitCode::FAILURE)
 }
 
@@ -77,7 +78,7 @@ fn findings() -> Result<Vec<Finding>> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_tree_is_tidy() {
+    fn the_tree_has_no_findings() {
         let findings = super::findings().unwrap();
         let lines: Vec<String> = findings.iter().map(ToString::to_string).collect();
         assert!(lines.is_empty(), "\n{}", lines.join("\n"));

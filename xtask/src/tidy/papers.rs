@@ -1,8 +1,8 @@
-//! Crates that others build on explain themselves.
+//! Every crate has a README.
 
 use super::{Finding, tree::Tree};
 
-/// These are explained elsewhere: the app by the project's README, the other two on top of their `lib.rs`.
+/// Documented elsewhere: the app in the project's README, the other two at the top of `lib.rs`.
 const ELSEWHERE: [&str; 3] = ["app", "contracts", "kernel"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -13,7 +13,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         .filter_map(|manifest| manifest.crate_name())
         .filter(|name| !explained(name))
         .map(|name| {
-            let remedy = "say in a paragraph what the crate owns and offers";
+            let remedy = "describe in a paragraph what the crate owns and offers";
             Finding::new(&format!("crates/{name}/README.md"), 1, "there is no README", remedy)
         })
         .collect()
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crate_without_a_readme_is_found() {
+    fn a_crate_without_a_readme_is_reported() {
         let silent = Tree::of(&[("crates/kv/Cargo.toml", "")]);
         assert_eq!(check(&silent).len(), 1);
         let explained = Tree::of(&[("crates/kv/Cargo.toml", ""), ("crates/kv/README.md", "# kv")]);

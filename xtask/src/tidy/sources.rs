@@ -1,23 +1,23 @@
-//! What no source file may hold, and what each must begin with.
+//! Text that source files must not contain, and the module documentation that each must have.
 
 use super::{
     Finding, lex,
     tree::{SourceFile, Tree, line_at},
 };
 
-/// Marks of unfinished work, spelt so that this file does not hold them.
+/// Marks of unfinished work, written so that this file does not contain them.
 const MARKS: [&str; 4] = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X"), concat!("HA", "CK")];
-/// Everything written by hand; a script may do without an ending.
+/// Extensions of hand-written files; scripts may have none.
 const HAND_WRITTEN: [&str; 10] = ["", "rs", "lua", "sql", "js", "css", "html", "sh", "toml", "md"];
-/// Folders of somebody's machine.
+/// Directories of a developer's machine.
 const FOLDERS: [&str; 4] =
     [concat!("/ro", "ot/"), concat!("/ho", "me/"), concat!("/wo", "rk/"), concat!("/t", "mp/")];
-/// Endings of type names that say nothing about what the type is.
+/// Suffixes of type names that carry no meaning.
 const EMPTY_WORDS: [&str; 6] = ["Manager", "Helper", "Util", "Utils", "Impl", "Dto"];
 
-/// How a histogram begins, spelt so that this file does not hold one.
+/// The start of a histogram macro, written so that this file does not contain it.
 const HISTOGRAM: &str = concat!("histo", "gram!(");
-/// Endings of a histogram's name that have buckets of their own.
+/// Suffixes of histogram names for which buckets are configured.
 const UNITS: [&str; 3] = ["_seconds", "_bytes", "_size"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -52,7 +52,7 @@ fn attributes(file: &SourceFile, findings: &mut Vec<Finding>) {
         let words: Vec<&str> = attribute.split(|part: char| !part.is_alphanumeric() && part != '_').collect();
         let line = line_at(&code, offset);
         if words.contains(&"ignore") {
-            let remedy = "mend the test or remove it; nothing is switched off";
+            let remedy = "fix the test or remove it; ignored tests are not allowed";
             findings.push(Finding::new(&file.path, line, "a test is switched off", remedy));
         }
         if words.contains(&"allow") {
@@ -104,7 +104,7 @@ fn machine_paths(file: &SourceFile, findings: &mut Vec<Finding>) {
     for (index, line) in file.text.lines().enumerate() {
         let names_one = FOLDERS.iter().any(|folder| {
             line.match_indices(folder).any(|(at, _)| {
-                // Inside an address or a longer path it is no folder of a machine.
+                // Part of a URL or of a longer path: not a local directory.
                 let before = line[..at].chars().next_back();
                 let after = line[at + folder.len()..].chars().next();
                 before.is_none_or(|before| {
@@ -114,7 +114,7 @@ fn machine_paths(file: &SourceFile, findings: &mut Vec<Finding>) {
         });
         if names_one {
             let remedy = "make it relative, or ask for a temporary directory";
-            findings.push(Finding::new(&file.path, index + 1, "a path of somebody's machine", remedy));
+            findings.push(Finding::new(&file.path, index + 1, "a path of a developer's machine", remedy));
         }
     }
 }
@@ -128,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn a_module_begins_with_what_it_is_for() {
+    fn a_module_needs_documentation() {
         assert_eq!(found("crates/a/src/x.rs", "use y;\n"), [(1, "no module documentation".to_owned())]);
         assert!(found("crates/a/src/x.rs", "//! Why.\nuse y;\n").is_empty());
         assert!(found("crates/a/src/x.rs", "#![doc = include_str!(\"../README.md\")]\n").is_empty());
     }
 
     #[test]
-    fn a_switched_off_test_or_lint_is_found() {
+    fn an_ignored_test_or_allowed_lint_is_reported() {
         let off = "a test is switched off".to_owned();
         let lint = "a lint is switched off for good".to_owned();
         assert_eq!(found("x.rs", "//! W\n#[test]\n#[ignore = \"slow\"]\n"), [(3, off.clone())]);
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_name_is_found() {
+    fn a_meaningless_type_name_is_reported() {
         let wrong = "the name SeatManager ends in Manager".to_owned();
         assert_eq!(found("x.rs", "//! W\npub struct SeatManager;\n"), [(2, wrong)]);
         assert!(
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_histogram_without_a_unit_is_found() {
+    fn a_histogram_without_a_unit_is_reported() {
         let named =
             |name: &str| found("x.rs", &format!("//! W\nmetrics::{HISTOGRAM}\n    \"{name}\").record(1);\n"));
         assert_eq!(named("urr_batch"), [(2, "the histogram urr_batch has buckets for seconds".to_owned())]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_marks_are_found_in_every_language() {
+    fn marks_of_unfinished_work_are_reported_in_every_language() {
         for mark in MARKS {
             let text = format!("-- one\n-- {mark}: two\n");
             assert_eq!(found("crates/a/migrations/sqlite/1.sql", &text), [(2, format!("the mark {mark}"))]);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_this_machine_is_found_and_an_address_is_not() {
+    fn a_local_path_is_reported_and_a_url_is_not() {
         for folder in FOLDERS {
             assert_eq!(found("docs/a.md", &format!("see `{folder}x`\n")).len(), 1, "{folder}");
             assert!(found("docs/a.md", &format!("https://example.com{folder}x\n")).is_empty(), "{folder}");

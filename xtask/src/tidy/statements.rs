@@ -1,4 +1,4 @@
-//! Every list of statements is named where a test can prepare it: one that nobody names is first tried in production.
+//! Every list of SQL statements is named in its crate's list, so that a test prepares each of them.
 
 use super::{
     Finding, lex,
@@ -17,7 +17,7 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
         let crate_name = file.crate_name();
         let mut neighbours = sources().filter(|(other, _)| other.crate_name() == crate_name);
         if !neighbours.any(|(other, from)| names(other, &from, &module)) {
-            let wrong = format!("nobody names its {LIST}");
+            let wrong = format!("its {LIST} is not named anywhere");
             let remedy = "add them to what a test of the crate gives to check_statements";
             findings.push(Finding::new(&file.path, line_at(&code, offset), wrong, remedy));
         }
@@ -25,12 +25,12 @@ pub(super) fn check(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// A part of a crate that only its tests have.
+/// Whether the file is compiled for tests only.
 fn is_of_tests(file: &SourceFile) -> bool {
     file.path.split('/').any(|part| matches!(part, "suite" | "suite.rs"))
 }
 
-/// The `holds::store` of `crates/tickets/src/holds/store.rs`.
+/// The module path of a file: `holds::store` for `crates/tickets/src/holds/store.rs`.
 fn module(file: &SourceFile) -> Option<Vec<&str>> {
     let (_, path) = file.path.strip_prefix("crates/")?.split_once("/src/")?;
     let mut parts: Vec<&str> = path.strip_suffix(".rs")?.split('/').collect();
@@ -48,7 +48,7 @@ fn names(file: &SourceFile, from: &[&str], wanted: &[&str]) -> bool {
         let Some(path) = path.strip_suffix(LIST) else { return false };
         let parts: Vec<&str> = path.split_terminator("::").collect();
         match (parts.as_slice(), from) {
-            // Alone it is the file's own, in its tests too.
+            // Without a path it is the list of the file itself, also in its tests.
             ([], _) => from == wanted,
             (["crate", parts @ ..], _) => parts == wanted,
             (["super", parts @ ..], [parent @ .., _]) => [parent, parts].concat() == wanted,
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_that_no_test_prepares_are_found() {
+    fn statements_that_no_test_prepares_are_reported() {
         let missed = ["crates/a/src/seats/store.rs:2"];
         assert_eq!(found(&[]), missed);
         assert_eq!(found(&[("crates/a/src/lib.rs", "// seats::store::STATEMENTS\n")]), missed);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn statements_of_tests_are_left_alone() {
+    fn statements_of_tests_are_ignored() {
         let tree = Tree::of(&[("crates/a/src/suite/world.rs", STORE.1), ("crates/a/tests/x.rs", STORE.1)]);
         assert!(check(&tree).is_empty());
     }

@@ -1,4 +1,4 @@
-//! The text files of the project as the rules see them.
+//! The text files of the project.
 
 use std::{fs, process::Command};
 
@@ -6,13 +6,13 @@ use anyhow::{Context as _, Result};
 
 use crate::{ambient, command::output};
 
-/// One text file; the path is relative to the top and written with `/`.
+/// A text file; its path is relative to the root and uses `/`.
 pub(super) struct SourceFile {
     pub(super) path: String,
     pub(super) text: String,
 }
 
-/// Every text file that is committed or would be.
+/// Every text file that is committed, or is new and not ignored.
 pub(super) struct Tree {
     pub(super) files: Vec<SourceFile>,
 }
@@ -22,10 +22,10 @@ impl Tree {
         let root = ambient::root();
         let mut list = Command::new("git");
         list.current_dir(&root).args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
-        let listed = output(&mut list).context("the rules look at the files git knows")?;
+        let listed = output(&mut list).context("cannot list the files with git")?;
         let files = listed
             .split_terminator('\0')
-            // A file may be listed and deleted but not yet committed so; pictures and the like are not text.
+            // Skips files that are deleted but still in the index, and files that are not text.
             .filter_map(|path| Some((path, fs::read_to_string(root.join(path)).ok()?)))
             .map(|(path, text)| SourceFile { path: path.to_owned(), text })
             .collect();
@@ -49,29 +49,30 @@ impl Tree {
 }
 
 impl SourceFile {
-    /// The `tickets` of `crates/tickets/src/lib.rs`.
+    /// The crate of a file: `tickets` for `crates/tickets/src/lib.rs`.
     pub(super) fn crate_name(&self) -> Option<&str> {
         self.path.strip_prefix("crates/")?.split('/').next()
     }
 
-    /// The file's name without its folders.
+    /// The file name without directories.
     pub(super) fn name(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The `rs` of `lib.rs`; nothing for a name without a dot.
+    /// The extension; empty for a name without a dot.
     pub(super) fn ending(&self) -> &str {
         self.name().rsplit_once('.').map_or("", |(_, ending)| ending)
     }
 
-    /// The part of a Rust file that is compiled into the product: nothing of a test file, and otherwise what stands
-    /// above the tests.
+    /// The part of a Rust file that is compiled into the product: without the tests at its end, and
+    /// nothing of a test file.
     pub(super) fn product_code(&self) -> &str {
         const TESTS: &str = "#[cfg(test)]\nmod ";
         if self.path.contains("/tests/") || self.name() == "tests.rs" {
             return "";
         }
-        // `mod tests;` leads to another file and the product goes on below it; `mod tests {` stands last.
+        // `mod tests;` refers to another file; `mod tests {` starts the tests at the end of this
+        // one.
         let opens =
             |at: &usize| self.text[at + TESTS.len()..].lines().next().is_some_and(|line| line.ends_with('{'));
         let end = self.text.match_indices(TESTS).map(|(at, _)| at).find(opens);
@@ -84,7 +85,7 @@ impl SourceFile {
     }
 }
 
-/// The number of the line in which the byte at `offset` stands.
+/// The line number of the byte at `offset`.
 pub(super) fn line_at(text: &str, offset: usize) -> usize {
     text[..offset].matches('\n').count() + 1
 }
@@ -94,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tests_are_no_product_code() {
+    fn tests_are_not_product_code() {
         let tree = Tree::of(&[
             ("crates/a/src/lib.rs", "fn product() {}\n#[cfg(test)]\nmod tests {\n    fn check() {}\n}"),
             ("crates/a/tests/api.rs", "fn check() {}"),

@@ -1,4 +1,4 @@
-//! Every environment variable the code names is explained where a reader looks for it.
+//! Every environment variable named in the code is documented.
 
 use super::{
     Finding, lex,
@@ -7,7 +7,7 @@ use super::{
 
 const CONFIG: &str = "docs/config.md";
 const TESTING: &str = "docs/testing.md";
-/// Crates that only tests run.
+/// Crates that only tests use.
 const TESTS: [&str; 2] = ["e2e", "testkit"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Finding> {
@@ -58,14 +58,14 @@ mod tests {
     }
 
     #[test]
-    fn what_only_tests_read_is_explained_with_the_tests() {
+    fn variables_of_tests_belong_in_the_testing_document() {
         let tree =
             Tree::of(&[("crates/e2e/src/lib.rs", "get(\"URR_BIN\")"), (CONFIG, "URR_BIN"), (TESTING, "")]);
         assert_eq!(check(&tree)[0].remedy, "add it to docs/testing.md");
     }
 
     #[test]
-    fn a_variable_without_an_explanation_is_found() {
+    fn an_undocumented_variable_is_reported() {
         assert_eq!(found("get(\"URR_LIST\")"), ["URR_LIST is not explained"]);
         assert_eq!(found("get(\"URR_TEST_KAFKA\")"), ["URR_TEST_KAFKA is not explained"]);
         assert!(found("get(\"URR_LISTEN\"); get(\"URR_TEST_REDIS\"); starts(\"URR_\")").is_empty());

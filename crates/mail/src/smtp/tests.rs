@@ -1,4 +1,4 @@
-//! Against a mail server that answers as it is told to.
+//! Tests against a mail server with configurable replies.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,15 +12,15 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How the server takes a mail.
+/// How the server handles a mail.
 #[derive(Clone, Copy, PartialEq)]
 enum Manner {
     Friendly,
-    /// Answers the recipient with this line.
+    /// Replies to the recipient with this line.
     Refuses(&'static str),
-    /// Takes the connection and says nothing.
+    /// Accepts the connection and never replies.
     Silent,
-    /// Takes the mail and hangs up before it says so.
+    /// Accepts the mail and closes the connection before it replies.
     HangsUp,
 }
 
@@ -132,7 +132,7 @@ async fn a_mail_arrives_whole() {
 }
 
 #[tokio::test]
-async fn a_refusal_for_now_is_temporary_and_one_for_good_is_permanent() {
+async fn a_4xx_reply_is_temporary_and_a_5xx_reply_is_permanent() {
     let (sent, received) = send(Manner::Refuses("451 try later"), PATIENCE).await;
     assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
     let (sent, _) = send(Manner::Refuses("550 no such mailbox"), PATIENCE).await;
@@ -141,18 +141,18 @@ async fn a_refusal_for_now_is_temporary_and_one_for_good_is_permanent() {
 }
 
 #[tokio::test]
-async fn a_server_that_says_nothing_or_hangs_up_is_temporary_trouble() {
+async fn a_silent_or_disconnecting_server_is_a_temporary_error() {
     let (sent, _) = send(Manner::Silent, Duration::from_millis(200)).await;
     assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
     let (sent, received) = send(Manner::HangsUp, PATIENCE).await;
     assert!(matches!(sent, Err(MailError::Temporary(_))), "{sent:?}");
-    assert_eq!(received.len(), 1, "nobody knows whether it was delivered, so it is sent again");
-    let nobody = mailer(urr_testkit::free_port(), SmtpSecurity::Plain, PATIENCE);
-    assert!(matches!(nobody.send(mail()).await, Err(MailError::Temporary(_))));
+    assert_eq!(received.len(), 1, "delivery is unknown, so the mail is sent again");
+    let no_server = mailer(urr_testkit::free_port(), SmtpSecurity::Plain, PATIENCE);
+    assert!(matches!(no_server.send(mail()).await, Err(MailError::Temporary(_))));
 }
 
 #[tokio::test]
-async fn a_server_without_tls_gets_nothing_when_tls_is_asked_for() {
+async fn without_tls_nothing_is_sent_if_tls_is_required() {
     let (port, received) = server(Manner::Friendly).await;
     for security in [SmtpSecurity::StartTls, SmtpSecurity::Tls] {
         let sent = within(PATIENCE, mailer(port, security, Duration::from_secs(2)).send(mail())).await;

@@ -1,4 +1,5 @@
-//! The queue and the sender on SQLite and PostgreSQL: sent once after the commit, retried, failed, sent again.
+//! The queue and the sender on SQLite and PostgreSQL: sent once after the commit, retried, failed,
+//! sent again.
 
 #[cfg(test)]
 mod queue;
@@ -9,7 +10,7 @@ mod world;
 
 use world::{Engine, World};
 
-/// Each test runs in a world of its own.
+/// Runs each test in a new world.
 macro_rules! stories {
     ($($module:ident: $($story:ident),* $(,)?;)*) => {
         mod sqlite {

@@ -1,4 +1,4 @@
-//! What is queued, what is not, and what is kept of it.
+//! Queueing, keys, deletion.
 
 use std::time::Duration;
 
@@ -73,7 +73,7 @@ pub(crate) async fn mails_that_ended_long_ago_are_deleted(world: &World) {
     assert_eq!(world.mails.sweep().await.unwrap(), 0);
     world.clock.advance(DAY);
     assert_eq!(world.mails.sweep().await.unwrap(), 1);
-    assert_eq!(world.states().await, [state("waiting", 0)], "one that waits stays");
+    assert_eq!(world.states().await, [state("waiting", 0)], "a waiting mail is not deleted");
     let forgot = *world.transport.forgot_before.lock().unwrap();
     assert_eq!(forgot, Some(world.clock.now().before(30 * DAY)));
 }

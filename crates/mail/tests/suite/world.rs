@@ -1,4 +1,4 @@
-//! A shop that mails its customers, and a transport that fails as it is told.
+//! A shop that mails its customers, and a transport with configurable failures.
 
 use std::{
     sync::{Arc, Mutex},
@@ -18,13 +18,13 @@ use urr_mail::{
 use urr_testkit::{fixed, fresh_postgres, fresh_sqlite, within};
 use uuid::Uuid;
 
-/// No test takes longer.
+/// Time limit of one test.
 const LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) static SHOP: Domain = Domain { name: "shop", migrations: &[] };
 
 statements! {
-    /// How a mail ended.
+    /// State and attempts of every mail.
     pub(crate) STATES = "select state, attempts from mails order by id";
 }
 
@@ -39,7 +39,7 @@ pub(crate) enum Engine {
     Postgres,
 }
 
-/// What a process of the shop has.
+/// The parts of a process of the shop.
 pub(crate) struct World {
     pub(crate) db: Db,
     pub(crate) clock: Clock,
@@ -52,7 +52,7 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Runs a test, unless the machine has no PostgreSQL (testkit says so).
+    /// Runs a test, unless PostgreSQL is not available, which testkit reports.
     pub(crate) async fn run(engine: Engine, story: impl AsyncFnOnce(&World)) {
         let (dir, db) = match engine {
             Engine::Sqlite => {
@@ -118,9 +118,9 @@ pub(crate) fn address(customer: Uuid) -> String {
 /// Composes receipts.
 #[derive(Default)]
 pub(crate) struct Shop {
-    /// Fails to compose.
+    /// `compose` fails.
     pub(crate) is_broken: Mutex<bool>,
-    /// Nobody needs mails any more.
+    /// `compose` drops every mail.
     pub(crate) is_closed: Mutex<bool>,
 }
 
@@ -142,7 +142,7 @@ impl Compose for Shop {
 /// How the transport fails.
 pub(crate) type Fails = fn(&Mail) -> MailError;
 
-/// Keeps mails, or fails as it is told.
+/// Records mails, or fails as configured.
 #[derive(Default)]
 pub(crate) struct Transport {
     pub(crate) sent: Mutex<Vec<Mail>>,

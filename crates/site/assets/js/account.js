@@ -1,4 +1,4 @@
-// One's own account. After every change the page is loaded again, so that it shows what is, and not what was hoped for.
+// The account page. It reloads after every change, so that it shows the stored state.
 import { SIGNED_IN, call, memory } from "./api.js";
 import { showEntries } from "./entries.js";
 import { explain, onSubmit, tell, tellNext } from "./forms.js";

@@ -1,9 +1,9 @@
-// Requests to the API. Cookies carry who asks; nothing here ever sees a token of theirs.
+// Requests to the API. The browser sends tokens as cookies; scripts never see them.
 
-/** No answer within this time is no answer. */
+/** Request timeout in milliseconds. */
 const PATIENCE = 15_000;
 
-/** The API said no, or nothing. `code` is that of the error body, or `network`. */
+/** An error response, or none. `code` is that of the error body, or `network`. */
 export class Refused extends Error {
   constructor(code, status = 0, body = {}) {
     super(code);
@@ -12,7 +12,7 @@ export class Refused extends Error {
     this.body = body;
   }
 
-  /** When asking again makes sense, in seconds. */
+  /** Seconds after which a retry makes sense. */
   get retryAfter() {
     return Number(this.body.retryAfter) || 0;
   }
@@ -32,12 +32,12 @@ async function send(method, path, body, headers) {
   }
   const read = await answer.text().then(parse, () => null);
   if (!answer.ok) throw new Refused(read?.code ?? "other", answer.status, read ?? {});
-  // A response that was cut off on the way is not a success: what it would have said is missing.
+  // A truncated response is not a success: its content is missing.
   if (read === null) throw new Refused("network");
   return { status: answer.status, body: read };
 }
 
-/** The JSON of a body; an empty one is an empty object, and `null` stands for one that cannot be read. */
+/** The JSON of a body: an empty object for an empty body, `null` for a malformed one. */
 function parse(text) {
   try {
     return text ? JSON.parse(text) : {};
@@ -46,13 +46,13 @@ function parse(text) {
   }
 }
 
-/** An access token lives for an hour. Whoever is still here then gets a new one, once for all tabs at a time. */
+/** Gets a new access token, which is valid for an hour. Only one tab at a time refreshes. */
 export function refresh() {
   const ask = () => send("POST", "/api/auth/refresh");
   return navigator.locks ? navigator.locks.request("urr-refresh", ask) : ask();
 }
 
-/** Asks the API; a session whose token ran out is refreshed first. */
+/** Calls the API; refreshes the session and retries if the access token has expired. */
 export async function call(method, path, body, headers = {}) {
   try {
     return await send(method, path, body, headers);
@@ -67,7 +67,7 @@ export async function call(method, path, body, headers = {}) {
   }
 }
 
-/** A place to remember small things in. Browsers that forbid it forget. */
+/** Browser storage for small values. If the browser forbids it, nothing is stored. */
 export function memory(kind) {
   const attempt = (act) => {
     try {
@@ -83,7 +83,10 @@ export function memory(kind) {
   };
 }
 
-/** What opens the sale of an event, as this tab was last told. Whoever is inside at two events has the cookie of the later one alone. */
+/**
+ * The entry token of an event, as last received in this tab. The cookie only has that of the last
+ * event entered.
+ */
 export function entry(event) {
   const [store, key] = [memory("sessionStorage"), `urr-entry-${event}`];
   return {
@@ -95,5 +98,5 @@ export function entry(event) {
   };
 }
 
-/** Whether somebody was signed in on this browser, so that it is worth asking for a new token. */
+/** Set while a user is signed in on this browser: only then is a refresh worth a request. */
 export const SIGNED_IN = "urr-signed-in";

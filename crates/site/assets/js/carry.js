@@ -1,5 +1,5 @@
-// The first thing a page loads whose address may carry a secret behind its `#`. It puts the secret where only this entry of the
-// browser's history has it, so that a reload keeps it, and takes it out of the address before anything else is asked for.
+// The first script of a page whose URL may contain a secret after `#`. It moves the secret to the
+// state of this history entry, where a reload finds it, before anything else is loaded.
 "use strict";
 
 (() => {
@@ -14,7 +14,7 @@
   }
 
   take();
-  // Another link was opened in the same tab: only the part behind the `#` changed, so nothing was loaded.
+  // Another link was opened in the same tab: only the fragment changed, so nothing was loaded.
   addEventListener("hashchange", () => {
     if (take()) location.reload();
   });

@@ -1,15 +1,15 @@
-// Figures over time, drawn as SVG in the pixels they have: a line, the limit it must not pass, axes with units, and the moment under
-// the pointer. A gap in the data is a gap in the line.
+// Charts as SVG, drawn for the available pixels: a line, its limit, axes with units, and the value
+// at the pointer. Missing data is a gap in the line.
 import { lang, say } from "./texts.js";
 
-/** How far back a chart reaches, in milliseconds: as far as is known, within these. */
+/** Minimum and maximum time span of a chart, in milliseconds. */
 const [LEAST_SPAN, SPAN] = [120_000, 600_000];
-/** Rates jump from second to second. What is shown is their mean over this long. */
+/** Rates vary from second to second; the chart shows their mean over this time. */
 const SMOOTH = 10_000;
-/** Samples come every second or two; further apart than this, something is missing. */
+/** Samples arrive every second or two; a longer pause is a gap. */
 const GAP = 5_000;
 const [LEFT, RIGHT, TOP, BOTTOM] = [38, 6, 8, 20];
-/** A screen reader is told anew no more often than this. */
+/** Minimum time between two updates for screen readers. */
 const SAY_EVERY = 15_000;
 
 const clock = (style) => new Intl.DateTimeFormat(lang, { timeZone: "Asia/Seoul", hourCycle: "h23", ...style });
@@ -18,7 +18,7 @@ export const toSeconds = clock({ hour: "2-digit", minute: "2-digit", second: "2-
 
 const short = new Intl.NumberFormat(lang, { notation: "compact", maximumFractionDigits: 1 });
 
-/** The least round number that is not below `most`, so that its half is round as well. */
+/** The smallest round number of at least `most` whose half is round too. */
 function roundUp(most) {
   const power = 10 ** Math.floor(Math.log10(most));
   return [1, 2, 4, 6, 8, 10].map((step) => step * power).find((step) => step >= most);
@@ -30,7 +30,7 @@ function roundUpSeconds(most) {
   return minutes ? minutes * 60 : Math.ceil(most / 3_600) * 3_600;
 }
 
-/** How each figure is written and how small its axis may get. */
+/** Format of each kind of figure, and the minimum of its axis. */
 export const KINDS = {
   people: { least: 10, roundUp, axis: (value) => short.format(value) },
   rate: { least: 2, roundUp, axis: (value) => short.format(value), smooth: true },
@@ -63,22 +63,22 @@ export class Chart {
     return one;
   }
 
-  /** One more figure: `value` and `limit` may be null where nobody knows. */
+  /** Adds a sample; `value` and `limit` are null where they are unknown. */
   add(at, value, { limit = null, paused = false } = {}) {
-    // What a stream tells of the past comes after what was asked meanwhile.
+    // The stream repeats the past, which is older than samples that were polled meanwhile.
     const place = this.points.findLastIndex((point) => point.at < at) + 1;
     this.points.splice(place, 0, { at, raw: value, value, limit, paused });
     while (this.points[0].at < this.points.at(-1).at - SPAN) this.points.shift();
     if (this.kind.smooth && value !== null) this.points[Math.min(place, this.points.length - 1)].value = this.mean(at);
   }
 
-  /** The mean of what was known during the last seconds before `at`. */
+  /** The mean of the known values in the last seconds before `at`. */
   mean(at) {
     const late = this.points.filter((point) => point.at <= at && point.at > at - SMOOTH && point.raw !== null);
     return late.reduce((sum, { raw }) => sum + raw, 0) / Math.max(1, late.length);
   }
 
-  /** Draws what was added. */
+  /** Draws the chart. */
   show() {
     const { value } = this.points.at(-1);
     const text = value === null ? "–" : this.write(value);
@@ -136,7 +136,7 @@ export class Chart {
     }
   }
 
-  /** Where nobody was let in, the ground is darker. */
+  /** Shades the times in which admissions were paused. */
   drawPaused({ x }, height) {
     let from = null;
     for (const [place, point] of this.points.entries()) {
@@ -173,7 +173,7 @@ export class Chart {
     }
   }
 
-  /** What was, where the pointer is. */
+  /** Shows the value at the pointer. */
   drawPointer({ x, y, at }, height) {
     if (this.pointer === null) return;
     const wanted = at(this.pointer);

@@ -1,4 +1,4 @@
-// Countdowns by the server's clock: a sale opens when the server says so, whatever the phone thinks.
+// Countdowns by the server's clock, because the device's clock may be wrong.
 import { call } from "./api.js";
 import { say } from "./texts.js";
 
@@ -12,13 +12,13 @@ async function skew() {
   return (asked + now) / 2 - Date.parse(body.time);
 }
 
-/** The server's time. Without an answer this device's own is good enough to show. */
+/** The server's time. Without a response, the time of this device. */
 export async function serverNow() {
   ahead ??= skew().catch(() => 0);
   return Date.now() - (await ahead);
 }
 
-/** `1일 2시간 3분`, `4:05`: as exact as it matters. */
+/** A remaining time: `1일 2시간 3분`, `4:05`. */
 export function span(milliseconds) {
   const seconds = Math.max(0, Math.ceil(milliseconds / 1_000));
   const [days, hours] = [Math.floor(seconds / 86_400), Math.floor(seconds / 3_600) % 24];
@@ -31,7 +31,7 @@ const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 
-/** Seconds as people say them, the coarser the longer: `7 min`, `35 min`, `1 h 30 min`, `3 days`. */
+/** Rounds a duration, coarser the longer it is: `7 min`, `35 min`, `1 h 30 min`, `3 days`. */
 function roughly(seconds, round) {
   if (seconds < 10 * MINUTE) return say("time_minutes", { minutes: Math.max(1, round(seconds / MINUTE)) });
   if (seconds <= 55 * MINUTE) return say("time_minutes", { minutes: 5 * round(seconds / MINUTE / 5) });
@@ -47,7 +47,10 @@ export function waitText(low, high) {
   return least === most ? say("wait_about", { time: most }) : say("wait_range", { least, most });
 }
 
-/** Counts down in an element's `[data-left]` and calls `then` at the end. Gives back how to stop it. */
+/**
+ * Counts down in an element's `[data-left]` and calls `then` at the end. Returns a function that
+ * stops it.
+ */
 export function countDown(element, until, then) {
   const left = element.querySelector("[data-left]");
   let timer = 0;

@@ -1,4 +1,5 @@
-// The control room: what is, and what an operator does about it. A number that somebody is changing is not moved by what comes in.
+// The control room: current figures and operator actions. Incoming data does not change a field
+// while it is being edited.
 import { call } from "./api.js";
 import { Chart, KINDS, toSeconds } from "./charts.js";
 import { span } from "./clock.js";
@@ -7,9 +8,9 @@ import { explain, onSubmit, tell } from "./forms.js";
 import { follow } from "./live.js";
 import { count, lang, say } from "./texts.js";
 
-/** Older than this is not live. */
+/** Data older than this, in milliseconds, is not live. */
 const LATE = 4_000;
-/** What others did shows up after this at the latest. */
+/** Poll interval of the audit log. */
 const DEEDS_EVERY = 20_000;
 const MAX_DEEDS = 30;
 
@@ -31,7 +32,7 @@ const FIGURES = {
   errors: { kind: KINDS.rate, write: fine },
 };
 
-/** One room on the page: its charts, its state, and when it was last heard of. */
+/** One room on the page: its charts, its state, and the time of the last sample. */
 class Room {
   constructor(name, figures, state) {
     this.name = name;
@@ -47,7 +48,7 @@ class Room {
     const figures = this.figures(sample);
     const rest = { limit: figures.limit ?? null, paused: figures.stopped };
     for (const [name, chart] of this.charts) chart.add(sample.at, figures[name] ?? null, rest);
-    // History comes in one piece; it is drawn once.
+    // History arrives in one burst; draw once per frame.
     if (this.drawn) requestAnimationFrame(() => this.show());
     this.drawn = false;
   }
@@ -77,10 +78,10 @@ class Room {
   }
 }
 
-/** Whatever of these changes, somebody did something. */
+/** A change of one of these is an operator action. */
 const DECIDED = ["threshold", "paused", "isActive", "rate", "epoch"];
 
-/** A line in front of another site has no seats behind it. */
+/** A Tier 1 room of another site has no Tier 2 room. */
 const queue = root.querySelector('[data-room="queue"]') && new Room(
   "queue",
   ({ room, ...sample }) => ({
@@ -89,7 +90,7 @@ const queue = root.querySelector('[data-room="queue"]') && new Room(
     active: room?.currentUsers ?? null,
     admitted: sample.asked ? (room?.admittedPerSecond ?? null) : sample.admitted,
     limit: room?.threshold ?? null,
-    // Nobody is let in, so nobody can say.
+    // While admissions are stopped the wait is unknown.
     wait: !room || room.paused || room.threshold === 0 ? null : (sample.wait ?? null),
     stopped: !room || room.paused,
   }),
@@ -147,7 +148,7 @@ const SHOW = {
   },
 };
 
-/** Says whether what is shown is what is, and if not, since when. */
+/** Shows whether the figures are live, and if not, since when. */
 function showPulse() {
   const { last, heard } = queue ?? vwr;
   if (!last) return;
@@ -164,7 +165,7 @@ function problem(text) {
   notice.hidden = !text;
 }
 
-/** What the room has is in the slider until somebody touches it. */
+/** The value of the room is in the slider until the operator moves it. */
 const offered = {};
 function offer(name, now) {
   const [range, number] = [part(`range="${name}"`), part(`number="${name}"`)];
@@ -192,7 +193,7 @@ for (const name of ["threshold", "rate"]) {
   touch(number, range);
 }
 
-/** Everything that operators did in both rooms, newest first. */
+/** The audit log of both rooms, newest first. */
 async function lookAtDeeds() {
   const found = await Promise.all([
     queue && call("GET", `/api/queue/admin/audit/${event}`).then(

@@ -1,6 +1,8 @@
-// Confirmation dialogs: `<dialog data-dialog>` with one button that says yes and one that closes it.
+// Confirmation dialogs: `<dialog data-dialog>` with a button to confirm and one to close.
 
-/** Shows a dialog of this page and resolves to whether it was confirmed. Escape and the other button are a no. */
+/**
+ * Shows a dialog of this page. Resolves to whether it was confirmed; Escape and closing are a no.
+ */
 export function confirmed(name) {
   const dialog = document.querySelector(`[data-dialog="${name}"]`);
   dialog.returnValue = "";

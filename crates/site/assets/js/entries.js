@@ -1,11 +1,14 @@
-// The events whose waiting rooms this user is in, each with a way to leave it.
+// The waiting rooms this user has entered, each with a button to leave it.
 import { call } from "./api.js";
 import { explain } from "./forms.js";
 import { say } from "./texts.js";
 
 const make = (tag, className, textContent) => Object.assign(document.createElement(tag), { className, textContent });
 
-/** Set in this browser when the line of an event was left on purpose, so that another tab does not join it again. */
+/**
+ * Storage key that is set when the user leaves an event's queue, so that other tabs do not join it
+ * again.
+ */
 export const leftKey = (event) => `urr-left-${event}`;
 
 function row(entry, leave) {
@@ -21,7 +24,10 @@ function row(entry, leave) {
   return item;
 }
 
-/** Fills `root` with the user's entries except that of `besides`. `problem(text)` shows errors, `changed()` follows a leave. */
+/**
+ * Lists the user's entries except that of `besides`. `problem(text)` shows errors; `changed()` is
+ * called after leaving.
+ */
 export async function showEntries(root, { besides = null, problem, changed = () => {} }) {
   const list = root.querySelector("[data-entries]");
   const leave = async (entry, button) => {
@@ -31,7 +37,7 @@ export async function showEntries(root, { besides = null, problem, changed = () 
       try {
         localStorage.setItem(leftKey(entry.eventId), String(Date.now()));
       } catch {
-        // Browsers that forbid storage have nothing to tell other tabs with.
+        // Without storage other tabs cannot be notified.
       }
       await showEntries(root, { besides, problem, changed });
       changed();
@@ -47,7 +53,7 @@ export async function showEntries(root, { besides = null, problem, changed = () 
     for (const none of root.querySelectorAll("[data-no-entries]")) none.hidden = others.length > 0;
     root.hidden = false;
   } catch (error) {
-    // An installation without waiting rooms has nothing to list.
+    // An installation without waiting rooms has no entries.
     if (error.code !== "gateway.no_such_service") problem(explain(error));
   }
 }

@@ -1,8 +1,10 @@
-// Forms that talk to the API: what is wrong is said next to its field, and everything else above the form.
+// Forms that call the API: errors of a field are shown next to it, all others above the form.
 import { Refused, memory } from "./api.js";
 import { has, lang, say } from "./texts.js";
 
-/** Lets a form be sent by `act(values, button, form)`. A form that is not on this page is left alone. */
+/**
+ * Submits a form with `act(values, button, form)`. Does nothing if the form is not on this page.
+ */
 export function onSubmit(name, act) {
   const form = document.querySelector(`form[data-form="${name}"]`);
   if (!form) return;
@@ -46,7 +48,7 @@ function reason(input) {
   return input.type === "password" || input.autocomplete.includes("password") ? say("invalid_password") : say("auth.invalid");
 }
 
-/** Says what is wrong with a field, next to it. */
+/** Shows the error of a field next to it. */
 function mark(input, text) {
   const id = `${input.id || input.name}-wrong`;
   const note = Object.assign(document.createElement("p"), { className: "field-error", id, textContent: text });
@@ -69,7 +71,7 @@ function clear(form) {
   problem.textContent = "";
 }
 
-/** What an error means to whoever looks at the page. */
+/** The message for an error. */
 export function explain(error) {
   if (!(error instanceof Refused)) {
     console.error(error);
@@ -80,7 +82,7 @@ export function explain(error) {
   return wait > 0 ? `${sentence} ${say("wait", { seconds: wait })}` : sentence;
 }
 
-/** Shows an error where it belongs, and keeps the form shut for as long as the API wants. */
+/** Shows an error in its place, and disables the form until `retryAfter`. */
 export function show(form, error) {
   const field = error.code === "auth.invalid" ? fieldOf(form, error.body.field) : null;
   if (field) {
@@ -99,7 +101,7 @@ export function show(form, error) {
   }
 }
 
-/** An error about a password means the new one, where there are two. */
+/** With two password fields, an error about the password belongs to the new one. */
 function fieldOf(form, name = "") {
   const inputs = [...form.elements].filter((input) => input.tagName === "INPUT" && !input.readOnly);
   return inputs.find((input) => input.name === name) ?? inputs.find((input) => input.name.toLowerCase() === `new${name}`);
@@ -111,7 +113,7 @@ export function step(name) {
   document.querySelector(`[data-step="${name}"] [tabindex="-1"]`)?.focus();
 }
 
-/** Lets people see what they type into password fields. */
+/** Adds a button that shows the typed password. */
 function offerToShow(input) {
   const button = Object.assign(document.createElement("button"), { type: "button", className: "reveal" });
   const label = (key) => Object.assign(button, { ariaLabel: say(key), title: say(key) });
@@ -132,12 +134,12 @@ for (const input of document.querySelectorAll('.field input[type="password"]')) 
 
 const FLASH = "urr-flash";
 
-/** Says something on the next page, or on this one after a reload. */
+/** Shows a message on the next page, or on this one after a reload. */
 export function tellNext(key) {
   memory("sessionStorage").set(FLASH, key);
 }
 
-/** Says something now, without moving anything. */
+/** Shows a message now, without moving the focus. */
 export function tell(text) {
   const toast = document.getElementById("toast");
   toast.className = "toast";
@@ -155,12 +157,12 @@ export function tellWhatWasLeft() {
   if (key && has(key)) tell(say(key));
 }
 
-/** What the address carried behind its `#`, as `carry.js` left it. */
+/** The secret from the URL, as `carry.js` stored it. */
 export function carried(name) {
   return history.state?.carried?.[name] ?? null;
 }
 
-/** It was used, or is of no use: nobody needs to keep it. */
+/** Deletes the secret: it was used, or is invalid. */
 export function dropCarried() {
   history.replaceState(null, "", location.pathname + location.search);
 }

@@ -1,4 +1,4 @@
-// The pages of mailed links. Opening one changes nothing: only its button does.
+// The pages of mailed links. Opening a link changes nothing; its button does.
 import { call } from "./api.js";
 import { carried, dropCarried, onSubmit, step } from "./forms.js";
 
@@ -19,7 +19,8 @@ onSubmit("verify", async ({ password }, _button, form) => {
   try {
     await call("POST", "/api/auth/email/verify", { token, password });
   } catch (error) {
-    // The mailbox alone proves nobody: in a browser that is not signed in it takes the password, too.
+    // A mailed link is not proof enough: a browser that is not signed in must send the password
+    // too.
     if (error.code === "auth.proof_required") askForPassword(form);
     throw error;
   }

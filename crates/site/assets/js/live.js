@@ -1,16 +1,17 @@
-// Figures as they come: a stream of events, and a question every two seconds for as long as there is none.
+// Live figures: a stream of server-sent events, and polling every two seconds without one.
 import { call } from "./api.js";
 import { serverNow } from "./clock.js";
 
 const ASK_EVERY = 2_000;
-/** A stream begins at once and says something every second. Whoever hears nothing for this long asks. */
+/** A stream sends every second. After this silence, in milliseconds, poll instead. */
 const SILENCE = 4_000;
-/** How long the stream is left alone after it was refused. */
+/** Pause before the next attempt after a stream was refused. */
 const STREAM_AGAIN = 10_000;
 
 /**
- * Follows `stream`, and asks `path` while that does not work. `take(sample)` gets every sample of the stream in order and none twice;
- * where a question was answered instead, `sample.asked` is true. `gone()` is called once if this installation has no such part.
+ * Follows `stream`, and polls `path` while that fails. `take(sample)` gets every sample once and in
+ * order; `sample.asked` is true for polled ones. `gone()` is called once if this installation has
+ * no such room.
  */
 export function follow({ stream, path, take, gone }) {
   let source = null;
@@ -29,7 +30,7 @@ export function follow({ stream, path, take, gone }) {
       if (at > last) take({ ...sample, at });
       last = Math.max(last, at);
     };
-    // A broken connection is tried again by the browser; one that was refused is not.
+    // The browser retries a broken connection, but not a refused one.
     source.onerror = () => {
       if (source?.readyState !== EventSource.CLOSED) return;
       hangUp(STREAM_AGAIN);
@@ -44,7 +45,7 @@ export function follow({ stream, path, take, gone }) {
     streamAfter = performance.now() + pause;
   };
 
-  /** One answer, as a sample: what happened in between is not known. */
+  /** Polls one sample. Changes since the previous one are unknown. */
   const ask = async () => {
     const answered = async (room) => take({ at: await serverNow(), room, reachable: true, asked: true });
     try {
@@ -68,7 +69,8 @@ export function follow({ stream, path, take, gone }) {
     setTimeout(look, ASK_EVERY);
   };
 
-  // A browser has few connections for one site: a page that nobody sees keeps none. The stream tells the last minutes again.
+  // Browsers limit connections per site, so a hidden page closes its stream. The stream repeats the
+  // last minutes when it is opened again.
   document.addEventListener("visibilitychange", () => {
     if (document.hidden) hangUp();
     else if (isThere && !source) listen();

@@ -1,4 +1,4 @@
-// Signing in: a password, and a code where one is needed.
+// Sign-in: a password, and a code for accounts with a second factor.
 import { SIGNED_IN, call, memory } from "./api.js";
 import { carried, dropCarried, onSubmit, step } from "./forms.js";
 
@@ -23,5 +23,5 @@ onSubmit("second", async ({ code }, _, form) => {
   enter(form);
 });
 
-// Somebody came back from another service and owes the code.
+// The user came back from a provider and still has to enter the code.
 if (challenge) step("second");

@@ -1,4 +1,4 @@
-// The waiting room. Whatever goes wrong, whoever waits keeps waiting and sees it; only the server's word lets anybody in.
+// The waiting room. On errors the page keeps waiting and shows them; only the server admits a user.
 import { call, entry, memory } from "./api.js";
 import { countDown, serverNow, span, waitText } from "./clock.js";
 import { confirmed } from "./dialogs.js";
@@ -6,19 +6,22 @@ import { leftKey, showEntries } from "./entries.js";
 import { explain, step } from "./forms.js";
 import { count, has, say } from "./texts.js";
 
-/** A screen reader is told how things stand this often, and not with every answer. */
+/** Minimum time between two updates for screen readers. */
 const ANNOUNCE_EVERY = 15_000;
-/** Between two questions, in seconds. The server says how long: it knows how far away a turn is, and after how long it would be missed. */
+/**
+ * Minimum poll interval in seconds. The server sets the interval, from the remaining wait and the
+ * idle timeout.
+ */
 const SHORTEST = 1;
-/** Between two questions if the server does not say. */
+/** Poll interval if the server does not set one. */
 const USUAL = 3;
-/** What trying again does not change. */
+/** Errors that a retry does not change. */
 const FINAL = ["queue.sale_ended", "queue.event_cancelled", "queue.too_many_lines"];
-/** A line stands in front of everything, and no place here leads past it. */
+/** A site waiting room is in front: this queue cannot be used before it. */
 const LEADS_TO_THE_FRONT = ["vwr.pass_required", "queue.place_over"];
-/** After trouble: doubled each time up to this. */
+/** Maximum pause after errors; it doubles each time. */
 const LONGEST_PAUSE = 30;
-/** Before this browser is sent to wait once more. */
+/** Seconds before the browser is redirected to wait again, so that the user can read why. */
 const TIME_TO_READ = 10;
 
 const root = document.querySelector("[data-queue]");
@@ -35,23 +38,23 @@ let over = false;
 let inLine = false;
 let failures = 0;
 let announced = 0;
-/** The last place that was shown, and whether this tab had to join again since. */
+/** The last position shown, and whether this tab has joined again since. */
 let lastPlace = 0;
 let rejoined = false;
-/** When the sale opens, while it has not; `stopOpening` ends the countdown to it. */
+/** When the sale opens, if it has not; `stopOpening` ends the countdown to it. */
 let opensAt = 0;
 let stopOpening = () => {};
 
 function problem(text) {
   const notice = part("problem");
-  // The same words again would be read out again.
+  // Screen readers would read the same text again.
   if (notice.textContent !== text) notice.textContent = text;
   notice.hidden = !text;
 }
 
 function later(seconds) {
   clearTimeout(timer);
-  // A little earlier or later, so that a crowd does not ask in step.
+  // Jitter, so that clients do not poll at the same time.
   if (!over) timer = setTimeout(ask, seconds * 1_000 * (0.9 + Math.random() * 0.2));
 }
 
@@ -84,7 +87,7 @@ function heard(body) {
     return later(Math.max(Number(body.nextPoll) || USUAL, SHORTEST));
   }
   if (shared.get(leftKey(event))) return showLeft();
-  // The place is gone, perhaps because this device slept: join with the ticket that remembers it.
+  // The entry is gone, perhaps because the device slept: join again with the queue ticket.
   inLine = false;
   rejoined = true;
   later(SHORTEST);
@@ -103,7 +106,7 @@ function failed(error) {
     return;
   }
   if (error.code === "queue.pass_taken") {
-    // The browser has forgotten that turn; the next question leads to where one waits.
+    // The response deleted the used pass; the next poll leads to the site waiting room.
     problem(explain(error));
     return later(TIME_TO_READ);
   }
@@ -114,7 +117,7 @@ function failed(error) {
   later(Math.max(error.retryAfter ?? 0, Math.min(2 ** failures, LONGEST_PAUSE)));
 }
 
-/** There is nothing to wait for, and whoever reads this should not. */
+/** Stops waiting: a retry cannot succeed. */
 function refused(error) {
   over = true;
   inLine = false;
@@ -126,7 +129,7 @@ function refused(error) {
   if (error.code === "queue.too_many_lines") showEntries(part("others"), { besides: event, problem, changed: () => problem("") });
 }
 
-/** Nobody is let in, and nobody can say for how long. */
+/** Admissions are stopped, so the wait is unknown. */
 const isStopped = (body) => Boolean(body.paused) || body.threshold === 0;
 
 function waiting(body) {
@@ -150,7 +153,7 @@ function waiting(body) {
   announceWait(position, body);
 }
 
-/** Before the sale opens, the time until then says more than a wait that begins with it. */
+/** Before the sale opens, shows the time until then instead of the estimated wait. */
 function untilOpening(at) {
   for (const element of root.querySelectorAll("[data-early]")) element.hidden = !at;
   for (const element of root.querySelectorAll("[data-usual]")) element.hidden = Boolean(at);
@@ -160,7 +163,7 @@ function untilOpening(at) {
   stopOpening = at ? countDown(part("opening"), at, () => later(SHORTEST)) : () => {};
 }
 
-/** A range, because it depends on how long those inside take. */
+/** The estimated wait as a range: it depends on how long active users take. */
 function wait(body) {
   if (isStopped(body)) return say("wait_paused");
   const about = Number(body.estimatedWait) || 0;
@@ -207,7 +210,7 @@ async function leave() {
   part("leave").disabled = true;
   try {
     await call("POST", `/api/queue/leave/${event}`);
-    // Other tabs of this browser are told, or they would join again at the back.
+    // Notifies other tabs of this browser, which would otherwise join again.
     shared.set(leftKey(event), String(Date.now()));
     showLeft();
   } catch (error) {
@@ -227,7 +230,7 @@ for (const button of root.querySelectorAll("[data-join]")) {
     ask();
   });
 }
-// Back from sleep, from another tab, from a tunnel: ask at once and not when the old timer ends.
+// After sleep, a tab change or a lost connection, poll at once instead of at the old timer.
 for (const [target, name] of [[document, "visibilitychange"], [window, "online"], [window, "pageshow"]]) {
   target.addEventListener(name, () => {
     if (!document.hidden) ask();

@@ -1,4 +1,4 @@
-// Making an account, with a password or after another service has said who it is.
+// Registration, with a password or with an account of a provider.
 import { SIGNED_IN, call, memory } from "./api.js";
 import { enable, onSubmit, show, tellNext } from "./forms.js";
 
@@ -36,7 +36,7 @@ onSubmit("finish", async (values, _, form) => {
   enter(form);
 });
 
-/** What the other service said, so that nobody types it again. */
+/** Fills in what the provider returned, so that the user need not type it. */
 async function fillIn(form) {
   try {
     const { body } = await call("GET", "/api/auth/sign-up");

@@ -1,9 +1,9 @@
-// Every line in front of everything: of events, and of other sites, which the catalog does not know.
+// The list of Tier 1 rooms: of events, and of other sites, which the catalog does not know.
 import { call } from "./api.js";
 import { explain, onSubmit } from "./forms.js";
 import { count, say } from "./texts.js";
 
-/** How often the list is asked for anew. */
+/** Poll interval of the list, in milliseconds. */
 const LOOK_AGAIN = 5_000;
 
 const root = document.querySelector("[data-rooms]");
@@ -42,7 +42,7 @@ async function look() {
     const { body } = await call("GET", "/api/admin/vwr/rooms");
     problem("");
     const rooms = JSON.stringify(body.rooms);
-    // A list that did not change is left alone, with whatever has the focus in it.
+    // An unchanged list is not replaced, so that the focus stays in it.
     if (rooms !== shown) part("list").replaceChildren(...body.rooms.map(row));
     shown = rooms;
     part("none").textContent = part("list").dataset.empty;

@@ -1,4 +1,4 @@
-// The seats of an event: one section at a time, so that a stadium is as quick as a theatre.
+// Seat selection. It shows one section at a time, so that large venues are as fast as small ones.
 import { call, entry, memory } from "./api.js";
 import { countDown } from "./clock.js";
 import { confirmed } from "./dialogs.js";
@@ -6,11 +6,14 @@ import { leftKey } from "./entries.js";
 import { explain } from "./forms.js";
 import { count, say, won } from "./texts.js";
 
-/** How often the plan is asked for anew. It is compared with what is known, so an unchanged one costs nothing. */
+/** Poll interval of the seat map, in milliseconds. An unchanged version is not redrawn. */
 const LOOK_AGAIN = 4_000;
-/** How often the waiting room is told that somebody is here; it gives a silent place away after ten minutes, and an entry token is no longer than that. */
+/**
+ * Interval of heartbeats, in milliseconds: a slot ends after ten minutes without a request, and so
+ * does an entry token.
+ */
 const SIGN_OF_LIFE = 60_000;
-/** The plan may be this old. Seats that were just released are shown as free meanwhile. */
+/** Maximum age of the seat map in milliseconds. Seats released within it are shown as free. */
 const PLAN_AGE = 3_000;
 
 const root = document.querySelector("[data-seats]");
@@ -21,30 +24,30 @@ const part = (name) => root.querySelector(`[data-${name}]`);
 const chosen = new Map();
 let seats = [];
 let version = null;
-/** Whether the plan could not be renewed the last time. */
+/** Whether the last update of the seat map failed. */
 let stale = false;
-/** Names a wish until it is answered: `null` once it is, or when another one was made. */
+/** Idempotency key of the current hold; `null` once it is answered or another one is started. */
 let key = null;
 let stopCountdown = () => {};
-/** When the slot ends, as the waiting room last said. */
+/** When the slot ends, as last reported by the waiting room. */
 let slotEnds = 0;
 let stopSlot = () => {};
-/** Seats that this page released, with the time until which they count as free whatever the plan says. */
+/** Seats that this page released, each with the time until which it counts as free. */
 const released = new Map();
 
 const pass = entry(event);
 
-/** Errors are shown where the button is that caused them: in the bar with the choice, or with the held seats. */
+/** Shows an error next to the button that caused it: with the selection, or with the held seats. */
 function problem(text) {
   for (const notice of root.querySelectorAll("[data-problem]")) {
     const shown = text && !notice.closest("section, aside").hidden;
-    // The same words again would be read out again.
+    // Screen readers would read the same text again.
     if (notice.textContent !== (shown ? text : "")) notice.textContent = shown ? text : "";
     notice.hidden = !shown;
   }
 }
 
-/** `VIP석`, `VIP`: a section as part of a seat's name. */
+/** A section within a seat's name: `VIP석`, `VIP`. */
 const area = (section) => (/[A-Za-z]$/.test(section) ? say("seat_area", { section }) : section);
 
 /** `VIP석 1열 4번`, `VIP, row 1, seat 4`. */
@@ -64,7 +67,7 @@ function refused(error) {
   problem(explain(error));
 }
 
-/** The plan is not what it was. Nobody is led away from what they have chosen; they are told. */
+/** Reports that the seat map is outdated. The selection stays. */
 function grewOld(error) {
   stale = true;
   const text = say(error.code === "vwr.pass_required" ? "turn_over" : "map_old");
@@ -91,7 +94,8 @@ async function look() {
 }
 
 function redraw() {
-  // While nobody knows what became of a wish, the seats may be taken by it; a repeat of it tells.
+  // While the result of a hold is unknown its seats may look taken; a retry with the key resolves
+  // that.
   for (const seat of key ? [] : seats) {
     if (!isFree(seat) && chosen.delete(seat.id)) problem(say("seat_gone", { seat: named(seat) }));
   }
@@ -138,10 +142,10 @@ function drawGrid() {
   again?.focus();
 }
 
-/** The section whose plan was scrolled to its middle. */
+/** The section whose plan is scrolled to its middle. */
 let centred = null;
 
-/** Seats in front of the stage are in the middle of a row, so a wide plan starts there. */
+/** The best seats are in the middle of a row, so a wide plan starts there. */
 function centre() {
   const grid = part("grid");
   centred = part("section").value;
@@ -149,7 +153,7 @@ function centre() {
   grid.scrollTop = 0;
 }
 
-/** Shows on which sides of the plan there are more seats. */
+/** Shows on which sides there are more seats. */
 function showMore() {
   const grid = part("grid");
   const right = grid.scrollWidth - grid.clientWidth - grid.scrollLeft;
@@ -163,7 +167,7 @@ function button(seat) {
   const element = Object.assign(document.createElement("button"), { type: "button", className: "seat", textContent: seat.seat_number });
   element.dataset.seat = seat.id;
   element.tabIndex = -1;
-  // The number stands alone in it, as it is shown on the seat: voice control matches the visible text.
+  // The number is a separate word, as on the seat: voice control matches the visible text.
   const said = { area: area(seat.section), row: seat.row_number, number: seat.seat_number, price: won(seat.price) };
   element.setAttribute("aria-label", say(free ? "seat_free" : "seat_taken", said));
   element.setAttribute("aria-pressed", String(chosen.has(seat.id)));
@@ -171,7 +175,7 @@ function button(seat) {
   return element;
 }
 
-/** One seat is reached with Tab, the others from it with arrows. */
+/** Roving tabindex: Tab reaches one seat, arrow keys the others. */
 function rove(element) {
   for (const other of part("grid").querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
   if (element) element.tabIndex = 0;
@@ -206,7 +210,7 @@ function toggle(element) {
   drawChoice();
 }
 
-/** By section, row and number, however they were picked. */
+/** By section, row and number, independent of the order of selection. */
 function inOrder(one, other) {
   return one.section.localeCompare(other.section) || one.row_number - other.row_number || one.seat_number - other.seat_number;
 }
@@ -229,13 +233,13 @@ function drawChoice() {
 async function hold() {
   part("hold").disabled = true;
   problem("");
-  // A repeat after a lost answer is the same wish, and gets the same answer.
+  // A retry after a lost response uses the same key and gets the same result.
   key ??= crypto.randomUUID();
   try {
     const body = { eventId: event, seatIds: [...chosen.keys()], idempotencyKey: key };
     const answer = await call("POST", "/api/seats/reserve", body, pass.headers());
     const { reservation } = answer.body;
-    // The wish may have been granted before, and given back since on another page.
+    // The hold succeeded earlier and was cancelled since, on another page.
     if (["cancelled", "expired"].includes(reservation.status)) {
       key = null;
       return await hold();
@@ -249,7 +253,8 @@ async function hold() {
     });
   } catch (error) {
     refused(error);
-    // Only a no of those who hold seats is an answer. After anything else the seats may be held all the same.
+    // Only an error of `tickets` is a final result. After any other error the seats may still be
+    // held.
     if (error.status >= 400 && error.status < 500 && error.code.startsWith("tickets.")) key = null;
     version = null;
   } finally {
@@ -298,7 +303,7 @@ async function giveBack() {
   }
 }
 
-/** Seats that were held before the page was loaded again. */
+/** Restores the hold after a reload. */
 async function resume() {
   try {
     const { body } = await call("GET", "/api/reservations/my?limit=10");
@@ -312,22 +317,25 @@ async function resume() {
       until: mine.expires_at,
     });
   } catch (error) {
-    console.warn("what is held could not be asked", error.code);
+    console.warn("cannot load the user's held seats", error.code);
   }
 }
 
-/** Keeps the place, and the token that tells of it: it leads past a line in front of everything that was opened meanwhile. */
+/**
+ * Heartbeat: extends the slot and renews the entry token, which also bypasses a site waiting room
+ * opened later.
+ */
 async function showLife() {
   try {
     const { body } = await call("GET", `/api/queue/status/${event}`);
     pass.keep(body.entryToken);
     showSlot(body.slotEndsAt ? Date.parse(body.slotEndsAt) : 0);
   } catch (error) {
-    console.warn("the waiting room was not told", error.code);
+    console.warn("heartbeat to the waiting room failed", error.code);
   }
 }
 
-/** The time that is left of the slot. A browser that is not in a waiting room has none to show. */
+/** Shows the time left of the slot. Without a waiting room there is none. */
 function showSlot(ends) {
   part("slot").hidden = !ends;
   if (ends === slotEnds) return;
@@ -336,7 +344,7 @@ function showSlot(ends) {
   if (ends) stopSlot = countDown(part("slot"), ends, () => problem(say("turn_over")));
 }
 
-/** Gives the slot up, so that the next person gets in. */
+/** Gives up the slot, so that another user is admitted. */
 async function leaveSlot() {
   if (!(await confirmed("slot"))) return;
   part("slot-leave").disabled = true;

@@ -1,4 +1,4 @@
-// Turning the second factor on and off.
+// Enabling and disabling the second factor.
 import { call } from "./api.js";
 import { onSubmit, tell, tellNext } from "./forms.js";
 import { say } from "./texts.js";
@@ -22,7 +22,7 @@ function showCodes(codes, afterwards) {
   });
 }
 
-/** The server draws the code. It comes with the answer, so the secret is in no address and in no cache. */
+/** Shows the QR code. It is part of the response, so the secret is in no URL and no cache. */
 function showQr(place, drawn) {
   place.hidden = !drawn;
   if (!drawn) return;

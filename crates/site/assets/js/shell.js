@@ -1,11 +1,11 @@
-// What every page does: it remembers that somebody is signed in, gets them back in when their token ran out, and signs them out.
+// Runs on every page: remembers the sign-in, refreshes an expired token, and signs out.
 import { SIGNED_IN, call, memory, refresh } from "./api.js";
 import { explain, tell, tellNext, tellWhatWasLeft } from "./forms.js";
 
 const known = memory("localStorage");
 const tried = memory("sessionStorage");
 
-/** A page is loaded again once for this long, whatever happens. */
+/** Minimum time between two automatic reloads, in milliseconds. */
 const AGAIN_AFTER = 60_000;
 
 async function resume() {

@@ -3,7 +3,10 @@ const { default: texts } = await import(document.documentElement.dataset.texts);
 
 export const lang = document.documentElement.lang;
 
-/** The text of a key, with values in its braces. `[one|many]` is the form that fits the number before it. */
+/**
+ * The text of a key with its values filled in. `[one|many]` picks the form for the number before
+ * it.
+ */
 export function say(key, values = {}) {
   const text = texts[key] ?? texts.other;
   let last = "";
@@ -14,17 +17,17 @@ export function say(key, values = {}) {
   });
 }
 
-/** Whether there is a text of this key. */
+/** Whether the key has a text. */
 export function has(key) {
   return Object.hasOwn(texts, key);
 }
 
-/** A number as people write it. */
+/** Formats a number. */
 export function count(number) {
   return new Intl.NumberFormat(lang).format(number);
 }
 
-/** Won, as prices are written. */
+/** Formats an amount in won. */
 export function won(amount) {
   return say("won", { amount: count(amount) });
 }

@@ -1,9 +1,9 @@
-//! Texts of signing in and up, and of one's own account.
+//! Texts of sign-in, registration and the account page.
 
 use super::words;
 
 words! {
-    /// Texts of signing in and up, and of one's own account.
+    /// Texts of sign-in, registration and the account page.
     AccountWords {
         login_title = "로그인", "Sign in";
         email = "이메일", "Email";

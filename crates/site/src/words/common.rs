@@ -1,9 +1,9 @@
-//! Texts around every page, and of error pages.
+//! Texts of the layout and of error pages.
 
 use super::words;
 
 words! {
-    /// Texts around every page.
+    /// Texts of the layout and of error pages.
     CommonWords {
         brand = "우르르", "URR";
         tagline = "모두가 한꺼번에 와도, 온 순서대로.", "Fair ticketing, however big the crowd.";

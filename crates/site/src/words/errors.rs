@@ -1,4 +1,4 @@
-//! A sentence for every error that can be met on a page.
+//! A message for every error code that a page can show.
 
 use super::script::{Text, texts};
 
@@ -66,10 +66,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_one_of_them_has_a_page_in_the_docs() {
+    fn every_code_has_a_page_in_the_docs() {
         let pages = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors"));
         for (code, ..) in ERRORS {
-            assert!(pages.join(format!("{code}.md")).exists(), "{code} is no error of ours");
+            assert!(pages.join(format!("{code}.md")).exists(), "{code} is not a documented error code");
         }
     }
 }

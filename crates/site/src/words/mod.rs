@@ -21,7 +21,7 @@ pub(crate) use self::{
     script::{error, script},
 };
 
-/// Declares a set of texts: a key, its Korean and its English form. A key with one form is no Rust.
+/// Declares texts: a key with its Korean and its English form. A key without both does not compile.
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($key:ident = $ko:literal, $en:literal;)* }) => {
         $(#[$doc])*
@@ -42,7 +42,7 @@ macro_rules! words {
 }
 use words;
 
-/// The languages there are.
+/// The supported languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lang {
     Ko,
@@ -52,7 +52,7 @@ pub(crate) enum Lang {
 impl Lang {
     pub(crate) const ALL: [Self; 2] = [Self::Ko, Self::En];
 
-    /// As `lang` attributes and cookies spell it.
+    /// The language tag, as in `lang` attributes and the cookie.
     pub(crate) const fn tag(self) -> &'static str {
         match self {
             Self::Ko => "ko",
@@ -60,7 +60,7 @@ impl Lang {
         }
     }
 
-    /// What it is called by those who speak it.
+    /// The name of the language in itself.
     pub(crate) const fn own_name(self) -> &'static str {
         match self {
             Self::Ko => "한국어",
@@ -72,7 +72,7 @@ impl Lang {
         Self::ALL.into_iter().find(|lang| lang.tag() == tag)
     }
 
-    /// One of two texts.
+    /// Picks one of two values.
     pub(crate) fn pick<T>(self, ko: T, en: T) -> T {
         match self {
             Self::Ko => ko,
@@ -98,9 +98,9 @@ impl fmt::Display for Lang {
 /// The texts that templates use.
 #[derive(Debug)]
 pub(crate) struct Words {
-    /// Around every page, and where it went wrong.
+    /// The layout and error pages.
     pub(crate) common: CommonWords,
-    /// Signing in and up, and one's own account.
+    /// Sign-in, registration and the account page.
     pub(crate) account: AccountWords,
     /// Events and their seats.
     pub(crate) sale: SaleWords,
@@ -110,7 +110,7 @@ pub(crate) struct Words {
     pub(crate) control: ControlWords,
 }
 
-/// Puts numbers into a text: `{name}` becomes its number, and `[one|many]` the form that fits the number before it.
+/// Replaces `{name}` by its number, and `[one|many]` by the form for the number before it.
 pub(crate) fn fill(text: &str, numbers: &[(&str, u64)]) -> String {
     let (mut filled, mut rest, mut last) = (String::with_capacity(text.len()), text, 0);
     while let Some(at) = rest.find(['{', '[']) {
@@ -175,24 +175,24 @@ mod tests {
     }
 
     #[test]
-    fn every_text_is_there_in_both_languages_and_in_its_own() {
+    fn every_text_exists_in_both_languages() {
         for (key, ko, en) in all() {
             assert!(!ko.trim().is_empty() && !en.trim().is_empty(), "{key} is empty");
             assert!(!en.contains(is_hangul), "{key} has Korean in its English form: {en}");
             assert!(ko.contains(is_hangul), "{key} is not Korean: {ko}");
-            assert_eq!(slots(ko), slots(en), "{key} leaves room for different things");
+            assert_eq!(slots(ko), slots(en), "{key} has different placeholders");
         }
     }
 
     #[test]
-    fn numbers_take_the_form_that_fits() {
+    fn plural_forms_follow_the_number() {
         let text = "Up to {each} [seat|seats], {user} per person";
         assert_eq!(fill(text, &[("each", 1), ("user", 4)]), "Up to 1 seat, 4 per person");
         assert_eq!(fill(text, &[("each", 1_000), ("user", 1)]), "Up to 1,000 seats, 1 per person");
         assert_eq!(fill("nothing to fill", &[]), "nothing to fill");
     }
 
-    /// Korean pages speak in one voice: sentences end in 합니다체, and none in 해요체.
+    /// Korean sentences use the formal style (합니다체), never 해요체.
     #[test]
     fn korean_sentences_are_formal() {
         for (key, ko, _) in all() {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_of_the_scripts_stands_twice() {
+    fn script_keys_are_unique() {
         let mut keys: Vec<_> = script::all().map(|(key, ..)| *key).collect();
         keys.sort_unstable();
         let all = keys.len();

@@ -1,4 +1,4 @@
-//! Texts that modules put on pages, among them a sentence for every error that can be met there.
+//! Texts that modules show, including a message for every error code.
 
 use std::fmt::Write as _;
 
@@ -115,28 +115,28 @@ const TEXTS: &[Text] = texts! {
     "time_days" = "{days}일", "{days} [day|days]";
 };
 
-/// Everything modules can say. A key with a dot is the code of an error.
+/// All texts of the modules. A key with a dot is an error code.
 pub(super) fn all() -> impl Iterator<Item = &'static Text> {
     TEXTS.iter().chain(ERRORS)
 }
 
-/// The sentence for an error. What is not listed gets the one for everything else.
+/// The message for an error code, or a general one for an unknown code.
 pub(crate) fn error(lang: Lang, code: &str) -> &'static str {
     let (_, ko, en) = ERRORS
         .iter()
         .find(|(key, ..)| *key == code)
         .or_else(|| TEXTS.iter().find(|(key, ..)| *key == "other"))
-        .expect("there is a sentence for everything else");
+        .expect("`other` is declared");
     lang.pick(ko, en)
 }
 
-/// The module that hands the texts of one language to the others.
+/// The JavaScript module with the texts of one language.
 pub(crate) fn script(lang: Lang) -> String {
     let mut module = String::from("export default {\n");
     for (key, ko, en) in all() {
-        let quoted = |text: &str| serde_json::to_string(text).expect("a text is JSON");
+        let quoted = |text: &str| serde_json::to_string(text).expect("a string serialises to JSON");
         writeln!(module, "{}: {},", quoted(key), quoted(lang.pick(ko, en)))
-            .expect("a String takes everything");
+            .expect("writing to a String cannot fail");
     }
     module.push_str("};\n");
     module
@@ -147,9 +147,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_listed_gets_a_sentence_too() {
+    fn an_unknown_code_gets_the_general_message() {
         assert_eq!(error(Lang::En, "auth.busy"), "Many people are signing in. Please try again in a moment.");
         assert_eq!(error(Lang::En, "x.y"), error(Lang::En, "other"));
-        assert_eq!(error(Lang::Ko, "saved"), error(Lang::Ko, "other"), "only errors are errors");
+        assert_eq!(
+            error(Lang::Ko, "saved"),
+            error(Lang::Ko, "other"),
+            "a key without a dot is not an error code"
+        );
     }
 }
