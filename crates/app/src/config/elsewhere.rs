@@ -1,4 +1,4 @@
-//! Roles in other processes: one setting per role, made from the list of roles.
+//! `[remote]` and `[upstream]`: one setting per role, generated from the list of roles.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -12,7 +12,7 @@ fn called() -> impl Iterator<Item = (Role, &'static str)> {
 }
 
 static REMOTE: LazyLock<Vec<Info>> = LazyLock::new(|| {
-    // Once per process, so what leaks is bounded by the number of roles.
+    // Leaked once per role and process.
     let info = |(role, doc): (Role, _)| {
         Info::new::<Option<HttpUrl>>(format!("remote.{}", role.name).leak(), "", doc)
     };

@@ -1,4 +1,4 @@
-//! What the profile `production` requires beyond a configuration that fits together.
+//! Additional checks of the `production` profile.
 
 use urr_settings::Problems;
 

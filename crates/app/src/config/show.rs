@@ -37,13 +37,17 @@ fn line(values: &Values, info: &Info, name: &str) -> String {
     }
 }
 
-/// What will stand in for a secret that is not configured.
+/// A remark on a secret that will be generated.
 fn later(values: &Values, info: &Info) -> &'static str {
     let generated = secrets::GENERATED.iter().any(|made| made.key == info.key);
-    if generated && Config::read(values).profile == Profile::Local { "; made on first start" } else { "" }
+    if generated && Config::read(values).profile == Profile::Local {
+        "; generated on first start"
+    } else {
+        ""
+    }
 }
 
-/// As TOML has it: numbers and booleans bare, everything else as text.
+/// A TOML value: numbers and booleans bare, everything else as a string.
 fn quoted(text: &str) -> String {
     let bare = text == "true" || text == "false" || text.parse::<i64>().is_ok();
     if bare { text.to_owned() } else { toml::Value::String(text.to_owned()).to_string() }
