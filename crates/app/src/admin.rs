@@ -50,8 +50,8 @@ pub(crate) enum Password {
     Kept,
 }
 
-/// Creates the first administrator: the configured one, or, with SQLite and the local profile, one with
-/// a generated password. Returns `None` if there is an administrator.
+/// Creates the first administrator: the configured one, or, with SQLite and the local profile, one
+/// with a generated password. Returns `None` if there is an administrator.
 pub(crate) async fn first(
     config: &Config,
     auth: &Service,
@@ -65,7 +65,8 @@ pub(crate) async fn first(
         _ => return Ok(None),
     };
     match ensure(auth, (clock, ids), (email, NAME), password, false).await {
-        // Anyone can register with the address, so it is not promoted. The server starts nevertheless.
+        // Anyone can register with the address, so it is not promoted. The server starts
+        // nevertheless.
         Err(Error::AlreadyRegistered) => {
             complain!(
                 "urr: there is no administrator: {email} is an existing account, and a start never promotes one"

@@ -1,4 +1,5 @@
-//! Implements the traits of `urr-stampede`, so that `urr bench` can measure parts inside this process.
+//! Implements the traits of `urr-stampede`, so that `urr bench` can measure parts inside this
+//! process.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},

@@ -99,8 +99,8 @@ pub(crate) enum Command {
     /// Migrate every database of this process to this version's schema
     ///
     /// With SQLite the files in the data directory are migrated, which `urr serve` also does at
-    /// start. With PostgreSQL the login of `storage.admin_url` (or `storage.url`) creates one role and
-    /// one schema per domain, gives each role access to its own schema only, and migrates them.
+    /// start. With PostgreSQL the login of `storage.admin_url` (or `storage.url`) creates one role
+    /// and one schema per domain, gives each role access to its own schema only, and migrates them.
     /// Running it again changes nothing.
     Migrate,
     /// Print the effective configuration, the source of each value, and every problem in it
@@ -176,14 +176,16 @@ pub(crate) enum AdminCommand {
         /// Read the password from the first line of standard input
         #[arg(long)]
         password_stdin: bool,
-        /// Promote the existing account with this address; it keeps its password, so verify its owner first
+        /// Promote the existing account with this address; it keeps its password, so verify its
+        /// owner first
         #[arg(long, conflicts_with = "password_stdin")]
         promote: bool,
     },
     /// Import accounts from another system with their password hashes (bcrypt or Argon2id)
     ///
     /// All lines are checked first; if one is invalid, nothing is imported. An address that has an
-    /// account is skipped, so the same file can be imported again. With SQLite, stop the server first.
+    /// account is skipped, so the same file can be imported again. With SQLite, stop the server
+    /// first.
     Import {
         /// One JSON object per line: email, name, passwordHash; optional: phone, emailVerified
         #[arg(value_name = "FILE")]
@@ -191,8 +193,8 @@ pub(crate) enum AdminCommand {
     },
     /// Remove the second factor of an account whose owner lost it, and end its sessions
     ///
-    /// Verify the owner's identity first: afterwards the password alone is enough. With SQLite, stop
-    /// the server first.
+    /// Verify the owner's identity first: afterwards the password alone is enough. With SQLite,
+    /// stop the server first.
     ResetSecondFactor {
         /// The account's e-mail address
         #[arg(value_name = "ADDRESS")]
@@ -203,10 +205,11 @@ pub(crate) enum AdminCommand {
 /// Commands for event waiting rooms.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
-    /// Replay the journal of an event's room and report overtaking, an exceeded threshold and duplicate entries
+    /// Replay the journal of an event's room and report overtaking, an exceeded threshold and
+    /// duplicate entries
     ///
-    /// Exits with 1 if it finds a violation and with 2 if it cannot verify. With SQLite, stop the server
-    /// first.
+    /// Exits with 1 if it finds a violation and with 2 if it cannot verify. With SQLite, stop the
+    /// server first.
     Verify {
         /// The event's id
         #[arg(value_name = "EVENT")]

@@ -1,5 +1,6 @@
-//! Compares this machine's clock with PostgreSQL's. Processes that share a database compare times in its
-//! rows with their own clocks: one that is minutes ahead would expire the holds of the others early.
+//! Compares this machine's clock with PostgreSQL's. Processes that share a database compare times
+//! in its rows with their own clocks: one that is minutes ahead would expire the holds of the
+//! others early.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,8 +25,8 @@ urr_db::statements! {
     TIME = postgres "select clock_timestamp()";
 }
 
-/// Compares a remote clock with ours, read before and after it. The remote clock was read at an unknown
-/// moment in between, so only a time outside that interval is a difference.
+/// Compares a remote clock with ours, read before and after it. The remote clock was read at an
+/// unknown moment in between, so only a time outside that interval is a difference.
 pub(crate) fn same_time(before: Timestamp, theirs: Timestamp, after: Timestamp) -> Result<(), String> {
     let apart = before.since(theirs).max(theirs.since(after));
     if apart > MAX_SKEW {
@@ -61,7 +62,8 @@ impl Clocks {
         });
         let read: Result<Timestamp, urr_db::Error> = read.await;
         let after = self.clock.now();
-        // Keep the last result if the server is unreachable (reported elsewhere) or too slow to compare.
+        // Keep the last result if the server is unreachable (reported elsewhere) or too slow to
+        // compare.
         if let (Ok(theirs), true) = (read, after.since(before) <= MAX_SKEW) {
             self.learn(same_time(before, theirs, after));
         }

@@ -196,8 +196,8 @@ fn sane(now: Timestamp) -> Result<String, String> {
     Ok(format!("it says {now}"))
 }
 
-/// Whether they suffice for `http.max_connections`. Not a failure: with fewer, the server accepts fewer
-/// connections.
+/// Whether they suffice for `http.max_connections`. Not a failure: with fewer, the server accepts
+/// fewer connections.
 fn open_files(config: &Config) -> String {
     let files = files::raise();
     let enough = || format!("{files}, enough for {} connections", config.http.max_connections);

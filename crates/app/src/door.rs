@@ -48,8 +48,8 @@ impl<R: Respond> Respond for Door<R> {
     }
 }
 
-/// A 503 that closes the connection. So a gateway in front can tell it from the 503 of one route, and
-/// tries another replica.
+/// A 503 that closes the connection. So a gateway in front can tell it from the 503 of one route,
+/// and tries another replica.
 fn not_yet() -> Response {
     let message = "The server is starting and waits for its database.";
     let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "http.not_ready", message);

@@ -1,16 +1,16 @@
-//! The limit of open files, and how many connections fit into it. A process without file descriptors
-//! cannot even answer health checks, so it refuses connections before it runs out.
+//! The limit of open files, and how many connections fit into it. A process without file
+//! descriptors cannot even answer health checks, so it refuses connections before it runs out.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::config::Config;
 
-/// Listeners, the runtime, logs, the data directory, Redis, Kafka and the trace collector: some dozens,
-/// doubled as a reserve.
+/// Listeners, the runtime, logs, the data directory, Redis, Kafka and the trace collector: some
+/// dozens, doubled as a reserve.
 const OTHERS: usize = 128;
 
-/// Per SQLite database: one writer and eight readers, each with the file and its WAL, and one shared
-/// memory file.
+/// Per SQLite database: one writer and eight readers, each with the file and its WAL, and one
+/// shared memory file.
 const SQLITE_FILES: usize = (1 + 8) * 2 + 1;
 
 /// Raises the soft limit to the hard limit. Returns the limit in effect.

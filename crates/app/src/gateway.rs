@@ -1,5 +1,5 @@
-//! Wires the gateway: the guards in front of the roles of this process, and the proxy to roles in other
-//! processes.
+//! Wires the gateway: the guards in front of the roles of this process, and the proxy to roles in
+//! other processes.
 
 use std::{sync::Arc, time::Duration};
 

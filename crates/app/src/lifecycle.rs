@@ -56,8 +56,8 @@ impl Signals {
     }
 }
 
-/// The tasks of a process. Listeners stop first: a request in progress may need background work, such
-/// as the outbox relay, but background work needs no new request.
+/// The tasks of a process. Listeners stop first: a request in progress may need background work,
+/// such as the outbox relay, but background work needs no new request.
 #[derive(Clone, Default)]
 pub(crate) struct Work {
     /// The listeners.
@@ -78,8 +78,8 @@ impl Work {
     }
 
     /// Stops everything in order. During the notice period only readiness changes, so that load
-    /// balancers stop sending requests before the listeners close. Returns `true` if all tasks ended in
-    /// time.
+    /// balancers stop sending requests before the listeners close. Returns `true` if all tasks
+    /// ended in time.
     pub(crate) async fn stop(&self, health: &Health, notice: Duration) -> bool {
         health.drain();
         let (servers, background) = (self.servers.token(), self.background.token());

@@ -1,5 +1,5 @@
-//! `urr mails`: lists waiting and failed mails and retries failed ones. It never prints addresses or
-//! texts.
+//! `urr mails`: lists waiting and failed mails and retries failed ones. It never prints addresses
+//! or texts.
 
 use urr_db::Db;
 use urr_kernel::Clock;

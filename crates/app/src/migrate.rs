@@ -67,7 +67,8 @@ async fn warn_of_public(db: &Db) {
     }
 }
 
-/// Fails if the domain's role does not own its schema and tables, because it has no rights in them then.
+/// Fails if the domain's role does not own its schema and tables, because it has no rights in them
+/// then.
 async fn check_owner(schema: &'static str, db: &Db) -> Result<(), Failure> {
     let look = db.read("app.owner", async |tx: &mut Tx<'_>| {
         tx.optional(&NOT_OURS, &[&schema], |row| {

@@ -1,7 +1,8 @@
 //! `urr outbox`: lists waiting messages and dead letters, and publishes dead letters again.
 //!
-//! A message becomes a dead letter in one of two places: its publisher, if the broker refuses it, or a
-//! consumer group that cannot apply it. It is stored in the database of that publisher or consumer.
+//! A message becomes a dead letter in one of two places: its publisher, if the broker refuses it,
+//! or a consumer group that cannot apply it. It is stored in the database of that publisher or
+//! consumer.
 
 use std::sync::Arc;
 

@@ -16,7 +16,8 @@ use crate::{
     roles::{Role, Roles},
 };
 
-/// Lists the roles of a process. It requires the token, so a wrong token is found before the first sale.
+/// Lists the roles of a process. It requires the token, so a wrong token is found before the first
+/// sale.
 const ROLES_PATH: &str = "/internal/roles";
 
 /// The response of [`ROLES_PATH`].
@@ -31,9 +32,9 @@ pub(crate) fn roles_route(roles: &Roles) -> Router {
     Router::new().route(ROLES_PATH, get(async move || Json(Served { roles: names })))
 }
 
-/// Limits of calls by guards: `auth` and `vwr` are polled several times a second, `queue` is called for
-/// every buyer. The next response is worth more than a late one. Recovery must be noticed at once,
-/// because users cannot sign in or buy until then. See docs/adr/0015.
+/// Limits of calls by guards: `auth` and `vwr` are polled several times a second, `queue` is called
+/// for every buyer. The next response is worth more than a late one. Recovery must be noticed at
+/// once, because users cannot sign in or buy until then. See docs/adr/0015.
 fn brief() -> ClientLimits {
     let usual = ClientLimits::default();
     let breaker = BreakerLimits { open_for: Duration::from_secs(1), trials: 1, ..usual.breaker };

@@ -112,9 +112,9 @@ impl Running {
         Ok(running)
     }
 
-    /// Starts the public listener. SQLite files are migrated and filled first. A PostgreSQL server may
-    /// still be starting, so health endpoints answer while we wait for it. With SQLite, requests are
-    /// served while the queues are read back (about a second for a million entries).
+    /// Starts the public listener. SQLite files are migrated and filled first. A PostgreSQL server
+    /// may still be starting, so health endpoints answer while we wait for it. With SQLite,
+    /// requests are served while the queues are read back (about a second for a million entries).
     async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
         let proxies = self.config.door.proxies();
         let server = server.sharing(move |peer| proxies.trusts(peer));
@@ -244,8 +244,8 @@ pub(crate) fn url(address: SocketAddr) -> String {
     }
 }
 
-/// The configuration with every secret it needs. In the local profile, missing secrets are generated on
-/// first start.
+/// The configuration with every secret it needs. In the local profile, missing secrets are
+/// generated on first start.
 pub(crate) fn with_secrets(mut values: Values, config: Config, ids: &Ids) -> Result<Config, Failure> {
     if config.profile == Profile::Production || config.is_complete() {
         return Ok(config);
@@ -333,8 +333,8 @@ fn failed(role: Role, error: &urr_db::Error) -> Failure {
     Failure::because(format!("the {} database", role.name), error)
 }
 
-/// Loads the open waiting rooms of Tier 1. On failure the start continues, and the process is not ready
-/// until they are loaded.
+/// Loads the open waiting rooms of Tier 1. On failure the start continues, and the process is not
+/// ready until they are loaded.
 async fn learn_rooms(domains: &Domains, ground: &Ground) {
     if domains.services.get::<urr_queue::Service>().is_some() && domains.memory.rooms.is_none() {
         tracing::warn!(

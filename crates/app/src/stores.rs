@@ -1,5 +1,5 @@
-//! Creates the clients of the configured stores: databases, Redis, the bus, mail. Only SQLite files are
-//! opened here; other clients connect on first use.
+//! Creates the clients of the configured stores: databases, Redis, the bus, mail. Only SQLite files
+//! are opened here; other clients connect on first use.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Watches dependencies that a process can run without for a while. An outage does not make it unready;
-//! it is reported by a log line at its start and end, and by the gauge `urr_part_up`.
+//! Watches dependencies that a process can run without for a while. An outage does not make it
+//! unready; it is reported by a log line at its start and end, and by the gauge `urr_part_up`.
 
 use std::{
     sync::{

@@ -116,7 +116,8 @@ impl Domains {
     }
 }
 
-/// Sorts roles so that each comes after those it calls. The calls form a DAG, so every pass finds some.
+/// Sorts roles so that each comes after those it calls. The calls form a DAG, so every pass finds
+/// some.
 fn calls_first(roles: &Roles) -> Vec<Role> {
     let mut left: Vec<Role> = roles.iter().collect();
     let mut ordered = Vec::with_capacity(left.len());
@@ -173,8 +174,8 @@ pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> im
     Front::before(dressed, config.door.origins.clone())
 }
 
-/// The internal listener, from the outside in: the edge, the token check, the services. `None` if it is
-/// not configured.
+/// The internal listener, from the outside in: the edge, the token check, the services. `None` if
+/// it is not configured.
 pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> Option<impl Respond + use<>> {
     config.internal.listen?;
     let token = config.internal.token.as_ref().expect("a process with an internal listener has a token");
@@ -247,7 +248,8 @@ pub(crate) fn start_background(
     Ok(())
 }
 
-/// The lease of a reconciler on PostgreSQL, which several processes share. A SQLite file has one process.
+/// The lease of a reconciler on PostgreSQL, which several processes share. A SQLite file has one
+/// process.
 fn lease(db: Db, reconciler: &dyn Reconciler, ids: &Ids) -> Option<Lease> {
     let name = reconciler.name();
     let config = LeaseConfig { db, name, owner: ids.next(), ttl: LeaseConfig::TTL };

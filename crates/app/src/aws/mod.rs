@@ -1,5 +1,5 @@
-//! DynamoDB and SQS. Without the feature `aws` the functions do nothing, and the configuration check
-//! refuses settings that need them.
+//! DynamoDB and SQS. Without the feature `aws` the functions do nothing, and the configuration
+//! check refuses settings that need them.
 
 #[cfg(feature = "aws")]
 mod live;

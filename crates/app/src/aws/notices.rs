@@ -1,9 +1,10 @@
 //! Notices of admissions in an SQS FIFO queue: sent in the background, read by the role `notices`.
 //!
-//! A notice is `{"action":"admitted","eventId","userId","slotId","timestamp"}`. The message group is the
-//! event, so readers receive the admissions of one event in order. The deduplication id is user, event
-//! and slot: SQS accepts a notice once, even if several processes send it, and accepts the next one of
-//! a user who left and was admitted again. It has no token, because only the user may have that.
+//! A notice is `{"action":"admitted","eventId","userId","slotId","timestamp"}`. The message group
+//! is the event, so readers receive the admissions of one event in order. The deduplication id is
+//! user, event and slot: SQS accepts a notice once, even if several processes send it, and accepts
+//! the next one of a user who left and was admitted again. It has no token, because only the user
+//! may have that.
 
 use std::time::Duration;
 
@@ -18,7 +19,8 @@ use urr_kernel::{Clock, EventId, Timestamp, UserId};
 use urr_queue::{Admitted, Notices};
 use uuid::Uuid;
 
-/// Maximum number of unsent notices: two megabytes at about 200 bytes each. More are dropped and counted.
+/// Maximum number of unsent notices: two megabytes at about 200 bytes each. More are dropped and
+/// counted.
 const WAITING: usize = 10_000;
 
 /// Time to send the remaining notices at shutdown.
@@ -94,8 +96,8 @@ async fn send(queue: Queue, mut waiting: Receiver<Admitted>, tasks: Tasks) {
     }
 }
 
-/// Sends a batch, or counts it as failed. No further attempt: the client has retried, and later notices
-/// are waiting.
+/// Sends a batch, or counts it as failed. No further attempt: the client has retried, and later
+/// notices are waiting.
 async fn send_batch(queue: &Queue, batch: &mut Vec<Admitted>) {
     let notes: Vec<Note> = batch.drain(..).map(note).collect();
     let all = notes.len();
@@ -128,8 +130,8 @@ fn note(admitted: Admitted) -> Note {
     Note { group: event.to_string(), name: format!("{user}:{event}:{slot}"), body }
 }
 
-/// Reads notices until shutdown. Each is passed to `effect` and then deleted. SQS delivers a notice that
-/// was not deleted again.
+/// Reads notices until shutdown. Each is passed to `effect` and then deleted. SQS delivers a notice
+/// that was not deleted again.
 pub(crate) async fn read(queue: Queue, tasks: Tasks, clock: Clock, effect: impl Fn(&Admitted, u32)) {
     let stop = tasks.token();
     let mut failures = 0;

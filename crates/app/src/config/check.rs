@@ -71,7 +71,8 @@ impl Config {
         }
     }
 
-    /// Every role that is called must run here or be remote, and the process must have something to serve.
+    /// Every role that is called must run here or be remote, and the process must have something to
+    /// serve.
     fn check_roles(&self, problems: &mut Problems<'_>) {
         for role in self.needs_remote().filter(|role| self.remote.of(*role).is_none()) {
             if let Some(info) = Remote::info(role) {

@@ -68,7 +68,8 @@ pub(crate) fn markdown() -> String {
     page
 }
 
-/// The tables of the file. A section without a description is part of a table that another declares.
+/// The tables of the file. A section without a description is part of a table that another
+/// declares.
 pub(super) fn tables() -> Vec<Table> {
     Config::tables().into_iter().filter(|table| !table.about.is_empty()).collect()
 }

@@ -1,5 +1,5 @@
-//! Reads settings from the file, the environment and the command line; later sources override earlier
-//! ones. Each value keeps its source, for error messages.
+//! Reads settings from the file, the environment and the command line; later sources override
+//! earlier ones. Each value keeps its source, for error messages.
 
 use std::{
     collections::BTreeMap,
@@ -241,7 +241,8 @@ impl Loader {
             }
             match read(&working_dir.join(&path)) {
                 Ok(text) => {
-                    // Editors and `echo` end a file with a line break that is no part of the secret.
+                    // Editors and `echo` end a file with a line break that is no part of the
+                    // secret.
                     let text = text.trim_end_matches(['\n', '\r']).to_owned();
                     layer.plain.insert(key, (text, source));
                 }
@@ -304,8 +305,8 @@ fn key_of_env(name: &str) -> Option<String> {
     })
 }
 
-/// The key that was probably meant: one whose last part is `key` (its table was omitted), or the most
-/// similar key.
+/// The key that was probably meant: one whose last part is `key` (its table was omitted), or the
+/// most similar key.
 fn nearest_key(key: &str) -> Option<&'static str> {
     let last = |key: &'static str| key.rsplit_once('.').map_or(key, |(_, last)| last);
     let bare = infos().iter().map(|info| info.key).find(|known| last(known) == key);
@@ -333,7 +334,8 @@ fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
 }
 
-/// Every leaf of a TOML table: dotted key, text (`None` for a type that no setting has), byte offset.
+/// Every leaf of a TOML table: dotted key, text (`None` for a type that no setting has), byte
+/// offset.
 fn flatten(prefix: &str, table: &DeTable<'_>) -> Vec<(String, Option<String>, usize)> {
     let mut leaves = Vec::new();
     for (name, value) in table {

@@ -1,6 +1,6 @@
-//! Configuration: gathered as text from four sources, checked against the declared settings, and read
-//! into one struct. Each crate declares its own section (`settings.rs`); the sections of the process
-//! itself are here.
+//! Configuration: gathered as text from four sources, checked against the declared settings, and
+//! read into one struct. Each crate declares its own section (`settings.rs`); the sections of the
+//! process itself are here.
 
 mod check;
 mod docs;
@@ -46,22 +46,25 @@ settings! {
     pub(crate) struct Config in "" "What this process is and where it lives." {
         /// `production` refuses to start without configured secrets and never seeds demo data.
         pub profile: Profile = "local",
-        /// Address of the public API. Port 0 picks a free one, which the first lines of output name.
+        /// Address of the public API. Port 0 picks a free one, which the first lines of output
+        /// name.
         pub listen: SocketAddr = "127.0.0.1:3001",
-        /// URL of the site for links in mails, such as `https://urr.example`. Left out, it is `http://`
-        /// and `listen`.
+        /// URL of the site for links in mails, such as `https://urr.example`. Left out, it is
+        /// `http://` and `listen`.
         pub public_url: Option<HttpUrl> = "",
-        /// Directory of SQLite files and generated secrets. With SQLite one process at a time may use it.
+        /// Directory of SQLite files and generated secrets. With SQLite one process at a time may
+        /// use it.
         pub data_dir: PathBuf = "./urr-data",
-        /// The parts of the product that this process runs; it serves the public API of each. `gateway`
-        /// also passes on what `upstream` names.
+        /// The parts of the product that this process runs; it serves the public API of each.
+        /// `gateway` also passes on what `upstream` names.
         pub roles: Roles = "all",
-        /// Whether the first start fills an empty catalog with sample events. Only with SQLite and the
-        /// `local` profile.
+        /// Whether the first start fills an empty catalog with sample events. Only with SQLite and
+        /// the `local` profile.
         pub demo: bool = "true",
-        /// Seconds that pass on the wall clock of this process in one: hours can be watched in minutes, as
-        /// `urr stampede` does. More than 1 is for tests: refused with the `production` profile, with
-        /// PostgreSQL or Redis, whose clock is their own, and on a `listen` beyond loopback.
+        /// Seconds that pass on the wall clock of this process in one: hours can be watched in
+        /// minutes, as `urr stampede` does. More than 1 is for tests: refused with the `production`
+        /// profile, with PostgreSQL or Redis, whose clock is their own, and on a `listen` beyond
+        /// loopback.
         pub clock_speed: Count<1, 1_000> = "1",
     }
     tables {
@@ -110,7 +113,8 @@ pub(crate) fn infos() -> &'static [&'static Info] {
     &INFOS
 }
 
-/// Reads the settings without checking them against each other, for commands that need only one or two.
+/// Reads the settings without checking them against each other, for commands that need only one or
+/// two.
 pub(crate) fn gather(input: &Input) -> Result<Values, Vec<Problem>> {
     let (values, problems) = Values::load(input);
     if problems.is_empty() { Ok(values) } else { Err(problems) }

@@ -10,7 +10,8 @@ use super::{
     secrets,
 };
 
-/// Every setting in the form of the file, secrets redacted, with the source of each that is not the default.
+/// Every setting in the form of the file, secrets redacted, with the source of each that is not the
+/// default.
 pub(crate) fn effective(values: &Values) -> String {
     let mut page = String::new();
     for table in docs::tables() {

@@ -89,8 +89,9 @@ pub(crate) static ALL: [Role; 8] = [
 pub(crate) struct RemoteUse {
     /// What `remote.<role>` does, for docs/config.md.
     pub doc: &'static str,
-    /// Whether the guards of a process with this configuration call it, if they ever do. They call several times a
-    /// second: a late response is worth less than the next one, and the process stays ready without it.
+    /// Whether the guards of a process with this configuration call it, if they ever do. They call
+    /// several times a second: a late response is worth less than the next one, and the process
+    /// stays ready without it.
     pub by_guards: Option<fn(&Config) -> bool>,
 }
 

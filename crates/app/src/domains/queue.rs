@@ -46,7 +46,8 @@ fn build(build: &mut Build<'_>) -> Result<Option<Part>, Failure> {
         internal: queue::internal_routes(service.clone(), clock.clone(), ids.clone()),
         consumers: urr_queue::consumers(&service),
         reconcilers: urr_queue::reconcilers(&service),
-        // Not under a lease: each room decides atomically, and the next process must not wait for a dead one.
+        // Not under a lease: each room decides atomically, and the next process must not wait for a
+        // dead one.
         everywhere: vec![urr_queue::admission(&service), urr_queue::sampling(&service)],
         checks: vec![
             ("places in line", Arc::new(ReadBack(service.clone()))),

@@ -28,8 +28,8 @@ fn told(line: &str) -> (String, String) {
     (email.to_owned(), rest.split(' ').next().unwrap().to_owned())
 }
 
-/// Registers, signs in by password, and reads the account by cookie and by bearer token. Returns the
-/// response of the sign-in.
+/// Registers, signs in by password, and reads the account by cookie and by bearer token. Returns
+/// the response of the sign-in.
 fn walk_in(serving: &Serving) -> Answer {
     let agreed = |kind: &str| json!({ "type": kind, "agreed": true });
     let registration = json!({

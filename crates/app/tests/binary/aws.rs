@@ -1,4 +1,5 @@
-//! Commands on local substitutes of DynamoDB and SQS. Without them the tests are skipped with a message.
+//! Commands on local substitutes of DynamoDB and SQS. Without them the tests are skipped with a
+//! message.
 
 use std::time::Duration;
 

@@ -9,8 +9,8 @@ use serde_json::json;
 
 use crate::process::{Answer, Place};
 
-/// A minimal Kakao: a token endpoint that accepts one code, and a user endpoint with one user. It runs
-/// until the test process ends.
+/// A minimal Kakao: a token endpoint that accepts one code, and a user endpoint with one user. It
+/// runs until the test process ends.
 #[expect(clippy::disallowed_methods, reason = "the fake provider needs no clean shutdown")]
 fn kakao() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -1,5 +1,5 @@
-//! Commands on real PostgreSQL, Redis, Redis Cluster and Kafka. Without a server the test is skipped with
-//! a message.
+//! Commands on real PostgreSQL, Redis, Redis Cluster and Kafka. Without a server the test is
+//! skipped with a message.
 
 use urr_db::{Db, Tx};
 use urr_testkit::{fresh_database, services};
