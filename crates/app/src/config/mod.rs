@@ -56,14 +56,14 @@ settings! {
         /// use it.
         pub data_dir: PathBuf = "./urr-data",
         /// The parts of the product that this process runs; it serves the public API of each.
-        /// `gateway` also passes on what `upstream` names.
+        /// `gateway` also forwards requests to `upstream`.
         pub roles: Roles = "all",
         /// Whether the first start fills an empty catalog with sample events. Only with SQLite and
         /// the `local` profile.
         pub demo: bool = "true",
-        /// Seconds that pass on the wall clock of this process in one: hours can be watched in
-        /// minutes, as `urr stampede` does. More than 1 is for tests: refused with the `production`
-        /// profile, with PostgreSQL or Redis, whose clock is their own, and on a `listen` beyond
+        /// Speed of the wall clock of this process as a multiple of real time, so that hours pass in
+        /// minutes, as in `urr stampede`. More than 1 is for tests: refused with the `production`
+        /// profile, with PostgreSQL or Redis, which have their own clocks, and on a `listen` beyond
         /// loopback.
         pub clock_speed: Count<1, 1_000> = "1",
     }

@@ -52,7 +52,7 @@ fn identities_are_a_sandbox_locally_and_off_or_portone_in_production() {
     };
     assert_eq!(production().config().auth.identity, Some(IdentityKind::Off));
     let filed = production().env("URR_MAIL_KIND", "file").problems();
-    assert!(filed.iter().any(|problem| problem.contains("which files do not")), "{filed:?}");
+    assert!(filed.iter().any(|problem| problem.contains("which mail.kind = file does not")), "{filed:?}");
     let refused = production().env("URR_AUTH_IDENTITY", "sandbox").problem();
     assert!(refused.contains("made-up persons"), "{refused}");
     let told =
