@@ -148,9 +148,9 @@ async fn import(auth: &Service, path: &Path) -> Result<(), Failure> {
             Ok(())
         }
         Err(ImportError::BadLines(bad)) => {
-            let told =
+            let invalid =
                 bad.iter().map(|BadLine { number, reason }| format!("{shown}: line {number}: {reason}"));
-            let mut lines: Vec<String> = told.collect();
+            let mut lines: Vec<String> = invalid.collect();
             lines.push("nothing was imported; correct these lines first".to_owned());
             Err(Failure(lines))
         }

@@ -78,7 +78,10 @@ mod tests {
     fn a_shortage_of_files_names_the_remedy() {
         let embedded = of_env(&[("URR_HTTP_MAX_CONNECTIONS", "500")]).unwrap();
         assert_eq!(shortage(&embedded, 1_024), None);
-        let told = shortage(&embedded, 512).unwrap();
-        assert!(told.contains("512 files") && told.contains("LimitNOFILE") && told.contains("500"), "{told}");
+        let warning = shortage(&embedded, 512).unwrap();
+        assert!(
+            warning.contains("512 files") && warning.contains("LimitNOFILE") && warning.contains("500"),
+            "{warning}"
+        );
     }
 }

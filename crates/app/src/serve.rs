@@ -305,7 +305,7 @@ async fn migrate(databases: &Databases) -> Result<(), Failure> {
 /// serving login must not be able to change tables.
 async fn wait_for_server(databases: &Databases, clock: &Clock) -> Result<(), Failure> {
     let started = clock.ticks();
-    let mut told = false;
+    let mut logged = false;
     for (role, db) in databases.iter() {
         while let Err(error) = db.check_migrated().await {
             if !error.is_unavailable() {
@@ -315,7 +315,7 @@ async fn wait_for_server(databases: &Databases, clock: &Clock) -> Result<(), Fai
                 let what = format!("the {} database after {} s", role.name, WAIT_FOR_SERVER.as_secs());
                 return Err(Failure::because(what, &error));
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut logged, true) {
                 let cause = urr_telemetry::chain(&error);
                 tracing::warn!(
                     database = role.name,

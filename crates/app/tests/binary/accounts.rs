@@ -84,11 +84,11 @@ fn a_user_registers_signs_in_holds_seats_and_signs_out() {
     let map = serving.get(&format!("/api/seats/events/{event}")).json();
     let free = map["seats"].as_array().unwrap().iter().filter(|seat| seat["status"] == "available");
     let seats: Vec<&Value> = free.map(|seat| &seat["id"]).take(2).collect();
-    let wish = json!({ "eventId": event, "seatIds": seats }).to_string();
+    let request = json!({ "eventId": event, "seatIds": seats }).to_string();
     let (cookies, page) = (signed_in.cookies(), format!("http://{}", serving.address));
     let from = |page: &str, entry: &str| {
         let headers = [JSON, ("cookie", &*cookies), ("origin", page), ("x-queue-entry-token", entry)];
-        serving.ask("POST", "/api/seats/reserve", &headers, &wish)
+        serving.ask("POST", "/api/seats/reserve", &headers, &request)
     };
     assert_eq!(from("https://evil.example", "").json()["code"], "gateway.cross_origin");
     let refused = from(&page, "");

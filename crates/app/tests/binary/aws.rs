@@ -44,8 +44,8 @@ fn migrate_creates_the_dynamodb_table_of_tier_one() {
 
     let serving = place.serve(&set);
     assert_eq!(serving.get("/health/ready").status, 200);
-    let nobody: EventId = ids().next();
-    assert_eq!(serving.get(&format!("/vwr/serving/{nobody}")).status, 404);
+    let unknown: EventId = ids().next();
+    assert_eq!(serving.get(&format!("/vwr/serving/{unknown}")).status, 404);
     serving.stop();
 }
 

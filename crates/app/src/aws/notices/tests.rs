@@ -33,31 +33,31 @@ async fn each_admission_is_delivered_once_in_order_and_deleted() {
     let queue = Queue::connect(config, url, clock.clone()).unwrap();
 
     let events: [EventId; 2] = [ids.next(), ids.next()];
-    let told = admissions(&ids, &clock, &events, 12);
+    let sent = admissions(&ids, &clock, &events, 12);
     let sending = Tasks::new();
     let notices = Outgoing::start(queue.clone(), &sending);
-    for admitted in told.iter().chain(&told[..5]) {
+    for admitted in sent.iter().chain(&sent[..5]) {
         notices.admitted(*admitted);
     }
     // Shutdown sends everything that was accepted.
     sending.shutdown(LIMIT).await.unwrap();
 
-    let heard: Arc<Mutex<Vec<Admitted>>> = Arc::default();
-    let (reading, effect) = (Tasks::new(), Arc::clone(&heard));
+    let received: Arc<Mutex<Vec<Admitted>>> = Arc::default();
+    let (reading, effect) = (Tasks::new(), Arc::clone(&received));
     let reader = read(queue.clone(), reading.clone(), clock, move |admitted, _| {
         effect.lock().unwrap().push(*admitted);
     });
     reading.spawn("test.read", reader);
-    until(LIMIT, async || heard.lock().unwrap().len() >= told.len()).await;
+    until(LIMIT, async || received.lock().unwrap().len() >= sent.len()).await;
     until(LIMIT, async || queue.depth().await == Ok(0)).await;
     // Shutdown interrupts the long poll of twenty seconds.
     reading.shutdown(Duration::from_secs(5)).await.unwrap();
-    let heard = heard.lock().unwrap();
+    let received = received.lock().unwrap();
     for event in events {
         let of = |all: &[Admitted]| -> Vec<Admitted> {
             all.iter().filter(|admitted| admitted.event == event).copied().collect()
         };
-        assert_eq!(of(&heard), of(&told));
+        assert_eq!(of(&received), of(&sent));
     }
 }
 
@@ -92,11 +92,11 @@ async fn an_unreachable_sqs_delays_neither_admissions_nor_shutdown() {
 #[test]
 fn an_undecodable_notice_is_retried_and_an_unknown_action_is_deleted() {
     let note = |body: &str, times| Received { body: body.to_owned(), receipt: String::new(), times };
-    let nobody = |_: &Admitted, _| panic!("there was no admission");
-    assert!(take(&note(r#"{"action":"seat_reserve","seatIds":[]}"#, 1), nobody));
+    let no_effect = |_: &Admitted, _| panic!("there was no admission");
+    assert!(take(&note(r#"{"action":"seat_reserve","seatIds":[]}"#, 1), no_effect));
     for body in ["", "{}", r#"{"action":"admitted"}"#, r#"{"action":"admitted","eventId":"x"}"#] {
-        assert!(!take(&note(body, 1), nobody), "{body}");
-        assert!(take(&note(body, MAX_TRIES), nobody), "{body}");
+        assert!(!take(&note(body, 1), no_effect), "{body}");
+        assert!(take(&note(body, MAX_TRIES), no_effect), "{body}");
     }
 }
 

@@ -55,7 +55,7 @@ fn identities_are_a_sandbox_locally_and_off_or_portone_in_production() {
     assert!(filed.iter().any(|problem| problem.contains("which mail.kind = file does not")), "{filed:?}");
     let refused = production().env("URR_AUTH_IDENTITY", "sandbox").problem();
     assert!(refused.contains("made-up persons"), "{refused}");
-    let told =
+    let allowed =
         production().env("URR_AUTH_IDENTITY", "sandbox").env("URR_AUTH_IDENTITY_ALLOW_SANDBOX", "true");
-    assert_eq!(told.config().auth.identity, Some(IdentityKind::Sandbox));
+    assert_eq!(allowed.config().auth.identity, Some(IdentityKind::Sandbox));
 }
