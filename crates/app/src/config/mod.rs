@@ -61,10 +61,10 @@ settings! {
         /// Whether the first start fills an empty catalog with sample events. Only with SQLite and
         /// the `local` profile.
         pub demo: bool = "true",
-        /// Speed of the wall clock of this process as a multiple of real time, so that hours pass in
-        /// minutes, as in `urr stampede`. More than 1 is for tests: refused with the `production`
-        /// profile, with PostgreSQL or Redis, which have their own clocks, and on a `listen` beyond
-        /// loopback.
+        /// Speed of the wall clock of this process as a multiple of real time, so that hours pass
+        /// in minutes, as in `urr stampede`. More than 1 is for tests: refused with the
+        /// `production` profile, with PostgreSQL or Redis, which have their own clocks, and on a
+        /// `listen` beyond loopback.
         pub clock_speed: Count<1, 1_000> = "1",
     }
     tables {
