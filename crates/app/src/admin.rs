@@ -1,5 +1,4 @@
-//! The first administrator, made by the first start or by `urr admin create`, accounts of another system, and a second factor that was
-//! lost.
+//! `urr admin`, and the administrator that the first start creates.
 
 use std::{
     fs::File,
@@ -24,35 +23,35 @@ use crate::{
     wire::Domains,
 };
 
-/// Whose account the first start makes when nobody said. The name can never reach a mailbox of somebody else: RFC 6761 keeps
-/// it for this machine.
+/// The administrator that the first start creates unless one is configured. RFC 6761 reserves
+/// `.localhost` for this machine, so mail to it cannot reach a stranger.
 const EMAIL: &str = "admin@urr.localhost";
 
-/// What an administrator is called until they say otherwise.
+/// The default name of an administrator.
 pub(crate) const NAME: &str = "Administrator";
 
-/// An administrator who was made just now.
+/// A new administrator.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Made {
-    /// Signs in with this address.
+    /// The account's address.
     pub email: String,
-    /// And what.
+    /// The account's password.
     pub password: Password,
 }
 
-/// What a new administrator signs in with.
+/// The password of a new administrator.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Password {
-    /// Made up, and told once.
+    /// Generated, and printed once.
     Generated(Sensitive),
-    /// The one that was given.
+    /// Given by the operator.
     Given,
-    /// The account was there before and kept its own.
+    /// The account existed and keeps its password.
     Kept,
 }
 
-/// Makes the administrator without whom a first start would be useless: the configured one, or one with a generated password where
-/// somebody sits at the terminal. Nothing if there is one already.
+/// Creates the first administrator: the configured one, or, with SQLite and the local profile, one
+/// with a generated password. Returns `None` if there is an administrator.
 pub(crate) async fn first(
     config: &Config,
     auth: &Service,
@@ -66,22 +65,25 @@ pub(crate) async fn first(
         _ => return Ok(None),
     };
     match ensure(auth, (clock, ids), (email, NAME), password, false).await {
-        // Somebody else may have registered with the address; the others can be served without an administrator.
+        // Anyone can register with the address, so it is not promoted. The server starts
+        // nevertheless.
         Err(Error::AlreadyRegistered) => {
             complain!(
-                "urr: there is no administrator: {email} is an account already, and a start promotes nobody"
+                "urr: there is no administrator: {email} is an existing account, and a start never promotes one"
             );
-            complain!("urr: if it is the right person's, run: urr admin create --email {email} --promote");
+            complain!(
+                "urr: if it belongs to the right person, run: urr admin create --email {email} --promote"
+            );
             Ok(None)
         }
-        made => made.map_err(|error| Failure::because("the first administrator cannot be made", &error)),
+        made => made.map_err(|error| Failure::because("the first administrator cannot be created", &error)),
     }
 }
 
 /// `urr admin`.
 pub(crate) async fn admin((values, config): (Values, Config), command: AdminCommand) -> Result<(), Failure> {
     if !config.roles.has(&domains::auth::ROLE) {
-        return Err(Failure::new(format!("roles = {} has no accounts; add auth", config.roles)));
+        return Err(Failure::new(format!("roles = {} does not include auth; add it", config.roles)));
     }
     let clock = Clock::system();
     let ids = Ids::random(clock.clone());
@@ -92,7 +94,7 @@ pub(crate) async fn admin((values, config): (Values, Config), command: AdminComm
     let auth = domains
         .services
         .get::<urr_auth::Service>()
-        .expect("a process with accounts and keys has the service");
+        .expect("with the role auth and its keys the service exists");
     serve::check_keys(&auth).await?;
     match command {
         AdminCommand::Create { email, name, password_stdin, promote } => {
@@ -105,7 +107,7 @@ pub(crate) async fn admin((values, config): (Values, Config), command: AdminComm
             auth.reset_second_factor(&ctx, request)
                 .await
                 .map_err(|error| Failure::because(&email, &error))?;
-            say!("{email} has no second factor any more, and every session has ended");
+            say!("{email}: second factor removed, all sessions ended");
             Ok(())
         }
     }
@@ -122,7 +124,7 @@ async fn create(
     let made = ensure(auth, ground, (email, name), password, promote).await;
     if made == Err(Error::AlreadyRegistered) {
         return Err(Failure::new(format!(
-            "{email} is an account already; if it is the right person's, add --promote, and it keeps its password"
+            "{email} is an existing account; if it belongs to the right person, add --promote: it keeps its password"
         )));
     }
     match made.map_err(|error| Failure::because(email, &error))? {
@@ -142,18 +144,14 @@ async fn import(auth: &Service, path: &Path) -> Result<(), Failure> {
     let file = File::open(path).map_err(|error| Failure::because(&shown, &error))?;
     match urr_auth::import(auth, &mut BufReader::new(file)).await {
         Ok(imported) => {
-            say!(
-                "{} accounts imported, {} skipped: they were there already",
-                imported.made,
-                imported.skipped
-            );
+            say!("{} accounts imported, {} skipped: they already exist", imported.made, imported.skipped);
             Ok(())
         }
         Err(ImportError::BadLines(bad)) => {
-            let told =
+            let invalid =
                 bad.iter().map(|BadLine { number, reason }| format!("{shown}: line {number}: {reason}"));
-            let mut lines: Vec<String> = told.collect();
-            lines.push("nothing was imported; mend these lines first".to_owned());
+            let mut lines: Vec<String> = invalid.collect();
+            lines.push("nothing was imported; correct these lines first".to_owned());
             Err(Failure(lines))
         }
         Err(error) => Err(Failure::because(shown, &error)),
@@ -190,16 +188,16 @@ async fn ensure(
 }
 
 impl Made {
-    /// Says it to the person at the terminal, each line after `margin`.
+    /// Prints address and password, indented by `margin`.
     pub(crate) fn tell(&self, margin: &str) {
         let email = &self.email;
         match &self.password {
             Password::Generated(password) => {
-                say!("{margin}admin    {email}, password {} (shown this once)", password.expose());
+                say!("{margin}admin    {email}, password {} (shown only once)", password.expose());
             }
-            Password::Given => say!("{margin}admin    {email}, with the password that was given"),
+            Password::Given => say!("{margin}admin    {email}, with the given password"),
             Password::Kept => {
-                say!("{margin}admin    {email}, an account that was there already and keeps its password");
+                say!("{margin}admin    {email}, an existing account that keeps its password");
             }
         }
     }

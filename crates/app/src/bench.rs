@@ -1,4 +1,5 @@
-//! What `urr bench` measures inside this process: the composition root behind the traits of `urr-stampede`.
+//! Implements the traits of `urr-stampede`, so that `urr bench` can measure parts inside this
+//! process.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -29,7 +30,7 @@ use crate::{
     wire::{self, Ground},
 };
 
-/// This program.
+/// The host of benchmarks.
 pub(crate) struct App;
 
 impl Host for App {
@@ -98,7 +99,7 @@ impl Installation for Configured {
 
     async fn database(&self, domain: &'static Domain) -> anyhow::Result<Db> {
         if self.config.storage.is_sqlite() {
-            // Creates the directory. A benchmark's is used by nothing else, so the lock need not be kept.
+            // Creates the directory. No other process uses it, so the lock is not needed.
             drop(stores::lock(&self.config)?);
         }
         if let Some(postgres) = self.config.storage.postgres() {
@@ -132,7 +133,7 @@ async fn listen(service: impl Respond, limits: Limits, tasks: &Tasks) -> anyhow:
     let server = urr_http::Server::bind((Ipv4Addr::LOCALHOST, 0)).await?;
     let (address, token) = (server.local_addr()?, tasks.token());
     tasks.spawn("bench.row", async move {
-        // The only error is the listener's; then requests fail and the row says so.
+        // Only the listener can fail; then requests fail and the benchmark reports them.
         let _ = server.serve(service, limits, token).await;
     });
     Ok(address)
@@ -157,7 +158,7 @@ struct Opened {
     tasks: Tasks,
 }
 
-/// The roles of an installation are those that its benchmark uses.
+/// Each benchmark configures the roles that it uses.
 const RUNS: &str = "the benchmark runs this role";
 
 impl Opened {
@@ -199,7 +200,7 @@ impl Domains for Opened {
 
     async fn open_rooms(&self) -> anyhow::Result<()> {
         let queue = &self.queue_service();
-        queue.open(&self.tasks).await.context("the rooms cannot be read back")
+        queue.open(&self.tasks).await.context("the rooms cannot be read from the journal")
     }
 
     fn start_admission(&self) {
@@ -231,7 +232,7 @@ impl RedisRooms for Rooms {
     }
 
     async fn admit(&self, event: EventId) {
-        // A room that does not work refuses calls, which are counted.
+        // If this fails, the calls fail too and are counted.
         let _ = self.room.admit(event).await;
     }
 }

@@ -12,20 +12,20 @@ use crate::{
     roles::Role,
 };
 
-/// What was typed.
+/// The parsed command line.
 #[derive(Debug, Parser)]
 #[command(
     name = "urr",
     version,
     about = "URR sells concert tickets when a million people come at once.",
     long_about = "URR (우르르, the sound of a crowd rushing in) sells concert tickets when a million people come at once.\n\n\
-                  Without a command and without configuration it serves everything at http://localhost:3001 and keeps \
+                  Without a command and without configuration it serves everything at http://localhost:3001 and stores \
                   its data in ./urr-data.",
     after_help = "Every setting is also an environment variable (listen is URR_LISTEN, sale.hold_secs is \
                   URR_SALE_HOLD_SECS).\ndocs/config.md lists them all; `urr check-config` shows the ones in effect."
 )]
 pub(crate) struct Cli {
-    /// What to do; serve when left out.
+    /// The command; `serve` if omitted.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Settings.
@@ -33,7 +33,7 @@ pub(crate) struct Cli {
     pub flags: Flags,
 }
 
-/// Settings given on the command line. They may stand before or after the command.
+/// Settings given as flags, before or after the command.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Flags {
     /// The configuration file.
@@ -48,30 +48,30 @@ pub(crate) struct Flags {
         long,
         global = true,
         value_name = "ADDRESS:PORT",
-        help = "Where the public API listens [env: URR_LISTEN] [default: 127.0.0.1:3001]"
+        help = "Address of the public API [env: URR_LISTEN] [default: 127.0.0.1:3001]"
     )]
     listen: Option<String>,
     #[arg(
         long,
         global = true,
         value_name = "DIR",
-        help = "Where files are kept [env: URR_DATA_DIR] [default: ./urr-data]"
+        help = "Directory of databases and other files [env: URR_DATA_DIR] [default: ./urr-data]"
     )]
     data_dir: Option<String>,
     #[arg(
         long,
         global = true,
         value_name = "ROLES",
-        help = "What this process runs: all (but notices), or a list of auth, catalog, gateway, notices, queue, site, tickets, vwr [env: URR_ROLES] [default: all]"
+        help = "Roles of this process: all (except notices), or a list of auth, catalog, gateway, notices, queue, site, tickets, vwr [env: URR_ROLES] [default: all]"
     )]
     roles: Option<String>,
-    /// Any setting by its key, such as `sale.hold_secs=120`; may be repeated
+    /// Set any setting by its key, such as `sale.hold_secs=120`; can be repeated
     #[arg(long, global = true, value_name = "KEY=VALUE", value_parser = pair)]
     set: Vec<(String, String)>,
 }
 
 impl Flags {
-    /// The settings among the flags, in the form the configuration takes them.
+    /// The settings among the flags, as input of the configuration.
     pub(crate) fn settings(&self) -> Vec<Flag> {
         let named = [
             ("--listen", "listen", &self.listen),
@@ -91,106 +91,110 @@ impl Flags {
     }
 }
 
-/// What `urr` can do.
+/// The commands of `urr`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Serve the roles of this process until told to stop
+    /// Serve the roles of this process until SIGTERM or Ctrl-C
     Serve,
-    /// Bring every database of this process to this version's schema
+    /// Migrate every database of this process to this version's schema
     ///
-    /// With SQLite the files in the data directory are migrated, which `urr serve` also does by itself. With PostgreSQL the
-    /// login of `storage.admin_url` (or `storage.url`) creates one role and one schema per domain, grants each domain its own
-    /// schema and nothing else, and migrates them. Running it again changes nothing.
+    /// With SQLite the files in the data directory are migrated, which `urr serve` also does at
+    /// start. With PostgreSQL the login of `storage.admin_url` (or `storage.url`) creates one role
+    /// and one schema per domain, gives each role access to its own schema only, and migrates them.
+    /// Running it again changes nothing.
     Migrate,
-    /// Print the effective configuration, where each value came from, and everything that is wrong with it
+    /// Print the effective configuration, the source of each value, and every problem in it
     CheckConfig,
-    /// Ask every configured store whether it is well, one line each; exit 1 if one is not
+    /// Check every configured store and remote role, one line each; exit 1 if a check fails
     Doctor,
-    /// Make an access token with this installation's key, for scripts and tests
+    /// Create an access token signed with this installation's key, for scripts and tests
     Token(TokenArgs),
-    /// Look after those who run the platform
+    /// Create the first administrator, import accounts, reset a second factor
     #[command(subcommand)]
     Admin(AdminCommand),
-    /// Look into waiting rooms
+    /// Verify that the waiting room of an event (Tier 2) was fair
     #[command(subcommand)]
     Queue(QueueCommand),
-    /// Look after events that wait to be published
+    /// Show messages that wait or failed, and publish failed ones again
     #[command(subcommand)]
     Outbox(OutboxCommand),
     /// Show mails that wait or failed, and send failed ones again
     #[command(subcommand)]
     Mails(MailsCommand),
-    /// Measure this machine: one table, with a baseline from the same run
+    /// Run benchmarks on this machine: one table, with a baseline from the same run
     #[command(subcommand)]
     Bench(BenchCommand),
-    /// Let a crowd loose on a server of its own, and prove that it was fair
+    /// Simulate a crowd on a temporary server, and verify that its waiting room was fair
     #[command(subcommand)]
     Stampede(StampedeCommand),
-    /// Look after the line in front of everything
+    /// Export the page of the site waiting room (Tier 1)
     #[command(subcommand)]
     Vwr(VwrCommand),
-    /// Facts about the configuration itself
+    /// Print the reference of all settings
     #[command(subcommand)]
     Config(ConfigCommand),
     /// Print the version
     Version,
 }
 
-/// Whose token, and for how long.
+/// The user and the lifetime of a token.
 #[derive(Debug, Args)]
 pub(crate) struct TokenArgs {
     /// The user's id
     #[arg(long, value_name = "UUID")]
     pub user: UserId,
-    /// What the user may do
+    /// Role of the user
     #[arg(long, value_enum, default_value_t = TokenRole::User)]
     pub role: TokenRole,
-    /// How long the token is good: 90s, 15m, 1h, 7d
+    /// Lifetime of the token: 90s, 15m, 1h, 7d
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = span)]
     pub ttl: Duration,
 }
 
-/// What the bearer of a token may do.
+/// The role in a token.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum TokenRole {
-    /// Buys tickets.
+    /// Can buy tickets.
     User,
-    /// Runs the platform.
+    /// Can use the admin API.
     Admin,
 }
 
-/// What can be done about administrators and accounts.
+/// Commands for administrators and accounts.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AdminCommand {
-    /// Make the first administrator, or make an account the first administrator; refused when there is one
+    /// Create the first administrator; refused if there is one
     ///
-    /// Prints a generated password once, unless one is given. With SQLite no other process may use the data directory.
+    /// Prints a generated password once, unless one is given. With SQLite, stop the server first.
     Create {
         /// The administrator's e-mail address
         #[arg(long, value_name = "ADDRESS")]
         email: String,
-        /// What to call them
+        /// The administrator's name
         #[arg(long, default_value = crate::admin::NAME)]
         name: String,
         /// Read the password from the first line of standard input
         #[arg(long)]
         password_stdin: bool,
-        /// Make the account that has the address already the administrator; it keeps its password, so make sure whose it is
+        /// Promote the existing account with this address; it keeps its password, so verify its
+        /// owner first
         #[arg(long, conflicts_with = "password_stdin")]
         promote: bool,
     },
-    /// Import accounts of another system with the hashes of their passwords, bcrypt or Argon2id
+    /// Import accounts from another system with their password hashes (bcrypt or Argon2id)
     ///
-    /// All lines are checked first, and if one is wrong nothing is imported. An address that has an account is skipped, so the same file
-    /// may be imported again. With SQLite no other process may use the data directory.
+    /// All lines are checked first; if one is invalid, nothing is imported. An address that has an
+    /// account is skipped, so the same file can be imported again. With SQLite, stop the server
+    /// first.
     Import {
-        /// One JSON object per line: email, name, passwordHash, and if known phone and emailVerified
+        /// One JSON object per line: email, name, passwordHash; optional: phone, emailVerified
         #[arg(value_name = "FILE")]
         file: std::path::PathBuf,
     },
-    /// Take the second factor off an account whose owner lost it, and end its sessions
+    /// Remove the second factor of an account whose owner lost it, and end its sessions
     ///
-    /// Make sure who asks: from then on the password alone is enough. With SQLite no other process may use the data directory.
+    /// Verify the owner's identity first: afterwards the password alone is enough. With SQLite,
+    /// stop the server first.
     ResetSecondFactor {
         /// The account's e-mail address
         #[arg(value_name = "ADDRESS")]
@@ -198,12 +202,14 @@ pub(crate) enum AdminCommand {
     },
 }
 
-/// What can be done about waiting rooms.
+/// Commands for event waiting rooms.
 #[derive(Debug, Subcommand)]
 pub(crate) enum QueueCommand {
-    /// Replay the journal of an event's room and report any overtaking, any instant above the threshold, any double place
+    /// Replay the journal of an event's room and report overtaking, an exceeded threshold and
+    /// duplicate entries
     ///
-    /// Exits with 1 if it finds something and with 2 if it cannot tell. With SQLite no other process may use the data directory.
+    /// Exits with 1 if it finds a violation and with 2 if it cannot verify. With SQLite, stop the
+    /// server first.
     Verify {
         /// The event's id
         #[arg(value_name = "EVENT")]
@@ -211,84 +217,84 @@ pub(crate) enum QueueCommand {
     },
 }
 
-/// Where a crowd can be let loose.
+/// The simulated crowds.
 #[derive(Debug, Subcommand)]
 pub(crate) enum StampedeCommand {
-    /// Everybody wants into one event: they join, wait as long as they are told, come in, and go
+    /// A crowd in front of one event: fans join the queue, poll, are admitted and leave
     ///
-    /// Starts `urr serve` on loopback with files that are removed afterwards, sends every request for real, and ends with the
-    /// proof of `urr queue verify`. The server's wall clock runs faster, so that hours of waiting take minutes.
+    /// Starts `urr serve` on loopback with temporary files, sends real requests, and finishes with
+    /// `urr queue verify`. The server's wall clock runs faster, so hours of waiting take minutes.
     Queue(StampedeArgs),
 }
 
-/// What can be done about the outbox.
+/// Commands for the outbox.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OutboxCommand {
-    /// How many events wait, since when, and how many died, per domain
+    /// Per domain: how many messages wait, since when, and how many are dead letters
     Status,
-    /// The events that died: what they were and why
+    /// List dead letters: id, topic, kind and error
     Dead {
-        /// Only this domain's
+        /// Only this domain
         #[arg(long, value_parser = domain)]
         domain: Option<Role>,
-        /// At most so many per domain
+        /// Maximum per domain
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
         limit: u32,
     },
-    /// Send dead events once more
+    /// Publish dead letters again
     Republish {
-        /// Only this domain's
+        /// Only this domain
         #[arg(long, value_parser = domain)]
         domain: Option<Role>,
-        /// Only this event; all of them when left out
+        /// Only this message; all of them if omitted
         #[arg(long, value_name = "MESSAGE")]
         id: Option<urr_kernel::MessageId>,
     },
 }
 
-/// What can be done about mails. With SQLite no other process may use the data directory.
+/// Commands for mails. With SQLite no other process may use the data directory.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MailsCommand {
-    /// How many mails wait, since when, and how many failed, per domain
+    /// Per domain: how many mails wait, since when, and how many failed
     Status,
-    /// The mails that wait, one per line: id, domain, kind, state, attempts, times, last error
+    /// List waiting mails: id, domain, kind, state, attempts, times, last error
     List {
-        /// The mails that failed instead
+        /// List failed mails instead
         #[arg(long)]
         failed: bool,
-        /// Only this domain's
+        /// Only this domain
         #[arg(long, value_parser = domain)]
         domain: Option<Role>,
-        /// At most so many per domain
+        /// Maximum per domain
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
         limit: u32,
     },
-    /// Queue failed mails again, with all their attempts
+    /// Queue failed mails again, with all attempts
     Retry {
-        /// Only this mail; all that failed when left out
+        /// Only this mail; all failed mails if omitted
         #[arg(value_name = "MAIL")]
         id: Option<uuid::Uuid>,
-        /// Only this domain's
+        /// Only this domain
         #[arg(long, value_parser = domain)]
         domain: Option<Role>,
     },
 }
 
-/// What can be done about Tier 1 of the waiting room.
+/// Commands for the site waiting room (Tier 1).
 #[derive(Debug, Subcommand)]
 pub(crate) enum VwrCommand {
-    /// Write the page on which one waits, for a bucket or a CDN that answers /vwr/* with it
+    /// Write the waiting page, for a bucket or CDN that serves it at /vwr/*
     Export {
-        /// Where to; standard output when left out
+        /// Output file; standard output if omitted
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
-        /// Where browsers reach the routes of the waiting room: a path of the page's own site
+        /// Path on the page's own site at which browsers reach the API of the waiting room
         #[arg(long, value_name = "PATH", default_value = "/vwr-api")]
         api: String,
     },
 }
 
-/// Facts about the configuration.
+/// Commands for the configuration reference.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print docs/config.md
@@ -308,7 +314,7 @@ fn domain(text: &str) -> Result<Role, String> {
     })
 }
 
-/// The longest token: a month. A script that needs more should ask for a new one.
+/// The longest lifetime of a token: a month. A script that runs longer should create a new one.
 const MAX_TTL: Duration = Duration::from_hours(31 * 24);
 
 fn span(text: &str) -> Result<Duration, String> {
@@ -344,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_may_stand_before_or_after_the_command() {
+    fn flags_are_accepted_before_and_after_the_command() {
         for line in [
             "urr --listen 127.0.0.1:1 serve --set demo=false",
             "urr serve --set demo=false --listen 127.0.0.1:1",
@@ -360,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_have_a_unit_and_a_limit() {
+    fn durations_need_a_unit_and_have_a_maximum() {
         assert_eq!(span("1h"), Ok(Duration::from_hours(1)));
         assert_eq!(span("31d"), Ok(MAX_TTL));
         for wrong in
@@ -371,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_domain_is_refused_with_the_nearest() {
+    fn an_unknown_domain_is_refused_with_a_suggestion() {
         assert_eq!(domain("tickets"), Ok(Role::of(&crate::domains::tickets::ROLE)));
         assert_eq!(
             domain("ticket").unwrap_err(),

@@ -1,5 +1,6 @@
-//! Whether this machine's clock and PostgreSQL's agree. Processes that share a database compare its rows with their own clocks: one that is
-//! minutes ahead takes the holds of the others for lapsed.
+//! Compares this machine's clock with PostgreSQL's. Processes that share a database compare times
+//! in its rows with their own clocks: one that is minutes ahead would expire the holds of the
+//! others early.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -12,28 +13,33 @@ use urr_jobs::{BoxError, Outcome, Reconciler, Tasks};
 use urr_kernel::{Clock, Timestamp};
 use urr_telemetry::{Check, Health};
 
-/// Clocks further apart than this make holds seem to end early or late on the other machine. An NTP client keeps them within hundredths.
+/// With a larger difference, holds end early or late on the other machine. NTP keeps clocks within
+/// hundredths of a second.
 const MAX_SKEW: Duration = Duration::from_secs(1);
 
-/// How often they are compared: long before a clock that runs wrong, and not one that was set wrong, has gone a second astray.
+/// How often clocks are compared. A clock that drifts needs far longer to be a second off.
 const PERIOD: Duration = Duration::from_secs(10);
 
 urr_db::statements! {
-    /// What time it is there.
+    /// The server's time.
     TIME = postgres "select clock_timestamp()";
 }
 
-/// Compares another clock with ours, which was read before it and after. It was read somewhere in between, so only what lies outside says
-/// that they differ.
+/// Compares a remote clock with ours, read before and after it. The remote clock was read at an
+/// unknown moment in between, so only a time outside that interval is a difference.
 pub(crate) fn same_time(before: Timestamp, theirs: Timestamp, after: Timestamp) -> Result<(), String> {
     let apart = before.since(theirs).max(theirs.since(after));
     if apart > MAX_SKEW {
-        return Err(format!("its clock is {} s apart from ours; run an NTP client on both", apart.as_secs()));
+        return Err(format!(
+            "its clock differs from ours by {} s; run an NTP client on both machines",
+            apart.as_secs()
+        ));
     }
     Ok(())
 }
 
-/// Compares our clock with PostgreSQL's, once now and from then on in the background. While they differ the process is not ready.
+/// Compares our clock with PostgreSQL's, once now and then in the background. While they differ the
+/// process is not ready.
 pub(crate) async fn watch(db: Db, clock: &Clock, health: &Health, tasks: &Tasks) {
     let clocks = Arc::new(Clocks { db, clock: clock.clone(), found: Mutex::new(Ok(())) });
     clocks.look().await;
@@ -44,7 +50,7 @@ pub(crate) async fn watch(db: Db, clock: &Clock, health: &Health, tasks: &Tasks)
 struct Clocks {
     db: Db,
     clock: Clock,
-    /// What the last look found.
+    /// Result of the last comparison.
     found: Mutex<Result<(), String>>,
 }
 
@@ -56,13 +62,14 @@ impl Clocks {
         });
         let read: Result<Timestamp, urr_db::Error> = read.await;
         let after = self.clock.now();
-        // A server that is away, or so slow that nothing can be said, leaves things as they are; that it is away is told elsewhere.
+        // Keep the last result if the server is unreachable (reported elsewhere) or too slow to
+        // compare.
         if let (Ok(theirs), true) = (read, after.since(before) <= MAX_SKEW) {
             self.learn(same_time(before, theirs, after));
         }
     }
 
-    /// Remembers what was found, and says so when it is something else than before.
+    /// Stores the result, and logs it if it changed.
     fn learn(&self, found: Result<(), String>) {
         let mut known = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         match (&*known, &found) {
@@ -106,20 +113,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_that_disagree_by_more_than_the_question_took_are_noticed() {
+    fn only_a_difference_beyond_the_round_trip_counts() {
         let now: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
         let (later, much_later) = (now.after(MAX_SKEW), now.after(Duration::from_secs(3)));
         assert!(same_time(now, now, now).is_ok() && same_time(now, later, now).is_ok());
         assert!(same_time(now, much_later, now).is_err() && same_time(much_later, now, much_later).is_err());
         assert!(
             same_time(now, much_later, later.after(MAX_SKEW)).is_ok(),
-            "it may have been asked at the end"
+            "it may have been read at the end of the interval"
         );
         assert!(same_time(later.after(MAX_SKEW), now, much_later).is_err());
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_process_whose_clock_is_not_postgres_s_is_not_ready_until_it_is() {
+    async fn a_process_is_not_ready_while_its_clock_differs_from_postgres() {
         let Some(config) = urr_testkit::fresh_database(&[&urr_catalog::DOMAIN]).await else { return };
         let db = Db::postgres(&config, &urr_catalog::DOMAIN).unwrap();
         db.migrate().await.unwrap();
@@ -133,7 +140,7 @@ mod tests {
         let clocks = Clocks { db, clock: clock.clone(), found: Mutex::new(Ok(())) };
         clocks.run().await.unwrap();
         assert!(clocks.check().await.unwrap_err().contains("NTP"));
-        // Set again before each look: the fixed clock stands still while a busy machine takes its time.
+        // Set before each comparison, because the fixed clock does not advance.
         until(Duration::from_secs(30), async || {
             clock.advance(Clock::system().now().since(clock.now()));
             clocks.run().await.unwrap();

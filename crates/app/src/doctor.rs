@@ -1,4 +1,4 @@
-//! `urr doctor`: asks every configured store whether it is well, and says what is wrong in one line each.
+//! `urr doctor`: checks every configured store and remote role, and prints one line each.
 
 use std::{fs, time::Duration};
 
@@ -21,38 +21,38 @@ use crate::{
     watch::keeps_keys,
 };
 
-/// How long one question may take: a person is waiting, and a store that needs longer is not well.
+/// Timeout of one check. An operator is waiting, and a store that needs longer counts as failed.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// No clock of ours was ever right before this.
+/// A clock before this time is wrong.
 const OLDEST_NOW: &str = "2025-01-01T00:00:00Z";
 
 urr_db::statements! {
-    /// Looks at every page of the file for damage.
+    /// Checks every page of the file for damage.
     QUICK_CHECK = sqlite "pragma quick_check(1)";
 
     /// The version of the engine.
     SQLITE_VERSION = sqlite "select sqlite_version()";
 
-    /// Who we are, what we talk to and what time it is there.
+    /// The current user, the server's version and the server's time.
     SERVER = postgres "select current_user::text, current_setting('server_version'), clock_timestamp()";
 
-    /// How many connections may be open at once, but for those that are kept for administrators.
+    /// The maximum number of connections, without those reserved for superusers.
     CONNECTIONS = postgres "
         select current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint";
 
-    /// Whether another domain's tables are within reach.
+    /// Whether the current user can use the schema of another domain.
     CAN_REACH = postgres "select coalesce(has_schema_privilege(current_user, to_regnamespace($1)::oid, 'usage'), false)";
 }
 
-/// Runs on the nodes that serve its key, so a cluster that is not complete says so.
+/// Runs on the node that serves its key, so a cluster with missing nodes fails.
 static PROBE: Script = Script::new("app.probe", "return redis.call('EXISTS', KEYS[1])");
 
-/// Keys that a six-node cluster keeps on different nodes.
+/// Keys that a six-node cluster stores on different nodes.
 const PROBED: [&str; 6] =
     ["{doctor-1}", "{doctor-2}", "{doctor-3}", "{doctor-4}", "{doctor-5}", "{doctor-6}"];
 
-/// Asks everything. Fails if anything is wrong.
+/// Runs every check. Returns an error if one failed.
 pub(crate) async fn doctor(config: &Config) -> Result<(), Failure> {
     let clock = Clock::system();
     let mut report = Report::default();
@@ -79,7 +79,7 @@ pub(crate) async fn doctor(config: &Config) -> Result<(), Failure> {
     if failed == 0 { Ok(()) } else { Err(Failure::new(format!("{failed} of {} checks failed", report.made))) }
 }
 
-/// What was found so far.
+/// Counts the checks.
 #[derive(Default)]
 struct Report {
     made: u32,
@@ -87,7 +87,7 @@ struct Report {
 }
 
 impl Report {
-    /// One line: fine with a remark, or not with a reason.
+    /// Prints one line: `ok` with a remark, or `FAIL` with the reason.
     fn add(&mut self, what: &str, found: Result<String, String>) {
         self.made += 1;
         match found {
@@ -102,11 +102,11 @@ impl Report {
     async fn embedded(&mut self, config: &Config) {
         let name = format!("data directory {}", config.data_dir.display());
         if !config.data_dir.exists() {
-            return self.add(&name, Ok("not there yet; the first start makes it".to_owned()));
+            return self.add(&name, Ok("not there yet; the first start creates it".to_owned()));
         }
         let databases = match Databases::open(config) {
             Ok(databases) => databases,
-            // In use by a running process, or not ours to write: its files are not looked at.
+            // In use by another process, or not writable: its files are not checked.
             Err(Failure(lines)) => return self.add(&name, Err(lines.join("; "))),
         };
         self.add(&name, writable(config));
@@ -151,7 +151,7 @@ impl Report {
                 for role in roles {
                     let found =
                         tokio::time::timeout(PATIENCE, role.probe()).await.unwrap_or_else(|_| Err(late()));
-                    self.add(&role.to_string(), found.map(|()| "answers and knows our token".to_owned()));
+                    self.add(&role.to_string(), found.map(|()| "answers and accepts our token".to_owned()));
                 }
             }
             Err(Failure(lines)) => self.add("remote roles", Err(lines.join("; "))),
@@ -170,17 +170,17 @@ impl Report {
     }
 }
 
-/// Whether the public listener of another process is there and ready.
+/// Checks that the public listener of another process answers and is ready.
 async fn listener(client: &Client, url: &str) -> Result<String, String> {
     let target = client.target(url).map_err(why)?;
-    // One try: a person is waiting and can ask again.
+    // No retry: an operator is waiting and can run the command again.
     let answer = target.send(Call::get("/health/ready").idempotent(false)).await.map_err(why)?;
     match answer.status {
         StatusCode::OK => Ok("ready".to_owned()),
         StatusCode::SERVICE_UNAVAILABLE => {
             Err(format!("not ready: {}", String::from_utf8_lossy(&answer.body)))
         }
-        status => Err(format!("it answered {status} and is no public listener of urr")),
+        status => Err(format!("it answered {status}: this is not a public listener of urr")),
     }
 }
 
@@ -191,12 +191,13 @@ fn late() -> String {
 fn sane(now: Timestamp) -> Result<String, String> {
     let oldest: Timestamp = OLDEST_NOW.parse().expect("a fixed time is well-formed");
     if now < oldest {
-        return Err(format!("it says {now}; set it, or every sale window will be wrong"));
+        return Err(format!("it says {now}; set it, because sale windows depend on it"));
     }
     Ok(format!("it says {now}"))
 }
 
-/// Whether there are enough of them for the connections. With fewer it serves, and turns connections away earlier.
+/// Whether they suffice for `http.max_connections`. Not a failure: with fewer, the server accepts
+/// fewer connections.
 fn open_files(config: &Config) -> String {
     let files = files::raise();
     let enough = || format!("{files}, enough for {} connections", config.http.max_connections);
@@ -211,7 +212,7 @@ fn writable(config: &Config) -> Result<String, String> {
     Ok("writable and not in use".to_owned())
 }
 
-/// The whole chain of why.
+/// The chain of causes.
 fn why(error: impl std::error::Error) -> String {
     urr_telemetry::chain(&error)
 }
@@ -261,7 +262,7 @@ async fn connections(db: &Db, most: usize) -> Result<String, String> {
     room(most, allowed.map_err(why)? as usize)
 }
 
-/// Whether a server that allows so many connections has room for a process that opens so many.
+/// Fails if this process may open more connections than the server allows.
 fn room(most: usize, allowed: usize) -> Result<String, String> {
     if most > allowed {
         return Err(format!(
@@ -280,7 +281,7 @@ async fn redis(kv: &Kv, clock: &Clock) -> Result<String, String> {
     let before = clock.now();
     let now = kv.server_time().await.map_err(why)?;
     same_time(before, now, clock.now())?;
-    Ok("answers, keeps its keys".to_owned())
+    Ok("answers, does not evict keys".to_owned())
 }
 
 async fn kafka(config: &Config) -> Result<String, String> {
@@ -298,7 +299,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn every_statement_is_good_on_its_engines() {
+    async fn every_statement_prepares_on_its_engines() {
         let (_dir, sqlite) = fresh_sqlite(&urr_auth::DOMAIN).await;
         let postgres = fresh_postgres(&urr_auth::DOMAIN).await;
         let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();
@@ -307,14 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_room_for_our_connections_is_noticed() {
+    fn a_pool_larger_than_the_server_allows_fails() {
         assert!(room(80, 97).unwrap().contains("80 of the 97"));
         assert!(room(97, 97).is_ok());
         assert!(room(98, 97).unwrap_err().contains("storage.pool"));
     }
 
     #[test]
-    fn a_clock_in_the_past_is_noticed() {
+    fn a_clock_in_the_past_fails() {
         let now: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
         assert!(sane(now).is_ok());
         assert!(sane("1970-01-01T00:00:05Z".parse().unwrap()).unwrap_err().contains("set it"));

@@ -1,5 +1,5 @@
-//! The door of a process whose database server is not there yet: health answers from the first moment, everything else once the
-//! tables were seen to be right.
+//! Holds back requests until the database server answers and its schema has been checked. Health
+//! endpoints answer from the start; all other requests get 503 until then.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -15,21 +15,21 @@ use axum::{
 use urr_http::{Problem, Respond, StatusCode};
 use urr_telemetry::Check;
 
-/// What somebody at a shut door is told to wait: servers that start together need a second or two.
+/// `Retry-After` while the process starts: servers that start together need a second or two.
 const COME_BACK: Duration = Duration::from_secs(1);
 
-/// Shut until it is opened, and then open for ever. Clones are the same door.
+/// Closed at first; once opened it stays open. Clones share their state.
 pub(crate) struct Door<R>(Arc<OnceLock<R>>);
 
 impl<R> Door<R> {
-    /// A door that is shut.
+    /// Refuses requests until [`Door::open`] is called.
     pub(crate) fn shut() -> Self {
         Self(Arc::default())
     }
 
-    /// From now on requests go through to `behind`.
+    /// Passes all further requests to `behind`.
     pub(crate) fn open(&self, behind: R) {
-        assert!(self.0.set(behind).is_ok(), "a door is opened once");
+        assert!(self.0.set(behind).is_ok(), "open is called once");
     }
 }
 
@@ -48,7 +48,8 @@ impl<R: Respond> Respond for Door<R> {
     }
 }
 
-/// Hangs up, so that a gateway in front can tell it from the 503 of one route and asks others.
+/// A 503 that closes the connection. So a gateway in front can tell it from the 503 of one route,
+/// and tries another replica.
 fn not_yet() -> Response {
     let message = "The server is starting and waits for its database.";
     let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "http.not_ready", message);
@@ -60,7 +61,11 @@ fn not_yet() -> Response {
 #[async_trait]
 impl<R: Respond> Check for Door<R> {
     async fn check(&self) -> Result<(), String> {
-        if self.0.get().is_some() { Ok(()) } else { Err("the tables have not been looked at yet".to_owned()) }
+        if self.0.get().is_some() {
+            Ok(())
+        } else {
+            Err("the database schema has not been checked yet".to_owned())
+        }
     }
 }
 
@@ -71,7 +76,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn nobody_comes_in_before_the_door_is_opened() {
+    async fn requests_get_503_until_the_door_is_opened() {
         let door = Door::shut();
         let knock = async || door.respond(Request::get("/x").body(Body::empty()).unwrap()).await;
         let answer = knock().await;

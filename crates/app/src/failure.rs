@@ -1,10 +1,10 @@
-//! Why a command failed, in lines a person can act on.
+//! Why a command failed, for the operator.
 
 use std::fmt;
 
 use crate::config::Problem;
 
-/// One line per thing that is wrong.
+/// One line per problem.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Failure(pub Vec<String>);
 
@@ -14,7 +14,7 @@ impl Failure {
         Self(vec![line.into()])
     }
 
-    /// What was tried, and the chain of why it failed.
+    /// What failed, with the chain of causes.
     pub(crate) fn because(what: impl fmt::Display, error: &(dyn std::error::Error + 'static)) -> Self {
         Self::new(format!("{what}: {}", urr_telemetry::chain(error)))
     }
@@ -28,7 +28,7 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// What `urr-stampede` reports: the chain of causes, which may have lines of a log at its end.
+/// Errors of `urr-stampede`: the chain of causes, which may end with lines of a log.
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         Self(format!("{error:#}").lines().map(str::to_owned).collect())

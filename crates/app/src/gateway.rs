@@ -1,4 +1,5 @@
-//! The front door of the process: guards before the domains that run here, and the way to those that run elsewhere.
+//! Wires the gateway: the guards in front of the roles of this process, and the proxy to roles in
+//! other processes.
 
 use std::{sync::Arc, time::Duration};
 
@@ -37,24 +38,24 @@ use crate::{
     wire::{self, Domains, Ground},
 };
 
-/// How far back a process asks that has just started: as long as a revocation matters.
+/// How far back a process loads revocations at start: as long as a revoked token could be valid.
 const LOOK_BACK: Duration = urr_auth::revocation_life(access::LIFETIME);
 
-/// What the guards remember while the process runs.
+/// State of the guards, shared by all requests.
 #[derive(Clone)]
 pub(crate) struct Memory {
-    /// Sessions that ended; `None` if nobody could say which.
+    /// Revoked sessions; `None` if this process cannot reach `auth`.
     pub revoked: Option<Arc<Revoked>>,
-    /// Events in front of which people wait; `None` if nobody could say which.
+    /// Open waiting rooms of Tier 1; `None` if this process cannot reach `vwr`.
     pub rooms: Option<Arc<Rooms>>,
-    /// Who came how often; `None` if nobody is counted.
+    /// Rate limits; `None` if they are off.
     pub limiter: Option<Arc<Limiter>>,
     /// Addresses of other gateways of this installation.
     pub gateways: Arc<Gateways>,
 }
 
 impl Memory {
-    /// Nothing yet.
+    /// Empty: revoked sessions and open rooms are loaded later.
     pub(crate) fn new(config: &Config, kv: Option<&Kv>, clock: &Clock) -> Self {
         let knows = config.is_reachable(&domains::auth::ROLE);
         let passes = Passes::new(config.secrets().map(|secret| vwr_pass::key(&secret.0)));
@@ -74,7 +75,7 @@ impl Memory {
         }
     }
 
-    /// The memory of an installation in which nothing has happened yet: for benchmarks, which need nobody to tell them so.
+    /// For benchmarks of a new installation: counts as loaded, with no revoked sessions.
     pub(crate) fn brand_new(config: &Config, clock: &Clock) -> Self {
         let memory = Self::new(config, None, clock);
         if let Some(revoked) = &memory.revoked {
@@ -83,25 +84,25 @@ impl Memory {
         memory
     }
 
-    /// Tells the guards of this process at once which sessions ended in it.
+    /// Reports sessions that end in this process to its guards at once.
     pub(crate) fn on_revoked(&self) -> urr_auth::OnRevoked {
         let revoked = self.revoked.clone();
         Arc::new(move |ended| {
             if let Some(revoked) = &revoked {
                 let ended: Vec<_> = ended.iter().map(ended_session).collect();
-                // What there was no room for is asked for again, and reported, by whoever watches.
+                // If the list is full, the task `gateway.revoked` retries and logs it.
                 let _all = revoked.add(&ended);
             }
         })
     }
 
-    /// Counts how often an account is tried.
+    /// The rate limit of sign-in attempts per account.
     pub(crate) fn login_limit(&self) -> Option<Arc<dyn LoginLimit>> {
         self.limiter.clone().map(|limiter| Arc::new(CountLogins(limiter)) as Arc<dyn LoginLimit>)
     }
 }
 
-/// Counts attempts to sign in with what counts requests.
+/// Counts sign-in attempts with the rate limiter of requests.
 struct CountLogins(Arc<Limiter>);
 
 #[async_trait]
@@ -119,13 +120,13 @@ fn ended_session(ended: &auth::Revocation) -> Revocation {
     Revocation { session: ended.session, until: ended.until }
 }
 
-/// Asks auth, wherever it is, which sessions ended.
+/// Reads revoked sessions from `auth`, in this process or another.
 pub(crate) struct AskAuth {
-    /// Here or there.
+    /// Local or remote.
     pub auth: Arc<dyn Auth>,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Names each question.
+    /// Source of request ids.
     pub ids: Ids,
 }
 
@@ -140,13 +141,13 @@ impl RevocationSource for AskAuth {
     }
 }
 
-/// Asks Tier 1 of the waiting room, wherever it is, which rooms are open.
+/// Reads the open waiting rooms from `vwr`, in this process or another.
 pub(crate) struct AskVwr {
-    /// Here or there.
+    /// Local or remote.
     pub vwr: Arc<dyn Vwr>,
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// Names each question.
+    /// Source of request ids.
     pub ids: Ids,
 }
 
@@ -166,7 +167,7 @@ impl RoomSource for AskVwr {
     }
 }
 
-/// The guards, and behind them every domain that is here or that requests are passed on to.
+/// The guards, and behind them the roles of this process and those that requests are forwarded to.
 pub(crate) fn door(
     config: &Config,
     domains: &Domains,
@@ -186,12 +187,12 @@ pub(crate) fn door(
     Ok(gateway.finish())
 }
 
-/// The public routes of every role, wherever it runs: its code is part of this binary in any case.
+/// The public routes of every role, whether or not it runs here.
 pub(crate) fn declared() -> impl Iterator<Item = (Role, PublicRoutes)> {
     Role::all().filter_map(|role| Some((role, role.routes?())))
 }
 
-/// What the guards go by.
+/// The guards with their keys and state, without the slot guard.
 pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guards {
     Guards {
         access: Verifier::new(wire::access_keys(config)),
@@ -208,19 +209,19 @@ pub(crate) fn guards(config: &Config, memory: &Memory, ground: &Ground) -> Guard
     }
 }
 
-/// The guard before what buys, if seats are sold only to those who are in.
+/// The guard of routes that buy, if they require a slot.
 fn slots(config: &Config, domains: &Domains, ground: &Ground) -> Option<Arc<Slots>> {
     let queue = domains.peer().filter(|_| config.guards_seats())?;
     let ask = AskQueue { queue, clock: ground.clock.clone(), ids: ground.ids.clone() };
     Some(Arc::new(Slots::new(entries(config), Arc::new(ask), ground.clock.clone())))
 }
 
-/// Reads entry tokens.
+/// Verifies entry tokens.
 fn entries(config: &Config) -> Entries {
     Entries::new(config.secrets().map(|secret| entry::key(&secret.0)))
 }
 
-/// Asks the waiting room, wherever it is, whether a slot goes on.
+/// Checks slots with `queue`, in this process or another.
 struct AskQueue {
     queue: Arc<dyn Queue>,
     clock: Clock,
@@ -237,7 +238,7 @@ impl SlotSource for AskQueue {
     }
 }
 
-/// The roles that requests are passed on to.
+/// The roles that requests are forwarded to.
 pub(crate) fn upstreams(config: &Config, clock: &Clock) -> Result<Vec<(Role, Upstream)>, Failure> {
     let Some(secret) = config.secrets().next() else { return Ok(Vec::new()) };
     let signer = hop::Signer::new(hop::key(&secret.0));
@@ -262,7 +263,7 @@ mod tests {
     use super::*;
     use crate::config::{self, Input};
 
-    /// A session that ended, dated a little before the last token of it was signed.
+    /// A session that was revoked shortly before its last token was signed.
     struct Ended {
         at: Timestamp,
         session: Uuid,
@@ -281,7 +282,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_process_that_starts_late_knows_every_ended_session_whose_token_is_still_good() {
+    async fn a_new_process_loads_every_revoked_session_whose_token_is_still_valid() {
         let (clock, ids) = urr_testkit::fixed();
         let dir = tempfile::tempdir().unwrap();
         let input = Input { working_dir: dir.path().to_owned(), ..Input::default() };
@@ -290,18 +291,18 @@ mod tests {
         let signer = Signer::new(access::key(&secret), access::LIFETIME);
         let verifier = Verifier::new([access::key(&secret)]);
 
-        // The revocation was dated, waited for its turn, and meanwhile another request signed a token.
+        // The revocation got its time, waited for the database, and meanwhile a token was signed.
         let source = Ended { at: clock.now(), session: ids.next(), asked: Mutex::default() };
         clock.advance(Duration::from_secs(59));
         let bearer =
             Access { user: ids.next(), role: urr_kernel::Role::User, email: None, session: source.session };
         let token = signer.sign(&bearer, ids.next(), clock.now());
         clock.advance(access::LIFETIME.saturating_sub(Duration::from_secs(1)));
-        assert!(verifier.verify(&token, clock.now()).is_ok(), "the token is good");
+        assert!(verifier.verify(&token, clock.now()).is_ok(), "the token is valid");
 
         let revoked = Memory::new(&config, None, &clock).revoked.unwrap();
         revoked.load(&source).await.unwrap();
-        assert!(revoked.contains(source.session), "asked since {:?}", source.asked.lock().unwrap());
+        assert!(revoked.contains(source.session), "loaded since {:?}", source.asked.lock().unwrap());
     }
 }
 

@@ -1,7 +1,8 @@
 //! The `urr` binary: command line, configuration, wiring, roles, lifecycle. No domain logic.
 //!
-//! This is the only crate that knows the configuration, and the only one that depends on more than one domain. [`main`]
-//! reads the command line and the environment once; `wire` builds every part from what they said, top to bottom.
+//! This is the only crate that knows the configuration, and the only one that depends on more than
+//! one domain. [`main`] reads the command line and the environment once; `wire` builds every part
+//! from the resulting configuration, top to bottom.
 
 mod admin;
 mod aws;
@@ -43,7 +44,7 @@ use crate::{
     say::{complain, say},
 };
 
-/// Does what the command line says.
+/// Parses the command line and runs the command.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     match run(cli) {
@@ -79,7 +80,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
         Command::Stampede(StampedeCommand::Queue(args)) => {
             if flags.config.is_some() || !flags.settings().is_empty() {
                 return Err(Failure::new(
-                    "a stampede is for a server of its own on loopback and for no other: it takes no settings",
+                    "`urr stampede` starts its own server on loopback and takes no settings; remove the flags",
                 ));
             }
             return Ok(print(&urr_stampede::crowd::run(&args)?));
@@ -96,7 +97,7 @@ fn run(cli: Cli) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Prints a report. The exit code tells faults, and a run that a signal ended, as a shell does.
+/// Prints a report. Returns 1 if it has faults, and 128 + n after signal n, as a shell does.
 fn print(report: &Report) -> ExitCode {
     say!("{}", report.text.trim_end());
     for fault in &report.faults {
@@ -114,7 +115,7 @@ fn load(flags: &Flags) -> Result<(Values, Config), Failure> {
 }
 
 /// The one place that reads the environment.
-#[expect(clippy::disallowed_methods, reason = "configuration begins here")]
+#[expect(clippy::disallowed_methods, reason = "the environment is part of the configuration")]
 fn input(flags: &Flags) -> Input {
     Input {
         file: flags.config.clone(),
@@ -126,9 +127,9 @@ fn input(flags: &Flags) -> Input {
 
 fn block_on<T>(work: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::because("the runtime did not start", &error))?;
+    let runtime = runtime.map_err(|error| Failure::because("the async runtime did not start", &error))?;
     let done = runtime.block_on(work);
-    // What is left, such as a question to a broker that does not answer, is not worth waiting for.
+    // Do not wait for leftover tasks, such as a request to an unreachable broker.
     runtime.shutdown_background();
     Ok(done)
 }

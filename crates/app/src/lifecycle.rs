@@ -1,4 +1,5 @@
-//! From the signal to the end: readiness off, time for balancers to see it if they need any, no new requests, requests in progress finished, background work stopped.
+//! Shutdown, in order: not ready, a notice period for load balancers, listeners closed, requests in
+//! progress finished, background work stopped.
 
 use std::{io, time::Duration};
 
@@ -9,27 +10,27 @@ use tokio::{
 use urr_jobs::Tasks;
 use urr_telemetry::Health;
 
-/// Requests in progress may take this long once the process was told to stop, what the notice takes included.
+/// How long requests in progress may take after the signal, including the notice period.
 pub(crate) const DRAIN: Duration = Duration::from_secs(18);
 
-/// What is still open then is cut off by the listener itself, which takes a moment.
+/// Time for the listener to cut off the requests that are left then.
 const CUT: Duration = Duration::from_secs(1);
 
-/// Consumers and reconcilers finish the batch they are in.
+/// Time for consumers and reconcilers to finish their current batch.
 const STOP: Duration = Duration::from_secs(5);
 
-/// What the whole stop takes at most: requests and background work each get a moment to unwind if they did not end in time, and then the
-/// last lines and traces are written. 18 + 1 + 1 + 5 + 1 + 3 = 29 s.
+/// The longest shutdown. Requests and background work that did not end in time each get a second to
+/// unwind; then the last log lines and traces are written. 18 + 1 + 1 + 5 + 1 + 3 = 29 s.
 const ALL: u64 = DRAIN.as_secs()
     + CUT.as_secs()
     + STOP.as_secs()
     + 2 * urr_jobs::UNWIND.as_secs()
     + urr_telemetry::LAST_WORDS.as_secs();
 
-/// A supervisor kills after 30 s: one of them is left to close the stores.
+/// A supervisor kills after 30 s; one second is left to close the stores.
 const _: () = assert!(ALL <= 29, "the stop fits into 30 s");
 
-/// What requests in progress have left when the listeners close, after a notice of this length.
+/// The time left for requests in progress when the listeners close, after the notice period.
 pub(crate) const fn drain_after(notice: Duration) -> Duration {
     DRAIN.saturating_sub(notice)
 }
@@ -41,12 +42,12 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From here on the process no longer dies of them.
+    /// Installs the handlers. From then on these signals no longer end the process.
     pub(crate) fn install() -> io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    /// The name of the next one.
+    /// Waits for a signal and returns its name.
     pub(crate) async fn next(&mut self) -> &'static str {
         tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
@@ -55,8 +56,8 @@ impl Signals {
     }
 }
 
-/// The two kinds of work a process does. They stop one after the other: a request in progress may still need background
-/// work, such as the outbox relay, but nothing in the background needs a new request.
+/// The tasks of a process. Listeners stop first: a request in progress may need background work,
+/// such as the outbox relay, but background work needs no new request.
 #[derive(Clone, Default)]
 pub(crate) struct Work {
     /// The listeners.
@@ -66,7 +67,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Waits until somebody asks the process to stop or an essential part of it ends by itself.
+    /// Waits until a signal arrives or an essential task ends unexpectedly.
     pub(crate) async fn until_stop(&self, signals: &mut Signals) {
         let (servers, background) = (self.servers.token(), self.background.token());
         tokio::select! {
@@ -76,8 +77,9 @@ impl Work {
         }
     }
 
-    /// Stops everything in order. For the time of the notice only readiness tells of it, so that balancers look elsewhere before the
-    /// listeners close. True if everything ended by itself.
+    /// Stops everything in order. During the notice period only readiness changes, so that load
+    /// balancers stop sending requests before the listeners close. Returns `true` if all tasks
+    /// ended in time.
     pub(crate) async fn stop(&self, health: &Health, notice: Duration) -> bool {
         health.drain();
         let (servers, background) = (self.servers.token(), self.background.token());
@@ -93,14 +95,14 @@ impl Work {
             [("requests", &self.servers, drain), ("background work", &self.background, STOP)]
         {
             if let Err(unfinished) = tasks.shutdown(grace).await {
-                tracing::warn!(part, %unfinished, "stopped without waiting any longer");
+                tracing::warn!(part, %unfinished, "shutdown timed out: unfinished tasks were cut off");
                 clean = false;
             }
         }
         clean
     }
 
-    /// The essential part that ended by itself, if one did.
+    /// The essential task that ended unexpectedly, if any.
     pub(crate) fn failed(&self) -> Option<&str> {
         self.servers.failed().or_else(|| self.background.failed())
     }
@@ -121,7 +123,7 @@ mod tests {
     const NOTICE: Duration = Duration::from_secs(15);
 
     #[tokio::test]
-    async fn a_notice_says_that_the_process_stops_while_new_connections_are_served() {
+    async fn during_the_notice_period_new_connections_are_served_but_not_ready() {
         let (work, health) = (Work::default(), Health::new());
         let server = Server::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", server.local_addr().unwrap());
@@ -130,7 +132,7 @@ mod tests {
         let serve = server.serve(routes, Limits::default(), work.servers.token());
         work.servers.spawn_essential("http", async { serve.await.unwrap() });
 
-        // A client of its own each time, and so a connection.
+        // A new client each time, and so a new connection.
         let ask = async |path: &str| {
             let client = Client::new(ClientLimits::default(), Clock::system());
             client.target(&base).unwrap().send(Call::get(path)).await
@@ -140,7 +142,7 @@ mod tests {
             assert_eq!(ask("/").await.unwrap().body, "served");
         };
         tokio::select! {
-            _ = work.stop(&health, NOTICE) => panic!("it stopped without notice"),
+            _ = work.stop(&health, NOTICE) => panic!("it stopped before the notice period ended"),
             () = talk => {}
         }
         assert!(work.stop(&health, Duration::ZERO).await);
@@ -148,7 +150,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_stop_with_notice_is_over_as_soon_as_one_without() {
+    async fn the_notice_period_does_not_extend_the_shutdown() {
         let (work, health) = (Work::default(), Health::new());
         work.servers.spawn("request", std::future::pending());
         work.background.spawn("batch", std::future::pending());
@@ -159,12 +161,12 @@ mod tests {
         assert!(health.is_draining() && !token.is_cancelled());
         assert!(timeout(Duration::from_secs(2), &mut stop).await.is_err());
         assert!(token.is_cancelled(), "the listeners close");
-        let clean = stop.await.expect("a supervisor would kill it now");
-        assert!(!clean, "two never end");
+        let clean = stop.await.expect("the shutdown takes less than 30 s");
+        assert!(!clean, "two tasks never end");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_when_a_part_has_ended_by_itself() {
+    async fn the_notice_period_is_skipped_when_an_essential_task_has_ended() {
         let (work, health) = (Work::default(), Health::new());
         work.servers.spawn_essential("http", async {});
         work.servers.token().cancelled().await;

@@ -1,4 +1,5 @@
-//! `urr mails`: mails that wait, mails that failed, and another attempt for those. Never an address or a text.
+//! `urr mails`: lists waiting and failed mails and retries failed ones. It never prints addresses
+//! or texts.
 
 use urr_db::Db;
 use urr_kernel::Clock;

@@ -5,7 +5,8 @@ use urr_db::{Db, Domain, EngineKind, Tx};
 use crate::{aws, config::Config, failure::Failure, say::say, stores::Databases};
 
 urr_db::statements! {
-    /// Who we are, and something of the schema that belongs to somebody else: the schema first, then its tables and sequences.
+    /// The current user, and the first object of the schema with another owner: the schema itself,
+    /// then its tables and sequences.
     NOT_OURS = postgres "
         select current_user::text, what, owner from (
             select 0 as rank, 'schema ' || nspname as what, pg_get_userbyid(nspowner)::text as owner
@@ -18,12 +19,12 @@ urr_db::statements! {
          order by rank, what
          limit 1";
 
-    /// Whether everybody has a right to the schema that belongs to nobody.
+    /// Whether every role can use the schema `public`.
     PUBLIC_IS_OPEN = postgres "
         select coalesce(has_schema_privilege('public', to_regnamespace('public')::oid, 'usage, create'), false)";
 }
 
-/// Brings every database of this process to this version's schema.
+/// Migrates every database of this process to this version's schema.
 pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
     if let Some(postgres) = config.storage.postgres() {
         let domains: Vec<&Domain> = config.roles.iter().filter_map(|role| role.tables).collect();
@@ -52,21 +53,22 @@ pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
     aws::migrate(config).await
 }
 
-/// Where we may not close the schema `public` somebody else has to.
+/// Warns if the schema `public` is open to all roles: only its owner can revoke that.
 async fn warn_of_public(db: &Db) {
     let look = db.read("app.public", async |tx: &mut Tx<'_>| {
         tx.one(&PUBLIC_IS_OPEN, &[], |row| row.get::<bool>(0)).await
     });
-    // A server that does not answer is told of by whatever comes next.
+    // The next statement reports a server that does not answer.
     if look.await.is_ok_and(|is_open: bool| is_open) {
         say!(
-            "warning: every login of the server may use the schema public of this database, and we do not own it; its \
-             owner can end that with: revoke all on schema public from public"
+            "warning: every login of the server can use the schema public of this database, which has another owner; \
+             the owner should run: revoke all on schema public from public"
         );
     }
 }
 
-/// A schema that was there before its role is left to whoever made it, and the role can do nothing in it.
+/// Fails if the domain's role does not own its schema and tables, because it has no rights in them
+/// then.
 async fn check_owner(schema: &'static str, db: &Db) -> Result<(), Failure> {
     let look = db.read("app.owner", async |tx: &mut Tx<'_>| {
         tx.optional(&NOT_OURS, &[&schema], |row| {
@@ -77,7 +79,7 @@ async fn check_owner(schema: &'static str, db: &Db) -> Result<(), Failure> {
     match look.await.map_err(|error| Failure::because(schema, &error))? {
         None => Ok(()),
         Some((role, what, owner)) => Err(Failure::new(format!(
-            "{schema}: {what} belongs to {owner} and not to {role}, as after a restore that ran before the roles were there; \
+            "{schema}: {what} belongs to {owner} and not to {role}, as after a restore that ran before the roles existed; \
              restore it again in the order of docs/operations.md"
         ))),
     }

@@ -1,7 +1,8 @@
-//! `urr outbox`: events that wait, events that died, and another try for them.
+//! `urr outbox`: lists waiting messages and dead letters, and publishes dead letters again.
 //!
-//! An event can die in two places. A *publisher* gives up on a message that the broker refuses; a *consumer group* gives up on
-//! one that it cannot apply. Each is kept in the database of whoever gave up.
+//! A message becomes a dead letter in one of two places: its publisher, if the broker refuses it,
+//! or a consumer group that cannot apply it. It is stored in the database of that publisher or
+//! consumer.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::{
     wire::{self, Domains},
 };
 
-/// Does what was asked about the outboxes of the domains that run here.
+/// Runs the command on the databases of the domains that run here.
 pub(crate) async fn outbox(config: &Config, command: OutboxCommand) -> Result<(), Failure> {
     let clock = Clock::system();
     let databases = Databases::open(config)?;
@@ -42,7 +43,7 @@ struct Bus {
 }
 
 impl Bus {
-    /// Only what belongs to one domain.
+    /// Restricts it to one domain.
     fn of(mut self, domain: Option<Role>) -> Self {
         if let Some(role) = domain {
             self.sources.retain(|source| source.domain == role.name);
@@ -94,7 +95,7 @@ impl Bus {
             }
         }
         if found == 0 {
-            say!("no dead events");
+            say!("no dead letters");
         }
         Ok(())
     }
@@ -105,7 +106,7 @@ impl Bus {
             let Again { sent: some, failed, is_cut } = again;
             sent += some;
             if some > 0 || !failed.is_empty() {
-                say!("{whose}: {some} sent once more, {} failed again", failed.len());
+                say!("{whose}: {some} published again, {} failed again", failed.len());
             }
             let chained = |(id, error): (MessageId, admin::RepublishError)| {
                 format!("{id}: {}", urr_telemetry::chain(&error))
@@ -121,9 +122,9 @@ impl Bus {
         for consumer in &self.consumers {
             note(consumer.group(), admin::republish_all(consumer, id, &self.clock).await.map_err(failed)?);
         }
-        say!("{sent} sent once more");
+        say!("{sent} published again");
         if let (Some(id), 0, true) = (id, sent, failures.is_empty()) {
-            failures.push(format!("{id} is not among the dead events; `urr outbox dead` lists them"));
+            failures.push(format!("{id} is not among the dead letters; `urr outbox dead` lists them"));
         }
         if failures.is_empty() { Ok(()) } else { Err(Failure(failures)) }
     }

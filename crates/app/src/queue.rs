@@ -1,4 +1,4 @@
-//! `urr queue`: proof that a waiting room was fair.
+//! `urr queue`: verifies that a waiting room was fair.
 
 use std::process::ExitCode;
 
@@ -25,7 +25,7 @@ pub(crate) enum Verdict {
     Unfair,
 }
 
-/// What the command ends with: an unfair room must not be taken for one that cannot be read.
+/// The exit code: 1 for an unfair room, 2 if it could not be verified.
 pub(crate) fn exit(verdict: Result<Verdict, Failure>) -> ExitCode {
     match verdict {
         Ok(Verdict::Fair) => ExitCode::SUCCESS,
@@ -39,11 +39,11 @@ pub(crate) fn exit(verdict: Result<Verdict, Failure>) -> ExitCode {
     }
 }
 
-/// Does what was asked about waiting rooms.
+/// Runs `urr queue verify`.
 pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<Verdict, Failure> {
     let QueueCommand::Verify { event } = command;
     if !config.roles.has(&domains::queue::ROLE) {
-        return Err(Failure::new("the waiting rooms are not here: run this with the role queue"));
+        return Err(Failure::new("this process does not have the role queue; add it to `roles`"));
     }
     let databases = Databases::open(config)?;
     let db = databases.of(&domains::queue::ROLE);
@@ -60,36 +60,36 @@ pub(crate) async fn queue(config: &Config, command: QueueCommand) -> Result<Verd
     say!("at most   {} waiting, {} in", report.most_waiting, report.most_active);
     if let Some(Silence { at, waiting, gone }) = report.silence {
         say!(
-            "silence   {gone} of {waiting} were sent away within a second at {at}: were they silent, or could nobody hear them?"
+            "silence   {gone} of {waiting} waiting users were removed as idle within a second at {at}: could their requests reach the server?"
         );
     }
     if report.clock_back > 0 {
         say!(
-            "clock     it was put back {} times: times in the journal are not in order, the line is",
+            "clock     it was set back {} times: timestamps in the journal are out of order, the queue is not",
             report.clock_back
         );
     }
     if report.unproven > 0 {
         say!(
-            "unproven  {} places are known from tickets alone: Redis lost the steps that gave them",
+            "unproven  {} positions are known from queue tickets only: Redis lost their journal steps",
             report.unproven
         );
     }
     if report.is_fair() {
         say!(
-            "fair      nobody overtook, nobody was let in above the threshold, nobody had two places, used one twice or got one that was not theirs"
+            "fair      no entry overtook another, the threshold was never exceeded, no user had two entries, used one twice or got another user's"
         );
         return Ok(Verdict::Fair);
     }
     complain!("urr: event {event}: {} steps should not have happened", report.faults);
     for finding in &report.findings {
         let (life, step) = (finding.generation, finding.seq);
-        complain!("urr: life {life}, step {step}, {}: {}", finding.at, finding.fault);
+        complain!("urr: generation {life}, step {step}, {}: {}", finding.at, finding.fault);
     }
     Ok(Verdict::Unfair)
 }
 
-/// Steps that are still in Redis are moved to the database first, so that the journal is whole.
+/// Moves steps that are still in Redis to the database, so that the journal is complete.
 async fn settle(config: &Config, db: &Db, event: EventId) -> Result<(), Failure> {
     let clock = Clock::system();
     let Some(kv) = stores::redis(config, &clock)? else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! What has to be well before the process is ready.
+//! The checks behind `/health/ready`.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use urr_telemetry::{Check, Health};
 
 use crate::{remote::RemoteRole, stores::Databases, wire::Domains};
 
-/// Registers every part without which the process is not ready.
+/// Registers the checks that must pass before the process is ready.
 pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health) {
     for (role, db) in databases.iter() {
-        // Once per process, so what leaks is bounded by the number of roles.
+        // Leaked once per role and process.
         health.register(format!("{} database", role.name).leak(), Arc::new(Answers(db.clone())));
     }
     if let Some(revoked) = &domains.memory.revoked {
@@ -23,7 +23,7 @@ pub(crate) fn register(domains: &Domains, databases: &Databases, health: &Health
     if let Some(rooms) = &domains.memory.rooms {
         health.register("open waiting rooms", rooms.loaded());
     }
-    // Guards go on with what they know while a role that they ask is away.
+    // Guards continue with cached data while a role they call is unreachable.
     let needed =
         |remote: &&RemoteRole| remote.role.remote.as_ref().is_none_or(|used| used.by_guards.is_none());
     for remote in domains.remote.iter().filter(needed) {

@@ -1,4 +1,4 @@
-//! Roles in other processes, and the door through which they reach the roles of this one.
+//! Calls to roles in other processes, and the route that reports this process's roles to them.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -16,34 +16,35 @@ use crate::{
     roles::{Role, Roles},
 };
 
-/// Says which roles a process serves to others. Behind the token, so that a wrong one is noticed before a sale is.
+/// Lists the roles of a process. It requires the token, so a wrong token is found before the first
+/// sale.
 const ROLES_PATH: &str = "/internal/roles";
 
-/// What [`ROLES_PATH`] answers.
+/// The response of [`ROLES_PATH`].
 #[derive(Debug, Serialize, Deserialize)]
 struct Served {
     roles: Vec<String>,
 }
 
-/// The answer to [`ROLES_PATH`] for a process with these roles.
+/// The route [`ROLES_PATH`] of a process with these roles.
 pub(crate) fn roles_route(roles: &Roles) -> Router {
     let names: Vec<String> = roles.iter().map(|role| role.name.to_owned()).collect();
     Router::new().route(ROLES_PATH, get(async move || Json(Served { roles: names })))
 }
 
-/// Auth and Tier 1 are asked the same question several times a second, and the waiting room about every buyer. An answer that is late is
-/// worth less than the next one, and once they are back it must be noticed at once: every second without keeps people from signing in or
-/// from buying. docs/adr/0015 has the whole of it.
+/// Limits of calls by guards: `auth` and `vwr` are polled several times a second, `queue` is called
+/// for every buyer. The next response is worth more than a late one. Recovery must be noticed at
+/// once, because users cannot sign in or buy until then. See docs/adr/0015.
 fn brief() -> ClientLimits {
     let usual = ClientLimits::default();
     let breaker = BreakerLimits { open_for: Duration::from_secs(1), trials: 1, ..usual.breaker };
     ClientLimits { connect: Duration::from_secs(1), read: Duration::from_secs(2), tries: 1, breaker, ..usual }
 }
 
-/// A role that this process calls and does not run.
+/// A role in another process that this one calls.
 #[derive(Clone)]
 pub(crate) struct RemoteRole {
-    /// Which one.
+    /// The role.
     pub role: Role,
     target: Target,
     token: Arc<str>,
@@ -56,7 +57,7 @@ impl fmt::Display for RemoteRole {
 }
 
 impl RemoteRole {
-    /// Every role that is called from here and runs elsewhere.
+    /// Every role that this process calls and does not run.
     pub(crate) fn all(config: &Config, clock: &Clock) -> Result<Vec<Self>, Failure> {
         let usual = Client::new(ClientLimits::default(), clock.clone());
         let brief = Client::new(brief(), clock.clone());
@@ -74,30 +75,30 @@ impl RemoteRole {
             .collect()
     }
 
-    /// The role's service.
+    /// The client of the role's service.
     pub(crate) fn service(&self) -> Remote {
         Remote::new(self.target.clone(), &self.token)
     }
 
-    /// Whether the role is there and knows our token.
+    /// Checks that the process answers, accepts our token and has the role.
     pub(crate) async fn probe(&self) -> Result<(), String> {
         let bearer = HeaderValue::from_str(&format!("Bearer {}", self.token));
         let bearer = bearer.map_err(|_| "the internal token is not printable ASCII".to_owned())?;
-        // One try: whoever asks will ask again.
+        // No retry: health checks repeat.
         let call = Call::get(ROLES_PATH).header(AUTHORIZATION, bearer).idempotent(false);
         let answer = self.target.send(call).await.map_err(|error| urr_telemetry::chain(&error))?;
         match answer.status {
             StatusCode::OK => {}
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-                return Err("it does not know our internal.token; both sides need the same".to_owned());
+                return Err("it rejected our internal.token; both processes need the same".to_owned());
             }
-            status => return Err(format!("it answered {status} and is no internal listener of urr")),
+            status => return Err(format!("it answered {status}: this is not the internal listener of urr")),
         }
         let served: Served = serde_json::from_slice(&answer.body).map_err(|error| error.to_string())?;
         if served.roles.iter().any(|role| role == self.role.name) {
             Ok(())
         } else {
-            Err(format!("it runs {} and not {}", served.roles.join(", "), self.role.name))
+            Err(format!("it has the roles {} and not {}", served.roles.join(", "), self.role.name))
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
 pub(crate) struct Role(&'static Declaration);
 
 impl Role {
-    /// The role that is declared so.
+    /// The role with this declaration.
     pub(crate) const fn of(declaration: &'static Declaration) -> Self {
         Self(declaration)
     }
@@ -78,7 +78,7 @@ impl Ord for Role {
 pub(crate) struct Roles(BTreeSet<Role>);
 
 impl Roles {
-    /// Everything that sells: the default.
+    /// The default: every role except those that `all` leaves out.
     pub(crate) fn all() -> Self {
         Self(Role::all().filter(|role| role.in_all).collect())
     }
@@ -88,7 +88,7 @@ impl Roles {
         self.0.contains(&role.into())
     }
 
-    /// The domains among them.
+    /// The roles among them that own a database.
     pub(crate) fn domains(&self) -> impl Iterator<Item = Role> {
         self.iter().filter(|role| role.tables.is_some())
     }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_read_from_a_list_and_unknown_ones_are_named() {
+    fn roles_parse_from_a_list_and_unknown_names_get_a_suggestion() {
         assert_eq!(Roles::parse("all"), Ok(Roles::all()));
         let some = Roles::parse("tickets, catalog").unwrap();
         assert!(

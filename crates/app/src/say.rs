@@ -1,5 +1,5 @@
-//! What the program says to the person who typed the command. Answers go to stdout, complaints to stderr; a reader
-//! that went away (`urr check-config | head`) is not an error.
+//! Output of commands: results on stdout, errors on stderr. A closed pipe
+//! (`urr check-config | head`) is not an error.
 
 use std::{fmt, io::Write as _};
 
@@ -18,12 +18,12 @@ pub(crate) use {complain, say};
 /// One line on stdout.
 pub(crate) fn line(text: fmt::Arguments<'_>) {
     let mut out = std::io::stdout().lock();
-    // Nobody is left to be told when stdout is closed.
+    // A closed stdout cannot be reported anywhere.
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
 /// One line on stderr.
 pub(crate) fn complaint(text: fmt::Arguments<'_>) {
-    // Nobody is left to be told when stderr is closed.
+    // A closed stderr cannot be reported anywhere.
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -1,4 +1,4 @@
-//! `urr serve`: from configuration to a process that answers, and back to nothing.
+//! `urr serve`: starts, serves and stops the configured roles.
 
 use std::{net::SocketAddr, os::unix::fs::DirBuilderExt as _, sync::Arc, time::Duration};
 
@@ -22,21 +22,21 @@ use crate::{
     wire::{self, Domains, Ground},
 };
 
-/// How long a start waits for a database server that is not there yet. Machines that boot together need a few seconds; a
-/// wrong address should not look like a slow one.
+/// How long a start waits for the database server. Machines that boot together need a few seconds;
+/// with a wrong address the start should fail soon.
 const WAIT_FOR_SERVER: Duration = Duration::from_secs(10);
 
-/// The pause between two looks.
+/// The pause between two attempts to reach the database server.
 const LOOK_AGAIN: Duration = Duration::from_millis(250);
 
-/// Serves until told to stop.
+/// Serves until a signal arrives or an essential task ends.
 pub(crate) async fn serve(values: Values, config: Config) -> Result<(), Failure> {
     let mut signals = Signals::install().map_err(|error| Failure::because("signals", &error))?;
     let _logging = start_logging(&config)?;
     let running = tokio::select! {
         running = Running::start(values, config) => running?,
         signal = signals.next() => {
-            tracing::info!(signal, "stopped before the start was complete");
+            tracing::info!(signal, "stopped by a signal before the start was complete");
             return Ok(());
         }
     };
@@ -50,29 +50,29 @@ pub(crate) async fn serve(values: Values, config: Config) -> Result<(), Failure>
     }
 }
 
-/// Logs and traces, from here to the end of the process.
+/// Starts logs and traces. They end when the returned guard is dropped.
 pub(crate) fn start_logging(config: &Config) -> Result<Guard, Failure> {
     urr_telemetry::init(&config.log.logging("urr")).map_err(|error| Failure::because("log", &error))
 }
 
-/// A process that serves.
+/// A serving process.
 pub(crate) struct Running {
-    /// Where the public API is.
+    /// Address of the public API.
     pub public: SocketAddr,
     internal: Option<SocketAddr>,
     work: Work,
     ground: Ground,
     config: Config,
-    /// Whether this start brought the demo data.
+    /// Whether this start created the demo data.
     seeded: bool,
-    /// The administrator whom this start made.
+    /// The administrator that this start created.
     admin: Option<Made>,
     /// Closed after all work has ended.
     databases: Databases,
 }
 
 impl Running {
-    /// Starts everything. What cannot work is found here and not by the first buyer.
+    /// Starts everything. Fails if a part cannot work, rather than on the first request.
     pub(crate) async fn start(values: Values, config: Config) -> Result<Self, Failure> {
         let clock = if config.clock_speed > 1 { Clock::lapse(config.clock_speed) } else { Clock::system() };
         let ground = Ground {
@@ -86,7 +86,7 @@ impl Running {
         let (server, public) = bind(config.listen, "listen").await?;
         config
             .public_url
-            .get_or_insert_with(|| HttpUrl::parse(&url(public)).expect("the URL of a listener is one"));
+            .get_or_insert_with(|| HttpUrl::parse(&url(public)).expect("the URL of a listener parses"));
         let files = files::raise();
         if let Some(cause) = files::shortage(&config, files) {
             tracing::warn!(cause, "fewer connections are served than http.max_connections");
@@ -105,15 +105,16 @@ impl Running {
             (config.internal.listen, wire::internal(config, &domains, ground))
         {
             let (server, internal) = bind(address, "internal.listen").await?;
-            // Other processes call from few addresses, with many connections each.
+            // Calls from other processes come from few addresses, with many connections each.
             running.listen("http.internal", server.sharing(|_| true), router);
             running.internal = Some(internal);
         }
         Ok(running)
     }
 
-    /// Serves the public side. Files are at hand, so they are put in order and filled first; a server may be on its way, so health
-    /// answers while we wait for it. Reading a million places back takes a second, in which everything but the line answers.
+    /// Starts the public listener. SQLite files are migrated and filled first. A PostgreSQL server
+    /// may still be starting, so health endpoints answer while we wait for it. With SQLite,
+    /// requests are served while the queues are read back (about a second for a million entries).
     async fn open_door(&mut self, server: Server, domains: &Domains) -> Result<(), Failure> {
         let proxies = self.config.door.proxies();
         let gateways = Arc::clone(&domains.memory.gateways);
@@ -133,7 +134,7 @@ impl Running {
         self.listen("http.public", server, wire::public(&self.config, door.clone(), &self.ground));
         prepare(&self.config, &self.databases, &self.ground.clock).await?;
         if let Some((_, db)) = self.databases.iter().next() {
-            // All of them are on one server.
+            // All databases are on one server.
             clocks::watch(db.clone(), &self.ground.clock, &self.ground.health, &self.work.background).await;
         }
         self.open_accounts(domains).await?;
@@ -144,20 +145,24 @@ impl Running {
         Ok(())
     }
 
-    /// Learns which sessions ended before this start, if somebody can say. Else it goes on without, and is not ready.
+    /// Loads the sessions that ended before this start. On failure the start continues, and the
+    /// process is not ready until they are loaded.
     async fn learn_sessions(&self, domains: &Domains) {
         let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(&self.ground)) else {
             tracing::warn!(
-                "nobody says which sessions ended, so their tokens are good until they expire: set remote.auth"
+                "remote.auth is not set: tokens of revoked sessions are accepted until they expire, at most an hour"
             );
             return;
         };
         if let Err(cause) = revoked.load(&*source).await {
-            tracing::warn!(cause, "nobody says which sessions ended: tokens are refused until somebody has");
+            tracing::warn!(
+                cause,
+                "cannot load revoked sessions from auth: not ready, and tokens are refused until auth answers"
+            );
         }
     }
 
-    /// Makes sure that accounts can be found and that somebody can run the platform.
+    /// Checks the keys of the accounts and creates the first administrator.
     async fn open_accounts(&mut self, domains: &Domains) -> Result<(), Failure> {
         if let Some(auth) = domains.services.get::<urr_auth::Service>() {
             check_keys(&auth).await?;
@@ -166,7 +171,7 @@ impl Running {
         Ok(())
     }
 
-    /// Reads the waiting rooms back, where they are kept in memory.
+    /// Reads the waiting rooms back from the journal, if they are in memory.
     async fn open_rooms(&self, domains: &Domains) -> Result<(), Failure> {
         let Some(queue) = domains.services.get::<urr_queue::Service>() else { return Ok(()) };
         let opened = queue.open(&self.work.background).await;
@@ -177,12 +182,16 @@ impl Running {
         let (limits, token) = (wire::limits(&self.config), self.work.servers.token());
         self.work.servers.spawn_essential(name, async move {
             if let Err(error) = server.serve(responder, limits, token).await {
-                tracing::error!(listener = name, error = urr_telemetry::chain(&error), "the listener failed");
+                tracing::error!(
+                    listener = name,
+                    error = urr_telemetry::chain(&error),
+                    "listener failed: the process stops"
+                );
             }
         });
     }
 
-    /// Tells the person at the terminal where to look.
+    /// Prints the addresses and, after a first start, the administrator's password.
     fn greet(&self) {
         let (config, url) = (&self.config, url(self.public));
         say!("URR {} is ready at {url}", env!("CARGO_PKG_VERSION"));
@@ -192,7 +201,7 @@ impl Running {
         }
         let passed = config.passes_on().map(|role| role.name).collect::<Vec<_>>().join(", ");
         if !passed.is_empty() {
-            say!("  passes   {passed} on to other processes");
+            say!("  forwards {passed} to other processes");
         }
         if let Some(internal) = self.internal {
             say!("  other processes reach {domains} at {}", self::url(internal));
@@ -203,7 +212,7 @@ impl Running {
             (format!("{url}/api/events"), format!("POST {url}/api/auth/login"))
         };
         if self.seeded {
-            say!("  look     {look} (demo events, made on this first start)");
+            say!("  look     {look} (demo events, created by this first start)");
             say!("  data     {}", config.data_dir.display());
         }
         if let Some(admin) = &self.admin {
@@ -216,12 +225,12 @@ impl Running {
         tracing::info!(address = %self.public, roles = %config.roles, profile = config.profile.name(), "serving");
     }
 
-    /// Stops in order and closes everything.
+    /// Stops requests, then background work, then closes the databases.
     pub(crate) async fn stop(self) -> Result<(), Failure> {
         let clean = self.work.stop(&self.ground.health, self.config.http.notice).await;
         drop(self.databases);
         if let Some(part) = self.work.failed() {
-            return Err(Failure::new(format!("{part} ended by itself; the log says why")));
+            return Err(Failure::new(format!("{part} ended unexpectedly; the log says why")));
         }
         tracing::info!(clean, "stopped");
         Ok(())
@@ -236,7 +245,8 @@ pub(crate) fn url(address: SocketAddr) -> String {
     }
 }
 
-/// The configuration with every secret it needs: in the local profile those that nobody configured are made on first start.
+/// The configuration with every secret it needs. In the local profile, missing secrets are
+/// generated on first start.
 pub(crate) fn with_secrets(mut values: Values, config: Config, ids: &Ids) -> Result<Config, Failure> {
     if config.profile == Profile::Production || config.is_complete() {
         return Ok(config);
@@ -267,13 +277,13 @@ async fn bind(address: SocketAddr, setting: &str) -> Result<(Server, SocketAddr)
     Ok((server, bound))
 }
 
-/// Whether the keys fit the accounts.
+/// Checks that the configured keys are those the accounts were created with.
 pub(crate) async fn check_keys(auth: &urr_auth::Service) -> Result<(), Failure> {
     let fit = urr_auth::check_keys(auth).await;
     fit.map_err(|error| Failure::because("auth.index_key and auth.pii_keys", &error))
 }
 
-/// Makes sure that the tables are this version's.
+/// Ensures that the schema is this version's: migrates SQLite, checks PostgreSQL.
 pub(crate) async fn prepare(config: &Config, databases: &Databases, clock: &Clock) -> Result<(), Failure> {
     if config.storage.is_sqlite() {
         migrate(databases).await
@@ -282,7 +292,7 @@ pub(crate) async fn prepare(config: &Config, databases: &Databases, clock: &Cloc
     }
 }
 
-/// Brings files to this version's tables.
+/// Migrates the SQLite files.
 async fn migrate(databases: &Databases) -> Result<(), Failure> {
     for (role, db) in databases.iter() {
         for migration in db.migrate().await.map_err(|error| failed(role, &error))? {
@@ -292,11 +302,11 @@ async fn migrate(databases: &Databases) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Waits until the server is there, and makes sure that it has this version's tables. It is only looked at: whoever serves
-/// should not be able to change tables.
+/// Waits for the server and checks that it has this version's schema. It does not migrate: the
+/// serving login must not be able to change tables.
 async fn wait_for_server(databases: &Databases, clock: &Clock) -> Result<(), Failure> {
     let started = clock.ticks();
-    let mut told = false;
+    let mut logged = false;
     for (role, db) in databases.iter() {
         while let Err(error) = db.check_migrated().await {
             if !error.is_unavailable() {
@@ -306,9 +316,13 @@ async fn wait_for_server(databases: &Databases, clock: &Clock) -> Result<(), Fai
                 let what = format!("the {} database after {} s", role.name, WAIT_FOR_SERVER.as_secs());
                 return Err(Failure::because(what, &error));
             }
-            if !std::mem::replace(&mut told, true) {
+            if !std::mem::replace(&mut logged, true) {
                 let cause = urr_telemetry::chain(&error);
-                tracing::warn!(database = role.name, cause, "waiting for the server");
+                tracing::warn!(
+                    database = role.name,
+                    cause,
+                    "waiting for the server: PostgreSQL does not answer; the start fails after 10 s"
+                );
             }
             tokio::time::sleep(LOOK_AGAIN).await;
         }
@@ -320,12 +334,13 @@ fn failed(role: Role, error: &urr_db::Error) -> Failure {
     Failure::because(format!("the {} database", role.name), error)
 }
 
-/// Learns which rooms are open, if somebody can say. Else it goes on without, and is not ready.
+/// Loads the open waiting rooms of Tier 1. On failure the start continues, and the process is not
+/// ready until they are loaded.
 async fn learn_rooms(domains: &Domains, ground: &Ground) {
     if domains.services.get::<urr_queue::Service>().is_some() && domains.memory.rooms.is_none() {
         tracing::warn!(
-            "nobody says which waiting rooms in front are open, so whoever comes here gets a place: set remote.vwr \
-             if there are any"
+            "remote.vwr is not set: users can join event queues without a pass of the site waiting room; set it if \
+             Tier 1 is used"
         );
     }
     let mut learnt = match domains.services.get::<urr_vwr::Service>() {
@@ -336,11 +351,14 @@ async fn learn_rooms(domains: &Domains, ground: &Ground) {
         learnt = rooms.load(&*source).await;
     }
     if let Err(cause) = learnt {
-        tracing::warn!(cause, "nobody says which waiting rooms are open");
+        tracing::warn!(
+            cause,
+            "cannot load the open waiting rooms of Tier 1: not ready until they are loaded"
+        );
     }
 }
 
-/// Fills an empty catalog with demo data, where that is wanted. True if it did.
+/// Fills an empty catalog with demo data, if configured. Returns `true` if it did.
 async fn seed(config: &Config, domains: &Domains) -> Result<bool, Failure> {
     match domains.services.get::<urr_catalog::Service>() {
         Some(catalog) if config.demo => {

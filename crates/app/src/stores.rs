@@ -1,4 +1,5 @@
-//! Opens what the configuration names: databases, Redis, the bus. Nothing here connects yet, except to files.
+//! Creates the clients of the configured stores: databases, Redis, the bus, mail. Only SQLite files
+//! are opened here; other clients connect on first use.
 
 use std::sync::Arc;
 
@@ -11,9 +12,9 @@ use urr_mail::{FileMailer, Mailer, SmtpMailer};
 
 use crate::{aws, config::Config, failure::Failure, gateway, remote::RemoteRole, roles::Role, serve};
 
-/// Finds what the settings alone cannot show, without waiting for any store: addresses that the drivers refuse, certificates that
-/// cannot be read, a filter that is none.
-#[expect(clippy::unused_async, reason = "the clients of Redis and Kafka want a runtime around them")]
+/// Finds errors that parsing the settings cannot find, without connecting to a store: URLs that a
+/// driver refuses, unreadable certificates, an invalid log filter.
+#[expect(clippy::unused_async, reason = "the clients of Redis and Kafka must be created inside a runtime")]
 pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
     let clock = Clock::system();
     let postgres = config.storage.postgres().map(|postgres| postgres.check());
@@ -36,12 +37,12 @@ pub(crate) async fn check(config: &Config) -> Result<(), Failure> {
 /// The databases of the roles that run here.
 pub(crate) struct Databases {
     open: Vec<(Role, Db)>,
-    /// Held for as long as the files are open.
+    /// Locks the data directory while the files are open.
     _lock: Option<DataDir>,
 }
 
 impl Databases {
-    /// Opens them. With SQLite this takes the data directory for this process alone.
+    /// Opens them. With SQLite this locks the data directory.
     pub(crate) fn open(config: &Config) -> Result<Self, Failure> {
         let has_files = config.storage.is_sqlite() && config.roles.domains().next().is_some();
         let lock = if has_files { Some(lock(config)?) } else { None };
@@ -68,7 +69,7 @@ impl Databases {
     }
 }
 
-/// Takes the data directory.
+/// Locks the data directory.
 pub(crate) fn lock(config: &Config) -> Result<DataDir, Failure> {
     DataDir::lock(&config.data_dir).map_err(|error| match error {
         urr_db::DataDirError::InUse(path) => Failure::new(format!(
@@ -89,7 +90,7 @@ pub(crate) fn database(config: &Config, domain: &'static Domain) -> Result<Db, u
     }
 }
 
-/// The client of the configured Redis, if there is one.
+/// The Redis client, if Redis is configured.
 pub(crate) fn redis(config: &Config, clock: &Clock) -> Result<Option<Kv>, Failure> {
     let unreadable = |error| {
         let file = config.redis.ca_file.clone().unwrap_or_default();
@@ -114,13 +115,13 @@ pub(crate) fn mailer(config: &Config) -> Result<Arc<dyn Mailer>, Failure> {
     }
 }
 
-/// Who verifies identities, if they are verified.
+/// The provider of identity verification, if it is on.
 pub(crate) fn identity(config: &Config, clock: &Clock) -> Result<Option<Arc<dyn IdentityProvider>>, Failure> {
     let provider = config.auth.identity_provider(clock);
     provider.map_err(|error| Failure::because("auth.portone", &error))
 }
 
-/// With whose accounts people may sign in.
+/// The providers of redirect sign-in.
 pub(crate) fn social(config: &Config, clock: &Clock) -> Result<Social, Failure> {
     Social::new(&config.auth.social(), clock).map_err(|error| Failure::because("auth", &error))
 }

@@ -10,8 +10,8 @@ use crate::{
     say::say,
 };
 
-/// Prints a token signed with this installation's key. Nothing else of the configuration is asked for: a key is a key, whatever this
-/// machine would run.
+/// Prints a token signed with this installation's key. The rest of the configuration is not
+/// checked, so the command works with any roles.
 pub(crate) fn token(values: &Values, args: &TokenArgs) -> Result<(), Failure> {
     let path = values.secrets_path();
     let secret = values.signing_secret();

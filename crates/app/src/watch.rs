@@ -1,5 +1,5 @@
-//! Looks at the parts that a process can do without for a while. Their absence does not make it unready, so somebody else has
-//! to notice: a log line when it begins and when it ends, and the gauge `urr_part_up` in between.
+//! Watches dependencies that a process can run without for a while. An outage does not make it
+//! unready; it is reported by a log line at its start and end, and by the gauge `urr_part_up`.
 
 use std::{
     sync::{
@@ -14,32 +14,32 @@ use urr_jobs::{BoxError, Outcome, Reconciler};
 use urr_kv::Kv;
 use urr_telemetry::Check;
 
-/// A sale lasts minutes; an operator should not learn of a lost Redis later than the buyers feel it.
+/// A sale lasts minutes, so operators must learn of an outage as soon as buyers notice it.
 const PERIOD: Duration = Duration::from_secs(5);
 
-/// A part that does not answer in this time is as good as gone.
+/// A dependency that does not answer within this time counts as down.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// One part that is watched.
+/// A watched dependency.
 #[derive(Clone)]
 pub(crate) struct Watched {
     name: &'static str,
-    /// What goes on without it, for the log.
+    /// The effect of an outage, for the log.
     without: &'static str,
     check: Arc<dyn Check>,
     up: Arc<AtomicBool>,
 }
 
 impl Watched {
-    /// A part that is believed to be there until a look says otherwise.
+    /// Counts as up until a check fails.
     pub(crate) fn new(name: &'static str, without: &'static str, check: Arc<dyn Check>) -> Self {
         Self { name, without, check, up: Arc::new(AtomicBool::new(true)) }
     }
 
-    /// A Redis, and whether it keeps what it is given.
+    /// Redis, and its eviction policy.
     pub(crate) fn redis(kv: &Kv) -> [Self; 2] {
-        let without = "claims go to the database alone, and nobody signs in, pays or operates";
-        let forgets = "places in line may be forgotten when Redis is full";
+        let without = "seats are claimed in the database alone; sign-in, payment and admin requests get 503";
+        let forgets = "queue entries may be evicted when Redis is full";
         [
             Self::new("redis", without, Arc::new(kv.clone())),
             Self::new("redis memory", forgets, Arc::new(Memory(kv.clone()))),
@@ -54,22 +54,22 @@ impl Watched {
         let was_up = self.up.swap(up, Ordering::Relaxed);
         let (part, without) = (self.name, self.without);
         match answer {
-            Err(cause) if was_up => tracing::warn!(part, cause, "degraded: without {part} {without}"),
+            Err(cause) if was_up => tracing::warn!(part, cause, "degraded: without {part}: {without}"),
             Ok(()) if !was_up => tracing::info!(part, "recovered: {part} is back"),
             _ => {}
         }
     }
 }
 
-/// Whether a Redis with this policy keeps what it is given. One that forgets keys when its memory is full forgets places in line.
+/// Fails if Redis may evict keys when its memory is full: queue entries would be lost.
 pub(crate) fn keeps_keys(maxmemory_policy: &str) -> Result<(), String> {
     if maxmemory_policy == Kv::SAFE_POLICY {
         return Ok(());
     }
-    Err(format!("maxmemory-policy is {maxmemory_policy}, which forgets keys; set it to {}", Kv::SAFE_POLICY))
+    Err(format!("maxmemory-policy is {maxmemory_policy}, which evicts keys; set it to {}", Kv::SAFE_POLICY))
 }
 
-/// The memory of a Redis that can be asked. Whether it can is asked elsewhere.
+/// The eviction policy of Redis. An unreachable Redis passes, because another check reports it.
 struct Memory(Kv);
 
 #[async_trait]
@@ -79,7 +79,7 @@ impl Check for Memory {
     }
 }
 
-/// Looks at every part in turn.
+/// Checks every dependency in turn.
 pub(crate) struct Watch(pub Vec<Watched>);
 
 #[async_trait]
@@ -114,13 +114,13 @@ mod tests {
     }
 
     #[test]
-    fn a_redis_that_may_forget_is_told_what_to_set() {
+    fn an_evicting_redis_fails_with_the_policy_to_set() {
         assert_eq!(keeps_keys("noeviction"), Ok(()));
         assert!(keeps_keys("allkeys-lru").unwrap_err().contains("noeviction"));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_part_that_hangs_is_down_and_comes_back() {
+    async fn a_dependency_that_hangs_is_down_until_it_answers() {
         let part = Arc::new(Part(AtomicBool::new(false)));
         let watch = Watch(vec![Watched::new("redis", "slower", part.clone())]);
         watch.run().await.unwrap();

@@ -1,4 +1,4 @@
-//! The composition root: every part of the process, from the bottom up. Nothing below it sees the configuration.
+//! The composition root: creates every part of the process from the configuration.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ use crate::{
     watch::{Watch, Watched},
 };
 
-/// The roles that run here, and what they were built from.
+/// The roles of this process and what they share.
 pub(crate) struct Domains {
-    /// What each role that runs here consists of.
+    /// The parts of each role.
     pub parts: Vec<(Role, Part)>,
     /// Their services.
     pub services: Services,
-    /// What the guards in front of them remember.
+    /// State of the guards.
     pub memory: gateway::Memory,
     /// Roles in other processes.
     pub remote: Vec<RemoteRole>,
@@ -74,7 +74,7 @@ impl Domains {
         Ok(Self { parts, services, memory, remote, kv })
     }
 
-    /// What each domain does by itself in one process at a time, with the database that the work changes.
+    /// The reconcilers that run in one process at a time, each with the database it changes.
     fn reconcilers(&self, databases: &Databases) -> Vec<(Db, Arc<dyn Reconciler>)> {
         let of = |(role, part): &(Role, Part)| {
             let db = databases.of(*role);
@@ -93,49 +93,50 @@ impl Domains {
         self.parts.iter().find(|(known, _)| *known == role)?.1.routes.clone()
     }
 
-    /// What other processes may call.
+    /// The routes for other processes.
     fn internal_routes(&self) -> Router {
         self.parts.iter().fold(Router::new(), |routes, (_, part)| routes.merge(part.internal.clone()))
     }
 
-    /// A service, in this process or in another one, if this process calls it.
+    /// A service in this process or another; `None` if this process does not call it.
     pub(crate) fn peer<P: Peer + ?Sized>(&self) -> Option<Arc<P>> {
         self.services.peer(&self.remote)
     }
 
-    /// Reports ended sessions, if the guards check them.
+    /// The source of revoked sessions, if the guards check them.
     pub(crate) fn sessions(&self, ground: &Ground) -> Option<Arc<dyn RevocationSource>> {
         let auth = self.peer()?;
         Some(Arc::new(AskAuth { auth, clock: ground.clock.clone(), ids: ground.ids.clone() }))
     }
 
-    /// Reports open waiting rooms, if the guards check them.
+    /// The source of open waiting rooms, if the guards check them.
     pub(crate) fn rooms(&self, ground: &Ground) -> Option<Arc<dyn RoomSource>> {
         let vwr = self.peer()?;
         Some(Arc::new(AskVwr { vwr, clock: ground.clock.clone(), ids: ground.ids.clone() }))
     }
 }
 
-/// The roles in an order in which each comes after those it calls. The calls form a DAG, so every pass finds some.
+/// Sorts roles so that each comes after those it calls. The calls form a DAG, so every pass finds
+/// some.
 fn calls_first(roles: &Roles) -> Vec<Role> {
     let mut left: Vec<Role> = roles.iter().collect();
     let mut ordered = Vec::with_capacity(left.len());
     while !left.is_empty() {
         let waits = |role: &Role| role.calls.iter().any(|called| left.contains(called));
         let (waiting, ready): (Vec<Role>, Vec<Role>) = left.iter().partition(|role| waits(role));
-        assert!(!ready.is_empty(), "roles call each other in a circle: {waiting:?}");
+        assert!(!ready.is_empty(), "roles call each other in a cycle: {waiting:?}");
         ordered.extend(ready);
         left = waiting;
     }
     ordered
 }
 
-/// What the keys of all tokens are made of, the one that signs first.
+/// The secrets from which token keys are derived. The first one signs.
 pub(crate) fn secrets(config: &Config) -> Vec<urr_passes::Secret> {
     config.secrets().map(|secret| secret.0.clone()).collect()
 }
 
-/// The keys of access tokens, the one that signs first.
+/// The keys of access tokens. The first one signs.
 pub(crate) fn access_keys(config: &Config) -> Vec<Key> {
     secrets(config).iter().map(access::key).collect()
 }
@@ -145,20 +146,21 @@ pub(crate) fn sources(databases: &Databases) -> Vec<Source> {
     databases.iter().map(|(role, db)| Source { domain: role.name, db: db.clone() }).collect()
 }
 
-/// What a process needs besides its configuration and its databases.
+/// Clock, ids, health and metrics of a process.
 #[derive(Clone)]
 pub(crate) struct Ground {
-    /// The time.
+    /// The clock.
     pub clock: Clock,
-    /// New ids.
+    /// Source of new ids.
     pub ids: Ids,
-    /// Whether the process can do its work.
+    /// Readiness and liveness.
     pub health: Health,
-    /// Its numbers.
+    /// The metrics registry.
     pub metrics: Metrics,
 }
 
-/// The public side: what browsers need around the edge around the API, and what operators ask.
+/// The public listener, from the outside in: cross-origin rules, error pages, the edge, operator
+/// endpoints, the API.
 pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> impl Respond + use<R> {
     let operators = config.door.operators();
     let is_operator = move |request: &Request| {
@@ -172,7 +174,8 @@ pub(crate) fn public<R: Respond>(config: &Config, api: R, ground: &Ground) -> im
     Front::before(dressed, config.door.origins.clone())
 }
 
-/// The internal listener: the edge around the token around the services. `None` if nobody is to come in.
+/// The internal listener, from the outside in: the edge, the token check, the services. `None` if
+/// it is not configured.
 pub(crate) fn internal(config: &Config, domains: &Domains, ground: &Ground) -> Option<impl Respond + use<>> {
     config.internal.listen?;
     let token = config.internal.token.as_ref().expect("a process with an internal listener has a token");
@@ -198,7 +201,7 @@ pub(crate) fn limits(config: &Config) -> Limits {
     Limits { drain_time: lifecycle::drain_after(config.http.notice), ..config.http }
 }
 
-/// Starts everything that works without being asked: the bus, the reconcilers, the watch over parts we can do without.
+/// Starts the background work: the bus, the reconcilers, the watch over optional dependencies.
 pub(crate) fn start_background(
     config: &Config,
     domains: &Domains,
@@ -229,7 +232,7 @@ pub(crate) fn start_background(
         domains.parts.iter().flat_map(|(_, part)| part.watched.iter().cloned()).collect();
     if let (Some(revoked), Some(source)) = (&domains.memory.revoked, domains.sessions(ground)) {
         tasks.spawn("gateway.revoked", Arc::clone(revoked).watch(source, tasks.token()));
-        let without = "nobody signs in and nobody operates";
+        let without = "sign-in and admin requests get 503";
         watched.push(Watched::new("sessions", without, revoked.fresh()));
     }
     if let (Some(rooms), Some(source)) = (&domains.memory.rooms, domains.rooms(ground)) {
@@ -237,7 +240,7 @@ pub(crate) fn start_background(
     }
     watched.extend(domains.kv.iter().flat_map(Watched::redis));
     if let Some(check) = bus.health() {
-        watched.push(Watched::new("kafka", "events wait in the outbox", check));
+        watched.push(Watched::new("kafka", "messages wait in the outbox", check));
     }
     if !watched.is_empty() {
         urr_jobs::run(tasks, Arc::new(Watch(watched)), None, ground.clock.clone());
@@ -245,7 +248,8 @@ pub(crate) fn start_background(
     Ok(())
 }
 
-/// Several processes share a server, and one of them does the work; a file has one process anyway.
+/// The lease of a reconciler on PostgreSQL, which several processes share. A SQLite file has one
+/// process.
 fn lease(db: Db, reconciler: &dyn Reconciler, ids: &Ids) -> Option<Lease> {
     let name = reconciler.name();
     let config = LeaseConfig { db, name, owner: ids.next(), ttl: LeaseConfig::TTL };
@@ -258,7 +262,7 @@ mod tests {
     use crate::config::tests::of_env;
 
     #[test]
-    fn requests_are_logged_as_often_as_the_edge_was_measured_with() {
+    fn the_default_sample_of_the_access_log_is_that_of_the_edge() {
         assert_eq!(of_env(&[]).unwrap().log.access_sample, AccessLog::default().sample);
     }
 }

@@ -25,7 +25,7 @@ async fn two_thousand_fans_come_in_in_the_order_in_which_they_came() -> anyhow::
         "order    every place was given once, nobody moved back",
         "joined    2000",
         "admitted  2000",
-        "fair      nobody overtook",
+        "fair      no entry overtook",
     ] {
         assert!(said.contains(line), "no line begins with {line:?}:\n{said}");
     }

@@ -1,4 +1,4 @@
-//! What is kept and told on AWS, made from the configuration.
+//! Clients of DynamoDB and SQS, created from the configuration.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::{
     say::say,
 };
 
-/// Finds what the settings alone cannot show, without asking AWS.
+/// Finds errors that parsing the settings cannot find, without calling AWS.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     let clock = Clock::system();
     dynamo(config, &clock)?;
     queue(config, &clock).map(drop)
 }
 
-/// What tells of admissions, if anybody is to be told.
+/// The sender of admission notices, if a queue is configured.
 pub(crate) fn notices(
     config: &Config,
     clock: &Clock,
@@ -33,7 +33,7 @@ pub(crate) fn notices(
     Ok(queue(config, clock)?.map(|queue| Arc::new(Outgoing::start(queue, tasks)) as Arc<dyn Notices>))
 }
 
-/// Starts to read what was told of admissions, if that is this process's to do.
+/// Starts to read admission notices, if this process has the role `notices`.
 pub(crate) fn read_notices(config: &Config, clock: &Clock, tasks: &Tasks) -> Result<(), Failure> {
     if config.roles.has(&domains::notices::ROLE)
         && let Some(queue) = queue(config, clock)?
@@ -44,7 +44,7 @@ pub(crate) fn read_notices(config: &Config, clock: &Clock, tasks: &Tasks) -> Res
     Ok(())
 }
 
-/// What counts the places of Tier 1, if that is DynamoDB.
+/// The Tier 1 counters in DynamoDB, if configured.
 pub(crate) fn counters(
     config: &Config,
     db: &Db,
@@ -55,7 +55,7 @@ pub(crate) fn counters(
     Ok(Some(Counters::dynamo_db(dynamo, prefix, Some(db.clone()), clock.clone(), ids.clone())))
 }
 
-/// Makes the table, if it is ours to make.
+/// Creates the table of Tier 1 counters, if this process has the role `vwr`.
 pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
     let Some((dynamo, prefix)) = dynamo(config, &Clock::system())? else { return Ok(()) };
     if !config.roles.has(&domains::vwr::ROLE) {
@@ -64,11 +64,11 @@ pub(crate) async fn migrate(config: &Config) -> Result<(), Failure> {
     let table = urr_vwr::table(prefix);
     let made = urr_vwr::create_table(&dynamo, prefix).await;
     let made = made.map_err(|error| Failure::because(format!("the table {table}"), &error))?;
-    say!("vwr: table {table} {}", if made { "is made" } else { "is there" });
+    say!("vwr: table {table} {}", if made { "created" } else { "exists" });
     Ok(())
 }
 
-/// What `urr doctor` says about it: a name, and a remark or what is wrong.
+/// The checks of `urr doctor`: a name, and a remark or an error.
 pub(crate) async fn examine(config: &Config, clock: &Clock) -> Vec<(String, Result<String, String>)> {
     let mut found = Vec::new();
     match dynamo(config, clock) {
@@ -77,9 +77,9 @@ pub(crate) async fn examine(config: &Config, clock: &Clock) -> Vec<(String, Resu
             let table = urr_vwr::table(prefix);
             let state = dynamo.table(&table).await.map_err(|error| urr_telemetry::chain(&error));
             let state = state.and_then(|state| match state {
-                TableState::Ready => Ok("it is there".to_owned()),
-                TableState::Busy => Err("it is being made or changed".to_owned()),
-                TableState::Missing => Err("it is not there; run `urr migrate`".to_owned()),
+                TableState::Ready => Ok("exists".to_owned()),
+                TableState::Busy => Err("it is being created or changed; try again in a minute".to_owned()),
+                TableState::Missing => Err("it does not exist; run `urr migrate`".to_owned()),
             });
             found.push((format!("DynamoDB table {table}"), state));
         }
@@ -89,7 +89,7 @@ pub(crate) async fn examine(config: &Config, clock: &Clock) -> Vec<(String, Resu
         Ok(None) => {}
         Ok(Some(queue)) => {
             let depth = queue.depth().await.map_err(|error| urr_telemetry::chain(&error));
-            let depth = depth.map(|depth| format!("it is there, with about {depth} notices"));
+            let depth = depth.map(|depth| format!("exists, with about {depth} notices"));
             found.push(("SQS queue of notices".to_owned(), depth));
         }
         Err(Failure(lines)) => found.push(("SQS".to_owned(), Err(lines.join("; ")))),
@@ -97,7 +97,7 @@ pub(crate) async fn examine(config: &Config, clock: &Clock) -> Vec<(String, Resu
     found
 }
 
-/// The queue that is told of admissions, if there is one.
+/// The SQS queue for admission notices, if configured.
 fn queue(config: &Config, clock: &Clock) -> Result<Option<Queue>, Failure> {
     let Some(url) = &config.queue.notices_url else { return Ok(None) };
     let aws = reach(config, config.aws.sqs_endpoint.as_ref());

@@ -1,5 +1,5 @@
-//! What is kept and told on AWS. A binary that was built without the feature `aws` does neither; a configuration that wants it to was refused
-//! before anything here is asked.
+//! DynamoDB and SQS. Without the feature `aws` the functions do nothing, and the configuration
+//! check refuses settings that need them.
 
 #[cfg(feature = "aws")]
 mod live;

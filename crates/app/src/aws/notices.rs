@@ -1,8 +1,10 @@
-//! Notices of admissions in a FIFO queue of SQS: sent without anybody waiting for it, and read by the role `notices`.
+//! Notices of admissions in an SQS FIFO queue: sent in the background, read by the role `notices`.
 //!
-//! A notice is `{"action":"admitted","eventId","userId","slotId","timestamp"}`. Its group is the event, so that those who read it hear of one
-//! event's admissions in order; its name is user, event and slot, so that SQS takes it once however many processes send it, and takes
-//! the next one of somebody who left and came in again. It carries no token: what opens a sale is for its owner alone.
+//! A notice is `{"action":"admitted","eventId","userId","slotId","timestamp"}`. The message group
+//! is the event, so readers receive the admissions of one event in order. The deduplication id is
+//! user, event and slot: SQS accepts a notice once, even if several processes send it, and accepts
+//! the next one of a user who left and was admitted again. It has no token, because only the user
+//! may have that.
 
 use std::time::Duration;
 
@@ -17,20 +19,21 @@ use urr_kernel::{Clock, EventId, Timestamp, UserId};
 use urr_queue::{Admitted, Notices};
 use uuid::Uuid;
 
-/// Notices that wait to be sent, of a few hundred bytes each: two megabytes. More are dropped and counted.
+/// Maximum number of unsent notices: two megabytes at about 200 bytes each. More are dropped and
+/// counted.
 const WAITING: usize = 10_000;
 
-/// What is still to be sent when the process stops may take this long.
+/// Time to send the remaining notices at shutdown.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// How long one question to an empty queue waits. The process stops without waiting for it.
+/// Duration of a long poll on an empty queue. Shutdown interrupts it.
 const LONG_POLL: Duration = Duration::from_secs(20);
 
-/// A notice that nobody understands is given up after so many tries, if the queue has not moved it away by then: it would hold up its
-/// group for ever.
+/// An undecodable notice is deleted after this many deliveries, unless the queue moved it to its
+/// dead-letter queue before: it would block its message group forever.
 const MAX_TRIES: u32 = 5;
 
-/// What is in a notice.
+/// The body of a notice.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Body {
@@ -38,7 +41,7 @@ struct Body {
     event_id: EventId,
     user_id: UserId,
     slot_id: Uuid,
-    /// In milliseconds since 1970.
+    /// Milliseconds since 1970.
     timestamp: i64,
 }
 
@@ -49,11 +52,11 @@ fn count(outcome: &'static str, notices: usize) {
     metrics::counter!("urr_queue_notices_total", "outcome" => outcome).increment(notices);
 }
 
-/// Sends notices.
+/// Sends notices in the background.
 pub(crate) struct Outgoing(Sender<Admitted>);
 
 impl Outgoing {
-    /// Starts the task that sends.
+    /// Starts the sending task.
     pub(crate) fn start(queue: Queue, tasks: &Tasks) -> Self {
         let (sender, receiver) = channel(WAITING);
         tasks.spawn("queue.notices", send(queue, receiver, tasks.clone()));
@@ -70,7 +73,7 @@ impl Notices for Outgoing {
     }
 }
 
-/// Sends what there is, ten at a time, until the process stops; then what is left, for a moment.
+/// Sends notices in batches of ten until shutdown, then the remaining ones within [`LAST_WORDS`].
 async fn send(queue: Queue, mut waiting: Receiver<Admitted>, tasks: Tasks) {
     let stop = tasks.token();
     let mut batch = Vec::with_capacity(MAX_BATCH);
@@ -93,7 +96,8 @@ async fn send(queue: Queue, mut waiting: Receiver<Admitted>, tasks: Tasks) {
     }
 }
 
-/// Sends them, or counts them as lost: the connection has tried more than once, and those behind them are waiting.
+/// Sends a batch, or counts it as failed. No further attempt: the client has retried, and later
+/// notices are waiting.
 async fn send_batch(queue: &Queue, batch: &mut Vec<Admitted>) {
     let notes: Vec<Note> = batch.drain(..).map(note).collect();
     let all = notes.len();
@@ -104,7 +108,11 @@ async fn send_batch(queue: &Queue, batch: &mut Vec<Admitted>) {
         }
         Err(error) => {
             count("failed", all);
-            tracing::debug!(error = urr_telemetry::chain(&error), notices = all, "notices were not sent");
+            tracing::debug!(
+                error = urr_telemetry::chain(&error),
+                notices = all,
+                "sqs: admission notices were not sent and are dropped"
+            );
         }
     }
 }
@@ -118,11 +126,12 @@ fn note(admitted: Admitted) -> Note {
         slot_id: slot,
         timestamp: at.as_micros() / 1_000,
     };
-    let body = serde_json::to_string(&body).expect("words and numbers are JSON");
+    let body = serde_json::to_string(&body).expect("strings and numbers serialise");
     Note { group: event.to_string(), name: format!("{user}:{event}:{slot}"), body }
 }
 
-/// Reads notices until the process stops. Each is handed to `effect`, then deleted; what is not deleted comes again.
+/// Reads notices until shutdown. Each is passed to `effect` and then deleted. SQS delivers a notice
+/// that was not deleted again.
 pub(crate) async fn read(queue: Queue, tasks: Tasks, clock: Clock, effect: impl Fn(&Admitted, u32)) {
     let stop = tasks.token();
     let mut failures = 0;
@@ -140,7 +149,11 @@ pub(crate) async fn read(queue: Queue, tasks: Tasks, clock: Clock, effect: impl 
             continue;
         };
         failures += 1;
-        tracing::warn!(error = urr_telemetry::chain(&error), failures, "notices cannot be read");
+        tracing::warn!(
+            error = urr_telemetry::chain(&error),
+            failures,
+            "sqs: cannot read admission notices; retrying with growing pauses"
+        );
         let pause = tokio::time::sleep(Backoff::STORE.delay(failures, clock.ticks()));
         if stop.run_until_cancelled(pause).await.is_none() {
             return;
@@ -148,13 +161,13 @@ pub(crate) async fn read(queue: Queue, tasks: Tasks, clock: Clock, effect: impl 
     }
 }
 
-/// What comes of an admission in this product: a line in the log. It is there for those who follow one, and as what to begin with.
+/// The effect of a notice here: a log line. Other readers can use it as a starting point.
 pub(crate) fn log(admitted: &Admitted, times: u32) {
     let Admitted { event, user, slot, at } = admitted;
-    tracing::info!(%event, %user, %slot, %at, times, "somebody was admitted");
+    tracing::info!(%event, %user, %slot, %at, times, "user admitted");
 }
 
-/// What comes of a notice. False if it is to come again.
+/// Handles a notice. Returns `false` if it should be delivered again.
 fn take(note: &Received, effect: impl Fn(&Admitted, u32)) -> bool {
     if let Ok(Body { event_id: event, user_id: user, slot_id: slot, timestamp, .. }) = admission(&note.body) {
         let at = Timestamp::from_micros(timestamp.saturating_mul(1_000));
@@ -166,21 +179,25 @@ fn take(note: &Received, effect: impl Fn(&Admitted, u32)) -> bool {
         && action != ADMITTED
     {
         count("unknown", 1);
-        tracing::warn!(action, "a notice of something else is left aside");
+        tracing::warn!(action, "sqs: a notice with an unknown action was deleted");
         return true;
     }
     let given_up = note.times >= MAX_TRIES;
     count(if given_up { "given_up" } else { "unreadable" }, 1);
-    tracing::warn!(times = note.times, given_up, "a notice cannot be read");
+    tracing::warn!(
+        times = note.times,
+        given_up,
+        "sqs: cannot decode a notice; it is delivered again unless given up"
+    );
     given_up
 }
 
 fn admission(text: &str) -> Result<Body, serde_json::Error> {
     let body: Body = serde_json::from_str(text)?;
-    if body.action == ADMITTED { Ok(body) } else { Err(serde::de::Error::custom("it is no admission")) }
+    if body.action == ADMITTED { Ok(body) } else { Err(serde::de::Error::custom("not an admission")) }
 }
 
-/// A notice of whatever kind.
+/// A notice of any kind.
 #[derive(Deserialize)]
 struct Other {
     action: String,

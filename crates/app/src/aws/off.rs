@@ -1,6 +1,9 @@
-//! Nothing is kept or told on AWS.
+//! Without the feature `aws` nothing uses AWS.
 
-#![expect(clippy::unnecessary_wraps, reason = "with the feature the same functions ask AWS and may fail")]
+#![expect(
+    clippy::unnecessary_wraps,
+    reason = "with the feature `aws` the same functions call AWS and can fail"
+)]
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What must agree between sections.
+//! Checks between sections.
 
 use urr_bus::BusKind;
 use urr_settings::Problems;
@@ -7,7 +7,7 @@ use super::{Admin, Aws, Config, Internal, Profile, Remote};
 use crate::{domains::notices, roles::Role};
 
 impl Config {
-    /// Reports every setting that does not fit the others.
+    /// Reports every setting that contradicts others.
     pub(super) fn check(&self, problems: &mut Problems<'_>) {
         self.storage.check(problems);
         self.bus.check(problems);
@@ -48,7 +48,7 @@ impl Config {
         }
     }
 
-    /// What every service of AWS needs.
+    /// The settings that every AWS service needs.
     fn check_aws(&self, wanted: &str, problems: &mut Problems<'_>) {
         if self.aws.region.is_none() {
             problems.missing(const { Aws::info("aws.region") }, &format!("{wanted} needs it"));
@@ -71,7 +71,8 @@ impl Config {
         }
     }
 
-    /// A role that is called must run here or elsewhere, and the process must have something to serve.
+    /// Every role that is called must run here or be remote, and the process must have something to
+    /// serve.
     fn check_roles(&self, problems: &mut Problems<'_>) {
         for role in self.needs_remote().filter(|role| self.remote.of(*role).is_none()) {
             if let Some(info) = Remote::info(role) {
@@ -84,7 +85,7 @@ impl Config {
             let serving: Vec<_> = Role::serving().map(|role| role.name).collect();
             let (last, rest) = serving.split_last().expect("some roles have public routes");
             let why = format!(
-                "names nothing that answers and upstream nothing to pass requests on to, so there is nothing to serve; \
+                "has no role with routes, and upstream has no target, so there is nothing to serve; \
                  add {} or {last} here or there",
                 rest.join(", ")
             );
@@ -92,7 +93,7 @@ impl Config {
         }
     }
 
-    /// Domains in different processes need a bus between them.
+    /// Domains in different processes need Kafka between them.
     fn check_bus(&self, problems: &mut Problems<'_>) {
         if self.bus.kind != BusKind::InProcess {
             return;
@@ -101,7 +102,7 @@ impl Config {
         let pairs = Role::all().flat_map(|role| role.listens_to.iter().map(move |source| (role, *source)));
         for (listener, source) in pairs {
             let (listens, publishes) = (self.roles.has(listener), self.roles.has(source));
-            // A role that the source calls runs somewhere; other listeners may run nowhere.
+            // A role that the source calls must run somewhere; other consumers may run nowhere.
             if (listens && !publishes) || (publishes && !listens && source.calls.contains(&listener)) {
                 let what = format!(
                     "roles = {} separates {} from {}, whose messages bus.kind = in_process cannot carry; set bus.kind = \
@@ -120,7 +121,7 @@ impl Config {
         }
     }
 
-    /// A clock that runs faster than the machine's is for tests.
+    /// Only tests may run a clock faster than the machine's.
     fn check_clock(&self, problems: &mut Problems<'_>) {
         if self.clock_speed == 1 {
             return;

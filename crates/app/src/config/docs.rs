@@ -13,20 +13,20 @@ const HEAD: &str = "\
 
 `urr` needs none: without any it runs every role in one process on files in `./urr-data`.
 
-A setting comes from, in order of weight:
+Sources of a setting; the first that has it wins:
 
 1. a flag: `--listen`, `--data-dir`, `--roles`, or `--set key=value` for any setting;
 2. an environment variable: `sale.hold_secs` is `URR_SALE_HOLD_SECS`; an empty one counts as not set;
 3. the configuration file: `--config <file>` or `URR_CONFIG`, otherwise `./urr.toml` if it exists;
 4. the default.
 
-Unknown keys and `URR_` variables are refused with the nearest known name. A secret can stand in a file of its own:
-`security.secret_file` or `URR_SECURITY_SECRET_FILE` names the file, as Docker and Kubernetes secrets want it.
-`urr check-config` prints the effective configuration, where each value came from, and everything that is wrong;
-`urr doctor` asks every configured store whether it is well. Lists are TOML arrays in the file and separated by commas elsewhere.
+Unknown keys and `URR_` variables are refused with the nearest known name. A secret can be in a file of its own:
+`security.secret_file` or `URR_SECURITY_SECRET_FILE` names the file, as for Docker and Kubernetes secrets.
+`urr check-config` prints the effective configuration, the source of each value, and every problem;
+`urr doctor` checks every configured store. Lists are TOML arrays in the file and separated by commas elsewhere.
 
 ```toml
-# A production set-up: the process with tickets, their waiting room and the gateway that everybody comes to, beside one with
+# A production set-up: the process with tickets, their waiting room and the gateway for all clients, beside one with
 # `roles = [\"auth\", \"catalog\"]` and its own `internal.listen`. Both have the same `internal.token`, `security.secret` and stores.
 profile = \"production\"
 listen = \"0.0.0.0:3001\"
@@ -68,7 +68,8 @@ pub(crate) fn markdown() -> String {
     page
 }
 
-/// The tables of the file. A section without an introduction is part of a table that another declares.
+/// The tables of the file. A section without a description is part of a table that another
+/// declares.
 pub(super) fn tables() -> Vec<Table> {
     Config::tables().into_iter().filter(|table| !table.about.is_empty()).collect()
 }
@@ -97,7 +98,7 @@ mod tests {
         let committed = std::fs::read_to_string(path).unwrap_or_default();
         if committed != markdown() {
             std::fs::write(path, markdown()).unwrap();
-            panic!("docs/config.md was not current and is rewritten: commit it");
+            panic!("docs/config.md was not current and has been rewritten: commit it");
         }
     }
 

@@ -1,4 +1,4 @@
-//! Roles in other processes: one setting per role, made from the list of roles.
+//! `[remote]` and `[upstream]`: one setting per role, generated from the list of roles.
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
@@ -12,7 +12,7 @@ fn called() -> impl Iterator<Item = (Role, &'static str)> {
 }
 
 static REMOTE: LazyLock<Vec<Info>> = LazyLock::new(|| {
-    // Once per process, so what leaks is bounded by the number of roles.
+    // Leaked once per role and process.
     let info = |(role, doc): (Role, _)| {
         Info::new::<Option<HttpUrl>>(format!("remote.{}", role.name).leak(), "", doc)
     };
@@ -49,8 +49,8 @@ impl Remote {
 
 impl Section for Remote {
     fn tables() -> Vec<Table> {
-        let about = "Roles that this process calls and that run in others. A role that is needed must be here or there; \
-                     here wins, so that one file can serve all processes.";
+        let about = "Roles in other processes that this one calls. Each role that is called must run here or be set here; \
+                     if both, the local one is used, so that one file can serve all processes.";
         vec![Table { name: "remote", about }]
     }
 
@@ -78,9 +78,9 @@ impl Upstream {
 
 impl Section for Upstream {
     fn tables() -> Vec<Table> {
-        let about = "Roles whose public routes the role `gateway` passes on: the public listeners of their processes, \
-                     which need the same `security.secret`. Several are used in turn. A role that runs here is not \
-                     passed on.";
+        let about = "Roles to which the role `gateway` forwards requests: the public listeners of their processes, \
+                     which need the same `security.secret`. Several are used in turn. Requests for a role that runs \
+                     here are not forwarded.";
         vec![Table { name: "upstream", about }]
     }
 

@@ -1,5 +1,5 @@
-//! Gathers settings from the file, the environment and the command line, in that order of growing weight, and remembers
-//! where each came from so that every complaint can say so.
+//! Reads settings from the file, the environment and the command line; later sources override
+//! earlier ones. Each value keeps its source, for error messages.
 
 use std::{
     collections::BTreeMap,
@@ -26,45 +26,45 @@ pub(crate) const ENV_CONFIG: &str = "URR_CONFIG";
 pub(crate) const ENV_ALIASES: &[(&str, &str)] =
     &[("INTERNAL_API_TOKEN", "internal.token"), ("GOOGLE_CLIENT_ID", "auth.google.client_id")];
 
-/// The end of a key that names the file a secret is in.
+/// Suffix of a key that names the file of a secret.
 const FILE_SUFFIX: &str = "_file";
 
-/// The largest configuration file or secret file that is read: hundreds of times what they hold.
+/// Maximum size of a configuration or secret file: hundreds of times the usual size.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The file read when none is named, if it is there.
+/// The configuration file if none is named; it may be missing.
 pub(crate) const DEFAULT_FILE: &str = "urr.toml";
 
-/// What the person who started the process gave it.
+/// The input of the configuration.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Input {
     /// `--config`.
     pub file: Option<PathBuf>,
-    /// Where [`DEFAULT_FILE`] is looked for.
+    /// Directory of [`DEFAULT_FILE`], and base of relative paths.
     pub working_dir: PathBuf,
-    /// Environment variables, ours and others.
+    /// All environment variables.
     pub env: Vec<(OsString, OsString)>,
-    /// Settings given as flags: the flag as typed, the key, the value.
+    /// Settings given as flags.
     pub flags: Vec<Flag>,
 }
 
 /// One setting given on the command line.
 #[derive(Clone, Debug)]
 pub(crate) struct Flag {
-    /// How it is typed, such as `--listen`.
+    /// The flag, such as `--listen`.
     pub name: String,
     /// The setting's key.
     pub key: String,
-    /// The value as typed.
+    /// The value.
     pub value: String,
 }
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// It was not set.
     Default,
-    /// Made on first start and kept in the data directory.
+    /// Generated on first start and stored in the data directory.
     Generated(PathBuf),
     /// The configuration file, at this line.
     File(PathBuf, usize),
@@ -92,7 +92,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Reads every layer. Problems are gathered, so that one run names them all; a value with a problem counts as unset.
+    /// Reads every source. Returns all problems at once; an invalid value counts as unset.
     pub(crate) fn load(input: &Input) -> (Self, Vec<Problem>) {
         let mut loader = Loader::default();
         loader.file(input);
@@ -124,7 +124,7 @@ impl urr_settings::Source for Values {
 }
 
 impl fmt::Debug for Values {
-    /// Without the secrets.
+    /// Redacts secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&super::effective(self))
     }
@@ -163,7 +163,7 @@ impl Loader {
             let line = error.span().map_or(1, |span| line_of(&text, span.start));
             self.problem(&Source::File(path.clone(), line), error.message().replace('\n', " "));
         }
-        // What follows a syntax error would only be reported as nonsense.
+        // After a syntax error further problems would be misleading.
         if errors.is_empty() {
             let entries = flatten("", table.get_ref());
             let mut layer = Layer::default();
@@ -216,7 +216,7 @@ impl Loader {
         self.finish(layer, &input.working_dir);
     }
 
-    /// Puts one entry into its layer, if its key is known.
+    /// Adds an entry to its layer, or reports an unknown key.
     fn accept(&mut self, layer: &mut Layer, key: &str, value: String, source: Source) {
         if let Some(info) = find(key) {
             if let Some((_, first)) = layer.plain.insert(info.key, (value, source.clone()))
@@ -232,7 +232,7 @@ impl Loader {
         }
     }
 
-    /// Reads the secrets that a layer named by file, then lays the layer over the ones before.
+    /// Reads the secret files of a layer, then lets it override the earlier layers.
     fn finish(&mut self, mut layer: Layer, working_dir: &Path) {
         for (key, (path, source)) in std::mem::take(&mut layer.files) {
             if layer.plain.contains_key(key) {
@@ -241,7 +241,8 @@ impl Loader {
             }
             match read(&working_dir.join(&path)) {
                 Ok(text) => {
-                    // Editors and `echo` end a file with a line break that is no part of the secret.
+                    // Editors and `echo` end a file with a line break that is no part of the
+                    // secret.
                     let text = text.trim_end_matches(['\n', '\r']).to_owned();
                     layer.plain.insert(key, (text, source));
                 }
@@ -253,7 +254,7 @@ impl Loader {
         self.values.found.extend(layer.plain);
     }
 
-    /// Drops and reports what does not parse.
+    /// Removes and reports values that do not parse.
     fn check(&mut self) {
         let mut bad = Vec::new();
         for info in infos() {
@@ -273,7 +274,7 @@ impl Loader {
     }
 }
 
-/// The entries of one source, before they are laid over the ones before.
+/// The entries of one source.
 #[derive(Default)]
 struct Layer {
     plain: BTreeMap<&'static str, (String, Source)>,
@@ -304,7 +305,8 @@ fn key_of_env(name: &str) -> Option<String> {
     })
 }
 
-/// The key that was probably meant: the nearest whole key, or the one whose last word was written without its table.
+/// The key that was probably meant: one whose last part is `key` (its table was omitted), or the
+/// most similar key.
 fn nearest_key(key: &str) -> Option<&'static str> {
     let last = |key: &'static str| key.rsplit_once('.').map_or(key, |(_, last)| last);
     let bare = infos().iter().map(|info| info.key).find(|known| last(known) == key);
@@ -332,7 +334,8 @@ fn line_of(text: &str, at: usize) -> usize {
     1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
 }
 
-/// Every leaf of a TOML table with its dotted key, its text (`None` for a type no setting has) and where it stands.
+/// Every leaf of a TOML table: dotted key, text (`None` for a type that no setting has), byte
+/// offset.
 fn flatten(prefix: &str, table: &DeTable<'_>) -> Vec<(String, Option<String>, usize)> {
     let mut leaves = Vec::new();
     for (name, value) in table {
@@ -354,7 +357,7 @@ fn text_of(value: &DeValue<'_>) -> Option<String> {
         DeValue::String(text) => Some(text.to_string()),
         DeValue::Integer(number) => Some(number.to_string()),
         DeValue::Boolean(yes) => Some(yes.to_string()),
-        // So that `hold_secs = 1.5` is refused as a number and not as an unknown type.
+        // Then `hold_secs = 1.5` is refused as an invalid number instead of an unknown type.
         DeValue::Float(number) => Some(number.to_string()),
         DeValue::Array(items) => {
             let items: Option<Vec<_>> = items.iter().map(|item| text_of(item.get_ref())).collect();

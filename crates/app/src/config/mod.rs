@@ -1,6 +1,6 @@
-//! Configuration: gathered as text from four sources, checked against the declared settings, and read
-//! into one struct. Each crate declares its own section (`settings.rs`); the sections of the process
-//! itself are here.
+//! Configuration: gathered as text from four sources, checked against the declared settings, and
+//! read into one struct. Each crate declares its own section (`settings.rs`); the sections of the
+//! process itself are here.
 
 mod check;
 mod docs;
@@ -46,28 +46,31 @@ settings! {
     pub(crate) struct Config in "" "What this process is and where it lives." {
         /// `production` refuses to start without configured secrets and never seeds demo data.
         pub profile: Profile = "local",
-        /// Address of the public API. Port 0 picks a free one, which the first lines of output name.
+        /// Address of the public API. Port 0 picks a free one, which the first lines of output
+        /// name.
         pub listen: SocketAddr = "127.0.0.1:3001",
-        /// URL of the site for links in mails, such as `https://urr.example`. Left out, it is `http://`
-        /// and `listen`.
+        /// URL of the site for links in mails, such as `https://urr.example`. Left out, it is
+        /// `http://` and `listen`.
         pub public_url: Option<HttpUrl> = "",
-        /// Directory of SQLite files and generated secrets. With SQLite one process at a time may use it.
+        /// Directory of SQLite files and generated secrets. With SQLite one process at a time may
+        /// use it.
         pub data_dir: PathBuf = "./urr-data",
-        /// The parts of the product that this process runs; it serves the public API of each. `gateway`
-        /// also passes on what `upstream` names.
+        /// The parts of the product that this process runs; it serves the public API of each.
+        /// `gateway` also forwards requests to `upstream`.
         pub roles: Roles = "all",
-        /// Whether the first start fills an empty catalog with sample events. Only with SQLite and the
-        /// `local` profile.
+        /// Whether the first start fills an empty catalog with sample events. Only with SQLite and
+        /// the `local` profile.
         pub demo: bool = "true",
-        /// Seconds that pass on the wall clock of this process in one: hours can be watched in minutes, as
-        /// `urr stampede` does. More than 1 is for tests: refused with the `production` profile, with
-        /// PostgreSQL or Redis, whose clock is their own, and on a `listen` beyond loopback.
+        /// Speed of the wall clock of this process as a multiple of real time, so that hours pass
+        /// in minutes, as in `urr stampede`. More than 1 is for tests: refused with the
+        /// `production` profile, with PostgreSQL or Redis, which have their own clocks, and on a
+        /// `listen` beyond loopback.
         pub clock_speed: Count<1, 1_000> = "1",
     }
     tables {
         /// The SQL engine.
         pub storage: urr_db::Settings,
-        /// How events travel.
+        /// The message bus.
         pub bus: urr_bus::Settings,
         /// Redis.
         pub redis: urr_kv::Settings,
@@ -110,14 +113,14 @@ pub(crate) fn infos() -> &'static [&'static Info] {
     &INFOS
 }
 
-/// Gathers what was set, without asking whether it fits together: for commands that need a setting or
+/// Reads the settings without checking them against each other, for commands that need only one or
 /// two.
 pub(crate) fn gather(input: &Input) -> Result<Values, Vec<Problem>> {
     let (values, problems) = Values::load(input);
     if problems.is_empty() { Ok(values) } else { Err(problems) }
 }
 
-/// Gathers and resolves. All problems at once, or a configuration that fits together.
+/// Reads, resolves and checks the configuration. On failure returns every problem.
 pub(crate) fn load(input: &Input) -> Result<(Values, Config), Vec<Problem>> {
     let (values, mut problems) = Values::load(input);
     match Config::resolve(&values) {
@@ -131,7 +134,7 @@ pub(crate) fn load(input: &Input) -> Result<(Values, Config), Vec<Problem>> {
 }
 
 impl Config {
-    /// Reads the settings, fills in what was left out, and checks what must agree.
+    /// Reads the settings, fills in dependent defaults, and checks them.
     pub(crate) fn resolve(values: &Values) -> Result<Self, Vec<Problem>> {
         let mut config = Self::read(values);
         config.fill();
@@ -151,7 +154,7 @@ impl Config {
         self.auth.admin_second_factor.get_or_insert(factor);
         let identity = if local { IdentityKind::Sandbox } else { IdentityKind::Off };
         self.auth.identity.get_or_insert(identity);
-        // In production a proxy on the same machine may stand between the process and the public.
+        // In production a proxy on the same machine may forward public requests from loopback.
         let near = if local { urr_gateway::Settings::loopback() } else { Vec::new() };
         self.door.operators.get_or_insert(near);
         let at_hand = self.is_reachable(&domains::queue::ROLE);
@@ -175,12 +178,12 @@ impl Config {
             && (self.auth.index_key.is_some() || !self.roles.has(&domains::auth::ROLE))
     }
 
-    /// What keys are derived from, the newest first.
+    /// The secrets from which keys are derived, newest first.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = &SigningSecret> {
         self.security.secret.iter().chain(&self.security.former_secrets)
     }
 
-    /// Whether calls between processes are made or answered here, so that their token is needed.
+    /// Whether this process makes or accepts internal calls, and so needs `internal.token`.
     pub(crate) fn talks_to_others(&self) -> bool {
         self.internal.listen.is_some() || self.needs_remote().next().is_some()
     }
@@ -195,13 +198,13 @@ impl Config {
         Role::all().filter(move |role| !self.roles.has(*role) && (calls(role) || by_guards(role)))
     }
 
-    /// Whether a role runs here or in a process that this one may call.
+    /// Whether a role runs here or `remote` names it.
     pub(crate) fn is_reachable(&self, role: impl Into<Role>) -> bool {
         let role = role.into();
         self.roles.has(role) || self.remote.of(role).is_some()
     }
 
-    /// The roles whose public routes this process passes on to others.
+    /// The roles whose requests this process forwards.
     pub(crate) fn passes_on(&self) -> impl Iterator<Item = Role> {
         let elsewhere = |role: &Role| !self.roles.has(*role) && !self.upstream.of(*role).is_empty();
         let forwards = self.roles.has(&domains::gateway::ROLE);

@@ -1,4 +1,4 @@
-//! What the profile `production` requires beyond a configuration that fits together.
+//! Additional checks of the `production` profile.
 
 use urr_settings::Problems;
 
@@ -13,14 +13,14 @@ impl Config {
         }
         if self.security.secret.is_none() {
             let info = const { Security::info("security.secret") };
-            problems.missing(info, "profile = production makes up no secrets");
+            problems.missing(info, "profile = production generates no secrets");
         }
         if self.roles.has(&auth::ROLE) {
             self.check_accounts(problems);
         } else if self.remote.of(&auth::ROLE).is_none()
             && let Some(info) = Remote::info(&auth::ROLE)
         {
-            let why = "profile = production accepts no token of a session that ended, and this process does not run auth";
+            let why = "profile = production must refuse tokens of revoked sessions, and this process does not run auth";
             problems.missing(info, why);
         }
         let sells_unguarded = self.roles.has(&tickets::ROLE) && !self.guards_seats();
@@ -33,19 +33,18 @@ impl Config {
             problems.missing(info, why);
         }
         if self.internal.token.is_none() && self.talks_to_others() {
-            let why = "profile = production makes up no secrets and this process talks to others";
+            let why = "profile = production generates no secrets and this process exchanges internal calls";
             problems.missing(const { Internal::info("internal.token") }, why);
         }
     }
 
     fn check_accounts(&self, problems: &mut Problems<'_>) {
         if self.auth.index_key.is_none() {
-            let why = "profile = production makes up no secrets and this process has accounts";
+            let why = "profile = production generates no secrets and this process runs auth";
             problems.missing(const { urr_auth::Settings::info("auth.index_key") }, why);
         }
         if self.mail.smtp().is_none() {
-            let why =
-                "profile = production delivers mails to people, which files do not; set mail.kind = smtp too";
+            let why = "profile = production must deliver mails, which mail.kind = file does not; set mail.kind = smtp too";
             problems.missing(const { urr_mail::Settings::info("mail.smtp_server") }, why);
         }
     }

@@ -36,10 +36,11 @@ settings! {
 settings! {
     /// `[security]`.
     pub(crate) struct Security in "security" "Keys." {
-        /// The key from which the keys of every signed token are derived; the same in all processes.
+        /// The key from which the keys of every signed token are derived; the same in all
+        /// processes.
         pub secret: Option<SigningSecret> = "",
-        /// Former values of `security.secret` whose tokens are still accepted, so that a change does not
-        /// end sessions.
+        /// Former values of `security.secret` whose tokens are still accepted, so that a change
+        /// does not end sessions.
         pub former_secrets: List<SigningSecret> = "",
     }
 }
@@ -57,7 +58,8 @@ settings! {
     }
 }
 
-/// The secret that signing keys are derived from. `passes` refuses one that is too short or too simple.
+/// The secret that signing keys are derived from. `passes` refuses one that is too short or too
+/// simple.
 #[derive(Clone, Debug)]
 pub(crate) struct SigningSecret(pub urr_passes::Secret);
 

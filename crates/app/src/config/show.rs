@@ -10,7 +10,8 @@ use super::{
     secrets,
 };
 
-/// Every setting in the form of the file, secrets redacted, with the source of each that is not the default.
+/// Every setting in the form of the file, secrets redacted, with the source of each that is not the
+/// default.
 pub(crate) fn effective(values: &Values) -> String {
     let mut page = String::new();
     for table in docs::tables() {
@@ -37,13 +38,17 @@ fn line(values: &Values, info: &Info, name: &str) -> String {
     }
 }
 
-/// What will stand in for a secret that is not configured.
+/// A remark on a secret that will be generated.
 fn later(values: &Values, info: &Info) -> &'static str {
     let generated = secrets::GENERATED.iter().any(|made| made.key == info.key);
-    if generated && Config::read(values).profile == Profile::Local { "; made on first start" } else { "" }
+    if generated && Config::read(values).profile == Profile::Local {
+        "; generated on first start"
+    } else {
+        ""
+    }
 }
 
-/// As TOML has it: numbers and booleans bare, everything else as text.
+/// A TOML value: numbers and booleans bare, everything else as a string.
 fn quoted(text: &str) -> String {
     let bare = text == "true" || text == "false" || text.parse::<i64>().is_ok();
     if bare { text.to_owned() } else { toml::Value::String(text.to_owned()).to_string() }

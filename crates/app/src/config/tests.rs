@@ -1,4 +1,4 @@
-//! How settings are gathered, refused, resolved and printed.
+//! Reading, checking, resolving and printing settings.
 
 mod bus;
 mod clock;
@@ -15,13 +15,13 @@ use super::*;
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// What a process is configured to do by these variables and nothing else.
+/// The configuration from these environment variables alone.
 pub(crate) fn of_env(variables: &[(&str, &str)]) -> Result<Config, Vec<Problem>> {
     let given = variables.iter().fold(Given::new(), |given, (name, value)| given.env(name, value));
     load(&given.input).map(|(_, config)| config)
 }
 
-/// A place to put a configuration file, and what else the process is given.
+/// An input of the configuration, with a temporary directory for the file.
 struct Given {
     dir: tempfile::TempDir,
     input: Input,
@@ -66,7 +66,7 @@ impl Given {
 }
 
 #[test]
-fn nothing_configured_is_the_embedded_mode() {
+fn without_configuration_everything_is_embedded() {
     let config = Given::new().config();
     assert_eq!(config.listen, "127.0.0.1:3001".parse().unwrap());
     assert_eq!(config.data_dir, Path::new("./urr-data"));
@@ -78,7 +78,7 @@ fn nothing_configured_is_the_embedded_mode() {
 }
 
 #[test]
-fn a_flag_beats_the_environment_beats_the_file_beats_the_default() {
+fn flags_override_the_environment_which_overrides_the_file() {
     let given = Given::new();
     assert_eq!(given.config().sale.hold, Duration::from_mins(5));
     let given = given.file("[sale]\nhold_secs = 60\n");
@@ -113,7 +113,7 @@ fn unknown_keys_name_the_nearest_known_one() {
 }
 
 #[test]
-fn unknown_variables_are_refused_except_those_of_tests_and_of_others() {
+fn unknown_urr_variables_are_refused_except_those_of_tests() {
     let problem = Given::new().env("URR_SALE_HOLD_SEC", "60").problem();
     assert_eq!(problem, "URR_SALE_HOLD_SEC: no setting has this name; did you mean `URR_SALE_HOLD_SECS`?");
     Given::new().env("URR_TEST_POSTGRES", "x").env("HOME", "/").env("URR_LISTEN", "").config();
@@ -126,7 +126,7 @@ fn a_key_that_is_not_secret_has_no_file_variant() {
 }
 
 #[test]
-fn wrong_values_say_where_they_stand_and_what_is_wanted() {
+fn invalid_values_are_reported_with_source_and_expected_format() {
     for (text, wanted) in [
         (
             "[sale]\nhold_secs = 4",
@@ -156,7 +156,7 @@ fn wrong_values_say_where_they_stand_and_what_is_wanted() {
 }
 
 #[test]
-fn broken_toml_names_the_line_and_a_missing_file_is_named() {
+fn a_syntax_error_names_the_line_and_a_missing_file_its_path() {
     let problem = Given::new().file("demo = true\nlisten = \n").problem();
     assert!(problem.starts_with("urr.toml:2: "), "{problem}");
     let mut given = Given::new();
@@ -168,7 +168,7 @@ fn broken_toml_names_the_line_and_a_missing_file_is_named() {
 }
 
 #[test]
-fn every_problem_is_named_in_one_run() {
+fn all_problems_are_reported_at_once() {
     let problems = Given::new()
         .file("lisen = 1\n[sale]\nhold_secs = 0\n[storage]\nkind = \"postgres\"\n")
         .env("URR_BUS_KIND", "kafka")
@@ -189,7 +189,7 @@ fn unknown_url_schemes_are_refused_without_printing_the_password() {
 }
 
 #[test]
-fn servers_are_configured_section_by_section() {
+fn postgres_kafka_and_redis_are_configured() {
     let config = Given::new()
         .file("storage = { kind = \"postgres\", url = \"postgres://urr@db/urr\", pool = 4 }")
         .env("URR_BUS_KIND", "kafka")
@@ -219,7 +219,7 @@ fn settings_of_the_other_backend_are_refused() {
 }
 
 #[test]
-fn a_needed_role_must_be_here_or_there() {
+fn a_called_role_must_run_here_or_be_remote() {
     let given = Given::new()
         .env("URR_ROLES", "gateway,tickets")
         .env("URR_BUS_KIND", "kafka")
@@ -233,11 +233,11 @@ fn a_needed_role_must_be_here_or_there() {
     assert_eq!(config.remote.of(&crate::domains::catalog::ROLE).unwrap().expose(), "https://b:3002");
     assert!(config.talks_to_others());
     let config = Given::new().env("URR_REMOTE_CATALOG", "http://b:3002").config();
-    assert!(!config.talks_to_others(), "what runs here is not called elsewhere");
+    assert!(!config.talks_to_others(), "a role that runs here is not called remotely");
 }
 
 #[test]
-fn domains_in_different_processes_need_a_bus_between_them() {
+fn domains_in_different_processes_need_kafka() {
     let given = Given::new().env("URR_ROLES", "catalog");
     let problem = given.problem();
     assert!(problem.starts_with("URR_ROLES: ") && problem.contains("set bus.kind = kafka"), "{problem}");
@@ -247,7 +247,7 @@ fn domains_in_different_processes_need_a_bus_between_them() {
 }
 
 #[test]
-fn secrets_can_stand_in_files_of_their_own() {
+fn a_secret_can_be_read_from_a_file() {
     let given = Given::new();
     let path = given.dir.path().join("key");
     fs::write(&path, format!("{SECRET}\n")).unwrap();
@@ -269,16 +269,19 @@ fn one_secret_under_two_names_is_refused() {
 }
 
 #[test]
-fn the_first_admin_has_both_a_name_and_a_password() {
+fn the_first_admin_needs_both_address_and_password() {
     assert!(Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").problem().contains("`admin.password` is not set"));
     let given = Given::new().env("URR_ADMIN_EMAIL", "a@b.kr").env("URR_ADMIN_PASSWORD", "correct horse");
     assert_eq!(given.config().admin.email.unwrap().0, "a@b.kr");
     let given = given.env("URR_ADMIN_EMAIL_FILE", "x");
-    assert!(given.problems().join(" ").contains("no setting has this name"), "an address is no secret");
+    assert!(
+        given.problems().join(" ").contains("no setting has this name"),
+        "an address is not a secret, so it has no file variant"
+    );
 }
 
 #[test]
-fn cookies_are_for_https_alone_except_on_this_machine() {
+fn cookies_are_secure_except_on_plain_loopback() {
     assert!(!Given::new().config().secure_cookies());
     assert!(Given::new().env("URR_LISTEN", "0.0.0.0:3001").config().secure_cookies());
     assert!(Given::new().env("URR_AUTH_COOKIE_SECURE", "true").config().secure_cookies());
@@ -287,7 +290,7 @@ fn cookies_are_for_https_alone_except_on_this_machine() {
 }
 
 #[test]
-fn a_mail_server_is_whole_and_protected() {
+fn smtp_needs_server_and_sender_and_tls_beyond_loopback() {
     let given = Given::new().env("URR_MAIL_KIND", "smtp");
     assert_eq!(given.problems().len(), 2, "{:?}", given.problems());
     let given = given.env("URR_MAIL_SMTP_SERVER", "mail:587").env("URR_MAIL_FROM", "URR <a@b.kr>");
@@ -300,7 +303,7 @@ fn a_mail_server_is_whole_and_protected() {
 }
 
 #[test]
-fn personal_data_is_sealed_with_the_first_key() {
+fn personal_data_is_encrypted_with_the_first_key() {
     let key = "q6urq6urq6urq6urq6urq6urq6urq6urq6urq6urq6s=";
     let given = |keys: String| Given::new().env("URR_AUTH_PII_KEYS", &keys);
     let keys = given(format!("new:{key},old:{key}")).config().auth.sealing_keys().unwrap().unwrap();
@@ -326,7 +329,7 @@ fn the_effective_configuration_shows_sources_and_hides_secrets() {
     assert!(page.contains("url = \"postgres://urr:***@db/urr\"  # urr.toml:3\n"), "{page}");
     assert!(page.contains("secret = \"(redacted)\"  # URR_SECURITY_SECRET\n"), "{page}");
     assert!(page.contains("hold_secs = 300\n"), "{page}");
-    assert!(page.contains("# token is not set; made on first start\n"), "{page}");
+    assert!(page.contains("# token is not set; generated on first start\n"), "{page}");
     assert!(toml::from_str::<toml::Table>(&page).is_ok(), "{page}");
     values.set_generated(
         Internal::info("internal.token"),
@@ -341,7 +344,7 @@ fn the_effective_configuration_shows_sources_and_hides_secrets() {
 }
 
 #[test]
-fn what_was_configured_is_not_replaced_by_what_was_generated() {
+fn a_generated_secret_does_not_replace_a_configured_one() {
     let given = Given::new().env("URR_SECURITY_SECRET", SECRET);
     let (mut values, _) = load(&given.input).unwrap();
     values.set_generated(
@@ -352,7 +355,7 @@ fn what_was_configured_is_not_replaced_by_what_was_generated() {
     assert_eq!(key(&Config::resolve(&values).unwrap()), key(&given.config()));
 }
 
-/// The name of the key that signs access tokens.
+/// The id of the key that signs access tokens.
 fn key(config: &Config) -> String {
     urr_passes::access::key(&config.security.secret.clone().unwrap().0).id().to_owned()
 }

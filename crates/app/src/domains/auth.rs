@@ -11,15 +11,15 @@ pub(crate) static ROLE: Declaration = Declaration {
     tables: Some(&urr_auth::DOMAIN),
     routes: Some(|| (&urr_auth::ROLE, urr_auth::described())),
     remote: Some(RemoteUse {
-        doc: "Internal listener of the accounts if they do not run here: asked several times a second which sessions \
-              ended. Left out, tokens of ended sessions are accepted until they expire, at most an hour later; the \
-              `production` profile refuses that.",
+        doc: "Internal listener of `auth` if it does not run here: polled several times a second for revoked \
+              sessions. Left out, tokens of revoked sessions are accepted until they expire, at most an hour later; \
+              the `production` profile refuses that.",
         by_guards: Some(|config| config.remote.of(&ROLE).is_some()),
     }),
     ..Declaration::new("auth", build)
 };
 
-/// Without keys there are no accounts: a command that does not serve needs none.
+/// Returns `None` without keys: commands that do not serve need no accounts.
 fn build(build: &mut Build<'_>) -> Result<Option<Part>, Failure> {
     let Build { config, clock, ids, memory, .. } = *build;
     let access_keys = wire::access_keys(config);

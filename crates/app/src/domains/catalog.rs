@@ -1,4 +1,4 @@
-//! The role `catalog`: events, halls and seats as they are offered.
+//! The role `catalog`: events, halls and seat plans.
 
 use urr_catalog::Service;
 use urr_contracts::catalog::{self, Catalog};
@@ -10,7 +10,7 @@ pub(crate) static ROLE: Declaration = Declaration {
     tables: Some(&urr_catalog::DOMAIN),
     routes: Some(|| (&urr_catalog::ROLE, urr_catalog::described())),
     remote: Some(RemoteUse {
-        doc: "Internal listener of the catalog if it does not run here, or of the balancer in front of several.",
+        doc: "Internal listener of the catalog if it does not run here, or of a load balancer in front of several.",
         by_guards: None,
     }),
     listens_to: &[Role::of(&super::tickets::ROLE)],

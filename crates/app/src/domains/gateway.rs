@@ -1,5 +1,5 @@
-//! The role `gateway`: forwards requests to roles that run in other processes. The guards run at every public
-//! listener, with this role or without.
+//! The role `gateway`: forwards requests to roles that run in other processes. The guards run at
+//! every public listener, with this role or without.
 
 use super::{Declaration, Part};
 

@@ -1,5 +1,5 @@
-//! One declaration per role: what it is, its tables, routes, settings of the connection to it, and how it is
-//! built. The wiring, the configuration and the commands go through [`Role::ALL`] and know no role by name.
+//! One declaration per role: its tables, routes, calls, remote settings and constructor. Wiring,
+//! configuration and commands iterate over [`ALL`].
 
 pub(crate) mod auth;
 pub(crate) mod catalog;
@@ -37,17 +37,17 @@ pub(crate) struct Declaration {
     pub name: &'static str,
     /// Its tables, if it has any.
     pub tables: Option<&'static Domain>,
-    /// Its public routes, if it has any. They are known wherever the role runs.
+    /// Its public routes, if it has any. They are known even if the role does not run here.
     pub routes: Option<fn() -> PublicRoutes>,
-    /// Roles that it calls to answer a request: each must run here or be remote. The calls form a DAG.
+    /// Roles that it calls: each must run here or be remote. The calls form a DAG.
     pub calls: &'static [Role],
     /// How other processes call it; `None` if they do not.
     pub remote: Option<RemoteUse>,
-    /// Roles whose messages it consumes. The in-process bus carries messages within one process alone.
+    /// Roles whose messages it consumes. The in-process bus delivers within one process only.
     pub listens_to: &'static [Role],
     /// Whether `roles = all` includes it.
     pub in_all: bool,
-    /// Builds it. `None` if the configuration lacks keys that it needs, for commands that do not serve.
+    /// Builds it. `None` if keys are missing, in commands that do not serve.
     pub build: fn(&mut Build<'_>) -> Result<Option<Part>, Failure>,
 }
 
@@ -89,8 +89,9 @@ pub(crate) static ALL: [Role; 8] = [
 pub(crate) struct RemoteUse {
     /// What `remote.<role>` does, for docs/config.md.
     pub doc: &'static str,
-    /// Whether the guards of a process with this configuration call it, if they ever do. They call several times a
-    /// second: a late response is worth less than the next one, and the process stays ready without it.
+    /// Whether the guards of a process with this configuration call it, if they ever do. They call
+    /// several times a second: a late response is worth less than the next one, and the process
+    /// stays ready without it.
     pub by_guards: Option<fn(&Config) -> bool>,
 }
 
@@ -99,17 +100,17 @@ pub(crate) struct RemoteUse {
 pub(crate) struct Part {
     /// Its public routes.
     pub routes: Option<Routes>,
-    /// What other processes may call.
+    /// The routes for other processes.
     pub internal: Router,
-    /// What listens to messages.
+    /// The consumers of messages.
     pub consumers: Vec<Arc<dyn Consumer>>,
     /// Periodic work of one process at a time, under a lease.
     pub reconcilers: Vec<Arc<dyn Reconciler>>,
     /// Periodic work of every process.
     pub everywhere: Vec<Arc<dyn Reconciler>>,
-    /// Without these the process is not ready.
+    /// While one of these fails the process is not ready.
     pub checks: Vec<(&'static str, Arc<dyn Check>)>,
-    /// The process goes on without these; metrics and logs report them.
+    /// Optional dependencies; metrics and logs report an outage.
     pub watched: Vec<Watched>,
     /// Runs when the process begins to serve.
     pub on_start: Option<fn(&Services, &Tasks)>,
@@ -145,7 +146,7 @@ pub(crate) struct Build<'a> {
     pub ids: &'a Ids,
     pub tasks: &'a Tasks,
     pub kv: Option<&'a Kv>,
-    /// What the guards in front of the roles remember.
+    /// State of the guards.
     pub memory: &'a Memory,
     pub remote: &'a [RemoteRole],
     /// The services of roles that were built before.
@@ -169,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_role_calls_only_domains_that_other_processes_may_call() {
+    fn a_role_calls_only_domains_that_can_be_remote() {
         for role in &ALL {
             for called in role.calls {
                 assert_ne!(called, role);

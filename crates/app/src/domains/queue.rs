@@ -16,14 +16,14 @@ pub(crate) static ROLE: Declaration = Declaration {
     calls: &[Role::of(&super::catalog::ROLE)],
     listens_to: &[Role::of(&super::tickets::ROLE)],
     remote: Some(RemoteUse {
-        doc: "Internal listener of the waiting room if it does not run here: asked at most once a second and buyer \
-              whether the slot is valid. Only for processes with the role `tickets`.",
+        doc: "Internal listener of `queue` if it does not run here: called at most once per second and buyer to \
+              check the slot. Only for processes with the role `tickets`.",
         by_guards: Some(|config| config.guards_seats() && config.roles.has(&super::tickets::ROLE)),
     }),
     ..Declaration::new("queue", build)
 };
 
-/// Without keys there are no queue tickets, as there are no accounts.
+/// Returns `None` without keys, because queue tickets are signed.
 fn build(build: &mut Build<'_>) -> Result<Option<Part>, Failure> {
     let Build { config, clock, ids, tasks, kv, .. } = *build;
     let secrets = wire::secrets(config);
@@ -46,7 +46,8 @@ fn build(build: &mut Build<'_>) -> Result<Option<Part>, Failure> {
         internal: queue::internal_routes(service.clone(), clock.clone(), ids.clone()),
         consumers: urr_queue::consumers(&service),
         reconcilers: urr_queue::reconcilers(&service),
-        // Not under a lease: each room decides atomically, and the next process must not wait for a dead one.
+        // Not under a lease: each room decides atomically, and the next process must not wait for a
+        // dead one.
         everywhere: vec![urr_queue::admission(&service), urr_queue::sampling(&service)],
         checks: vec![
             ("places in line", Arc::new(ReadBack(service.clone()))),
@@ -59,23 +60,29 @@ fn build(build: &mut Build<'_>) -> Result<Option<Part>, Failure> {
     Ok(Some(part))
 }
 
-/// The rooms have been read back from the journal.
+/// Passes once the rooms have been read from the journal.
 struct ReadBack(Arc<Service>);
 
 #[async_trait]
 impl Check for ReadBack {
     async fn check(&self) -> Result<(), String> {
-        if self.0.is_open() { Ok(()) } else { Err("they are being read back".to_owned()) }
+        if self.0.is_open() {
+            Ok(())
+        } else {
+            Err("the queues are still being read from the journal".to_owned())
+        }
     }
 }
 
-/// The journal can be written.
+/// Passes while the journal can be written.
 struct Written(Arc<Service>);
 
 #[async_trait]
 impl Check for Written {
     async fn check(&self) -> Result<(), String> {
         let outage = self.0.journal_outage();
-        outage.map_or(Ok(()), |outage| Err(format!("it cannot be written since {} s", outage.as_secs())))
+        outage.map_or(Ok(()), |outage| {
+            Err(format!("writes have failed for {} s: it cannot be written", outage.as_secs()))
+        })
     }
 }

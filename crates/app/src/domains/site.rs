@@ -9,7 +9,7 @@ pub(crate) static ROLE: Declaration = Declaration {
     ..Declaration::new("site", build)
 };
 
-/// Without accounts, which need keys, there are no pages.
+/// Returns `None` without `auth`, which needs keys.
 #[expect(clippy::unnecessary_wraps, reason = "every role is built by a function of this type")]
 fn build(build: &mut Build<'_>) -> Result<Option<Part>, Failure> {
     let Some(auth) = build.services.peer(build.remote) else { return Ok(None) };

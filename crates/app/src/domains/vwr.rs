@@ -15,14 +15,14 @@ pub(crate) static ROLE: Declaration = Declaration {
     tables: Some(&urr_vwr::DOMAIN),
     routes: Some(|| (&urr_vwr::ROLE, urr_vwr::described())),
     remote: Some(RemoteUse {
-        doc: "Internal listener of Tier 1 of the waiting room if it does not run here: asked several times a second \
-              which rooms are open. Left out, no visitor is sent to wait there.",
+        doc: "Internal listener of `vwr` if it does not run here: polled several times a second for open waiting \
+              rooms. Left out, no visitor is sent to the site waiting room.",
         by_guards: Some(|config| config.remote.of(&ROLE).is_some()),
     }),
     ..Declaration::new("vwr", build)
 };
 
-/// Without keys there are no tickets to sign.
+/// Returns `None` without keys, because Tier 1 tickets are signed.
 fn build(build: &mut Build<'_>) -> Result<Option<Part>, Failure> {
     let Build { config, clock, ids, tasks, kv, .. } = *build;
     let secrets = wire::secrets(config);

@@ -1,4 +1,4 @@
-//! The guard of Tier 1 with the real Tier 1 behind it.
+//! The guard of Tier 1 with the real `vwr` service.
 
 use axum::{
     body::{Body, to_bytes},
@@ -62,7 +62,7 @@ impl World {
         Self { vwr, source, rooms, door, _files: files }
     }
 
-    /// What somebody without a pass is told.
+    /// Sends a request without a pass. Returns status and error code.
     async fn knock(&self, event: EventId) -> (u16, Value) {
         let path = format!("/api/seats/events/{event}");
         let mut request = Request::get(path).body(Body::empty()).unwrap();
@@ -76,10 +76,10 @@ impl World {
 }
 
 #[tokio::test]
-async fn nobody_passes_before_tier_one_has_heard_from_its_store() {
+async fn requests_get_503_until_tier_one_has_read_its_store() {
     let world = World::new().await;
     let (event, free): (EventId, EventId) = (world.source.ids.next(), world.source.ids.next());
-    // An operator opened the room in another life of the process; this one has not read its store yet.
+    // An operator opened the room before a restart; this process has not read its store yet.
     let admin = Actor::User { id: world.source.ids.next(), role: urr_kernel::Role::Admin };
     let ctx = Ctx::new(world.source.ids.next(), admin, world.source.clock.clone(), Duration::from_secs(10));
     let order = GiveOrder { event, order: Order::Activate { rate: Some(0), fail_open: Some(true) } };
@@ -87,8 +87,8 @@ async fn nobody_passes_before_tier_one_has_heard_from_its_store() {
     let away = (503, json!("gateway.unavailable"));
     for _ in 0..2 {
         assert_eq!(world.knock(event).await, away);
-        assert_eq!(world.knock(free).await, away, "not even where nobody waits: who could say?");
-        assert!(world.rooms.load(&world.source).await.is_err(), "Tier 1 does not answer for its store");
+        assert_eq!(world.knock(free).await, away, "also for events without a room, which is not known yet");
+        assert!(world.rooms.load(&world.source).await.is_err(), "Tier 1 fails until it has read its store");
     }
     world.vwr.refresh().await.unwrap();
     world.rooms.load(&world.source).await.unwrap();

@@ -1,4 +1,4 @@
-//! The route table of the product: what the roles declare, taken together.
+//! The route table of the product: the routes of all roles.
 
 use std::collections::BTreeSet;
 
@@ -19,14 +19,14 @@ fn all() -> Vec<(&'static str, String, &'static str, Policy)> {
 }
 
 #[test]
-fn every_route_says_what_it_takes_and_answers() {
+fn every_route_documents_its_request_and_responses() {
     for (role, (_, names)) in declared() {
         assert!(!names.is_empty(), "{role:?}");
         for name in names {
             let what = format!("{role:?}: {} {}", name.method, name.path);
             assert!(!name.about.summary.is_empty(), "{what} has no summary");
             let answers = !name.about.answers.is_empty() || name.about.events.is_some();
-            assert!(answers, "{what} does not say what it answers");
+            assert!(answers, "{what} documents no response");
         }
     }
 }
@@ -46,7 +46,7 @@ fn all_routes_fit_into_one_table() {
     let _door = gateway.finish();
 }
 
-/// A forgotten policy is found by its path: routes below `admin` or `stats` are for admins.
+/// Finds forgotten policies by path: routes below `admin` or `stats` are for admins.
 #[test]
 fn routes_below_admin_are_for_admins() {
     for (_, method, path, policy) in all().into_iter().filter(|(_, _, path, _)| path.starts_with("/api/")) {
@@ -114,7 +114,7 @@ fn rate_limits_are_as_designed() {
         ("GET", "/api/events", Class::General),
     ] {
         let found = routes.iter().find(|(_, known, at, _)| known == method && *at == path);
-        let (.., policy) = found.unwrap_or_else(|| panic!("{method} {path} is no route"));
+        let (.., policy) = found.unwrap_or_else(|| panic!("{method} {path} is not a route"));
         assert_eq!(policy.limit, Some(expected), "{method} {path}");
     }
 }

@@ -1,4 +1,4 @@
-//! Accounts, from registering to signing out, and the first administrator.
+//! Accounts, from registration to sign-out, and the first administrator.
 
 use std::{io::Write as _, process::Stdio};
 
@@ -22,13 +22,14 @@ fn bearer(signed_in: &Answer) -> String {
     format!("Bearer {}", signed_in.json()["token"].as_str().unwrap())
 }
 
-/// The address and the password in the line about the administrator.
+/// Address and password from the printed line about the administrator.
 fn told(line: &str) -> (String, String) {
     let (email, rest) = line.trim().strip_prefix("admin").unwrap().trim().split_once(", password ").unwrap();
     (email.to_owned(), rest.split(' ').next().unwrap().to_owned())
 }
 
-/// Registers, signs in by password, and asks who they are by cookie and by bearer token. Answers with the sign-in.
+/// Registers, signs in by password, and reads the account by cookie and by bearer token. Returns
+/// the response of the sign-in.
 fn walk_in(serving: &Serving) -> Answer {
     let agreed = |kind: &str| json!({ "type": kind, "agreed": true });
     let registration = json!({
@@ -58,7 +59,7 @@ fn walk_in(serving: &Serving) -> Answer {
     signed_in
 }
 
-/// Signs out. Both tokens are worthless afterwards.
+/// Signs out and checks that both tokens are refused.
 fn walk_out(serving: &Serving, signed_in: &Answer) {
     let (cookies, page) = (signed_in.cookies(), format!("http://{}", serving.address));
     let gone = serving.ask("POST", "/api/auth/logout", &[("cookie", &cookies), ("origin", &page)], "");
@@ -72,7 +73,7 @@ fn walk_out(serving: &Serving, signed_in: &Answer) {
 }
 
 #[test]
-fn somebody_registers_signs_in_holds_seats_and_signs_out() {
+fn a_user_registers_signs_in_holds_seats_and_signs_out() {
     let place = Place::new();
     let serving = place.serve(&[]);
     let signed_in = walk_in(&serving);
@@ -83,11 +84,11 @@ fn somebody_registers_signs_in_holds_seats_and_signs_out() {
     let map = serving.get(&format!("/api/seats/events/{event}")).json();
     let free = map["seats"].as_array().unwrap().iter().filter(|seat| seat["status"] == "available");
     let seats: Vec<&Value> = free.map(|seat| &seat["id"]).take(2).collect();
-    let wish = json!({ "eventId": event, "seatIds": seats }).to_string();
+    let request = json!({ "eventId": event, "seatIds": seats }).to_string();
     let (cookies, page) = (signed_in.cookies(), format!("http://{}", serving.address));
     let from = |page: &str, entry: &str| {
         let headers = [JSON, ("cookie", &*cookies), ("origin", page), ("x-queue-entry-token", entry)];
-        serving.ask("POST", "/api/seats/reserve", &headers, &wish)
+        serving.ask("POST", "/api/seats/reserve", &headers, &request)
     };
     assert_eq!(from("https://evil.example", "").json()["code"], "gateway.cross_origin");
     let refused = from(&page, "");
@@ -106,7 +107,7 @@ fn somebody_registers_signs_in_holds_seats_and_signs_out() {
     serving.stop();
 }
 
-/// The hash of [`PASSWORD`] in another system.
+/// A bcrypt hash of [`PASSWORD`].
 const ELSEWHERE: &str = "$2b$04$abcdefghijklmnopqrstuu7EJV7kdjBBQxyb0HjTh9KS7.Lah/6CG";
 
 #[tokio::test(flavor = "multi_thread")]
@@ -142,7 +143,7 @@ fn imported(set: &[&str]) {
 
     let serving = place.serve(set);
     assert_eq!(login(&serving, "minji@example.com", "another horse").status, 400);
-    // The second time the hash is one of ours.
+    // The first sign-in replaces the imported hash by one of ours.
     for _ in 0..2 {
         let signed_in = login(&serving, "minji@example.com", PASSWORD);
         assert_eq!(signed_in.status, 200, "{signed_in:?}");
@@ -151,7 +152,7 @@ fn imported(set: &[&str]) {
 }
 
 #[test]
-fn the_first_start_makes_an_administrator_and_tells_the_password_once() {
+fn the_first_start_creates_an_administrator_and_prints_the_password_once() {
     let place = Place::new();
     let serving = place.serve(&[]);
     let (email, password) = told(&serving.line("admin "));
@@ -188,9 +189,9 @@ fn the_configured_administrator_signs_in_with_the_configured_password() {
 }
 
 #[test]
-fn an_account_that_is_there_already_is_promoted_by_the_person_on_call_alone() {
+fn only_the_promote_flag_turns_an_existing_account_into_an_administrator() {
     let place = Place::new();
-    // A profile and an address of its own keep the first start from making somebody else.
+    // In production the first start creates no administrator by itself.
     let production = ["--set", "profile=production", "--set", "auth.cookie_secure=false"];
     let keys = ["--set", "security.secret=0123456789abcdef0123456789abcdef"];
     let index = ["--set", "auth.index_key=0123456789abcdef0123456789abcdef"];
@@ -217,12 +218,12 @@ fn an_account_that_is_there_already_is_promoted_by_the_person_on_call_alone() {
     assert_eq!(signed_in.json()["user"]["role"], "admin");
     let layouts =
         serving.ask("GET", "/api/admin/seat-layouts", &[("authorization", &bearer(&signed_in))], "");
-    assert_eq!(layouts.json()["code"], "auth.second_factor_required", "production asks for one");
+    assert_eq!(layouts.json()["code"], "auth.second_factor_required", "production requires a second factor");
     serving.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn accounts_on_postgres_and_an_administrator_made_by_command() {
+async fn accounts_and_admin_create_work_on_postgres() {
     let Some(database) = fresh_database(&[]).await else { return };
     let place = Place::new();
     let url = format!("storage.url={}", database.url);

@@ -1,4 +1,5 @@
-//! Commands on what stands in for DynamoDB and SQS. Skipped loudly where there is none.
+//! Commands on local substitutes of DynamoDB and SQS. Without them the tests are skipped with a
+//! message.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ fn ids() -> Ids {
 }
 
 #[test]
-fn tier_one_counts_in_a_table_that_migrate_makes() {
+fn migrate_creates_the_dynamodb_table_of_tier_one() {
     let Some(endpoint) = services::dynamodb() else { return };
     let place = Place::new();
     let endpoint = format!("aws.dynamodb_endpoint={endpoint}");
@@ -35,21 +36,21 @@ fn tier_one_counts_in_a_table_that_migrate_makes() {
     };
 
     let before = run(&["doctor"]);
-    assert!(before.out.contains("vwr-counters: it is not there; run `urr migrate`"), "{before:#?}");
+    assert!(before.out.contains("vwr-counters: it does not exist; run `urr migrate`"), "{before:#?}");
     assert_eq!(before.code, Some(1));
-    assert!(run(&["migrate"]).ok().contains("vwr-counters is made"));
-    assert!(run(&["migrate"]).ok().contains("vwr-counters is there"));
-    assert!(run(&["doctor"]).ok().contains("vwr-counters: it is there"));
+    assert!(run(&["migrate"]).ok().contains("vwr-counters created"));
+    assert!(run(&["migrate"]).ok().contains("vwr-counters exists"));
+    assert!(run(&["doctor"]).ok().contains("vwr-counters: exists"));
 
     let serving = place.serve(&set);
     assert_eq!(serving.get("/health/ready").status, 200);
-    let nobody: EventId = ids().next();
-    assert_eq!(serving.get(&format!("/vwr/serving/{nobody}")).status, 404);
+    let unknown: EventId = ids().next();
+    assert_eq!(serving.get(&format!("/vwr/serving/{unknown}")).status, 404);
     serving.stop();
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused() {
+fn contradictory_settings_are_refused() {
     let place = Place::new();
     for (settings, expected) in [
         (&["vwr.counters=dynamodb"][..], "`aws.region` is not set, but vwr.counters = dynamodb needs it"),
@@ -76,11 +77,11 @@ fn what_does_not_fit_together_is_refused() {
     }
 }
 
-/// The next notice in the queue: whose, and how often it was read, after it was found to be all that a notice is.
+/// Reads, checks and deletes the next notice. Returns its user and how often it was read.
 async fn next_notice(queue: &Queue, event: &str) -> (UserId, u32) {
     let mut found = Vec::new();
     until(PATIENCE, async || {
-        found = queue.receive(Duration::from_secs(1)).await.expect("the queue is there");
+        found = queue.receive(Duration::from_secs(1)).await.expect("the queue exists");
         !found.is_empty()
     })
     .await;
@@ -89,12 +90,12 @@ async fn next_notice(queue: &Queue, event: &str) -> (UserId, u32) {
     assert_eq!((notice["action"].as_str(), notice["eventId"].as_str()), (Some("admitted"), Some(event)));
     assert!(notice["slotId"].is_string() && notice["timestamp"].is_u64(), "{notice}");
     assert_eq!(queue.delete(&found).await, Ok(1));
-    let user = notice["userId"].as_str().and_then(|user| user.parse().ok()).expect("a notice says who");
+    let user = notice["userId"].as_str().and_then(|user| user.parse().ok()).expect("a notice has a user id");
     (user, found[0].times)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_let_in_is_told_of_in_the_queue_and_the_role_notices_empties_it() {
+async fn admissions_are_sent_to_sqs_and_the_role_notices_reads_them() {
     let Some(endpoint) = services::sqs() else { return };
     let config = AwsConfig { deadline: PATIENCE, ..AwsConfig::local(endpoint.clone()) };
     let name = format!("test-{}.fifo", ids().next::<Uuid>());
@@ -105,7 +106,7 @@ async fn whoever_is_let_in_is_told_of_in_the_queue_and_the_role_notices_empties_
     let set = set.map(|setting| ["--set", setting]).concat();
     let (place, elsewhere) = (Place::new(), Place::new());
     let doctor = place.run(&[&["doctor"][..], &set].concat()).ok();
-    assert!(doctor.contains("SQS queue of notices: it is there"), "{doctor}");
+    assert!(doctor.contains("SQS queue of notices: exists"), "{doctor}");
 
     let secret = format!("security.secret={SECRET}");
     let serving = place.serve(&[&["--set", &secret][..], &set].concat());
@@ -120,7 +121,7 @@ async fn whoever_is_let_in_is_told_of_in_the_queue_and_the_role_notices_empties_
         user
     };
     let first = come_in();
-    assert_eq!(next_notice(&queue, event).await, (first, 1), "nobody has read it before");
+    assert_eq!(next_notice(&queue, event).await, (first, 1), "it is read for the first time");
 
     let second = come_in();
     until(PATIENCE, async || queue.depth().await == Ok(1)).await;
@@ -130,15 +131,15 @@ async fn whoever_is_let_in_is_told_of_in_the_queue_and_the_role_notices_empties_
     until(PATIENCE, async || reading.get("/metrics").body.contains(read)).await;
     let heard = stopped(reading);
     assert_eq!(queue.depth().await, Ok(0));
-    assert!(heard.contains("somebody was admitted") && heard.contains(&second.to_string()), "{heard}");
-    // Were that one not deleted, it would come first: notices of one event are read in order. The process that was stopped may have been
-    // waiting for this one, which then comes back.
+    assert!(heard.contains("user admitted") && heard.contains(&second.to_string()), "{heard}");
+    // Notices of one event are read in order, so an undeleted second notice would come first. The
+    // stopped process may have received the third one already; then it is delivered again.
     let third = come_in();
     assert_eq!(next_notice(&queue, event).await.0, third);
     serving.stop();
 }
 
-/// Stops it and gives back its log.
+/// Stops the process and returns its log.
 fn stopped(serving: Serving) -> String {
     serving.signal(Signal::TERM);
     let (code, log) = serving.end();

@@ -5,7 +5,7 @@ use crate::process::Place;
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 #[test]
-fn help_and_version_say_what_this_is() {
+fn help_lists_every_command_and_version_prints_it() {
     let place = Place::new();
     let help = place.run(&["--help"]).ok();
     for command in
@@ -17,7 +17,7 @@ fn help_and_version_say_what_this_is() {
 }
 
 #[test]
-fn check_config_prints_the_effective_configuration_and_where_it_came_from() {
+fn check_config_prints_the_effective_configuration_with_sources() {
     let place = Place::new();
     place.write("urr.toml", "[sale]\nhold_secs = 60\n");
     let said = place
@@ -29,11 +29,11 @@ fn check_config_prints_the_effective_configuration_and_where_it_came_from() {
     assert!(out.contains("listen = \"127.0.0.1:9\"  # --listen"), "{out}");
     assert!(out.contains("secret = \"(redacted)\"  # URR_SECURITY_SECRET"), "{out}");
     assert!(!out.contains(SECRET));
-    assert!(!place.path().join("urr-data").exists(), "looking changes nothing");
+    assert!(!place.path().join("urr-data").exists(), "check-config creates no files");
 }
 
 #[test]
-fn check_config_names_every_problem_in_a_line_of_its_own() {
+fn check_config_prints_one_line_per_problem() {
     let place = Place::new();
     place.write("urr.toml", "lisen = 1\n[sale]\nhold_secs = 0\n");
     let err = place.run(&["check-config", "--set", "profile=production"]).failed();
@@ -46,7 +46,7 @@ fn check_config_names_every_problem_in_a_line_of_its_own() {
 }
 
 #[test]
-fn check_config_asks_the_drivers_too() {
+fn check_config_reports_what_the_drivers_refuse() {
     let place = Place::new();
     let said = place.run(&[
         "check-config",
@@ -68,7 +68,7 @@ fn check_config_asks_the_drivers_too() {
 }
 
 #[test]
-fn check_config_takes_kafka_with_credentials_and_refuses_tls_to_it() {
+fn check_config_accepts_kafka_with_credentials_and_refuses_tls() {
     let place = Place::new();
     let check = |options: &str| {
         let options = format!("bus.options={options}");
@@ -83,7 +83,7 @@ fn check_config_takes_kafka_with_credentials_and_refuses_tls_to_it() {
 }
 
 #[test]
-fn production_refuses_to_serve_without_secrets_and_touches_nothing() {
+fn production_refuses_to_serve_without_secrets_and_creates_no_files() {
     let place = Place::new();
     let set = ["--set", "profile=production", "--set", "internal.listen=127.0.0.1:0"];
     let err = place.run(&[&["serve"][..], &set].concat()).failed();
@@ -105,11 +105,15 @@ fn a_token_needs_a_key() {
     assert!(place.run(&["token", "--user", "me"]).err.contains("me"));
     let elsewhere = ["token", "--user", user, "--roles", "gateway"];
     let said = place.command(&elsewhere).env("URR_SECURITY_SECRET", SECRET).output().unwrap();
-    assert_eq!(String::from_utf8(said.stdout).unwrap().trim().split('.').count(), 3, "a key is a key");
+    assert_eq!(
+        String::from_utf8(said.stdout).unwrap().trim().split('.').count(),
+        3,
+        "the roles do not matter"
+    );
 }
 
 #[test]
-fn migrate_makes_the_files_and_can_be_repeated() {
+fn migrate_creates_the_files_and_can_be_repeated() {
     let place = Place::new();
     place.run(&["migrate"]).ok();
     assert!(place.path().join("urr-data").is_dir());
@@ -118,7 +122,7 @@ fn migrate_makes_the_files_and_can_be_repeated() {
 }
 
 #[test]
-fn doctor_finds_a_fresh_installation_well() {
+fn doctor_passes_on_a_new_installation() {
     let place = Place::new();
     place.run(&["migrate"]).ok();
     let out = place.run(&["doctor"]).ok();
@@ -129,7 +133,7 @@ fn doctor_finds_a_fresh_installation_well() {
 }
 
 #[test]
-fn doctor_looks_and_touches_nothing() {
+fn doctor_creates_no_files() {
     let place = Place::new();
     let out = place.run(&["doctor"]).ok();
     assert!(out.contains("not there yet"), "{out}");
@@ -137,7 +141,7 @@ fn doctor_looks_and_touches_nothing() {
 }
 
 #[test]
-fn doctor_names_everything_that_is_wrong() {
+fn doctor_reports_every_unreachable_store_and_role() {
     let place = Place::new();
     // Port 1 of loopback refuses connections at once.
     let said = place.run(&[
@@ -169,7 +173,7 @@ fn doctor_names_everything_that_is_wrong() {
 }
 
 #[test]
-fn the_outbox_of_a_fresh_installation_is_empty() {
+fn the_outbox_of_a_new_installation_is_empty() {
     let place = Place::new();
     place.run(&["migrate"]).ok();
     let out = place.run(&["outbox", "status"]).ok();
@@ -179,7 +183,7 @@ fn the_outbox_of_a_fresh_installation_is_empty() {
 }
 
 #[test]
-fn the_mails_of_a_fresh_installation_are_none_and_an_unknown_one_is_not_retried() {
+fn a_new_installation_has_no_mails_and_an_unknown_one_is_not_retried() {
     let place = Place::new();
     place.run(&["migrate"]).ok();
     let out = place.run(&["mails", "status"]).ok();
@@ -193,7 +197,7 @@ fn the_mails_of_a_fresh_installation_are_none_and_an_unknown_one_is_not_retried(
 }
 
 #[test]
-fn docs_are_printed_from_the_table() {
+fn config_docs_lists_the_settings() {
     let out = Place::new().run(&["config", "docs"]).ok();
     assert!(out.contains("URR_SALE_HOLD_SECS"));
 }

@@ -1,4 +1,4 @@
-//! The built binary as a person or a supervisor sees it: commands, output, exit codes, signals.
+//! Tests of the built binary: commands, output, exit codes, signals.
 
 #[cfg(test)]
 mod accounts;

@@ -1,4 +1,4 @@
-//! Starts the binary in a directory of its own, reads what it says and asks it over HTTP.
+//! Runs the binary in a temporary directory, reads its output and sends it HTTP requests.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -13,10 +13,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use urr_kernel::Clock;
 
-/// Nothing that is waited for here takes longer, even on a busy machine.
+/// Timeout of every wait; generous for a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A place of its own, without this machine's settings.
+/// A temporary working directory, without the settings of this machine.
 pub(crate) struct Place {
     dir: TempDir,
 }
@@ -47,7 +47,7 @@ impl Place {
         Said::of(&self.command(args).output().unwrap())
     }
 
-    /// Everything that is printed by a process that starts and is stopped.
+    /// Starts and stops a process. Returns what it printed on stdout.
     pub(crate) fn said_while_serving(&self, args: &[&str]) -> String {
         let mut serving = self.serve(args);
         serving.signal(Signal::TERM);
@@ -55,7 +55,7 @@ impl Place {
         serving.out.iter().collect::<Vec<_>>().join("\n")
     }
 
-    /// Serves with what the shell's `ulimit` allows.
+    /// Serves under a `ulimit` of the shell.
     pub(crate) fn serve_with_ulimit(&self, ulimit: &str) -> Serving {
         let mut command = Command::new("/bin/sh");
         let script = format!("ulimit {ulimit} && exec \"$0\" serve --listen 127.0.0.1:0");
@@ -70,7 +70,7 @@ impl Place {
     }
 }
 
-/// What a command said and how it ended.
+/// Output and exit code of a command.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub code: Option<i32>,
@@ -84,14 +84,14 @@ impl Said {
         Self { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) }
     }
 
-    /// The output of a command that must have worked.
+    /// Stdout of a command that must have succeeded.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{self:#?}");
         self.out
     }
 
-    /// The complaint of a command that must have failed.
+    /// Stderr of a command that must have failed.
     #[track_caller]
     pub(crate) fn failed(self) -> String {
         assert_eq!(self.code, Some(1), "{self:#?}");
@@ -118,7 +118,7 @@ impl Serving {
         serving
     }
 
-    /// The next line on stdout that has these words.
+    /// The next line on stdout that contains `words`.
     pub(crate) fn line(&self, words: &str) -> String {
         let clock = Clock::system();
         loop {
@@ -137,7 +137,7 @@ impl Serving {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for the end and returns its exit code and what was left to read on stderr.
+    /// Waits for the end. Returns the exit code and the unread rest of stderr.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let clock = Clock::system();
         loop {
@@ -149,7 +149,7 @@ impl Serving {
         }
     }
 
-    /// Stops it as a supervisor does.
+    /// Stops it with SIGTERM.
     pub(crate) fn stop(self) {
         self.signal(Signal::TERM);
         let (code, err) = self.end();
@@ -172,7 +172,7 @@ impl Drop for Serving {
     }
 }
 
-/// An HTTP answer.
+/// An HTTP response.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub status: u16,
@@ -185,14 +185,14 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|_| panic!("{self:?}"))
     }
 
-    /// What a browser would send back.
+    /// The cookies as a browser would send them back.
     pub(crate) fn cookies(&self) -> String {
         let lines = self.head.lines().filter_map(|line| line.strip_prefix("set-cookie: "));
         lines.filter_map(|line| line.split(';').next()).collect::<Vec<_>>().join("; ")
     }
 }
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 pub(crate) fn ask(address: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -212,7 +212,7 @@ pub(crate) fn ask(address: &str, method: &str, path: &str, headers: &[(&str, &st
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "a pipe is read by a thread of its own, which ends with it")]
+#[expect(clippy::disallowed_methods, reason = "each pipe needs a reader thread, which ends with the pipe")]
 fn lines(from: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (sender, lines) = channel();
     std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! The waiting rooms: the proof that they were fair, and what is said while nothing can be written down.
+//! Waiting rooms: `urr queue verify`, and readiness while the journal cannot be written.
 
 use std::{path::Path, time::Duration};
 
@@ -13,10 +13,10 @@ use crate::process::{PATIENCE, Place};
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
 statements! {
-    /// As if whoever was let in had been one too many.
+    /// Makes the admitted user one too many.
     TOO_MANY = "update rooms set threshold = 0";
 
-    /// Nothing can be written any more, and again.
+    /// Makes writes to the journal fail, and succeed again.
     HIDE = "alter table journal rename to journal_away";
     SHOW = "alter table journal_away rename to journal";
 }
@@ -25,7 +25,7 @@ fn database(dir: &Path) -> Db {
     Db::sqlite(dir, &DOMAIN, SqliteOptions::default()).unwrap()
 }
 
-/// A room in which somebody is and somebody waits, and one in which nobody ever was.
+/// A room with one active and one waiting user, and an unused room.
 async fn two_rooms(dir: &Path) -> [EventId; 2] {
     let (clock, tasks) = (Clock::system(), Tasks::new());
     let ids = Ids::random(clock.clone());
@@ -40,7 +40,7 @@ async fn two_rooms(dir: &Path) -> [EventId; 2] {
     [used, empty]
 }
 
-/// Changes the files from outside.
+/// Changes the database outside the process.
 async fn change(dir: &Path, statement: &'static Sql) {
     let db = database(dir);
     let changed: Result<u64, urr_db::Error> =
@@ -49,7 +49,7 @@ async fn change(dir: &Path, statement: &'static Sql) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn verify_tells_a_fair_room_from_an_unfair_one_and_from_one_that_cannot_be_read() {
+async fn verify_exits_with_0_if_fair_1_if_unfair_2_if_unknown() {
     let place = Place::new();
     place.run(&["migrate"]).ok();
     let data = place.path().join("urr-data");
@@ -62,7 +62,7 @@ async fn verify_tells_a_fair_room_from_an_unfair_one_and_from_one_that_cannot_be
     let fair = verify(used, &[]).ok();
     assert!(fair.contains("steps     2") && fair.contains("1 waiting, 1 in"), "{fair}");
     let fair = verify(empty, &[]).ok();
-    assert!(fair.contains("steps     0") && fair.contains("fair"), "nobody was treated badly: {fair}");
+    assert!(fair.contains("steps     0") && fair.contains("fair"), "an unused room is fair: {fair}");
 
     let unreadable = |said: crate::process::Said, why: &str| {
         assert_eq!(said.code, Some(2), "{said:#?}");
@@ -80,11 +80,11 @@ async fn verify_tells_a_fair_room_from_an_unfair_one_and_from_one_that_cannot_be
     assert!(unfair.err.contains("1 steps should not have happened"), "{unfair:#?}");
     assert!(unfair.err.contains("admission above the threshold: 1 active, 0 allowed"), "{unfair:#?}");
     assert!(!unfair.out.contains("fair"), "{unfair:#?}");
-    assert_eq!(verify(empty, &[]).code, Some(0), "the other room is none the worse for it");
+    assert_eq!(verify(empty, &[]).code, Some(0), "the other room is still fair");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn while_the_journal_cannot_be_written_the_process_is_not_ready() {
+async fn the_process_is_not_ready_while_the_journal_cannot_be_written() {
     let place = Place::new();
     let serving = place.serve(&["--set", &format!("security.secret={SECRET}")]);
     let events = serving.get("/api/events?status=on_sale").json();
@@ -97,7 +97,7 @@ async fn while_the_journal_cannot_be_written_the_process_is_not_ready() {
     change(&data, &HIDE).await;
     let refused = join();
     assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("queue.unavailable")));
-    assert_eq!(serving.get("/health/ready").status, 200, "it may be one slow write");
+    assert_eq!(serving.get("/health/ready").status, 200, "one failed write does not make it unready");
     let late = until(|| Some(serving.get("/health/ready")).filter(|answer| answer.status == 503));
     let missing = late.json()["notReady"].clone();
     assert!(missing["queue journal"].as_str().unwrap().contains("cannot be written"), "{missing}");
@@ -105,7 +105,7 @@ async fn while_the_journal_cannot_be_written_the_process_is_not_ready() {
 
     change(&data, &SHOW).await;
     until(|| (serving.get("/health/ready").status == 200).then_some(()));
-    assert_eq!(join().json()["status"], "active", "it goes on by itself");
+    assert_eq!(join().json()["status"], "active", "it recovers without a restart");
     serving.stop();
 }
 
@@ -115,7 +115,7 @@ fn until<T>(condition: impl Fn() -> Option<T>) -> T {
         if let Some(found) = condition() {
             return found;
         }
-        assert!(clock.ticks() < PATIENCE, "it did not come true");
+        assert!(clock.ticks() < PATIENCE, "timed out");
         std::thread::sleep(Duration::from_millis(100));
     }
 }

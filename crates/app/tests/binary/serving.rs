@@ -1,4 +1,4 @@
-//! The serving process: start, readiness, tokens, the lock, signals.
+//! `urr serve`: start, readiness, tokens, the lock of the data directory, signals.
 
 use std::{
     io::{Read as _, Write as _},
@@ -14,7 +14,7 @@ use crate::process::{PATIENCE, Place, Serving, ask};
 const USER: &str = "0197f3a0-0000-7000-8000-000000000001";
 
 #[test]
-fn it_starts_with_nothing_answers_stops_on_sigterm_and_starts_again() {
+fn it_starts_without_configuration_stops_on_sigterm_and_restarts() {
     let place = Place::new();
     for round in ["first", "second"] {
         let serving = place.serve(&[]);
@@ -25,13 +25,13 @@ fn it_starts_with_nothing_answers_stops_on_sigterm_and_starts_again() {
         assert_eq!(serving.get("/nowhere").status, 404);
         serving.stop();
         let log = place.path().join("urr-data/tickets.db-wal");
-        assert!(!log.exists(), "{round}: after a clean stop the file alone is the whole database");
+        assert!(!log.exists(), "{round}: a clean stop checkpoints and removes the WAL");
     }
     assert!(place.path().join("urr-data/secrets.toml").is_file());
 }
 
 #[test]
-fn the_first_start_brings_events_to_look_at_and_the_second_keeps_them() {
+fn the_first_start_creates_demo_events_and_the_second_keeps_them() {
     let place = Place::new();
     let serving = place.serve(&[]);
     let first = serving.get("/api/events").body;
@@ -53,7 +53,7 @@ fn without_demo_the_catalog_starts_empty() {
 }
 
 #[test]
-fn a_minted_token_is_accepted_and_its_absence_is_not() {
+fn a_token_of_urr_token_is_accepted_and_a_missing_one_is_refused() {
     let place = Place::new();
     let serving = place.serve(&[]);
     assert_eq!(serving.get("/api/reservations/my").status, 401);
@@ -65,7 +65,7 @@ fn a_minted_token_is_accepted_and_its_absence_is_not() {
 }
 
 #[test]
-fn the_domains_are_served_without_naming_the_gateway() {
+fn domains_are_served_without_the_role_gateway() {
     let place = Place::new();
     place.write("urr.toml", "");
     let serving =
@@ -93,7 +93,7 @@ fn a_second_process_on_the_same_data_directory_is_refused() {
 }
 
 #[test]
-fn a_port_in_use_is_named() {
+fn a_port_in_use_is_reported() {
     let place = Place::new();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -115,13 +115,13 @@ fn a_request_in_progress_is_finished_before_the_process_ends() {
     assert_eq!(code, Some(0), "{err}");
 }
 
-/// Connections that ask nothing.
+/// Idle connections.
 fn quiet(serving: &Serving, count: usize) -> Vec<TcpStream> {
     (0..count).map(|_| TcpStream::connect(&serving.address).unwrap()).collect()
 }
 
 #[test]
-fn it_raises_the_number_of_files_it_may_open() {
+fn it_raises_the_soft_limit_of_open_files() {
     let place = Place::new();
     let serving = place.serve_with_ulimit("-S -n 256");
     let _quiet = quiet(&serving, 300);
@@ -132,13 +132,13 @@ fn it_raises_the_number_of_files_it_may_open() {
 }
 
 #[test]
-fn with_few_files_connections_are_told_that_there_are_too_many_and_the_rest_goes_on() {
+fn with_few_files_surplus_connections_get_503_and_others_are_served() {
     let place = Place::new();
     let serving = place.serve_with_ulimit("-n 512");
     let quiet = quiet(&serving, 150);
     let refused = serving.get("/health/live");
     assert_eq!((refused.status, &*refused.json()["code"].to_string()), (503, "\"http.overloaded\""));
-    // Whoever hangs up makes room.
+    // Closed connections make room for new ones.
     drop(quiet);
     wait_until(|| serving.get("/api/events").status == 200);
     serving.signal(Signal::TERM);
@@ -148,7 +148,7 @@ fn with_few_files_connections_are_told_that_there_are_too_many_and_the_rest_goes
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once() {
+fn a_second_signal_ends_the_process_at_once() {
     let place = Place::new();
     let serving = place.serve(&[]);
     let _request = HalfRequest::send(&serving);
@@ -162,7 +162,7 @@ fn a_second_signal_ends_it_at_once() {
     assert!(clock.ticks() < Duration::from_secs(5), "it did not wait for the request");
 }
 
-/// A request whose handler has begun and waits for the rest of the body.
+/// A request whose handler has started and waits for the body.
 struct HalfRequest(TcpStream);
 
 impl HalfRequest {
@@ -178,7 +178,7 @@ impl HalfRequest {
              expect: 100-continue\r\ncontent-length: {length}\r\n\r\n"
         )
         .unwrap();
-        // The server asks for the body once the handler wants it.
+        // The server sends `100 Continue` when the handler reads the body.
         let mut asked = [0; 25];
         stream.read_exact(&mut asked).unwrap();
         assert_eq!(&asked, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -193,11 +193,11 @@ impl HalfRequest {
     }
 }
 
-/// Events between processes travel by Kafka. Here it is away, which delays events and nothing else.
+/// Messages between processes need Kafka. It is unreachable here, which only delays messages.
 const NO_KAFKA: [&str; 4] = ["--set", "bus.kind=kafka", "--set", "bus.brokers=127.0.0.1:1"];
 
 #[test]
-fn roles_in_two_processes_work_as_one() {
+fn roles_in_two_processes_call_each_other() {
     let place = Place::new();
     let token = "internal.token=0123456789abcdef";
     let there = ["--roles", "catalog", "--set", "internal.listen=127.0.0.1:0", "--set", token];
@@ -212,7 +212,7 @@ fn roles_in_two_processes_work_as_one() {
     let here = ["--roles", "tickets", "--set", &remote, "--set", token];
     let tickets = elsewhere.serve(&[&here[..], &NO_KAFKA].concat());
     assert_eq!(tickets.get("/health/ready").status, 200);
-    assert_eq!(tickets.get("/api/events").status, 404, "and of no other");
+    assert_eq!(tickets.get("/api/events").status, 404, "and of no other domain");
     let map = tickets.get(&format!("/api/seats/events/{}", an_event(&internal)));
     assert_eq!(map.status, 200, "{map:?}");
 
@@ -231,7 +231,7 @@ fn roles_in_two_processes_work_as_one() {
     tickets.stop();
 }
 
-/// Some seated event of the catalog, asked as another process would ask.
+/// The id of a seated event, read through the internal listener.
 fn an_event(internal: &str) -> String {
     let bearer = ("authorization", "Bearer 0123456789abcdef");
     let body = r#"{"status":"on_sale","search":null,"page":1,"limit":100}"#;
@@ -245,7 +245,7 @@ fn an_event(internal: &str) -> String {
 }
 
 #[test]
-fn strangers_do_not_get_through_the_internal_door() {
+fn the_internal_listener_requires_the_token() {
     let place = Place::new();
     let set = ["--set", "internal.listen=127.0.0.1:0", "--set", "internal.token=0123456789abcdef"];
     let serving = place.serve(&set);
@@ -263,14 +263,18 @@ fn strangers_do_not_get_through_the_internal_door() {
     };
     let look = |path: &str| ask(&internal, "GET", path, &[], "").status;
     assert_eq!((look("/health/ready"), look("/metrics")), (401, 401));
-    assert_eq!(look("/health/live"), 200, "whoever restarts processes has no token");
+    assert_eq!(look("/health/live"), 200, "liveness probes have no token");
     assert_eq!(knock(&[]), 401);
     assert_eq!(knock(&[("authorization", "Bearer 0123456789abcdee")]), 403);
-    assert_eq!(knock(&[("authorization", "Bearer 0123456789abcdef")]), 400, "inside, but it asked nothing");
+    assert_eq!(
+        knock(&[("authorization", "Bearer 0123456789abcdef")]),
+        400,
+        "accepted, but the request is empty"
+    );
     assert_eq!(
         serving.ask("POST", "/internal/catalog/events", &[], "{}").status,
         404,
-        "not on the public side"
+        "internal routes are not on the public listener"
     );
     serving.stop();
 }
@@ -278,7 +282,7 @@ fn strangers_do_not_get_through_the_internal_door() {
 fn wait_until(mut condition: impl FnMut() -> bool) {
     let clock = Clock::system();
     while !condition() {
-        assert!(clock.ticks() < PATIENCE, "waited in vain");
+        assert!(clock.ticks() < PATIENCE, "timed out");
         std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -1,4 +1,4 @@
-//! Signing in with an account elsewhere, through the whole binary, with a provider on this machine.
+//! Redirect sign-in through the binary, with a substitute of Kakao on this machine.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -9,8 +9,9 @@ use serde_json::json;
 
 use crate::process::{Answer, Place};
 
-/// Just enough of Kakao: a page that exchanges every code and one that tells about one user. Lives as long as the test.
-#[expect(clippy::disallowed_methods, reason = "a provider of a test needs no clean stop")]
+/// A minimal Kakao: a token endpoint that accepts one code, and a user endpoint with one user. It
+/// runs until the test process ends.
+#[expect(clippy::disallowed_methods, reason = "the fake provider needs no clean shutdown")]
 fn kakao() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
@@ -49,7 +50,7 @@ fn header<'a>(answer: &'a Answer, name: &str) -> &'a str {
 }
 
 #[test]
-fn somebody_comes_from_kakao_agrees_to_the_terms_and_is_signed_in() {
+fn a_kakao_user_accepts_the_terms_and_is_signed_in() {
     let (place, url) = (Place::new(), kakao());
     place.write(
         "urr.toml",

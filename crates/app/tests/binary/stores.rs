@@ -1,11 +1,12 @@
-//! Commands on real PostgreSQL, Redis, Redis Cluster and Kafka. Skipped loudly where there is none.
+//! Commands on real PostgreSQL, Redis, Redis Cluster and Kafka. Without a server the test is
+//! skipped with a message.
 
 use urr_db::{Db, Tx};
 use urr_testkit::{fresh_database, services};
 
 use crate::process::{Place, Said};
 
-/// The report's line about something.
+/// The line of the report that contains `what`.
 fn line<'s>(said: &'s Said, what: &str) -> &'s str {
     said.out
         .lines()
@@ -14,7 +15,7 @@ fn line<'s>(said: &'s Said, what: &str) -> &'s str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doctor_wants_postgres_migrated_and_its_domains_apart() {
+async fn doctor_requires_a_migrated_postgres_with_separate_domains() {
     let Some(database) = fresh_database(&[]).await else { return };
     let place = Place::new();
     let url = format!("storage.url={}", database.url);
@@ -56,15 +57,15 @@ async fn doctor_wants_postgres_migrated_and_its_domains_apart() {
 }
 
 urr_db::statements! {
-    /// What the login is without the domain's role.
+    /// Drops the domain's role, so that the login itself acts.
     AS_LOGIN = postgres "set local role none";
 
-    /// What is left when a backup is restored before its roles are there.
+    /// The owner after a backup was restored before the roles existed.
     TAKE = postgres "alter schema catalog owner to session_user";
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn migrate_names_the_owner_of_a_schema_that_is_not_its_role() {
+async fn migrate_refuses_a_schema_with_another_owner_and_names_it() {
     let Some(database) = fresh_database(&[&urr_catalog::DOMAIN]).await else { return };
     let db = Db::postgres(&database, &urr_catalog::DOMAIN).unwrap();
     let taken = db.write("test.take", async |tx: &mut Tx<'_>| {
@@ -84,7 +85,7 @@ async fn migrate_names_the_owner_of_a_schema_that_is_not_its_role() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doctor_knows_a_redis_node_and_a_cluster() {
+async fn doctor_checks_a_redis_node_and_a_cluster() {
     let place = Place::new();
     place.run(&["migrate"]).ok();
     for (address, cluster) in [(services::redis(), "false"), (services::redis_cluster(), "true")] {
@@ -97,7 +98,7 @@ async fn doctor_knows_a_redis_node_and_a_cluster() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doctor_knows_kafka_and_a_process_on_it_starts_and_stops() {
+async fn doctor_checks_kafka_and_a_process_with_kafka_starts_and_stops() {
     let Some(brokers) = services::kafka() else { return };
     let place = Place::new();
     place.run(&["migrate"]).ok();

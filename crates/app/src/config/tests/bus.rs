@@ -1,4 +1,4 @@
-//! Kafka beyond this machine.
+//! TLS and credentials of Kafka.
 
 use super::Given;
 

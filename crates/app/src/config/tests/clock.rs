@@ -1,9 +1,9 @@
-//! A clock that runs faster than the machine's.
+//! `clock_speed`.
 
 use super::{Given, SECRET};
 
 #[test]
-fn only_a_test_on_this_machine_may_have_a_fast_clock() {
+fn a_fast_clock_is_refused_beyond_local_tests() {
     assert_eq!(Given::new().config().clock_speed, 1);
     let fast = || Given::new().env("URR_CLOCK_SPEED", "60");
     assert_eq!(fast().config().clock_speed, 60);

@@ -1,4 +1,4 @@
-//! The declared settings against each other.
+//! Rules for all declared settings.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ fn every_default_is_valid() {
 }
 
 #[test]
-fn every_setting_has_a_variable_of_its_own_a_table_and_a_sentence() {
+fn every_setting_has_a_unique_variable_a_table_and_a_description() {
     let mut seen = BTreeSet::new();
     for info in infos() {
         assert!(seen.insert(info.env()), "{} twice", info.env());
@@ -30,7 +30,7 @@ fn every_setting_has_a_variable_of_its_own_a_table_and_a_sentence() {
 }
 
 #[test]
-fn a_request_takes_no_longer_than_calls_between_roles_allow() {
+fn the_request_timeout_is_limited_to_the_budget_of_internal_calls() {
     let info = urr_http::Limits::info("http.request_secs");
     let budget = urr_rpc::REQUEST_BUDGET.as_secs();
     assert_eq!((info.check)(&budget.to_string()), Ok(()));

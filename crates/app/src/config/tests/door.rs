@@ -1,4 +1,4 @@
-//! The front door and those behind it.
+//! Settings of the gateway and its guards.
 
 use super::{Given, SECRET};
 use crate::{
@@ -23,11 +23,11 @@ fn a_gateway_without_a_domain_has_nothing_to_serve() {
     assert_eq!(config.needs_remote().collect::<Vec<_>>(), [Role::of(&auth::ROLE)]);
     assert!(config.talks_to_others());
     let config = Given::new().env("URR_UPSTREAM_TICKETS", "http://a:3001").config();
-    assert_eq!(config.passes_on().count(), 0, "what runs here is answered here");
+    assert_eq!(config.passes_on().count(), 0, "a role that runs here is not forwarded");
 }
 
 #[test]
-fn production_wants_to_know_which_sessions_ended() {
+fn production_requires_remote_auth_or_the_role_auth() {
     let given = Given::new()
         .env("URR_PROFILE", "production")
         .env("URR_ROLES", "catalog,tickets")
@@ -38,7 +38,7 @@ fn production_wants_to_know_which_sessions_ended() {
 }
 
 #[test]
-fn seats_are_guarded_where_the_waiting_room_is_at_hand_and_production_wants_it_said_otherwise() {
+fn seats_require_a_slot_if_queue_is_reachable_and_production_must_opt_out() {
     assert!(Given::new().config().guards_seats());
     let apart = || Given::new().env("URR_ROLES", "catalog,tickets");
     assert!(!apart().config().guards_seats());
@@ -74,7 +74,7 @@ fn loopback_is_operator_unless_production() {
 }
 
 #[test]
-fn the_front_door_counts_by_default_and_believes_nobody() {
+fn rate_limits_are_on_and_no_proxy_is_trusted_by_default() {
     let config = Given::new().config();
     assert!(config.limits.enabled);
     assert_eq!(config.limits, urr_gateway::limit::RateLimits::default());

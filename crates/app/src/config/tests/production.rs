@@ -1,17 +1,17 @@
-//! The profile `production`: what it asks for, and what it makes up no more.
+//! The `production` profile: required settings and changed defaults.
 
 use urr_auth::{IdentityKind, SecondFactor};
 
 use super::{Given, SECRET};
 
-/// With a mail server, which production asks for.
+/// Adds a mail server, which production requires.
 fn with_mail(given: Given) -> Given {
     let given = given.env("URR_MAIL_KIND", "smtp").env("URR_MAIL_SMTP_SERVER", "mail:587");
     given.env("URR_MAIL_FROM", "URR <a@b.kr>")
 }
 
 #[test]
-fn production_names_every_missing_secret_at_once() {
+fn production_reports_every_missing_secret_at_once() {
     let given = Given::new().file("profile = \"production\"\ninternal.listen = \"127.0.0.1:3002\"\n");
     let problems = given.problems();
     assert_eq!(problems.len(), 4, "{problems:?}");
@@ -29,16 +29,16 @@ fn production_names_every_missing_secret_at_once() {
     assert!(config.is_complete() && config.secure_cookies());
     assert_eq!(config.auth.admin_second_factor, Some(SecondFactor::Required));
     assert_eq!(config.internal.token.unwrap().expose(), SECRET);
-    assert!(!config.demo, "demo data has no place in production");
+    assert!(!config.demo, "no demo data in production");
 }
 
 #[test]
-fn persons_are_made_up_on_a_laptop_and_vouched_for_in_production() {
+fn identities_are_a_sandbox_locally_and_off_or_portone_in_production() {
     let portone = Given::new()
         .env("URR_AUTH_PORTONE_SECRET", "hush")
         .env("URR_AUTH_PORTONE_STORE_ID", "store-1")
         .env("URR_AUTH_PORTONE_CHANNEL_KEY", "channel-key-1");
-    assert_eq!(portone.problems().len(), 3, "none of them is of use to the sandbox");
+    assert_eq!(portone.problems().len(), 3, "the sandbox uses none of them");
     let portone = portone.env("URR_AUTH_IDENTITY", "portone").config();
     let reached = portone.auth.portone().unwrap();
     assert_eq!((reached.base_url.as_str(), reached.store_id.as_str()), ("https://api.portone.io", "store-1"));
@@ -52,10 +52,10 @@ fn persons_are_made_up_on_a_laptop_and_vouched_for_in_production() {
     };
     assert_eq!(production().config().auth.identity, Some(IdentityKind::Off));
     let filed = production().env("URR_MAIL_KIND", "file").problems();
-    assert!(filed.iter().any(|problem| problem.contains("which files do not")), "{filed:?}");
+    assert!(filed.iter().any(|problem| problem.contains("which mail.kind = file does not")), "{filed:?}");
     let refused = production().env("URR_AUTH_IDENTITY", "sandbox").problem();
     assert!(refused.contains("made-up persons"), "{refused}");
-    let told =
+    let allowed =
         production().env("URR_AUTH_IDENTITY", "sandbox").env("URR_AUTH_IDENTITY_ALLOW_SANDBOX", "true");
-    assert_eq!(told.config().auth.identity, Some(IdentityKind::Sandbox));
+    assert_eq!(allowed.config().auth.identity, Some(IdentityKind::Sandbox));
 }

@@ -1,4 +1,4 @@
-//! Sign-in with other providers.
+//! Redirect sign-in.
 
 use super::of_env as load;
 
@@ -21,7 +21,7 @@ fn a_provider_is_off_until_it_has_a_client_id() {
 }
 
 #[test]
-fn half_of_a_provider_is_refused() {
+fn an_incomplete_provider_is_refused() {
     let refused = |settings: &[(&str, &str)]| {
         let problems = load(settings).unwrap_err();
         assert_eq!(problems.len(), 1, "{problems:?}");
