@@ -80,8 +80,8 @@ impl Report {
         let start = |percent: usize| starts.get(starts.len() * percent / 100).copied().unwrap_or_default();
         eprintln!(
             "{test}: {} kills and {} during recovery in {:.1?}: {held} holds and {released} releases acknowledged, \
-             {refused} refused, {repeated} repeated, {unanswered} unanswered, {resolved} held on asking again; {} promises \
-             compared, {} broken, {} of them lost; ready after p50 {:.0?}, p99 {:.0?}",
+             {refused} refused, {repeated} repeated, {unanswered} unanswered, {resolved} held on retry; {} comparisons, \
+             {} violations, {} of them lost holds; ready after p50 {:.0?}, p99 {:.0?}",
             self.kills,
             self.early_kills,
             self.took,

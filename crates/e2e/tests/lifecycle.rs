@@ -11,7 +11,7 @@ use urr_e2e::{
     stage::Stage,
 };
 
-/// Number of SIGTERMs in the middle of a rush.
+/// Number of SIGTERM signals in the middle of a rush.
 const CYCLES: u64 = 10;
 
 #[tokio::test(flavor = "multi_thread")]

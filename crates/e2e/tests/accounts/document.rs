@@ -1,4 +1,4 @@
-//! The OpenAPI document, however roles are split.
+//! The API document (`openapi.json`), however roles are split.
 
 use serde_json::{Map, Value};
 use urr_e2e::{

@@ -16,7 +16,7 @@ use urr_testkit::until;
 
 const PEOPLE: usize = 60;
 const THRESHOLD: usize = 5;
-/// The queue is full.
+/// The queue is full once all of them have joined.
 const MAX_WAITING: usize = PEOPLE - THRESHOLD;
 /// New users who join before any waiting user returns.
 const STRANGERS: usize = 10;
