@@ -1,26 +1,28 @@
 /*
- * A disk that forgets: preload this library and only what was fsynced survives.
+ * Power loss simulation: preload this library and only what was fsynced survives.
  *
- * kill -9 cannot show a missing fsync, because the page cache outlives the process. Under this library every file below
- * POWERLOSS_ROOT has an image below POWERLOSS_IMAGE, and the image changes only when the program syncs:
+ * kill -9 does not reveal a missing fsync, because the page cache survives the process. With this
+ * library every file below POWERLOSS_ROOT has an image below POWERLOSS_IMAGE, and the image changes
+ * only when the program syncs:
  *
  *   - bytes reach a file's image when the file is fsynced or fdatasynced;
- *   - a name (made, removed or renamed) reaches the image when the directory that holds it is fsynced.
+ *   - a name (created, removed or renamed) reaches the image when its directory is fsynced.
  *
- * After the kill the test throws POWERLOSS_ROOT away and copies the image in its place: that is the disk after the power
- * came back. At start the two trees must be equal. A kill in the middle of a publication leaves a torn image, which is
- * what power loss in the middle of an fsync leaves too.
+ * After the kill the test replaces POWERLOSS_ROOT by a copy of the image: the disk after a power
+ * loss. At start the two trees must be equal. A kill in the middle of a publication leaves a torn
+ * image, as does a power loss in the middle of an fsync.
  *
- * POWERLOSS_NORMAL=1 is the control. It drops exactly the syncs that SQLite's synchronous=NORMAL would not have made:
- * a write-ahead log is synced only when a checkpoint is about to write to its database. A test that still finds every
- * acknowledged write is then not looking.
+ * POWERLOSS_NORMAL=1 is the control. It drops exactly the syncs that SQLite does not make with
+ * synchronous=NORMAL: a write-ahead log is synced only when a checkpoint is about to write to its
+ * database. A test that does not report lost writes under this control is broken.
  *
- * A disk can be sick, too. While POWERLOSS_IMAGE/.images/full is there no write-ahead log can be written (ENOSPC), and while
- * .images/broken is there none can be synced (EIO).
+ * The library also injects faults. While POWERLOSS_IMAGE/.images/full exists, writes to a
+ * write-ahead log fail with ENOSPC; while .images/broken exists, syncs of one fail with EIO.
  *
- * Limits: it knows write, writev, pwrite, pwritev, ftruncate, fallocate, open, unlink, rename, link and mkdir called
- * through libc. Bytes written through a shared mapping are never published (SQLite maps only its wal-index, which is not
- * meant to survive). It does not reorder writes between two syncs and says nothing about a disk that lies.
+ * Limits: it intercepts write, writev, pwrite, pwritev, ftruncate, fallocate, open, unlink, rename,
+ * link and mkdir called through libc. Bytes written through a shared mapping are never published
+ * (SQLite maps only its wal-index, which need not survive). It does not reorder writes between two
+ * syncs and does not simulate a disk that ignores syncs.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -38,9 +40,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* A data directory has a few files per domain; more than this is a broken test. */
+/* A data directory has a few files per domain; more than this is an error in the test. */
 #define MAX_FILES 1024
-/* Ranges kept apart per file before they are joined into one: a batch of commits appends, so a handful is the rule. */
+/* Separate ranges per file before they are merged into one: commits append, so a few are usual. */
 #define MAX_RANGES 256
 /* Names changed but not yet synced. */
 #define MAX_NAMES 4096
@@ -49,13 +51,13 @@
 
 struct range { off_t from, to; };
 
-/* One inode below the root, and what of it the image does not have yet. */
+/* One inode below the root, and its changes that are not in the image yet. */
 struct file {
     dev_t dev;
     ino_t ino;
     int image; /* descriptor of POWERLOSS_IMAGE/.images/<index> */
     int held_back; /* control: synced by the program, not yet published */
-    off_t shrunk_to; /* the shortest it has been since the last publication */
+    off_t shrunk_to; /* minimum length since the last publication */
     size_t ranges;
     struct range range[MAX_RANGES];
     char path[PATH_MAX]; /* last known name below the root, for the control */
@@ -63,10 +65,10 @@ struct file {
 
 enum change { NAMED, REMOVED, MADE_DIRECTORY };
 
-/* A name that changed and waits for its directory's fsync. */
+/* A changed name whose directory was not fsynced yet. */
 struct name {
     enum change change;
-    int synced; /* its directory was synced, but is not reachable in the image yet */
+    int synced; /* its directory was synced, but the image has no path to it yet */
     struct file *file;
     char path[PATH_MAX]; /* relative to the root */
 };
@@ -130,7 +132,7 @@ __attribute__((constructor)) static void start(void) {
 
 /* ---- names ---- */
 
-/* The path below the root that `path` names, whether it exists or not. The directory must. */
+/* The path below the root that `path` names. It need not exist, but its directory must. */
 static int below_root(int dir, const char *path, char out[PATH_MAX]) {
     char joined[PATH_MAX], parent[PATH_MAX];
     if (path[0] == '/' || dir == AT_FDCWD) {
@@ -185,7 +187,7 @@ static int lies_in(const char *path, const char *directory) {
 static int publish_name(struct name *name) {
     char to[PATH_MAX], from[PATH_MAX];
     image_path(name->path, to);
-    /* A directory that is not reachable in the image keeps its changes, in their order, until it is. */
+    /* Changes in a directory that is not in the image yet are deferred, in order. */
     snprintf(from, sizeof from, "%s", to);
     *strrchr(from, '/') = 0;
     if (access(from, F_OK) != 0) return 0;
@@ -203,7 +205,7 @@ static int publish_name(struct name *name) {
 static void publish_directory(const char *directory) {
     for (size_t i = 0; i < name_count; i++)
         if (lies_in(names[i]->path, directory)) names[i]->synced = 1;
-    /* A directory that becomes reachable makes what was synced in it reachable: go round until nothing moves. */
+    /* A new directory in the image enables deferred changes in it: repeat until none is left. */
     for (int moved = 1; moved;) {
         moved = 0;
         size_t kept = 0;
@@ -244,7 +246,7 @@ static void dirty(struct file *file, off_t from, off_t to) {
         }
     }
     if (file->ranges == MAX_RANGES) {
-        /* Everything between is in the file too, so publishing more than was written is harmless. */
+        /* The bytes between are in the file too, so publishing more than was written is harmless. */
         for (size_t i = 1; i < file->ranges; i++) {
             if (file->range[i].from < file->range[0].from) file->range[0].from = file->range[i].from;
             if (file->range[i].to > file->range[0].to) file->range[0].to = file->range[i].to;
@@ -270,7 +272,7 @@ static void copy(int from, int to, off_t at, off_t end) {
     }
 }
 
-/* Makes the image of `file` equal to the file. The descriptor may be write-only, so it is opened again for reading. */
+/* Copies the changes of `file` to its image. Reopens it, because the descriptor may be write-only. */
 static void publish(struct file *file, int fd) {
     char again[64];
     struct stat status;
@@ -294,7 +296,7 @@ static int is_log(const char *path) {
     return length > 4 && strcmp(path + length - 4, "-wal") == 0;
 }
 
-/* Whether the test has made the disk sick in this way, for the logs. */
+/* Whether the test has injected this fault. */
 static int is_sick(const struct file *file, const char *how) {
     char flag[PATH_MAX];
     if (!is_log(file->path)) return 0;
@@ -339,7 +341,7 @@ static void opened(int fd, const char *path, int was_there, int truncated) {
         if (truncated) shrunk(file, 0);
         return;
     }
-    /* A new file may get the number of one that is gone; the later record is found first. */
+    /* A new file may reuse the inode of a deleted one; the later record is found first. */
     file = remember(&status, path);
     char durable[PATH_MAX], store[PATH_MAX], number[64];
     snprintf(number, sizeof number, ".images/%d-%zu", getpid(), file_count);
@@ -392,7 +394,7 @@ int open64(const char *path, int flags, ...) { MODE(flags) load_open64(); return
 int openat(int dir, const char *path, int flags, ...) { MODE(flags) load_openat(); return open_any(2, dir, path, flags, mode); }
 int openat64(int dir, const char *path, int flags, ...) { MODE(flags) load_openat64(); return open_any(3, dir, path, flags, mode); }
 
-/* Runs one write under the lock, so that what is published is what was recorded. */
+/* Runs one write under the lock, so that the recorded range is published. */
 #define WRITING(fd, call, at, load)                                                                                    \
     struct stat status;                                                                                                \
     load();                                                                                                            \
@@ -438,7 +440,7 @@ int ftruncate64(int fd, off64_t size) { RESIZING(real_ftruncate64(fd, size), loa
 int posix_fallocate(int fd, off_t at, off_t size) { RESIZING(real_posix_fallocate(fd, at, size), load_posix_fallocate) }
 int posix_fallocate64(int fd, off64_t at, off64_t size) { RESIZING(real_posix_fallocate64(fd, at, size), load_posix_fallocate64) }
 
-/* What the program was told is on disk, is: publish after the real sync succeeded. */
+/* Publish only after the real sync succeeded, as reported to the program. */
 static int synced(int fd, int result) {
     if (result != 0 || !active) return result;
     struct stat status;
@@ -500,7 +502,7 @@ int unlinkat(int dir, const char *path, int flags) {
     NAMING(dir, path, real_unlinkat(dir, path, flags), if (there && !(flags & AT_REMOVEDIR)) changed(REMOVED, old_path, NULL);)
 }
 
-/* A file that is renamed without ever having been opened here has its image under its old name. */
+/* A file renamed without having been opened here has its image under its old name. */
 static void renamed(const struct stat *status, int there, const char *old_path, int to_dir, const char *to, int keep) {
     char new_path[PATH_MAX];
     if (!there || !S_ISREG(status->st_mode)) return;

@@ -1,4 +1,4 @@
-//! A collector of traces that remembers what it was sent.
+//! An OTLP collector that stores the batches it receives.
 
 use std::{
     io,
@@ -12,7 +12,7 @@ use tokio::{
     task::JoinSet,
 };
 
-/// Takes whatever it is sent. It ends when it is dropped.
+/// Accepts any batch. It stops when dropped.
 #[derive(Debug)]
 pub struct Collector {
     address: SocketAddr,
@@ -30,12 +30,12 @@ impl Collector {
         Ok(Self { address, batches, _serving: serving })
     }
 
-    /// Where spans are sent to.
+    /// The URL for spans.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// Whether a batch came that has all of this in it: names are written as they are, numbers of traces as their bytes.
+    /// Whether one batch contains all of `parts`: names as text, trace ids as bytes.
     pub fn has(&self, parts: &[&[u8]]) -> bool {
         let batches = self.batches.lock().unwrap_or_else(PoisonError::into_inner);
         batches
@@ -51,7 +51,7 @@ async fn accept(listener: TcpListener, batches: Arc<Mutex<Vec<Vec<u8>>>>) {
     }
 }
 
-/// Reads one request after another until the sender goes.
+/// Reads requests until the sender closes the connection.
 async fn serve(stream: TcpStream, batches: Arc<Mutex<Vec<Vec<u8>>>>) -> io::Result<()> {
     let mut stream = BufReader::new(stream);
     loop {

@@ -2,10 +2,10 @@
 
 pub use urr_stampede::dice::Dice;
 
-/// The seed of every run unless `URR_E2E_SEED` says otherwise. A green run stays green.
+/// The default seed; `URR_E2E_SEED` overrides it. It is fixed, so that runs are repeatable.
 const SEED: u64 = 20_260_601;
 
-/// Dice with the seed of this run, which is printed so that a failure can be repeated.
+/// A generator with the seed of this run, which is printed so that a failure can be repeated.
 pub fn of_this_run(test: &str) -> Dice {
     let seed = setting("URR_E2E_SEED", SEED);
     eprintln!("{test}: URR_E2E_SEED={seed}");
@@ -13,7 +13,7 @@ pub fn of_this_run(test: &str) -> Dice {
 }
 
 /// A number from the environment, or a default.
-#[expect(clippy::disallowed_methods, reason = "the length of a run is set from outside")]
+#[expect(clippy::disallowed_methods, reason = "run length and seed come from the environment")]
 pub fn setting(name: &str, otherwise: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name}={text} is not a number")),

@@ -1,4 +1,4 @@
-//! A whole installation, in one process or in several. Whoever comes in cannot tell.
+//! A whole installation, in one process or in several. Clients see no difference.
 
 use std::{net::SocketAddr, path::Path};
 
@@ -11,37 +11,38 @@ use crate::{
     stores::Stores,
 };
 
-/// What the processes of a test share. Its own, so they need not be secret.
+/// The shared `security.secret`. Only tests use it, so it need not be secret.
 pub const SECRET: &str = "7f3a9c51e8d24b06af1790c3d65e82b47f3a9c51e8d24b06af1790c3d65e82b4";
 const INDEX_KEY: &str = "0b5e27d1c8f94a63be12f07d6a39c5e80b5e27d1c8f94a63be12f07d6a39c5e8";
 
-/// The token between them.
+/// The token between processes.
 pub const TOKEN: &str = "between-processes-0f6b1c9d";
 
-/// The processes, and where to find them.
+/// The processes and their addresses.
 #[derive(Debug)]
 pub struct Installation {
-    /// The process that has accounts: stopped and started by tests.
+    /// The process with the role `auth`: tests stop and start it.
     pub auth: Launch,
     /// The running one.
     pub auth_running: Running,
-    /// Where people come in.
+    /// The public address.
     pub front: SocketAddr,
-    /// A process that checks tokens by itself: where there are several, neither the front nor the one with accounts.
+    /// A process that checks tokens by itself: with several processes, neither the gateway nor
+    /// `auth`.
     pub other: SocketAddr,
-    /// Where processes call each other.
+    /// The internal listener.
     pub internal: SocketAddr,
-    /// How the front was started.
+    /// How the gateway was started.
     pub gateway: Launch,
-    /// The rest of the processes.
+    /// The other processes.
     running: Vec<Running>,
 }
 
-/// Changes how each process is started: its name and how it would be.
+/// Changes the launch of a process, given its name and its default launch.
 pub type Change = fn(&str, Launch) -> Launch;
 
 impl Installation {
-    /// Everything in one process, on files.
+    /// Everything in one process, on SQLite.
     pub async fn whole(dir: &Path, change: Change) -> anyhow::Result<Self> {
         let internal = free_address();
         let launch = program::launch(&dir.join("whole"))?;
@@ -59,13 +60,13 @@ impl Installation {
         })
     }
 
-    /// Accounts, sales and the front door in processes of their own, each with files of its own.
+    /// `auth`, sales and the gateway in processes of their own, each with its own SQLite files.
     pub async fn apart(dir: &Path, change: Change) -> anyhow::Result<Self> {
         let launch = |name: &str| program::launch(&dir.join(name)).map(shared);
         Self::up(launch, change).await
     }
 
-    /// The same on PostgreSQL, Redis and Kafka; `None`, told loudly, when one of them is not there.
+    /// The same on PostgreSQL, Redis and Kafka; `None`, with a message, if one of them is missing.
     pub async fn on_servers(dir: &Path, change: Change) -> anyhow::Result<Option<Self>> {
         let (Some(stores), Some(kafka)) = (Stores::fresh().await, services::kafka()) else { return Ok(None) };
         let launch = |name: &str| {
@@ -99,7 +100,7 @@ impl Installation {
         Ok(Self { auth, auth_running, front, other, internal, gateway, running })
     }
 
-    /// A new connection to the front.
+    /// A new connection to the public address.
     pub fn connect(&self) -> Connection {
         Connection::to(self.front)
     }

@@ -1,15 +1,17 @@
-//! Black box: the real binary, several processes, kill -9, power loss.
+//! Black-box tests: the real binary, several processes, kill -9, power loss.
 //!
-//! The binary is started, spoken to over HTTP, killed and started again, and a journal on the client's side says what it had
-//! promised. The one question is whether the promises still hold. The clients are those of `urr-stampede`.
+//! The tests start the binary, call it over HTTP, kill it and restart it. A journal on the client
+//! side records what the server acknowledged, and is compared with its state afterwards. The
+//! clients are those of `urr-stampede`.
 //!
 //! * [`program`] finds the binary and starts, kills and restarts it.
-//! * [`http`], [`shop`], [`people`] and [`line`] speak to it; an [`installation`] is one process or several that serve them.
-//! * [`powerloss`] builds the preload library that forgets whatever was not synced.
+//! * [`http`], [`shop`], [`people`] and [`line`] call it; an [`installation`] is one process or
+//!   several.
+//! * [`powerloss`] builds the preload library that discards everything not synced.
 //! * [`collector`] receives the traces of a server.
-//! * [`stage`] is a server that is up, with an operator.
+//! * [`stage`] is a running server with an admin.
 //! * [`stores`] puts such a server on PostgreSQL and Redis.
-//! * [`siege`] puts them together: buy, kill, start again, compare, many times over.
+//! * [`siege`] combines them: buy, kill, restart, compare, many times.
 
 pub mod collector;
 pub mod dice;

@@ -1,4 +1,4 @@
-//! Nodes of Redis: commands said to one of them, and a Cluster of a test's own that can be cut off.
+//! Redis nodes: commands to a single node, and a Cluster per test that can be cut off.
 
 use std::{io, process::Stdio, time::Duration};
 
@@ -11,16 +11,16 @@ use tokio::{
 };
 use urr_testkit::{Proxy, free_port, services, until, within};
 
-/// Every answer of a node comes sooner, and so does the moment when nodes know each other.
+/// Time limit of a command, and of forming a cluster.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// A cluster divides its keys among this many slots.
+/// Hash slots of a cluster.
 const SLOTS: u16 = 16_384;
 
-/// Primaries of a cluster: the fewest with which keys are in more than one other place.
+/// Primaries of the cluster: the fewest with which a key can be on more than one other node.
 const PRIMARIES: u16 = 3;
 
-/// Says commands to a Redis at `host:port`. Answers with the first line of each answer.
+/// Sends commands to a Redis at `host:port`. Returns the first line of each reply.
 pub async fn say(server: &str, commands: &[&[&str]]) -> anyhow::Result<Vec<String>> {
     let mut connection = BufReader::new(TcpStream::connect(server).await?);
     let mut answers = Vec::new();
@@ -35,8 +35,8 @@ pub async fn say(server: &str, commands: &[&[&str]]) -> anyhow::Result<Vec<Strin
     Ok(answers)
 }
 
-/// A Redis Cluster whose nodes tell everybody to reach them through proxies. The nodes reach each other past them, so a cut is one
-/// between the cluster and its clients alone.
+/// A Redis Cluster whose nodes announce the addresses of proxies. The nodes reach each other
+/// directly, so cutting a proxy separates only the clients from the cluster.
 pub struct Cluster {
     nodes: Vec<Node>,
 }
@@ -50,7 +50,7 @@ struct Node {
 }
 
 impl Cluster {
-    /// A fresh one; `None`, told loudly, when there is no Redis on this machine.
+    /// Starts a new cluster; `None`, with a message, if Redis is not installed.
     pub async fn start() -> anyhow::Result<Option<Self>> {
         if services::redis_cluster().is_none() {
             return Ok(None);
@@ -69,7 +69,7 @@ impl Cluster {
         Ok(Some(cluster))
     }
 
-    /// Each node gets its share of the slots, and to know the others.
+    /// Assigns hash slots to each node and joins the nodes.
     async fn join(&self) -> anyhow::Result<()> {
         for (node, number) in self.nodes.iter().zip(0..) {
             until(LIMIT, async || say(&node.address, &[&["PING"]]).await.is_ok()).await;
@@ -82,14 +82,15 @@ impl Cluster {
             let answers = say(&node.address, &commands).await?;
             ensure!(answers == ["+OK", "+OK"], "{answers:?}");
         }
-        let first = self.nodes.first().context("there are nodes")?;
+        let first = self.nodes.first().context("the cluster has no nodes")?;
         for node in &self.nodes[1..] {
             let [port, bus_port] = [node.proxy.address().port(), node.bus_port].map(|port| port.to_string());
             let answers = say(&first.address, &[&["CLUSTER", "MEET", "127.0.0.1", &port, &bus_port]]).await?;
             ensure!(answers == ["+OK"], "{answers:?}");
         }
         for node in &self.nodes {
-            // Wherever the key is: a node that does not see all slots served says that the cluster is down.
+            // Any key will do: a node that does not see all slots served replies that the cluster
+            // is down.
             until(LIMIT, async || {
                 let answer = say(&node.address, &[&["GET", "any"]]).await;
                 answer.is_ok_and(|lines| !lines[0].starts_with("-CLUSTERDOWN"))
@@ -106,7 +107,7 @@ impl Cluster {
         urls.join(",")
     }
 
-    /// What stands between the nodes and their clients.
+    /// The proxies between the nodes and their clients.
     pub fn proxies(&mut self) -> impl Iterator<Item = &mut Proxy> {
         self.nodes.iter_mut().map(|node| &mut node.proxy)
     }

@@ -1,4 +1,4 @@
-//! Accounts through the public API, and the mails that they get.
+//! Accounts through the public API, and the mails they get.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -6,10 +6,10 @@ use urr_testkit::until;
 
 pub use urr_stampede::people::*;
 
-/// How long a mail may take: a reconciler writes it, woken by the commit.
+/// Time limit for a mail: a reconciler writes it, nudged by the commit.
 const MAIL: Duration = Duration::from_secs(30);
 
-/// The token in the link of the newest mail to this address, once there is a mail with a link to `page`.
+/// The token in the link of the newest mail to this address with a link to `page`. Waits for it.
 pub async fn mailed(data_dir: &Path, to: &str, page: &str) -> String {
     let mut found = None;
     until(MAIL, async || {

@@ -1,4 +1,5 @@
-//! The disk that forgets: builds the preload library of `shim/powerloss.c` and brings the power back after a kill.
+//! A simulated disk: builds the preload library `shim/powerloss.c` and restores synced data after a
+//! kill.
 
 use std::{
     fs, io,
@@ -8,10 +9,10 @@ use std::{
 
 use anyhow::{Context as _, ensure};
 
-/// The directory of the image that holds contents without names. It is not part of the disk.
+/// The directory of the image with contents that have no name. It is not part of the disk.
 const IMAGES: &str = ".images";
 
-/// A data directory with the image of what is durable of it.
+/// A data directory and the image of its durable part.
 #[derive(Debug)]
 pub struct Disk {
     root: PathBuf,
@@ -19,21 +20,22 @@ pub struct Disk {
     library: PathBuf,
 }
 
-/// Which syncs reach the disk.
+/// Which fsyncs take effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syncs {
-    /// All the program makes.
+    /// All that the program makes.
     All,
-    /// Only those that SQLite would make with `synchronous=NORMAL`: the control that must be caught.
+    /// Only those that SQLite makes with `synchronous=NORMAL`: the control, which the tests must
+    /// detect.
     AsInNormal,
 }
 
-/// What is wrong with a disk, for the logs of SQLite.
+/// A disk fault that affects SQLite's WAL files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sickness {
-    /// Nothing can be written: `ENOSPC`.
+    /// Writes fail with `ENOSPC`.
     Full,
-    /// Nothing can be synced: `EIO`.
+    /// Syncs fail with `EIO`.
     Broken,
 }
 
@@ -69,12 +71,12 @@ impl Disk {
         &self.root
     }
 
-    /// The directory that holds what would survive.
+    /// The directory with what would survive.
     pub fn image(&self) -> &Path {
         &self.image
     }
 
-    /// The environment under which a program writes to this disk.
+    /// The environment of a program that writes to this disk.
     pub fn env(&self, syncs: Syncs) -> Vec<(&'static str, PathBuf)> {
         let mut env = vec![
             ("LD_PRELOAD", self.library.clone()),
@@ -87,17 +89,18 @@ impl Disk {
         env
     }
 
-    /// From now on something is wrong with it.
+    /// Turns a fault on.
     pub fn fall_sick(&self, how: Sickness) -> io::Result<()> {
         fs::write(self.image.join(IMAGES).join(how.flag()), "")
     }
 
-    /// It is well again.
+    /// Turns a fault off.
     pub fn recover(&self, from: Sickness) -> io::Result<()> {
         fs::remove_file(self.image.join(IMAGES).join(from.flag()))
     }
 
-    /// After the program was killed: what was not synced is gone. Returns how many bytes are left.
+    /// Discards what was not synced. To be called after the program was killed. Returns the number
+    /// of bytes left.
     pub fn power_back(&self) -> io::Result<u64> {
         fs::remove_dir_all(&self.root)?;
         fs::remove_dir_all(self.image.join(IMAGES))?;

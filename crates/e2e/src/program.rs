@@ -9,8 +9,8 @@ use anyhow::{Context as _, ensure};
 
 pub use urr_stampede::program::{Launch, Program, Running, Signal, send};
 
-/// `URR_BIN`, or what the last build of this workspace left in `target`, release before dist and debug.
-#[expect(clippy::disallowed_methods, reason = "which binary is tested is set from outside")]
+/// `URR_BIN`, or the binary in `target`: release, else dist, else debug.
+#[expect(clippy::disallowed_methods, reason = "the binary under test comes from the environment")]
 pub fn find() -> anyhow::Result<Program> {
     if let Some(path) = std::env::var_os("URR_BIN") {
         let path = PathBuf::from(path);
@@ -25,13 +25,13 @@ pub fn find() -> anyhow::Result<Program> {
     )
 }
 
-/// An address on loopback that nothing listens on.
+/// A free loopback address.
 pub fn free_address() -> SocketAddr {
     SocketAddr::from((Ipv4Addr::LOCALHOST, urr_testkit::free_port()))
 }
 
-/// A server on a free port, without demo data. All requests of a test come from one address, so rate limits are off;
-/// tests of the limits set them.
+/// A server on a free port, without demo data. All requests of a test come from one address, so
+/// rate limits are off; tests of the limits turn them on.
 pub fn launch(data_dir: &Path) -> anyhow::Result<Launch> {
     Ok(Launch::new(&find()?, data_dir, free_address())?
         .set("demo", "false")

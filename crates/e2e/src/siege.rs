@@ -1,4 +1,4 @@
-//! Buy, kill, start again, compare: the loop that kill -9 and power loss share.
+//! Buy, kill, restart, compare: the loop of the kill -9 and power-loss tests.
 
 use std::{collections::BTreeSet, path::Path, time::Duration};
 
@@ -15,26 +15,27 @@ use crate::{
     shop::{self, Buyer, NewEvent},
 };
 
-/// Clients that hold seats at the same time.
+/// Concurrent clients.
 const CLIENTS: usize = 8;
 
 /// Buyers in all. Each holds at most 4 seats, so 96 of them can hold 384.
 const BUYERS: usize = 96;
 
-/// Seats they fight for: about twice what they can hold, so that many requests are won and many are lost.
+/// Seats on sale: about twice what the buyers can hold, so that many requests succeed and many
+/// fail.
 const SEATS: usize = 800;
 
-/// The latest moment of a kill, in milliseconds from the start of the rush.
+/// Latest time of a kill, in milliseconds from the start of the rush.
 const LATEST_KILL_MS: u64 = 350;
 
-/// A kill during recovery falls within this many milliseconds from the start of the process.
+/// Latest time of a kill during recovery, in milliseconds from the start of the process.
 const LATEST_EARLY_KILL_MS: u64 = 60;
 
-/// Of a hundred recoveries, how many are killed too; and how often in a row at most.
+/// Percentage of recoveries that are killed too, and the maximum in a row.
 const EARLY_KILLS: u64 = 25;
 const MAX_EARLY_KILLS: usize = 3;
 
-/// Older promises looked at after every restart. All of them are at the end.
+/// Older holds compared after every restart. All are compared at the end.
 const OLDER_PER_CYCLE: usize = 40;
 
 /// How the process ends in the middle of a rush.
@@ -42,26 +43,26 @@ const OLDER_PER_CYCLE: usize = 40;
 pub enum End {
     /// kill -9.
     Kill,
-    /// SIGTERM, after which it must drain and end with 0.
+    /// SIGTERM, after which it must drain and exit with 0.
     Terminate,
 }
 
-/// What a siege found.
+/// The result of a siege.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Kills in the middle of the rush.
+    /// Kills in the middle of a rush.
     pub kills: u64,
-    /// Kills while the process was starting.
+    /// Kills during a start.
     pub early_kills: u64,
-    /// What the buyers did.
+    /// Requests by outcome.
     pub tally: Tally,
-    /// Promises compared with what the server says, over all restarts.
+    /// Comparisons of acknowledged holds with the server's state, over all restarts.
     pub compared: u64,
-    /// How long each start took until ready.
+    /// Time until ready of each start.
     pub starts: Vec<Duration>,
-    /// How long everything took.
+    /// Total duration.
     pub took: Duration,
-    /// Promises that were broken.
+    /// The violations found.
     pub violations: Vec<Violation>,
 }
 
@@ -79,8 +80,8 @@ impl Report {
         let start = |percent: usize| starts.get(starts.len() * percent / 100).copied().unwrap_or_default();
         eprintln!(
             "{test}: {} kills and {} during recovery in {:.1?}: {held} holds and {released} releases acknowledged, \
-             {refused} refused, {repeated} repeated, {unanswered} unanswered, {resolved} held on asking again; {} promises \
-             compared, {} broken, {} of them lost; ready after p50 {:.0?}, p99 {:.0?}",
+             {refused} refused, {repeated} repeated, {unanswered} unanswered, {resolved} held on retry; {} comparisons, \
+             {} violations, {} of them lost holds; ready after p50 {:.0?}, p99 {:.0?}",
             self.kills,
             self.early_kills,
             self.took,
@@ -92,15 +93,10 @@ impl Report {
         );
     }
 
-    /// Fails with the first few broken promises.
+    /// Returns the first few violations as an error.
     pub fn all_kept(&self) -> anyhow::Result<()> {
         let first: Vec<String> = self.violations.iter().take(10).map(ToString::to_string).collect();
-        ensure!(
-            first.is_empty(),
-            "{} promises were broken, such as:\n{}",
-            self.violations.len(),
-            first.join("\n")
-        );
+        ensure!(first.is_empty(), "{} violations, such as:\n{}", self.violations.len(), first.join("\n"));
         Ok(())
     }
 }
@@ -118,8 +114,8 @@ pub struct Siege<'d> {
 }
 
 impl<'d> Siege<'d> {
-    /// Sets up an event and the buyers with a first, undisturbed start. With a disk, later starts forget what was not
-    /// synced, and only those syncs count that `disk` says.
+    /// Creates an event and the buyers with a first, undisturbed start. With `disk`, later starts
+    /// discard what was not synced, and only the fsyncs it names take effect.
     pub async fn prepare(
         dir: &Path,
         disk: Option<(&'d Disk, Syncs)>,
@@ -143,7 +139,7 @@ impl<'d> Siege<'d> {
             shop::seat_map(&mut connection, event).await?.into_iter().map(|(seat, _)| seat).collect();
         seats.truncate(SEATS);
         drop(connection);
-        ensure!(running.terminate().await?.success(), "the first server did not end cleanly");
+        ensure!(running.terminate().await?.success(), "the first server did not exit with 0");
         if let Some((disk, syncs)) = disk {
             disk.power_back()?;
             launch = with_disk(launch, syncs);
@@ -161,13 +157,14 @@ impl<'d> Siege<'d> {
         })
     }
 
-    /// Ends the process in another way.
+    /// Sets how the process ends.
     pub fn ending(mut self, end: End) -> Self {
         self.end = end;
         self
     }
 
-    /// So many rounds of buying, killing and comparing; ends early once `enough` says so. Then everything is compared.
+    /// Runs `cycles` rounds of buying, killing and comparing, or fewer once `enough` returns true.
+    /// Then compares everything.
     pub async fn run(mut self, cycles: u64, enough: impl Fn(&Report) -> bool) -> anyhow::Result<Report> {
         let began = self.clock.ticks();
         let mut running = self.recover().await?;
@@ -175,11 +172,11 @@ impl<'d> Siege<'d> {
             running =
                 self.cycle(running).await.with_context(|| format!("cycle {}", self.report.kills + 1))?;
             if self.report.kills.is_multiple_of(50) {
-                eprintln!("… {} kills, {} broken promises", self.report.kills, self.report.violations.len());
+                eprintln!("… {} kills, {} violations", self.report.kills, self.report.violations.len());
             }
         }
         self.compare_everything(&running).await?;
-        ensure!(running.terminate().await?.success(), "the last server did not end cleanly");
+        ensure!(running.terminate().await?.success(), "the last server did not exit with 0");
         self.report.tally = self.crowd.tally();
         self.report.took = self.clock.ticks().saturating_sub(began);
         Ok(self.report)
@@ -194,7 +191,7 @@ impl<'d> Siege<'d> {
                 End::Kill => running.kill().await,
                 End::Terminate => {
                     let status = running.terminate().await?;
-                    ensure!(status.success(), "it was asked to stop and ended with {status}");
+                    ensure!(status.success(), "after SIGTERM it ended with {status}");
                     Ok(())
                 }
             }
@@ -209,7 +206,7 @@ impl<'d> Siege<'d> {
         Ok(running)
     }
 
-    /// Starts the server; sometimes kills it before it is up, and starts it again.
+    /// Starts the server; sometimes kills it before it is ready and starts it again.
     async fn recover(&mut self) -> anyhow::Result<Running> {
         for _ in 0..MAX_EARLY_KILLS {
             if !self.dice.chance(EARLY_KILLS) {
@@ -233,7 +230,7 @@ impl<'d> Siege<'d> {
         Ok(())
     }
 
-    /// Compares what this cycle touched, and some of what was promised long ago.
+    /// Compares what this cycle touched, and a sample of older holds.
     async fn compare(&mut self, running: &Running, mut touched: BTreeSet<String>) -> anyhow::Result<()> {
         let all: Vec<&String> = self.crowd.ledger().holds().map(|(key, _)| key).collect();
         for _ in 0..OLDER_PER_CYCLE.min(all.len()) {

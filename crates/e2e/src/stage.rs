@@ -1,4 +1,4 @@
-//! A server that is up, with an operator: where most stories begin.
+//! A running server with an admin: the start of most tests.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ pub struct Stage {
     pub launch: Launch,
     /// The process.
     pub running: Running,
-    /// An operator.
+    /// An admin.
     pub admin: Buyer,
 }
 
 impl Stage {
-    /// On embedded parts, with its files in `dir`.
+    /// On SQLite and memory, with its files in `dir`.
     pub async fn embedded(dir: &Path) -> anyhow::Result<Self> {
         Self::up(program::launch(&dir.join("data"))?).await
     }
 
-    /// As the launch says.
+    /// Starts the launch.
     pub async fn up(launch: Launch) -> anyhow::Result<Self> {
         let running = launch.up().await?;
         let admin = Buyer::new(&launch, "admin").await?;
@@ -49,7 +49,7 @@ impl Stage {
         Buyer::many(&self.launch, count).await
     }
 
-    /// A new event and its seats, in the order of the hall.
+    /// A new event and its seats, in the order of the seat plan.
     pub async fn event(&self, opens_in_secs: i64) -> anyhow::Result<(EventId, Vec<SeatId>)> {
         let mut connection = self.connect();
         let event =

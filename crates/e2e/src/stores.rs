@@ -1,4 +1,5 @@
-//! Servers on every set of stores: files, PostgreSQL, Redis; straight or through a proxy that fails on purpose.
+//! Servers on every set of stores: SQLite, PostgreSQL, Redis; directly or through a proxy that can
+//! fail.
 
 use std::path::Path;
 
@@ -6,7 +7,7 @@ use urr_testkit::{Proxy, fresh_database, services};
 
 use crate::program::{self, Launch};
 
-/// The sets of stores on which both tiers of the waiting room run.
+/// The sets of stores of both waiting rooms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
     /// Memory and SQLite.
@@ -20,7 +21,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// A server with its tables made, on fresh stores; `None`, told loudly, when one of them is not there.
+    /// A migrated server on fresh stores; `None`, with a message, if one of them is missing.
     pub async fn launch(self, dir: &Path) -> anyhow::Result<Option<Launch>> {
         if self == Self::Embedded {
             return program::launch(&dir.join("data")).map(Some);
@@ -32,7 +33,7 @@ impl Backend {
     }
 }
 
-/// Where the stores of one test are. The database is its own, so nothing is shared with other tests.
+/// The stores of one test. The database is its own, so nothing is shared with other tests.
 #[derive(Clone, Debug)]
 pub struct Stores {
     /// A PostgreSQL database.
@@ -42,12 +43,13 @@ pub struct Stores {
 }
 
 impl Stores {
-    /// A fresh database and the shared Redis; `None`, told loudly, when one of them is not there.
+    /// A fresh database and the shared Redis; `None`, with a message, if one of them is missing.
     pub async fn fresh() -> Option<Self> {
         Self::of(Backend::Redis).await
     }
 
-    /// A fresh database and what this backend has besides; `None`, told loudly, when one of them is not there.
+    /// A fresh database and the other stores of this backend; `None`, with a message, if one is
+    /// missing.
     pub async fn of(backend: Backend) -> Option<Self> {
         let redis = match backend {
             Backend::Embedded | Backend::Postgres => String::new(),
@@ -58,20 +60,21 @@ impl Stores {
         Some(Self { postgres, redis })
     }
 
-    /// How many deadlocks PostgreSQL has found, which the server makes up for. The last thing to ask: every connection ends.
+    /// The number of deadlocks PostgreSQL has detected; the server retries them. Call it last: it
+    /// ends every connection.
     pub async fn deadlocks(&self) -> i64 {
         let (_, name) = self.postgres.rsplit_once('/').expect("the URL names a database");
         urr_testkit::deadlocks(name.split('?').next().unwrap_or(name)).await
     }
 
-    /// A server with its tables made, on these stores.
+    /// A migrated server on these stores.
     pub async fn launch(&self, dir: &Path) -> anyhow::Result<Launch> {
         let launch = self.settings(program::launch(&dir.join("data"))?);
         launch.run(&["migrate"]).await?;
         Ok(launch)
     }
 
-    /// The launch with these stores.
+    /// Adds these stores to a launch.
     pub fn settings(&self, launch: Launch) -> Launch {
         launch
             .set("storage.kind", "postgres")
@@ -81,7 +84,7 @@ impl Stores {
     }
 }
 
-/// The same URL with the proxy in front of the server.
+/// Starts a proxy in front of the server, and returns it with the URL through it.
 pub async fn through_proxy(url: &str) -> (Proxy, String) {
     let (before, server, after) = split(url);
     let proxy = Proxy::start(server).await;
@@ -89,7 +92,7 @@ pub async fn through_proxy(url: &str) -> (Proxy, String) {
     (proxy, url)
 }
 
-/// What stands before, in and after the `host:port` of a URL.
+/// Splits a URL into the parts before, in and after `host:port`.
 fn split(url: &str) -> (&str, &str, &str) {
     let scheme = url.find("://").map_or(0, |at| at + 3);
     let end = url[scheme..].find(['/', '?']).map_or(url.len(), |at| scheme + at);

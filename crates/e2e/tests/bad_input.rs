@@ -1,4 +1,4 @@
-//! Bad input gets a 4xx with a code of its own and changes nothing.
+//! Bad input gets a 4xx with its own error code and changes nothing.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use urr_e2e::{
 };
 use urr_kernel::{Clock, EventId, Ids, SeatId};
 
-/// What the cases are made of.
+/// The data of the cases.
 struct Scene {
     stage: Stage,
     connection: Connection,
@@ -25,7 +25,8 @@ struct Scene {
 impl Scene {
     async fn new(stage: Stage) -> anyhow::Result<Self> {
         let hour = 3_600;
-        // Tickets may believe for a second what it has heard of an event, so nobody asks about this one before.
+        // `tickets` caches an event for a second, so this one is not requested before its
+        // cancellation.
         let new = NewEvent { seats: 1, opens_in_secs: -60 };
         let cancelled = shop::create_event(&mut stage.connect(), &stage.admin, new).await?;
         let path = format!("/api/admin/events/{cancelled}/cancel");
@@ -73,7 +74,7 @@ fn seats_of(event: &(EventId, Vec<SeatId>), seats: &[SeatId]) -> Value {
     json!({ "eventId": event.0, "seatIds": seats })
 }
 
-/// One wrong request and what must be said to it.
+/// One wrong request and its expected response.
 struct Case {
     what: &'static str,
     answer: Answer,
@@ -81,8 +82,8 @@ struct Case {
     code: &'static str,
 }
 
-/// Every wrong way to ask for seats, with the status and code that answer it.
-async fn wrong_ways(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
+/// Every wrong request for a hold, with the expected status and code.
+async fn wrong_holds(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
     let ids = Ids::random(Clock::system());
     let (event, seats) = scene.open.clone();
     let unknown: SeatId = ids.next();
@@ -140,13 +141,13 @@ async fn wrong_ways(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
     ] {
         answers.push(Case { what: case, answer: scene.reserve_raw(body, content_type).await?, status, code });
     }
-    // A server that did not read a body to its end cannot find the next request behind it.
+    // A server that did not read a body to its end cannot reuse the connection.
     scene.connection = scene.stage.connect();
     Ok(answers)
 }
 
-/// Wrong callers and wrong paths.
-async fn wrong_doors(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
+/// Wrong tokens, paths and methods.
+async fn wrong_tokens_and_paths(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
     let body = seats_of(&scene.open, &scene.open.1[..1]);
     let reserve = Request::post("/api/seats/reserve", &body);
     let stranger = scene.stage.buyer().await?;
@@ -175,17 +176,17 @@ async fn wrong_doors(scene: &mut Scene) -> anyhow::Result<Vec<Case>> {
 async fn bad_input_is_refused(stage: Stage) -> anyhow::Result<()> {
     let mut scene = Scene::new(stage).await?;
     let before = scene.maps().await?;
-    let mut answers = wrong_ways(&mut scene).await?;
-    answers.extend(wrong_doors(&mut scene).await?);
+    let mut answers = wrong_holds(&mut scene).await?;
+    answers.extend(wrong_tokens_and_paths(&mut scene).await?);
     for Case { what: case, answer, status, code } in &answers {
         assert_eq!((answer.status, answer.code().as_str()), (*status, *code), "{case}: {}", answer.show());
         let body = answer.json();
         assert_eq!(body["status"], *status, "{case}: {}", answer.show());
         assert!(body["requestId"].is_string() && body["message"].is_string(), "{case}: {}", answer.show());
     }
-    assert_eq!(scene.maps().await?, before, "nothing changed on any map");
+    assert_eq!(scene.maps().await?, before, "no seat map changed");
     let live = shop::live_reservations(&mut scene.connection, &scene.buyer.token).await?;
-    assert_eq!(live, vec![], "and nothing is held");
+    assert_eq!(live, vec![], "no seat is held");
     Ok(())
 }
 
@@ -196,7 +197,7 @@ async fn bad_input_is_refused_with_its_own_code_and_changes_nothing() -> anyhow:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_is_for_one_request_and_a_reservation_for_one_buyer() -> anyhow::Result<()> {
+async fn idempotency_key_is_per_request_and_reservation_per_buyer() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let stage = Stage::embedded(dir.path()).await?;
     let (event, seats) = stage.event(-60).await?;
@@ -206,7 +207,7 @@ async fn a_key_is_for_one_request_and_a_reservation_for_one_buyer() -> anyhow::R
     let first = shop::hold(&mut connection, &ann.token, event, &seats[..2], "one").await?;
     let held = Reservation::from_answer(&first)?;
     let again = shop::hold(&mut connection, &ann.token, event, &seats[..2], "one").await?;
-    assert_eq!(Reservation::from_answer(&again)?, held, "the same key gets the same answer");
+    assert_eq!(Reservation::from_answer(&again)?, held, "the same key gets the same response");
     let other = shop::hold(&mut connection, &ann.token, event, &seats[2..4], "one").await?;
     assert_eq!((other.status, other.code().as_str()), (422, "tickets.idempotency_key_reused"));
     let third = shop::hold(&mut connection, &ann.token, event, &seats[2..5], "three").await?;
@@ -221,7 +222,7 @@ async fn a_key_is_for_one_request_and_a_reservation_for_one_buyer() -> anyhow::R
         assert_eq!((answer.status, answer.code().as_str()), (404, "tickets.reservation_not_found"));
     }
     let found = shop::reservation(&mut connection, &ann.token, held.id).await?;
-    assert_eq!(Reservation::from_answer(&found)?, held, "and bob changed nothing");
+    assert_eq!(Reservation::from_answer(&found)?, held, "the refused release changed nothing");
 
     let released = shop::release(&mut connection, &ann.token, held.id).await?;
     assert_eq!(Reservation::from_answer(&released)?.status, "cancelled");

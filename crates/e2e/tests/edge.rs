@@ -1,4 +1,5 @@
-//! A waiting room in front of somebody else's site: a real nginx, set up as docs/edge/nginx.md says, asks about every request.
+//! A waiting room in front of a third-party site: a real nginx, configured as in
+//! docs/edge/nginx.md, checks every request.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
@@ -25,15 +26,15 @@ use urr_passes::{
 };
 use urr_testkit::{services, until};
 
-/// The page that the configuration is taken from.
+/// The document with the configuration.
 const PAGE: &str = include_str!("../../../docs/edge/nginx.md");
 
-/// The line it names.
+/// The event of its configuration.
 const EVENT: &str = "0197b3c2-0000-7000-8000-0000000000aa";
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What a form sends.
+/// The body of a form.
 const FORM: &[u8] = br#"{"seat":"A1"}"#;
 
 /// A browser in front of nginx.
@@ -52,7 +53,7 @@ impl Browser {
         self.ask_from(&origin, method, path).await
     }
 
-    /// From a page of any site.
+    /// Sends a request with any origin.
     async fn ask_from(&mut self, origin: &str, method: &str, path: &str) -> Answer {
         let cookies: Vec<String> =
             self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
@@ -73,7 +74,7 @@ impl Browser {
     }
 }
 
-/// A site that knows nothing of waiting rooms. It answers with what it was asked.
+/// A site without waiting rooms. It echoes each request.
 async fn shop(tasks: &mut JoinSet<()>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -108,12 +109,12 @@ async fn asked(visitor: &mut TcpStream) -> Option<String> {
     }
 }
 
-/// The page's configurations, in their order.
+/// The configurations in the document, in order.
 fn blocks() -> impl Iterator<Item = &'static str> {
     PAGE.split("```nginx").skip(1).map(|block| block.split("```").next().unwrap())
 }
 
-/// nginx as the page says. `more`: a line that it says to add to the location that asks.
+/// nginx as documented. `more` is added to the location of the subrequest.
 fn nginx(
     program: &str,
     dir: &Path,
@@ -152,7 +153,7 @@ fn text(answer: &Answer) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nginx_lets_on_who_has_waited_and_sends_the_others_to_wait() -> anyhow::Result<()> {
+async fn nginx_passes_admitted_visitors_and_redirects_others() -> anyhow::Result<()> {
     let Some(program) = services::nginx() else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let mut stage = Stage::embedded(dir.path()).await?;
@@ -162,7 +163,7 @@ async fn nginx_lets_on_who_has_waited_and_sends_the_others_to_wait() -> anyhow::
     let mut early = Browser::new(front);
     until(PATIENCE, async || tokio::net::TcpStream::connect(front).await.is_ok()).await;
     let free = early.ask("GET", "/tickets?day=1").await;
-    assert_eq!((free.status, text(&free)), (200, "GET /tickets?day=1 ".to_owned()), "nobody has to wait yet");
+    assert_eq!((free.status, text(&free)), (200, "GET /tickets?day=1 ".to_owned()), "no room is open yet");
 
     let opened = steer(&stage, "activate", json!({"rate": 0})).await;
     assert_eq!(opened.status, 200, "{}", opened.show());
@@ -185,17 +186,17 @@ async fn nginx_lets_on_who_has_waited_and_sends_the_others_to_wait() -> anyhow::
     }
     let mut late = Browser::new(front);
     assert_eq!(late.ask("GET", "/tickets").await.status, 302, "another browser waits");
-    assert_eq!(late.ask("GET", "/urr-check").await.status, 404, "nobody asks in nginx's place");
+    assert_eq!(late.ask("GET", "/urr-check").await.status, 404, "the internal location is not public");
 
     stage.running.kill().await?;
     let closed = early.ask("GET", "/tickets").await;
-    assert!(closed.status >= 500, "without anybody to ask, nobody comes in: {}", closed.show());
+    assert!(closed.status >= 500, "fail closed while urr is down: {}", closed.show());
     Ok(())
 }
 
-/// Requests with every method, from any site, with parameters whose names are ours.
+/// Requests with every method, from any origin, with parameters named like ours.
 #[tokio::test(flavor = "multi_thread")]
-async fn nginx_asks_about_every_request_in_the_same_way() -> anyhow::Result<()> {
+async fn nginx_checks_every_method() -> anyhow::Result<()> {
     let Some(program) = services::nginx() else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let launch = with_crowd(program::launch(&dir.path().join("data"))?);
@@ -226,30 +227,32 @@ async fn nginx_asks_about_every_request_in_the_same_way() -> anyhow::Result<()> 
         let body = if ["POST", "PUT"].contains(&method) { str::from_utf8(FORM)? } else { "" };
         let expected = if method == "HEAD" { String::new() } else { format!("{method} {target} {body}") };
         assert_eq!((inside.status, text(&inside)), (200, expected), "{method}");
-        assert_eq!(inside.header("set-cookie"), None, "{method}: it is fresh");
+        assert_eq!(inside.header("set-cookie"), None, "{method}: a fresh pass is not renewed");
     }
-    // A pass that grows old is renewed by using it, on the answer of the shop.
+    // A request with an aging pass renews it, on the response of the site.
     let minutes_ago = now.before(LIFETIME / 2 + Duration::from_secs(2));
     let old = passes.sign(&pass, ids.next(), minutes_ago);
     for method in methods {
         browser.cookies.insert(name.clone(), old.clone());
         let inside = browser.ask_from(bank, method, target).await;
         assert_eq!(inside.status, 200, "{method}");
-        let renewed = passes.verify(&browser.cookies[&name], now).map_err(|_| anyhow!("it is ours"))?;
+        let renewed = passes
+            .verify(&browser.cookies[&name], now)
+            .map_err(|_| anyhow!("the renewed pass is invalid"))?;
         assert!(renewed.expires > now.after(LIFETIME / 2 + Duration::from_secs(2)), "{method}");
     }
     Ok(())
 }
 
-/// What the page says to add for sites that pages of other origins use.
+/// The addition in the document for sites that other origins call.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_shop_may_decide_about_preflights_itself() -> anyhow::Result<()> {
+async fn site_can_answer_preflights_itself() -> anyhow::Result<()> {
     let Some(program) = services::nginx() else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let stage = Stage::embedded(dir.path()).await?;
     let mut tasks = JoinSet::new();
     let shop = shop(&mut tasks).await;
-    let line = blocks().nth(1).expect("the page says what to add");
+    let line = blocks().nth(1).expect("the document has a second configuration");
     let (front, _nginx) = nginx(&program, dir.path(), (stage.running.address, shop), line);
     until(PATIENCE, async || TcpStream::connect(front).await.is_ok()).await;
     assert_eq!(steer(&stage, "activate", json!({"rate": 0})).await.status, 200);

@@ -1,16 +1,17 @@
-//! The power-loss library itself: a tool that forgets too little proves nothing, one that forgets too much accuses us.
+//! Tests of the power-loss library: if it discards too little it proves nothing, and too much
+//! causes false alarms.
 
 use std::{collections::BTreeMap, fs, path::Path, process::Command};
 
 use urr_e2e::powerloss::{Disk, Syncs};
 
-/// What is left of the probe's files after the power came back.
+/// What is left of the probe's files after a power loss.
 fn survivors(syncs: Syncs) -> anyhow::Result<BTreeMap<String, String>> {
     let dir = tempfile::tempdir()?;
     let disk = Disk::new(dir.path())?;
     let probe =
         Command::new(env!("CARGO_BIN_EXE_disk_probe")).arg(disk.root()).envs(disk.env(syncs)).output()?;
-    // The probe ends by aborting itself; the library ends it with 97 when it cannot do its work.
+    // The probe ends with abort; the library exits with 97 if it fails.
     anyhow::ensure!(
         probe.status.code().is_none(),
         "{:?} {}",
@@ -55,7 +56,7 @@ fn only_synced_bytes_under_synced_names_survive() -> anyhow::Result<()> {
 }
 
 #[test]
-fn as_in_normal_a_log_is_kept_only_once_its_database_is_written() -> anyhow::Result<()> {
+fn synchronous_normal_keeps_a_wal_only_after_a_checkpoint() -> anyhow::Result<()> {
     let found = survivors(Syncs::AsInNormal)?;
     assert_eq!(found["logs/a.db-wal"], "frame", "a checkpoint syncs the log first");
     assert_eq!(found["logs/b.db-wal"], "", "a commit alone does not");

@@ -1,11 +1,12 @@
-//! kill -9 in a loop on the real binary while eight clients hold seats: no acknowledged hold is lost or doubled.
+//! kill -9 in a loop on the real binary while eight clients hold seats: no acknowledged hold is
+//! lost or doubled.
 
 use urr_e2e::{
     dice::{self, setting},
     siege::Siege,
 };
 
-/// How often the process is killed in the middle of a rush, unless `URR_E2E_KILL_CYCLES` says otherwise.
+/// Number of kills in the middle of a rush; `URR_E2E_KILL_CYCLES` overrides it.
 const CYCLES: u64 = 40;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -16,7 +17,7 @@ async fn no_acknowledged_hold_is_lost_or_doubled_by_kill_nine() -> anyhow::Resul
     let report = Siege::prepare(dir.path(), None, dice).await?.run(cycles, |_| false).await?;
     report.print("kill_nine");
     report.all_kept()?;
-    // A siege in which little happened proves little.
+    // The run must have had enough of each kind of request to prove something.
     let done = report.tally;
     assert!(done.held > cycles * 10, "{done:?}");
     assert!(done.released > cycles && done.refused > cycles && done.unanswered > cycles, "{done:?}");

@@ -1,4 +1,4 @@
-//! Starting, stopping, starting again; one owner per data directory.
+//! Start, stop and restart; one process per data directory.
 
 use std::time::Duration;
 
@@ -11,14 +11,14 @@ use urr_e2e::{
     stage::Stage,
 };
 
-/// How often the process is told to stop in the middle of a rush.
+/// Number of SIGTERM signals in the middle of a rush.
 const CYCLES: u64 = 10;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sigterm_drains_and_no_acknowledged_hold_is_lost() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let dice = dice::of_this_run("sigterm");
-    // The siege fails if a process that was asked to stop ends with anything but 0.
+    // The siege fails if a process exits with anything but 0 after SIGTERM.
     let siege = Siege::prepare(dir.path(), None, dice).await?.ending(End::Terminate);
     let report = siege.run(CYCLES, |_| false).await?;
     report.print("sigterm");
@@ -28,8 +28,7 @@ async fn sigterm_drains_and_no_acknowledged_hold_is_lost() -> anyhow::Result<()>
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_process_on_the_same_data_ends_with_a_clear_line_and_the_first_goes_on() -> anyhow::Result<()>
-{
+async fn second_process_on_the_same_data_exits_and_names_the_cause() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let stage = Stage::embedded(dir.path()).await?;
     let mut launch = stage.launch.clone();
@@ -47,7 +46,7 @@ async fn a_second_process_on_the_same_data_ends_with_a_clear_line_and_the_first_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hold_is_still_there_after_a_clean_stop_and_start() -> anyhow::Result<()> {
+async fn hold_survives_a_clean_restart() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let stage = Stage::embedded(dir.path()).await?;
     let (event, seats) = stage.event(-60).await?;
@@ -65,7 +64,7 @@ async fn a_hold_is_still_there_after_a_clean_stop_and_start() -> anyhow::Result<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_start_has_something_to_sell_and_the_second_does_not_add_to_it() -> anyhow::Result<()> {
+async fn first_start_creates_demo_events_once() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let launch = program::launch(&dir.path().join("data"))?.set("demo", "true");
     let mut listed = Vec::new();

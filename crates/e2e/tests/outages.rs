@@ -1,4 +1,4 @@
-//! Stores that go away, hang and come back while the real binary serves.
+//! Stores that fail, hang and recover while the real binary serves.
 
 use std::{path::Path, time::Duration};
 
@@ -15,22 +15,22 @@ use urr_e2e::{
 use urr_kernel::{Clock, EventId, SeatId};
 use urr_testkit::{Proxy, until};
 
-/// What a buyer waits at most when PostgreSQL does not answer. Half a second more is for a machine that is busy with the
-/// other tests.
+/// Maximum time of a response while PostgreSQL is down, and half a second more for a machine that
+/// is busy with other tests.
 const PROMISED: Duration = Duration::from_secs(2);
 const SLACK: Duration = Duration::from_millis(500);
 
-/// How many ask at once, and how long it may take this machine to send and read so much.
+/// Concurrent requests, and the time this machine may take to send and read so many.
 const CROWD: usize = 300;
 const CROWD_SLACK: Duration = Duration::from_secs(1);
 
-/// How long it may take until everything works again once the store is back: two pauses of a breaker.
+/// Time limit for recovery once the store is back: two periods of a circuit breaker.
 const COMES_BACK: Duration = Duration::from_secs(20);
 
-/// How long a process believes what it was last told of a slot, and a little.
+/// How long a process caches the state of a slot, and a little more.
 const REMEMBERED: Duration = Duration::from_millis(1_100);
 
-/// A server, an event on sale, and a buyer who takes one seat at a time.
+/// A server, an event on sale, and a new buyer per seat.
 struct Story {
     stage: Stage,
     connection: Connection,
@@ -45,7 +45,7 @@ impl Story {
         Ok(Self { connection: stage.connect(), stage, event, seats, asked: 0 })
     }
 
-    /// A new buyer asks for the next seat.
+    /// A new buyer holds the next seat.
     async fn hold(&mut self) -> anyhow::Result<Answer> {
         let buyer = self.stage.buyer().await?;
         self.asked += 1;
@@ -58,7 +58,7 @@ impl Story {
     }
 }
 
-/// What is behind the proxy goes away, or hangs.
+/// Cuts the store off, or makes it hang.
 async fn go_wrong(proxy: &mut Proxy, how: &str) {
     if how == "cut" {
         proxy.cut().await;
@@ -67,8 +67,8 @@ async fn go_wrong(proxy: &mut Proxy, how: &str) {
     }
 }
 
-/// Many at once for seats of one event, more than are claimed together: whoever stands in line behind those who find out that the
-/// database is away does not wait as long again.
+/// More concurrent holds for one event than fit into a batch: requests queued behind an unreachable
+/// database must not wait for the timeout a second time.
 async fn refuses_a_crowd_in_time(story: &Story, crowd: &[Buyer]) -> anyhow::Result<()> {
     let clock = Clock::system();
     let mut asking = JoinSet::new();
@@ -84,7 +84,7 @@ async fn refuses_a_crowd_in_time(story: &Story, crowd: &[Buyer]) -> anyhow::Resu
         let (answer, took) = asked??;
         assert_eq!(answer.status, 503, "{}", answer.show());
         assert!(answer.header("retry-after").is_some(), "{:?}", answer.headers);
-        assert!(took < PROMISED + CROWD_SLACK, "the answer took {took:?}");
+        assert!(took < PROMISED + CROWD_SLACK, "the response took {took:?}");
     }
     Ok(())
 }
@@ -102,13 +102,13 @@ async fn refuses_in_time(story: &mut Story) -> anyhow::Result<()> {
             "{:?}",
             answer.headers
         );
-        assert!(took < PROMISED + SLACK, "the answer took {took:?}");
+        assert!(took < PROMISED + SLACK, "the response took {took:?}");
     }
     let ready = story.ready().await?;
     assert_eq!(ready.status, 503, "{}", ready.show());
     assert!(
         String::from_utf8_lossy(&ready.body).contains("tickets"),
-        "it names what is missing: {}",
+        "it names the missing store: {}",
         ready.show()
     );
     Ok(())
@@ -120,7 +120,7 @@ async fn comes_back(story: &mut Story) -> anyhow::Result<()> {
     let (event, seats) = (story.event, story.seats[story.asked - 1..story.asked].to_vec());
     let connection = &mut story.connection;
     until(COMES_BACK, async || {
-        // Always the same key: whatever became of the attempts before, this buyer gets this seat once.
+        // Always the same key: whatever became of earlier attempts, this buyer gets this seat once.
         let answer = shop::hold(connection, &buyer.token, event, &seats, "again").await;
         answer.is_ok_and(|answer| answer.status == 200)
     })
@@ -150,12 +150,12 @@ async fn postgres_down_is_503_with_retry_after_and_recovers_by_itself() -> anyho
         comes_back(&mut story).await?;
     }
     let found = shop::reservation(&mut story.connection, &buyer.token, held.id).await?;
-    assert_eq!(Reservation::from_answer(&found)?, held, "what was held before is held still");
+    assert_eq!(Reservation::from_answer(&found)?, held, "the earlier hold is unchanged");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_starts_before_postgres_is_up_serves_once_it_is() -> anyhow::Result<()> {
+async fn server_started_before_postgres_serves_once_it_is_up() -> anyhow::Result<()> {
     let Some(stores) = Stores::fresh().await else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let (mut proxy, postgres) = through_proxy(&stores.postgres).await;
@@ -169,7 +169,7 @@ async fn a_server_that_starts_before_postgres_is_up_serves_once_it_is() -> anyho
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_redis_holds_go_through_the_database_alone() -> anyhow::Result<()> {
+async fn holds_work_without_redis() -> anyhow::Result<()> {
     let Some(stores) = Stores::fresh().await else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let (mut proxy, redis) = through_proxy(&stores.redis).await;
@@ -183,19 +183,19 @@ async fn without_redis_holds_go_through_the_database_alone() -> anyhow::Result<(
             let clock = Clock::system();
             let answer = story.hold().await?;
             assert_eq!(answer.status, 200, "{how}: {}", answer.show());
-            assert!(clock.ticks() < PROMISED + SLACK, "{how}: the answer took {:?}", clock.ticks());
+            assert!(clock.ticks() < PROMISED + SLACK, "{how}: the response took {:?}", clock.ticks());
         }
         let buyer = story.stage.buyer().await?;
         let (event, first) = (story.event, story.seats[..1].to_vec());
         let taken = shop::hold(&mut story.connection, &buyer.token, event, &first, "k").await?;
         assert_eq!((taken.status, taken.code().as_str()), (409, "tickets.seats_taken"), "{how}");
         proxy.restore().await;
-        assert_eq!(story.hold().await?.status, 200, "{how}: and when it is back");
+        assert_eq!(story.hold().await?.status, 200, "{how}: after recovery");
     }
     Ok(())
 }
 
-/// An event with room for one, and a guard before its seats.
+/// An event with a threshold of one and guarded seats.
 struct Guarded {
     stage: Stage,
     event: EventId,
@@ -203,7 +203,7 @@ struct Guarded {
 }
 
 impl Guarded {
-    /// Everything that counts requests or keeps people waiting is on. Whoever polls is not held up by it.
+    /// Guards and rate limits are on, but the limit of polls is out of reach.
     async fn begin(stores: &Stores, dir: &Path) -> anyhow::Result<Self> {
         let launch = line::with_crowd(stores.launch(dir).await?).set("limits.enabled", "true");
         let launch = launch.set("limits.queue", "1000000").set("queue.threshold", "1");
@@ -216,7 +216,7 @@ impl Guarded {
         Ok(ask(&mut self.stage.connect(), fan, self.event, what).await?)
     }
 
-    /// Asks until the line answers and somebody stands like this.
+    /// Repeats a request until the user has this status.
     async fn stands(&self, fan: &Fan, what: Ask, status: &str) -> Value {
         let mut found = Value::Null;
         until(COMES_BACK, async || {
@@ -228,7 +228,8 @@ impl Guarded {
         found
     }
 
-    /// Somebody asks for a seat, with or without the token of a slot. Whatever a process remembers of slots is forgotten by then.
+    /// Holds a seat with an entry token or without one, after the cached state of the slot has
+    /// expired.
     async fn hold(&self, fan: &Fan, seat: usize, entry: &str) -> anyhow::Result<Answer> {
         tokio::time::sleep(REMEMBERED).await;
         let body = json!({ "eventId": self.event, "seatIds": [self.seats[seat]], "idempotencyKey": format!("k{seat}") });
@@ -236,11 +237,11 @@ impl Guarded {
         let request = Request { headers: &headers, ..Request::post("/api/seats/reserve", &body) };
         let (mut connection, clock) = (self.stage.connect(), Clock::system());
         let answer = connection.send(&request.by(&fan.token)).await?;
-        assert!(clock.ticks() < PROMISED + SLACK, "the answer took {:?}", clock.ticks());
+        assert!(clock.ticks() < PROMISED + SLACK, "the response took {:?}", clock.ticks());
         Ok(answer)
     }
 
-    /// Somebody gets no seat, for this reason.
+    /// Asserts that a hold is refused for this reason.
     async fn assert_refused(&self, fan: &Fan, entry: &str, reason: &str) -> anyhow::Result<()> {
         let answer = self.hold(fan, self.seats.len() - 1, entry).await?;
         let told = (answer.status, answer.code(), answer.json()["reason"].clone());
@@ -250,16 +251,16 @@ impl Guarded {
 }
 
 fn entry_of(place: &Value) -> anyhow::Result<String> {
-    Ok(place["entryToken"].as_str().context("whoever is in has an entry token")?.to_owned())
+    Ok(place["entryToken"].as_str().context("an admitted user has no entry token")?.to_owned())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_redis_whoever_is_in_goes_on_buying_and_nobody_else_comes_in() -> anyhow::Result<()> {
+async fn redis_outage_keeps_active_buyers_and_stops_admissions() -> anyhow::Result<()> {
     let Some(stores) = Stores::fresh().await else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let (mut proxy, redis) = through_proxy(&stores.redis).await;
     let sale = Guarded::begin(&Stores { redis, ..stores }, dir.path()).await?;
-    let [first, second, third] = <[Fan; 3]>::try_from(line::crowd(3)).expect("three people");
+    let [first, second, third] = <[Fan; 3]>::try_from(line::crowd(3)).expect("three fans");
     let entry = entry_of(&sale.stands(&first, Ask::Check, "active").await)?;
     sale.stands(&second, Ask::Check, "queued").await;
 
@@ -283,7 +284,7 @@ async fn without_redis_whoever_is_in_goes_on_buying_and_nobody_else_comes_in() -
         assert_eq!(place["position"], 1, "{how}: {place}");
     }
 
-    // Whoever has left buys nothing more, also while nobody can be asked but the journal.
+    // A user who left can hold nothing more, also while only the journal can be checked.
     until(COMES_BACK, async || sale.ask(&first, Ask::Leave).await.is_ok_and(|left| left.status == 200)).await;
     let next = entry_of(&sale.stands(&second, Ask::Status, "active").await)?;
     proxy.cut().await;

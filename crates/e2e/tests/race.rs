@@ -1,4 +1,4 @@
-//! Many buyers, few seats, PostgreSQL and Redis, the real binary: then count.
+//! Many buyers and few seats on PostgreSQL and Redis, with the real binary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ use urr_e2e::{
 };
 use urr_kernel::{EventId, SeatId};
 
-/// Buyers who come at once.
+/// Concurrent buyers.
 const BUYERS: usize = 200;
 
-/// Seats there are.
+/// Seats on sale.
 const SEATS: usize = 10;
 
-/// Everybody asks at the same moment, each on a connection of their own.
+/// All buyers send their requests at once, each on its own connection.
 async fn rush(
     stage: &Stage,
     event: EventId,
@@ -49,7 +49,7 @@ fn by_code(answers: &[Answer]) -> BTreeMap<(u16, String), usize> {
 }
 
 async fn locked(stage: &Stage, event: EventId) -> anyhow::Result<usize> {
-    // The map may be half a second old, so it is asked until it has caught up.
+    // The seat map may be half a second old, so it is polled until it has caught up.
     let mut count = 0;
     urr_testkit::until(std::time::Duration::from_secs(10), async || {
         let map = shop::seat_map(&mut stage.connect(), event).await.unwrap_or_default();
@@ -82,7 +82,7 @@ async fn two_hundred_buyers_for_ten_seats_make_ten_reservations() -> anyhow::Res
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn overlapping_wishes_in_any_order_neither_deadlock_nor_share_a_seat() -> anyhow::Result<()> {
+async fn overlapping_holds_neither_deadlock_nor_share_a_seat() -> anyhow::Result<()> {
     let Some(stores) = Stores::fresh().await else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let stage = Stage::up(stores.launch(dir.path()).await?).await?;
@@ -91,7 +91,7 @@ async fn overlapping_wishes_in_any_order_neither_deadlock_nor_share_a_seat() -> 
     let mut dice = dice::of_this_run("overlapping");
     let mut wishes = Vec::new();
     for buyer in buyers {
-        // Two to four of the ten, in an order of chance.
+        // Two to four of the ten seats, in random order.
         let mut wish: Vec<SeatId> = Vec::new();
         let count = 2 + dice.index(3);
         while wish.len() < count {
@@ -107,8 +107,8 @@ async fn overlapping_wishes_in_any_order_neither_deadlock_nor_share_a_seat() -> 
     assert!(counts.keys().all(|(status, _)| *status == 200 || *status == 409), "{counts:?}");
     let won = reserved(&answers)?;
     let distinct: BTreeSet<SeatId> = won.iter().copied().collect();
-    assert_eq!(won.len(), distinct.len(), "no seat was promised twice");
-    assert!(!won.is_empty(), "and somebody won");
+    assert_eq!(won.len(), distinct.len(), "no seat was sold twice");
+    assert!(!won.is_empty(), "at least one buyer succeeded");
     assert_eq!(locked(&stage, event).await?, won.len());
     assert_eq!(stores.deadlocks().await, 0, "buyers waited for each other");
     Ok(())

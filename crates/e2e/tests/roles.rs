@@ -1,4 +1,4 @@
-//! Two processes, one product: the catalog here, tickets there, calls over HTTP, events over Kafka.
+//! Two processes: `catalog` and `tickets`, with calls over HTTP and messages over Kafka.
 
 use std::{path::Path, time::Duration};
 
@@ -11,14 +11,15 @@ use urr_e2e::{
 use urr_kernel::{Clock, EventId, SeatId};
 use urr_testkit::{fresh_database, services, until};
 
-/// How long it may take until a process notices that another is back, or a message arrives: two pauses of a breaker, or
-/// the time Kafka takes to give a restarted consumer its partitions.
+/// Time limit until a process reconnects to the other or a message arrives: two periods of a
+/// circuit breaker, or the time Kafka takes to assign partitions to a restarted consumer.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A hold that cannot have the rules of its sale is refused after two seconds; the rest is for a machine that is busy with other tests.
+/// A hold that cannot load the event's rules is refused after two seconds; the rest is for a busy
+/// machine.
 const PROMPT: Duration = Duration::from_millis(3_500);
 
-/// What the two processes share. A test's own, so they need not be secret.
+/// The shared `security.secret`. Only tests use it, so it need not be secret.
 const SECRET: &str = "7f3a9c51e8d24b06af1790c3d65e82b47f3a9c51e8d24b06af1790c3d65e82b4";
 const TOKEN: &str = "between-processes-0f6b1c9d";
 
@@ -32,7 +33,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// Starts both, each with files of its own in `dir`, or both on `postgres`.
+    /// Starts both, each with its own files in `dir`, or both on `postgres`.
     async fn up(dir: &Path, kafka: &str, postgres: Option<&str>) -> anyhow::Result<Self> {
         let (internal, collector) = (free_address(), Collector::start().await?);
         let launch = |role: &str| -> anyhow::Result<Launch> {
@@ -75,7 +76,7 @@ impl Pair {
     }
 }
 
-/// Held, refused to another, given back, held by the other.
+/// A seat is held, refused to another buyer, released, and held by the other.
 async fn one_seat_changes_hands(pair: &Pair, event: EventId, seats: &[SeatId]) -> anyhow::Result<()> {
     let (ann, bob) = (pair.buyer().await?, pair.buyer().await?);
     let mut connection = pair.at_tickets();
@@ -98,7 +99,7 @@ async fn the_story(pair: &mut Pair) -> anyhow::Result<()> {
     let map = shop::seat_map(&mut pair.at_tickets(), event).await?;
     let seats: Vec<SeatId> = map.into_iter().map(|(seat, _)| seat).collect();
     one_seat_changes_hands(pair, event, &seats).await?;
-    // Errors cross between processes whole.
+    // Error details are preserved between processes.
     let buyer = pair.buyer().await?;
     let nowhere = shop::hold(
         &mut pair.at_tickets(),
@@ -114,7 +115,7 @@ async fn the_story(pair: &mut Pair) -> anyhow::Result<()> {
         "{}",
         nowhere.show()
     );
-    // Two seats are held, and the catalog hears of it through Kafka.
+    // Two seats are held; the catalog counts them through Kafka.
     let connection = &mut pair.at_catalog();
     until(PATIENCE, async || shop::places_reserved(connection, event).await.is_ok_and(|places| places == 2))
         .await;
@@ -122,14 +123,14 @@ async fn the_story(pair: &mut Pair) -> anyhow::Result<()> {
     the_catalog_goes_and_comes_back(pair, &admin).await
 }
 
-/// What a caller traces is one trace in every process that works for it, whatever share of requests is traced otherwise.
+/// A caller's trace continues in every process that works for it, whatever the sampling rate.
 async fn one_trace_goes_through_both(pair: &Pair, event: EventId) -> anyhow::Result<()> {
     let trace = *b"one trace of two";
     let hex = format!("{:032x}", u128::from_be_bytes(trace));
     let parent = format!("00-{hex}-00f067aa0ba902b7-01");
     let path = format!("/api/seats/events/{event}");
     let request = Request { headers: &[("traceparent", &parent)], ..Request::get(&path) };
-    // Nobody has asked for this map before, so the catalog is asked for its seats.
+    // The first request for this map, so `tickets` calls the catalog for the seats.
     let answer = pair.at_tickets().send(&request).await?;
     assert_eq!(answer.status, 200, "{}", answer.show());
     let has = |route: &str| pair.collector.has(&[&trace, route.as_bytes()]);
@@ -137,7 +138,7 @@ async fn one_trace_goes_through_both(pair: &Pair, event: EventId) -> anyhow::Res
     Ok(())
 }
 
-/// A hold that needs the catalog is refused in time.
+/// A hold that needs the catalog is refused within the time limit.
 async fn is_refused_in_time(pair: &Pair, event: EventId) -> anyhow::Result<()> {
     let buyer = pair.buyer().await?;
     let some_seat = SeatId::from_uuid(buyer.user.as_uuid());
@@ -151,7 +152,7 @@ async fn is_refused_in_time(pair: &Pair, event: EventId) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A catalog that hangs takes connections and answers nobody, which is worse than one that is gone.
+/// A hanging catalog accepts connections and sends no response, which is worse than a stopped one.
 async fn the_catalog_hangs_and_goes_on(pair: &Pair, admin: &Buyer) -> anyhow::Result<()> {
     let new = NewEvent { seats: 1, opens_in_secs: -60 };
     let event = shop::create_event(&mut pair.at_catalog(), admin, new).await?;
@@ -163,7 +164,8 @@ async fn the_catalog_hangs_and_goes_on(pair: &Pair, admin: &Buyer) -> anyhow::Re
     Ok(())
 }
 
-/// Without the catalog a hold of an event that tickets has not heard of is refused in time; with it, all is well again.
+/// Without the catalog, holds of an event that `tickets` has not cached are refused in time; they
+/// work again once it is back.
 async fn the_catalog_goes_and_comes_back(pair: &mut Pair, admin: &Buyer) -> anyhow::Result<()> {
     let new = NewEvent { seats: 1, opens_in_secs: -60 };
     let event = shop::create_event(&mut pair.at_catalog(), admin, new).await?;
@@ -184,9 +186,10 @@ async fn the_catalog_goes_and_comes_back(pair: &mut Pair, admin: &Buyer) -> anyh
     one_seat_changes_hands(pair, event, &seats).await
 }
 
-/// One test and not two: both pairs would be members of the same consumer group and take each other's messages.
+/// One test and not two: both pairs would join the same consumer group and take each other's
+/// messages.
 #[tokio::test(flavor = "multi_thread")]
-async fn tickets_and_catalog_in_two_processes_tell_the_same_story() -> anyhow::Result<()> {
+async fn tickets_and_catalog_work_in_two_processes() -> anyhow::Result<()> {
     let Some(kafka) = services::kafka() else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     the_story(&mut Pair::up(&dir.path().join("sqlite"), &kafka, None).await?).await?;

@@ -1,4 +1,5 @@
-//! Disks that are full or fail: what was not written is not acknowledged, and what was acknowledged is there afterwards.
+//! Full and failing disks: what was not written is not acknowledged, and what was acknowledged
+//! survives.
 
 use std::time::Duration;
 
@@ -13,16 +14,16 @@ use urr_e2e::{
 use urr_kernel::{EventId, SeatId};
 use urr_testkit::until;
 
-/// How many hold a seat at the same time: enough that some share a commit.
+/// Concurrent holds: enough that some share a commit.
 const CROWD: usize = 24;
 
-/// When the map shows what is held at the latest.
+/// Time limit until the seat map shows the holds.
 const SHOWS: Duration = Duration::from_secs(10);
 
-/// How long the process may take to end once it cannot go on.
+/// Time limit for the process to end after a fatal error.
 const ENDS: Duration = Duration::from_secs(10);
 
-/// A server on a disk that can fall sick, an event on sale and a crowd.
+/// A server on a disk with injected faults, an event on sale and its buyers.
 struct Story {
     stage: Stage,
     event: EventId,
@@ -41,7 +42,7 @@ impl Story {
         Ok(Self { crowd: stage.buyers(CROWD).await?, stage, event, seats })
     }
 
-    /// Everybody asks for a seat of their own at once. Whoever got no answer has `None`.
+    /// All buyers hold a seat each at once. `None` if there was no response.
     async fn rush(&self) -> anyhow::Result<Vec<Option<Answer>>> {
         let mut asking = JoinSet::new();
         for (at, buyer) in self.crowd.iter().cloned().enumerate() {
@@ -53,21 +54,21 @@ impl Story {
         Ok(asking.join_all().await)
     }
 
-    /// Takes the power away and gives it back: only what was synced is left.
+    /// Simulates a power loss and restarts: only synced data is left.
     async fn restart(&mut self, disk: &Disk) -> anyhow::Result<()> {
         disk.power_back()?;
         self.stage.running = self.stage.launch.up().await?;
         Ok(())
     }
 
-    /// How many seats are held, as their buyers say and the map does, which may be a second old.
+    /// The number of held seats, by reservations and by the seat map, which may be a second old.
     async fn held(&self) -> anyhow::Result<usize> {
         let (mut connection, mut held) = (self.stage.connect(), 0);
         for buyer in &self.crowd {
             held += shop::live_reservations(&mut connection, &buyer.token).await?.len();
         }
         until(SHOWS, async || {
-            let map = shop::seat_map(&mut connection, self.event).await.expect("reading needs no room");
+            let map = shop::seat_map(&mut connection, self.event).await.expect("reads work on a full disk");
             assert_eq!(map.len(), self.seats.len());
             map.iter().filter(|(_, state)| state != "available").count() == held
         })
@@ -77,31 +78,31 @@ impl Story {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_is_503_for_everybody_in_the_batch_and_nothing_has_happened() -> anyhow::Result<()> {
+async fn full_disk_refuses_the_whole_batch_with_503() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let disk = Disk::new(dir.path())?;
     let mut story = Story::begin(&disk).await?;
 
     disk.fall_sick(Sickness::Full)?;
     for answer in story.rush().await? {
-        let answer = answer.expect("a refusal is an answer");
+        let answer = answer.expect("a response of 503");
         assert_eq!(answer.status, 503, "{}", answer.show());
         assert!(answer.header("retry-after").is_some(), "{}", answer.show());
     }
-    assert_eq!(story.held().await?, 0, "the map can be read, and nobody has a seat");
+    assert_eq!(story.held().await?, 0, "the map can be read, and no seat is held");
 
     disk.recover(Sickness::Full)?;
     for answer in story.rush().await? {
-        Reservation::from_answer(&answer.expect("there is room again"))?;
+        Reservation::from_answer(&answer.expect("the disk has space again"))?;
     }
     story.stage.running.kill().await?;
     story.restart(&disk).await?;
-    assert_eq!(story.held().await?, CROWD, "what was acknowledged is there");
+    assert_eq!(story.held().await?, CROWD, "acknowledged holds survive");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disk_that_fails_to_sync_ends_the_process_and_acknowledges_nothing() -> anyhow::Result<()> {
+async fn failed_sync_aborts_the_process_without_acknowledging() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let disk = Disk::new(dir.path())?;
     let mut story = Story::begin(&disk).await?;
@@ -115,11 +116,11 @@ async fn a_disk_that_fails_to_sync_ends_the_process_and_acknowledges_nothing() -
     let log = story.stage.running.log_tail();
     assert!(log.contains("only recovery from disk is safe"), "{log}");
 
-    // The flag is gone with the power.
+    // The power loss also removes the fault.
     story.restart(&disk).await?;
     assert_eq!(story.held().await?, 0);
     for answer in story.rush().await? {
-        Reservation::from_answer(&answer.expect("the same keys, and a disk that is well"))?;
+        Reservation::from_answer(&answer.expect("the disk works again"))?;
     }
     assert_eq!(story.held().await?, CROWD);
     Ok(())

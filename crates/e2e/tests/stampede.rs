@@ -1,4 +1,4 @@
-//! `urr stampede`: a small crowd waits for minutes in seconds, and the large one cannot rot.
+//! `urr stampede` with a small crowd, so that the command keeps working.
 
 use std::{net::SocketAddr, path::Path, process::Stdio, time::Duration};
 
@@ -9,11 +9,12 @@ use urr_e2e::{
 };
 use urr_testkit::until;
 
-/// The clock runs sixty times as fast, so ten minutes of waiting take ten seconds, and a busy machine some more.
+/// The clock is sixty times as fast, so ten minutes of waiting take ten seconds; the rest is for a
+/// busy machine.
 const LIMIT: Duration = Duration::from_secs(55);
 
 #[tokio::test]
-async fn two_thousand_fans_come_in_in_the_order_in_which_they_came() -> anyhow::Result<()> {
+async fn two_thousand_fans_are_admitted_in_order() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let mut stampede = program::find()?.command();
     stampede.args("stampede queue --fans 2000 --minutes 10 --speed 60 --connections 16 --dir".split(' '));
@@ -61,7 +62,7 @@ async fn ctrl_c_stops_the_server_and_removes_its_files() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The command lines of the processes that were given a path in `dir`.
+/// The command lines of processes with a path in `dir`.
 fn processes(dir: &Path) -> Vec<String> {
     let dir = dir.to_string_lossy();
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -70,13 +71,13 @@ fn processes(dir: &Path) -> Vec<String> {
     lines.filter(|line| line.contains(&*dir)).collect()
 }
 
-/// The address of the server that was started on files in `dir`.
+/// The address of the server whose files are in `dir`.
 fn listening(dir: &Path) -> Option<SocketAddr> {
     processes(dir).iter().find_map(|line| line.split_once("--listen ")?.1.split(' ').next()?.parse().ok())
 }
 
 #[tokio::test]
-async fn a_stampede_goes_nowhere_else() -> anyhow::Result<()> {
+async fn stampede_refuses_a_foreign_server() -> anyhow::Result<()> {
     for there in [["--listen", "0.0.0.0:3001"], ["--set", "redis.urls=redis://there:6379"]] {
         let refused = program::find()?.run(&[&["stampede", "queue"][..], &there].concat()).await;
         let why = refused.unwrap_err().to_string();

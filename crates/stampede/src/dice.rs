@@ -1,11 +1,11 @@
 //! A seeded random generator: the same seed gives the same numbers.
 
-/// A small generator (`SplitMix64`): plenty for choosing seats and moments, and nothing else.
+/// A small generator (`SplitMix64`), sufficient for choosing seats and times.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// Dice that roll what this seed says.
+    /// A generator with this seed.
     pub fn seeded(seed: u64) -> Self {
         Self(seed)
     }
@@ -19,23 +19,23 @@ impl Dice {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`. The bias of the remainder is of no consequence for the small ends used here.
+    /// A number below `end`. The modulo bias is negligible for the small ends used here.
     pub fn below(&mut self, end: u64) -> u64 {
-        assert!(end > 0, "nothing is below zero");
+        assert!(end > 0, "`end` must be positive");
         self.roll() % end
     }
 
-    /// A place in something that has `len` places.
+    /// An index into a sequence of length `len`.
     pub fn index(&mut self, len: usize) -> usize {
-        usize::try_from(self.below(len as u64)).expect("an index below a usize is one")
+        usize::try_from(self.below(len as u64)).expect("a number below a usize is a usize")
     }
 
-    /// True in `percent` of a hundred rolls.
+    /// True with a probability of `percent` %.
     pub fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
-    /// Dice of their own for somebody else, so that the order in which they roll does not matter.
+    /// An independent generator, so that the order in which two users draw does not matter.
     pub fn split(&mut self) -> Self {
         Self(self.roll())
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_rolls_the_same_and_another_does_not() {
+    fn sequence_depends_on_the_seed_alone() {
         let rolls = |seed| {
             let mut dice = Dice::seeded(seed);
             (0..8).map(|_| dice.below(1_000)).collect::<Vec<_>>()

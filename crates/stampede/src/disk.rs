@@ -1,4 +1,4 @@
-//! The files of a run, and how fast the disk under them is.
+//! The temporary files of a run, and the speed of the disk under them.
 
 use std::{
     fs::{self, File},
@@ -10,10 +10,10 @@ use std::{
 use anyhow::Context as _;
 use urr_kernel::{Clock, Ids};
 
-/// Syncs that are timed: at a quarter of a millisecond each, a moment.
+/// Number of timed fsyncs: at a quarter of a millisecond each they take 75 ms.
 const SYNCS: usize = 300;
 
-/// A directory for everything that a run writes. Removed on drop.
+/// A directory for all files of a run. Removed on drop.
 #[derive(Debug)]
 pub(crate) struct WorkDir(PathBuf);
 
@@ -31,7 +31,7 @@ impl WorkDir {
         self.0.join(name)
     }
 
-    /// What is under the directory, and what a sync costs there.
+    /// Describes the file system and the time of an fsync.
     pub(crate) fn describe(&self) -> anyhow::Result<String> {
         let sync = self.sync_time().with_context(|| format!("{} cannot be written", self.0.display()))?;
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
@@ -61,12 +61,12 @@ impl WorkDir {
 
 impl Drop for WorkDir {
     fn drop(&mut self) {
-        // A leftover can be told by its name.
+        // If this fails, the leftover can be recognized by its name.
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-/// The kind of the file system that holds `path`: that of the longest mount point above it.
+/// The type of the file system of `path`: that of the longest mount point above it.
 fn file_system(mounts: &str, path: &Path) -> Option<String> {
     let mounts = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ').skip(1);
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_mount_point_names_the_file_system() {
+    fn file_system_is_that_of_the_nearest_mount_point() {
         let mounts = "/dev/a / ext4 rw 0 0\ntmpfs /ram tmpfs rw 0 0\n/dev/b /ramdata xfs rw 0 0\n";
         let kind = |path: &str| file_system(mounts, Path::new(path));
         assert_eq!(kind("/data/x").as_deref(), Some("ext4"));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_benchmark_leaves_nothing_behind() {
+    fn directory_is_removed_on_drop() {
         let parent = tempfile::tempdir().unwrap();
         let bench = WorkDir::in_dir(parent.path()).unwrap();
         assert!(bench.describe().unwrap().contains("synced in"));

@@ -1,7 +1,8 @@
-//! What benchmarks of parts inside one process need from the program around them.
+//! What benchmarks inside one process need from the composition root.
 //!
-//! Rows such as "the same handler behind the whole gateway" or "holds without HTTP" need the composition root. `app`
-//! implements these traits, so that this crate depends neither on `app` nor on a domain.
+//! Rows such as "the same handler behind the whole gateway" or "holds without HTTP" use parts of
+//! the product. `app` implements these traits, so that this crate depends neither on `app` nor on a
+//! domain.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -14,7 +15,8 @@ use urr_kernel::{EventId, UserId};
 
 /// The program that benchmarks run in.
 pub trait Host {
-    /// An installation with these settings. Neither the environment nor a file is read: rows must be comparable.
+    /// An installation with these settings. Neither the environment nor a file is read, so that
+    /// rows are comparable.
     fn configure(&self, settings: &[(&str, &str)]) -> anyhow::Result<Box<dyn Installation>>;
 }
 
@@ -30,10 +32,11 @@ pub trait Installation {
     /// Serves everything, as `urr serve` does.
     async fn serve(&self) -> anyhow::Result<Box<dyn Server>>;
 
-    /// Opens the databases with their tables and builds the domains on them. Their work runs on `tasks`.
+    /// Opens and migrates the databases and builds the domains. Their background work runs on
+    /// `tasks`.
     async fn open(&self, tasks: &Tasks) -> anyhow::Result<Box<dyn Domains>>;
 
-    /// Serves `routes` behind everything that a request passes before it reaches the domain `owner`.
+    /// Serves `routes` behind all guards of a request to the domain `owner`.
     async fn serve_behind_gateway(
         &self,
         owner: &str,
@@ -41,17 +44,17 @@ pub trait Installation {
         tasks: &Tasks,
     ) -> anyhow::Result<SocketAddr>;
 
-    /// A database on the configured engine with the tables of `domain` and nothing else.
+    /// A database on the configured engine with the tables of `domain` only.
     async fn database(&self, domain: &'static Domain) -> anyhow::Result<Db>;
 
     /// The rooms in the configured Redis.
     async fn redis_rooms(&self) -> anyhow::Result<Arc<dyn RedisRooms>>;
 }
 
-/// An installation that serves.
+/// A running installation.
 #[async_trait(?Send)]
 pub trait Server {
-    /// Where the public API is.
+    /// The address of the public API.
     fn address(&self) -> SocketAddr;
 
     /// Stops it.
@@ -65,19 +68,19 @@ pub trait Domains {
     fn catalog(&self) -> Arc<dyn Catalog>;
     /// Holds.
     fn tickets(&self) -> Arc<dyn Tickets>;
-    /// The waiting room in front of an event.
+    /// The waiting room of an event.
     fn queue(&self) -> Arc<dyn Queue>;
-    /// Tier 1 of the waiting room.
+    /// The site waiting room.
     fn vwr(&self) -> Arc<dyn Vwr>;
     /// The routes of [`Domains::queue`].
     fn queue_routes(&self) -> Routes;
     /// The routes of [`Domains::vwr`].
     fn vwr_routes(&self) -> Routes;
 
-    /// Starts the bus, the reconcilers and everything else that runs in the background of `urr serve`.
+    /// Starts the bus, the reconcilers and all other background work of `urr serve`.
     fn start_background(&self) -> anyhow::Result<()>;
 
-    /// Reads the rooms of the queue back from its journal.
+    /// Restores the rooms of the queue from its journal.
     async fn open_rooms(&self) -> anyhow::Result<()>;
 
     /// Starts admitting users from the rooms of the queue.
@@ -87,7 +90,7 @@ pub trait Domains {
     async fn serve(&self) -> anyhow::Result<SocketAddr>;
 }
 
-/// One call of the rooms in Redis.
+/// One call to the rooms in Redis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoomCall {
     /// The bare script of a join.
@@ -103,7 +106,7 @@ pub enum RoomCall {
 /// Rooms in Redis, without HTTP.
 #[async_trait]
 pub trait RedisRooms: Send + Sync {
-    /// Makes one call. The error is for people.
+    /// Makes one call. The error is a readable text.
     async fn call(&self, call: RoomCall, event: EventId, user: UserId) -> Result<(), String>;
 
     /// Admits users and moves steps to the database, as workers do every second.

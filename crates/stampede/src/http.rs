@@ -1,5 +1,5 @@
-//! An HTTP/1.1 client over a plain socket, for load and for tests. It supports keep-alive, lengths and chunks, and never
-//! retries on its own.
+//! An HTTP/1.1 client over a plain socket, for load and for tests. It supports keep-alive,
+//! `content-length` and chunked bodies, and never retries on its own.
 
 use std::{
     fmt::{self, Write as _},
@@ -16,27 +16,28 @@ use tokio::{
     time::timeout,
 };
 
-/// How long one answer may take unless the caller says otherwise: the server's own limit and a little.
+/// Default time limit of a response: a little more than the server's own.
 const PATIENCE: Duration = Duration::from_secs(35);
 
 /// The largest response that is read. A map of 50,000 seats is about 10 MB.
 const MAX_RESPONSE: usize = 64 * 1024 * 1024;
 
-/// The most headers of a response; ours have a dozen.
+/// Maximum number of response headers; ours have a dozen.
 const MAX_HEADERS: usize = 32;
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
-    /// The connection could not be made: the server has seen nothing.
+    /// The connection failed: the server has not seen the request.
     #[error("not sent: {0}")]
     NotSent(io::Error),
-    /// The request went out and no whole answer came back: the server may or may not have acted.
+    /// The request was sent and no complete response arrived: the server may or may not have
+    /// applied it.
     #[error("no answer: {0}")]
     Unknown(io::Error),
 }
 
-/// What to ask.
+/// A request.
 #[derive(Clone, Debug, Default)]
 pub struct Request<'r> {
     /// `GET`, `POST`.
@@ -52,23 +53,23 @@ pub struct Request<'r> {
 }
 
 impl<'r> Request<'r> {
-    /// Asks for something.
+    /// A GET request.
     pub fn get(path: &'r str) -> Self {
         Self { method: "GET", path, ..Self::default() }
     }
 
-    /// Sends JSON.
+    /// A POST request with a JSON body.
     pub fn post(path: &'r str, body: &serde_json::Value) -> Self {
         Self { method: "POST", path, body: Some(body.to_string().into_bytes()), ..Self::default() }
     }
 
-    /// In somebody's name.
+    /// With this access token.
     pub fn by(mut self, token: &'r str) -> Self {
         self.token = Some(token);
         self
     }
 
-    /// The request as it is sent.
+    /// The request as bytes.
     pub fn bytes(&self, host: impl fmt::Display) -> Vec<u8> {
         let mut head = format!("{} {} HTTP/1.1\r\nhost: {host}\r\n", self.method, self.path);
         if let Some(token) = self.token {
@@ -90,24 +91,24 @@ impl<'r> Request<'r> {
     }
 }
 
-/// What came back.
+/// A response.
 #[derive(Clone, Debug)]
 pub struct Answer {
     /// The status.
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
-    /// The whole body.
+    /// The complete body.
     pub body: Vec<u8>,
 }
 
 impl Answer {
-    /// The first header of this name, in lower case.
+    /// The first header with this lower-case name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The number of seconds to wait before the next request, if the server said so.
+    /// The value of `retry-after`.
     pub fn retry_after(&self) -> Option<Duration> {
         self.header("retry-after")?.parse().ok().map(Duration::from_secs)
     }
@@ -117,17 +118,17 @@ impl Answer {
         String::from_utf8_lossy(&self.body)
     }
 
-    /// The body as JSON; null if it is not.
+    /// The body as JSON; null if it is not JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }
 
-    /// The body as a known shape.
+    /// The body, deserialized.
     pub fn read<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         serde_json::from_slice(&self.body).map_err(|error| anyhow::anyhow!("{error} in {}", self.show()))
     }
 
-    /// The `code` of a problem body, or nothing.
+    /// The `code` of a problem body, or an empty string.
     pub fn code(&self) -> String {
         self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
@@ -139,7 +140,7 @@ impl Answer {
     }
 }
 
-/// One connection, made when it is needed and kept while the server keeps it.
+/// One connection, opened when needed and reused while the server keeps it open.
 #[derive(Debug)]
 pub struct Connection {
     address: SocketAddr,
@@ -150,25 +151,25 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Connects to this address with the first request.
+    /// Connects with the first request.
     pub fn to(address: SocketAddr) -> Self {
         Self { address, stream: None, buffer: Vec::new(), patience: Some(PATIENCE) }
     }
 
-    /// Connects at once. Requests have no time limit: a timer for each would be measured too.
+    /// Connects at once. Requests have no time limit: the timers would be measured too.
     pub async fn open(address: SocketAddr) -> io::Result<Self> {
         let mut connection = Self { patience: None, ..Self::to(address) };
         connection.stream = Some(connection.connect().await?);
         Ok(connection)
     }
 
-    /// Fails a request after this long.
+    /// Sets the time limit of a request.
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = Some(patience);
         self
     }
 
-    /// Sends one request and reads its response. After an error the connection is not used again.
+    /// Sends one request and reads its response. After an error the connection is not reused.
     pub async fn send(&mut self, request: &Request<'_>) -> Result<Answer, Lost> {
         let head = self.exchange(&request.bytes(self.address), request.method != "HEAD").await?;
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
@@ -228,7 +229,7 @@ async fn exchange(
     request: &[u8],
     has_body: bool,
 ) -> io::Result<Head> {
-    // A server that refuses a body early stops reading it. Its response is still there to be read.
+    // A server that refuses a body early stops reading it. Its response can still be read.
     let sent = stream.write_all(request).await;
     match (receive(stream, buffer, has_body).await, sent) {
         (Ok(head), _) => Ok(head),
@@ -273,7 +274,7 @@ async fn chunks(stream: &mut TcpStream, buffer: &mut Vec<u8>, mut at: usize) -> 
         };
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::InvalidData)?;
         let start = at + digits;
-        // Each chunk ends with a line break.
+        // Each chunk ends with CRLF.
         let end =
             start.checked_add(size).and_then(|end| end.checked_add(2)).ok_or(io::ErrorKind::InvalidData)?;
         while buffer.len() < end {
@@ -295,14 +296,14 @@ async fn more(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// What the client needs to know from the head of a response.
+/// The parts of a response head that the client uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Head {
     status: u16,
-    /// Bytes of the head itself.
+    /// Length of the head in bytes.
     length: usize,
     body: Body,
-    /// Whether the server closes the connection after it.
+    /// Whether the server closes the connection after the response.
     closes: bool,
 }
 
@@ -313,7 +314,8 @@ enum Body {
 }
 
 impl Head {
-    /// Parses with hyper's own parser, so that the load generator costs as little as the server. `None`: incomplete.
+    /// Parses with hyper's parser, so that the load generator costs as little as the server. `None`
+    /// if incomplete.
     fn read(bytes: &[u8]) -> io::Result<Option<Self>> {
         let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
         let mut parsed = httparse::Response::new(&mut headers);
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lengths_and_chunks_are_read() {
+    async fn content_length_and_chunked_bodies_are_read() {
         let answer = answered_with("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi").await.unwrap();
         assert_eq!((answer.status, answer.body.as_slice()), (200, b"hi".as_slice()));
         let chunked = "HTTP/1.1 409 Conflict\r\nTransfer-Encoding: chunked\r\n\r\n3\r\n{\"c\r\n9\r\node\":\"x\"}\r\n0\r\n\r\n";
@@ -364,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_read_once_it_is_complete_and_whatever_its_case() {
+    fn head_parsing_waits_for_the_end_and_ignores_case() {
         let answer =
             b"HTTP/1.1 429 Too Many Requests\r\nContent-Length: 12\r\nCONNECTION: Close\r\n\r\nHello";
         let head = Head { status: 429, length: answer.len() - 5, body: Body::Length(12), closes: true };
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_cut_answer_is_unknown_and_a_closed_port_is_not_sent() {
+    async fn truncated_response_is_unknown_and_closed_port_is_not_sent() {
         for cut in ["", "HTTP/1.1 200", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhi"] {
             assert!(matches!(answered_with(cut).await, Err(Lost::Unknown(_))), "{cut:?}");
         }

@@ -1,4 +1,4 @@
-//! The waiting room of an event as a crowd uses it.
+//! The waiting room of an event, as fans use it.
 
 use std::{
     net::SocketAddr,
@@ -19,27 +19,28 @@ use crate::{
     tokens::Tokens,
 };
 
-/// The key of every token of these installations, so that a crowd can be signed in without asking the binary ten thousand times.
+/// The `security.secret` of these installations, so that tests can sign tokens without running the
+/// binary ten thousand times.
 pub const SECRET: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 
-/// Connections over which a crowd asks at the same time.
+/// Concurrent connections of a crowd.
 const CONNECTIONS: usize = 16;
 
-/// A launch whose crowd can be signed in.
+/// The launch with that secret.
 pub fn with_crowd(launch: Launch) -> Launch {
     launch.set("security.secret", SECRET)
 }
 
-/// Somebody in the crowd.
+/// A fan.
 #[derive(Clone, Debug)]
 pub struct Fan {
-    /// Who.
+    /// The user id.
     pub user: UserId,
-    /// Their access token.
+    /// The access token.
     pub token: String,
 }
 
-/// That many people.
+/// Creates `count` fans.
 pub fn crowd(count: usize) -> Vec<Fan> {
     let clock = Clock::system();
     let ids = Ids::random(clock.clone());
@@ -48,18 +49,18 @@ pub fn crowd(count: usize) -> Vec<Fan> {
     (0..count).map(|_| fan(ids.next())).collect()
 }
 
-/// What somebody asks of the line.
+/// A request to the waiting room.
 #[derive(Clone, Copy, Debug)]
 pub enum Ask {
-    /// To join.
+    /// Join.
     Check,
-    /// Where they stand.
+    /// Read the position.
     Status,
-    /// To go.
+    /// Leave.
     Leave,
 }
 
-/// Asks once.
+/// Sends one request.
 pub async fn ask(connection: &mut Connection, fan: &Fan, event: EventId, what: Ask) -> Result<Answer, Lost> {
     let (method, verb) = match what {
         Ask::Check => ("POST", "check"),
@@ -70,12 +71,13 @@ pub async fn ask(connection: &mut Connection, fan: &Fan, event: EventId, what: A
     connection.send(&Request { method, path: &path, token: Some(&fan.token), ..Request::default() }).await
 }
 
-/// Everybody asks, over a few connections at a time. Whoever gets no answer, or one other than 200, is left out.
+/// Sends a request for every fan, over a few connections. Fans without a response of 200 are left
+/// out.
 pub async fn ask_all(address: SocketAddr, fans: &[Fan], event: EventId, what: Ask) -> Vec<(Fan, Value)> {
     ask_all_counted(address, fans, event, what, &Arc::default()).await
 }
 
-/// The same, for somebody who wants to know meanwhile how many have their answer.
+/// The same, and counts the responses while it runs.
 pub async fn ask_all_counted(
     address: SocketAddr,
     fans: &[Fan],
@@ -94,7 +96,7 @@ pub async fn ask_all_counted(
                 match ask(&mut connection, &fan, event, what).await {
                     Ok(answer) if answer.status == 200 => answers.push((fan, answer.json())),
                     Ok(answer) => eprintln!("{what:?}: {}", answer.show()),
-                    // The server is gone, and so is everybody else's answer.
+                    // The server has ended, so the rest gets no response either.
                     Err(_) => break,
                 }
                 answered.fetch_add(1, Ordering::Relaxed);
@@ -105,7 +107,7 @@ pub async fn ask_all_counted(
     asking.join_all().await.into_iter().flatten().collect()
 }
 
-/// An operator's number.
+/// Sets the threshold.
 pub async fn set_threshold(
     connection: &mut Connection,
     admin: &str,
@@ -119,7 +121,7 @@ pub async fn set_threshold(
     Ok(())
 }
 
-/// What an operator sees.
+/// The room as shown to operators.
 pub async fn room(connection: &mut Connection, admin: &str, event: EventId) -> anyhow::Result<Value> {
     let path = format!("/api/queue/admin/{event}");
     let answer = connection.send(&Request::get(&path).by(admin)).await?;
@@ -127,7 +129,7 @@ pub async fn room(connection: &mut Connection, admin: &str, event: EventId) -> a
     Ok(answer.json())
 }
 
-/// Replays the journal with the real binary. Fails if anything in it was unfair.
+/// Verifies the journal with `urr queue verify`. Fails if it finds a violation.
 pub async fn verify(launch: &Launch, event: EventId) -> anyhow::Result<String> {
     let event = event.to_string();
     launch.run(&["queue", "verify", &event]).await.context("the journal shows that the room was not fair")

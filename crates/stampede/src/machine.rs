@@ -1,8 +1,8 @@
-//! Where and on what a figure was measured. A figure without these is a rumour.
+//! The machine and build of a measurement, without which its figures mean nothing.
 
 use std::{fs, process::Command, thread, time::Duration};
 
-/// What a figure depends on besides the program.
+/// What a figure depends on besides the code.
 #[derive(Debug)]
 pub(crate) struct Machine {
     /// `2 × AMD EPYC 7B13`
@@ -11,14 +11,14 @@ pub(crate) struct Machine {
     memory: String,
     /// `Linux 6.1.0`
     system: String,
-    /// `3f6c814` with a mark if files were changed since.
+    /// `3f6c814`, with a mark if there are uncommitted changes.
     commit: String,
-    /// Whether the compiler optimised.
+    /// Whether the build is optimised.
     build: &'static str,
 }
 
 impl Machine {
-    /// Looks around. What cannot be found out is said to be unknown.
+    /// Reads them from the system. What cannot be read is `unknown`.
     pub(crate) fn here() -> Self {
         let cores = thread::available_parallelism().map_or(0, usize::from);
         let model = value("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned());
@@ -48,32 +48,33 @@ impl Machine {
     }
 }
 
-/// The processor time this process has used so far, on all cores together; zero where it cannot be known.
+/// CPU time of this process so far, all cores together; zero if it cannot be read.
 pub(crate) fn processor_time() -> Duration {
-    /// What the kernel counts in, on every Linux there is.
+    /// `USER_HZ`, which is 100 on every Linux.
     const TICKS_PER_SECOND: u64 = 100;
     let ticks = fs::read_to_string("/proc/self/stat").ok().and_then(|text| ticks(&text)).unwrap_or(0);
     Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
 }
 
-/// The memory this process has in use right now, in MiB; zero where it cannot be known.
+/// Resident memory of this process in MiB; zero if it cannot be read.
 pub(crate) fn memory_mib() -> u64 {
     memory_of("self", "VmRSS") / (1024 * 1024)
 }
 
-/// The memory of a process in bytes: `VmRSS` is what it has in use, `VmHWM` the most it ever had. Zero where it cannot be known.
+/// Memory of a process in bytes: `VmRSS` is resident, `VmHWM` its peak. Zero if it cannot be read.
 pub(crate) fn memory_of(process: &str, figure: &str) -> u64 {
     let found = value(&format!("/proc/{process}/status"), figure);
     found.and_then(|text| kibibytes(&text)).unwrap_or(0) * 1024
 }
 
-/// User and system time, in ticks: the 14th and 15th field. The second is a name in brackets that may hold anything.
+/// User and system time in ticks: fields 14 and 15. Field 2 is a name in brackets that may contain
+/// any character.
 fn ticks(stat: &str) -> Option<u64> {
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
     Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
 }
 
-/// The value of the first line `name: value` of a file of the kernel's.
+/// The value of the first line `name: value` of a file in `/proc`.
 fn value(path: &str, name: &str) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
@@ -89,7 +90,7 @@ fn gibibytes(kibibytes: u64) -> String {
     format!("{}.{} GiB", tenths / 10, tenths % 10)
 }
 
-/// The commit of the tree the command runs in, if that is one. The binary itself may be older: build first.
+/// The commit of the current directory, if it is a git tree. The binary may be older: build first.
 fn commit() -> Option<String> {
     let git = Command::new("git").args(["describe", "--always", "--dirty=, with changes"]).output().ok()?;
     let text = String::from_utf8(git.stdout).ok()?;
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kernel_figures_are_read() {
+    fn proc_files_are_parsed() {
         assert_eq!(kibibytes("24576000 kB"), Some(24_576_000));
         assert_eq!(kibibytes("many"), None);
         assert_eq!(gibibytes(24_576_000), "23.4 GiB");

@@ -8,10 +8,10 @@ use crate::http::{Answer, Connection, Lost, Request};
 /// The administrator of every installation that tests start.
 pub const ADMIN: &str = "boss@example.com";
 
-/// Everybody's password.
+/// The password of every account.
 pub const PASSWORD: &str = "correct horse battery staple";
 
-/// Somebody who is signed in.
+/// A signed-in user.
 #[derive(Clone, Debug)]
 pub struct Person {
     /// The account's id.
@@ -25,7 +25,7 @@ pub struct Person {
 }
 
 impl Person {
-    /// Reads an answer that signs somebody in.
+    /// Reads the response to a sign-in.
     pub fn from_answer(answer: &Answer) -> anyhow::Result<Self> {
         let body = answer.json();
         let text = |value: &Value| value.as_str().map(str::to_owned).with_context(|| answer.show());
@@ -38,12 +38,12 @@ impl Person {
     }
 }
 
-/// Makes an account and signs its owner in.
+/// Registers an account, which also signs it in.
 pub async fn register(connection: &mut Connection, email: &str) -> anyhow::Result<Person> {
     register_with(connection, email, &[]).await
 }
 
-/// The same with further headers.
+/// The same with additional headers.
 pub async fn register_with(
     connection: &mut Connection,
     email: &str,
@@ -65,7 +65,7 @@ pub async fn login(connection: &mut Connection, email: &str, password: &str) -> 
     login_with(connection, email, password, &[]).await
 }
 
-/// The same with further headers.
+/// The same with additional headers.
 pub async fn login_with(
     connection: &mut Connection,
     email: &str,
@@ -94,7 +94,7 @@ pub async fn logout(connection: &mut Connection, person: &Person) -> Result<Answ
     connection.send(&request.by(&person.access)).await
 }
 
-/// Gives somebody a role.
+/// Sets the role of an account.
 pub async fn set_role(
     connection: &mut Connection,
     admin: &Person,

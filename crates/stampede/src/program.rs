@@ -1,4 +1,4 @@
-//! `urr` as a process of its own: starting it, waiting until it is ready, stopping it kindly or not.
+//! `urr` as a process: start it, wait until it is ready, stop or kill it.
 
 use std::{
     ffi::OsString,
@@ -25,10 +25,10 @@ use crate::{
     machine,
 };
 
-/// How long a start may take before it counts as hung. A million waiting users are read back within it.
+/// Time limit of a start. A million waiting users are restored within it.
 const START: Duration = Duration::from_mins(1);
 
-/// How long a drain may take: what the product promises, because a supervisor kills after it.
+/// Time limit of a drain: what the product documents, because a supervisor kills after it.
 const DRAIN: Duration = Duration::from_secs(30);
 
 /// Pause between two polls of a process that starts.
@@ -37,7 +37,7 @@ const POLL: Duration = Duration::from_millis(2);
 /// Log lines shown in errors.
 const LOG_TAIL: usize = 25;
 
-/// Where the binary is.
+/// The path of the binary.
 #[derive(Clone, Debug)]
 pub struct Program(PathBuf);
 
@@ -52,20 +52,20 @@ impl Program {
         std::env::current_exe().map(Self)
     }
 
-    /// The binary with an empty environment: the caller's settings must not configure it.
+    /// The binary with an empty environment: the caller's variables must not configure it.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.0);
         command.env_clear().kill_on_drop(true).stdin(Stdio::null());
         command
     }
 
-    /// Runs one short command to its end and returns what it printed.
+    /// Runs a command to its end and returns its output.
     pub async fn run(&self, args: &[&str]) -> anyhow::Result<String> {
         finish(self.command().args(args)).await
     }
 }
 
-/// Runs one short command to its end and returns what it printed.
+/// Runs a command to its end and returns its output.
 async fn finish(command: &mut Command) -> anyhow::Result<String> {
     let output = timeout(START, command.output()).await??;
     let [said, errors] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
@@ -73,13 +73,13 @@ async fn finish(command: &mut Command) -> anyhow::Result<String> {
     Ok(said.trim().to_owned())
 }
 
-/// How to start the binary. The same launch starts the same server again.
+/// How to start a server. The same launch restarts the same server.
 #[derive(Clone, Debug)]
 pub struct Launch {
     program: Program,
-    /// Where it keeps its files.
+    /// Its data directory.
     pub data_dir: PathBuf,
-    /// Where it listens.
+    /// Its address.
     pub listen: SocketAddr,
     log: PathBuf,
     settings: Vec<(String, String)>,
@@ -88,7 +88,8 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Serves on `listen` and logs into a file beside the data directory, which is created if it does not exist.
+    /// Serves on `listen` and logs to a file beside the data directory, which is created if
+    /// missing.
     pub fn new(program: &Program, data_dir: &Path, listen: SocketAddr) -> io::Result<Self> {
         fs::create_dir_all(data_dir)?;
         Ok(Self {
@@ -102,26 +103,26 @@ impl Launch {
         })
     }
 
-    /// The running binary on a free port, in a process group of its own: Ctrl-C reaches the caller alone, which stops
-    /// the server itself.
+    /// The running binary on a free port, in its own process group: Ctrl-C reaches only the caller,
+    /// which stops the server itself.
     pub(crate) fn of_this_program(data_dir: &Path) -> io::Result<Self> {
         let listen = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         Ok(Self { own_group: true, ..Self::new(&Program::this()?, data_dir, listen)? })
     }
 
-    /// With a setting, as in the configuration file.
+    /// Adds a setting, as in the configuration file.
     pub fn set(mut self, key: &str, value: impl Into<String>) -> Self {
         self.settings.push((key.to_owned(), value.into()));
         self
     }
 
-    /// With an environment variable: for what must not be seen in a list of processes.
+    /// Adds an environment variable, for values that must not appear in the process list.
     pub fn env(mut self, key: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.env.push((key.into(), value.into()));
         self
     }
 
-    /// Starts the process and does not wait for anything.
+    /// Starts the process without waiting.
     pub fn start(&self) -> anyhow::Result<Running> {
         let log = File::options().create(true).append(true).open(&self.log)?;
         let mut command = self.command(&["serve", "--listen", &self.listen.to_string()]);
@@ -131,11 +132,11 @@ impl Launch {
             command.process_group(0);
         }
         let clock = Clock::system();
-        let child = command.spawn().context("urr does not start")?;
+        let child = command.spawn().context("could not start urr")?;
         Ok(Running { child, address: self.listen, log: self.log.clone(), clock })
     }
 
-    /// An access token made with this installation's key.
+    /// An access token signed with this installation's key.
     pub async fn token(&self, user: UserId, role: &str) -> anyhow::Result<String> {
         self.run(&["token", "--user", &user.to_string(), "--role", role]).await
     }
@@ -167,7 +168,7 @@ impl Launch {
 #[derive(Debug)]
 pub struct Running {
     child: Child,
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     log: PathBuf,
     /// Started with the process.
@@ -222,7 +223,7 @@ impl Running {
         }
     }
 
-    /// Sends SIGTERM, as an operator or a container would, and waits for the end.
+    /// Sends SIGTERM, as a supervisor would, and waits for the end.
     pub async fn terminate(mut self) -> anyhow::Result<ExitStatus> {
         self.signal(Signal::TERM)?;
         self.ended(DRAIN).await
@@ -246,7 +247,7 @@ impl Running {
         Memory(self.child.id().unwrap_or_default())
     }
 
-    /// The last lines the process wrote.
+    /// The last lines of its log.
     pub fn log_tail(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_else(|error| error.to_string().into_bytes());
         let text = String::from_utf8_lossy(&text);
@@ -255,10 +256,10 @@ impl Running {
     }
 }
 
-/// Sends a signal to a process that was started.
+/// Sends a signal to a child process.
 pub fn send(signal: Signal, child: &Child) -> anyhow::Result<()> {
     let id = child.id().context("urr has already ended")?;
-    let pid = i32::try_from(id).ok().and_then(Pid::from_raw).context("a process has an id")?;
+    let pid = i32::try_from(id).ok().and_then(Pid::from_raw).context("invalid process id")?;
     kill_process(pid, signal).with_context(|| format!("signal to {id}"))
 }
 
@@ -267,12 +268,12 @@ pub fn send(signal: Signal, child: &Child) -> anyhow::Result<()> {
 pub(crate) struct Memory(u32);
 
 impl Memory {
-    /// In use now.
+    /// Resident memory.
     pub(crate) fn resident(self) -> u64 {
         machine::memory_of(&self.0.to_string(), "VmRSS")
     }
 
-    /// The most that was ever in use.
+    /// Peak of the resident memory.
     pub(crate) fn peak(self) -> u64 {
         machine::memory_of(&self.0.to_string(), "VmHWM")
     }

@@ -1,4 +1,4 @@
-//! What a run found, for the command line to print.
+//! The result of a run, printed by the command line.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::machine::Machine;
 pub struct Report {
     /// Figures, line by line.
     pub text: String,
-    /// What did not work as it should; empty if everything did.
+    /// Failed checks; empty if all passed.
     pub faults: Vec<String>,
     /// The signal that ended the run early.
     pub interrupted_by: Option<u8>,
@@ -22,7 +22,7 @@ impl Report {
         self.text.push('\n');
     }
 
-    /// Adds what the figures depend on, and the command that measures them again.
+    /// Adds machine and build, and the command that repeats the run.
     pub(crate) fn conditions(&mut self, command: impl fmt::Display) {
         for line in Machine::here().lines() {
             self.line(line);

@@ -1,4 +1,4 @@
-//! The public API as a buyer and an operator use it.
+//! The public API as buyers and operators use it.
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::{
 /// A signed-in user.
 #[derive(Clone, Debug)]
 pub struct Buyer {
-    /// Who.
+    /// The user id.
     pub user: UserId,
     /// The access token.
     pub token: String,
@@ -29,7 +29,7 @@ impl Buyer {
         Ok(Self { user, token: launch.token(user, role).await? })
     }
 
-    /// Many new users. Each token is one short run of the binary, so a few run side by side.
+    /// Many new users. Each token is one run of the binary, so a few run concurrently.
     pub async fn many(launch: &Launch, count: usize) -> anyhow::Result<Vec<Self>> {
         const SIDE_BY_SIDE: usize = 4;
         let (mut buyers, mut making) = (Vec::with_capacity(count), JoinSet::new());
@@ -38,24 +38,24 @@ impl Buyer {
                 let launch = launch.clone();
                 making.spawn(async move { Self::new(&launch, "user").await });
             }
-            buyers.push(making.join_next().await.context("a buyer is being made")???);
+            buyers.push(making.join_next().await.context("a task of a buyer is missing")???);
         }
         Ok(buyers)
     }
 }
 
-/// A reservation as the public API shows it.
+/// A reservation in the public API.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Reservation {
-    /// Which reservation.
+    /// The id.
     pub id: ReservationId,
-    /// Where it is in its life.
+    /// The status.
     pub status: String,
-    /// When the hold ends.
+    /// When the hold expires.
     #[serde(alias = "expires_at")]
     pub expires_at: Timestamp,
-    /// Its seats: `seats` in the answer to a hold, `items` where a reservation is read.
+    /// Its seats: `seats` in the response to a hold, `items` elsewhere.
     #[serde(alias = "items")]
     pub seats: Vec<ReservedSeat>,
 }
@@ -64,15 +64,15 @@ pub struct Reservation {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReservedSeat {
-    /// Which seat.
+    /// The seat.
     #[serde(alias = "seatId")]
     pub id: SeatId,
-    /// The claim's number on this seat.
+    /// The fence of the claim.
     pub fencing_token: i64,
 }
 
 impl Reservation {
-    /// Reads the answer to a hold, a release or a question about a reservation.
+    /// Reads the response to a hold, a release or a lookup.
     pub fn from_answer(answer: &Answer) -> anyhow::Result<Self> {
         #[derive(Deserialize)]
         struct One {
@@ -99,16 +99,16 @@ impl Reservation {
     }
 }
 
-/// What makes an event for a test.
+/// The parameters of a new event.
 #[derive(Clone, Copy, Debug)]
 pub struct NewEvent {
-    /// At least this many seats, if a hall has them.
+    /// Minimum number of seats, if a hall has as many.
     pub seats: u64,
-    /// Seconds from now until the sale opens; negative if it has.
+    /// Seconds until the sale opens; negative if it has.
     pub opens_in_secs: i64,
 }
 
-/// Makes an event with a hall of the wanted size, or the largest there is.
+/// Creates an event in the smallest hall with enough seats, or in the largest.
 pub async fn create_event(
     connection: &mut Connection,
     admin: &Buyer,
@@ -116,10 +116,12 @@ pub async fn create_event(
 ) -> anyhow::Result<EventId> {
     let answer = connection.send(&Request::get("/api/admin/seat-layouts").by(&admin.token)).await?;
     ensure!(answer.status == 200, "layouts: {}", answer.show());
-    let layouts = answer.json()["layouts"].as_array().cloned().context("layouts are a list")?;
+    let layouts = answer.json()["layouts"].as_array().cloned().context("`layouts` is not a list")?;
     let size = |layout: &Value| layout["total_seats"].as_u64().or(layout["totalSeats"].as_u64()).unwrap_or(0);
     let fitting = layouts.iter().filter(|layout| size(layout) >= new.seats).min_by_key(|layout| size(layout));
-    let layout = fitting.or(layouts.iter().max_by_key(|layout| size(layout))).context("there is a layout")?;
+    let layout = fitting
+        .or(layouts.iter().max_by_key(|layout| size(layout)))
+        .context("the catalog has no seat layout")?;
     let hour = 3_600_000_000;
     let opens = Timestamp::from_micros(Clock::system().now().as_micros() + new.opens_in_secs * 1_000_000);
     let later = |hours: i64| Timestamp::from_micros(opens.as_micros() + hours * hour);
@@ -129,11 +131,11 @@ pub async fn create_event(
     });
     let answer = connection.send(&Request::post("/api/admin/events", &body).by(&admin.token)).await?;
     ensure!(answer.status == 201, "event: {}", answer.show());
-    let id = answer.json()["event"]["id"].as_str().context("a new event has an id")?.parse()?;
+    let id = answer.json()["event"]["id"].as_str().context("the new event has no id")?.parse()?;
     Ok(id)
 }
 
-/// The map of an event: every seat with its state, in the order of the hall.
+/// The seat map of an event: every seat with its status, in the order of the seat plan.
 pub async fn seat_map(connection: &mut Connection, event: EventId) -> anyhow::Result<Vec<(SeatId, String)>> {
     #[derive(Deserialize)]
     struct Map {
@@ -149,7 +151,7 @@ pub async fn seat_map(connection: &mut Connection, event: EventId) -> anyhow::Re
     Ok(answer.read::<Map>()?.seats.into_iter().map(|seat| (seat.id, seat.status)).collect())
 }
 
-/// The map as a look-up.
+/// The seat map by seat id.
 pub async fn seat_states(
     connection: &mut Connection,
     event: EventId,
@@ -157,7 +159,7 @@ pub async fn seat_states(
     Ok(seat_map(connection, event).await?.into_iter().collect())
 }
 
-/// Asks for seats.
+/// Holds seats.
 pub async fn hold(
     connection: &mut Connection,
     token: &str,
@@ -169,7 +171,7 @@ pub async fn hold(
     connection.send(&Request::post("/api/seats/reserve", &body).by(token)).await
 }
 
-/// Gives a hold back.
+/// Releases a hold.
 pub async fn release(
     connection: &mut Connection,
     token: &str,
@@ -179,7 +181,7 @@ pub async fn release(
     connection.send(&Request { method: "POST", path: &path, token: Some(token), ..Request::default() }).await
 }
 
-/// Asks about one reservation.
+/// Loads one reservation.
 pub async fn reservation(
     connection: &mut Connection,
     token: &str,
@@ -188,7 +190,7 @@ pub async fn reservation(
     connection.send(&Request::get(&format!("/api/reservations/{id}")).by(token)).await
 }
 
-/// Every reservation of a buyer that still holds its seats.
+/// All reservations of a buyer that still hold their seats.
 pub async fn live_reservations(connection: &mut Connection, token: &str) -> anyhow::Result<Vec<Reservation>> {
     #[derive(Deserialize)]
     struct Many {
@@ -201,9 +203,9 @@ pub async fn live_reservations(connection: &mut Connection, token: &str) -> anyh
     Ok(many)
 }
 
-/// How many places of an event are reserved, as the bus has told the catalog so far.
+/// Reserved seats of an event by the catalog's count, which follows the messages on the bus.
 pub async fn places_reserved(connection: &mut Connection, event: EventId) -> anyhow::Result<u64> {
     let answer = connection.send(&Request::get(&format!("/api/events/{event}"))).await?;
     ensure!(answer.status == 200, "event: {}", answer.show());
-    answer.json()["event"]["places_reserved"].as_u64().context("an event counts its reserved places")
+    answer.json()["event"]["places_reserved"].as_u64().context("the event has no `places_reserved`")
 }

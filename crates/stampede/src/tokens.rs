@@ -9,7 +9,7 @@ use urr_passes::{
     access::{self, Access, Signer},
 };
 
-/// Longer than any run, even by a server clock that runs a thousand times as fast for half an hour.
+/// Longer than any run, even with a clock a thousand times as fast for half an hour.
 const LIFETIME: Duration = Duration::from_hours(24 * 31);
 
 /// Signs access tokens as auth does.
@@ -20,7 +20,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// With the `security.secret` of the installation.
+    /// Uses the `security.secret` of the installation.
     pub(crate) fn new(secret: &str, clock: &Clock, ids: &Ids) -> anyhow::Result<Self> {
         let secret = Secret::new(secret).context("security.secret")?;
         let signer = Signer::new(access::key(&secret), LIFETIME);

@@ -1,6 +1,6 @@
-//! Writes files in known ways and then dies: what the power-loss library is tested with.
+//! Writes files in known ways and then aborts, to test the power-loss library.
 //!
-//! The names of the files say what should be left of them.
+//! The file names say what should survive.
 
 use std::{
     fs::{self, File},
@@ -14,14 +14,14 @@ fn main() -> std::io::Result<()> {
     let root = Path::new(&root);
     let sync_directory = |path: &Path| File::open(path)?.sync_all();
 
-    // Content and name synced; then more content that is not.
+    // Content and name are synced; content written after that is not.
     let mut kept = File::create(root.join("kept"))?;
     kept.write_all(b"durable")?;
     kept.sync_all()?;
     sync_directory(root)?;
     kept.write_all(b" and not")?;
 
-    // Overwritten in the middle, shortened and lengthened again, with a sync after some of it.
+    // Overwritten in the middle, truncated and extended, with some of it synced.
     let patched = File::create(root.join("patched"))?;
     patched.write_all_at(b"0123456789", 0)?;
     patched.sync_data()?;
@@ -32,7 +32,7 @@ fn main() -> std::io::Result<()> {
     patched.write_all_at(b"XXXX", 0)?;
     sync_directory(root)?;
 
-    // A directory: what is synced in it is reachable once the directory itself is.
+    // A directory: a synced file in it is reachable once the directory itself is synced.
     let inner = root.join("inner");
     fs::create_dir(&inner)?;
     File::create(inner.join("content-unsynced"))?.write_all(b"lost")?;
@@ -46,7 +46,8 @@ fn main() -> std::io::Result<()> {
     fs::remove_file(inner.join("linked"))?;
     fs::rename(inner.join("renamed"), inner.join("renamed-again"))?;
 
-    // Two logs, as SQLite has them, for the control: one whose database is written to afterwards, one whose is not.
+    // Two WAL files, as SQLite has them, for the control: one whose database is written afterwards,
+    // and one whose database is not.
     let logs = root.join("logs");
     fs::create_dir(&logs)?;
     for name in ["a.db", "a.db-wal", "b.db-wal"] {
@@ -63,7 +64,7 @@ fn main() -> std::io::Result<()> {
     append("b.db-wal")?;
     File::options().write(true).open(logs.join("a.db"))?.write_all(b"page")?;
 
-    // Content synced, name not.
+    // The content is synced, the name is not.
     let mut unnamed = File::create(root.join("name-unsynced"))?;
     unnamed.write_all(b"unreachable")?;
     unnamed.sync_all()?;

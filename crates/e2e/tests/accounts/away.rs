@@ -1,4 +1,4 @@
-//! The process with accounts goes away and comes back.
+//! The process with the role `auth` stops and starts again.
 
 use std::time::Duration;
 
@@ -12,16 +12,17 @@ use urr_testkit::until;
 
 use crate::as_it_is;
 
-/// Five seconds without news, and what a busy machine adds.
+/// Revocations are stale after five seconds; the rest is for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn ask(connection: &mut Connection, path: &str, person: &Person) -> anyhow::Result<Answer> {
     Ok(connection.send(&Request::get(path).by(&person.access)).await?)
 }
 
-/// Whoever is signed in goes on, whoever left stays out, and what would need to be sure is refused.
+/// Sessions continue, revoked ones stay revoked, and requests that need fresh revocations are
+/// refused.
 #[tokio::test(flavor = "multi_thread")]
-async fn without_accounts_sales_go_on_and_operating_waits() -> anyhow::Result<()> {
+async fn auth_outage_keeps_sales_and_refuses_admin_requests() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let mut installation = Installation::apart(dir.path(), as_it_is).await?;
     let mut front = installation.connect();
@@ -29,7 +30,7 @@ async fn without_accounts_sales_go_on_and_operating_waits() -> anyhow::Result<()
     let ann = people::register(&mut front, "ann@example.com").await?;
     let bob = people::register(&mut front, "bob@example.com").await?;
     people::logout(&mut front, &bob).await?;
-    // Each process asks for itself, so each is waited for.
+    // Each process polls on its own, so each is waited for.
     for listener in [installation.front, installation.other] {
         let mut listener = Connection::to(listener);
         until(PATIENCE, async || {
@@ -57,7 +58,7 @@ async fn without_accounts_sales_go_on_and_operating_waits() -> anyhow::Result<()
         let ready = listener.send(&Request::get("/health/ready")).await?;
         assert_eq!(ready.status, 200, "{}", ready.show());
     }
-    a_new_gateway_waits_until_it_knows(&mut installation).await?;
+    new_gateway_is_ready_once_it_has_revocations(&mut installation).await?;
 
     let mut front = installation.connect();
     until(PATIENCE, async || {
@@ -70,8 +71,8 @@ async fn without_accounts_sales_go_on_and_operating_waits() -> anyhow::Result<()
     Ok(())
 }
 
-/// Started while nobody can say which sessions ended, it is not ready; once somebody can, it is.
-async fn a_new_gateway_waits_until_it_knows(installation: &mut Installation) -> anyhow::Result<()> {
+/// A gateway started while `auth` is down is not ready until `auth` is up.
+async fn new_gateway_is_ready_once_it_has_revocations(installation: &mut Installation) -> anyhow::Result<()> {
     let mut second = installation.gateway.clone();
     second.listen = free_address();
     let mut running = second.start()?;

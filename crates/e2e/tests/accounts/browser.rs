@@ -1,4 +1,4 @@
-//! What a browser sends by itself: cookies, and the site whose page it shows.
+//! What a browser sends by itself: cookies and the origin of its page.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use urr_e2e::{
 };
 use urr_testkit::until;
 
-/// How long it may take until a process hears that a session has ended, and what a busy machine adds.
+/// Time limit until a process learns of a revoked session; generous for a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Another site, which the front alone is told of.
+/// Another origin, which only the gateway allows.
 const SHOP: &str = "https://shop.example";
 
 pub(crate) fn with_a_shop(name: &str, launch: Launch) -> Launch {
@@ -34,8 +34,8 @@ async fn ask(
     Ok(connection.send(&Request { headers: &headers, ..request }).await?)
 }
 
-/// It makes no difference which process has the accounts: the front knows the site, and no other is asked about it.
-pub(crate) async fn a_page_of_another_site_uses_accounts(installation: &Installation) -> anyhow::Result<()> {
+/// It does not matter which process has the accounts: the gateway checks the origin.
+pub(crate) async fn allowed_origin_can_use_accounts(installation: &Installation) -> anyhow::Result<()> {
     let mut front = installation.connect();
     let person = people::register(&mut front, "shopper@example.com").await?;
     let cookie = format!("access_token={}", person.access);
@@ -60,9 +60,9 @@ pub(crate) async fn a_page_of_another_site_uses_accounts(installation: &Installa
     Ok(())
 }
 
-/// Thrown out elsewhere, a browser still sends its cookies. What is for everybody stays so, and the first attempt to go on
-/// makes it forget them.
-pub(crate) async fn a_browser_whose_session_ended_is_nobody(
+/// A browser whose session was revoked still sends its cookies. Public pages work, and the first
+/// refresh clears the cookies.
+pub(crate) async fn revoked_session_cookies_are_ignored_and_cleared(
     installation: &Installation,
 ) -> anyhow::Result<()> {
     let mut front = installation.connect();

@@ -1,4 +1,4 @@
-//! A session that ended is over everywhere, at once.
+//! A revoked session is refused by every process within a second.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use urr_e2e::{
 };
 use urr_kernel::Clock;
 
-/// How long an old token may be good after the answer that ended its session.
+/// How long a token may remain valid after the response that revoked its session.
 const SOON: Duration = Duration::from_secs(1);
 
-/// Pause between two questions.
+/// Pause between two polls.
 const ASK_AGAIN: Duration = Duration::from_millis(10);
 
-/// What ends a session.
+/// What revokes a session.
 #[derive(Clone, Copy, Debug)]
 enum End {
     Logout,
@@ -55,7 +55,7 @@ impl End {
     }
 }
 
-pub(crate) async fn old_tokens_stop_everywhere_within_a_second(
+pub(crate) async fn revoked_tokens_are_refused_everywhere_within_a_second(
     installation: &Installation,
 ) -> anyhow::Result<()> {
     for (number, end) in
@@ -67,7 +67,7 @@ pub(crate) async fn old_tokens_stop_everywhere_within_a_second(
         let request = Request::get("/api/reservations/my").by(&person.access);
         for listener in &mut listeners {
             let answer = listener.send(&request).await?;
-            // The process with accounts alone knows nothing of reservations, but it would tell a bad token first.
+            // The process with `auth` alone has no reservations, but it checks the token first.
             assert!(matches!(answer.status, 200 | 404), "{end:?}: {}", answer.show());
         }
         end.happen(&mut connection, &person).await?;
@@ -80,7 +80,7 @@ pub(crate) async fn old_tokens_stop_everywhere_within_a_second(
                     break;
                 }
                 let took = clock.ticks();
-                assert!(took <= SOON, "{end:?}: after {took:?} it is still {}", answer.show());
+                assert!(took <= SOON, "{end:?}: still accepted after {took:?}: {}", answer.show());
                 tokio::time::sleep(ASK_AGAIN).await;
             }
         }

@@ -1,4 +1,5 @@
-//! Who comes too often waits, and is counted once however many processes a request passes.
+//! Rate limits: a client over the limit is refused, and a request counts once however many
+//! processes it passes.
 
 use urr_e2e::{
     http::{Answer, Connection, Request},
@@ -8,8 +9,8 @@ use urr_e2e::{
 };
 use urr_kernel::{Clock, Ids, UserId};
 
-/// Counted as by default. The front believes the test about where it comes from; those behind believe the front alone. A Redis that is slow
-/// to answer on a busy machine is waited for: without it each process would count by itself.
+/// Default limits. The gateway trusts the test's `x-forwarded-for`; the processes behind it trust
+/// the gateway only. Redis gets a long deadline: without it each process would count by itself.
 fn counted(name: &str, launch: Launch) -> Launch {
     let launch = launch.set("limits.enabled", "true").set("redis.deadline_ms", "5000");
     match name {
@@ -18,7 +19,7 @@ fn counted(name: &str, launch: Launch) -> Launch {
     }
 }
 
-/// Whoever comes, each time from a network and with an account of its own: other runs count in the same Redis.
+/// Clients with a new network and account each, because other runs count in the same Redis.
 struct Clients {
     network: [u8; 2],
     email: String,
@@ -35,7 +36,7 @@ impl Clients {
         format!("10.{high}.{low}.{host}")
     }
 
-    /// The owner of the account signs in, always from the same place: another one would be counted apart.
+    /// The owner signs in from a fixed address: another address would be counted separately.
     async fn sign_in(&self, front: &mut Connection) -> anyhow::Result<Answer> {
         let address = self.address(8);
         let from = [("x-forwarded-for", address.as_str())];
@@ -43,7 +44,7 @@ impl Clients {
     }
 }
 
-/// How many of these pass before one is told to wait.
+/// How many requests pass before one is refused.
 async fn passes(connection: &mut Connection, from: &str, at_most: usize) -> anyhow::Result<usize> {
     let headers = [("x-forwarded-for", from)];
     let path = "/api/auth/logout";
@@ -60,14 +61,14 @@ async fn passes(connection: &mut Connection, from: &str, at_most: usize) -> anyh
     Ok(at_most)
 }
 
-async fn clients_are_told_apart_and_counted_once(
+async fn clients_are_distinguished_and_counted_once(
     installation: &Installation,
     clients: &Clients,
 ) -> anyhow::Result<()> {
     let mut front = installation.connect();
     let [one, other, third] = [7, 8, 9].map(|host| clients.address(host));
-    assert_eq!(passes(&mut front, &one, 100).await?, 60, "an address may sign in and out so often");
-    assert_eq!(passes(&mut front, &other, 10).await?, 10, "another is another client");
+    assert_eq!(passes(&mut front, &one, 100).await?, 60, "limit per address");
+    assert_eq!(passes(&mut front, &other, 10).await?, 10, "another address has its own count");
     let hops = format!("{third}, {one}");
     assert_eq!(passes(&mut front, &hops, 1).await?, 0, "the last hop is the client");
 
@@ -76,32 +77,32 @@ async fn clients_are_told_apart_and_counted_once(
     for _ in 0..11 {
         statuses.push(clients.sign_in(&mut front).await?.status);
     }
-    assert_eq!(statuses, [vec![200; 10], vec![429]].concat(), "an account may be tried so often");
+    assert_eq!(statuses, [vec![200; 10], vec![429]].concat(), "limit per account");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_one_process_and_in_three() -> anyhow::Result<()> {
+async fn limits_in_one_process_and_in_three() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let whole = Installation::whole(dir.path(), counted).await?;
-    clients_are_told_apart_and_counted_once(&whole, &Clients::new()).await?;
+    clients_are_distinguished_and_counted_once(&whole, &Clients::new()).await?;
     drop(whole);
     let apart = Installation::apart(dir.path(), counted).await?;
-    clients_are_told_apart_and_counted_once(&apart, &Clients::new()).await
+    clients_are_distinguished_and_counted_once(&apart, &Clients::new()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_servers_all_count_together() -> anyhow::Result<()> {
+async fn limits_are_shared_on_redis() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(mut installation) = Installation::on_servers(dir.path(), counted).await? else { return Ok(()) };
     let clients = Clients::new();
-    clients_are_told_apart_and_counted_once(&installation, &clients).await?;
-    counts_are_shared_and_outlive_who_made_them(&mut installation, &clients).await
+    clients_are_distinguished_and_counted_once(&installation, &clients).await?;
+    counts_are_shared_and_survive_restarts(&mut installation, &clients).await
 }
 
-/// What would not be so if each process counted in its memory: a second front knows what the first has let through, and accounts that
-/// have started again know how often one of them was tried. All within the minute that is counted.
-async fn counts_are_shared_and_outlive_who_made_them(
+/// Shared counts, as opposed to counts in memory: a second gateway continues the counts of the
+/// first, and a restarted `auth` those of the account. All within the minute that is counted.
+async fn counts_are_shared_and_survive_restarts(
     installation: &mut Installation,
     clients: &Clients,
 ) -> anyhow::Result<()> {
@@ -109,21 +110,21 @@ async fn counts_are_shared_and_outlive_who_made_them(
     assert_eq!(passes(&mut installation.connect(), &both, 30).await?, 30);
     installation.auth_running.kill().await?;
     installation.auth_running = installation.auth.up().await?;
-    // Started last, it has no connection to those accounts that are gone.
+    // Started after `auth` restarted, it has no connection to the old process.
     let mut second = installation.gateway.clone();
     second.listen = free_address();
     let running = second.up().await?;
     let mut front = Connection::to(running.address);
-    assert_eq!(passes(&mut front, &both, 100).await?, 30, "as many as the first front has left");
+    assert_eq!(passes(&mut front, &both, 100).await?, 30, "what the first gateway left");
     let refused = clients.sign_in(&mut front).await?;
     let expected = (429, "auth.too_many_attempts");
     assert_eq!((refused.status, refused.code().as_str()), expected, "{}", refused.show());
     Ok(())
 }
 
-/// The sign-in history shows where people came from, although a gateway stands in between, and nobody can write it.
+/// The sign-in history has the client's address behind a gateway, and clients cannot forge it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_known_of_a_client_passes_the_gateway() -> anyhow::Result<()> {
+async fn client_address_passes_the_gateway() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let installation = Installation::apart(dir.path(), counted).await?;
     let email = "history@example.com";

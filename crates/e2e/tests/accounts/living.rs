@@ -1,4 +1,4 @@
-//! What people do with accounts.
+//! The life of an account.
 
 use serde_json::json;
 use urr_e2e::{
@@ -13,7 +13,7 @@ async fn get(connection: &mut Connection, path: &str, token: &str) -> anyhow::Re
     Ok(connection.send(&Request::get(path).by(token)).await?)
 }
 
-pub(crate) async fn an_account_is_made_used_and_left(installation: &Installation) -> anyhow::Result<()> {
+pub(crate) async fn account_lifecycle(installation: &Installation) -> anyhow::Result<()> {
     let mut connection = installation.connect();
     let here = people::register(&mut connection, "minji@example.com").await?;
     let me = get(&mut connection, "/api/auth/me", &here.access).await?;
@@ -33,7 +33,7 @@ pub(crate) async fn an_account_is_made_used_and_left(installation: &Installation
     let sessions = list["sessions"].as_array().cloned().unwrap_or_default();
     assert_eq!(sessions.len(), 2, "{list}");
     let current: Vec<_> = sessions.iter().filter(|session| session["current"] == true).collect();
-    assert_eq!(current.len(), 1, "the one that asks: {list}");
+    assert_eq!(current.len(), 1, "the calling session: {list}");
 
     let renewed = people::refresh(&mut connection, &here.refresh).await?;
     assert_eq!(renewed.status, 200, "{}", renewed.show());
@@ -60,8 +60,8 @@ pub(crate) async fn an_account_is_made_used_and_left(installation: &Installation
     Ok(())
 }
 
-/// Somebody registers with an address that is not theirs and waits for its owner to follow the link in the mail.
-pub(crate) async fn who_owns_an_address_throws_out_who_only_took_it(
+/// An account registered with a foreign address, whose owner then follows the mailed link.
+pub(crate) async fn address_owner_takes_over_unverified_account(
     installation: &Installation,
 ) -> anyhow::Result<()> {
     const EMAIL: &str = "victim@example.com";
@@ -84,7 +84,7 @@ pub(crate) async fn who_owns_an_address_throws_out_who_only_took_it(
     let stale = people::login(&mut connection, EMAIL, PASSWORD).await?;
     assert_eq!((stale.status, stale.code().as_str()), (400, "auth.invalid_credentials"), "{}", stale.show());
     let owner = people::login(&mut connection, EMAIL, NEW).await?;
-    assert_eq!(owner.status, 200, "no second factor is asked for: {}", owner.show());
+    assert_eq!(owner.status, 200, "no second factor is required: {}", owner.show());
     let owner = Person::from_answer(&owner)?;
     let me = get(&mut connection, "/api/auth/me", &owner.access).await?.json();
     assert_eq!(
@@ -95,9 +95,7 @@ pub(crate) async fn who_owns_an_address_throws_out_who_only_took_it(
     Ok(())
 }
 
-pub(crate) async fn an_operator_is_appointed_and_dismissed(
-    installation: &Installation,
-) -> anyhow::Result<()> {
+pub(crate) async fn admin_role_is_granted_and_revoked(installation: &Installation) -> anyhow::Result<()> {
     const HALLS: &str = "/api/admin/seat-layouts";
     let mut connection = installation.connect();
     let boss = people::sign_in(&mut connection, ADMIN).await?;
@@ -105,7 +103,11 @@ pub(crate) async fn an_operator_is_appointed_and_dismissed(
     let refused = get(&mut connection, HALLS, &new.access).await?;
     assert_eq!((refused.status, refused.code().as_str()), (403, "auth.admin_required"));
     let own = people::set_role(&mut connection, &new, &new, "admin").await?;
-    assert_eq!((own.status, own.code().as_str()), (403, "auth.admin_required"), "nobody appoints themselves");
+    assert_eq!(
+        (own.status, own.code().as_str()),
+        (403, "auth.admin_required"),
+        "no user can change their own role"
+    );
 
     let appointed = people::set_role(&mut connection, &boss, &new, "admin").await?;
     assert_eq!(appointed.status, 200, "{}", appointed.show());

@@ -1,4 +1,5 @@
-//! Accounts and the front door of the real binary: in one process, in several, and in several on servers, the same stories.
+//! Accounts and the gateway of the real binary: the same tests in one process, in several, and in
+//! several on PostgreSQL, Redis and Kafka.
 
 mod away;
 mod browser;
@@ -18,7 +19,8 @@ fn as_it_is(_: &str, launch: Launch) -> Launch {
     launch
 }
 
-/// Providers that nobody asks: browsers are sent there and credentials brought from there, and that is all.
+/// Providers that are never reached: browsers are redirected to them, and credentials claim to be
+/// from them.
 fn with_providers(name: &str, launch: Launch) -> Launch {
     let nowhere = "http://127.0.0.1:1";
     ["authorize", "token", "user"]
@@ -32,35 +34,35 @@ fn with_providers(name: &str, launch: Launch) -> Launch {
 }
 
 async fn the_stories(installation: &Installation) -> anyhow::Result<()> {
-    living::an_account_is_made_used_and_left(installation).await?;
-    living::an_operator_is_appointed_and_dismissed(installation).await?;
-    living::who_owns_an_address_throws_out_who_only_took_it(installation).await?;
-    ending::old_tokens_stop_everywhere_within_a_second(installation).await?;
-    browser::a_page_of_another_site_uses_accounts(installation).await?;
-    browser::a_browser_whose_session_ended_is_nobody(installation).await?;
-    matrix::a_token_of_one_kind_is_none_of_another(installation).await?;
-    tricks::however_a_path_is_spelled_the_verdict_stays(installation).await?;
-    document::the_front_describes_everything_behind_it(installation).await
+    living::account_lifecycle(installation).await?;
+    living::admin_role_is_granted_and_revoked(installation).await?;
+    living::address_owner_takes_over_unverified_account(installation).await?;
+    ending::revoked_tokens_are_refused_everywhere_within_a_second(installation).await?;
+    browser::allowed_origin_can_use_accounts(installation).await?;
+    browser::revoked_session_cookies_are_ignored_and_cleared(installation).await?;
+    matrix::token_kinds_are_not_interchangeable(installation).await?;
+    tricks::path_spelling_does_not_bypass_guards(installation).await?;
+    document::gateway_document_covers_every_role(installation).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_one_process() -> anyhow::Result<()> {
+async fn accounts_in_one_process() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     the_stories(&Installation::whole(dir.path(), with_providers).await?).await
 }
 
-/// With waiting rooms, whose guards are off where the other stories buy.
+/// With guarded waiting rooms, which are off for the other tests.
 fn with_rooms(name: &str, launch: Launch) -> Launch {
     with_providers(name, launch).set("queue.guard", "true").set("queue.threshold", "1")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_of_waiting_rooms_open_nothing_else_and_nothing_else_opens_them() -> anyhow::Result<()> {
+async fn waiting_room_tokens_are_not_interchangeable() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     rooms::tokens_are_crossed(&Installation::whole(dir.path(), with_rooms).await?).await
 }
 
-/// Everything is written down that can be, as it never would be.
+/// Logs everything, at the lowest level.
 fn with_every_line(name: &str, launch: Launch) -> Launch {
     let launch = if name == "whole" { with_rooms(name, launch) } else { with_providers(name, launch) };
     let launch = launch.set("log.filter", "trace").set("log.access_sample", "1");
@@ -68,14 +70,14 @@ fn with_every_line(name: &str, launch: Launch) -> Launch {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_personal_and_nothing_secret_is_ever_logged() -> anyhow::Result<()> {
+async fn no_personal_data_or_secret_is_logged() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let installation = Installation::whole(dir.path(), with_every_line).await?;
     silence::is_kept(&installation, dir.path()).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nor_by_several_processes_and_what_they_say_to_servers() -> anyhow::Result<()> {
+async fn no_personal_data_or_secret_is_logged_on_servers() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     match Installation::on_servers(dir.path(), with_every_line).await? {
         Some(installation) => silence::is_kept(&installation, dir.path()).await,
@@ -84,13 +86,13 @@ async fn nor_by_several_processes_and_what_they_say_to_servers() -> anyhow::Resu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_three_processes_on_files() -> anyhow::Result<()> {
+async fn accounts_in_three_processes_on_sqlite() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     the_stories(&Installation::apart(dir.path(), with_providers).await?).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_three_processes_on_servers() -> anyhow::Result<()> {
+async fn accounts_in_three_processes_on_servers() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     match Installation::on_servers(dir.path(), with_providers).await? {
         Some(installation) => the_stories(&installation).await,

@@ -1,4 +1,4 @@
-//! Every kind of token where every other kind is expected.
+//! Every kind of token in the place of every other kind.
 
 use anyhow::Context as _;
 use data_encoding::BASE64URL_NOPAD;
@@ -28,19 +28,19 @@ pub(crate) enum Kind {
     SignUpSlip,
     NonceSlip,
     Hop,
-    /// A slot's, which opens the sale.
+    /// The entry token of a slot.
     Entry,
-    /// A place in the line of an event.
+    /// A position in an event's queue.
     QueueTicket,
-    /// A place in the line in front of everything.
+    /// A position in the Tier 1 queue.
     VwrTicket,
-    /// Whoever has waited there.
+    /// Proof of admission by Tier 1.
     VwrPass,
-    /// Which browser it is that waits.
+    /// The identity of a Tier 1 browser.
     Visitor,
 }
 
-/// Somewhere a token is asked for.
+/// A place in the API that accepts a token.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     Bearer,
@@ -77,7 +77,8 @@ impl Place {
         Self::HopHeader,
     ];
 
-    /// The kind that belongs there. An operator's token is an access token too, but not this one.
+    /// The kind expected there. An admin's token is an access token too, but not the one in the
+    /// matrix.
     fn wants(self) -> Option<Kind> {
         match self {
             Self::Bearer | Self::Cookie | Self::VerifyToken => Some(Kind::Access),
@@ -88,12 +89,13 @@ impl Place {
             Self::SecondFactor => Some(Kind::Challenge),
             Self::TripCookie => Some(Kind::TripSlip),
             Self::SignUpCookie => Some(Kind::SignUpSlip),
-            // Google wants a token of Google's, and a mark of a gateway tells where somebody is, not who.
+            // Google's endpoint expects Google's token, and a hop header carries an address, not a
+            // user.
             Self::Operator | Self::Google | Self::HopHeader => None,
         }
     }
 
-    /// What anything else is told there.
+    /// The response to any other kind.
     fn refusal(self, kind: Kind) -> (u16, &'static str) {
         match self {
             Self::Operator if kind == Kind::Access => (403, "auth.admin_required"),
@@ -134,7 +136,7 @@ impl Place {
                 return Ok(with("POST", "/api/auth/refresh", "cookie", value).await?);
             }
             Self::TripCookie => {
-                // With the state that belongs to it, so that nothing is wrong but the kind.
+                // With the matching state, so that only the kind is wrong.
                 let path = format!("/api/auth/kakao/callback?code=a&state={}", state_of(token));
                 return Ok(with("GET", &path, "cookie", format!("social_trip={token}")).await?);
             }
@@ -163,13 +165,13 @@ impl Place {
     }
 }
 
-/// The state that a trip with this slip has: made from it, as providers send it back.
+/// The state parameter for a slip: derived from it, as providers return it.
 fn state_of(slip: &str) -> String {
     let hash = Sha256::new().chain_update("state").chain_update([0]).chain_update(slip).finalize();
     BASE64URL_NOPAD.encode(&hash)
 }
 
-/// A cookie that an answer sets.
+/// The value of a cookie set by a response.
 pub(crate) fn cookie(answer: &Answer, name: &str) -> anyhow::Result<String> {
     let lines = answer.headers.iter().filter(|(header, _)| header == "set-cookie");
     let mut values =
@@ -177,7 +179,7 @@ pub(crate) fn cookie(answer: &Answer, name: &str) -> anyhow::Result<String> {
     Ok(values.next().with_context(|| answer.show())?.to_owned())
 }
 
-/// Somebody with a second factor who has shown the first. With a code that would do for the second.
+/// A user with a second factor who has passed the first: the challenge and a valid recovery code.
 async fn challenge(installation: &Installation) -> anyhow::Result<(String, String)> {
     let mut connection = installation.connect();
     let person = people::register(&mut connection, "phone@example.com").await?;
@@ -188,7 +190,7 @@ async fn challenge(installation: &Installation) -> anyhow::Result<(String, Strin
     Ok((challenge, recovery))
 }
 
-/// What the processes sign for each other and for browsers that come back from a provider.
+/// Tokens that processes sign for each other and for browsers that return from a provider.
 fn signed() -> anyhow::Result<[(Kind, String); 2]> {
     let (clock, secret) = (Clock::system(), Secret::new(SECRET)?);
     let now = clock.now();
@@ -200,8 +202,8 @@ fn signed() -> anyhow::Result<[(Kind, String); 2]> {
     Ok([(Kind::SignUpSlip, sign_up), (Kind::Hop, mark)])
 }
 
-/// One good token of every kind. The matrix presents a refresh token to others only, and each link to others first: what is used once
-/// is used last.
+/// One valid token of every kind. Single-use tokens are tried in foreign places first and in their
+/// own last; the refresh token only in foreign ones.
 pub(crate) async fn tokens(installation: &Installation) -> anyhow::Result<Vec<(Kind, String)>> {
     let mut connection = installation.connect();
     let Person { access, refresh, .. } = people::register(&mut connection, EMAIL).await?;
@@ -226,7 +228,7 @@ pub(crate) async fn tokens(installation: &Installation) -> anyhow::Result<Vec<(K
     Ok(all)
 }
 
-/// Every token where every other kind is asked for.
+/// Every token in every foreign place.
 pub(crate) async fn refused_elsewhere(
     installation: &Installation,
     tokens: &[(Kind, String)],
@@ -238,29 +240,27 @@ pub(crate) async fn refused_elsewhere(
             let (status, code) = place.refusal(*kind);
             assert_eq!(got, (status, code.to_owned()), "{kind:?} as {place:?}: {}", answer.show());
         }
-        // A page that shows Google's button keeps the slip it has and replaces what is none.
+        // The page with Google's button keeps a valid nonce slip and replaces anything else.
         let kept = format!("google_nonce={token}");
         let headers = [("cookie", kept.as_str())];
         let request = Request { headers: &headers, ..Request::get("/api/auth/providers") };
         let shown = installation.connect().send(&request).await?;
         let is_kept = cookie(&shown, "google_nonce").is_err();
-        assert_eq!(is_kept, *kind == Kind::NonceSlip, "{kind:?} as a nonce's slip: {}", shown.show());
+        assert_eq!(is_kept, *kind == Kind::NonceSlip, "{kind:?} as a nonce slip: {}", shown.show());
     }
     Ok(())
 }
 
-pub(crate) async fn a_token_of_one_kind_is_none_of_another(
-    installation: &Installation,
-) -> anyhow::Result<()> {
+pub(crate) async fn token_kinds_are_not_interchangeable(installation: &Installation) -> anyhow::Result<()> {
     let mut tokens = tokens(installation).await?;
     let (challenge, recovery) = challenge(installation).await?;
     tokens.push((Kind::Challenge, challenge.clone()));
     refused_elsewhere(installation, &tokens).await?;
-    // The trip's slip is taken; only then is the provider asked, who is not there.
+    // The slip is accepted; only then is the provider called, which is unreachable.
     let trip = tokens.iter().find(|(kind, _)| *kind == Kind::TripSlip).map(|(_, slip)| slip.as_str());
     let back = Place::TripCookie.present(installation, trip.unwrap_or_default()).await?;
     assert_eq!((back.status, back.code().as_str()), (503, "auth.provider_unavailable"), "{}", back.show());
-    // Each of them was good all along. A new password ends every session, so it comes last.
+    // Each token was valid all along. A new password revokes every session, so it comes last.
     let in_place = [
         Place::Bearer,
         Place::RefreshBody,

@@ -11,7 +11,7 @@ use urr_e2e::{
 };
 use urr_kernel::Clock;
 
-/// The code that the app shows now (RFC 6238).
+/// The current code of the app (RFC 6238).
 fn code(secret: &str) -> anyhow::Result<String> {
     let step = Clock::system().now().as_micros() / 1_000_000 / 30;
     let key = BASE32_NOPAD.decode(secret.as_bytes())?;
@@ -21,7 +21,7 @@ fn code(secret: &str) -> anyhow::Result<String> {
     Ok(format!("{:06}", (u32::from_be_bytes(word) & 0x7fff_ffff) % 1_000_000))
 }
 
-/// Turns somebody's second factor on. Answers with a recovery code.
+/// Turns on the second factor of an account. Returns a recovery code.
 pub(crate) async fn turn_on(connection: &mut Connection, person: &Person) -> anyhow::Result<String> {
     let mut post =
         async |path: &str, body: Value| connection.send(&Request::post(path, &body).by(&person.access)).await;

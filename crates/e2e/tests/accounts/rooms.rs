@@ -1,4 +1,4 @@
-//! Tokens of the waiting rooms where others are asked for, and others where they are.
+//! Tokens of the waiting rooms in foreign places, and foreign tokens in theirs.
 
 use std::time::Duration;
 
@@ -17,23 +17,23 @@ use crate::matrix::{self, Kind, cookie};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Two events: one with a room in front of its seats, one with a line in front of everything.
+/// Two events: one with a Tier 2 room, one with a Tier 1 room.
 pub(crate) struct Rooms<'i> {
     installation: &'i Installation,
     event: EventId,
     seat: SeatId,
     line: EventId,
-    /// Who is in.
+    /// The admitted user.
     buyer: Person,
-    /// Who waits.
+    /// The waiting user.
     waiting: Person,
-    /// Whose place in line it is, as its browser says.
+    /// The cookie of the Tier 1 visitor.
     visitor: String,
-    /// That place.
+    /// The visitor's Tier 1 ticket.
     ticket: String,
 }
 
-/// Somewhere a token of a waiting room is asked for.
+/// A place that accepts a token of a waiting room.
 #[derive(Clone, Copy, Debug)]
 enum Place {
     EntryHeader,
@@ -67,7 +67,7 @@ impl Place {
         match self {
             Self::EntryHeader | Self::EntryCookie => (403, "queue.entry_required"),
             Self::PassCookie | Self::PassAtTheEdge => (403, "vwr.pass_required"),
-            // It is a part of the path, and clients know a place that is none as one that was not found.
+            // It is a part of the path, so an invalid ticket is reported as not found.
             Self::Ticket => (404, "vwr.position_not_found"),
             Self::Visitor => (403, "vwr.not_your_place"),
         }
@@ -75,7 +75,7 @@ impl Place {
 }
 
 impl<'i> Rooms<'i> {
-    /// Opens both, and lets somebody into each.
+    /// Opens both rooms and admits one user to each.
     pub(crate) async fn open(installation: &'i Installation) -> anyhow::Result<Self> {
         let mut connection = installation.connect();
         let admin = people::sign_in(&mut connection, ADMIN).await?;
@@ -83,7 +83,7 @@ impl<'i> Rooms<'i> {
         let new = NewEvent { seats: 1, opens_in_secs: -60 };
         let event = shop::create_event(&mut connection, &admin, new).await?;
         let line = shop::create_event(&mut connection, &admin, new).await?;
-        let seat = shop::seat_map(&mut connection, event).await?.first().context("a hall has seats")?.0;
+        let seat = shop::seat_map(&mut connection, event).await?.first().context("the event has no seats")?.0;
         let buyer = people::register(&mut connection, "in@example.com").await?;
         let waiting = people::register(&mut connection, "waiting@example.com").await?;
         let path = format!("/api/admin/vwr/activate/{line}");
@@ -97,7 +97,7 @@ impl<'i> Rooms<'i> {
         Ok(Self { installation, event, seat, line, buyer, waiting, visitor, ticket })
     }
 
-    /// One good token of every kind.
+    /// One valid token of every kind.
     pub(crate) async fn tokens(&self) -> anyhow::Result<Vec<(Kind, String)>> {
         let entered = self.check(&self.buyer, "").await?;
         let entry = entered.json()["entryToken"].as_str().with_context(|| entered.show())?.to_owned();
@@ -114,7 +114,7 @@ impl<'i> Rooms<'i> {
             (Kind::Entry, entry),
             (Kind::QueueTicket, place),
             (Kind::VwrTicket, self.ticket.clone()),
-            (Kind::VwrPass, pass.context("it was somebody's turn")?),
+            (Kind::VwrPass, pass.context("the admitted visitor got no pass")?),
             (Kind::Visitor, self.visitor.clone()),
         ])
     }
@@ -175,16 +175,18 @@ pub(crate) async fn tokens_are_crossed(installation: &Installation) -> anyhow::R
             let (status, code) = place.refusal();
             assert_eq!(got, (status, code.to_owned()), "{kind:?} as {place:?}: {}", answer.show());
         }
-        // Nobody is stuck with a cookie: what is no ticket is said to be none, and its bearer stands where they would without it.
+        // An invalid cookie does not lock a user out: it is reported as refused, and the user keeps
+        // the position they have without it.
         let answer = rooms.check(&rooms.waiting, token).await?;
         let refused = answer.json().get("refused").cloned().unwrap_or_default();
         let expected = if *kind == Kind::QueueTicket { Value::Null } else { json!(["queue.ticket_invalid"]) };
         assert_eq!((answer.status, refused), (200, expected), "{kind:?} as a ticket: {}", answer.show());
     }
     for place in Place::ALL {
-        let (_, token) = own.iter().find(|(kind, _)| place.wants() == *kind).context("one of every kind")?;
+        let (_, token) =
+            own.iter().find(|(kind, _)| place.wants() == *kind).context("no token of the expected kind")?;
         let answer = rooms.present(place, token).await?;
-        // The same seat twice: the second time it is taken, which only somebody who is in is told.
+        // The same seat is held twice. Only an admitted user gets `tickets.seats_taken`.
         let is_in = answer.status == 200 || answer.code() == "tickets.seats_taken";
         assert!(is_in, "{place:?} in its place: {}", answer.show());
     }

@@ -1,4 +1,4 @@
-//! What logs never say, at whatever level: everything people and processes keep to themselves is used once, and then looked for.
+//! What logs must never contain, at any level: every secret is used once and then searched for.
 
 use std::{fs, path::Path};
 
@@ -16,27 +16,27 @@ use crate::{
     rooms::Rooms,
 };
 
-/// What we are known by at a provider.
+/// Our client secret at a provider.
 pub(crate) const CLIENT_SECRET: &str = "client-secret-4c1f0b77";
 
 const EMAIL: &str = "whisper@example.com";
 const NAME: &str = "Whisperina";
-/// As it is typed, and as it is kept.
+/// As typed, and as stored.
 const PHONES: [&str; 2] = ["010-5550-4711", "1055504711"];
 const WRONG: &str = "wrong horse battery staple";
 const NEW: &str = "another horse battery staple";
-/// What persons are known by who were made up.
+/// The CI prefix of sandbox identities.
 const MADE_UP_CI: &str = "SANDBOX";
-/// What a provider and a browser may say in a query.
+/// Secrets in a query string, from a provider and from a browser.
 const QUERY: [&str; 2] = ["authorization-code-1d2e", "credential-of-google-9f8a"];
 
-/// What must not be found, with its name.
+/// The secrets with their names.
 struct Secrets(Vec<(String, String)>);
 
 impl Secrets {
     fn add(&mut self, name: &str, text: impl Into<String>) {
         let text = text.into();
-        assert!(text.len() >= 7, "{name} is too short to be looked for: {text}");
+        assert!(text.len() >= 7, "{name} is too short to search for: {text}");
         self.0.push((name.to_owned(), text));
     }
 
@@ -51,7 +51,7 @@ async fn post(connection: &mut Connection, path: &str, body: Value, by: &str) ->
     Ok(connection.send(&if by.is_empty() { request } else { request.by(by) }).await?)
 }
 
-/// Passwords, sessions, mailed links.
+/// Passwords, sessions and mailed links.
 async fn passwords(installation: &Installation, secrets: &mut Secrets) -> anyhow::Result<Person> {
     let mut connection = installation.connect();
     let agreed = |kind: &str| json!({ "type": kind, "agreed": true });
@@ -66,7 +66,7 @@ async fn passwords(installation: &Installation, secrets: &mut Secrets) -> anyhow
     secrets.add_person("of signing in", &second);
     let renewed = Person::from_answer(&people::refresh(&mut connection, &second.refresh).await?)?;
     secrets.add_person("that was renewed", &renewed);
-    // As somebody else's, which ends the session.
+    // Reuse by another device revokes the session.
     let body = json!({ "refreshToken": second.refresh });
     let stolen = Request { headers: &[("user-agent", "thief")], ..Request::post("/api/auth/refresh", &body) };
     assert_eq!(connection.send(&stolen).await?.status, 401);
@@ -82,7 +82,7 @@ async fn passwords(installation: &Installation, secrets: &mut Secrets) -> anyhow
     secrets.add("link to reset", &reset);
     let body = json!({ "token": reset, "password": NEW });
     assert_eq!(post(&mut connection, "/api/auth/password/reset", body, "").await?.status, 200);
-    // Where a link does not belong, and a token in a query.
+    // A link's token on the wrong page, and a token in a query.
     let path = format!("/verify-email?token={reset}");
     connection.send(&Request::get(&path)).await?;
     let path = format!("/api/events?access_token={}", first.access);
@@ -90,7 +90,7 @@ async fn passwords(installation: &Installation, secrets: &mut Secrets) -> anyhow
     Person::from_answer(&people::login(&mut connection, EMAIL, NEW).await?)
 }
 
-/// Who somebody is, and what their phone shows.
+/// Identity verification and second factor.
 async fn persons(installation: &Installation, person: &Person, secrets: &mut Secrets) -> anyhow::Result<()> {
     let mut connection = installation.connect();
     let started = post(&mut connection, "/api/auth/identity/start", json!({}), &person.access).await?;
@@ -105,7 +105,7 @@ async fn persons(installation: &Installation, person: &Person, secrets: &mut Sec
     Ok(())
 }
 
-/// There and back to a provider who does not answer, and a credential of one.
+/// A redirect sign-in to a provider that does not answer, and a provider's credential.
 async fn providers(installation: &Installation, secrets: &mut Secrets) -> anyhow::Result<()> {
     let mut connection = installation.connect();
     let away = connection.send(&Request::get("/api/auth/kakao/start")).await?;
@@ -140,12 +140,12 @@ fn search(dir: &Path, secrets: &Secrets) -> anyhow::Result<()> {
     }
     assert!(
         requests > 20 && lowest > 0,
-        "too little was looked at: {requests} requests, {lowest} of the lowest levels"
+        "too few log lines: {requests} requests, {lowest} of the lowest levels"
     );
     Ok(())
 }
 
-/// Uses everything once and looks for it in whatever the processes wrote.
+/// Uses every secret once and searches the logs of all processes for it.
 pub(crate) async fn is_kept(installation: &Installation, dir: &Path) -> anyhow::Result<()> {
     let mut secrets = Secrets(Vec::new());
     for (name, secret) in [
@@ -172,7 +172,7 @@ pub(crate) async fn is_kept(installation: &Installation, dir: &Path) -> anyhow::
     for (kind, token) in matrix::tokens(installation).await? {
         secrets.add(&format!("{kind:?}"), token);
     }
-    // Where the waiting rooms run.
+    // Only where the waiting rooms run.
     if installation.front == installation.other {
         for (kind, token) in Rooms::open(installation).await?.tokens().await? {
             secrets.add(&format!("{kind:?}"), token);

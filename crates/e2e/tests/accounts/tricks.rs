@@ -1,4 +1,4 @@
-//! Spelling does not open doors.
+//! Alternative spellings of a path do not bypass the guards.
 
 use urr_e2e::{
     http::{Connection, Request},
@@ -6,14 +6,14 @@ use urr_e2e::{
     people,
 };
 
-/// What only an operator may ask, by method and path.
+/// Admin endpoints, by method and path.
 const OPERATORS: [(&str, &str); 3] = [
     ("GET", "/api/admin/seat-layouts"),
     ("PUT", "/api/admin/users/0197f3a0-0000-7000-8000-000000000001/role"),
     ("POST", "/api/admin/events"),
 ];
 
-/// Ways to write a path below `/api/` that some server somewhere takes for the path itself.
+/// Spellings of a path below `/api/` that some server treats as the path itself.
 fn disguises(path: &str) -> Vec<String> {
     let rest = path.trim_start_matches("/api/");
     let (first, tail) = rest.split_once('/').unwrap_or((rest, ""));
@@ -48,9 +48,7 @@ fn disguises(path: &str) -> Vec<String> {
     ]
 }
 
-pub(crate) async fn however_a_path_is_spelled_the_verdict_stays(
-    installation: &Installation,
-) -> anyhow::Result<()> {
+pub(crate) async fn path_spelling_does_not_bypass_guards(installation: &Installation) -> anyhow::Result<()> {
     let user = people::register(&mut installation.connect(), "tricks@example.com").await?;
     let mut connection = installation.connect();
     for (method, path) in OPERATORS {

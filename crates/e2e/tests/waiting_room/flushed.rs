@@ -1,5 +1,5 @@
-//! Redis is emptied in mid-queue, with the line as long as it may be: who is in stays in, and everybody who waits and asks again stands
-//! where they stood, before whoever came first afterwards.
+//! Redis is flushed while the queue is full: active users stay active, waiting users who return get
+//! their position back, and users who join afterwards are behind them.
 
 use std::time::Duration;
 
@@ -16,17 +16,18 @@ use urr_testkit::until;
 
 const PEOPLE: usize = 60;
 const THRESHOLD: usize = 5;
-/// As many as do: the line is full.
+/// The queue is full once all of them have joined.
 const MAX_WAITING: usize = PEOPLE - THRESHOLD;
-/// Strangers who come before anybody has their place back.
+/// New users who join before any waiting user returns.
 const STRANGERS: usize = 10;
-/// Long enough for everybody to ask once on a busy machine.
+/// Long enough for all users to send a request on a busy machine.
 const GRACE: Duration = Duration::from_secs(30);
 const LIMIT: Duration = Duration::from_mins(2);
-/// As many as Redis has unless it is told otherwise. The first is everybody's.
+/// The default number of databases in Redis. Database 0 is shared.
 const DATABASES: u32 = 16;
 
-/// Lets a node of a cluster forget an event and people. Others' tests use the same cluster, so it is not emptied.
+/// Deletes an event and its users from a cluster node. Other tests use the same cluster, so it is
+/// not flushed.
 const FORGET: &str = "local count = 0
 for _, key in ipairs(redis.call('KEYS', '*')) do
   if key == 'queue:active-events' then
@@ -40,16 +41,16 @@ for _, key in ipairs(redis.call('KEYS', '*')) do
 end
 return count";
 
-/// What can be emptied.
+/// What can be flushed.
 enum Emptied {
-    /// A database of the shared Redis that this test has for itself.
+    /// A database of the shared Redis, reserved for this test.
     Database { server: String, number: u32 },
     /// The nodes of the shared cluster.
     Nodes(Vec<String>),
 }
 
 impl Emptied {
-    /// A database that no other run has taken, for as long as a run may last, or the cluster.
+    /// Reserves a database for as long as a run may last, or uses the cluster.
     async fn of(stores: &mut Stores) -> anyhow::Result<Self> {
         let mut servers: Vec<String> = stores
             .redis
@@ -69,7 +70,7 @@ impl Emptied {
         bail!("every database of {server} is taken")
     }
 
-    /// Lets the next run have it.
+    /// Ends the reservation.
     async fn give_back(self) -> anyhow::Result<()> {
         if let Self::Database { server, number } = self {
             say(&server, &[&["DEL", &taken(number)]]).await?;
@@ -90,14 +91,14 @@ impl Emptied {
                 let mut forgotten = 0;
                 for server in servers {
                     let answer = say(server, &[&words]).await?.remove(0);
-                    // Replicas are told by their masters.
+                    // Replicas follow their primaries.
                     if !answer.starts_with("-READONLY") {
                         forgotten += answer.trim_start_matches(':').parse::<usize>()?;
                     }
                 }
                 ensure!(
                     forgotten > PEOPLE,
-                    "a line for each of them and the room, and only {forgotten} keys"
+                    "expected a key per user and the room's, deleted only {forgotten}"
                 );
             }
         }
@@ -105,12 +106,12 @@ impl Emptied {
     }
 }
 
-/// The key that says that somebody has a database.
+/// The key that reserves a database.
 fn taken(number: u32) -> String {
     format!("urr-e2e-emptied:{number}")
 }
 
-/// Joins with the ticket that a browser would have kept.
+/// Joins with the queue ticket of the browser.
 async fn knock(
     connection: &mut Connection,
     fan: &Fan,
@@ -123,7 +124,7 @@ async fn knock(
     Ok(connection.send(&request.by(&fan.token)).await?)
 }
 
-/// Joins. Answers with the place, which whoever is in has not, and the ticket.
+/// Joins. Returns the position, which active users do not have, and the ticket.
 async fn join(
     connection: &mut Connection,
     fan: &Fan,
@@ -136,7 +137,7 @@ async fn join(
     Ok((answer.json()["position"].as_u64(), kept.to_owned()))
 }
 
-/// Whoever never stood in the line finds it full.
+/// A user without a ticket is refused: the queue is full.
 async fn is_full(connection: &mut Connection, event: EventId) -> anyhow::Result<()> {
     let answer = knock(connection, &crowd(1)[0], event, "").await?;
     let code = answer.code();
@@ -156,7 +157,7 @@ async fn stands_at(
     Ok(())
 }
 
-async fn everybody_gets_their_place_back_after_redis_lost_everything(backend: Backend) -> anyhow::Result<()> {
+async fn positions_survive_a_redis_flush(backend: Backend) -> anyhow::Result<()> {
     let Some(mut stores) = Stores::of(backend).await else { return Ok(()) };
     let emptied = Emptied::of(&mut stores).await?;
     let dir = tempfile::tempdir()?;
@@ -175,19 +176,20 @@ async fn everybody_gets_their_place_back_after_redis_lost_everything(backend: Ba
     let (inside, waiting) = people.split_at(THRESHOLD);
     assert!(places[..THRESHOLD].iter().all(|(place, _)| place.is_none()), "{places:?}");
     is_full(&mut connection, event).await?;
-    // What is in Redis alone is moved to the database within a second; a place is as good without it.
+    // Steps that are only in Redis reach the database within a second; a ticket works without them.
     emptied.flush(event, &people).await?;
 
-    // There is a slot, and nobody in line yet: strangers get neither it nor a place before those who waited.
+    // A slot is free and the queue is empty: new users get neither the slot nor a position ahead of
+    // those who waited.
     ask(&mut connection, &inside[0], event, Ask::Leave).await?;
     let strangers = crowd(STRANGERS);
     for stranger in &strangers {
-        assert!(join(&mut connection, stranger, event, "").await?.0.is_some(), "a stranger was let in");
+        assert!(join(&mut connection, stranger, event, "").await?.0.is_some(), "a new user was admitted");
     }
     for (fan, (place, ticket)) in waiting.iter().zip(&places[THRESHOLD..]).rev() {
         let status = ask(&mut connection, fan, event, Ask::Status).await?.json();
         assert_eq!(status["status"], "not_in_queue", "{status}");
-        assert!(join(&mut connection, fan, event, ticket).await?.0 <= *place, "nobody is further back");
+        assert!(join(&mut connection, fan, event, ticket).await?.0 <= *place, "the position is not worse");
     }
     is_full(&mut connection, event).await?;
     for fan in &inside[1..] {
@@ -201,7 +203,7 @@ async fn everybody_gets_their_place_back_after_redis_lost_everything(backend: Ba
         stands_at(&mut connection, stranger, event, Some(MAX_WAITING as u64 + behind)).await?;
     }
 
-    // The slot goes to whoever was first, once everybody had time to come back.
+    // The slot goes to the first in line once the grace period is over.
     until(LIMIT, async || {
         let status = ask(&mut stage.connect(), &waiting[0], event, Ask::Status).await.unwrap().json();
         status["status"] == "active"
@@ -213,4 +215,4 @@ async fn everybody_gets_their_place_back_after_redis_lost_everything(backend: Ba
     emptied.give_back().await
 }
 
-on_backends! { everybody_gets_their_place_back_after_redis_lost_everything: redis Redis, cluster Cluster }
+on_backends! { positions_survive_a_redis_flush: redis Redis, cluster Cluster }

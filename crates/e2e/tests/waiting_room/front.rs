@@ -1,5 +1,5 @@
-//! kill -9 in a loop while browsers take numbers in front of everything: no number is given twice, each browser keeps the one it was
-//! told, and whoever was let on stays so, whatever the numbers are counted in.
+//! kill -9 in a loop while browsers take Tier 1 numbers: no number is given twice, each browser
+//! keeps its number, and admitted ones stay admitted, on every store.
 
 use std::{collections::HashMap, net::SocketAddr, time::Duration};
 
@@ -14,23 +14,23 @@ use urr_e2e::{
 };
 use urr_kernel::EventId;
 
-/// How often the process is killed, unless `URR_E2E_FRONT_CYCLES` says otherwise; and where a killed process holds the rooms of the other
-/// tier for another five seconds.
+/// Number of kills; `URR_E2E_FRONT_CYCLES` overrides it. Fewer where the lease of a killed process
+/// on the Tier 2 rooms lasts another five seconds.
 const CYCLES: u64 = 10;
 const ON_POSTGRES: u64 = 3;
-/// Connections over which numbers are taken at the same time.
+/// Concurrent connections that take numbers.
 const CONNECTIONS: usize = 8;
-/// The latest moment of a kill, in milliseconds from the start of a rush.
+/// Latest time of a kill, in milliseconds from the start of a rush.
 const LATEST_KILL_MS: u64 = 1_200;
-/// Browsers that ask again after every restart, and at the end.
+/// Browsers compared after every restart, and at the end.
 const SAMPLE: usize = 100;
 const LAST_SAMPLE: usize = 1_000;
-/// People let on per second: some in every cycle, and never all of them.
+/// Admissions per second: some in every cycle, and never all visitors.
 const RATE: u32 = 40;
-/// More than come.
+/// More than the number of visitors.
 const EVERYBODY: u32 = 1_000_000;
 
-/// A browser and what it keeps.
+/// A browser and its cookies.
 #[derive(Clone, Debug)]
 struct Visitor {
     number: u64,
@@ -38,7 +38,7 @@ struct Visitor {
     cookies: String,
 }
 
-/// Takes a number, or asks for the one that the cookies tell of.
+/// Takes a number, or returns the one of the cookies.
 async fn assign(connection: &mut Connection, event: EventId, cookies: &str) -> anyhow::Result<Visitor> {
     let path = format!("/vwr-api/vwr/assign/{event}");
     let headers = [("cookie", cookies), ("sec-fetch-site", "same-origin")];
@@ -53,7 +53,7 @@ async fn assign(connection: &mut Connection, event: EventId, cookies: &str) -> a
     })
 }
 
-/// What a browser sends back.
+/// The cookies that a browser sends back.
 fn kept(answer: &Answer) -> String {
     let lines = answer.headers.iter().filter(|(name, _)| name == "set-cookie");
     lines.filter_map(|(_, line)| line.split(';').next()).collect::<Vec<_>>().join("; ")
@@ -65,7 +65,7 @@ async fn serving(connection: &mut Connection, event: EventId) -> anyhow::Result<
     Ok(answer.json())
 }
 
-/// New browsers take numbers until nobody answers.
+/// New browsers take numbers until the server is down.
 async fn rush(address: SocketAddr, event: EventId) -> Vec<Visitor> {
     let mut taking = JoinSet::new();
     for _ in 0..CONNECTIONS {
@@ -80,18 +80,18 @@ async fn rush(address: SocketAddr, event: EventId) -> Vec<Visitor> {
     taking.join_all().await.into_iter().flatten().collect()
 }
 
-/// Looks how far the line is until nobody answers. Answers with the farthest.
+/// Polls the serving counter until the server is down. Returns the highest value.
 async fn watch(address: SocketAddr, event: EventId) -> u64 {
     let (mut connection, mut farthest) = (Connection::to(address), 0);
     while let Ok(line) = serving(&mut connection, event).await {
         let now = line["servingCounter"].as_u64().unwrap();
-        assert!(now >= farthest, "{farthest} were let on, and then {now}");
+        assert!(now >= farthest, "the serving counter fell from {farthest} to {now}");
         farthest = now;
     }
     farthest
 }
 
-/// Everything that was told, and how the server stands by it.
+/// All responses, to be compared with the server's state.
 #[derive(Default)]
 struct Told {
     by_number: HashMap<u64, Visitor>,
@@ -100,7 +100,7 @@ struct Told {
 }
 
 impl Told {
-    /// New browsers have numbers of their own, behind everybody's who came before the last restart.
+    /// New numbers are unique, and higher than any before the last restart.
     fn hear(&mut self, came: Vec<Visitor>, farthest: u64) {
         let before = self.highest;
         for visitor in came {
@@ -112,7 +112,7 @@ impl Told {
         self.farthest = self.farthest.max(farthest);
     }
 
-    /// Some numbers: the newest, of which a server that forgets would know least, and any others.
+    /// A sample of numbers: the newest, which a server would lose first, and random others.
     fn sample(&self, size: usize, dice: &mut Dice) -> Vec<u64> {
         let mut numbers: Vec<u64> = self.by_number.keys().copied().collect();
         numbers.sort_unstable();
@@ -121,17 +121,21 @@ impl Told {
         newest.chain(any).collect()
     }
 
-    /// The line is as far as it was, and these browsers have the numbers that they had.
+    /// The serving counter has not decreased, and these browsers have their numbers.
     async fn compare(&self, stage: &Stage, event: EventId, numbers: &[u64]) -> anyhow::Result<()> {
         let mut connection = stage.connect();
         let line = serving(&mut connection, event).await?;
         let (now, tail) = (line["servingCounter"].as_u64().unwrap(), line["totalInQueue"].as_u64().unwrap());
-        assert!(now >= self.farthest, "{} were let on, and after a restart {now}", self.farthest);
+        assert!(
+            now >= self.farthest,
+            "the serving counter was {} and is {now} after a restart",
+            self.farthest
+        );
         assert!(now <= tail && self.highest <= tail, "{line}, and {} was given", self.highest);
         for number in numbers {
             let visitor = &self.by_number[number];
             let again = assign(&mut connection, event, &visitor.cookies).await?;
-            assert_eq!(again.number, *number, "the same browser has another number");
+            assert_eq!(again.number, *number, "a browser's number changed");
             let path = format!("/vwr-api/vwr/check/{event}/{}", visitor.ticket);
             let headers = [("cookie", visitor.cookies.as_str())];
             let turn = connection.send(&Request { headers: &headers, ..Request::get(&path) }).await?;
@@ -150,7 +154,7 @@ async fn operate(stage: &Stage, event: EventId, what: &str, body: Value) -> anyh
     Ok(())
 }
 
-async fn no_number_is_given_twice_or_lost_by_kill_nine(backend: Backend) -> anyhow::Result<()> {
+async fn kill_nine_neither_repeats_nor_loses_a_number(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
     let mut dice = dice::of_this_run("front_kill");
@@ -174,15 +178,18 @@ async fn no_number_is_given_twice_or_lost_by_kill_nine(backend: Backend) -> anyh
         told.compare(&stage, event, &told.sample(SAMPLE, &mut dice)).await?;
     }
     let given = told.by_number.len();
-    eprintln!("front_kill: {cycles} kills, {given} numbers up to {}, {} let on", told.highest, told.farthest);
-    ensure!(given > 500 && told.farthest > 0, "a loop in which so little happened proves little");
-    ensure!(told.farthest < told.highest, "everybody was let on before the end");
+    eprintln!(
+        "front_kill: {cycles} kills, {given} numbers up to {}, {} admitted",
+        told.highest, told.farthest
+    );
+    ensure!(given > 500 && told.farthest > 0, "too few numbers were taken to prove anything");
+    ensure!(told.farthest < told.highest, "all visitors were admitted before the end");
 
     operate(&stage, event, "advance", json!({ "batchSize": EVERYBODY })).await?;
     told.farthest = told.highest;
     told.compare(&stage, event, &told.sample(LAST_SAMPLE, &mut dice)).await?;
-    ensure!(stage.running.terminate().await?.success(), "the last server did not end cleanly");
+    ensure!(stage.running.terminate().await?.success(), "the last server did not exit with 0");
     Ok(())
 }
 
-on_backends! { no_number_is_given_twice_or_lost_by_kill_nine: embedded Embedded, postgres Postgres, redis Redis }
+on_backends! { kill_nine_neither_repeats_nor_loses_a_number: embedded Embedded, postgres Postgres, redis Redis }

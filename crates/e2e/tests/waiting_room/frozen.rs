@@ -1,5 +1,6 @@
-//! Two processes let people in, on PostgreSQL and on one Redis or a cluster. In turn each of them is frozen at any moment of its work, and
-//! comes back much later to a room that others have emptied and filled again.
+//! Two processes admit users, on PostgreSQL and on one Redis or a cluster. Each in turn is
+//! suspended at a random moment of its work, and resumes long after the room was emptied and filled
+//! again.
 
 use std::time::Duration;
 
@@ -16,23 +17,23 @@ use urr_testkit::until;
 
 const PEOPLE: usize = 300;
 const THRESHOLD: u32 = 40;
-/// A room is filled in two runs of a worker, one of which may be the last before it sleeps.
+/// A room is filled in two runs of a worker, one of which may be the last before it is suspended.
 const BATCH: u32 = THRESHOLD / 2;
-/// How often somebody sleeps. Each time everybody who is in goes, and as many come.
+/// Number of suspensions. Each time all active users leave, and as many join.
 const SLEEPS: usize = 4;
-/// Workers run once in so many milliseconds.
+/// Interval of the workers, in milliseconds.
 const RUN_MS: u64 = 1_000;
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Whether the room is full, as this process sees it. It is never more than that. Whoever has just woken up answers nobody until it has
-/// heard whose sessions have ended meanwhile.
+/// Whether the room is full, as this process sees it. It is never above the threshold. A process
+/// that has just resumed refuses requests until it has fresh revocations.
 async fn is_full(stage: &Stage, event: EventId) -> bool {
     let Ok(room) = line::room(&mut stage.connect(), &stage.admin.token, event).await else { return false };
     assert!(room["currentUsers"].as_u64().unwrap() <= u64::from(THRESHOLD), "{room}");
     room["currentUsers"] == THRESHOLD
 }
 
-/// Everybody who is in goes. Answers with how many.
+/// All active users leave. Returns their number.
 async fn empty(stage: &Stage, event: EventId, people: &[Fan]) -> usize {
     let answers = line::ask_all(stage.running.address, people, event, Ask::Status).await;
     let inside = answers.into_iter().filter(|(_, answer)| answer["status"] == "active");
@@ -40,9 +41,7 @@ async fn empty(stage: &Stage, event: EventId, people: &[Fan]) -> usize {
     line::ask_all(stage.running.address, &inside, event, Ask::Leave).await.len()
 }
 
-async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many(
-    backend: Backend,
-) -> anyhow::Result<()> {
+async fn suspended_worker_admits_no_user_twice_or_too_many(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
     let mut dice = dice::of_this_run("frozen");
@@ -66,7 +65,7 @@ async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many
     line::set_threshold(&mut first.connect(), &first.admin.token, event, THRESHOLD).await?;
     until(LIMIT, async || is_full(&second, event).await).await;
     for (asleep, awake) in [(&first, &second), (&second, &first)].into_iter().cycle().take(SLEEPS) {
-        // There is something to do for both, and one falls asleep over it.
+        // Both workers have users to admit, and one is suspended meanwhile.
         ensure!(empty(awake, event, &people).await == THRESHOLD as usize, "the room was not full");
         tokio::time::sleep(Duration::from_millis(dice.below(RUN_MS))).await;
         asleep.running.signal(Signal::STOP)?;
@@ -74,7 +73,7 @@ async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many
         asleep.running.signal(Signal::CONT)?;
         until(LIMIT, async || is_full(asleep, event).await && is_full(awake, event).await).await;
     }
-    // Whoever woke last has had a run to itself, and did no harm.
+    // The process that resumed last has had a run, without admitting too many.
     tokio::time::sleep(Duration::from_millis(RUN_MS)).await;
     until(LIMIT, async || is_full(&first, event).await && is_full(&second, event).await).await;
     let report = line::verify(&launch, event).await?;
@@ -83,4 +82,4 @@ async fn a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many
     Ok(())
 }
 
-on_backends! { a_worker_that_sleeps_and_wakes_lets_nobody_in_twice_and_nobody_too_many: redis Redis, cluster Cluster }
+on_backends! { suspended_worker_admits_no_user_twice_or_too_many: redis Redis, cluster Cluster }

@@ -1,5 +1,5 @@
-//! kill -9 in a loop while thousands of people come, and while they are let in: whoever was told a place has it, exactly, after every
-//! restart, whatever the room is kept in.
+//! kill -9 in a loop while thousands of users join and are admitted: every acknowledged position is
+//! unchanged after every restart, on every store.
 
 use std::{
     collections::HashMap,
@@ -20,34 +20,35 @@ use urr_e2e::{
 use urr_kernel::{EventId, UserId};
 use urr_testkit::until;
 
-/// How many come, unless `URR_E2E_WAITING` says otherwise, and how often the process is killed meanwhile: on files; on servers, which take
-/// longer for each; and where a killed process holds the rooms for another five seconds.
+/// Number of users, overridden by `URR_E2E_WAITING`, and number of kills: on SQLite; on servers,
+/// which are slower; and where the lease of a killed process on the rooms lasts another five
+/// seconds.
 const PEOPLE: u64 = 10_000;
 const KILLS: usize = 10;
 const ON_SERVERS: (u64, usize) = (PEOPLE / 5, 6);
 const ON_POSTGRES: (u64, usize) = (PEOPLE / 5, 3);
-/// Acknowledged places looked at after every restart. All of them are at the end.
+/// Acknowledged positions compared after every restart. All are compared at the end.
 const SAMPLE: usize = 200;
 /// Longer than it takes on the slowest machine.
 const LIMIT: Duration = Duration::from_secs(30);
-/// At the end so many are let in, and must be the first.
+/// Users admitted at the end, who must be the first in line.
 const LET_IN: u32 = 100;
-/// A fifth of them at a time, so that a kill falls between.
+/// A fifth of them at a time, so that a kill falls between two batches.
 const BATCH: u32 = LET_IN / 5;
-/// The latest moment of that kill, in milliseconds from the decision to let them in.
+/// Latest time of that kill, in milliseconds from the change of the threshold.
 const LATEST_KILL_MEANWHILE_MS: u64 = 4_000;
 
-/// What people were told: nobody leaves and nobody is let in, so a place never changes.
+/// Acknowledged positions. Users neither leave nor are admitted, so a position never changes.
 #[derive(Default)]
 struct Told(HashMap<UserId, u64>);
 
 impl Told {
     fn hear(&mut self, answers: &[(Fan, serde_json::Value)]) -> anyhow::Result<()> {
         for (fan, answer) in answers {
-            ensure!(answer["status"] == "queued", "somebody does not wait: {answer}");
+            ensure!(answer["status"] == "queued", "a user is not waiting: {answer}");
             let position = answer["position"].as_u64().unwrap();
             let before = *self.0.entry(fan.user).or_insert(position);
-            ensure!(before == position, "{} had place {before} and has place {position}", fan.user);
+            ensure!(before == position, "{} had position {before} and has position {position}", fan.user);
         }
         Ok(())
     }
@@ -55,11 +56,12 @@ impl Told {
 
 async fn compare(stage: &Stage, event: EventId, told: &mut Told, fans: &[Fan]) -> anyhow::Result<()> {
     let answers = line::ask_all(stage.running.address, fans, event, Ask::Status).await;
-    ensure!(answers.len() == fans.len(), "{} of {} got an answer", answers.len(), fans.len());
+    ensure!(answers.len() == fans.len(), "{} of {} got a response", answers.len(), fans.len());
     told.hear(&answers)
 }
 
-/// People come in waves, and in the middle of each the process is killed. Whoever got no answer comes again at the end.
+/// Users join in waves, and the process is killed in the middle of each. Users without a response
+/// join again at the end.
 async fn come(
     stage: &mut Stage,
     event: EventId,
@@ -88,12 +90,16 @@ async fn come(
             compare(stage, event, told, &sample).await?;
         }
     }
-    eprintln!("waiting_room_kill: {} places told, {} without answer", acknowledged.len(), unanswered.len());
-    ensure!(!acknowledged.is_empty() && !unanswered.is_empty(), "nobody was killed in the middle");
+    eprintln!(
+        "waiting_room_kill: {} positions acknowledged, {} without a response",
+        acknowledged.len(),
+        unanswered.len()
+    );
+    ensure!(!acknowledged.is_empty() && !unanswered.is_empty(), "no kill fell into a wave");
     told.hear(&line::ask_all(stage.launch.listen, &unanswered, event, Ask::Check).await)
 }
 
-/// The first are let in, and nobody else, though the process is killed once more in the middle of it.
+/// Exactly the first users are admitted, although the process is killed meanwhile.
 async fn let_in(
     stage: &mut Stage,
     event: EventId,
@@ -111,15 +117,15 @@ async fn let_in(
     })
     .await;
     let answers = line::ask_all(stage.running.address, waiting, event, Ask::Status).await;
-    ensure!(answers.len() == waiting.len(), "{} of {} got an answer", answers.len(), waiting.len());
+    ensure!(answers.len() == waiting.len(), "{} of {} got a response", answers.len(), waiting.len());
     for (fan, answer) in answers {
         let first = told.0[&fan.user] <= u64::from(LET_IN);
-        assert_eq!(answer["status"] == "active", first, "place {}: {answer}", told.0[&fan.user]);
+        assert_eq!(answer["status"] == "active", first, "position {}: {answer}", told.0[&fan.user]);
     }
     Ok(())
 }
 
-async fn no_acknowledged_place_is_lost_or_moved_by_kill_nine(backend: Backend) -> anyhow::Result<()> {
+async fn kill_nine_keeps_acknowledged_positions(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let Some(launch) = backend.launch(dir.path()).await? else { return Ok(()) };
     let mut dice = dice::of_this_run("waiting_room_kill");
@@ -140,11 +146,11 @@ async fn no_acknowledged_place_is_lost_or_moved_by_kill_nine(backend: Backend) -
     come(&mut stage, event, &mut told, &mut dice, waves).await?;
     compare(&stage, event, &mut told, &people).await?;
     let_in(&mut stage, event, &told, &mut dice, &people).await?;
-    ensure!(stage.running.terminate().await?.success(), "the last server did not end cleanly");
+    ensure!(stage.running.terminate().await?.success(), "the last server did not exit with 0");
     let report = line::verify(&stage.launch, event).await?;
     assert!(report.contains("fair "), "{report}");
     assert!(report.contains(&format!("joined    {}\n", people.len())), "{report}");
     Ok(())
 }
 
-on_backends! { no_acknowledged_place_is_lost_or_moved_by_kill_nine: embedded Embedded, postgres Postgres, redis Redis }
+on_backends! { kill_nine_keeps_acknowledged_positions: embedded Embedded, postgres Postgres, redis Redis }

@@ -1,8 +1,9 @@
-//! The waiting room of the real binary: killed, frozen, without its store or what that knew, and in front of the sale.
+//! The waiting rooms of the real binary: killed, suspended, without Redis or its data, and in front
+//! of a sale.
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is the report")]
 
-/// Tells a story on each of these backends.
+/// Runs a test on each of these backends.
 macro_rules! on_backends {
     ($story:ident: $($name:ident $backend:ident),+) => {
         mod $story {

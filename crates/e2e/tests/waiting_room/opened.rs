@@ -1,5 +1,5 @@
-//! A line in front of everything that is opened in the middle of a sale: whoever waits for the seats or is inside goes on, with what a
-//! browser sends by itself, and everybody else waits in front.
+//! Tier 1 is opened in the middle of a sale: users in Tier 2 continue with what their browser sends
+//! by itself, and all others wait in Tier 1.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -16,7 +16,7 @@ use urr_testkit::until;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What a browser keeps, and for which paths.
+/// A browser's cookies and their paths.
 #[derive(Clone, Debug, Default)]
 struct Jar(Vec<(String, String, String)>);
 
@@ -41,7 +41,7 @@ impl Jar {
     }
 }
 
-/// Somebody with a browser, in front of an installation.
+/// A user with a browser.
 #[derive(Clone)]
 struct Browser {
     front: SocketAddr,
@@ -61,7 +61,7 @@ impl Browser {
         Ok(answer)
     }
 
-    /// How a page of the event is answered: where it leads, or nothing.
+    /// Requests a page of the event. Returns the status and the redirect, if any.
     async fn page(&mut self, page: &str) -> anyhow::Result<(u16, Option<String>)> {
         let answer = self.send("GET", &page.replace("{}", &self.event.to_string()), None).await?;
         Ok((answer.status, answer.header("location").map(ToOwned::to_owned)))
@@ -90,16 +90,16 @@ impl Browser {
         Ok((answer.status, answer.json()))
     }
 
-    /// Reloads the page, and asks as the page does: the position of somebody who waits.
+    /// Reloads the page and polls as it does. Returns the position of a waiting user.
     async fn reload(&mut self) -> anyhow::Result<Value> {
-        assert_eq!(self.page("/queue/{}").await?, (200, None), "a place survives a reload");
+        assert_eq!(self.page("/queue/{}").await?, (200, None), "the position survives a reload");
         let (status, place) = self.check().await?;
         assert_eq!((status, &place["status"]), (200, &json!("queued")), "{place}");
         assert_eq!(self.status().await?["status"], "queued");
         Ok(place["position"].clone())
     }
 
-    /// Looks at the seats and takes one.
+    /// Loads the seat map and holds a seat.
     async fn buy(&mut self, seat: SeatId) -> anyhow::Result<()> {
         assert_eq!(self.page("/events/{}/seats").await?, (200, None));
         let map = self.send("GET", &format!("/api/seats/events/{}", self.event), None).await?;
@@ -109,12 +109,12 @@ impl Browser {
         Ok(())
     }
 
-    /// Waits in front, on the page for browsers without scripts: whether it leads on.
+    /// Waits in Tier 1, on the page for browsers without scripts. Returns whether it leads on.
     async fn turn_has_come(&mut self) -> anyhow::Result<bool> {
         Ok(self.page("/vwr/{}?plain=1").await?.0 == 302)
     }
 
-    /// Whether they are sent to wait in front, wherever they turn.
+    /// Whether every request is redirected to Tier 1 or refused.
     async fn is_sent_to_wait(&mut self, seat: SeatId) -> anyhow::Result<bool> {
         let event = self.event;
         for page in ["/queue/{}", "/events/{}/seats"] {
@@ -144,7 +144,7 @@ async fn is_admitted(browser: &mut Browser) {
         place.is_ok_and(|place| place["status"] == "active")
     };
     until(PATIENCE, is_in).await;
-    // Whoever hears of it gets the token.
+    // The response to this request sets the entry token.
     assert_eq!(browser.status().await.unwrap()["status"], "active");
 }
 
@@ -161,29 +161,29 @@ async fn the_story(stage: Stage, front: SocketAddr) -> anyhow::Result<()> {
     set_threshold(&mut stage.connect(), &stage.admin.token, event, 0).await?;
 
     operate(&stage, event, "activate").await?;
-    // Guards hear of it within a second.
+    // Guards learn of it within a second.
     until(PATIENCE, async || newcomer.clone().page("/queue/{}").await.is_ok_and(|(status, _)| status == 302))
         .await;
     assert!(newcomer.is_sent_to_wait(seats[9]).await?);
     let mut thief = Browser { jar: first.jar.clone(), ..newcomer.clone() };
-    assert!(thief.is_sent_to_wait(seats[9]).await?, "a copied ticket is worth nothing");
+    assert!(thief.is_sent_to_wait(seats[9]).await?, "a copied ticket is refused");
     thief.jar = inside.jar.clone();
-    assert!(thief.is_sent_to_wait(seats[9]).await?, "nor is a copied entry token");
+    assert!(thief.is_sent_to_wait(seats[9]).await?, "a copied entry token is refused");
     inside.buy(seats[0]).await?;
     assert_eq!(
         (first.reload().await?, second.reload().await?),
         (json!(1), json!(2)),
-        "everybody as they came"
+        "in the order of arrival"
     );
 
-    // Whoever has been in comes past nobody, whatever they keep.
+    // A user whose slot ended bypasses no queue, whatever cookies they kept.
     let mut cheat = inside.clone();
     inside.leave().await?;
     assert!(inside.is_sent_to_wait(seats[9]).await?);
     let (status, over) = cheat.check().await?;
     assert_eq!((status, &over["code"]), (403, &json!("queue.place_over")), "{over}");
     assert_eq!(over["redirectTo"], format!("/vwr/{event}"));
-    assert!(cheat.is_sent_to_wait(seats[9]).await?, "the browser has forgotten it");
+    assert!(cheat.is_sent_to_wait(seats[9]).await?, "the browser's cookie was cleared");
 
     let mut cheat = first.clone();
     set_threshold(&mut stage.connect(), &stage.admin.token, event, 1).await?;
@@ -193,14 +193,14 @@ async fn the_story(stage: Stage, front: SocketAddr) -> anyhow::Result<()> {
     let (status, over) = cheat.check().await?;
     assert_eq!((status, &over["code"]), (403, &json!("queue.place_over")), "{over}");
 
-    // Once more from the beginning: passes of before are void, places are not.
+    // Reopened: passes of the earlier epoch are void, queue tickets are not.
     operate(&stage, event, "deactivate").await?;
     operate(&stage, event, "activate").await?;
     is_admitted(&mut second).await;
     until(PATIENCE, async || newcomer.clone().is_sent_to_wait(seats[9]).await.is_ok_and(|sent| sent)).await;
     second.buy(seats[2]).await?;
 
-    // A turn in front is one turn, however good its pass still is.
+    // An admission by Tier 1 is good for one slot, even if its pass is still valid.
     second.leave().await?;
     assert!(!newcomer.turn_has_come().await?);
     operate(&stage, event, "advance").await?;
@@ -211,11 +211,11 @@ async fn the_story(stage: Stage, front: SocketAddr) -> anyhow::Result<()> {
     let (status, over) = newcomer.check().await?;
     assert_eq!((status, &over["code"]), (403, &json!("queue.place_over")), "{over}");
     assert!(newcomer.is_sent_to_wait(seats[9]).await?);
-    assert!(!newcomer.turn_has_come().await?, "they wait once more, behind everybody there");
+    assert!(!newcomer.turn_has_come().await?, "they wait again, at the end of the queue");
     operate(&stage, event, "advance").await?;
     until(PATIENCE, async || newcomer.turn_has_come().await.is_ok_and(|come| come)).await;
-    assert_eq!(newcomer.check().await?.1["status"], "active", "that was another turn");
-    ensure!(stage.running.terminate().await?.success(), "the server did not end cleanly");
+    assert_eq!(newcomer.check().await?.1["status"], "active", "a new Tier 1 admission");
+    ensure!(stage.running.terminate().await?.success(), "the server did not exit with 0");
     line::verify(&stage.launch, event).await?;
     Ok(())
 }
@@ -227,7 +227,7 @@ fn launch(dir: &std::path::Path) -> anyhow::Result<Launch> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_a_place_keeps_it_when_a_line_is_opened_in_front() -> anyhow::Result<()> {
+async fn tier2_users_keep_their_positions_when_tier1_opens() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let stage = Stage::up(launch(&dir.path().join("data"))?).await?;
     let front = stage.running.address;
@@ -235,7 +235,7 @@ async fn whoever_has_a_place_keeps_it_when_a_line_is_opened_in_front() -> anyhow
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn and_behind_a_gateway_that_runs_apart() -> anyhow::Result<()> {
+async fn tier2_users_keep_their_positions_behind_a_separate_gateway() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let internal = free_address();
     let all = launch(&dir.path().join("data"))?.set("internal.listen", internal.to_string());

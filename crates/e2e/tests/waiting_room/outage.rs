@@ -1,5 +1,5 @@
-//! Redis goes away while people wait and there is room for one of them: they keep waiting and see it, nobody is let in, and it heals by
-//! itself.
+//! Redis fails while users wait and a slot is free: they keep their positions and get 503, no user
+//! is admitted, and the room recovers by itself.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use urr_testkit::{Proxy, fresh_database, until};
 
 const PEOPLE: usize = 20;
 const THRESHOLD: usize = 5;
-/// Two pauses of a breaker.
+/// Two periods of a circuit breaker.
 const COMES_BACK: Duration = Duration::from_secs(20);
-/// How often the worker tries to let people in while the store is away.
+/// Runs of the admission worker during the outage.
 const RUNS: f64 = 2.0;
 
 /// What can be cut off.
@@ -28,10 +28,11 @@ enum Cuttable {
 }
 
 impl Cuttable {
-    /// The stores of a backend with proxies in front of Redis; `None`, told loudly, when one of them is not there.
+    /// The stores of a backend with proxies in front of Redis; `None`, with a message, if one is
+    /// missing.
     async fn of(backend: Backend) -> anyhow::Result<Option<(Self, Stores)>> {
         if backend == Backend::Cluster {
-            // The shared cluster gives its clients its own addresses, which lead past any proxy.
+            // The shared cluster announces its own addresses, which bypass any proxy.
             let Some(cluster) = Cluster::start().await? else { return Ok(None) };
             let Some(database) = fresh_database(&[]).await else { return Ok(None) };
             let stores = Stores { postgres: database.url, redis: cluster.urls() };
@@ -63,7 +64,7 @@ impl Cuttable {
     }
 }
 
-/// The sum of what the process counts under this name.
+/// The sum of a metric of the process.
 async fn counted(stage: &Stage, name: &str) -> anyhow::Result<f64> {
     let answer = stage.connect().send(&Request::get("/metrics")).await?;
     let text = String::from_utf8_lossy(&answer.body);
@@ -71,7 +72,7 @@ async fn counted(stage: &Stage, name: &str) -> anyhow::Result<f64> {
     Ok(lines.filter_map(|line| line.rsplit_once(' ')?.1.parse::<f64>().ok()).sum())
 }
 
-/// Everybody is told that the room does not answer, and when to ask again.
+/// Every user gets 503 with `retry-after`.
 async fn see_it(stage: &Stage, event: EventId, fans: &[&Fan]) -> anyhow::Result<()> {
     let mut connection = stage.connect();
     for what in [Ask::Status, Ask::Check] {
@@ -85,7 +86,7 @@ async fn see_it(stage: &Stage, event: EventId, fans: &[&Fan]) -> anyhow::Result<
     Ok(())
 }
 
-async fn people_keep_waiting_while_the_store_is_away(backend: Backend) -> anyhow::Result<()> {
+async fn redis_outage_keeps_waiting_users(backend: Backend) -> anyhow::Result<()> {
     let Some((mut store, stores)) = Cuttable::of(backend).await? else { return Ok(()) };
     let dir = tempfile::tempdir()?;
     let launch = line::with_crowd(stores.launch(dir.path()).await?)
@@ -101,9 +102,10 @@ async fn people_keep_waiting_while_the_store_is_away(backend: Backend) -> anyhow
         places.push(answer.json()["position"].as_u64());
     }
     let (inside, waiting) = people.split_at(THRESHOLD);
-    assert!(places[..THRESHOLD].iter().all(Option::is_none), "five are in: {places:?}");
+    assert!(places[..THRESHOLD].iter().all(Option::is_none), "five are active: {places:?}");
 
-    // There is room for whoever is first. Should the worker come between these two, they are in already and this run shows less.
+    // A slot is free for the first in line. If the worker runs before the cut, the user is admitted
+    // already and this run shows less.
     let left = ask(&mut connection, &inside[0], event, Ask::Leave).await?;
     store.cut().await;
     ensure!(left.status == 200, "{}", left.show());
@@ -116,7 +118,7 @@ async fn people_keep_waiting_while_the_store_is_away(backend: Backend) -> anyhow
     })
     .await;
     let now = counted(&stage, "urr_queue_admitted").await?;
-    ensure!(now <= admitted, "{now} were let in, and {admitted} when the store went away");
+    ensure!(now <= admitted, "{now} admissions, {admitted} before the outage");
 
     store.restore().await;
     until(COMES_BACK, async || {
@@ -126,7 +128,7 @@ async fn people_keep_waiting_while_the_store_is_away(backend: Backend) -> anyhow
     .await;
     for (fan, place) in people.iter().zip(&places).skip(1) {
         let answer = ask(&mut connection, fan, event, Ask::Status).await?.json();
-        // Everybody else in line is one further, and whoever is in has no place.
+        // All other waiting users move up by one; active users have no position.
         let expected = place.map(|place| place - 1).filter(|place| *place > 0);
         assert_eq!(answer["position"].as_u64(), expected, "{answer}");
         assert_eq!(answer["status"] == "active", expected.is_none(), "{answer}");
@@ -136,4 +138,4 @@ async fn people_keep_waiting_while_the_store_is_away(backend: Backend) -> anyhow
     Ok(())
 }
 
-on_backends! { people_keep_waiting_while_the_store_is_away: redis Redis, cluster Cluster }
+on_backends! { redis_outage_keeps_waiting_users: redis Redis, cluster Cluster }

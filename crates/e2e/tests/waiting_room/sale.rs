@@ -1,4 +1,4 @@
-//! The way of a buyer: line, slot, seats. Whoever is not in buys nothing.
+//! The way of a buyer: queue, slot, seats. Holds without a slot are refused.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use urr_e2e::{
 use urr_testkit::until;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn seats_are_sold_to_those_who_are_in() -> anyhow::Result<()> {
+async fn holds_require_a_slot() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let launch = line::with_crowd(program::launch(&dir.path().join("data"))?);
     let stage = Stage::up(launch.set("queue.guard", "true").set("queue.threshold", "1")).await?;
@@ -44,7 +44,7 @@ async fn seats_are_sold_to_those_who_are_in() -> anyhow::Result<()> {
         answer.json()["status"] == "active"
     })
     .await;
-    // A yes is remembered for a second at most.
+    // A guard caches the state of a slot for at most a second.
     tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(buy(&people[0], 2, &entry).await?.1["reason"], "slot_over");
     let second = ask(&mut line, &people[1], event, Ask::Status).await?.json();

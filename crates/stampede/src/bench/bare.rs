@@ -1,5 +1,7 @@
-//! What the storage can do at best: two seats claimed and one message, and nothing else, in one durable transaction. How far holds are
-//! from it tells of us; how far it is from another machine's tells of the machine.
+//! Upper bound of the storage: one durable transaction that claims two seats and appends a message.
+//!
+//! The distance of holds from it is our own cost; its distance from another machine's result is the
+//! machine's.
 
 use urr_db::{Db, Domain, Error, Migration, Tx, outbox, statements};
 use urr_kernel::{Clock, Ids, MessageId, SeatId, Timestamp, UserId};
@@ -26,7 +28,7 @@ statements! {
          where claims.expires_at <= $4";
 }
 
-/// A client that claims two seats that nobody else wants.
+/// A client that claims two seats no other client claims.
 pub(super) struct Claims {
     pub(super) db: Db,
     pub(super) clock: Clock,
@@ -68,7 +70,7 @@ impl Client for Claims {
             self.db.write("bench.bare", async |tx: &mut Tx<'_>| self.claim(tx, user, seats, now).await).await;
         Some(match claimed {
             Ok(true) => Ok(()),
-            Ok(false) => Err("somebody else has a seat that nobody knows of".to_owned()),
+            Ok(false) => Err("a fresh seat is already claimed".to_owned()),
             Err(error) => Err(error.to_string()),
         })
     }
@@ -81,7 +83,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn every_statement_is_good_on_its_engines() {
+    async fn every_statement_prepares_on_its_engines() {
         let (_dir, sqlite) = fresh_sqlite(&DOMAIN).await;
         let postgres = fresh_postgres(&DOMAIN).await;
         let databases: Vec<&Db> = std::iter::once(&sqlite).chain(&postgres).collect();

@@ -1,4 +1,4 @@
-//! What the front door costs: the same handler behind all of it, and behind nothing but the check of a token.
+//! The cost of the gateway: the same handler behind all guards, and behind a token check alone.
 
 use std::sync::Arc;
 
@@ -27,13 +27,13 @@ use crate::{http::Request, report::Report};
 /// A route for signed-in users with the general rate limit: 3,000 a minute for each.
 const PATH: &str = "/api/reservations/my";
 
-/// Requests of one user in the whole run, at most: a third of what the limit allows in a minute.
+/// Maximum requests of one user in the whole run: a third of the rate limit per minute.
 const ASKS: usize = 1_000;
 
-/// The share of the bare check that the whole door should reach.
+/// The share of the bare token check that the full gateway should reach.
 const TARGET_PERCENT: f64 = 85.0;
 
-/// What both rows answer.
+/// The response of both rows.
 #[derive(Serialize)]
 struct Answer {
     user: UserId,
@@ -44,7 +44,7 @@ async fn noop(caller: Caller) -> Result<Json<Answer>, Problem> {
     Ok(Json(Answer { user: caller.user()?, reservations: [] }))
 }
 
-/// The handler behind the check of a bearer token.
+/// The handler behind a bearer token check alone.
 struct Bare {
     keys: Verifier,
     clock: Clock,
@@ -72,11 +72,10 @@ impl Respond for Bare {
     }
 }
 
-/// Measures.
 pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
     let installed = bench.install("gateway", &[])?;
     let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
-    let seconds = usize::try_from(turns.asked().as_secs() + 1).expect("a run is short");
+    let seconds = usize::try_from(turns.asked().as_secs() + 1).expect("a run takes minutes");
     let users = (seconds * FAST).div_ceil(ASKS);
     let request = |_| {
         let token = installed.tokens.of(bench.ids.next(), Role::User);

@@ -1,4 +1,6 @@
-//! What is held: events with seats enough, buyers with tokens, requests written out beforehand so that the load costs little.
+//! Test data for holds: events with enough seats, buyers with tokens, and serialized requests.
+//!
+//! Requests are serialized before the run, so that generating the load costs little.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -18,20 +20,21 @@ use crate::{http::Request, tokens::Tokens};
 /// Seats of one hold.
 const SEATS: usize = 2;
 
-/// Events prepared at most. Tickets remembers the seats of so many of the largest hall, and a benchmark that makes it
-/// forget would measure something else: 7 × 50,000 seats are 175,000 holds, or 35,000 per second for 5 s.
+/// Maximum number of events. `tickets` caches the seats of this many of the largest hall, and a
+/// benchmark that evicts them would measure loading: 7 × 50,000 seats are 175,000 holds, or 35,000
+/// per second for 5 s.
 const MAX_EVENTS: usize = 7;
 
-/// One hold to be asked for: a buyer of its own and two seats that nobody else wants.
+/// One hold to request: a new buyer and two seats that no other buyer requests.
 #[derive(Clone, Debug)]
 pub(super) struct Wish {
     /// The buyer.
     pub(super) user: UserId,
-    /// What the buyer asks for.
+    /// The request.
     pub(super) hold: HoldSeats,
 }
 
-/// Creates events before anything serves them, with seats for at least `holds` holds if there is room.
+/// Creates events before they are served, with seats for `holds` holds or as many as fit.
 pub(super) async fn wishes(
     bench: &Bench<'_>,
     installed: &Installed,
@@ -42,7 +45,7 @@ pub(super) async fn wishes(
     let catalog = domains.catalog();
     let layouts = catalog.layouts(&Ctx::system(ids, clock), ListLayouts {}).await.context("layouts")?.layouts;
     let largest = layouts.into_iter().max_by_key(|layout| layout.total_seats);
-    let largest = largest.context("there is no seat layout")?;
+    let largest = largest.context("the catalog has no seat layout")?;
     let events = (holds * SEATS).div_ceil(largest.total_seats as usize).clamp(1, MAX_EVENTS);
     let mut wishes = Vec::new();
     for event in create_events(&*catalog, largest.id, events, clock, ids).await? {
@@ -55,7 +58,7 @@ pub(super) async fn wishes(
     Ok(wishes)
 }
 
-/// Creates events on sale in the smallest hall: for rows that buy nothing.
+/// Creates events on sale in the smallest hall, for rows that hold no seats.
 pub(super) async fn events(
     catalog: &dyn Catalog,
     count: usize,
@@ -64,7 +67,7 @@ pub(super) async fn events(
 ) -> anyhow::Result<Vec<EventId>> {
     let layouts = catalog.layouts(&Ctx::system(ids, clock), ListLayouts {}).await.context("layouts")?.layouts;
     let smallest = layouts.into_iter().min_by_key(|layout| layout.total_seats);
-    create_events(catalog, smallest.context("there is no seat layout")?.id, count, clock, ids).await
+    create_events(catalog, smallest.context("the catalog has no seat layout")?.id, count, clock, ids).await
 }
 
 async fn create_events(
@@ -78,7 +81,7 @@ async fn create_events(
     for number in 0..count {
         let new = event(number, layout, clock.now());
         let made = catalog.create_event(&Ctx::system(ids, clock), new).await;
-        events.push(made.context("an event cannot be created")?.event.id);
+        events.push(made.context("could not create an event")?.event.id);
     }
     Ok(events)
 }
@@ -117,8 +120,8 @@ async fn seats(
     Ok(seats)
 }
 
-/// A wish in every event for a seat that does not exist. Its refusal makes tickets load the seats of the event, so that the
-/// measured holds do not.
+/// For every event, a hold of a seat that does not exist. Refusing it makes `tickets` load the
+/// event's seats, so that the measured holds do not.
 pub(super) fn strangers(wishes: &[Wish], ids: &Ids) -> Vec<Wish> {
     let events: BTreeSet<EventId> = wishes.iter().map(|wish| wish.hold.event).collect();
     let stranger = |event| Wish {
@@ -128,7 +131,7 @@ pub(super) fn strangers(wishes: &[Wish], ids: &Ids) -> Vec<Wish> {
     events.into_iter().map(stranger).collect()
 }
 
-/// Brings seats and buyers out of order, each for itself.
+/// Shuffles seats and buyers independently.
 pub(super) fn scatter(wishes: &mut [Wish], ids: &Ids) {
     let mut users: Vec<UserId> = wishes.iter().map(|wish| wish.user).collect();
     shuffle(&mut users, ids);
@@ -141,11 +144,11 @@ pub(super) fn scatter(wishes: &mut [Wish], ids: &Ids) {
 pub(super) fn shuffle<T>(items: &mut [T], ids: &Ids) {
     for last in (1..items.len()).rev() {
         let other = u64::from_le_bytes(ids.bytes()) % (last as u64 + 1);
-        items.swap(last, usize::try_from(other).expect("a number up to an index is one"));
+        items.swap(last, usize::try_from(other).expect("at most `last`, which is a usize"));
     }
 }
 
-/// The wishes as HTTP requests.
+/// The holds as serialized HTTP requests.
 pub(super) fn requests(wishes: &[Wish], tokens: &Tokens) -> Vec<Vec<u8>> {
     let request = |wish: &Wish| {
         let body = json!({
@@ -158,7 +161,7 @@ pub(super) fn requests(wishes: &[Wish], tokens: &Tokens) -> Vec<Vec<u8>> {
     wishes.iter().map(request).collect()
 }
 
-/// Wishes for events and seats that do not exist, for a handler that does not look.
+/// Holds of events and seats that do not exist, for the no-op handler.
 pub(super) fn made_up(count: usize, tokens: &Tokens, ids: &Ids) -> Vec<Vec<u8>> {
     let wish = |_| Wish {
         user: ids.next(),
@@ -173,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scattering_loses_nobody_and_no_seat() {
+    fn scatter_keeps_every_buyer_and_seat() {
         let ids = Ids::seeded(Clock::fixed(Timestamp::from_micros(0)), 1);
         let wish = |_| Wish {
             user: ids.next(),

@@ -1,4 +1,4 @@
-//! The rows of the table: what is built, what is sent to it.
+//! The rows of `urr bench holds`: what each one starts, and the requests it gets.
 
 use std::{
     net::SocketAddr,
@@ -25,36 +25,38 @@ use super::{
 };
 use crate::http::Connection;
 
-/// Holds prepared per second that is to be measured: more than the fastest row has ever made, and so many that the slow
-/// rows do not run out.
+/// Holds prepared per measured second: more than the fastest row has ever completed. The slow rows
+/// have fewer, and enough.
 pub(super) const FAST: usize = 60_000;
 const SLOW: usize = 12_000;
 
-/// How often a buyer of the baseline comes back: less often than the limits allow, which is 30 times a minute.
+/// Requests per buyer of the baseline; the rate limit allows 30 a minute.
 const COMES_BACK: usize = 10;
 
 /// One row.
 #[derive(Debug)]
 pub(super) enum Scene {
-    /// The same edge, token check, parser and printer, and a handler that does nothing.
+    /// The same gateway, token check, parser and serializer, with a handler that does nothing.
     Noop,
-    /// Files, over HTTP. Holds of one moment are one write, so that without group commit they have a sync per batch.
+    /// SQLite over HTTP. Concurrent holds are batched, so without group commit there is one fsync
+    /// per batch.
     Embedded {
         /// Whether concurrent writes share one fsync.
         group_commit: bool,
     },
-    /// Files, over HTTP, seats and buyers in no order: every hold touches pages of its own.
+    /// SQLite over HTTP, seats and buyers in random order: every hold touches pages of its own.
     Scattered,
-    /// Files, without HTTP.
+    /// SQLite, without HTTP.
     InProcess,
-    /// A server, over HTTP.
+    /// PostgreSQL over HTTP.
     Postgres(String),
-    /// Claims and a message and nothing else, without HTTP, in files. Each is a transaction of its own, so that sharing a sync shows here.
+    /// Claims and a message only, in process, on SQLite. Each is a transaction of its own, which
+    /// makes the effect of group commit visible.
     Bare {
         /// Whether concurrent writes share one fsync.
         group_commit: bool,
     },
-    /// The same on a server.
+    /// The same on PostgreSQL.
     BarePostgres(String),
 }
 
@@ -75,7 +77,7 @@ impl Scene {
         scenes
     }
 
-    /// What the row is called.
+    /// The name in the table.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Noop => "no-op handler, HTTP",
@@ -90,7 +92,7 @@ impl Scene {
         }
     }
 
-    /// Builds, measures, tears down.
+    /// Builds the row, measures it and tears it down.
     pub(super) fn run(
         &self,
         runtimes: &Runtimes,
@@ -98,7 +100,7 @@ impl Scene {
         pace: Pace,
         done: &Arc<AtomicU64>,
     ) -> anyhow::Result<Measured> {
-        let seconds = usize::try_from((pace.warm_up + pace.span).as_secs()).expect("a run is short");
+        let seconds = usize::try_from((pace.warm_up + pace.span).as_secs()).expect("a run takes minutes");
         let row = |name: &str, settings: &[(&str, &str)]| {
             Ok::<_, anyhow::Error>(HoldsRow {
                 runtimes,
@@ -133,16 +135,16 @@ impl Scene {
     }
 }
 
-/// In which order seats are wanted.
+/// The order in which seats are requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
-    /// Row by row, each by a buyer newer than the last: neighbours share the pages they touch.
+    /// Row by row, each by a newer buyer than the last: neighbours share the pages they touch.
     OfTheHall,
-    /// Anywhere, by anybody.
+    /// Random seats, random buyers.
     None,
 }
 
-/// One row under way.
+/// One row while it is measured.
 struct HoldsRow<'r> {
     runtimes: &'r Runtimes,
     bench: &'r Bench<'r>,
@@ -159,7 +161,7 @@ impl HoldsRow<'_> {
         let address = self.installed.app.serve_behind_gateway("tickets", routes, &tasks);
         let address = self.runtimes.server.block_on(address)?;
         let measured = self.runtimes.send(&Deck::endless(requests), address, clock, self.pace, self.done);
-        // What does not end in time ends with its runtime.
+        // A task that does not stop in time is dropped with its runtime.
         let _ = self.runtimes.server.block_on(tasks.shutdown(STOP));
         measured
     }
@@ -198,12 +200,12 @@ impl HoldsRow<'_> {
                 ids: ids.clone(),
             };
             for Wish { user, hold } in goods::strangers(&wishes, ids) {
-                // It is refused; the seats of the event are loaded now.
+                // The hold is refused, but the seats of the event are loaded now.
                 let _ = client.tickets.hold(&client.buyer(user), hold).await;
             }
             let clients = (0..self.pace.clients).map(|_| client.clone()).collect();
             let measured = load::run(clients, self.pace, clock, self.done).await;
-            // What does not end in time ends with its runtime.
+            // A task that does not stop in time is dropped with its runtime.
             let _ = tasks.shutdown(STOP).await;
             Ok(measured)
         })
@@ -222,7 +224,7 @@ impl HoldsRow<'_> {
 
 /// Sends requests that must be refused.
 async fn refused(address: SocketAddr, requests: &[Vec<u8>]) -> anyhow::Result<()> {
-    let mut connection = Connection::open(address).await.context("the server cannot be reached")?;
+    let mut connection = Connection::open(address).await.context("could not connect to the server")?;
     for request in requests {
         let answer = connection.expect_200(request).await?;
         let answer = answer.err().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The load: a fixed number of clients, each sending its next request when the last one was answered.
+//! Closed-loop load: a fixed number of clients, each of which waits for a response before its next
+//! request.
 
 use std::{
     io,
@@ -16,24 +17,24 @@ use urr_kernel::Clock;
 use super::table::Measured;
 use crate::{http::Connection, machine};
 
-/// How much and for how long.
+/// Number of clients and duration of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    /// Clients at the same time.
+    /// Concurrent clients.
     pub(super) clients: usize,
-    /// Not measured: connections are made, caches and the allocator fill.
+    /// Not measured: connections are opened, caches and the allocator fill.
     pub(super) warm_up: Duration,
     /// Measured.
     pub(super) span: Duration,
 }
 
-/// Work that a client does again and again. `None`: there is no more.
+/// Work that a client repeats.
 pub(super) trait Client: Send + 'static {
-    /// Does it once.
+    /// Runs it once. `None` means that no work is left.
     fn once(&mut self) -> impl Future<Output = Option<Result<(), String>>> + Send;
 }
 
-/// Runs the clients and gathers what they measured. Counts good answers for whoever shows progress.
+/// Runs the clients and collects their measurements. Also counts successes for the progress line.
 pub(super) async fn run<C: Client>(
     clients: Vec<C>,
     pace: Pace,
@@ -91,32 +92,32 @@ async fn drive<C: Client>(
             }
         }
     }
-    // A run that ran out of work is measured up to that moment.
+    // If the requests ran out, the measurement ends there.
     measured.took = now.min(measured_to).saturating_sub(measured_from);
     measured
 }
 
-/// The requests of a run, each sent once, whoever comes first.
+/// The requests of a run, shared by all clients.
 #[derive(Debug)]
 pub(super) struct Deck {
     requests: Vec<Vec<u8>>,
     next: AtomicUsize,
-    /// Whether to begin again at the end, for requests that change nothing.
+    /// Whether to start over at the end, for requests that change nothing.
     endless: bool,
 }
 
 impl Deck {
-    /// Requests that can be sent once.
+    /// Each request is sent once.
     pub(super) fn once(requests: Vec<Vec<u8>>) -> Arc<Self> {
         Arc::new(Self { requests, next: AtomicUsize::new(0), endless: false })
     }
 
-    /// Requests that can be sent for ever.
+    /// The requests are repeated for as long as the run lasts.
     pub(super) fn endless(requests: Vec<Vec<u8>>) -> Arc<Self> {
         Arc::new(Self { requests, next: AtomicUsize::new(0), endless: true })
     }
 
-    /// The next one.
+    /// The next request; `None` at the end.
     pub(super) fn draw(&self) -> Option<&[u8]> {
         let next = self.next.fetch_add(1, Ordering::Relaxed);
         let at = if self.endless { next % self.requests.len().max(1) } else { next };
@@ -124,7 +125,7 @@ impl Deck {
     }
 }
 
-/// A client that plays a deck.
+/// A client that sends the requests of a deck.
 #[derive(Debug)]
 pub(super) struct HttpClient {
     deck: Arc<Deck>,
@@ -133,7 +134,7 @@ pub(super) struct HttpClient {
 }
 
 impl HttpClient {
-    /// So many clients, all connected.
+    /// Opens the connections of all clients.
     pub(super) async fn connect(
         count: usize,
         address: SocketAddr,
@@ -157,7 +158,7 @@ impl Client for HttpClient {
         let request = deck.draw()?;
         Some(self.connection.expect_200(request).await.unwrap_or_else(|error| {
             self.broken = true;
-            Err(format!("the connection broke: {error}"))
+            Err(format!("connection lost: {error}"))
         }))
     }
 }
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_ends_when_there_is_no_more_work_and_counts_failures() {
+    async fn run_ends_when_work_runs_out_and_counts_failures() {
         let pace = Pace { clients: 2, warm_up: Duration::ZERO, span: Duration::from_mins(1) };
         let done = Arc::new(AtomicU64::new(0));
         let clock = Clock::system();
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deck_is_dealt_once_or_for_ever() {
+    fn deck_ends_or_repeats() {
         let once = Deck::once(vec![vec![1], vec![2]]);
         assert_eq!([once.draw(), once.draw(), once.draw()], [Some(&[1][..]), Some(&[2][..]), None]);
         let endless = Deck::endless(vec![vec![1]]);

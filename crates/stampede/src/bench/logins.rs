@@ -1,4 +1,5 @@
-//! Everybody signs in at once: who gets in, who is told to wait, what it costs in memory, and whether anybody else notices.
+//! A burst of sign-ins: how many succeed, how many are refused, the memory used, and the latency of
+//! other requests meanwhile.
 
 use std::{
     collections::BTreeMap,
@@ -18,47 +19,47 @@ use crate::{
     report::Report,
 };
 
-/// What the others ask meanwhile.
+/// The path of the other requests.
 const STATUS: &str = "/api/time";
 
-/// How many others there are, and how often each of them asks: 200 questions a second.
+/// Number of clients that send other requests, and the pause of each: 200 requests per second.
 const OTHERS: usize = 4;
 const ASK_EVERY: Duration = Duration::from_millis(20);
 
-/// What most of the others should not wait longer for.
+/// Target for the p99 latency of the other requests.
 const TARGET: Duration = Duration::from_millis(50);
 
-/// Accounts. Each may be tried ten times a minute, so a flood of 2,000 meets every limit there is.
+/// Accounts. Each allows ten attempts a minute, so 2,000 clients reach every rate limit.
 const ACCOUNTS: usize = 100;
 
-/// Accounts that are made at a time: as many as hash at once, and one that waits.
+/// Accounts created concurrently: as many as hash at a time, and one that waits.
 const MAKERS: usize = 3;
 
-/// How a flood of sign-ins is measured.
+/// Options of `urr bench logins`.
 #[derive(Debug, Args)]
 pub struct LoginsArgs {
-    /// Clients that sign in at the same time, each with a connection and an address of its own
+    /// Clients that sign in concurrently, each with its own connection and address
     #[arg(long, default_value_t = 2_000, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     clients: u16,
-    /// Seconds they keep coming
+    /// Duration in seconds
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=60))]
     seconds: u64,
 }
 
-/// How often each answer was given.
+/// Number of responses by status and error code.
 type Answers = BTreeMap<(u16, String), u64>;
 
-/// What was seen.
+/// The measurements.
 struct Seen {
     answers: Answers,
     status: Measured,
-    /// Resident memory in MiB before, at most, and at the end.
+    /// Resident memory in MiB: before, peak, and at the end.
     memory: [u64; 3],
 }
 
-/// Measures.
 pub(super) fn run(args: &LoginsArgs, bench: &Bench<'_>) -> anyhow::Result<Report> {
-    // Each client names its own address, so that the rate limits see as many addresses as there are clients.
+    // Each client sends its own forwarded address, so that rate limits see as many addresses as
+    // clients.
     let installed = bench.install("logins", &[("http.trusted_proxies", "127.0.0.1")])?;
     let runtimes = Runtimes::new()?;
     let running = runtimes.server.block_on(installed.app.serve())?;
@@ -123,7 +124,7 @@ fn email(number: usize) -> String {
     format!("bench{number}@example.com")
 }
 
-/// Signs in again and again, and waits as long as `retry-after` says.
+/// Signs in repeatedly, and waits as long as `retry-after` says.
 async fn client(
     address: SocketAddr,
     number: u32,
@@ -132,7 +133,7 @@ async fn client(
     start: Arc<Barrier>,
 ) -> Result<Answers, Lost> {
     let from = Ipv4Addr::from(u32::from(Ipv4Addr::new(10, 0, 0, 0)) + number).to_string();
-    let account = email(usize::try_from(number).expect("a few thousand") % ACCOUNTS);
+    let account = email(usize::try_from(number).expect("a few thousand clients") % ACCOUNTS);
     let mut connection = Connection::open(address).await.map_err(Lost::NotSent)?;
     start.wait().await;
     let mut answers = Answers::new();
@@ -146,7 +147,7 @@ async fn client(
     Ok(answers)
 }
 
-/// Asks for the time now and then.
+/// Requests the time periodically.
 async fn other(address: SocketAddr, until: Duration, clock: Clock) -> Result<Measured, Lost> {
     let mut connection = Connection::open(address).await.map_err(Lost::NotSent)?;
     let (mut measured, began) = (Measured::default(), clock.ticks());

@@ -1,4 +1,5 @@
-//! `urr bench`: one table per run, with a baseline from the same run, such as a no-op handler behind the same gateway.
+//! `urr bench`: one table per run, with a baseline from the same run, such as a no-op handler
+//! behind the same gateway.
 
 mod bare;
 mod gateway;
@@ -47,53 +48,55 @@ pub(crate) use self::table::thousands;
 /// Not measured: connections, caches and the allocator settle within it.
 const WARM_UP: Duration = Duration::from_secs(1);
 
-/// What can be measured.
+/// The benchmarks.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
-    /// Two seats held for a new buyer, durable, again and again
+    /// Durable holds of two seats, each by a new buyer
     ///
-    /// Every row is measured for the same time with the same number of clients, each of which sends its next request when
-    /// the last one was answered. The load comes from the same process, so it takes its share of the machine.
+    /// Every row is measured for the same time with the same number of clients. A client sends its
+    /// next request after the response to the last one. The load comes from the same process and
+    /// uses part of the CPU.
     Holds(HoldsArgs),
-    /// What the front door costs: the same handler behind all of it and behind the check of a token alone
+    /// Cost of the gateway: the same handler behind all guards, and behind a token check alone
     ///
-    /// The rows take turns, so that whatever else the machine does meanwhile happens to both.
+    /// The rows take turns, so that other load on the machine affects both alike.
     Gateway(Turns),
-    /// Thousands sign in at once: who gets in, what it takes in memory, and whether others notice
+    /// Thousands of concurrent sign-ins: successes, memory, and the latency of other requests
     Logins(logins::LoginsArgs),
-    /// The waiting room in front of an event: status beside a handler that does nothing, joins, memory, and the start with a full room
+    /// Waiting room of an event: status requests against a no-op handler, joins, memory, start-up
     ///
-    /// With 1,000, 100,000 and 1,000,000 waiting. The rows take turns, so that whatever else the machine does meanwhile happens to
-    /// all.
+    /// With 1,000, 100,000 and 1,000,000 users waiting. The rows take turns, so that other load on
+    /// the machine affects all alike.
     Queue(queue::QueueArgs),
-    /// Tier 1 of the waiting room: checks beside a handler that does nothing, and people who take a number
+    /// Site waiting room (Tier 1): checks against a no-op handler, and new visitors
     ///
-    /// The rows take turns, so that whatever else the machine does meanwhile happens to all.
+    /// The rows take turns, so that other load on the machine affects all alike.
     Vwr(Turns),
 }
 
-/// How holds are measured.
+/// Options of `urr bench holds`.
 #[derive(Debug, Args)]
 pub struct HoldsArgs {
-    /// Seconds each row is measured
+    /// Seconds per row
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=60))]
     seconds: u64,
-    /// Clients at the same time, each with a connection of its own
+    /// Concurrent clients, each with its own connection
     #[arg(long, default_value_t = 192, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     clients: u16,
-    /// Also measure on this PostgreSQL database, which is filled and not cleaned up: use one you can drop
+    /// Also measure on this PostgreSQL database; it is filled and not cleaned up: use one you can
+    /// drop
     #[arg(long, value_name = "URL")]
     postgres: Option<String>,
-    /// Only the baseline and the rows whose name contains this
+    /// Only the baseline and rows whose name contains this text
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
-    /// Where the benchmark's files are made and removed again: on the disk that matters to you
+    /// Directory for temporary files: choose one on the disk to be measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 }
 
 impl HoldsArgs {
-    /// The command that measures the same again, without the password of the database.
+    /// The command that repeats the run, without the password of the database.
     fn command(&self) -> String {
         let postgres = if self.postgres.is_some() { " --postgres \"$URL\"" } else { "" };
         let only = if self.only.is_empty() { String::new() } else { format!(" --only '{}'", self.only) };
@@ -101,7 +104,7 @@ impl HoldsArgs {
     }
 }
 
-/// Measures.
+/// Runs a benchmark.
 pub fn run(command: &BenchCommand, host: &dyn Host) -> anyhow::Result<Report> {
     match command {
         BenchCommand::Holds(args) => holds(args, &Bench::in_dir(&args.dir, host)?),
@@ -112,7 +115,7 @@ pub fn run(command: &BenchCommand, host: &dyn Host) -> anyhow::Result<Report> {
     }
 }
 
-/// What every benchmark starts from.
+/// What every benchmark needs.
 struct Bench<'h> {
     host: &'h dyn Host,
     dir: WorkDir,
@@ -130,7 +133,7 @@ impl<'h> Bench<'h> {
         Ok(Self { host, dir: WorkDir::in_dir(dir)?, ids: Ids::random(clock.clone()), clock })
     }
 
-    /// An installation with files of its own.
+    /// An installation with its own files.
     fn install(&self, name: &str, settings: &[(&str, &str)]) -> anyhow::Result<Installed> {
         let (secret, data_dir) = (tokens::random_secret(&self.ids), self.dir.path(name));
         let data_dir = data_dir.to_string_lossy();
@@ -148,7 +151,7 @@ impl<'h> Bench<'h> {
     }
 }
 
-/// An installation, and tokens that it accepts.
+/// An installation and the signer of its tokens.
 struct Installed {
     app: Box<dyn Installation>,
     secret: String,
@@ -188,7 +191,7 @@ fn measure(scene: &Scene, args: &HoldsArgs, bench: &Bench<'_>) -> anyhow::Result
     measured
 }
 
-/// The server's threads and the load's, apart from each other as they would be on two machines.
+/// Separate runtimes for server and load, as if they were on two machines.
 struct Runtimes {
     server: Runtime,
     load: Runtime,
@@ -203,13 +206,13 @@ impl Runtimes {
                 .worker_threads(threads)
                 .enable_all()
                 .build();
-            runtime.context("the runtime did not start")
+            runtime.context("could not start a runtime")
         };
-        // A client does a small part of the work a server does, so half as many threads keep it busy.
+        // A client does a small part of a server's work, so half as many threads keep it busy.
         Ok(Self { server: runtime("bench-server", cores)?, load: runtime("bench-load", cores.div_ceil(2))? })
     }
 
-    /// Lets clients send the requests of a deck.
+    /// Sends the requests of a deck with concurrent clients.
     fn send(
         &self,
         deck: &Arc<Deck>,
@@ -220,7 +223,7 @@ impl Runtimes {
     ) -> anyhow::Result<Measured> {
         self.load.block_on(async {
             let clients = HttpClient::connect(pace.clients, address, deck).await;
-            let clients = clients.context("the server cannot be reached")?;
+            let clients = clients.context("could not connect to the server")?;
             Ok(load::run(clients, pace, clock, done).await)
         })
     }
@@ -232,7 +235,7 @@ impl Runtimes {
     }
 }
 
-/// A line on stderr that moves while a row is measured, if somebody looks.
+/// A progress line on stderr, if stderr is a terminal.
 struct Progress {
     done: Arc<AtomicU64>,
     /// Dropped to end the line.
@@ -241,10 +244,7 @@ struct Progress {
 }
 
 impl Progress {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "progress is shown while every runtime is busy being measured"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "a thread of its own: the runtimes are being measured")]
     fn start(name: &str) -> Self {
         const EVERY: Duration = Duration::from_millis(500);
         let (done, name) = (Arc::new(AtomicU64::new(0)), name.to_owned());
@@ -269,7 +269,7 @@ impl Progress {
 
     fn end(self) {
         drop(self.stop);
-        // A thread that panicked has already said so.
+        // A panic was already printed.
         let _ = self.shown.join();
     }
 }

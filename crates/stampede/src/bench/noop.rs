@@ -1,4 +1,4 @@
-//! The baseline: a handler that does nothing, behind the same front, edge, guards, parser and printer as a hold.
+//! The baseline: a no-op handler behind the same gateway, guards, parser and serializer as a hold.
 
 use axum::extract::{FromRef, State};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use urr_http::{Caller, Class, Json, Line, Problem, Routes, USER};
 use urr_kernel::{Clock, EventId, Ids, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::Ctx;
 
-/// Where the handler is: in the place of the one it is compared with, so that the same guards stand before it.
+/// The path of the real handler, so that the same guards apply.
 pub(super) const PATH: &str = "/api/seats/reserve";
 
 #[derive(Clone)]
@@ -37,7 +37,7 @@ struct Reserve {
     idempotency_key: Option<String>,
 }
 
-/// An answer with as much in it as that of a hold.
+/// A response as large as that of a hold.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
@@ -94,7 +94,7 @@ async fn noop(
     Ok(Json(Answer { message: "Seats reserved temporarily", reservation }))
 }
 
-/// The handler, to be served behind everything that a hold passes.
+/// The no-op handler, to be served in place of the real one.
 pub(super) fn routes(clock: &Clock, ids: &Ids) -> Routes {
     let policy = USER.limit(Class::Booking).after_line(Line::Body).with_slot();
     Routes::new().post(PATH, policy, noop).with_state(Api { clock: clock.clone(), ids: ids.clone() })

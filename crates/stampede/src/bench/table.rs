@@ -1,48 +1,49 @@
-//! From measurements to one table.
+//! Formats measurements as a table.
 
 use std::{fmt::Write as _, time::Duration};
 
 use super::load::millis;
 use crate::report::Report;
 
-/// What one way of doing the work achieved.
+/// One row of the table.
 #[derive(Debug)]
 pub(super) struct Row {
-    /// What was measured.
+    /// The name of the row.
     pub(super) name: String,
-    /// The measurement; an error says why there is none.
+    /// The measurement, or why there is none.
     pub(super) outcome: Result<Measured, String>,
 }
 
-/// Answers within a span of time.
+/// Responses within a period.
 #[derive(Debug, Default)]
 pub(super) struct Measured {
-    /// How long each answer took.
+    /// The latency of each successful request.
     pub(super) latencies: Vec<Duration>,
-    /// How long the span was.
+    /// The length of the period.
     pub(super) took: Duration,
-    /// The processor time the whole process used in it, load and server together.
+    /// CPU time of the whole process in the period, load and server together.
     pub(super) processor: Duration,
-    /// Answers that were not what was asked for.
+    /// Requests that failed.
     pub(super) failed: u64,
-    /// The first of them.
+    /// Why the first of them failed.
     pub(super) first_failure: Option<String>,
 }
 
 impl Measured {
-    /// Good answers per second.
+    /// Successful requests per second.
     #[expect(clippy::cast_precision_loss, reason = "a run has far fewer than 2^52 answers")]
     pub(super) fn rate(&self) -> f64 {
         if self.took.is_zero() { 0.0 } else { self.latencies.len() as f64 / self.took.as_secs_f64() }
     }
 
-    /// Processor time per good answer, in microseconds: what does not depend on who else uses the machine.
+    /// CPU time per successful request, in microseconds. Unlike the rate it does not depend on
+    /// other processes.
     #[expect(clippy::cast_precision_loss, reason = "a run has far fewer than 2^52 answers")]
     fn processor_micros(&self) -> f64 {
         self.processor.as_secs_f64() * 1_000_000.0 / self.latencies.len().max(1) as f64
     }
 
-    /// Adds what another span achieved.
+    /// Adds the measurements of another period.
     pub(super) fn add(&mut self, other: Self) {
         self.latencies.extend(other.latencies);
         self.took += other.took;
@@ -51,14 +52,14 @@ impl Measured {
         self.first_failure = self.first_failure.take().or(other.first_failure);
     }
 
-    /// The latency that `percent` of the answers did not exceed. The latencies must be sorted.
+    /// The latency that `percent` of the requests did not exceed. The latencies must be sorted.
     pub(super) fn percentile(&self, percent: usize) -> Duration {
         let last = self.latencies.len().saturating_sub(1);
         self.latencies.get((self.latencies.len() * percent / 100).min(last)).copied().unwrap_or_default()
     }
 }
 
-/// Adds the table to a report, and a fault for each row with a failure.
+/// Adds the table to a report, and a fault for each row with failures.
 pub(super) fn print(report: &mut Report, rows: &mut [Row]) {
     report.line("");
     report.line(table(rows).trim_end());
@@ -66,7 +67,7 @@ pub(super) fn print(report: &mut Report, rows: &mut [Row]) {
     report.faults.extend(failed.map(|row| format!("{} did not work as it should", row.name)));
 }
 
-/// The rows as text, the first of them being what the others are compared with.
+/// The rows as text. Rates are compared with the first row.
 fn table(rows: &mut [Row]) -> String {
     let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or(0);
     let mut text = format!(
@@ -104,7 +105,7 @@ fn table(rows: &mut [Row]) -> String {
 }
 
 /// `1,000,000 waiting`
-#[expect(clippy::cast_precision_loss, reason = "a line is far shorter than 2^52")]
+#[expect(clippy::cast_precision_loss, reason = "a queue is far shorter than 2^52")]
 pub(super) fn named(waiting: usize) -> String {
     format!("{} waiting", thousands(waiting as f64))
 }
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_not_hidden() {
+    fn table_shows_failures() {
         let failed = Measured { failed: 3, first_failure: Some("409".to_owned()), ..measured(10) };
         let text = table(&mut [Row { name: "holds".to_owned(), outcome: Ok(failed) }]);
         assert!(text.contains("3 FAILED, such as: 409"), "{text}");

@@ -1,4 +1,4 @@
-//! Rows that take turns, so that whatever else the machine does meanwhile happens to all of them.
+//! Rows that take turns, so that other load on the machine affects all of them alike.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -19,34 +19,34 @@ use super::{
 };
 use crate::report::Report;
 
-/// How long background work may take to end.
+/// Time limit for stopping background tasks.
 pub(super) const STOP: Duration = Duration::from_secs(5);
 
-/// Not measured at the start of each round.
+/// Warm-up at the start of each round, not measured.
 const WARM_UP: Duration = Duration::from_millis(500);
 
-/// How rows that take turns are measured.
+/// Options of benchmarks whose rows take turns.
 #[derive(Debug, Args)]
 pub struct Turns {
-    /// Seconds each round of each row is measured
+    /// Seconds per round and row
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=60))]
     pub(super) seconds: u64,
-    /// Turns; the rows take turns, and many short ones say more on a shared machine than a few long ones
+    /// Rounds; many short ones are more reliable on a shared machine than a few long ones
     #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=50))]
     pub(super) rounds: u16,
-    /// Clients at the same time, each with a connection of its own
+    /// Concurrent clients, each with its own connection
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     clients: u16,
 }
 
-/// One kind of request and what answers it.
+/// One kind of request and the server that answers it.
 pub(super) struct Scene {
     pub(super) name: String,
     pub(super) address: SocketAddr,
     pub(super) deck: Arc<Deck>,
 }
 
-/// What is said about the rows.
+/// The texts of the report.
 pub(super) struct Words {
     /// What was measured.
     pub(super) title: String,
@@ -54,20 +54,20 @@ pub(super) struct Words {
     pub(super) command: &'static str,
     /// What the first row is.
     pub(super) first: &'static str,
-    /// Which row is judged, from zero.
+    /// Index of the row with the target.
     pub(super) judged: usize,
-    /// The share of the first row that it should reach.
+    /// The share of the first row that it should reach, in percent.
     pub(super) target_percent: f64,
 }
 
 impl Turns {
-    /// For how long each row is asked in all, measured or not.
+    /// Total time of requests to each row, measured or not.
     pub(super) fn asked(&self) -> Duration {
         (WARM_UP + Duration::from_secs(self.seconds)) * u32::from(self.rounds)
     }
 
-    /// Measures every row in every round, adds one table to the report, and stops what serves the rows. Returns the
-    /// rate of each row.
+    /// Measures every row in every round, adds one table to the report, and stops the servers.
+    /// Returns the rate of each row.
     pub(super) fn run(
         &self,
         runtimes: Runtimes,
@@ -82,14 +82,14 @@ impl Turns {
             let scene = &scenes[row];
             runtimes.send(&scene.deck, scene.address, clock, pace, done)
         });
-        // What does not end in time ends with its runtime.
+        // A task that does not stop in time is dropped with its runtime.
         let _ = runtimes.server.block_on(tasks.shutdown(STOP));
         runtimes.stop();
         Ok(self.tell(words, names, sums?, report))
     }
 
-    /// Measures every row in every round. Answers with the sum of each row, and with the share of the first row that the judged one
-    /// reached in each round.
+    /// Measures every row in every round. Returns the sum of each row, and per round the share of
+    /// the first row that the judged one reached.
     pub(super) fn rounds(
         &self,
         names: &[String],
@@ -149,7 +149,7 @@ impl Turns {
     }
 }
 
-/// Serves a row on a port of its own.
+/// Serves a row on its own port.
 pub(super) fn serve(
     runtimes: &Runtimes,
     tasks: &Tasks,
@@ -157,11 +157,12 @@ pub(super) fn serve(
     limits: Limits,
 ) -> anyhow::Result<SocketAddr> {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let server = runtimes.server.block_on(Server::bind(listen)).context("a row cannot be served")?;
+    let server =
+        runtimes.server.block_on(Server::bind(listen)).context("could not open a listener for a row")?;
     let (address, token) = (server.local_addr()?, tasks.token());
     runtimes.server.block_on(async {
         tasks.spawn("bench.row", async move {
-            // The only error is the listener's; then requests fail and the row says so.
+            // If the listener fails, requests fail, and the row shows it.
             let _ = server.serve(service, limits, token).await;
         });
     });

@@ -1,4 +1,4 @@
-//! What Tier 1 of the waiting room does per second: how a check compares with a handler that does nothing, and how many take a number.
+//! Requests per second of Tier 1: checks compared with a no-op handler, and new visitors.
 
 use std::{
     sync::{
@@ -29,19 +29,19 @@ use super::{
 };
 use crate::{http::Request, report::Report};
 
-/// How many wait in each room.
+/// Visitors waiting in each room.
 const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
 
-/// People of a room who ask again and again, spread evenly over its line.
+/// Visitors per room who poll, spread evenly over the queue.
 const ASKING: usize = 50_000;
 
-/// People who take a number at the same time while a room fills.
+/// Visitors who take a number concurrently while a room is filled.
 const COMING: usize = 256;
 
-/// The share of the handler that does nothing which a check should reach.
+/// The share of the no-op handler that a check should reach.
 const TARGET_PERCENT: f64 = 75.0;
 
-/// As much as a check answers.
+/// A response as large as that of a check.
 #[derive(Serialize)]
 struct Answer {
     admitted: bool,
@@ -67,9 +67,8 @@ async fn noop() -> Json<Answer> {
     })
 }
 
-/// Measures.
 pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
-    // Every client has the same address, and the limits are not measured here.
+    // All clients share one address, and rate limits are not measured here.
     let installed = bench.install("vwr", &[("limits.enabled", "false")])?;
     let (runtimes, tasks) = (Runtimes::new()?, Tasks::new());
     let domains = runtimes.server.block_on(installed.app.open(&tasks))?;
@@ -86,7 +85,7 @@ pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
         address,
         deck: Arc::clone(deck),
     };
-    // The same bytes as a check, so that reading a request costs the same.
+    // The same request bytes as a check, so that parsing costs the same.
     let mut scenes = vec![scene("no-op handler", nothing, largest)];
     for (waiting, deck) in SIZES.iter().zip(&decks) {
         scenes.push(scene(&format!("check, {}", named(*waiting)), bare, deck));
@@ -105,7 +104,8 @@ pub(super) fn run(turns: &Turns, bench: &Bench<'_>) -> anyhow::Result<Report> {
     Ok(report)
 }
 
-/// Opens a room of each size and fills it. Returns the checks of each, and the request of a new visitor of the last.
+/// Opens a room of each size and fills it. Returns the checks of each, and the request of a new
+/// visitor to the last.
 async fn fill_rooms(
     bench: &Bench<'_>,
     installed: &Installed,
@@ -117,7 +117,7 @@ async fn fill_rooms(
         let event: EventId = bench.ids.next();
         let ctx = Ctx::system(&bench.ids, &bench.clock);
         let order = Order::Activate { rate: Some(0), fail_open: None };
-        vwr.order(&ctx, GiveOrder { event, order }).await.context("a room cannot be opened")?;
+        vwr.order(&ctx, GiveOrder { event, order }).await.context("could not open a room")?;
         checks.push(fill(vwr, event, waiting, &marks, bench).await?);
         let path = format!("/vwr/assign/{event}");
         assign = Request { method: "POST", ..Request::get(&path) }.bytes("127.0.0.1");
@@ -143,7 +143,7 @@ async fn fill(
         clock: bench.clock.clone(),
         ids: bench.ids.clone(),
     };
-    // It ends when everybody has come.
+    // The run ends when all visitors have a number.
     let pace = Pace { clients: COMING, warm_up: Duration::ZERO, span: Duration::from_hours(1) };
     let progress = Progress::start(&format!("coming, {waiting} waiting"));
     let came = load::run((0..COMING).map(comer).collect(), pace, &bench.clock, &progress.done).await;
@@ -161,7 +161,7 @@ async fn fill(
     Ok(places.into_iter().map(check).collect())
 }
 
-/// Takes numbers until the room is full, and keeps the tickets of those who will ask.
+/// Takes numbers until the room is full, and stores the tickets of the visitors who will poll.
 struct Comer {
     vwr: Arc<dyn Vwr>,
     event: EventId,

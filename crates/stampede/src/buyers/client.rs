@@ -1,4 +1,4 @@
-//! One client: it sends requests of several buyers, one at a time.
+//! One client: it sends the requests of several buyers, one at a time.
 
 use std::{
     collections::BTreeSet,
@@ -27,14 +27,14 @@ use crate::{
 /// Seats one buyer may hold of one event.
 const SEATS_PER_BUYER: usize = 4;
 
-/// Pause before knocking again at a door that is shut.
+/// Pause before retrying while the server is down.
 const KNOCK_AGAIN: Duration = Duration::from_millis(2);
 
-/// Of a hundred steps, how many give a hold back, and how many ask again for a hold that was already promised.
+/// Percentage of steps that release a hold, and that repeat an acknowledged hold.
 const RELEASES: u64 = 40;
 const REPEATS: u64 = 5;
 
-/// One client with several buyers. It does one thing at a time.
+/// One client with several buyers. It has at most one request in progress.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) number: usize,
@@ -44,14 +44,14 @@ pub(super) struct Client {
     journal: Journal,
     clock: Clock,
     asked: u64,
-    /// What was sent and not answered.
+    /// The request that was sent and not answered.
     pub(super) pending: Option<Pending>,
     holds: Vec<Held>,
     pub(super) tally: Tally,
     pub(super) violations: Vec<Violation>,
 }
 
-/// A hold that was promised and not given back.
+/// An acknowledged hold that was not released.
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     key: String,
@@ -61,7 +61,7 @@ pub(super) struct Held {
     expires_at: Timestamp,
 }
 
-/// A request without an answer.
+/// A request without a response.
 #[derive(Clone, Debug)]
 pub(super) enum Pending {
     Hold { key: String, buyer: usize, seats: Vec<SeatId>, again: bool },
@@ -179,7 +179,7 @@ impl Client {
                 self.write(Step::Refused { key, code: code.to_owned() })?;
                 self.tally.refused += 1;
             }
-            // Nothing is known yet: the request stays pending and is sent again.
+            // The outcome is unknown: the request stays pending and is sent again.
             (503, _) => {
                 tokio::time::sleep(KNOCK_AGAIN).await;
                 return Ok(());
@@ -190,7 +190,7 @@ impl Client {
         Ok(())
     }
 
-    /// Writes a promise down. None if the answer is not a promise after all.
+    /// Journals an acknowledged hold. `None` if the response has no reservation.
     fn promised(
         &mut self,
         key: &str,
@@ -212,8 +212,8 @@ impl Client {
         Ok(Some(Held { key: key.to_owned(), buyer, seats: seats.to_vec(), reservation, expires_at }))
     }
 
-    /// After a refusal on asking again: the seats must not be in the buyer's own hands, unless by another request that
-    /// happened to want the same seat.
+    /// After a repeated request was refused: the buyer must not hold the seats already, unless
+    /// through another request for the same seat.
     async fn not_by_oneself(
         &mut self,
         connection: &mut Connection,
@@ -253,7 +253,7 @@ impl Client {
         Ok(())
     }
 
-    /// Asks again for a hold that was promised: the answer must be the same promise. The ledger compares.
+    /// Repeats an acknowledged hold: the response must be the same. The ledger compares them.
     async fn repeat(&mut self, connection: &mut Connection) -> Result<(), Stuck> {
         let held = self.holds[self.dice.index(self.holds.len())].clone();
         let token = self.buyers[held.buyer].token.clone();
@@ -278,11 +278,11 @@ impl Client {
     }
 }
 
-/// Why a client cannot go on at once.
+/// Why a client cannot continue at once.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Stuck {
     #[error(transparent)]
     Lost(#[from] Lost),
-    #[error("the journal cannot be written: {0}")]
+    #[error("could not write the journal: {0}")]
     Journal(#[from] std::io::Error),
 }

@@ -1,4 +1,4 @@
-//! What the buyers wrote down. A line is on file before the step it tells of counts, as a careful client would keep it.
+//! The journal of the buyers. A line is in the file before the client relies on it.
 
 use std::{
     fs::{self, File},
@@ -9,51 +9,51 @@ use std::{
 use serde::{Deserialize, Serialize};
 use urr_kernel::{ReservationId, SeatId, Timestamp, UserId};
 
-/// One step of one request. `key` is the request's idempotency key and names it for ever.
+/// One step of one request. `key` is its idempotency key and identifies it for good.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum Step {
-    /// A buyer is about to ask for seats.
+    /// A buyer is about to request seats.
     Asking {
-        /// Which request.
+        /// The request.
         key: String,
-        /// Whose.
+        /// The buyer.
         user: UserId,
-        /// For which seats.
+        /// The seats.
         seats: Vec<SeatId>,
     },
-    /// The server promised them.
+    /// The server acknowledged the hold.
     Held {
-        /// Which request.
+        /// The request.
         key: String,
-        /// What the server calls it.
+        /// The id of the reservation.
         reservation: ReservationId,
-        /// The promised seats with their fences.
+        /// The held seats with their fences.
         seats: Vec<(SeatId, i64)>,
-        /// Until when.
+        /// When the hold expires.
         expires_at: Timestamp,
     },
-    /// The server said no, and that nothing was done.
+    /// The server refused the request without changing anything.
     Refused {
-        /// Which request.
+        /// The request.
         key: String,
-        /// Why.
+        /// The error code.
         code: String,
     },
-    /// A buyer is about to give a hold back.
+    /// A buyer is about to release a hold.
     Releasing {
-        /// Which request.
+        /// The request.
         key: String,
     },
-    /// The server promised that the seats are free again.
+    /// The server acknowledged the release.
     Released {
-        /// Which request.
+        /// The request.
         key: String,
     },
 }
 
 impl Step {
-    /// Which request the step belongs to.
+    /// The request that the step belongs to.
     pub fn key(&self) -> &str {
         match self {
             Self::Asking { key, .. }
@@ -65,12 +65,12 @@ impl Step {
     }
 }
 
-/// A step with its time on the client's clock, which is the server's too: they share a machine.
+/// A step with its time. Client and server share a machine, and so a clock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     /// When it was written.
     pub at: Timestamp,
-    /// What happened.
+    /// The step.
     #[serde(flatten)]
     pub step: Step,
 }
@@ -80,12 +80,12 @@ pub struct Line {
 pub struct Journal(File);
 
 impl Journal {
-    /// The journal of client number `client`, in `dir`.
+    /// Creates the journal of client number `client` in `dir`.
     pub fn create(dir: &Path, client: usize) -> io::Result<Self> {
         Ok(Self(File::options().create(true).append(true).open(path(dir, client))?))
     }
 
-    /// Writes one line. One write, so a line is there whole or not at all.
+    /// Appends one line. It is one write, so a line is never partial.
     pub fn write(&mut self, line: &Line) -> io::Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
@@ -106,7 +106,7 @@ impl Reader {
         Self { dir: dir.to_owned(), read: vec![0; clients] }
     }
 
-    /// The lines that were added since the last call.
+    /// The lines added since the last call.
     pub fn added(&mut self) -> io::Result<Vec<Line>> {
         let mut lines = Vec::new();
         for (client, read) in self.read.iter_mut().enumerate() {
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_once_and_whole() {
+    fn reader_returns_each_complete_line_once() {
         let dir = tempfile::tempdir().unwrap();
         let clock = Clock::fixed(Timestamp::from_micros(1_000));
         let ids = Ids::seeded(clock.clone(), 1);

@@ -1,4 +1,4 @@
-//! Judges what the buyers wrote down. Pure: the journal goes in, broken promises come out.
+//! Compares the journals with the server. Pure: journals go in, violations come out.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,75 +7,75 @@ use urr_kernel::{ReservationId, SeatId, Timestamp, UserId};
 use super::journal::{Line, Step};
 use crate::shop::Reservation;
 
-/// Around a hold's end its state depends on when the sweep came by, so no claim is made about it.
+/// Close to its expiry the state of a hold depends on when the sweep ran, so it is not judged.
 const AROUND_EXPIRY_MICROS: i64 = 5_000_000;
 
 /// What is known about one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hold {
-    /// Whose.
+    /// The buyer.
     pub user: UserId,
-    /// Which seats were asked for.
+    /// The requested seats.
     pub seats: Vec<SeatId>,
     /// When the first attempt was sent.
     pub asked_at: Timestamp,
-    /// What was promised, and when the promise arrived.
+    /// The acknowledgement, if any.
     pub promise: Option<Promise>,
-    /// Whether the server said no.
+    /// Whether the server refused it.
     pub refused: bool,
-    /// When the buyer first asked to give it back.
+    /// When the buyer first requested the release.
     pub release_asked_at: Option<Timestamp>,
-    /// Whether the server promised that it was given back.
+    /// Whether the server acknowledged the release.
     pub released: bool,
 }
 
-/// A promised hold.
+/// An acknowledged hold.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// What the server calls it.
+    /// The id of the reservation.
     pub reservation: ReservationId,
-    /// Seats and fences, in the order of the answer.
+    /// Seats and fences, in the order of the response.
     pub seats: Vec<(SeatId, i64)>,
-    /// Until when.
+    /// When the hold expires.
     pub expires_at: Timestamp,
-    /// When the answer arrived.
+    /// When the response arrived.
     pub at: Timestamp,
 }
 
 impl Promise {
-    /// The instant up to which nobody else may have had these seats.
+    /// The time until which no other buyer may have had these seats.
     fn certain_until(&self, hold: &Hold) -> Timestamp {
         hold.release_asked_at.map_or(self.expires_at, |asked| asked.min(self.expires_at))
     }
 }
 
-/// A promise that was not kept.
+/// A violation of what the server acknowledged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// An acknowledged hold is gone.
-    #[error("{key}: reservation {reservation} was promised and is gone: {found}")]
+    #[error("{key}: reservation {reservation} was acknowledged and is gone: {found}")]
     Lost {
-        /// Which request.
+        /// The request.
         key: String,
-        /// What the server called it.
+        /// The id of the reservation.
         reservation: ReservationId,
-        /// What the server says now.
+        /// The server's response now.
         found: String,
     },
-    /// An acknowledged hold is there, but differs.
+    /// An acknowledged hold exists, but differs.
     #[error("{key}: reservation {reservation} changed: {what}")]
     Changed {
-        /// Which request.
+        /// The request.
         key: String,
-        /// What the server calls it.
+        /// The id of the reservation.
         reservation: ReservationId,
         /// The difference.
         what: String,
     },
-    /// Two holds had one seat at one time.
-    #[error("seat {seat} was promised to {first} and, while that was live, to {second}")]
+    /// Two holds had the same seat at the same time.
+    #[error("seat {seat} was held by {first} and, before that ended, by {second}")]
     Doubled {
-        /// Which seat.
+        /// The seat.
         seat: SeatId,
         /// The earlier request.
         first: String,
@@ -83,9 +83,9 @@ pub enum Violation {
         second: String,
     },
     /// A fence did not grow.
-    #[error("seat {seat}: the fence of {second} does not come after that of {first}")]
+    #[error("seat {seat}: the fence of {second} is not greater than that of {first}")]
     FenceWentBack {
-        /// Which seat.
+        /// The seat.
         seat: SeatId,
         /// The earlier request.
         first: String,
@@ -95,54 +95,54 @@ pub enum Violation {
     /// A buyer was refused a seat because of the buyer's own hold.
     #[error("{key}: refused although the buyer holds it: {found}")]
     TakenByOneself {
-        /// Which request.
+        /// The request.
         key: String,
         /// The buyer's own reservation.
         found: String,
     },
-    /// A seat is locked for nobody, or free although held.
+    /// The seat map contradicts the journal: locked without a hold, or available although held.
     #[error("seat {seat} is {status} on the map, but {why}")]
     WrongMap {
-        /// Which seat.
+        /// The seat.
         seat: SeatId,
-        /// What the map says.
+        /// Its status on the map.
         status: String,
         /// What the journal says.
         why: String,
     },
-    /// Messages were lost or applied twice on their way to the catalog.
+    /// Messages were lost, or applied twice, on their way to the catalog.
     #[error("the catalog counts {counted} reserved places, the map shows {locked}")]
     WrongCount {
-        /// What the catalog was told.
+        /// The catalog's count.
         counted: u64,
-        /// What is so.
+        /// Locked seats on the map.
         locked: u64,
     },
-    /// An answer that should not happen.
+    /// An unexpected response.
     #[error("{key}: {found}")]
     Unexpected {
-        /// Which request.
+        /// The request.
         key: String,
-        /// What the server said.
+        /// The response.
         found: String,
     },
 }
 
-/// Everything the journals say, by request.
+/// The content of all journals, by request.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     holds: BTreeMap<String, Hold>,
 }
 
 impl Ledger {
-    /// Adds lines. A client writes its lines in order; the order between clients does not matter.
+    /// Adds lines. Each client's lines must be in order; the order between clients does not matter.
     pub fn add(&mut self, lines: Vec<Line>) -> Vec<Violation> {
         lines.into_iter().filter_map(|line| self.add_line(line)).collect()
     }
 
     fn add_line(&mut self, Line { at, step }: Line) -> Option<Violation> {
         if let Step::Asking { key, user, seats } = step {
-            // A second attempt with the same key is still the same request.
+            // A second attempt with the same key is the same request.
             self.holds.entry(key).or_insert(Hold {
                 user,
                 seats,
@@ -155,14 +155,14 @@ impl Ledger {
             return None;
         }
         let key = step.key().to_owned();
-        let hold = self.holds.get_mut(&key).expect("a client asks before it is answered");
+        let hold = self.holds.get_mut(&key).expect("a request is journaled before its response");
         match step {
             Step::Asking { .. } => None,
             Step::Held { reservation, seats, expires_at, .. } => {
                 let promise = Promise { reservation, seats, expires_at, at };
                 match &hold.promise {
                     Some(known) if !same(known, &promise) => {
-                        let what = format!("first {known:?}, asked again {promise:?}");
+                        let what = format!("first {known:?}, on repeating {promise:?}");
                         Some(Violation::Changed { key, reservation: known.reservation, what })
                     }
                     Some(_) => None,
@@ -177,7 +177,7 @@ impl Ledger {
                 hold.promise.as_ref().map(|promise| Violation::Changed {
                     key,
                     reservation: promise.reservation,
-                    what: format!("first promised, asked again refused with {code}"),
+                    what: format!("first acknowledged, on repeating refused with {code}"),
                 })
             }
             Step::Releasing { .. } => {
@@ -191,7 +191,7 @@ impl Ledger {
         }
     }
 
-    /// Every request by its key.
+    /// All requests by key.
     pub fn holds(&self) -> impl Iterator<Item = (&String, &Hold)> {
         self.holds.iter()
     }
@@ -201,7 +201,7 @@ impl Ledger {
         self.holds.get(key)
     }
 
-    /// Seats that were promised to two at once, and fences that did not grow.
+    /// Seats that two buyers held at once, and fences that did not grow.
     pub fn doubled(&self) -> Vec<Violation> {
         let mut by_seat: HashMap<SeatId, Vec<(i64, &String, &Hold, &Promise)>> = HashMap::new();
         for (key, hold) in &self.holds {
@@ -218,7 +218,8 @@ impl Ledger {
                     continue;
                 };
                 let (first, second) = ((*first).clone(), (*second).clone());
-                // The claim with the lower fence came first and was live until its buyer gave it up.
+                // The claim with the lower fence came first and was live until its buyer released
+                // it.
                 if after.at < before.certain_until(earlier) {
                     found.push(Violation::Doubled { seat, first: first.clone(), second: second.clone() });
                 }
@@ -231,7 +232,8 @@ impl Ledger {
         found
     }
 
-    /// Compares a promised hold with what the server says about it now. `Err` is an answer without a reservation.
+    /// Compares an acknowledged hold with the server's state now. `Err` is a response without a
+    /// reservation.
     pub fn judge(&self, key: &str, found: Result<&Reservation, String>, now: Timestamp) -> Option<Violation> {
         let hold = self.holds.get(key)?;
         let promise = hold.promise.as_ref()?;
@@ -247,7 +249,7 @@ impl Ledger {
             at: promise.at,
         };
         if !same(promise, &now_promised) {
-            let what = format!("promised {promise:?}, found {now_promised:?}");
+            let what = format!("acknowledged {promise:?}, found {now_promised:?}");
             return Some(Violation::Changed { key, reservation, what });
         }
         let near_end = now.as_micros() >= promise.expires_at.as_micros() - AROUND_EXPIRY_MICROS;
@@ -258,13 +260,14 @@ impl Ledger {
             _ => false,
         };
         let what = format!(
-            "it is {}, release asked {:?}, promised {}",
+            "it is {}, release requested {:?}, acknowledged {}",
             found.status, hold.release_asked_at, hold.released
         );
         (!fine).then_some(Violation::Changed { key, reservation, what })
     }
 
-    /// Compares a map with the journal when nothing is under way: locked seats are exactly those of live holds.
+    /// Compares a seat map with the journal while no request is in progress: exactly the seats of
+    /// live holds are locked.
     pub fn judge_map(&self, map: &HashMap<SeatId, String>, now: Timestamp) -> Vec<Violation> {
         let mut held: HashMap<SeatId, &String> = HashMap::new();
         let mut unclear: HashMap<SeatId, &String> = HashMap::new();
@@ -291,7 +294,7 @@ impl Ledger {
                 }
                 (None, _) if unclear.contains_key(&seat) => {}
                 (None, _) => {
-                    found.push(Violation::WrongMap { seat, status, why: "nobody holds it".to_owned() });
+                    found.push(Violation::WrongMap { seat, status, why: "no buyer holds it".to_owned() });
                 }
             }
         }
@@ -299,7 +302,7 @@ impl Ledger {
     }
 }
 
-/// Whether two answers make the same promise. When they arrived does not matter, nor does the order of the seats.
+/// Whether two acknowledgements are equal, except for the time and the order of the seats.
 fn same(a: &Promise, b: &Promise) -> bool {
     let sorted = |promise: &Promise| {
         let mut seats = promise.seats.clone();

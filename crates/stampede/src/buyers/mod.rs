@@ -1,4 +1,5 @@
-//! Buyers: they hold seats, release some, repeat requests that got no answer, and journal everything.
+//! Buyers: they hold and release seats, repeat requests that got no response, and journal every
+//! step.
 
 mod client;
 pub mod journal;
@@ -31,26 +32,26 @@ use crate::{
     shop::{self, Buyer, Reservation},
 };
 
-/// How long one answer may take. Longer than the server's own limit would only hide a hang.
+/// Time limit of a response. A longer one than the server's own would hide a hang.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Connections that ask about reservations side by side.
+/// Concurrent connections that verify reservations.
 const CHECKERS: usize = 8;
 
-/// How much was done.
+/// Counts of requests by outcome.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tally {
-    /// Holds promised.
+    /// Acknowledged holds.
     pub held: u64,
-    /// Requests refused because somebody was faster.
+    /// Requests refused because another buyer was faster.
     pub refused: u64,
-    /// Releases promised.
+    /// Acknowledged releases.
     pub released: u64,
-    /// Promised holds asked for again with the same key.
+    /// Acknowledged holds repeated with the same key.
     pub repeated: u64,
-    /// Requests without an answer.
+    /// Requests without a response.
     pub unanswered: u64,
-    /// Holds promised on asking again: made before and unanswered, or made only then.
+    /// Repeated requests that were acknowledged after the first attempt got no response.
     pub resolved: u64,
 }
 
@@ -65,7 +66,7 @@ impl AddAssign for Tally {
     }
 }
 
-/// All buyers together with what they wrote down.
+/// All buyers and their journals.
 #[derive(Debug)]
 pub struct Buyers {
     clients: Vec<Client>,
@@ -76,17 +77,17 @@ pub struct Buyers {
     clock: Clock,
 }
 
-/// Where and what to buy.
+/// What to buy.
 #[derive(Debug)]
 pub struct Goods {
     /// The event.
     pub event: EventId,
-    /// The seats everybody wants.
+    /// The seats that all buyers compete for.
     pub seats: Vec<SeatId>,
 }
 
 impl Buyers {
-    /// Shares the buyers out among `clients` clients that want the same goods and keep their journals in `dir`.
+    /// Distributes the buyers over `clients` clients, which write their journals to `dir`.
     pub fn new(
         dir: &Path,
         clients: usize,
@@ -106,7 +107,8 @@ impl Buyers {
         Ok(Self { clients: made, tokens, event, reader, ledger, clock })
     }
 
-    /// Lets everybody buy until `meanwhile` is over. What is under way then is answered or lost, as the server decides.
+    /// Lets all clients buy until `meanwhile` completes. Requests in progress may then be answered
+    /// or lost.
     pub async fn rush<T>(
         &mut self,
         address: SocketAddr,
@@ -130,18 +132,22 @@ impl Buyers {
         Ok(out)
     }
 
-    /// Asks again for everything whose answer is not known, until all of it is.
+    /// Repeats every request whose outcome is unknown until it is known.
     pub async fn settle(&mut self, address: SocketAddr) -> anyhow::Result<()> {
         for client in &mut self.clients {
             let mut connection = Connection::to(address).patience(PATIENCE);
             while client.pending.is_some() {
-                client.ask_again(&mut connection).await.context("the server is up and must answer")?;
+                client
+                    .ask_again(&mut connection)
+                    .await
+                    .context("the server is up but a repeated request failed")?;
             }
         }
         Ok(())
     }
 
-    /// Reads what was written since the last call. Gives the requests it is about, and promises broken on the way.
+    /// Reads the journal lines since the last call. Returns the keys of their requests, and
+    /// violations.
     pub fn read_journals(&mut self) -> anyhow::Result<(BTreeSet<String>, Vec<Violation>)> {
         let lines = self.reader.added()?;
         let keys = lines.iter().map(|line| line.step.key().to_owned()).collect();
@@ -152,12 +158,12 @@ impl Buyers {
         Ok((keys, violations))
     }
 
-    /// What was written down so far.
+    /// The content of the journals so far.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
 
-    /// What was done so far.
+    /// The counts so far.
     pub fn tally(&self) -> Tally {
         let mut sum = Tally::default();
         for client in &self.clients {
@@ -166,7 +172,7 @@ impl Buyers {
         sum
     }
 
-    /// Asks the server about these requests and compares its answers with the promises.
+    /// Loads the reservations of these requests and compares them with the journal.
     pub async fn verify(
         &self,
         address: SocketAddr,
@@ -200,8 +206,8 @@ impl Buyers {
         Ok(violations)
     }
 
-    /// Compares the map with the journals. The server may show a map that is half a second old, so a difference is only
-    /// one if it stays.
+    /// Compares the seat map with the journals. The map may be half a second old, so only a lasting
+    /// difference is a violation.
     pub async fn verify_map(&self, address: SocketAddr) -> anyhow::Result<Vec<Violation>> {
         const STAYS: Duration = Duration::from_secs(5);
         let give_up = self.clock.ticks() + STAYS;
@@ -216,8 +222,8 @@ impl Buyers {
         }
     }
 
-    /// Compares the number of reserved places that the catalog shows with the seats that are locked. It learns of every
-    /// hold and release from the bus, so it comes to agree once every message was applied, each exactly once.
+    /// Compares the catalog's count of reserved seats with the locked seats on the map. The catalog
+    /// counts messages, so the two agree once each was applied exactly once.
     pub async fn verify_count(&self, address: SocketAddr) -> anyhow::Result<Option<Violation>> {
         const COMES_TO_AGREE: Duration = Duration::from_secs(30);
         let give_up = self.clock.ticks() + COMES_TO_AGREE;

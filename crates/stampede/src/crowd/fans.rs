@@ -1,4 +1,4 @@
-//! The fans: a few connections that carry the requests of all of them, each when it is due.
+//! The fans: a few connections carry the requests of all of them, each when it is due.
 
 use std::{
     mem,
@@ -21,26 +21,26 @@ use crate::{
     tokens::Tokens,
 };
 
-/// Pause between two looks at who is due.
+/// Pause between two polls of the schedule.
 const NAP: Duration = Duration::from_millis(20);
 
 /// A connection idle for this long is replaced: the server may be about to close it.
 const IDLE: Duration = Duration::from_secs(5);
 
-/// Answers that make no sense, or none at all, before the stampede is given up.
+/// Failed or unexpected responses before the stampede is aborted.
 const MAX_BROKEN: u64 = 1_000;
 
-/// After such an answer somebody tries again, in real time.
+/// Delay before a retry after such a response, in real time.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
-/// Where the crowd goes.
+/// The server under load.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
-    /// The server.
+    /// Its address.
     pub(super) address: SocketAddr,
-    /// How many times as fast its clock runs.
+    /// The speed of its clock.
     pub(super) speed: u32,
-    /// How long somebody who is in takes, by that clock.
+    /// How long an admitted fan stays, by that clock.
     pub(super) stay: Duration,
 }
 
@@ -49,14 +49,14 @@ pub(super) struct Fans {
     place: Place,
     tokens: Tokens,
     clock: Clock,
-    /// The first fan's id; the others count on from it.
+    /// The first fan's id; the others follow it.
     first: u128,
     operator: Buyer,
     /// When the room was opened.
     opened: OnceLock<Duration>,
 }
 
-/// What an answer says.
+/// The body of a response.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {
@@ -92,7 +92,8 @@ impl Fans {
         limit: Duration,
     ) -> anyhow::Result<EventId> {
         let mut operator = Connection::to(self.place.address);
-        // On sale for a day by the server's clock: longer than the longest `--minutes`, which are 20 hours.
+        // On sale for a day by the server's clock: longer than the longest `--minutes`, which is 20
+        // hours.
         let new = NewEvent { seats: 1, opens_in_secs: -60 };
         let event = shop::create_event(&mut operator, &self.operator, new).await?;
         self.order(&mut operator, "pause", event).await?;
@@ -119,10 +120,10 @@ impl Fans {
         };
         let left = until.saturating_sub(self.clock.ticks());
         let over = tokio::time::timeout(left, over).await;
-        over.with_context(|| format!("it was not over after {} s", limit.as_secs()))?
+        over.with_context(|| format!("the stampede did not end within {} s", limit.as_secs()))?
     }
 
-    /// Sends the requests of all fans who are due over one connection.
+    /// Sends the requests of all due fans over one connection.
     async fn ask_on(self: Arc<Self>, crowd: Arc<Crowd>, event: EventId) -> anyhow::Result<()> {
         let (mut connection, mut used) = (Connection::open(self.place.address).await?, self.clock.ticks());
         loop {
@@ -147,7 +148,7 @@ impl Fans {
                 },
                 Err(error) => {
                     connection = Connection::open(self.place.address).await?;
-                    format!("connections that broke: {error}")
+                    format!("lost connections: {error}")
                 }
             };
             if crowd.broken(fan, broken.clone(), now + TRY_AGAIN) >= MAX_BROKEN {
@@ -156,7 +157,7 @@ impl Fans {
         }
     }
 
-    /// Records an answer. The error says why it is unexpected.
+    /// Records a response. The error says why it is unexpected.
     fn hear(
         &self,
         crowd: &Crowd,
@@ -165,7 +166,7 @@ impl Fans {
         now: Duration,
         took: Duration,
     ) -> Result<(), String> {
-        let unexpected = || format!("unexpected answers: {}", answer.show());
+        let unexpected = || format!("unexpected responses: {}", answer.show());
         if let (429 | 503, Some(wait)) = (answer.status, answer.retry_after()) {
             crowd.put_off(fan, took, now + wait / self.place.speed);
             return Ok(());

@@ -1,13 +1,15 @@
-//! `urr stampede queue`: a crowd that waits for hours, in minutes, against the program as it is shipped.
+//! `urr stampede queue`: a crowd that waits for hours, simulated in minutes against the real
+//! binary.
 //!
-//! What is real: the process, its files, its disk, every request and every answer. What is not: the wall clock of the server, which runs
-//! `--speed` times as fast (`clock_speed`), so that an hour of waiting takes an hour divided by that, and the server carries as many
-//! times the load per second that it would. Fans live by the same clock: told to come back in sixty seconds they do so after sixty of its
-//! seconds. Nothing else is scaled; time limits of requests and measurements are real.
+//! Real are the process, its files, its disk, every request and every response. Simulated is the
+//! server's clock, which runs `--speed` times as fast (`clock_speed`): an hour of waiting takes an
+//! hour divided by the speed, and the load per second is multiplied by it. Fans use the same clock:
+//! a poll interval of sixty seconds is sixty of its seconds. Nothing else is scaled; time limits of
+//! requests and measurements are in real time.
 //!
-//! The room is paused while the fans come, as it is before a sale begins, so that the places they are told at first are exactly
-//! the order in which they came; then it opens, and lets in as many each second as it takes for the last to wait as long as
-//! `--minutes` says.
+//! The room is paused while the fans join, as before a sale, so that their first positions are the
+//! order in which they joined. Then it opens and admits at the rate at which the last fan waits
+//! `--minutes`.
 
 mod fans;
 mod progress;
@@ -38,67 +40,68 @@ use crate::{
     tokens,
 };
 
-/// Requests per fan that a line of five hours should not exceed.
+/// Target: requests per fan in a queue of five hours.
 const AIM: f64 = 15.0;
 
-/// Requests a second that two cores answer beside everything else they do here; the speed is chosen by it. Whoever gets to ask a second
-/// too late is late by `--speed` seconds of the server's clock, and at the front of the line nobody may be silent for more than ten minutes.
+/// Requests per second that two cores answer beside their other work; it determines the speed. A
+/// request that is a second late is late by `--speed` seconds of the server's clock, and at the
+/// front of the queue the idle timeout is ten minutes.
 const ANSWERED_PER_SECOND: u32 = 5_000;
 
-/// How often those ask who are far from their turn.
+/// Poll interval of fans far from the front.
 const FAR_SECS: u32 = 3_600;
 
-/// Requests of a fan who is no longer far from their turn.
+/// Requests of a fan who is no longer far from the front.
 const NEAR_REQUESTS: u32 = 10;
 
-/// The server's clock runs no faster: each of its seconds ends with people let in, and that on disk.
+/// The fastest clock: each of its seconds ends with admissions that are committed to disk.
 const MAX_SPEED: u32 = 100;
 
-/// How many seconds of the clock somebody who is in takes to buy.
+/// How long an admitted fan takes to buy, by the server's clock.
 const STAY: Duration = Duration::from_mins(2);
 
-/// Slots for so many seconds of admissions: a stay, and the time until somebody notices that it is their turn.
+/// The threshold in seconds of admissions: a stay, and the time until a fan notices the admission.
 const SLOTS_SECS: u32 = 300;
 
-/// However slow the machine is, a stampede ends after this many times the time it should take, and this long.
+/// A stampede is aborted after this many times its expected duration, plus the time below.
 const PATIENCE: u32 = 4;
 const PATIENCE_MORE: Duration = Duration::from_mins(10);
 
-/// How a crowd is let loose.
+/// Options of `urr stampede queue`.
 #[derive(Debug, Args)]
 pub struct StampedeArgs {
-    /// How many come
+    /// Number of fans
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=2_000_000))]
     fans: u32,
-    /// How long the last of them waits, in minutes of the server's clock
+    /// How long the last fan waits, in minutes of the server's clock
     #[arg(long, default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=1_200))]
     minutes: u32,
-    /// How many times as fast the server's clock runs; chosen by the number of fans when left out
+    /// Speed of the server's clock; derived from the number of fans by default
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     speed: Option<u32>,
-    /// Connections over which the fans ask
+    /// Connections that the fans share
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     connections: u16,
-    /// Where the server's files are made and removed again
+    /// Directory for the server's temporary files
     #[arg(long, value_name = "DIR", default_value = ".")]
     dir: PathBuf,
 }
 
 impl StampedeArgs {
-    /// How long the last one waits, by the server's clock.
+    /// How long the last fan waits, by the server's clock.
     fn span(&self) -> Duration {
         Duration::from_mins(self.minutes.into())
     }
 
-    /// How fast the clock may run for everybody to be answered in time. Those who are far ask once an hour, and those who are near more
-    /// and more often.
+    /// The fastest clock at which all requests are answered in time. Fans far from the front poll
+    /// once an hour, others more often the closer they are.
     fn speed(&self) -> u32 {
         let far = self.fans / FAR_SECS;
         let near = self.pace() * NEAR_REQUESTS;
         self.speed.unwrap_or_else(|| (ANSWERED_PER_SECOND / (far + near)).clamp(1, MAX_SPEED))
     }
 
-    /// People let in each second.
+    /// Admissions per second.
     fn pace(&self) -> u32 {
         self.fans.div_ceil(self.minutes * 60).max(1)
     }
@@ -112,23 +115,24 @@ impl StampedeArgs {
     }
 }
 
-/// Starts a server, lets the crowd loose on it, and reports what happened. SIGINT and SIGTERM end the run early: the server
-/// and its files are removed, and the report is about what happened until then.
+/// Starts a server, runs the crowd against it, and reports. SIGINT and SIGTERM end the run early:
+/// the server is stopped, its files are removed, and the report covers the time until then.
 pub fn run(args: &StampedeArgs) -> anyhow::Result<Report> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    let runtime = runtime.context("the runtime did not start")?;
+    let runtime = runtime.context("could not start a runtime")?;
     let ran = runtime.block_on(async {
         let interrupted = interrupted()?;
         let dir = WorkDir::in_dir(&args.dir)?;
         let stampede = Stampede::prepare(args, &dir)?;
-        // It returns after the server has ended: nothing writes into the directory any more when it is removed.
+        // This returns after the server has ended, so nothing writes to the directory during its
+        // removal.
         stampede.run(interrupted).await
     });
     runtime.shutdown_background();
     ran
 }
 
-/// The first signal that asks to stop. From this call on the process does not die of them.
+/// The first SIGINT or SIGTERM. From this call on they do not end the process.
 fn interrupted() -> anyhow::Result<impl Future<Output = Signal>> {
     let mut interrupt = unix::signal(SignalKind::interrupt())?;
     let mut terminate = unix::signal(SignalKind::terminate())?;
@@ -140,7 +144,7 @@ fn interrupted() -> anyhow::Result<impl Future<Output = Signal>> {
     })
 }
 
-/// A run that was prepared.
+/// A prepared run.
 struct Stampede<'a> {
     args: &'a StampedeArgs,
     launch: Launch,
@@ -171,7 +175,7 @@ impl<'a> Stampede<'a> {
                 Ok(report)
             }
         };
-        // After an error or a signal. Its files are removed with it, so it need not drain.
+        // After an error or a signal. Its files are removed anyway, so it need not drain.
         running.kill_if_running().await?;
         ran
     }
@@ -191,7 +195,7 @@ impl<'a> Stampede<'a> {
         Ok(report)
     }
 
-    /// Checks the journal with the command that operators use, on files that no other process has open.
+    /// Checks the journal with `urr queue verify`. No other process has the files open.
     async fn verify(&self, event: EventId, report: &mut Report) -> anyhow::Result<()> {
         let output = self.launch.command(&["queue", "verify", &event.to_string()]).output().await?;
         report.line(String::from_utf8_lossy(&output.stdout).trim_end());
@@ -242,7 +246,7 @@ impl<'a> Stampede<'a> {
         ));
         report.line(format_args!("memory   urr serve used {} MiB at most", peak / (1024 * 1024)));
         report.line(format_args!("in       {} of {fans} were let in and went", tally.gone));
-        // Fans who were still on their way when a signal came are not missing.
+        // After a signal, fans who had not joined yet are not missing.
         report.faults = tally.faults(if signal.is_some() { 0 } else { *fans });
         report.interrupted_by = signal.and_then(|signal| u8::try_from(signal.as_raw()).ok());
         if report.faults.is_empty() {
@@ -260,7 +264,7 @@ fn launch(args: &StampedeArgs, data_dir: &Path, secret: &str) -> anyhow::Result<
         .env("URR_SECURITY_SECRET", secret)
         .set("demo", "false")
         .set("log.filter", "warn")
-        // They count by real minutes, in which fans ask many times as often.
+        // Rate limits count in real minutes, in which fans send many times as many requests.
         .set("limits.enabled", "false")
         .set("clock_speed", args.speed().to_string())
         .set("queue.max_waiting", args.fans.to_string())

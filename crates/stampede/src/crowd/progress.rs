@@ -1,4 +1,4 @@
-//! Progress on stderr: a line that is redrawn on a terminal, a line now and then in a log.
+//! Progress on stderr: one line that is redrawn on a terminal, or a line at intervals in a log.
 
 use std::{
     io::{IsTerminal as _, Write as _},
@@ -15,14 +15,14 @@ use urr_kernel::Clock;
 use super::schedule::Crowd;
 use crate::{bench::thousands, program::Memory};
 
-/// How often the line is redrawn, and how often one is written to a log.
+/// The interval on a terminal, and in a log.
 const MOVES: Duration = Duration::from_millis(500);
 const LOGS: Duration = Duration::from_secs(10);
 
 /// The width of the bar.
 const BAR: usize = 24;
 
-/// The display. Dropping it draws the last line and ends it.
+/// The display. Dropping it draws the last line.
 pub(super) struct Progress {
     /// Taken to end the thread.
     stop: Option<Sender<()>>,
@@ -30,7 +30,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    #[expect(clippy::disallowed_methods, reason = "it is shown while every runtime is busy")]
+    #[expect(clippy::disallowed_methods, reason = "a thread of its own: every runtime is busy")]
     pub(super) fn start(crowd: &Arc<Crowd>, memory: Memory, speed: u32, clock: &Clock) -> Self {
         let (stop, stopped) = channel::<()>();
         let looked_at = std::io::stderr().is_terminal();
@@ -58,12 +58,12 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         drop(self.stop.take());
-        // A thread that panicked has already said so.
+        // A panic was already printed.
         let _ = self.shown.take().map(thread::JoinHandle::join);
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "numbers of people are far below 2^52")]
+#[expect(clippy::cast_precision_loss, reason = "numbers of fans are far below 2^52")]
 fn line(
     (joined, admitted, gone, fans, requests): (u32, u32, u32, usize, u64),
     (then, before): (Duration, u64),
@@ -91,7 +91,7 @@ fn line(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "a share of a few signs"
+    reason = "a share of a short bar"
 )]
 fn bar(share: f64) -> String {
     let full = ((share * BAR as f64) as usize).min(BAR);
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_how_far_it_is() {
+    fn progress_line_shows_counts_and_rates() {
         let second = Duration::from_secs(1);
         let line = line((1_000, 600, 500, 1_000, 6_000), (second, 1_000), second * 2, 60, 3 * 1024 * 1024);
         assert_eq!(

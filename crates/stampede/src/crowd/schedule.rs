@@ -1,4 +1,5 @@
-//! Who has come, who asks next, and what each was told: the crowd's own memory, with which the server's answers are compared.
+//! The schedule of the fans, and the last response to each, against which later ones are
+//! checked.
 
 use std::{
     cmp::Reverse,
@@ -10,87 +11,87 @@ use std::{
 /// Number of a fan, from zero.
 pub(super) type Fan = u32;
 
-/// What somebody does next.
+/// A fan's next request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ask {
     /// Joins.
     Join,
-    /// Asks where they stand.
+    /// Polls the position.
     Status {
-        /// The furthest place of anybody known to be in when the question was sent.
+        /// The highest first position of any fan known to be admitted when the request was sent.
         furthest: u32,
     },
-    /// Goes.
+    /// Leaves.
     Leave,
 }
 
-/// What is to be done.
+/// What a connection does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Ask this.
+    /// Send this request.
     Ask(Fan, Ask),
-    /// Nobody is due for so long.
+    /// No request is due for this long.
     Wait(Duration),
-    /// Everybody has gone.
+    /// All fans have left.
     Over,
 }
 
-/// What somebody was told.
+/// A response about a fan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
-    /// To wait at this place.
+    /// Waiting at this position.
     Waiting(u32),
-    /// That they are in.
+    /// Admitted.
     In,
-    /// That they are not known.
+    /// Not in the queue.
     Nowhere,
-    /// That they have gone.
+    /// Left.
     Gone,
 }
 
-/// What came of it all.
+/// Counts over the whole run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// Requests that were answered, whatever the answer.
+    /// Requests that were answered, whatever the response.
     pub(super) requests: u64,
-    /// The time all of them took.
+    /// The sum of their latencies.
     pub(super) answered: Duration,
-    /// The longest of them.
+    /// The highest latency.
     pub(super) slowest: Duration,
-    /// Requests of whoever asked most.
+    /// The most requests of one fan.
     pub(super) most: u32,
-    /// Answers that said to come again later.
+    /// Responses with a `retry-after`.
     pub(super) put_off: u64,
-    /// Who has joined.
+    /// Fans who joined.
     pub(super) joined: u32,
-    /// Who has come in.
+    /// Fans who were admitted.
     pub(super) admitted: u32,
-    /// Who has gone after that.
+    /// Fans who left after their admission.
     pub(super) gone: u32,
-    /// Places that two were told, or that are beyond the number of those who came.
+    /// Positions given to two fans, or beyond the number of fans.
     pub(super) double_places: u64,
-    /// Answers with a place behind the last one.
+    /// Responses with a position behind the previous one.
     pub(super) moved_back: u64,
-    /// Answers to wait, sent after somebody further behind was known to be in.
+    /// Responses to wait, requested after a fan behind them was known to be admitted.
     pub(super) overtaken: u64,
-    /// Answers that somebody is nowhere who had a place.
+    /// Fans with a position who were reported as not in the queue.
     pub(super) lost: u32,
-    /// Answers that nobody expects, and connections that broke.
+    /// Unexpected responses and lost connections.
     pub(super) broken: u64,
     /// The first of them.
     pub(super) first_broken: Option<String>,
 }
 
 impl Tally {
-    /// What should not have happened. `fans` is how many should have come and gone by now.
+    /// Violations. `fans` is how many should have been admitted and have left by now.
     pub(super) fn faults(&self, fans: u32) -> Vec<String> {
         let first = self.first_broken.as_deref().unwrap_or_default();
         let missing = u64::from(fans - self.gone.min(fans));
         [
             (missing, "fans were not let in"),
             (self.double_places, "places were given twice, or are none"),
-            (self.moved_back, "times somebody moved back"),
-            (self.overtaken, "times somebody waited while somebody behind them was in"),
+            (self.moved_back, "times a fan moved back"),
+            (self.overtaken, "times a fan waited while a fan behind them was in"),
             (self.lost.into(), "places were lost"),
             (self.broken, first),
         ]
@@ -103,38 +104,38 @@ impl Tally {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
-    /// The place of the first answer: the order in which they came.
+    /// The position in the first response: the order of arrival.
     came: u32,
-    /// The place of the last answer.
+    /// The position in the last response.
     place: u32,
     requests: u32,
-    /// Whether they are in.
+    /// Whether the fan is admitted.
     is_in: bool,
 }
 
-/// Everybody.
+/// All fans.
 #[derive(Debug)]
 pub(super) struct Crowd(Mutex<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     fans: Vec<State>,
-    /// Which first places were given.
+    /// Which first positions were given.
     taken: Vec<bool>,
-    /// Who has not come yet.
+    /// The next fan to join.
     to_come: Fan,
-    /// Whether it is the turn of somebody new.
+    /// Whether a new fan is next.
     comes_next: bool,
-    /// Who asks when.
+    /// When each fan sends the next request.
     due: BinaryHeap<Reverse<(Duration, Fan)>>,
-    /// The furthest first place of anybody who is known to be in.
+    /// The highest first position of any fan known to be admitted.
     furthest: u32,
     tally: Tally,
 }
 
 impl Crowd {
     pub(super) fn new(fans: u32) -> Self {
-        let count = usize::try_from(fans).expect("a count of people");
+        let count = usize::try_from(fans).expect("a count of fans fits a usize");
         Self(Mutex::new(Inner {
             fans: vec![State::default(); count],
             taken: vec![false; count],
@@ -156,20 +157,20 @@ impl Crowd {
         Tally { most, ..inner.tally.clone() }
     }
 
-    /// How many have joined, come in and gone, of how many, with how many requests.
+    /// Numbers of fans who joined, were admitted and left, of all fans, and of requests.
     pub(super) fn progress(&self) -> (u32, u32, u32, usize, u64) {
         let inner = self.lock();
         let Tally { joined, admitted, gone, requests, .. } = inner.tally;
         (joined, admitted, gone, inner.fans.len(), requests)
     }
 
-    /// Whether everybody has a place.
+    /// Whether every fan has a position.
     pub(super) fn all_joined(&self) -> bool {
         let inner = self.lock();
         usize::try_from(inner.tally.joined) == Ok(inner.fans.len())
     }
 
-    /// What is due at `now`. Those who come and those who wait take turns, so that neither keep the others from asking.
+    /// What is due at `now`. New and waiting fans take turns, so that neither starves the other.
     pub(super) fn next(&self, now: Duration) -> Next {
         let inner = &mut *self.lock();
         let somebody_comes = index(inner.to_come) < inner.fans.len();
@@ -196,7 +197,8 @@ impl Crowd {
         Next::Wait(wait.unwrap_or(Duration::MAX))
     }
 
-    /// Notes an answer, compares it with what was told before, and remembers to ask again at `again` unless that was all.
+    /// Records a response, compares it with the previous one, and schedules the next request at
+    /// `again` unless the fan has left.
     pub(super) fn told(&self, fan: Fan, ask: Ask, told: Told, took: Duration, again: Duration) {
         let inner = &mut *self.lock();
         inner.answered(fan, took);
@@ -235,7 +237,7 @@ impl Crowd {
         inner.due.push(Reverse((again, fan)));
     }
 
-    /// Notes an answer that says to come again at `again`.
+    /// Records a response that asks to retry at `again`.
     pub(super) fn put_off(&self, fan: Fan, took: Duration, again: Duration) {
         let inner = &mut *self.lock();
         inner.answered(fan, took);
@@ -243,7 +245,8 @@ impl Crowd {
         inner.due.push(Reverse((again, fan)));
     }
 
-    /// Notes an answer that makes no sense, or none. The fan tries again at `again`. Answers with how often that happened.
+    /// Records an unexpected response or none. The fan retries at `again`. Returns how often that
+    /// happened.
     pub(super) fn broken(&self, fan: Fan, why: String, again: Duration) -> u64 {
         let inner = &mut *self.lock();
         inner.tally.broken += 1;
@@ -263,7 +266,7 @@ impl Inner {
 }
 
 fn index(fan: Fan) -> usize {
-    usize::try_from(fan).expect("a number of people")
+    usize::try_from(fan).expect("a number of fans fits a usize")
 }
 
 #[cfg(test)]
@@ -272,11 +275,11 @@ mod tests {
 
     const SOON: Duration = Duration::from_secs(1);
 
-    /// Three come, and are told these places.
+    /// Three fans join and get these positions.
     fn three(places: [u32; 3]) -> Crowd {
         let crowd = Crowd::new(3);
         for place in places {
-            let Next::Ask(fan, Ask::Join) = crowd.next(Duration::ZERO) else { panic!("somebody comes") };
+            let Next::Ask(fan, Ask::Join) = crowd.next(Duration::ZERO) else { panic!("a fan joins") };
             crowd.told(fan, Ask::Join, Told::Waiting(place), Duration::ZERO, SOON);
         }
         assert!(crowd.all_joined());
@@ -284,19 +287,19 @@ mod tests {
     }
 
     fn ask(crowd: &Crowd, told: Told) {
-        let Next::Ask(fan, ask) = crowd.next(SOON) else { panic!("somebody is due") };
+        let Next::Ask(fan, ask) = crowd.next(SOON) else { panic!("a fan is due") };
         crowd.told(fan, ask, told, Duration::ZERO, SOON * 2);
     }
 
     #[test]
-    fn a_fair_line_has_no_faults() {
+    fn a_fair_queue_has_no_faults() {
         let crowd = three([1, 2, 3]);
         assert_eq!(crowd.next(Duration::ZERO), Next::Wait(SOON));
         ask(&crowd, Told::In);
         ask(&crowd, Told::Waiting(1));
         ask(&crowd, Told::Waiting(2));
         for told in [Told::Gone, Told::In, Told::Gone, Told::In, Told::Gone] {
-            let Next::Ask(fan, ask) = crowd.next(SOON * 2) else { panic!("somebody is due") };
+            let Next::Ask(fan, ask) = crowd.next(SOON * 2) else { panic!("a fan is due") };
             crowd.told(fan, ask, told, Duration::ZERO, SOON * 2);
         }
         assert_eq!(crowd.next(SOON * 2), Next::Over);
@@ -305,13 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn overtaking_is_seen_from_outside() {
+    fn overtaking_is_detected_from_responses() {
         let crowd = three([1, 2, 3]);
-        // The questions of all three are sent one after another: the first waits, the second is in before them.
+        // All three requests are sent one after another: the first fan waits, the second is
+        // admitted first.
         ask(&crowd, Told::Waiting(1));
         ask(&crowd, Told::In);
         ask(&crowd, Told::Waiting(2));
-        assert_eq!(crowd.tally().overtaken, 0, "the first was asked before the second was in");
+        assert_eq!(crowd.tally().overtaken, 0, "the first polled before the second was admitted");
         let Next::Ask(0, again) = crowd.next(SOON * 2) else { panic!("the first is due") };
         crowd.told(0, again, Told::Waiting(1), Duration::ZERO, SOON * 3);
         assert_eq!(crowd.tally().overtaken, 1);
@@ -319,9 +323,9 @@ mod tests {
     }
 
     #[test]
-    fn double_places_moving_back_and_losses_are_faults() {
+    fn duplicate_lost_and_worse_positions_are_faults() {
         let crowd = three([1, 1, 4]);
-        assert_eq!(crowd.tally().double_places, 2, "one twice, and one beyond the crowd");
+        assert_eq!(crowd.tally().double_places, 2, "one given twice, one beyond the number of fans");
         ask(&crowd, Told::Waiting(2));
         ask(&crowd, Told::Nowhere);
         let tally = crowd.tally();

@@ -1,5 +1,5 @@
-//! What the waiting room in front of an event does per second with a thousand, a hundred thousand and a million waiting, what each of
-//! them costs in memory, and how long a start takes that finds them all.
+//! The waiting room of an event with 1,000, 100,000 and 1,000,000 users waiting: requests per
+//! second, memory per user, and the time to start with a full room.
 
 mod noop;
 mod redis;
@@ -35,16 +35,16 @@ use crate::{
     report::Report,
 };
 
-/// How many wait in each room.
+/// Users waiting in each room.
 const SIZES: [usize; 3] = [1_000, 100_000, 1_000_000];
 
-/// People of a room who ask over HTTP, spread evenly over its line: enough that no cache holds all of them.
+/// Users per room who poll over HTTP, spread evenly over the queue: more than CPU caches hold.
 const ASKING: usize = 50_000;
 
-/// People who join at the same time in process. Whoever joins waits for the disk, so it takes many to keep it busy.
+/// Concurrent joins in process. A join waits for an fsync, so it takes many to keep the disk busy.
 const JOINERS: usize = 1_000;
 
-/// Joins over HTTP prepared per second: more than there have ever been.
+/// Joins over HTTP prepared per second: more than any run has completed.
 const JOINS_PER_SECOND: f64 = 40_000.0;
 
 const TARGET_PERCENT: f64 = 85.0;
@@ -54,36 +54,35 @@ const TARGET_BYTES: f64 = 150.0;
 const TARGET_ANSWER: Duration = Duration::from_millis(300);
 const TARGET_REBUILD: Duration = Duration::from_secs(3);
 
-/// What the rooms need: nobody is let in, everybody has room, and nobody is sent away while others are measured.
+/// Settings of the rooms: no admissions, room for all users, and no idle timeout within a run.
 const SETTINGS: [(&str, &str); 3] =
     [("queue.threshold", "0"), ("queue.max_waiting", "10000000"), ("queue.waiting_idle_secs", "86400")];
 
-/// How the waiting room is measured.
+/// Options of `urr bench queue`.
 #[derive(Debug, Args)]
 pub struct QueueArgs {
     #[command(flatten)]
     turns: Turns,
-    /// Measure rooms in this Redis instead, beside the bare scripts; it is filled and not cleaned up: use one you can flush
+    /// Measure rooms in this Redis instead; it is filled and not cleaned up: use one you can flush
     #[arg(long, value_name = "URL")]
     redis: Option<String>,
-    /// Where the benchmark's files are made and removed again: on the disk that matters to you
+    /// Directory for temporary files: choose one on the disk to be measured
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub(super) dir: std::path::PathBuf,
 }
 
-/// A room and some of the people who wait in it.
+/// A room and some of its waiting users.
 struct Line {
     event: EventId,
     waiting: usize,
     asking: Vec<UserId>,
 }
 
-/// Measures.
 pub(super) fn run(args: &QueueArgs, bench: &Bench<'_>) -> anyhow::Result<Report> {
     if let Some(url) = &args.redis {
         return redis::run(&args.turns, url, bench);
     }
-    // Without Tier 1 its pass is not needed. The few users who ask do so more often than the limits allow.
+    // Without Tier 1 no pass is needed. A few users send all requests, more than the limits allow.
     let own = [("roles", "auth,catalog,queue,tickets"), ("limits.enabled", "false")];
     let settings: Vec<_> = SETTINGS.into_iter().chain(own).collect();
     let installed = bench.install("queue", &settings)?;
@@ -98,7 +97,7 @@ pub(super) fn run(args: &QueueArgs, bench: &Bench<'_>) -> anyhow::Result<Report>
     Ok(report)
 }
 
-/// Fills the rooms in process. The time that takes is the measurement of durable joins.
+/// Fills the rooms in process. The time this takes is the measurement of durable joins.
 fn fill(bench: &Bench<'_>, installed: &Installed) -> anyhow::Result<(Vec<Line>, Vec<Measured>)> {
     let runtimes = Runtimes::new()?;
     let filled = runtimes.server.block_on(async {
@@ -113,7 +112,7 @@ fn fill(bench: &Bench<'_>, installed: &Installed) -> anyhow::Result<(Vec<Line>, 
             let asking = people.iter().step_by(waiting.div_ceil(ASKING)).copied().collect();
             lines.push(Line { event, waiting, asking });
         }
-        // What does not end in time ends with its runtime.
+        // A task that does not stop in time is dropped with its runtime.
         let _ = tasks.shutdown(STOP).await;
         Ok((lines, joins))
     });
@@ -121,7 +120,8 @@ fn fill(bench: &Bench<'_>, installed: &Installed) -> anyhow::Result<(Vec<Line>, 
     filled
 }
 
-/// The rooms as `urr serve` opens them, an event for each, and how long opening took.
+/// Opens the rooms as `urr serve` does and creates an event for each. Also returns how long opening
+/// took.
 async fn open(
     bench: &Bench<'_>,
     installed: &Installed,
@@ -150,7 +150,7 @@ async fn join(
         clock: bench.clock.clone(),
         ids: bench.ids.clone(),
     };
-    // It ends when all have joined.
+    // The run ends when all users have joined.
     let pace = Pace { clients: JOINERS, warm_up: Duration::ZERO, span: Duration::from_hours(1) };
     load::run(vec![joiner; JOINERS], pace, &bench.clock, &progress.done).await
 }
@@ -177,15 +177,15 @@ impl Client for Joiner {
     }
 }
 
-/// What a start showed.
+/// The measurements of a start.
 struct Started {
-    /// With nobody in line, and with everybody: until the first answer, and until it was ready.
+    /// With empty and with full rooms: time to the first response, and time until ready.
     took: [(Duration, Duration); 2],
-    /// What each of those who wait costs, in bytes.
+    /// Memory per waiting user, in bytes.
     bytes: f64,
 }
 
-/// Starts the program as it is shipped, on empty rooms and on full ones.
+/// Starts the `urr` process on empty rooms and on full ones.
 fn start(bench: &Bench<'_>, full: &Path) -> anyhow::Result<Started> {
     let runtimes = Runtimes::new()?;
     let seen = runtimes.load.block_on(async {
@@ -206,22 +206,23 @@ fn start(bench: &Bench<'_>, full: &Path) -> anyhow::Result<Started> {
         anyhow::Ok(seen)
     });
     runtimes.stop();
-    let [(empty, before), (full, after)] = seen?[..] else { unreachable!("two directories") };
+    let [(empty, before), (full, after)] = seen?[..] else { unreachable!("one result per directory") };
     let people: usize = SIZES.iter().sum();
-    #[expect(clippy::cast_precision_loss, reason = "memory and people are far below 2^52")]
+    #[expect(clippy::cast_precision_loss, reason = "memory and user counts are far below 2^52")]
     let bytes = after.saturating_sub(before) as f64 / people as f64;
     Ok(Started { took: [empty, full], bytes })
 }
 
-/// The response to the status of a user in line.
+/// The response to a status request of a waiting user.
 async fn typical(installed: &Installed, rooms: SocketAddr, line: &Line) -> anyhow::Result<Answer> {
-    let user = *line.asking.first().context("a line has users")?;
+    let user = *line.asking.first().context("the room has no waiting users")?;
     let (path, token) = (format!("/api/queue/status/{}", line.event), installed.tokens.of(user, Role::User));
     let mut connection = Connection::open(rooms).await?;
     Answer::read(&connection.send(&Request::get(&path).by(&token)).await?.text())
 }
 
-/// Measures over HTTP, on rooms that were read back. Returns the rate of each row, and how long reading back took.
+/// Measures over HTTP, on rooms restored from the journal. Returns the rate of each row, and how
+/// long restoring took.
 fn answers(
     turns: &Turns,
     bench: &Bench<'_>,
@@ -233,14 +234,14 @@ fn answers(
     let whole =
         |routes| runtimes.server.block_on(installed.app.serve_behind_gateway("queue", routes, &tasks));
     let (domains, events, rebuilt) = runtimes.server.block_on(open(bench, installed, &tasks))?;
-    // As in a process that serves, users are admitted and idle ones are removed.
+    // As in `urr serve`, users are admitted and idle ones are removed.
     runtimes.server.block_on(async { domains.start_admission() });
     let rooms = whole(domains.queue_routes())?;
     let answer = runtimes.load.block_on(typical(installed, rooms, &lines[SIZES.len() - 1]))?;
     let nothing = whole(noop::routes(answer))?;
     let mut scenes = scenes_of(turns, bench, installed, lines, rooms, events[0]);
     let longest = Arc::clone(&scenes[SIZES.len() - 1].deck);
-    // The same bytes for both, so that reading a request costs the same.
+    // The same request bytes for both, so that parsing costs the same.
     scenes.insert(0, Scene { name: "no-op handler, same door".to_owned(), address: nothing, deck: longest });
     let words = Words {
         title: "the waiting room in front of an event".to_owned(),
@@ -271,7 +272,7 @@ fn scenes_of(
         let name = format!("status, {}", named(line.waiting));
         scenes.push(Scene { name, address: rooms, deck: Deck::endless(asks) });
     }
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some hundred thousand")]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a few hundred thousand")]
     let joins = (turns.asked().as_secs_f64() * JOINS_PER_SECOND) as usize;
     let joins = (0..joins).map(|_| request("POST", "check", fresh, bench.ids.next()));
     scenes.push(Scene {

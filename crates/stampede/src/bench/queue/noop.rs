@@ -1,4 +1,4 @@
-//! The baseline of a status: a handler that does nothing and answers the bytes of a real one.
+//! The baseline of a status request: a no-op handler whose response has the same bytes.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use urr_http::{Caller, Class, Json, Path, Problem, Routes, USER};
 use urr_kernel::EventId;
 
-/// What a status answers while nobody is let in. It is read from a real one, so that both print the same.
+/// The body of a status response while admissions are stopped, parsed from a real one.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct Answer {
@@ -32,17 +32,18 @@ struct Info {
 }
 
 impl Answer {
-    /// Fails unless printing it again gives the same bytes: answers of different sizes are not to be compared.
+    /// Fails unless serializing it gives the same bytes: responses of different sizes do not
+    /// compare.
     pub(super) fn read(body: &str) -> anyhow::Result<Self> {
         let answer: Self = serde_json::from_str(body)
-            .with_context(|| format!("the no-op handler cannot answer what a status does: {body}"))?;
+            .with_context(|| format!("the no-op handler cannot decode a status response: {body}"))?;
         let printed = serde_json::to_string(&answer)?;
-        ensure!(printed == body, "the no-op handler answers {printed} where a status answers {body}");
+        ensure!(printed == body, "the no-op handler returns {printed}, a status request {body}");
         Ok(answer)
     }
 }
 
-/// In the place of the handler it is compared with, so that the same guards stand before it.
+/// The no-op handler on the path of the real one, so that the same guards apply.
 pub(super) fn routes(answer: Answer) -> Routes {
     Routes::new().get("/api/queue/status/{id}", USER.limit(Class::Queue), noop).with_state(Arc::new(answer))
 }
@@ -64,7 +65,7 @@ mod tests {
     const REAL: &str = r#"{"status":"queued","queued":true,"position":7,"peopleAhead":6,"peopleBehind":3,"nextPoll":60,"threshold":0,"currentUsers":0,"queueSize":10,"paused":false,"eventInfo":{"title":"Benchmark 2"}}"#;
 
     #[test]
-    fn the_no_op_answers_what_it_read_and_refuses_what_it_could_not_print() {
+    fn noop_repeats_a_response_and_rejects_unknown_fields() {
         assert!(Answer::read(REAL).is_ok());
         for (part, other) in [
             (r#""nextPoll""#, r#""estimatedWait":60,"nextPoll""#),

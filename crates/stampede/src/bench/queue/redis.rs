@@ -1,4 +1,4 @@
-//! Rooms in Redis beside the bare scripts: what is left of Redis's own speed.
+//! Rooms in Redis compared with the bare Lua scripts: how much of Redis's speed remains.
 
 use std::{
     sync::{
@@ -26,19 +26,19 @@ use crate::{
     report::Report,
 };
 
-/// How many wait. A script takes about as long with ten times as many.
+/// Users waiting. With ten times as many a script takes about as long.
 const WAITING: usize = 100_000;
 
-/// Who joins at the same time while the room fills.
+/// Concurrent joins while the room is filled.
 const JOINERS: usize = 256;
 
 /// The share of the bare script that a join should reach.
 const TARGET_PERCENT: f64 = 70.0;
 
-/// Workers look at rooms every second.
+/// Workers process rooms every second.
 const ADMIT_EVERY: Duration = Duration::from_secs(1);
 
-/// What is measured, in the order of the table.
+/// The rows, in the order of the table.
 const ROWS: [(RoomCall, &str); 4] = [
     (RoomCall::BareJoin, "EVALSHA of the script of a join"),
     (RoomCall::Join, "join"),
@@ -46,7 +46,6 @@ const ROWS: [(RoomCall, &str); 4] = [
     (RoomCall::Status, "status"),
 ];
 
-/// Measures.
 pub(super) fn run(turns: &Turns, url: &str, bench: &Bench<'_>) -> anyhow::Result<Report> {
     let settings: Vec<_> = SETTINGS.into_iter().chain([("redis.urls", url)]).collect();
     let installed = bench.install("redis", &settings)?;
@@ -54,7 +53,7 @@ pub(super) fn run(turns: &Turns, url: &str, bench: &Bench<'_>) -> anyhow::Result
     let asker = runtimes.server.block_on(async {
         let rooms = installed.app.redis_rooms().await?;
         let asker = fill(rooms, bench).await?;
-        // As in a process that serves, steps are moved to the database.
+        // As in `urr serve`, steps are moved to the database.
         let (rooms, event, stop) = (Arc::clone(&asker.rooms), asker.event, tasks.token());
         tasks.spawn("bench.admission", async move {
             while !stop.is_cancelled() {
@@ -69,7 +68,7 @@ pub(super) fn run(turns: &Turns, url: &str, bench: &Bench<'_>) -> anyhow::Result
         let asker = Asker { call: ROWS[row].0, ..asker.clone() };
         Ok(runtimes.server.block_on(load::run(vec![asker; pace.clients], pace, &bench.clock, done)))
     });
-    // What does not end in time ends with its runtime.
+    // A task that does not stop in time is dropped with its runtime.
     let _ = runtimes.server.block_on(tasks.shutdown(STOP));
     runtimes.stop();
     let words = Words {
@@ -106,7 +105,7 @@ async fn fill(rooms: Arc<dyn RedisRooms>, bench: &Bench<'_>) -> anyhow::Result<A
     }
 }
 
-/// Makes one call again and again: a status for users in line, a join for new ones.
+/// Repeats one call: status for waiting users, join for new ones.
 #[derive(Clone)]
 struct Asker {
     rooms: Arc<dyn RedisRooms>,

@@ -1,4 +1,4 @@
-//! The ledger on its own: each rule, broken once.
+//! The ledger on its own: each rule is violated once.
 
 use urr_kernel::{Clock, Ids};
 
@@ -40,7 +40,7 @@ impl Book {
 }
 
 #[test]
-fn one_seat_for_two_at_once_is_seen() {
+fn overlapping_holds_of_a_seat_are_a_violation() {
     let mut book = Book::new();
     book.asks("a", 1);
     book.held("a", 1, 2);
@@ -50,7 +50,7 @@ fn one_seat_for_two_at_once_is_seen() {
 }
 
 #[test]
-fn a_seat_that_was_given_back_first_is_not_doubled() {
+fn a_hold_after_a_release_is_not_a_violation() {
     let mut book = Book::new();
     book.asks("a", 1);
     book.held("a", 1, 2);
@@ -61,7 +61,7 @@ fn a_seat_that_was_given_back_first_is_not_doubled() {
 }
 
 #[test]
-fn a_fence_that_repeats_or_falls_is_seen() {
+fn a_fence_that_does_not_grow_is_a_violation() {
     for (first, second) in [(5, 5), (5, 4)] {
         let mut book = Book::new();
         book.asks("a", 1);
@@ -75,7 +75,7 @@ fn a_fence_that_repeats_or_falls_is_seen() {
 }
 
 #[test]
-fn a_promise_must_be_found_again_as_it_was() {
+fn an_acknowledged_hold_must_not_change() {
     let mut book = Book::new();
     book.asks("a", 1);
     let found = book.held("a", 7, 2);
@@ -93,14 +93,14 @@ fn a_promise_must_be_found_again_as_it_was() {
 }
 
 #[test]
-fn a_promised_release_must_stay_released() {
+fn an_acknowledged_release_must_stay_released() {
     let mut book = Book::new();
     book.asks("a", 1);
     let pending = book.held("a", 7, 2);
     let cancelled = Reservation { status: "cancelled".to_owned(), ..pending.clone() };
     book.step(3, Step::Releasing { key: "a".to_owned() });
     for found in [&pending, &cancelled] {
-        assert_eq!(book.ledger.judge("a", Ok(found), at(4)), None, "the answer is not known yet");
+        assert_eq!(book.ledger.judge("a", Ok(found), at(4)), None, "the release is not acknowledged yet");
     }
     book.step(5, Step::Released { key: "a".to_owned() });
     assert!(book.ledger.judge("a", Ok(&pending), at(6)).is_some());
@@ -108,7 +108,7 @@ fn a_promised_release_must_stay_released() {
 }
 
 #[test]
-fn another_answer_to_the_same_key_is_seen() {
+fn a_different_response_to_the_same_key_is_a_violation() {
     let mut book = Book::new();
     book.asks("a", 1);
     let first = book.held("a", 7, 2);
@@ -127,17 +127,17 @@ fn another_answer_to_the_same_key_is_seen() {
 }
 
 #[test]
-fn the_map_must_agree_with_the_journal() {
+fn seat_map_must_match_the_journal() {
     let mut book = Book::new();
     let map = |status: &str| HashMap::from([(book.seat, status.to_owned())]);
     let (locked, free) = (map("locked"), map("available"));
     assert_eq!(book.ledger.judge_map(&free, at(1)), vec![]);
-    assert_eq!(book.ledger.judge_map(&locked, at(1)).len(), 1, "locked for nobody");
+    assert_eq!(book.ledger.judge_map(&locked, at(1)).len(), 1, "locked without a hold");
     book.asks("a", 1);
     book.held("a", 7, 2);
     assert_eq!(book.ledger.judge_map(&locked, at(3)), vec![]);
-    assert_eq!(book.ledger.judge_map(&free, at(3)).len(), 1, "free although held");
+    assert_eq!(book.ledger.judge_map(&free, at(3)).len(), 1, "available although held");
     book.step(4, Step::Releasing { key: "a".to_owned() });
     book.step(4, Step::Released { key: "a".to_owned() });
-    assert_eq!(book.ledger.judge_map(&locked, at(5)).len(), 1, "locked although given back");
+    assert_eq!(book.ledger.judge_map(&locked, at(5)).len(), 1, "locked although released");
 }
