@@ -67,7 +67,7 @@ settings! {
     tables {
         /// The SQL engine.
         pub storage: urr_db::Settings,
-        /// How events travel.
+        /// How messages are delivered between domains.
         pub bus: urr_bus::Settings,
         /// Redis.
         pub redis: urr_kv::Settings,
