@@ -3,9 +3,9 @@
 use urr_settings::{Count, HostPort, List, Problems, Property, choice, settings};
 
 choice! {
-    /// How events travel between roles.
+    /// How messages are delivered between domains.
     pub enum BusKind {
-        /// The outbox tables are the log; nothing leaves the process.
+        /// Consumers read the outbox tables directly.
         InProcess = "in_process",
         /// Kafka brokers.
         Kafka = "kafka",
@@ -14,8 +14,8 @@ choice! {
 
 settings! {
     /// `[bus]`.
-    pub struct Settings in "bus" "How events travel between roles." {
-        /// `in_process` keeps events inside this process; `kafka` needs `bus.brokers`.
+    pub struct Settings in "bus" "How messages are delivered between domains." {
+        /// `in_process`: consumers read the outbox tables directly; `kafka` needs `bus.brokers`.
         pub kind: BusKind = "in_process",
         /// The brokers to start from.
         pub brokers: List<HostPort> = "",

@@ -68,7 +68,8 @@ pub struct HoldSeats {
     pub event: EventId,
     /// The seats, without duplicates.
     pub seats: Vec<SeatId>,
-    /// A retry with the same key gets the same answer. Scoped to the user.
+    /// A retry with the same key gets the reservation made with it, in its current state. Scoped to
+    /// the user.
     pub idempotency_key: Option<String>,
 }
 

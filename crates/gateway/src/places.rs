@@ -1,14 +1,15 @@
-//! Tokens that replace a Tier 1 pass: a place or a slot in Tier 2, behind the Tier 1 line.
+//! Tokens that replace a Tier 1 pass: of a position or a slot in Tier 2, behind the Tier 1 line.
 //!
 //! An operator may open Tier 1 during a sale. Users who already wait in Tier 2, or are admitted,
 //! came before the visitors of the new line; sending them to its end would let others overtake
 //! them. A pass also expires sooner than a long wait in Tier 2. Both groups carry a token of their
-//! place or slot, signed for their account and this event, which is accepted instead of a pass.
+//! position or slot, signed for their account and this event, which is accepted instead of a pass.
 //!
-//! Such a token leads back to that place only. The signature does not prove that the place is
-//! unused, so Tier 2 is informed that Tier 1 is open ([`OnlyResume`](urr_http::OnlyResume)) and
-//! gives the caller the place of their tokens or none. A token kept after its slot has ended
-//! therefore does not bypass the line. The same holds for a pass.
+//! Such a token leads back to that position or slot only. The signature does not prove that the
+//! position is unused, so Tier 2 is informed that Tier 1 is open
+//! ([`OnlyResume`](urr_http::OnlyResume)) and gives the caller the position of their tokens or
+//! none. A token kept after its slot has ended therefore does not bypass the line. The same holds
+//! for a pass.
 
 use http::HeaderMap;
 use urr_http::cookie;

@@ -143,8 +143,8 @@ impl Revoked {
                     if std::mem::replace(&mut answers, false) {
                         tracing::warn!(
                             cause,
-                            "cannot reach auth: session revocations are stale; \
-                             sign-in and admin requests are refused with 503 after 5 s"
+                            "cannot read session revocations from auth: if this lasts 5 s, sign-in and \
+                             admin requests get 503 (all tokens until the list is first read)"
                         );
                     }
                 }

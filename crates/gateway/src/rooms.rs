@@ -1,8 +1,8 @@
 //! Open Tier 1 rooms, and the check of Tier 1 passes.
 //!
-//! Requests for an event with an open room need a Tier 1 pass, or a token of a place in Tier 2
-//! ([`places`](crate::places)). Every gateway polls the open rooms several times a second, so no
-//! request reads a store.
+//! Requests for an event with an open room need a Tier 1 pass, or a token of a position or slot in
+//! Tier 2 ([`places`](crate::places)). Every gateway polls the open rooms several times a second,
+//! so no request reads a store.
 
 use std::{
     collections::HashMap,
@@ -161,8 +161,8 @@ impl Rooms {
     }
 
     /// Returns where to redirect a page request that may not pass yet. Access tokens expire sooner
-    /// than some waits: a caller with a place but no valid token is sent to sign in, not to the end
-    /// of the line.
+    /// than some waits: a caller with a position or slot but no valid token is sent to sign in, not
+    /// to the end of the line.
     fn elsewhere(&self, event: EventId, actor: Actor, request: &Request) -> String {
         let path = request.uri().path();
         let mut owners = self.places.owners(event, request.headers(), self.clock.now());
@@ -173,7 +173,7 @@ impl Rooms {
         }
     }
 
-    /// Whether the caller has a place in Tier 2.
+    /// Whether the caller has a token of a position or slot in Tier 2.
     fn has_place(&self, event: EventId, actor: Actor, headers: &HeaderMap) -> bool {
         let mut owners = self.places.owners(event, headers, self.clock.now());
         actor.user().is_some_and(|user| owners.any(|owner| owner == user))
@@ -234,7 +234,7 @@ pub(crate) struct Turn {
 enum By {
     /// The event has no line, or its room fails open.
     NoLine,
-    /// A pass, or a token of a place in Tier 2.
+    /// A pass, or a token of a position or slot in Tier 2.
     Token,
 }
 

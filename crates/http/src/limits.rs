@@ -12,16 +12,21 @@ settings! {
          public one trusts."
     {
         /// Largest request body.
+        // The largest request is a seat plan upload, well below 1 MiB.
         pub body_bytes: Size<1_024, 67_108_864> = "1048576",
         /// Largest body of a request under `/api/auth`.
+        // Small, because anyone may send it.
         pub auth_body_bytes: Size<1_024, 1_048_576> = "10000",
         /// Largest request head; more is answered with 431.
+        // At least 8 KiB, the parser's buffer.
         pub header_bytes: Size<8_192, 262_144> = "16384",
         /// Most header lines of a request; more is answered with 431.
+        // Browsers send about 20, proxies add about 10.
         pub headers: Size<16, 1_000> = "100",
         /// Seconds until an unfinished request is answered with 504.
         pub request_time("request_secs"): Secs<1, 30> = "30",
         /// Seconds a client may take to send its request head.
+        // Also bounds the time from the connection to the first request.
         pub header_read_time("header_read_secs"): Secs<1, 60> = "10",
         /// Seconds a connection may be idle between two requests; more than the balancer in front keeps
         /// its own. While more than half of `http.max_connections` are open it is

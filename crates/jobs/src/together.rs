@@ -61,7 +61,7 @@ pub enum NotDone {
     /// The job was not started in time. Nothing was done.
     #[error("the job was not started in time")]
     Late,
-    /// The batch panicked. Whether the job was done is unknown.
+    /// The batch panicked or was dropped at shutdown. Whether the job was done is unknown.
     #[error("the batch was aborted")]
     BrokenOff,
 }

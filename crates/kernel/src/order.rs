@@ -18,7 +18,7 @@ pub struct OrderKey(u64);
 
 /// A number too large for an order key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a place in line is below 2^53")]
+#[error("an order key must be below 2^53")]
 pub struct BadOrderKey;
 
 impl OrderKey {

@@ -30,9 +30,9 @@ const WRITE_AHEAD: usize = 1_024;
 /// Connect timeout: three round trips for TLS and AUTH across a continent, plus a lost packet.
 const CONNECT_TIME: Duration = Duration::from_secs(1);
 
-/// Opens after three consecutive incidents, that is, after three deadlines without a response. A
-/// shorter pause, such as a fork for a snapshot, does not open it. After one second, three trial
-/// calls decide whether it closes; more would add load to a struggling node.
+/// Opens after three consecutive incidents (for a silent node: three deadlines). A shorter pause,
+/// such as a fork for a snapshot, does not open it. After one second, three trial calls decide
+/// whether it closes; more would add load to a struggling node.
 pub(crate) const fn breaker_limits(deadline: Duration) -> BreakerLimits {
     BreakerLimits {
         window: 3,
@@ -138,7 +138,7 @@ impl Node {
         let opened = !was_open && state.breaker.is_open(now);
         if opened {
             metrics::counter!("urr_kv_breaker_opened_total", "node" => self.address.to_string()).increment(1);
-            tracing::warn!(node = %self.address, "redis does not answer: calls are refused for a second, then three trial calls are made");
+            tracing::warn!(node = %self.address, "redis keeps failing or does not answer: calls are refused for a second, then three trial calls are made");
         }
         if opened || stuck {
             // A connection can break without either end noticing, so trials use a new one.

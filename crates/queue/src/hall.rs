@@ -23,7 +23,7 @@ use crate::{
 pub struct Slot {
     /// Its id, which entry tokens carry.
     pub id: Uuid,
-    /// The position its owner had, or would have had.
+    /// The order key its owner had, or would have had.
     pub order: OrderKey,
     /// When it was given.
     pub since: Timestamp,
@@ -63,7 +63,7 @@ pub enum Standing {
     },
     /// Waits in line.
     Waiting {
-        /// The position.
+        /// The order key.
         order: OrderKey,
         /// Users ahead.
         ahead: usize,
@@ -91,7 +91,7 @@ pub(crate) struct Hall {
     threshold: u32,
     paused: bool,
     epoch: u64,
-    /// The highest order key given.
+    /// The highest order key given. A newcomer gets a higher key.
     last: OrderKey,
     pace: Pace,
     presence: Presence,
@@ -366,7 +366,7 @@ impl Hall {
     }
 
     /// Updates the highest order key given. One from a token counts only as far as it is not in the
-    /// future.
+    /// future by our clock.
     fn note_place(&mut self, order: OrderKey, source: Option<Source>, now: Timestamp) {
         let newest = if source == Some(Source::New) { order } else { order.min(OrderKey::at(now)) };
         self.last = self.last.max(newest);

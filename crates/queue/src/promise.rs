@@ -7,7 +7,7 @@ use crate::journal::Source;
 /// A position promised by a verified token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Promise {
-    /// The position.
+    /// The order key.
     pub order: OrderKey,
     /// Epoch of a queue ticket, which is void once the line was cleared. `None` for a Tier 1 pass.
     pub epoch: Option<u64>,

@@ -17,7 +17,7 @@ const PASS_PRECISION: Duration = Duration::from_secs(1);
 /// A slot that a user had, or a position that they gave up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// The position.
+    /// The order key.
     pub(crate) order: OrderKey,
     /// When the slot was given, or when the user left.
     pub(crate) at: Timestamp,

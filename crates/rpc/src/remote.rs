@@ -81,7 +81,8 @@ impl Remote {
         Err(restore(&answer.body).unwrap_or_else(|| {
             tracing::warn!(
                 role, path, %request_id, status = %answer.status,
-                "role rejected the call; is internal.token the same in both processes?"
+                "role rejected the call; 401: is internal.token the same? 404: same version? \
+                 503: is it starting or stopping?"
             );
             E::unavailable()
         }))

@@ -90,8 +90,8 @@ impl Brake {
     }
 }
 
-/// Removes networks that are no longer throttled. If there are none, removes those with the fewest
-/// attempts, all at once, so that the next insertions need no search.
+/// Removes networks whose count has decayed to zero. If that is not enough, removes those with the
+/// fewest attempts, all at once, so that the next insertions need no search.
 fn make_room(networks: &mut HashMap<IpAddr, Tries>, now: Duration) {
     networks.retain(|_, tries| !tries.is_over(now));
     if networks.len() >= MAX_NETWORKS {

@@ -3,9 +3,10 @@
 //! An attempt is counted before its password is compared and reverted if it was right, so
 //! concurrent attempts cannot bypass the limit. Attempts are counted per account address, whether
 //! the account exists or not, and per network. For networks, each process counts attempts in
-//! advance in memory, and failures are counted in the database for all processes, so correct
-//! passwords cause no writes. The maximum wait is 15 minutes. A network from which the owner signed
-//! in before has its own counter, so failures from elsewhere cannot lock the owner out.
+//! advance in memory, and failures are counted in the database for all processes, so a correct
+//! password writes nothing about its network. The maximum wait is 15 minutes. A network from which
+//! the owner signed in before has its own counter, so failures from elsewhere cannot lock the owner
+//! out.
 
 pub(crate) mod brake;
 pub(crate) mod limit;

@@ -159,7 +159,7 @@ pub enum WrongKeys {
     /// Unencrypted accounts could be inserted by anyone with access to the database.
     #[error(
         "personal data was written before there were keys: set auth.pii_seal_plain = true until \
-         everything is sealed, as docs/operations.md says"
+         all of it is encrypted; see *Secrets* in docs/operations.md"
     )]
     Plain,
     /// The database did not answer.

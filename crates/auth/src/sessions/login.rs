@@ -157,7 +157,7 @@ impl Proof {
         Ok(stored)
     }
 
-    /// After the commit: reverts the count of the attempt.
+    /// After the commit: reverts the network's count in memory.
     pub(crate) fn settle(&self, service: &Service) {
         self.attempt.forgive_network(service);
     }

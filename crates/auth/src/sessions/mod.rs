@@ -103,7 +103,7 @@ pub(crate) async fn open_proven(
     Ok(Opened { signed_in, ended })
 }
 
-/// Ends the oldest sessions to stay within the limit.
+/// Ends the least recently used sessions to stay within the limit.
 async fn make_room(
     service: &Service,
     tx: &mut Tx<'_>,

@@ -66,7 +66,7 @@ impl Owner {
         if good { Ok(stored) } else { Err(Error::SignInAgain.into()) }
     }
 
-    /// After the commit: reverts the count of the attempt.
+    /// After the commit: reverts the network's count in memory.
     pub(crate) fn settle(&self, service: &Service) {
         if let Self::Password(proof) = self {
             proof.settle(service);

@@ -23,7 +23,8 @@ pub(crate) const GRACE: Duration = Duration::from_secs(10);
 /// Maximum number of such repeats: a browser may wake up that many tabs at once.
 pub(crate) const MAX_GRACE_USES: u32 = 20;
 
-/// Maximum sessions per account: enough for a family's devices. Beyond it the oldest ends.
+/// Maximum sessions per account: enough for a family's devices. Beyond it the least recently used
+/// ends.
 pub(crate) const MAX_SESSIONS: usize = 20;
 
 /// Maximum stored length of a user agent.

@@ -16,7 +16,8 @@ statements! {
         insert into sessions (id, account_id, method, address, agent, created_at, last_used_at, expires_at)
         values ($1, $2, $3, $4, $5, $6, $6, $7)";
 
-    /// An account's live sessions, most recently used first.
+    /// An account's sessions that can still be refreshed (used within 7 days), most recently used
+    /// first.
     LIVE = "
         select id, method, address, agent, created_at, last_used_at, expires_at
           from sessions
@@ -138,7 +139,8 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// An account's live sessions, most recently used first, at most `limit`.
+/// An account's sessions that can still be refreshed (used within 7 days), most recently used
+/// first, at most `limit`.
 pub(crate) async fn live(
     tx: &mut Tx<'_>,
     account: UserId,

@@ -25,7 +25,8 @@ const POOL_SIZE: usize = 16;
 #[derive(Clone)]
 pub struct PostgresConfig {
     /// `postgres://user:password@host:port/database?sslmode=…`. Without `sslmode`, loopback
-    /// connections are plain text and all others use TLS; `sslmode=disable` must be explicit.
+    /// and Unix socket connections are plain text and all others use TLS; `sslmode=disable` must be
+    /// explicit.
     pub url: String,
     /// The login that creates roles and schemas; `url` if absent. Serving needs only `url`.
     pub admin_url: Option<String>,

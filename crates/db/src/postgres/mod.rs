@@ -67,7 +67,7 @@ impl Postgres {
         self.run(name, Access::Write, patience, body).await.0
     }
 
-    /// Runs a body in a transaction and records whether it committed a row to the outbox.
+    /// Runs a body in a transaction; also returns whether it committed a row to the outbox.
     async fn run<T, E: From<Error>>(
         &self,
         name: &'static str,

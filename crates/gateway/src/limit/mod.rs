@@ -75,7 +75,7 @@ impl RateLimits {
 pub enum Who {
     /// A signed-in user, at any address.
     User(UserId),
-    /// Anonymous clients at this address. Created by [`Who::address`].
+    /// All requests from this address that are not counted by user. Created by [`Who::address`].
     Address(IpAddr),
     /// An account during sign-in, as a hash of its name: names do not belong in a store of
     /// counters.

@@ -19,7 +19,7 @@ use super::TRY_AGAIN;
 const AVOID: Duration = Duration::from_secs(1);
 
 /// Weight of a request that timed out at a silent replica: half a window of the breaker, so two of
-/// them open it.
+/// them open it, so that later requests need not wait.
 const SILENT: usize = BreakerLimits::SERVICE.window / 2;
 
 /// Requests that may wait for one replica at the same time: a tenth of a gateway's maximum, so that
@@ -68,7 +68,7 @@ impl Replicas {
         let list: Result<Vec<_>, _> =
             urls.into_iter().map(|url| Ok(Replica::new(role, client.pipe(url)?))).collect();
         let list = list?;
-        assert!(!list.is_empty(), "a role that runs elsewhere runs somewhere");
+        assert!(!list.is_empty(), "an upstream role needs at least one URL");
         Ok(Self { list, next: AtomicUsize::new(0) })
     }
 

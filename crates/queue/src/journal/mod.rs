@@ -76,7 +76,7 @@ pub enum Step {
     Joined {
         /// The user.
         user: UserId,
-        /// The position.
+        /// The order key.
         order: OrderKey,
         /// Origin of the position. `None` in old journals.
         source: Option<Source>,
@@ -85,7 +85,7 @@ pub enum Step {
     Admitted {
         /// The user.
         user: UserId,
-        /// The position they had, or would have had.
+        /// The order key they had, or would have had.
         order: OrderKey,
         /// The slot's id, which entry tokens carry.
         slot: Uuid,
@@ -97,7 +97,7 @@ pub enum Step {
     Returned {
         /// The user.
         user: UserId,
-        /// The position.
+        /// The order key.
         order: OrderKey,
     },
     /// A user left the line or lost their slot.

@@ -4,8 +4,8 @@
 --       5: most waiting users
 --       6: the user's turns from the database, as in SPENT; '-' for none, '' when not read yet
 --       7: 1 when the sale is on   8: 1 when the user may get a new position if no promise holds
---       9…: per promise: order key, epoch of the ticket or '' for a pass, and issue time; the
---           first that holds counts
+--       9…: per promise: order key, epoch of the ticket or '' for a pass, and issue time (ticket)
+--           or start of the Tier 1 wait (pass); the first that holds counts
 -- reply { as `answer` in room.lua, then per promise: 0 holds, 1 line was cleared since, 2 used };
 --       { 5 } when the caller must read ARGV 6 from the database, because Redis has lost that data
 -- cost  O(log n)

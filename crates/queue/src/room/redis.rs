@@ -372,6 +372,6 @@ fn micros(time: Duration) -> i64 {
 
 #[expect(clippy::needless_pass_by_value, reason = "signature required by `map_err`")]
 fn closed(error: Error) -> Closed {
-    tracing::warn!(%error, "redis request of the waiting room failed; the caller gets 503 and the user keeps their position");
+    tracing::warn!(%error, "redis request of the waiting room failed: requests get 503, admissions stop, positions are kept");
     Closed
 }

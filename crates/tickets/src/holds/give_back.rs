@@ -12,9 +12,9 @@ use super::{
 };
 use crate::service::Service;
 
-/// Cancels pending reservations and frees their seats. Locks buyers, then reservations, then all
-/// seats by event and id, to prevent deadlocks. Reservations not in the result were no longer
-/// pending and are unchanged.
+/// Ends pending reservations (status `cancelled` or `expired` by `reason`) and frees their seats.
+/// Locks buyers, then reservations, then all seats by event and id, to prevent deadlocks.
+/// Reservations not in the result were no longer pending and are unchanged.
 pub(crate) async fn in_tx<'r>(
     service: &Service,
     tx: &mut Tx<'_>,

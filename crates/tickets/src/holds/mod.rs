@@ -54,9 +54,9 @@ const _: () = assert!(
 
 /// Holds all of the requested seats for the calling user, or none of them.
 ///
-/// A retry with an already used idempotency key gets the original answer, whatever would reject it
-/// now. Few requests are retries, so the key is looked up only after a rejection; the insert itself
-/// rejects a used key.
+/// A retry with an already used idempotency key gets the reservation made with that key, in its
+/// current state, whatever would reject it now. Few requests are retries, so the key is looked up
+/// only after a rejection; the insert itself rejects a used key.
 pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Reservation, Trouble> {
     let user = signed_in(ctx)?;
     rules::check_request(request)?;
@@ -151,7 +151,8 @@ async fn enter(
         return held;
     }
     // The buyer's own expired holds may still count towards the limit if the sweep has not reached
-    // them. Expire them and retry.
+    // them. Expire them and retry. Retried in any case: the sweep may have expired them a moment
+    // ago.
     service.expire_lapsed_of(event, user).await?;
     service.claim(&claim).await
 }
@@ -230,7 +231,7 @@ pub(crate) async fn reservations(
     Ok(Reservations { reservations: page.await?.into_iter().map(|stored| stored.reservation).collect() })
 }
 
-/// Returns the original answer if the request's key is already used.
+/// Returns the reservation made with the request's key, in its current state, if there is one.
 async fn replay(
     service: &Service,
     user: UserId,

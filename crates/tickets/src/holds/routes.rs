@@ -83,7 +83,7 @@ struct Reserve {
     idempotency_key: Option<IdempotencyKey>,
 }
 
-/// A request with an already used key gets the original answer.
+/// A request with a used key gets the reservation made with it, in its current state.
 // The schema is for the API document only; the rules validate the key.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[schemars(inline)]

@@ -148,7 +148,7 @@ pub(crate) struct Held {
 /// Frees seats, which must be in lock order. A stale fence changes nothing: the seat was claimed
 /// again after the hold expired, and stays with its new holder.
 pub(crate) async fn free_all(tx: &mut Tx<'_>, seats: &[Held]) -> Result<(), Error> {
-    debug_assert!(seats.is_sorted(), "seats in one order cannot wait for each other");
+    debug_assert!(seats.is_sorted(), "seats must be in lock order, otherwise transactions can deadlock");
     match tx.engine_kind() {
         EngineKind::Postgres => tx.execute(&FREE_ALL, &[&Json::of(seats)]).await.map(|_| ()),
         EngineKind::Sqlite => {
