@@ -306,6 +306,24 @@ mod tests {
     }
 }
 
+/// Guards that only verify tokens of this secret.
+#[cfg(test)]
+fn plain_guards(secret: &urr_passes::Secret, clock: &Clock) -> Guards {
+    Guards {
+        access: Verifier::new([access::key(secret)]),
+        clock: clock.clone(),
+        hops: hop::Verifier::new([hop::key(secret)]),
+        gateways: Arc::default(),
+        limiter: None,
+        revoked: None,
+        rooms: None,
+        proxies: urr_gateway::address::TrustedProxies::default(),
+        origins: urr_gateway::Origins::default(),
+        slots: None,
+        health: urr_telemetry::Health::new(),
+    }
+}
+
 #[cfg(test)]
 mod line_tests;
 #[cfg(test)]

@@ -168,13 +168,14 @@ impl Dynamo {
         Ok(found.item.map(Item))
     }
 
-    /// Reads every item of a small table. `limit` is the deadline of each page of a megabyte.
-    pub async fn scan(&self, table: &str, limit: Duration) -> Result<Vec<Item>, Error> {
+    /// Reads every item of a small table. Each page of a megabyte may take four times the default
+    /// deadline.
+    pub async fn scan(&self, table: &str) -> Result<Vec<Item>, Error> {
         let (mut items, mut after) = (Vec::new(), None);
         for _ in 0..MAX_PAGES {
             let request = self.client().await.scan().table_name(table).consistent_read(true);
             let request = request.set_exclusive_start_key(after);
-            let page = self.0.guard.call("scan", limit, Box::pin(request.send())).await?;
+            let page = self.0.guard.call("scan", self.0.config.deadline * 4, Box::pin(request.send())).await?;
             items.extend(page.items.unwrap_or_default().into_iter().map(Item));
             after = page.last_evaluated_key;
             if after.is_none() {

@@ -6,7 +6,6 @@ use axum::{
 };
 use serde_json::{Value, json};
 use urr_contracts::vwr::{GiveOrder, Order};
-use urr_gateway::{Origins, address::TrustedProxies};
 use urr_http::{Json, Line, PUBLIC, Problem, Routes};
 use urr_jobs::Tasks;
 use urr_kernel::{Actor, EventId};
@@ -41,19 +40,7 @@ impl World {
         let places = Places::new(Entries::new([entry::key(&secret)]), tickets);
         let passes = Passes::new([vwr_pass::key(&secret)]);
         let rooms = Arc::new(Rooms::new(clock.clone(), passes, places, false));
-        let guards = Guards {
-            access: Verifier::new([access::key(&secret)]),
-            clock: clock.clone(),
-            hops: hop::Verifier::new([hop::key(&secret)]),
-            gateways: Arc::default(),
-            limiter: None,
-            revoked: None,
-            rooms: Some(Arc::clone(&rooms)),
-            proxies: TrustedProxies::default(),
-            origins: Origins::default(),
-            slots: None,
-            health: urr_telemetry::Health::new(),
-        };
+        let guards = Guards { rooms: Some(Arc::clone(&rooms)), ..plain_guards(&secret, &clock) };
         let seats = Routes::new().get("/api/seats/events/{id}", PUBLIC.after_line(Line::Path), async || {
             Ok::<_, Problem>(Json(json!("seats")))
         });

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use axum::{body::Body, extract::Request};
-use urr_gateway::{Origins, address::TrustedProxies};
 use urr_http::{Line, Policy};
 use urr_passes::access::{Access, Signer};
 
@@ -134,19 +133,7 @@ fn routes_that_change_accounts_are_critical() {
 async fn callers_who_may_not_call_are_refused_on_every_route() {
     let (clock, ids) = urr_testkit::fixed();
     let secret = urr_passes::Secret::new("a secret for tests, of more than 32 bytes").unwrap();
-    let guards = Guards {
-        access: Verifier::new([access::key(&secret)]),
-        clock: clock.clone(),
-        hops: hop::Verifier::new([hop::key(&secret)]),
-        gateways: Arc::default(),
-        limiter: None,
-        revoked: None,
-        rooms: None,
-        proxies: TrustedProxies::default(),
-        origins: Origins::default(),
-        slots: None,
-        health: urr_telemetry::Health::new(),
-    };
+    let guards = plain_guards(&secret, &clock);
     let absent = |gateway: Gateway, (_, (routes, names)): (_, PublicRoutes)| gateway.absent(routes, names);
     let door = urr_http::router(declared().fold(Gateway::new(guards), absent).finish());
     let signer = Signer::new(access::key(&secret), access::LIFETIME);

@@ -1,5 +1,5 @@
-//! Tier 1 is opened in the middle of a sale: users in Tier 2 continue with what their browser sends
-//! by itself, and all others wait in Tier 1.
+//! Tier 1 is opened during a sale: users in Tier 2 continue with the cookies that their browser
+//! sends, and all others wait in Tier 1.
 
 use std::{net::SocketAddr, time::Duration};
 

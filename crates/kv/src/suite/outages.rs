@@ -143,13 +143,19 @@ async fn a_silently_broken_connection_is_replaced() {
     .await;
 }
 
+/// A client behind a proxy, connected.
+async fn connected(url: &str) -> (Proxy, Kv) {
+    let proxy = Proxy::start(target(url)).await;
+    let kv = kv(&through(&proxy));
+    until(LIMIT, async || count(&kv, KEY).await.is_ok()).await;
+    (proxy, kv)
+}
+
 #[tokio::test]
 async fn the_client_recovers_after_redis_was_frozen() {
     let Some(url) = services::redis() else { return };
     within(LIMIT, async {
-        let mut proxy = Proxy::start(target(&url)).await;
-        let kv = kv(&through(&proxy));
-        until(LIMIT, async || count(&kv, KEY).await.is_ok()).await;
+        let (mut proxy, kv) = connected(&url).await;
         proxy.stall().await;
         until(LIMIT, async || matches!(count(&kv, KEY).await, Err(Error::Open { .. }))).await;
         proxy.restore().await;
@@ -162,9 +168,7 @@ async fn the_client_recovers_after_redis_was_frozen() {
 async fn one_stall_that_fails_many_calls_does_not_open_the_breaker() {
     let Some(url) = services::redis() else { return };
     within(LIMIT, async {
-        let mut proxy = Proxy::start(target(&url)).await;
-        let kv = kv(&through(&proxy));
-        until(LIMIT, async || count(&kv, KEY).await.is_ok()).await;
+        let (mut proxy, kv) = connected(&url).await;
         proxy.stall().await;
         let stalled = join_all((0..200).map(|_| count(&kv, KEY))).await;
         proxy.restore().await;

@@ -40,10 +40,6 @@ const TRIES: usize = 8;
 /// Rooms written to DynamoDB concurrently.
 const AT_ONCE: usize = 16;
 
-/// Timeout of a refresh. No request waits for it, and it includes loading credentials and
-/// connecting.
-const PATIENCE: Duration = Duration::from_secs(2);
-
 /// A room missing in DynamoDB is either not written yet or lost. A process that opens a room writes
 /// it within this time.
 const TOLD: Duration = Duration::from_secs(10);
@@ -92,7 +88,7 @@ impl DynamoDb {
     }
 
     pub(super) async fn look(&self) -> Result<Vec<Room>, Trouble> {
-        let items = self.dynamo.scan(&self.table, PATIENCE).await?;
+        let items = self.dynamo.scan(&self.table).await?;
         let now = self.clock.now();
         let Some(db) = &self.db else {
             let since = millis(now.before(REMEMBERED));
