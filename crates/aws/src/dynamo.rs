@@ -175,7 +175,8 @@ impl Dynamo {
         for _ in 0..MAX_PAGES {
             let request = self.client().await.scan().table_name(table).consistent_read(true);
             let request = request.set_exclusive_start_key(after);
-            let page = self.0.guard.call("scan", self.0.config.deadline * 4, Box::pin(request.send())).await?;
+            let page =
+                self.0.guard.call("scan", self.0.config.deadline * 4, Box::pin(request.send())).await?;
             items.extend(page.items.unwrap_or_default().into_iter().map(Item));
             after = page.last_evaluated_key;
             if after.is_none() {

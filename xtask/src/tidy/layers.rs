@@ -45,7 +45,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("site", &["kernel", "passes", "http", "rpc", "contracts"]),
     // Tier 1 alone, as a Lambda function; its tests open rooms like an operator.
     ("lambda", &["kernel", "telemetry", "passes", "http", "rpc", "aws", "jobs", "contracts", "vwr"]),
-    ("testkit", &["kernel", "telemetry", "passes", "http", "rpc", "db", "kv", "jobs", "bus"]),
+    ("testkit", &["kernel", "passes", "http", "rpc", "db", "kv", "contracts"]),
     // The load generator uses the public HTTP API. In-process benchmarks reach domains through
     // traits that the app implements; they use `http`, `db` and `jobs` directly.
     ("stampede", &["kernel", "passes", "http", "rpc", "db", "jobs", "contracts"]),

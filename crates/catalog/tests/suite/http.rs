@@ -14,8 +14,9 @@ use urr_contracts::catalog::{Catalog, CreateEvent, internal_routes};
 use urr_http::StatusCode;
 use urr_kernel::{Actor, EventId, Role};
 use urr_rpc::internal_guard;
+use urr_testkit::INTERNAL_TOKEN;
 
-use crate::world::{HOUR, TOKEN, World, ticket_type};
+use crate::world::{HOUR, World, ticket_type};
 
 impl World {
     fn as_admin(&self) -> Actor {
@@ -256,7 +257,8 @@ pub(crate) async fn admin_routes_reject_anonymous_callers_and_buyers(world: &Wor
 
 pub(crate) async fn internal_routes_require_the_token(world: &World) {
     let service = Arc::clone(&world.service) as Arc<dyn Catalog>;
-    let routes = internal_guard(internal_routes(service, world.clock.clone(), world.ids.clone()), TOKEN);
+    let routes =
+        internal_guard(internal_routes(service, world.clock.clone(), world.ids.clone()), INTERNAL_TOKEN);
     for method in
         ["sale", "seats", "find_seats", "events", "event", "layouts", "create_event", "cancel_event"]
     {

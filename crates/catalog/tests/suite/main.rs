@@ -1,4 +1,4 @@
-//! Test suite of the catalog. Each test runs on every database and over both transports.
+//! Test suite of the catalog.
 
 #[cfg(test)]
 mod atomic;
@@ -17,30 +17,15 @@ mod seats;
 #[cfg(test)]
 mod world;
 
-use world::{DbKind, Transport, World};
-
-/// One `#[test]` per story, database and transport, each with its own [`World`].
-macro_rules! stories {
-    ($($module:ident: $($story:ident),* $(,)?;)*) => {
-        stories! { @on sqlite_local, Sqlite, Local; $($module: $($story),*;)* }
-        stories! { @on sqlite_remote, Sqlite, Remote; $($module: $($story),*;)* }
-        stories! { @on postgres_local, Postgres, Local; $($module: $($story),*;)* }
-        stories! { @on postgres_remote, Postgres, Remote; $($module: $($story),*;)* }
-    };
-    (@on $variant:ident, $db:ident, $transport:ident; $($module:ident: $($story:ident),*;)*) => {
-        mod $variant {
-            use super::{DbKind, Transport, World};
-            $($(
-                #[tokio::test(flavor = "multi_thread")]
-                async fn $story() {
-                    World::run(DbKind::$db, Transport::$transport, async |world| super::$module::$story(world).await).await;
-                }
-            )*)*
-        }
-    };
-}
+use urr_testkit::{DbKind, Transport, statements_test, stories};
+use world::World;
 
 stories! {
+    World::run;
+    sqlite_local: (DbKind::Sqlite, Transport::Local),
+    postgres_local: (DbKind::Postgres, Transport::Local),
+    postgres_remote: (DbKind::Postgres, Transport::Remote);
+
     calendar:
         a_seated_event_gets_its_prices_and_places_from_its_hall,
         a_standing_event_is_sold_by_ticket_type,
@@ -58,35 +43,12 @@ stories! {
         seats_are_found_with_their_events;
 }
 
-/// Stories that need the service in this process: no `Remote`, both databases.
-macro_rules! local_stories {
-    ($($module:ident: $($story:ident),* $(,)?;)*) => {
-        mod local {
-            mod sqlite {
-                use super::super::{DbKind, Transport, World};
-                $($(
-                    #[tokio::test(flavor = "multi_thread")]
-                    async fn $story() {
-                        World::run(DbKind::Sqlite, Transport::Local, async |world| crate::$module::$story(world).await)
-                            .await;
-                    }
-                )*)*
-            }
-            mod postgres {
-                use super::super::{DbKind, Transport, World};
-                $($(
-                    #[tokio::test(flavor = "multi_thread")]
-                    async fn $story() {
-                        World::run(DbKind::Postgres, Transport::Local, async |world| crate::$module::$story(world).await)
-                            .await;
-                    }
-                )*)*
-            }
-        }
-    };
-}
+// These stories need the service in this process.
+stories! {
+    World::run;
+    sqlite: (DbKind::Sqlite, Transport::Local),
+    postgres: (DbKind::Postgres, Transport::Local);
 
-local_stories! {
     atomic:
         a_failed_creation_is_rolled_back,
         a_creation_abandoned_by_its_caller_is_complete_or_absent;
@@ -106,10 +68,4 @@ local_stories! {
         internal_routes_require_the_token;
 }
 
-#[tokio::test]
-async fn every_statement_has_the_same_shape_on_both_engines() {
-    let (_dir, sqlite) = urr_testkit::fresh_sqlite(&urr_catalog::DOMAIN).await;
-    let postgres = urr_testkit::fresh_postgres(&urr_catalog::DOMAIN).await;
-    let databases: Vec<_> = [Some(&sqlite), postgres.as_ref()].into_iter().flatten().collect();
-    urr_db::check_statements(&databases, &urr_catalog::statements()).await.unwrap();
-}
+statements_test!(urr_catalog::DOMAIN, urr_catalog::statements());

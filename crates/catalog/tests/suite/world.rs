@@ -8,28 +8,11 @@ use urr_contracts::catalog::{
     ListLayouts, NewTicketType,
 };
 use urr_db::Db;
-use urr_http::{Client, ClientLimits};
 use urr_kernel::{Actor, Clock, EventId, Ids, Krw, Role, Timestamp};
-use urr_rpc::{Ctx, REQUEST_BUDGET, Remote, internal_guard};
-use urr_testkit::{fixed_clock, fresh_postgres, fresh_sqlite, seeded_ids, within};
+use urr_rpc::{Ctx, REQUEST_BUDGET};
+use urr_testkit::{DbKind, STORY_LIMIT, Transport, fixed, serve_internal, within};
 
 pub(crate) const HOUR: Duration = Duration::from_hours(1);
-pub(crate) const TOKEN: &str = "a-token-for-tests";
-
-/// Time limit of one story.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-#[derive(Clone, Copy)]
-pub(crate) enum DbKind {
-    Sqlite,
-    Postgres,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Transport {
-    Local,
-    Remote,
-}
 
 pub(crate) struct World {
     pub(crate) catalog: Arc<dyn Catalog>,
@@ -42,26 +25,23 @@ pub(crate) struct World {
 
 impl World {
     /// Runs a story. Skips it, with a warning from testkit, if a store it needs is not available.
-    pub(crate) async fn run(db: DbKind, transport: Transport, story: impl AsyncFnOnce(&World)) {
-        if let Some(world) = Self::new(db, transport).await {
-            within(PATIENCE, story(&world)).await;
+    pub(crate) async fn run(kinds: (DbKind, Transport), story: impl AsyncFnOnce(&World)) {
+        if let Some(world) = Self::new(kinds).await {
+            within(STORY_LIMIT, story(&world)).await;
         }
     }
 
-    async fn new(db: DbKind, transport: Transport) -> Option<Self> {
-        let clock = fixed_clock();
-        let ids = seeded_ids(&clock);
-        let (dir, db) = match db {
-            DbKind::Sqlite => {
-                let (dir, db) = fresh_sqlite(&urr_catalog::DOMAIN).await;
-                (Some(dir), db)
-            }
-            DbKind::Postgres => (None, fresh_postgres(&urr_catalog::DOMAIN).await?),
-        };
+    async fn new((db, transport): (DbKind, Transport)) -> Option<Self> {
+        let (clock, ids) = fixed();
+        let (dir, db) = db.open(&urr_catalog::DOMAIN).await?;
         let service = urr_catalog::build(Parts { db: db.clone(), clock: clock.clone(), ids: ids.clone() });
+        let local = Arc::clone(&service) as Arc<dyn Catalog>;
         let catalog: Arc<dyn Catalog> = match transport {
-            Transport::Local => Arc::clone(&service) as Arc<dyn Catalog>,
-            Transport::Remote => Arc::new(remote(&service, &clock, &ids).await),
+            Transport::Local => local,
+            Transport::Remote => {
+                let routes = catalog::internal_routes(local, clock.clone(), ids.clone());
+                Arc::new(serve_internal(routes, &clock).await)
+            }
         };
         Some(Self { catalog, service, db, clock, ids, _dir: dir })
     }
@@ -146,14 +126,4 @@ impl World {
 pub(crate) fn ticket_type(name: &str, won: i64, total_quantity: u32) -> NewTicketType {
     let description = String::new();
     NewTicketType { name: name.to_owned(), price: Krw::new(won).unwrap(), total_quantity, description }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the server runs until the runtime of the test is dropped")]
-async fn remote(service: &Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let service = Arc::clone(service) as Arc<dyn Catalog>;
-    let routes = internal_guard(catalog::internal_routes(service, clock.clone(), ids.clone()), TOKEN);
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    Remote::new(Client::new(ClientLimits::default(), clock.clone()).target(&base).unwrap(), TOKEN)
 }
