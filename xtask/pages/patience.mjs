@@ -34,7 +34,7 @@ const FRONT = {
   told: "#told",
   place: "#count",
   trouble: "#warn",
-  away: problem("vwr.unavailable"),
+  away: problem("http.unavailable"),
   next: (body, number) => ({ ...body, paused: false, rate: 2, servingCounter: number }),
   shows: (number) => String(AHEAD - number),
 };
@@ -44,7 +44,7 @@ const SEATS = {
   told: "[data-announce]",
   place: "[data-position]",
   trouble: "[data-problem]",
-  away: problem("queue.unavailable"),
+  away: problem("http.unavailable"),
   next: (body, number) => ({ ...body, paused: false, threshold: 5, nextPoll: 1, position: 500 - number }),
   shows: (number) => String(500 - number),
 };

@@ -116,7 +116,7 @@ async function answerIsLost(person) {
   const path = "**/api/seats/reserve";
   await page.route(path, async (route) => {
     await route.fetch();
-    await route.fulfill({ status: 503, json: { code: "tickets.unavailable", status: 503, retryAfter: 1 } });
+    await route.fulfill({ status: 503, json: { code: "http.unavailable", status: 503, retryAfter: 1 } });
   });
   person.expect(503);
   await person.press("[data-hold]");

@@ -1,10 +1,10 @@
 //! Helpers for all routes: caller, origin and cookies.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{convert::Infallible, time::Duration};
 
 use axum::{
     body::{Body, to_bytes},
-    extract::{FromRef, FromRequest as _, FromRequestParts, Request},
+    extract::{FromRequest as _, FromRequestParts, Request},
     response::{AppendHeaders, IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
@@ -12,26 +12,16 @@ use schemars::JsonSchema;
 use serde::{Serialize, de::DeserializeOwned};
 use urr_contracts::auth::{LoginOutcome, Origin, SecondFactorNeeded, Sensitive, SignedIn};
 use urr_http::{Caller, ClientAddress, Json, Problem, StatusCode};
-use urr_kernel::{Clock, Ids, Role, Timestamp, UserId};
+use urr_kernel::{Role, Timestamp, UserId};
 use urr_passes::access::Verified;
+use urr_rpc::handler_state;
 use uuid::Uuid;
 
 use crate::service::Service;
 
-/// State of the handlers.
-#[derive(Clone)]
-pub(crate) struct Api(pub(crate) Arc<Service>);
-
-impl FromRef<Api> for Clock {
-    fn from_ref(api: &Api) -> Self {
-        api.0.clock.clone()
-    }
-}
-
-impl FromRef<Api> for Ids {
-    fn from_ref(api: &Api) -> Self {
-        api.0.ids.clone()
-    }
+handler_state! {
+    /// State of the route handlers.
+    pub(crate) struct Api(Service);
 }
 
 /// Extractor that requires a signed-in user. It runs before the body is parsed, so that anonymous

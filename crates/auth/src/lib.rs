@@ -16,7 +16,6 @@ mod settings;
 mod social;
 #[cfg(test)]
 mod suite;
-mod trouble;
 mod words;
 
 use std::sync::Arc;
@@ -41,6 +40,9 @@ pub use social::{
     BadPage, GoogleConfig, OAuthConfig, Social, SocialConfig,
     settings::{Google, Kakao, Naver},
 };
+
+/// Failure of a method of the service.
+type Failure = urr_kernel::Failure<urr_contracts::auth::Error>;
 
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain { name: "auth", migrations: migrations!["0001_accounts"] };

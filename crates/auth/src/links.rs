@@ -7,9 +7,9 @@ use urr_db::{Tx, statements};
 use urr_kernel::UserId;
 
 use crate::{
+    Failure,
     service::Service,
     sessions::rules::{token, token_hash},
-    trouble::Trouble,
 };
 
 statements! {
@@ -56,7 +56,7 @@ pub(crate) async fn make(
     tx: &mut Tx<'_>,
     account: UserId,
     purpose: Purpose,
-) -> Result<Sensitive, Trouble> {
+) -> Result<Sensitive, Failure> {
     let (now, carried) = (service.clock.now(), token(service.ids.bytes()));
     let hash = token_hash(&carried).expect("a freshly created token is well-formed");
     tx.execute(&INSERT, &[&hash, &account, &purpose, &now, &now.after(purpose.lifetime())]).await?;
@@ -69,7 +69,7 @@ pub(crate) async fn owner(
     tx: &mut Tx<'_>,
     carried: &Sensitive,
     purpose: Purpose,
-) -> Result<UserId, Trouble> {
+) -> Result<UserId, Failure> {
     let hash = token_hash(carried).ok_or(Error::LinkInvalid)?;
     let owner = tx.optional(&OWNER, &[&hash, &purpose, &service.clock.now()], |row| row.get(0)).await?;
     Ok(owner.ok_or(Error::LinkInvalid)?)
@@ -81,7 +81,7 @@ pub(crate) async fn spend(
     tx: &mut Tx<'_>,
     carried: &Sensitive,
     purpose: Purpose,
-) -> Result<UserId, Trouble> {
+) -> Result<UserId, Failure> {
     let now = service.clock.now();
     let hash = token_hash(carried).ok_or(Error::LinkInvalid)?;
     let owner: Option<UserId> = tx.optional(&SPEND, &[&hash, &purpose, &now], |row| row.get(0)).await?;
@@ -96,7 +96,7 @@ pub(crate) async fn void(
     tx: &mut Tx<'_>,
     account: UserId,
     purpose: Purpose,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     tx.execute(&VOID, &[&account, &purpose, &service.clock.now()]).await?;
     Ok(())
 }

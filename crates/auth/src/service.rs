@@ -14,7 +14,7 @@ use urr_contracts::auth::{
     TripEnd, UnlinkAccount, Users, UsersOf, VerifyEmail,
 };
 use urr_db::Db;
-use urr_kernel::{Actor, Clock, Ids, Role, UserId};
+use urr_kernel::{Clock, Ids};
 use urr_mail::{Mailer, Mails};
 use urr_passes::{
     Key, Secret,
@@ -35,7 +35,6 @@ use crate::{
     sessions::{ending, history, login, refresh},
     settings::Settings,
     social::{self, SlipKinds, Social, linking, sign_up, trip},
-    trouble::Trouble,
 };
 
 /// Called after a revocation is committed, so that verifiers in this process need not poll for it.
@@ -136,70 +135,46 @@ impl Service {
     }
 }
 
-/// Returns the caller's id, or `Required` if there is none.
-pub(crate) fn signed_in(ctx: &Ctx) -> Result<UserId, Error> {
-    ctx.actor.user().ok_or(Error::Required)
-}
-
-/// Returns an error unless the caller is an admin or another role.
-pub(crate) fn admin(ctx: &Ctx) -> Result<(), Error> {
-    if ctx.actor.is_admin() {
-        return Ok(());
-    }
-    signed_in(ctx)?;
-    match ctx.actor {
-        Actor::User { role: Role::UnprovenAdmin, .. } => Err(Error::SecondFactorRequired),
-        _ => Err(Error::AdminRequired),
-    }
-}
-
-/// Maps internal errors to public ones.
-macro_rules! answer {
-    ($ctx:ident, $method:literal, $work:expr) => {
-        $work.await.map_err(|trouble: Trouble| trouble.reveal($ctx, $method))
-    };
-}
-
 #[async_trait]
 impl Auth for Service {
     async fn register(&self, ctx: &Ctx, request: Register) -> Result<SignedIn, Error> {
-        answer!(ctx, "register", accounts::register(self, &request))
+        ctx.answer("register", accounts::register(self, &request).await)
     }
 
     async fn login(&self, ctx: &Ctx, request: Login) -> Result<LoginOutcome, Error> {
-        answer!(ctx, "login", login::login(self, &request))
+        ctx.answer("login", login::login(self, &request).await)
     }
 
     async fn pass_second_factor(&self, ctx: &Ctx, request: PassSecondFactor) -> Result<SignedIn, Error> {
-        answer!(ctx, "pass_second_factor", second_factor::pass(self, &request))
+        ctx.answer("pass_second_factor", second_factor::pass(self, &request).await)
     }
 
     async fn refresh(&self, ctx: &Ctx, request: Refresh) -> Result<SignedIn, Error> {
-        answer!(ctx, "refresh", refresh::refresh(self, &request))
+        ctx.answer("refresh", refresh::refresh(self, &request).await)
     }
 
     async fn logout(&self, ctx: &Ctx, request: Logout) -> Result<Done, Error> {
-        answer!(ctx, "logout", ending::logout(self, ctx, &request))
+        ctx.answer("logout", ending::logout(self, ctx, &request).await)
     }
 
     async fn me(&self, ctx: &Ctx, _: Me) -> Result<Account, Error> {
-        answer!(ctx, "me", accounts::me(self, ctx))
+        ctx.answer("me", accounts::me(self, ctx).await)
     }
 
     async fn change_profile(&self, ctx: &Ctx, request: ChangeProfile) -> Result<Account, Error> {
-        answer!(ctx, "change_profile", accounts::change_profile(self, ctx, &request))
+        ctx.answer("change_profile", accounts::change_profile(self, ctx, &request).await)
     }
 
     async fn change_password(&self, ctx: &Ctx, request: ChangePassword) -> Result<SignedIn, Error> {
-        answer!(ctx, "change_password", passwords::change(self, ctx, &request))
+        ctx.answer("change_password", passwords::change(self, ctx, &request).await)
     }
 
     async fn forgot_password(&self, ctx: &Ctx, request: ForgotPassword) -> Result<Done, Error> {
-        answer!(ctx, "forgot_password", passwords::forgot(self, &request))
+        ctx.answer("forgot_password", passwords::forgot(self, &request).await)
     }
 
     async fn reset_password(&self, ctx: &Ctx, request: ResetPassword) -> Result<Done, Error> {
-        answer!(ctx, "reset_password", passwords::reset(self, &request))
+        ctx.answer("reset_password", passwords::reset(self, &request).await)
     }
 
     async fn request_email_verification(
@@ -207,19 +182,19 @@ impl Auth for Service {
         ctx: &Ctx,
         _: RequestEmailVerification,
     ) -> Result<Done, Error> {
-        answer!(ctx, "request_email_verification", verification::request(self, ctx))
+        ctx.answer("request_email_verification", verification::request(self, ctx).await)
     }
 
     async fn verify_email(&self, ctx: &Ctx, request: VerifyEmail) -> Result<Done, Error> {
-        answer!(ctx, "verify_email", verification::verify(self, ctx, &request))
+        ctx.answer("verify_email", verification::verify(self, ctx, &request).await)
     }
 
     async fn delete_account(&self, ctx: &Ctx, request: DeleteAccount) -> Result<Done, Error> {
-        answer!(ctx, "delete_account", closing::delete_account(self, ctx, &request))
+        ctx.answer("delete_account", closing::delete_account(self, ctx, &request).await)
     }
 
     async fn enrol_second_factor(&self, ctx: &Ctx, request: EnrolSecondFactor) -> Result<Enrolment, Error> {
-        answer!(ctx, "enrol_second_factor", second_factor::enrol(self, ctx, &request))
+        ctx.answer("enrol_second_factor", second_factor::enrol(self, ctx, &request).await)
     }
 
     async fn confirm_second_factor(
@@ -227,7 +202,7 @@ impl Auth for Service {
         ctx: &Ctx,
         request: ConfirmSecondFactor,
     ) -> Result<SecondFactorConfirmed, Error> {
-        answer!(ctx, "confirm_second_factor", second_factor::confirm(self, ctx, &request))
+        ctx.answer("confirm_second_factor", second_factor::confirm(self, ctx, &request).await)
     }
 
     async fn disable_second_factor(
@@ -235,7 +210,7 @@ impl Auth for Service {
         ctx: &Ctx,
         request: DisableSecondFactor,
     ) -> Result<SignedIn, Error> {
-        answer!(ctx, "disable_second_factor", second_factor::disable(self, ctx, &request))
+        ctx.answer("disable_second_factor", second_factor::disable(self, ctx, &request).await)
     }
 
     async fn renew_recovery_codes(
@@ -243,47 +218,47 @@ impl Auth for Service {
         ctx: &Ctx,
         request: RenewRecoveryCodes,
     ) -> Result<RecoveryCodes, Error> {
-        answer!(ctx, "renew_recovery_codes", second_factor::renew_codes(self, ctx, &request))
+        ctx.answer("renew_recovery_codes", second_factor::renew_codes(self, ctx, &request).await)
     }
 
     async fn reset_second_factor(&self, ctx: &Ctx, request: ResetSecondFactor) -> Result<Done, Error> {
-        answer!(ctx, "reset_second_factor", second_factor::reset(self, ctx, &request))
+        ctx.answer("reset_second_factor", second_factor::reset(self, ctx, &request).await)
     }
 
     async fn start_identity(&self, ctx: &Ctx, _: StartIdentity) -> Result<IdentityStarted, Error> {
-        answer!(ctx, "start_identity", identity::start(self, ctx))
+        ctx.answer("start_identity", identity::start(self, ctx).await)
     }
 
     async fn complete_identity(&self, ctx: &Ctx, request: CompleteIdentity) -> Result<Account, Error> {
-        answer!(ctx, "complete_identity", identity::complete(self, ctx, request))
+        ctx.answer("complete_identity", identity::complete(self, ctx, request).await)
     }
 
     async fn identity(&self, ctx: &Ctx, request: IdentityOf) -> Result<KnownIdentity, Error> {
-        answer!(ctx, "identity", identity::identity(self, ctx, request))
+        ctx.answer("identity", identity::identity(self, ctx, request).await)
     }
 
     async fn sessions(&self, ctx: &Ctx, request: ListSessions) -> Result<Sessions, Error> {
-        answer!(ctx, "sessions", ending::sessions(self, ctx, request))
+        ctx.answer("sessions", ending::sessions(self, ctx, request).await)
     }
 
     async fn end_session(&self, ctx: &Ctx, request: EndSession) -> Result<Done, Error> {
-        answer!(ctx, "end_session", ending::end_session(self, ctx, request))
+        ctx.answer("end_session", ending::end_session(self, ctx, request).await)
     }
 
     async fn login_history(&self, ctx: &Ctx, request: ListLogins) -> Result<Logins, Error> {
-        answer!(ctx, "login_history", history::login_history(self, ctx, request))
+        ctx.answer("login_history", history::login_history(self, ctx, request).await)
     }
 
     async fn users(&self, ctx: &Ctx, request: UsersOf) -> Result<Users, Error> {
-        answer!(ctx, "users", roles::users(self, ctx, &request))
+        ctx.answer("users", roles::users(self, ctx, &request).await)
     }
 
     async fn set_role(&self, ctx: &Ctx, request: SetRole) -> Result<Account, Error> {
-        answer!(ctx, "set_role", roles::set_role(self, ctx, request))
+        ctx.answer("set_role", roles::set_role(self, ctx, request).await)
     }
 
     async fn revocations(&self, ctx: &Ctx, request: RevocationsSince) -> Result<Revocations, Error> {
-        answer!(ctx, "revocations", ending::revocations(self, ctx, request))
+        ctx.answer("revocations", ending::revocations(self, ctx, request).await)
     }
 
     async fn providers(&self, _: &Ctx, _: ListProviders) -> Result<Providers, Error> {
@@ -291,34 +266,34 @@ impl Auth for Service {
     }
 
     async fn google(&self, ctx: &Ctx, request: GoogleSignIn) -> Result<GoogleSignedIn, Error> {
-        answer!(ctx, "google", social::google(self, &request))
+        ctx.answer("google", social::google(self, &request).await)
     }
 
     async fn begin_trip(&self, ctx: &Ctx, request: BeginTrip) -> Result<Trip, Error> {
-        answer!(ctx, "begin_trip", trip::begin(self, &request))
+        ctx.answer("begin_trip", trip::begin(self, &request).await)
     }
 
     async fn end_trip(&self, ctx: &Ctx, request: EndTrip) -> Result<TripEnd, Error> {
-        answer!(ctx, "end_trip", trip::end(self, ctx, &request))
+        ctx.answer("end_trip", trip::end(self, ctx, &request).await)
     }
 
     async fn sign_up(&self, ctx: &Ctx, request: SignUp) -> Result<LoginOutcome, Error> {
-        answer!(ctx, "sign_up", sign_up::sign_up(self, &request))
+        ctx.answer("sign_up", sign_up::sign_up(self, &request).await)
     }
 
     async fn linked_accounts(&self, ctx: &Ctx, _: ListLinked) -> Result<LinkedAccounts, Error> {
-        answer!(ctx, "linked_accounts", linking::linked_accounts(self, ctx))
+        ctx.answer("linked_accounts", linking::linked_accounts(self, ctx).await)
     }
 
     async fn link_account(&self, ctx: &Ctx, request: LinkAccount) -> Result<LinkOutcome, Error> {
-        answer!(ctx, "link_account", linking::link(self, ctx, &request))
+        ctx.answer("link_account", linking::link(self, ctx, &request).await)
     }
 
     async fn unlink_account(&self, ctx: &Ctx, request: UnlinkAccount) -> Result<Done, Error> {
-        answer!(ctx, "unlink_account", linking::unlink(self, ctx, &request))
+        ctx.answer("unlink_account", linking::unlink(self, ctx, &request).await)
     }
 
     async fn ensure_admin(&self, ctx: &Ctx, request: EnsureAdmin) -> Result<Admin, Error> {
-        answer!(ctx, "ensure_admin", roles::ensure_admin(self, ctx, &request))
+        ctx.answer("ensure_admin", roles::ensure_admin(self, ctx, &request).await)
     }
 }

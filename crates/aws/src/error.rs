@@ -6,7 +6,7 @@ use aws_sdk_dynamodb::{
     config::http::HttpResponse,
     error::{ProvideErrorMetadata, SdkError},
 };
-use urr_kernel::Refused;
+use urr_kernel::{Failure, Refusal, Refused};
 
 /// Why a call failed. After [`Error::Down`] and [`Error::Timeout`] the call may or may not have
 /// taken effect.
@@ -91,5 +91,11 @@ impl Error {
         } else {
             Self::Reply { service, why }
         }
+    }
+}
+
+impl<E: Refusal> From<Error> for Failure<E> {
+    fn from(error: Error) -> Self {
+        Self::unavailable(error)
     }
 }

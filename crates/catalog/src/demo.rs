@@ -11,19 +11,19 @@ use urr_kernel::{Krw, LayoutId, Timestamp};
 use urr_rpc::Ctx;
 
 use crate::{
+    Failure,
     events::{self, store, store::NewEvent},
     service::Service,
-    trouble::Trouble,
 };
 
 /// Inserts the demo events in one transaction. Returns `false` if the catalog already has events.
 pub async fn seed(service: &Service) -> Result<bool, Error> {
     let ctx = Ctx::system(&service.ids, &service.clock);
-    fill(service).await.map_err(|trouble| trouble.reveal(&ctx, "demo"))
+    fill(service).await.map_err(|failure| ctx.reveal("demo", failure))
 }
 
-async fn fill(service: &Service) -> Result<bool, Trouble> {
-    if service.db.read("catalog.any", async |tx: &mut Tx<'_>| Ok::<_, Trouble>(store::any(tx).await?)).await?
+async fn fill(service: &Service) -> Result<bool, Failure> {
+    if service.db.read("catalog.any", async |tx: &mut Tx<'_>| Ok::<_, Failure>(store::any(tx).await?)).await?
     {
         return Ok(false);
     }
@@ -38,13 +38,13 @@ async fn fill(service: &Service) -> Result<bool, Trouble> {
         for plan in &plans {
             store::insert(tx, plan).await?;
         }
-        Ok::<_, Trouble>(())
+        Ok::<_, Failure>(())
     });
     match filled {
         Ok(()) => Ok(true),
         // Another process inserted the demo events concurrently.
-        Err(Trouble::Db(error)) if error.is_unique_violation() => Ok(false),
-        Err(trouble) => Err(trouble),
+        Err(failure) if failure.cause().is_some_and(urr_db::Error::is_unique_violation) => Ok(false),
+        Err(failure) => Err(failure),
     }
 }
 

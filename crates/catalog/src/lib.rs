@@ -5,12 +5,12 @@
 //! Tickets owns which seat is held by which buyer; the catalog only displays the counts it receives
 //! from tickets over the bus.
 
+mod api;
 pub mod demo;
 mod events;
 mod halls;
 mod places;
 mod service;
-mod trouble;
 
 use std::sync::Arc;
 
@@ -19,6 +19,9 @@ use urr_db::{Domain, Sql, migrations};
 use urr_http::{RoleRoutes, RouteName, Routes};
 
 pub use service::{Parts, Service};
+
+/// Failure of a method of the service.
+type Failure = urr_kernel::Failure<urr_contracts::catalog::Error>;
 
 /// Database name and migrations of this domain.
 pub static DOMAIN: Domain = Domain { name: "catalog", migrations: migrations!["0001_events"] };
@@ -39,7 +42,7 @@ pub static ROLE: RoleRoutes =
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {
-    api_routes().with_state(service::Api(Arc::clone(service)))
+    api_routes().with_state(api::Api(Arc::clone(service)))
 }
 
 /// Request and response types of the public routes, for processes that do not serve them.
@@ -47,7 +50,7 @@ pub fn described() -> Vec<RouteName> {
     api_routes().names().to_vec()
 }
 
-fn api_routes() -> Routes<service::Api> {
+fn api_routes() -> Routes<api::Api> {
     events::routes::routes().merge(halls::routes::routes())
 }
 

@@ -1,9 +1,6 @@
 //! The service and its implementation of [`Catalog`]. Each method delegates to a slice.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
-use axum::extract::FromRef;
 use urr_contracts::catalog::{
     CancelEvent, Catalog, CreateEvent, Error, EventDetail, EventOf, EventsPage, FindSeats, FoundSeats,
     Layouts, ListEvents, ListLayouts, Sale, SaleOf, SeatsOf, SeatsPage,
@@ -38,59 +35,37 @@ impl Service {
     }
 }
 
-/// State of the route handlers.
-#[derive(Clone)]
-pub(crate) struct Api(pub(crate) Arc<Service>);
-
-impl FromRef<Api> for Clock {
-    fn from_ref(api: &Api) -> Self {
-        api.0.clock.clone()
-    }
-}
-
-impl FromRef<Api> for Ids {
-    fn from_ref(api: &Api) -> Self {
-        api.0.ids.clone()
-    }
-}
-
-/// Returns `AdminRequired` unless the caller is an admin. Every method that changes events calls
-/// this first.
-pub(crate) fn admin_only(ctx: &Ctx) -> Result<(), Error> {
-    if ctx.actor.is_admin() { Ok(()) } else { Err(Error::AdminRequired) }
-}
-
 #[async_trait]
 impl Catalog for Service {
     async fn sale(&self, ctx: &Ctx, request: SaleOf) -> Result<Sale, Error> {
-        events::sale(self, request).await.map_err(|trouble| trouble.reveal(ctx, "sale"))
+        ctx.answer("sale", events::sale(self, request).await)
     }
 
     async fn seats(&self, ctx: &Ctx, request: SeatsOf) -> Result<SeatsPage, Error> {
-        halls::seats(self, request).await.map_err(|trouble| trouble.reveal(ctx, "seats"))
+        ctx.answer("seats", halls::seats(self, request).await)
     }
 
     async fn find_seats(&self, ctx: &Ctx, request: FindSeats) -> Result<FoundSeats, Error> {
-        halls::find_seats(self, &request).await.map_err(|trouble| trouble.reveal(ctx, "find_seats"))
+        ctx.answer("find_seats", halls::find_seats(self, &request).await)
     }
 
     async fn events(&self, ctx: &Ctx, request: ListEvents) -> Result<EventsPage, Error> {
-        events::list(self, &request).await.map_err(|trouble| trouble.reveal(ctx, "events"))
+        ctx.answer("events", events::list(self, &request).await)
     }
 
     async fn event(&self, ctx: &Ctx, request: EventOf) -> Result<EventDetail, Error> {
-        events::detail(self, request).await.map_err(|trouble| trouble.reveal(ctx, "event"))
+        ctx.answer("event", events::detail(self, request).await)
     }
 
     async fn layouts(&self, ctx: &Ctx, _: ListLayouts) -> Result<Layouts, Error> {
-        halls::layouts(self, ctx).await.map_err(|trouble| trouble.reveal(ctx, "layouts"))
+        ctx.answer("layouts", halls::layouts(self, ctx).await)
     }
 
     async fn create_event(&self, ctx: &Ctx, request: CreateEvent) -> Result<EventDetail, Error> {
-        events::create(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "create_event"))
+        ctx.answer("create_event", events::create(self, ctx, request).await)
     }
 
     async fn cancel_event(&self, ctx: &Ctx, request: CancelEvent) -> Result<EventDetail, Error> {
-        events::cancel(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "cancel_event"))
+        ctx.answer("cancel_event", events::cancel(self, ctx, request).await)
     }
 }

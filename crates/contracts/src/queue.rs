@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{EventId, Timestamp, UserId};
+use urr_kernel::{CommonError, EventId, Refusal, Timestamp, UserId};
 use urr_rpc::{Kind, ServiceError, service};
 use uuid::Uuid;
 
@@ -317,12 +317,6 @@ pub enum Error {
     /// The sale has ended.
     #[error("The sale of this event is over")]
     SaleEnded,
-    /// The caller is not signed in.
-    #[error("Please sign in to join the line")]
-    SignInRequired,
-    /// Only admins may do this.
-    #[error("Only an admin may do this")]
-    AdminRequired,
     /// The line has reached its maximum length.
     #[error("{max} people are waiting already; please try again in a moment")]
     LineFull {
@@ -360,13 +354,13 @@ pub enum Error {
         /// Number of admitted users who would be removed.
         active: u64,
     },
-    /// The store of the rooms is unreachable. Places are not lost.
-    #[error("The line is not available at the moment; your place is kept, please try again")]
-    Unavailable,
-    /// A bug.
-    #[error("Something went wrong on our side")]
-    Internal,
+    /// An error of every service.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Common(#[from] CommonError),
 }
+
+impl Refusal for Error {}
 
 impl ServiceError for Error {
     const DOMAIN: &'static str = "queue";
@@ -378,22 +372,17 @@ impl ServiceError for Error {
             | Self::SaleEnded
             | Self::TooManyLines { .. }
             | Self::NotConfirmed { .. } => Kind::Conflict,
-            Self::SignInRequired => Kind::Unauthenticated,
-            Self::AdminRequired | Self::PassTaken | Self::PlaceOver { .. } => Kind::Forbidden,
+            Self::PassTaken | Self::PlaceOver { .. } => Kind::Forbidden,
             Self::BadThreshold { .. } => Kind::Invalid,
-            Self::LineFull { .. } | Self::Unavailable => Kind::Unavailable,
-            Self::Internal => Kind::Internal,
+            Self::LineFull { .. } => Kind::Unavailable,
+            Self::Common(error) => (*error).into(),
         }
-    }
-
-    fn unavailable() -> Self {
-        Self::Unavailable
     }
 
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::LineFull { .. } => Some(FULL_RETRY),
-            Self::Unavailable => Some(AWAY_RETRY),
+            Self::Common(CommonError::Unavailable) => Some(AWAY_RETRY),
             _ => None,
         }
     }

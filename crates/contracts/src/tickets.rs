@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{EventId, Krw, ReservationId, SeatId, Timestamp, UserId};
+use urr_kernel::{CommonError, EventId, Krw, Refusal, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::{Kind, ServiceError, service};
 
 use crate::catalog::EventCard;
@@ -336,22 +336,19 @@ pub enum Error {
         /// Current status.
         current: ReservationStatus,
     },
-    /// The caller is not signed in.
-    #[error("Please sign in first")]
-    SignInRequired,
     /// The page size is out of range.
     #[error("A page has 1 to {max} reservations")]
     BadPage {
         /// Maximum page size.
         max: u32,
     },
-    /// A database or a service it depends on is down.
-    #[error("Tickets are not available at the moment; please try again")]
-    Unavailable,
-    /// A bug.
-    #[error("Something went wrong on our side")]
-    Internal,
+    /// An error of every service.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Common(#[from] CommonError),
 }
+
+impl Refusal for Error {}
 
 impl ServiceError for Error {
     const DOMAIN: &'static str = "tickets";
@@ -376,13 +373,7 @@ impl ServiceError for Error {
             | Self::UserLimit { .. }
             | Self::NotPending { .. } => Kind::Conflict,
             Self::IdempotencyKeyReused => Kind::Unprocessable,
-            Self::SignInRequired => Kind::Unauthenticated,
-            Self::Unavailable => Kind::Unavailable,
-            Self::Internal => Kind::Internal,
+            Self::Common(error) => (*error).into(),
         }
-    }
-
-    fn unavailable() -> Self {
-        Self::Unavailable
     }
 }

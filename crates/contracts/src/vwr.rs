@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use urr_kernel::{EventId, Timestamp, VisitorId};
+use urr_kernel::{CommonError, EventId, Refusal, Timestamp, VisitorId};
 use urr_rpc::{Kind, ServiceError, service};
 
 /// Highest admission rate of a room, per second.
@@ -254,9 +254,6 @@ pub enum Error {
     /// The ticket was assigned to another browser.
     #[error("This place in line belongs to another browser")]
     NotYourPlace,
-    /// Only admins may do this.
-    #[error("Only an admin may do this")]
-    AdminRequired,
     /// The rate is out of range.
     #[error("A rate is at most {max} people per second")]
     BadRate {
@@ -269,13 +266,13 @@ pub enum Error {
         /// Largest batch.
         max: u32,
     },
-    /// The store is unreachable, or too many visitors arrived at once.
-    #[error("The waiting room cannot answer right now; please try again in a moment")]
-    Unavailable,
-    /// A bug.
-    #[error("Something went wrong on our side")]
-    Internal,
+    /// An error of every service.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Common(#[from] CommonError),
 }
+
+impl Refusal for Error {}
 
 impl ServiceError for Error {
     const DOMAIN: &'static str = "vwr";
@@ -283,14 +280,9 @@ impl ServiceError for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::RoomNotFound | Self::NotActive | Self::PositionNotFound => Kind::NotFound,
-            Self::NotYourPlace | Self::AdminRequired => Kind::Forbidden,
+            Self::NotYourPlace => Kind::Forbidden,
             Self::BadRate { .. } | Self::BadBatch { .. } => Kind::Invalid,
-            Self::Unavailable => Kind::Unavailable,
-            Self::Internal => Kind::Internal,
+            Self::Common(error) => (*error).into(),
         }
-    }
-
-    fn unavailable() -> Self {
-        Self::Unavailable
     }
 }

@@ -4,6 +4,7 @@ use std::{borrow::Cow, error::Error as StdError, fmt};
 
 use rusqlite::ErrorCode;
 use tokio_postgres::error::SqlState;
+use urr_kernel::{Failure, Refusal};
 
 /// Classifies an [`Error`] by what the caller should do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -168,5 +169,15 @@ fn postgres_kind(error: &tokio_postgres::Error) -> Kind {
             Some("08" | "28" | "3D" | "53" | "57" | "58") => Kind::Unavailable,
             _ => Kind::Bug,
         },
+    }
+}
+/// After [`Kind::UnknownCommit`] a retry finds out whether the change was made.
+impl<E: Refusal> From<Error> for Failure<E> {
+    fn from(error: Error) -> Self {
+        if error.is_unavailable() || error.kind() == Kind::UnknownCommit {
+            Self::unavailable(error)
+        } else {
+            Self::internal(error)
+        }
     }
 }

@@ -272,7 +272,7 @@ async fn redis_outage_keeps_active_buyers_and_stops_admissions() -> anyhow::Resu
             let told = sale.ask(fan, Ask::Check).await?;
             assert_eq!(
                 (told.status, told.code().as_str()),
-                (503, "queue.unavailable"),
+                (503, "http.unavailable"),
                 "{how}: {}",
                 told.show()
             );

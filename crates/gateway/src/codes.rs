@@ -26,8 +26,6 @@ codes! {
     NO_SUCH_SERVICE = "gateway.no_such_service", NOT_FOUND,
         "The route exists, but this installation does not run the service behind it.";
     NO_ANSWER = "gateway.no_answer", BAD_GATEWAY, "The connection to the service broke before it answered.";
-    UNAVAILABLE = "gateway.unavailable", SERVICE_UNAVAILABLE,
-        "The service behind the route cannot be reached.";
     TIMEOUT = "gateway.timeout", GATEWAY_TIMEOUT, "The service behind the route did not answer in time.";
     LOOP = "gateway.loop", LOOP_DETECTED, "The request passed through too many gateways.";
     PASS_REQUIRED = "vwr.pass_required", FORBIDDEN,

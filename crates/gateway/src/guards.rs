@@ -176,7 +176,10 @@ impl Why {
 }
 
 fn sessions_unknown() -> Problem {
-    Problem::of(codes::UNAVAILABLE, "Sign-in is unavailable right now. Please try again in a moment.")
-        .retry_after(STALE)
-        .field("service", "auth")
+    Problem::of(
+        urr_http::codes::UNAVAILABLE,
+        "Sign-in is unavailable right now. Please try again in a moment.",
+    )
+    .retry_after(STALE)
+    .field("service", "auth")
 }

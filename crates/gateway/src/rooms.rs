@@ -209,7 +209,9 @@ impl Rooms {
     fn check(&self, event: EventId, pass: Option<&Verified>) -> Result<By, Problem> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
         let Some(heard) = known.heard else {
-            return Err(Problem::of(codes::UNAVAILABLE, AWAY).retry_after(PERIOD).field("service", "vwr"));
+            return Err(Problem::of(urr_http::codes::UNAVAILABLE, AWAY)
+                .retry_after(PERIOD)
+                .field("service", "vwr"));
         };
         let is_stale = || self.clock.ticks().saturating_sub(heard) > STALE;
         match known.rooms.get(&event) {

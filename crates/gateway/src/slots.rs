@@ -26,7 +26,7 @@ use urr_passes::{
 };
 use uuid::Uuid;
 
-use crate::{codes, rooms::AWAY};
+use crate::rooms::AWAY;
 
 /// Header in which clients send the token.
 pub(crate) const HEADER: &str = "x-queue-entry-token";
@@ -98,7 +98,7 @@ impl Slots {
                 cause,
                 "cannot reach the waiting room: buying is refused with 503 until it answers"
             );
-            Problem::of(codes::UNAVAILABLE, AWAY).retry_after(RETRY).field("service", "queue")
+            Problem::of(urr_http::codes::UNAVAILABLE, AWAY).retry_after(RETRY).field("service", "queue")
         })?;
         let mut known = self.known();
         if open {

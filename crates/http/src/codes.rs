@@ -7,7 +7,10 @@ pub type Code = (&'static str, StatusCode, &'static str);
 
 macro_rules! codes {
     ($($name:ident = $code:literal, $status:ident, $meaning:literal;)*) => {
-        $(pub(crate) const $name: Code = ($code, StatusCode::$status, $meaning);)*
+        $(
+            #[doc = $meaning]
+            pub const $name: Code = ($code, StatusCode::$status, $meaning);
+        )*
 
         /// Every code this crate can answer with.
         pub const CODES: &[Code] = &[$($name),*];
@@ -41,6 +44,8 @@ codes! {
     HEAD_TOO_LARGE = "http.head_too_large", REQUEST_HEADER_FIELDS_TOO_LARGE,
         "The request line and the headers are too large, or there are too many headers.";
     INTERNAL = "http.internal", INTERNAL_SERVER_ERROR, "A bug in the server.";
+    UNAVAILABLE = "http.unavailable", SERVICE_UNAVAILABLE,
+        "A service, or a store that it needs, does not answer.";
     OVERLOADED = "http.overloaded", SERVICE_UNAVAILABLE,
         "More requests are in progress than the server accepts.";
     TOO_MANY_LISTENERS = "http.too_many_listeners", SERVICE_UNAVAILABLE,

@@ -4,7 +4,7 @@
 mod about;
 mod address;
 mod client;
-mod codes;
+pub mod codes;
 mod cookie;
 mod doorkeeper;
 mod edge;

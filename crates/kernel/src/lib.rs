@@ -1,4 +1,5 @@
-//! Types shared by every crate: ids, money, time, actors, limits, SQL values and a circuit breaker.
+//! Types shared by every crate: ids, money, time, actors, limits, failures, SQL values and a circuit
+//! breaker.
 //!
 //! Nothing here does I/O or is async. The product reads the wall clock and randomness only through
 //! [`Clock`] and [`Ids`], so a test that fixes both is reproducible.
@@ -7,6 +8,7 @@ mod actor;
 mod birth_date;
 mod breaker;
 mod clock;
+mod failure;
 mod ids;
 mod language;
 pub mod limits;
@@ -19,6 +21,7 @@ pub use actor::{Actor, Role};
 pub use birth_date::{BadBirthDate, BirthDate};
 pub use breaker::{Breaker, BreakerLimits, Refused};
 pub use clock::Clock;
+pub use failure::{CommonError, Failure, Refusal};
 pub use ids::{
     EventId, Ids, LayoutId, MessageId, RequestId, ReservationId, SeatId, TicketTypeId, UserId, VisitorId,
 };

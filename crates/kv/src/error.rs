@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use urr_kernel::Refused;
+use urr_kernel::{Failure, Refusal, Refused};
 
 /// Why a call failed. After [`Error::Down`] and [`Error::Timeout`] the script may or may not have
 /// run.
@@ -57,5 +57,11 @@ impl Error {
 impl From<Refused> for Error {
     fn from(Refused { retry_after }: Refused) -> Self {
         Self::Open { retry_after }
+    }
+}
+
+impl<E: Refusal> From<Error> for Failure<E> {
+    fn from(error: Error) -> Self {
+        Self::unavailable(error)
     }
 }

@@ -12,7 +12,7 @@ use axum::{
 };
 use lambda_http::{RequestExt as _, http::Uri, request::RequestContext};
 use urr_aws::Dynamo;
-use urr_http::{AccessLog, Edge, EdgeParts, Limits, Problem, Respond as _, StatusCode};
+use urr_http::{AccessLog, Edge, EdgeParts, Limits, Problem, Respond as _};
 use urr_jobs::Tasks;
 use urr_kernel::{Clock, Ids};
 use urr_telemetry::Health;
@@ -66,7 +66,7 @@ impl Function {
         }
         if !self.vwr.is_loaded() {
             let message = "The waiting room cannot be reached. Please try again in a moment.";
-            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "vwr.unavailable", message);
+            let problem = Problem::of(urr_http::codes::UNAVAILABLE, message);
             return Ok(problem.retry_after(COME_BACK).into_response());
         }
         Ok(self.edge.respond(plain(request)).await)

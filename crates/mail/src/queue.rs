@@ -5,7 +5,7 @@ use std::{io, sync::Arc, time::Duration};
 use serde_json::Value;
 use urr_db::{Db, Error, Tx, transaction};
 use urr_jobs::Nudge;
-use urr_kernel::{Clock, Ids};
+use urr_kernel::{Clock, Failure, Ids, Refusal};
 use uuid::Uuid;
 
 use crate::{Mailer, store};
@@ -53,6 +53,15 @@ pub enum ForgetError {
     /// The transport failed.
     #[error("copies of mails cannot be deleted")]
     Copies(#[from] io::Error),
+}
+
+impl<E: Refusal> From<ForgetError> for Failure<E> {
+    fn from(error: ForgetError) -> Self {
+        match error {
+            ForgetError::Db(error) => error.into(),
+            copies @ ForgetError::Copies(_) => Self::internal(copies),
+        }
+    }
 }
 
 /// The mails of one domain.

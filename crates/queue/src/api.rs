@@ -1,29 +1,18 @@
 //! Shared by both groups of routes: handler state and cookies.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use axum::extract::FromRef;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use urr_contracts::{auth::Sensitive, queue::PlaceTicket};
-use urr_kernel::{Clock, EventId, Ids, Timestamp};
+use urr_kernel::{EventId, Timestamp};
 use urr_passes::{entry, queue_ticket, visitor, vwr_pass};
+use urr_rpc::handler_state;
 
 use crate::service::Service;
 
-/// Handler state.
-#[derive(Clone)]
-pub(crate) struct Api(pub(crate) Arc<Service>);
-
-impl FromRef<Api> for Clock {
-    fn from_ref(api: &Api) -> Self {
-        api.0.clock.clone()
-    }
-}
-
-impl FromRef<Api> for Ids {
-    fn from_ref(api: &Api) -> Self {
-        api.0.ids.clone()
-    }
+handler_state! {
+    /// State of the route handlers.
+    pub(crate) struct Api(Service);
 }
 
 /// A `Set-Cookie` header.

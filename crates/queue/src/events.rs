@@ -6,7 +6,7 @@ use urr_contracts::{
     catalog::{Catalog, Error, EventDetail, EventOf, EventStatus},
     queue::{self, EventInfo},
 };
-use urr_kernel::{Clock, EventId, Timestamp};
+use urr_kernel::{Clock, CommonError, EventId, Timestamp};
 use urr_rpc::{Ctx, Loading};
 
 /// Longest time for which an event is cached.
@@ -60,11 +60,11 @@ impl Events {
 
     /// The event, at most a second old. `None` if the catalog is unreachable, which must not cost
     /// users their position.
-    pub(crate) async fn get(&self, ctx: &Ctx, event: EventId) -> Result<Option<Arc<Known>>, Error> {
+    pub(crate) async fn get(&self, ctx: &Ctx, event: EventId) -> Result<Option<Arc<Known>>, queue::Error> {
         let load = async { self.catalog.event(ctx, EventOf { event }).await.map(Known::from) };
-        match self.known.get(ctx, event, Error::Unavailable, load).await {
+        match self.known.get(ctx, event, Error::Common(CommonError::Unavailable), load).await {
             Ok(known) => Ok(Some(known)),
-            Err(Error::EventNotFound) => Err(Error::EventNotFound),
+            Err(Error::EventNotFound) => Err(queue::Error::EventNotFound),
             Err(error) => {
                 tracing::warn!(%event, %error, "catalog unreachable: waiting users keep their positions, newcomers get 503, admissions for this event stop");
                 Ok(None)

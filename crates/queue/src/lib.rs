@@ -17,7 +17,6 @@ mod settings;
 mod spent;
 #[cfg(test)]
 mod suite;
-mod trouble;
 mod work;
 
 use std::{sync::Arc, time::Duration};
@@ -33,6 +32,9 @@ pub use promise::{Flaw, Flaws, Promise};
 pub use room::{Answer, CannotOpen, Closed, GRACE, Order, Room};
 pub use service::{Parts, Service};
 pub use settings::{Limits, Settings};
+
+/// Failure of a method of the service.
+type Failure = urr_kernel::Failure<urr_contracts::queue::Error>;
 
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain { name: "queue", migrations: migrations!["0001_rooms"] };

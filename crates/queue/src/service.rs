@@ -16,7 +16,7 @@ use urr_contracts::{
 };
 use urr_db::{Db, Tx, transaction};
 use urr_jobs::Tasks;
-use urr_kernel::{Clock, EventId, Ids};
+use urr_kernel::{Clock, CommonError, EventId, Ids};
 use urr_kv::Kv;
 use urr_passes::{
     Secret, entry,
@@ -29,6 +29,7 @@ use urr_passes::{
 use urr_rpc::Ctx;
 
 use crate::{
+    Failure,
     control::{self, live::Watched},
     events::Events,
     journal::setting::{follow, followers},
@@ -36,7 +37,6 @@ use crate::{
     places,
     room::{CannotOpen, Order, Room},
     settings::{Limits, Settings},
-    trouble::Trouble,
 };
 
 /// Rooms per page when the setting has changed, and most pages.
@@ -161,12 +161,12 @@ impl Service {
 
     /// The rooms, once they are open. Not logged: starting up is no failure.
     pub(crate) fn rooms(&self) -> Result<&Room, Error> {
-        self.room.get().ok_or(Error::Unavailable)
+        self.room.get().ok_or(Error::Common(CommonError::Unavailable))
     }
 
     /// Logs the failure, counts it for the live view, and returns the error for the caller.
-    fn failed(&self, ctx: &Ctx, method: &'static str, event: EventId, trouble: Trouble) -> Error {
-        let error = trouble.reveal(ctx, method);
+    fn failed(&self, ctx: &Ctx, method: &'static str, event: EventId, failure: Failure) -> Error {
+        let error = ctx.reveal(method, failure);
         self.watched.failed(event, &error);
         error
     }
@@ -184,47 +184,45 @@ impl Service {
 impl Queue for Service {
     async fn check(&self, ctx: &Ctx, request: CheckIn) -> Result<Place, Error> {
         let place = places::check(self, ctx, &request).await;
-        place.map_err(|trouble| self.failed(ctx, "check", request.event, trouble))
+        place.map_err(|failure| self.failed(ctx, "check", request.event, failure))
     }
 
     async fn status(&self, ctx: &Ctx, request: StatusOf) -> Result<Place, Error> {
         let place = places::status(self, ctx, request).await;
-        place.map_err(|trouble| self.failed(ctx, "status", request.event, trouble))
+        place.map_err(|failure| self.failed(ctx, "status", request.event, failure))
     }
 
     async fn leave(&self, ctx: &Ctx, request: LeaveLine) -> Result<Left, Error> {
         let left = places::leave(self, ctx, request).await;
-        left.map_err(|trouble| self.failed(ctx, "leave", request.event, trouble))
+        left.map_err(|failure| self.failed(ctx, "leave", request.event, failure))
     }
 
     async fn entries(&self, ctx: &Ctx, _: MyEntries) -> Result<QueueEntries, Error> {
-        places::entries(self, ctx).await.map_err(|trouble| trouble.reveal(ctx, "entries"))
+        ctx.answer("entries", places::entries(self, ctx).await)
     }
 
     async fn slot(&self, ctx: &Ctx, request: SlotOf) -> Result<SlotState, Error> {
         let slot = places::slot(self, ctx, request).await;
-        slot.map_err(|trouble| self.failed(ctx, "slot", request.event, trouble))
+        slot.map_err(|failure| self.failed(ctx, "slot", request.event, failure))
     }
 
     async fn room(&self, ctx: &Ctx, request: RoomOf) -> Result<RoomState, Error> {
-        control::look(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "room"))
+        ctx.answer("room", control::look(self, ctx, request).await)
     }
 
     async fn set_threshold(&self, ctx: &Ctx, request: SetThreshold) -> Result<RoomState, Error> {
-        control::set_threshold(self, ctx, request)
-            .await
-            .map_err(|trouble| trouble.reveal(ctx, "set_threshold"))
+        ctx.answer("set_threshold", control::set_threshold(self, ctx, request).await)
     }
 
     async fn pause(&self, ctx: &Ctx, request: PauseRoom) -> Result<RoomState, Error> {
-        control::pause(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "pause"))
+        ctx.answer("pause", control::pause(self, ctx, request).await)
     }
 
     async fn clear(&self, ctx: &Ctx, request: ClearRoom) -> Result<RoomState, Error> {
-        control::clear(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "clear"))
+        ctx.answer("clear", control::clear(self, ctx, request).await)
     }
 
     async fn audit(&self, ctx: &Ctx, request: AuditOf) -> Result<Audit, Error> {
-        control::audit(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "audit"))
+        ctx.answer("audit", control::audit(self, ctx, request).await)
     }
 }

@@ -12,6 +12,7 @@ mod world;
 use std::time::Duration;
 
 use urr_contracts::queue::Error;
+use urr_kernel::CommonError;
 use urr_testkit::within;
 
 pub(crate) use world::{RoomKind, Transport, World};
@@ -100,7 +101,7 @@ async fn requests_get_unavailable_until_rooms_are_rebuilt() {
     world.begin_restart().await;
     assert!(!world.service.is_open());
     for user in [second, newcomer] {
-        assert_eq!(world.check(user).await.unwrap_err(), Error::Unavailable);
+        assert_eq!(world.check(user).await.unwrap_err(), Error::Common(CommonError::Unavailable));
     }
     world.admit().await;
     world.open().await;

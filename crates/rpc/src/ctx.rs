@@ -1,18 +1,20 @@
 //! The context of a call: actor, request id and deadline.
 
-use std::{error::Error, time::Duration};
+use std::time::Duration;
 
 use axum::extract::{FromRef, FromRequestParts};
 use http::request::Parts;
-use urr_kernel::{Actor, Clock, Ids, RequestId};
+use urr_kernel::{Actor, Clock, CommonError, Failure, Ids, RequestId, Role, UserId};
 use urr_telemetry::FailureLines;
+
+use crate::ServiceError;
 
 /// Time limit of a call. The edge's own limit cannot be configured higher, except on routes that
 /// request more time.
 pub const REQUEST_BUDGET: Duration = Duration::from_secs(30);
 
 /// Rate limit for log lines about domain failures.
-static TROUBLE: FailureLines = FailureLines::new();
+static FAILURES: FailureLines = FailureLines::new();
 
 /// The context of one call: the first argument of every service method.
 #[derive(Clone, Debug)]
@@ -49,11 +51,42 @@ impl Ctx {
         self.deadline.saturating_sub(self.clock.ticks())
     }
 
-    /// Logs why a domain failed, within the rate limit.
-    pub fn log_trouble(&self, domain: &str, method: &'static str, trouble: &(dyn Error + 'static)) {
-        if TROUBLE.may_write(self.clock.ticks()) {
-            let error = urr_telemetry::chain(trouble);
-            tracing::error!(method, request_id = %self.request_id, error, "{domain} call failed");
+    /// The signed-in user.
+    pub fn user(&self) -> Result<UserId, CommonError> {
+        self.actor.user().ok_or(CommonError::SignInRequired)
+    }
+
+    /// Refuses callers who are not admins.
+    pub fn require_admin(&self) -> Result<(), CommonError> {
+        match self.actor {
+            Actor::System | Actor::User { role: Role::Admin, .. } => Ok(()),
+            Actor::User { role: Role::UnprovenAdmin, .. } => Err(CommonError::SecondFactorRequired),
+            Actor::User { role: Role::User, .. } => Err(CommonError::AdminRequired),
+            Actor::Anonymous => Err(CommonError::SignInRequired),
+        }
+    }
+
+    /// The answer of a service method, see [`Self::reveal`].
+    pub fn answer<T, E: ServiceError>(
+        &self,
+        method: &'static str,
+        outcome: Result<T, Failure<E>>,
+    ) -> Result<T, E> {
+        outcome.map_err(|failure| self.reveal(method, failure))
+    }
+
+    /// The error for the caller of a failed method. The cause is logged here, once, within the rate
+    /// limit.
+    pub fn reveal<E: ServiceError>(&self, method: &'static str, failure: Failure<E>) -> E {
+        match failure {
+            Failure::Refused(error) => error,
+            Failure::Failed { answer, cause } => {
+                if FAILURES.may_write(self.clock.ticks()) {
+                    let error = urr_telemetry::chain(&*cause);
+                    tracing::error!(method, request_id = %self.request_id, error, "{} call failed", E::DOMAIN);
+                }
+                answer
+            }
         }
     }
 }
@@ -82,9 +115,31 @@ mod tests {
         atomic::{AtomicUsize, Ordering},
     };
 
+    use serde::{Deserialize, Serialize};
     use tracing::{Event, Metadata, Subscriber, span};
 
+    use urr_kernel::Refusal;
+
     use super::*;
+
+    /// The errors of a service that has no others.
+    #[derive(Clone, Debug, thiserror::Error, Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Refused {
+        #[error(transparent)]
+        Common(#[from] CommonError),
+    }
+
+    impl Refusal for Refused {}
+
+    impl ServiceError for Refused {
+        const DOMAIN: &'static str = "tickets";
+
+        fn kind(&self) -> crate::Kind {
+            let Self::Common(error) = self;
+            (*error).into()
+        }
+    }
 
     /// Counts log lines.
     #[derive(Clone, Default)]
@@ -116,10 +171,10 @@ mod tests {
     fn failures_are_logged_up_to_the_rate_limit() {
         let clock = Clock::fixed("2026-06-01T01:00:00Z".parse().unwrap());
         let ctx = Ctx::system(&Ids::seeded(clock.clone(), 1), &clock);
-        let (lines, down) = (Lines::default(), std::io::Error::other("the database is down"));
+        let (lines, failure) = (Lines::default(), Failure::<Refused>::unavailable("the database is down"));
         let written = |times| {
             let before = lines.0.load(Ordering::SeqCst);
-            let ask = || (0..times).for_each(|_| ctx.log_trouble("tickets", "hold", &down));
+            let ask = || (0..times).for_each(|_| _ = ctx.reveal("hold", failure.clone()));
             tracing::subscriber::with_default(lines.clone(), ask);
             lines.0.load(Ordering::SeqCst) - before
         };

@@ -6,6 +6,7 @@ use http::StatusCode;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use urr_http::{Problem, RESERVED};
+use urr_kernel::{CommonError, Refusal};
 
 /// The category of an error. Only [`Kind::status`] maps it to HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,19 +51,28 @@ impl Kind {
     }
 }
 
+impl From<CommonError> for Kind {
+    fn from(error: CommonError) -> Self {
+        match error {
+            CommonError::SignInRequired => Self::Unauthenticated,
+            CommonError::AdminRequired | CommonError::SecondFactorRequired => Self::Forbidden,
+            CommonError::Unavailable => Self::Unavailable,
+            CommonError::Internal => Self::Internal,
+        }
+    }
+}
+
 /// Default retry delay.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The errors of one service: an enum with `#[serde(tag = "code", rename_all = "snake_case")]`.
-pub trait ServiceError: std::error::Error + Serialize + DeserializeOwned + Send + Sync + 'static {
+/// The errors of one service: an enum with `#[serde(tag = "code", rename_all = "snake_case")]`, whose
+/// last variant is an untagged [`CommonError`].
+pub trait ServiceError: Refusal + Serialize + DeserializeOwned {
     /// Prefix of the public codes: `tickets` makes `tickets.seats_taken`.
     const DOMAIN: &'static str;
 
     /// The category.
     fn kind(&self) -> Kind;
-
-    /// The error for an unreachable service.
-    fn unavailable() -> Self;
 
     /// When a retry makes sense.
     fn retry_after(&self) -> Option<Duration> {
@@ -78,7 +88,9 @@ pub fn problem<E: ServiceError>(error: &E) -> Problem {
     let Some(Value::String(code)) = fields.remove("code") else {
         unreachable!("an error enum is tagged with its code")
     };
-    let mut problem = Problem::new(error.kind().status(), format!("{}.{code}", E::DOMAIN), error.to_string());
+    // Codes of common errors have their own prefix.
+    let code = if code.contains('.') { code } else { format!("{}.{code}", E::DOMAIN) };
+    let mut problem = Problem::new(error.kind().status(), code, error.to_string());
     for (name, value) in fields {
         assert!(
             !RESERVED.contains(&name.as_str()),
@@ -97,6 +109,9 @@ pub fn problem<E: ServiceError>(error: &E) -> Problem {
 /// service.
 pub fn restore<E: ServiceError>(body: &[u8]) -> Option<E> {
     let mut problem: Value = serde_json::from_slice(body).ok()?;
+    if let Ok(common) = serde_json::from_value::<CommonError>(problem.clone()) {
+        return Some(common.into());
+    }
     let code = problem.get("code")?.as_str()?.strip_prefix(E::DOMAIN)?.strip_prefix('.')?.to_owned();
     *problem.get_mut("code")? = Value::String(code);
     serde_json::from_value(problem).ok()

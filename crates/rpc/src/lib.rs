@@ -12,6 +12,7 @@ mod loading;
 mod remote;
 mod serve;
 mod service;
+mod state;
 
 pub use ctx::{Ctx, REQUEST_BUDGET};
 pub use error::{Kind, ServiceError, problem, restore};
@@ -23,7 +24,7 @@ pub use remote::{Peer, Remote, Retry};
 #[doc(hidden)]
 pub mod private {
     pub use async_trait::async_trait;
-    pub use axum::{Router, routing::post};
+    pub use axum::{Router, extract::FromRef, routing::post};
 
     pub use crate::serve::{Internal, answer};
 }

@@ -5,6 +5,7 @@ use std::{sync::Arc, time::Duration};
 use http::{HeaderName, HeaderValue, header};
 use serde::{Serialize, de::DeserializeOwned};
 use urr_http::{Call, Target};
+use urr_kernel::CommonError;
 
 use crate::{Ctx, ServiceError, error::restore};
 
@@ -59,7 +60,7 @@ impl Remote {
     {
         let budget = ctx.remaining();
         if budget.is_zero() {
-            return Err(E::unavailable());
+            return Err(CommonError::Unavailable.into());
         }
         let body = serde_json::to_vec(request).expect("requests always serialise");
         let call = Call::post_json(path, body).idempotent(retry == Retry::Safe).within(budget);
@@ -67,7 +68,7 @@ impl Remote {
         let answer = self.target.send(self.signed(ctx, budget, call)).await.map_err(|trouble| {
             let error = urr_telemetry::chain(&trouble);
             tracing::warn!(role, path, %request_id, error, "role did not answer: the call fails");
-            E::unavailable()
+            CommonError::Unavailable
         })?;
         if answer.status.is_success() {
             return serde_json::from_slice(&answer.body).map_err(|error| {
@@ -75,7 +76,7 @@ impl Remote {
                     role, path, %request_id, %error,
                     "cannot decode the response of a role; are all processes on the same version?"
                 );
-                E::unavailable()
+                CommonError::Unavailable.into()
             });
         }
         Err(restore(&answer.body).unwrap_or_else(|| {
@@ -84,7 +85,7 @@ impl Remote {
                 "role rejected the call; 401: is internal.token the same? 404: same version? \
                  503: is it starting or stopping?"
             );
-            E::unavailable()
+            CommonError::Unavailable.into()
         }))
     }
 

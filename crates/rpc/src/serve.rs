@@ -9,7 +9,7 @@ use axum::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 use urr_http::Problem;
-use urr_kernel::{Actor, Clock, Ids};
+use urr_kernel::{Actor, Clock, CommonError, Ids};
 
 use crate::{
     Ctx, REQUEST_BUDGET, ServiceError, problem,
@@ -52,6 +52,6 @@ pub async fn answer<A: Serialize, E: ServiceError>(
     match tokio::time::timeout(budget, work).await {
         Ok(Ok(reply)) => Json(reply).into_response(),
         Ok(Err(error)) => problem(&error).into_response(),
-        Err(_) => problem(&E::unavailable()).into_response(),
+        Err(_) => problem(&E::from(CommonError::Unavailable)).into_response(),
     }
 }

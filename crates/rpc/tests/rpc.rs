@@ -7,7 +7,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use urr_http::{Call, Client, ClientLimits};
-use urr_kernel::{Actor, Clock, Ids, RequestId, Role, Timestamp, UserId};
+use urr_kernel::{Actor, Clock, CommonError, Ids, Refusal, RequestId, Role, Timestamp, UserId};
 use urr_rpc::{Ctx, Kind, Remote, ServiceError, internal_guard, private::async_trait, problem, service};
 
 const TOKEN: &str = "a-token-for-tests";
@@ -39,9 +39,12 @@ pub struct Said {
 pub enum Error {
     #[error("rude words: {}", words.join(", "))]
     Rude { words: Vec<String>, at: Timestamp },
-    #[error("the parrot is away")]
-    Unavailable,
+    #[error(transparent)]
+    #[serde(untagged)]
+    Common(#[from] CommonError),
 }
+
+impl Refusal for Error {}
 
 impl ServiceError for Error {
     const DOMAIN: &'static str = "parrot";
@@ -49,12 +52,8 @@ impl ServiceError for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::Rude { .. } => Kind::Conflict,
-            Self::Unavailable => Kind::Unavailable,
+            Self::Common(error) => (*error).into(),
         }
-    }
-
-    fn unavailable() -> Self {
-        Self::Unavailable
     }
 }
 
@@ -126,16 +125,16 @@ async fn unreachable_service_is_its_own_unavailable() {
         listener.local_addr().unwrap()
     };
     let answer = remote(closed, TOKEN).say(&ctx(), Say { word: "hi".to_owned() }).await;
-    assert_eq!(answer, Err(Error::Unavailable));
+    assert_eq!(answer, Err(Error::Common(CommonError::Unavailable)));
 }
 
 #[tokio::test]
 async fn call_ends_at_the_callers_deadline() {
     let remote = remote(serve().await, TOKEN);
     let answer = remote.sulk(&ctx_with(Duration::from_millis(50)), Say { word: "hi".to_owned() }).await;
-    assert_eq!(answer, Err(Error::Unavailable));
+    assert_eq!(answer, Err(Error::Common(CommonError::Unavailable)));
     let answer = remote.say(&ctx_with(Duration::ZERO), Say { word: "hi".to_owned() }).await;
-    assert_eq!(answer, Err(Error::Unavailable), "a call past its deadline is not made");
+    assert_eq!(answer, Err(Error::Common(CommonError::Unavailable)), "a call past its deadline is not made");
 }
 
 #[tokio::test]
@@ -159,7 +158,11 @@ async fn internal_token_is_required_and_checked() {
         assert_eq!((answer.status.as_u16(), body["code"].as_str().unwrap()), (status, code), "{header:?}");
     }
     let wrong = remote(address, "wrong").say(&ctx(), Say { word: "hi".to_owned() }).await;
-    assert_eq!(wrong, Err(Error::Unavailable), "a wrong token is a misconfiguration, not a client error");
+    assert_eq!(
+        wrong,
+        Err(Error::Common(CommonError::Unavailable)),
+        "a wrong token is a misconfiguration, not a client error"
+    );
 }
 
 #[test]
@@ -169,6 +172,6 @@ fn problem_has_the_error_fields_beside_the_common_ones() {
     assert_eq!(problem["status"], 409);
     assert_eq!(problem["words"], serde_json::json!(["damn"]));
     assert_eq!(problem["message"], problem["error"]);
-    let down = serde_json::to_value(urr_rpc::problem(&Error::Unavailable)).unwrap();
+    let down = serde_json::to_value(urr_rpc::problem(&Error::Common(CommonError::Unavailable))).unwrap();
     assert_eq!(down["retryAfter"], 1);
 }

@@ -7,6 +7,7 @@ use urr_contracts::auth::{
     LoginFailure, LoginMethod, Me, Origin, Provider, Session,
 };
 use urr_http::{About, PAGE, Problem, Routes, StatusCode};
+use urr_kernel::CommonError;
 use urr_rpc::{Ctx, problem};
 
 use crate::{
@@ -75,7 +76,9 @@ async fn account(State(Site(site)): State<Site>, ctx: Ctx, visitor: Visitor) -> 
     match gather(&*site.auth, &ctx, &visitor).await {
         Ok(found) => page(&visitor, &found),
         // The account was closed or the session ended since the token was issued.
-        Err(Error::Required | Error::UserNotFound) => Ok(go_to(&next::login("/account"))),
+        Err(Error::Common(CommonError::SignInRequired) | Error::UserNotFound) => {
+            Ok(go_to(&next::login("/account")))
+        }
         Err(error) => Err(problem(&error)),
     }
 }

@@ -147,7 +147,7 @@ mod tests {
 
     async fn asked(path: &str, accept: &str) -> (StatusCode, HeaderMap, String) {
         let away = async || {
-            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "gateway.unavailable", "Away.");
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "http.unavailable", "Away.");
             problem.retry_after(std::time::Duration::from_secs(3))
         };
         let router = Dress::errors_of(Router::new().route("/x", get(away)).route("/api/x", get(away)));
@@ -169,7 +169,7 @@ mod tests {
         for (path, accept) in [("/x", "*/*"), ("/api/x", "text/html")] {
             let (_, headers, body) = asked(path, accept).await;
             assert_eq!(headers[header::CONTENT_TYPE], PROBLEM_JSON, "{path} {accept}");
-            assert!(body.contains("gateway.unavailable"));
+            assert!(body.contains("http.unavailable"));
         }
     }
 }

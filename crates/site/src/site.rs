@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use axum::{
-    extract::FromRef,
-    response::{IntoResponse as _, Response},
-};
+use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, header};
 use urr_contracts::{auth::Auth, catalog::Catalog};
 use urr_http::{About, PAGE, Path, RoleRoutes, RouteName, Routes, StatusCode};
 use urr_kernel::{Clock, Ids};
+use urr_rpc::handler_state;
 
 use crate::{account, assets, control, doors, shop};
 
@@ -25,20 +23,9 @@ pub struct Parts {
     pub ids: Ids,
 }
 
-/// The pages.
-#[derive(Clone)]
-pub(crate) struct Site(pub(crate) Arc<Parts>);
-
-impl FromRef<Site> for Clock {
-    fn from_ref(site: &Site) -> Self {
-        site.0.clock.clone()
-    }
-}
-
-impl FromRef<Site> for Ids {
-    fn from_ref(site: &Site) -> Self {
-        site.0.ids.clone()
-    }
+handler_state! {
+    /// State of the route handlers.
+    pub(crate) struct Site(Parts);
 }
 
 /// Creates the state of the pages.

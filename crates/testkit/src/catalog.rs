@@ -16,7 +16,7 @@ use urr_contracts::catalog::{
     SeatsPage,
 };
 use urr_kernel::{
-    EventId, Timestamp,
+    CommonError, EventId, Timestamp,
     limits::{MAX_SEATS_PER_RESERVATION, MAX_SEATS_PER_USER},
 };
 use urr_rpc::Ctx;
@@ -103,7 +103,7 @@ impl FakeCatalog {
 
     fn read<T>(&self, event: EventId, read: impl FnOnce(&Event) -> T) -> Result<T, Error> {
         if self.is_down.load(Ordering::SeqCst) {
-            return Err(Error::Unavailable);
+            return Err(Error::Common(CommonError::Unavailable));
         }
         self.events().get(&event).map(read).ok_or(Error::EventNotFound)
     }
@@ -137,19 +137,19 @@ impl Catalog for FakeCatalog {
     }
 
     async fn events(&self, _: &Ctx, _: ListEvents) -> Result<EventsPage, Error> {
-        Err(Error::Internal)
+        Err(Error::Common(CommonError::Internal))
     }
 
     async fn layouts(&self, _: &Ctx, _: ListLayouts) -> Result<Layouts, Error> {
-        Err(Error::Internal)
+        Err(Error::Common(CommonError::Internal))
     }
 
     async fn create_event(&self, _: &Ctx, _: CreateEvent) -> Result<EventDetail, Error> {
-        Err(Error::Internal)
+        Err(Error::Common(CommonError::Internal))
     }
 
     async fn cancel_event(&self, _: &Ctx, _: CancelEvent) -> Result<EventDetail, Error> {
-        Err(Error::Internal)
+        Err(Error::Common(CommonError::Internal))
     }
 }
 

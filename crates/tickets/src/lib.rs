@@ -4,6 +4,7 @@
 //! returns its background jobs. Start reading at `holds/mod.rs`, which has the whole path of a
 //! hold.
 
+mod api;
 pub mod gate;
 mod holds;
 mod map;
@@ -14,7 +15,6 @@ mod service;
 mod settings;
 #[cfg(test)]
 mod suite;
-mod trouble;
 
 use std::sync::Arc;
 
@@ -24,6 +24,9 @@ use urr_jobs::Reconciler;
 
 pub use service::{Parts, Service};
 pub use settings::Settings;
+
+/// Failure of a method of the service.
+type Failure = urr_kernel::Failure<urr_contracts::tickets::Error>;
 
 /// Database name and migrations of this domain.
 pub static DOMAIN: Domain = Domain { name: "tickets", migrations: migrations!["0001_holds"] };
@@ -46,7 +49,7 @@ pub static ROLE: RoleRoutes = RoleRoutes::new(
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {
-    api_routes().with_state(holds::routes::Api(Arc::clone(service)))
+    api_routes().with_state(api::Api(Arc::clone(service)))
 }
 
 /// Request and response types of the public routes, for processes that do not serve them.
@@ -54,7 +57,7 @@ pub fn described() -> Vec<RouteName> {
     api_routes().names().to_vec()
 }
 
-fn api_routes() -> Routes<holds::routes::Api> {
+fn api_routes() -> Routes<api::Api> {
     holds::routes::routes().merge(map::routes::routes())
 }
 

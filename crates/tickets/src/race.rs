@@ -11,7 +11,7 @@ use std::{
 
 use urr_contracts::tickets::{Error, ReleaseHold, Reservation};
 use urr_db::{Kind, Tx, statements};
-use urr_kernel::{EventId, SeatId, UserId, limits::HOLD};
+use urr_kernel::{CommonError, EventId, SeatId, UserId, limits::HOLD};
 
 use crate::holds::claims::store::Wanted;
 use crate::suite::{DbKind, GateKind, Transport, World, hold_request};
@@ -220,7 +220,7 @@ async fn concurrent_release_expiry_and_hold_keep_all_counts_correct() {
             let (tickets, owner) = (world.anywhere(at), world.as_user(reservation.user));
             at_once.spawn(async move {
                 match tickets.release(&owner, ReleaseHold { reservation: reservation.id }).await {
-                    Ok(_) | Err(Error::Unavailable) => None,
+                    Ok(_) | Err(Error::Common(CommonError::Unavailable)) => None,
                     Err(other) => panic!("unexpected error for an owner: {other:?}"),
                 }
             });
@@ -254,7 +254,9 @@ async fn concurrent_release_expiry_and_hold_keep_all_counts_correct() {
 fn told(answer: Result<Reservation, Error>) -> Option<Reservation> {
     match answer {
         Ok(reservation) => Some(reservation),
-        Err(Error::SeatsTaken { .. } | Error::UserLimit { .. } | Error::Unavailable) => None,
+        Err(Error::SeatsTaken { .. } | Error::UserLimit { .. } | Error::Common(CommonError::Unavailable)) => {
+            None
+        }
         Err(other) => panic!("unexpected error for a buyer: {other:?}"),
     }
 }

@@ -2,9 +2,14 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use urr_contracts::catalog::{Catalog, Error, FindSeats, Sale, SaleOf, Seat, SeatsOf};
-use urr_kernel::{Clock, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
+use urr_contracts::{
+    catalog::{Catalog, Error, FindSeats, Sale, SaleOf, Seat, SeatsOf},
+    tickets,
+};
+use urr_kernel::{Clock, CommonError, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
 use urr_rpc::{Ctx, Loading};
+
+use crate::Failure;
 
 /// Maximum age of cached sale rules. A cancelled event stops selling within this time, plus the
 /// time of holds already in progress.
@@ -57,14 +62,16 @@ impl Sales {
     }
 
     /// Returns the rules of a sale, at most [`SALE_MAX_AGE`] old.
-    pub(crate) async fn rules(&self, ctx: &Ctx, event: EventId) -> Result<Arc<Sale>, Error> {
+    pub(crate) async fn rules(&self, ctx: &Ctx, event: EventId) -> Result<Arc<Sale>, Failure> {
         let load = self.catalog.sale(ctx, SaleOf { event });
-        self.rules.get(ctx, event, Error::Unavailable, load).await
+        self.rules.get(ctx, event, Error::Common(CommonError::Unavailable), load).await.map_err(failure)
     }
 
     /// Returns the seats of an event.
-    pub(crate) async fn hall(&self, ctx: &Ctx, sale: &Sale) -> Result<Arc<Hall>, Error> {
-        self.halls.get(ctx, sale.event, Error::Unavailable, self.walk(ctx, sale)).await
+    pub(crate) async fn hall(&self, ctx: &Ctx, sale: &Sale) -> Result<Arc<Hall>, Failure> {
+        let hall =
+            self.halls.get(ctx, sale.event, Error::Common(CommonError::Unavailable), self.walk(ctx, sale));
+        hall.await.map_err(failure)
     }
 
     async fn walk(&self, ctx: &Ctx, sale: &Sale) -> Result<Hall, Error> {
@@ -86,8 +93,13 @@ impl Sales {
         ctx: &Ctx,
         event: EventId,
         seats: &[SeatId],
-    ) -> Result<Vec<SeatId>, Error> {
-        let found = self.catalog.find_seats(ctx, FindSeats { seats: seats.to_vec() }).await?;
+    ) -> Result<Vec<SeatId>, Failure> {
+        let found =
+            self.catalog.find_seats(ctx, FindSeats { seats: seats.to_vec() }).await.map_err(failure)?;
         Ok(found.seats.into_iter().filter(|(_, of)| *of != event).map(|(seat, _)| seat).collect())
     }
+}
+
+fn failure(error: Error) -> Failure {
+    error.into_failure(tickets::Error::EventNotFound)
 }

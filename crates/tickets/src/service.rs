@@ -11,11 +11,12 @@ use urr_contracts::{
     },
 };
 use urr_db::Db;
-use urr_jobs::{Round, Tasks, Together};
-use urr_kernel::{Clock, Ids, ReservationId, SeatId, Timestamp, UserId};
+use urr_jobs::{NotDone, Round, Tasks, Together};
+use urr_kernel::{Clock, CommonError, Ids, ReservationId, SeatId, Timestamp, UserId};
 use urr_rpc::Ctx;
 
 use crate::{
+    Failure,
     gate::SeatGate,
     holds::{
         self,
@@ -26,7 +27,6 @@ use crate::{
     map::{self, Maps},
     sales::Sales,
     settings::Settings,
-    trouble::Trouble,
 };
 
 /// Dependencies of the service.
@@ -82,14 +82,19 @@ impl Service {
     }
 
     /// Claims seats, batched with concurrent claims of the same event.
-    pub(crate) async fn claim(&self, claim: &Arc<Claim>) -> Result<Reservation, Trouble> {
-        self.claims.ask(claim.reservation.event, Arc::clone(claim)).await.map_err(Trouble::Claims).flatten()
+    pub(crate) async fn claim(&self, claim: &Arc<Claim>) -> Result<Reservation, Failure> {
+        self.claims
+            .ask(claim.reservation.event, Arc::clone(claim))
+            .await
+            .map_err(Failure::unavailable)
+            .flatten()
     }
 
     /// Looks up the reservation made with a buyer's idempotency key, batched with concurrent
     /// lookups.
-    pub(crate) async fn of_key(&self, user: UserId, key: &str) -> Result<Option<Reservation>, Trouble> {
-        let known = self.replays.ask((), (user, key.to_owned())).await.map_err(Trouble::Claims).flatten()?;
+    pub(crate) async fn of_key(&self, user: UserId, key: &str) -> Result<Option<Reservation>, Failure> {
+        let known =
+            self.replays.ask((), (user, key.to_owned())).await.map_err(Failure::unavailable).flatten()?;
         Ok(known.map(|stored| stored.reservation))
     }
 
@@ -104,19 +109,26 @@ impl Service {
 #[async_trait]
 impl Tickets for Service {
     async fn hold(&self, ctx: &Ctx, request: HoldSeats) -> Result<Reservation, Error> {
-        holds::hold(self, ctx, &request).await.map_err(|trouble| trouble.reveal(ctx, "hold"))
+        holds::hold(self, ctx, &request).await.map_err(|failure| match failure.cause() {
+            // A rush produces thousands of these per second, so they are counted instead of logged.
+            Some(NotDone::Full | NotDone::Late) => {
+                metrics::counter!("urr_tickets_holds_shed_total").increment(1);
+                CommonError::Unavailable.into()
+            }
+            _ => ctx.reveal("hold", failure),
+        })
     }
 
     async fn release(&self, ctx: &Ctx, request: ReleaseHold) -> Result<Reservation, Error> {
-        holds::release(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "release"))
+        ctx.answer("release", holds::release(self, ctx, request).await)
     }
 
     async fn reservation(&self, ctx: &Ctx, request: ReservationOf) -> Result<Reservation, Error> {
-        holds::reservation(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "reservation"))
+        ctx.answer("reservation", holds::reservation(self, ctx, request).await)
     }
 
     async fn reservations(&self, ctx: &Ctx, request: ListReservations) -> Result<Reservations, Error> {
-        holds::reservations(self, ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "reservations"))
+        ctx.answer("reservations", holds::reservations(self, ctx, request).await)
     }
 
     async fn seat_map(&self, ctx: &Ctx, request: SeatMapOf) -> Result<SeatMap, Error> {

@@ -8,7 +8,7 @@ use urr_http::{ADMIN, About, Caller, Json, Path, Problem, Routes};
 use urr_kernel::{EventId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
-use crate::{live, routes::Api};
+use crate::{api::Api, live};
 
 const OK: StatusCode = StatusCode::OK;
 

@@ -8,7 +8,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use urr_contracts::vwr::{Error, Room};
-use urr_kernel::{Clock, EventId};
+use urr_kernel::{Clock, CommonError, EventId};
 
 use crate::rules::{Pace, as_float};
 
@@ -73,7 +73,7 @@ impl Board {
         let shown = self.shown.load();
         match shown.rooms.get(&event) {
             Some((room, pace)) => Ok(Some((self.as_it_stands(&shown, room), *pace))),
-            None if shown.at.is_none() => Err(Error::Unavailable),
+            None if shown.at.is_none() => Err(Error::Common(CommonError::Unavailable)),
             None => Ok(None),
         }
     }
@@ -263,7 +263,7 @@ mod tests {
     fn only_fail_open_rooms_open_without_the_store() {
         let (clock, board) = board();
         assert!(!board.is_fresh(), "no refresh has succeeded yet");
-        assert_eq!(board.room(room(0).event), Err(Error::Unavailable));
+        assert_eq!(board.room(room(0).event), Err(Error::Common(CommonError::Unavailable)));
         let open = Room { event: EventId::from_uuid(Uuid::max()), fail_open: true, ..room(0) };
         board.replace(vec![room(0), open], board.begin());
         assert!(board.rooms().iter().all(|room| room.active) && board.is_fresh());

@@ -8,7 +8,7 @@ use urr_contracts::vwr::{Error, Room};
 use urr_jobs::{NotDone, Together, Work};
 use urr_kernel::EventId;
 
-use crate::{Counters, counters::Given, trouble::Trouble};
+use crate::{Counters, Failure, counters::Given};
 
 /// A position that was given.
 #[derive(Clone, Copy, Debug)]
@@ -42,8 +42,8 @@ impl Work for Counting {
             Ok(Given { first, room }) => {
                 (first..).zip(arrivals).map(|(position, ())| Ok(Counted { position, room })).collect()
             }
-            Err(trouble) => {
-                let error = refusal(trouble, event);
+            Err(failure) => {
+                let error = refusal(failure, event);
                 arrivals.iter().map(|()| Err(error.clone())).collect()
             }
         }
@@ -51,22 +51,22 @@ impl Work for Counting {
 }
 
 /// The next position in line.
-pub(crate) async fn next(combiner: &Combiner, event: EventId) -> Result<Counted, Trouble> {
+pub(crate) async fn next(combiner: &Combiner, event: EventId) -> Result<Counted, Failure> {
     match combiner.ask(event, ()).await {
         Ok(counted) => Ok(counted?),
-        Err(NotDone::Full) => Err(Trouble::Busy("too many arrivals are waiting for a position")),
-        Err(NotDone::Late) => Err(Trouble::Busy("the counters take too long")),
-        Err(NotDone::BrokenOff) => Err(Trouble::Busy("the call to the counters was aborted")),
+        Err(NotDone::Full) => Err(Failure::unavailable("too many arrivals are waiting for a position")),
+        Err(NotDone::Late) => Err(Failure::unavailable("the counters take too long")),
+        Err(NotDone::BrokenOff) => Err(Failure::unavailable("the call to the counters was aborted")),
     }
 }
 
 /// Logged once per batch.
-fn refusal(trouble: Trouble, event: EventId) -> Error {
-    match trouble {
-        Trouble::Refused(error) => error,
-        trouble => {
-            tracing::error!(%event, error = urr_telemetry::chain(&trouble), "cannot give positions: the counter store failed; arrivals get 503 and retry");
-            Error::Unavailable
+fn refusal(failure: Failure, event: EventId) -> Error {
+    match failure {
+        Failure::Refused(error) => error,
+        Failure::Failed { answer, cause } => {
+            tracing::error!(%event, error = urr_telemetry::chain(&*cause), "cannot give positions: the counter store failed; arrivals get 503 and retry");
+            answer
         }
     }
 }

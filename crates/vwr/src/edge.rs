@@ -16,9 +16,9 @@ use urr_passes::vwr_pass;
 use urr_rpc::problem;
 
 use crate::{
+    api::Api,
     cookies,
     page::{encoded, is_way_back},
-    routes::Api,
     service::Service,
 };
 

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod admin;
+mod api;
 mod board;
 mod combine;
 mod cookies;
@@ -17,7 +18,6 @@ mod settings;
 mod store;
 #[cfg(test)]
 mod suite;
-mod trouble;
 mod turns;
 
 use std::sync::Arc;
@@ -35,6 +35,9 @@ pub use self::{
     service::{Parts, Service},
     settings::{CountersKind, Settings},
 };
+
+/// Failure of a method of the service.
+type Failure = urr_kernel::Failure<urr_contracts::vwr::Error>;
 
 /// The domain's tables.
 pub static DOMAIN: Domain = Domain { name: "vwr", migrations: migrations!["0001_rooms"] };
@@ -55,12 +58,12 @@ pub static ROLE: RoleRoutes =
 
 /// The public routes.
 pub fn routes(service: &Arc<Service>) -> Routes {
-    api_routes().with_state(routes::Api(Arc::clone(service)))
+    api_routes().with_state(api::Api(Arc::clone(service)))
 }
 
 /// The public routes for visitors, without those for operators.
 pub fn visitor_routes(service: &Arc<Service>) -> Routes {
-    visitor().with_state(routes::Api(Arc::clone(service)))
+    visitor().with_state(api::Api(Arc::clone(service)))
 }
 
 /// Descriptions of the public routes, for processes that do not serve them.
@@ -68,11 +71,11 @@ pub fn described() -> Vec<RouteName> {
     api_routes().names().to_vec()
 }
 
-fn api_routes() -> Routes<routes::Api> {
+fn api_routes() -> Routes<api::Api> {
     visitor().merge(admin::routes())
 }
 
-fn visitor() -> Routes<routes::Api> {
+fn visitor() -> Routes<api::Api> {
     routes::routes().merge(page::routes()).merge(edge::routes())
 }
 

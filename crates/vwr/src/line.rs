@@ -8,10 +8,10 @@ use urr_passes::{
 };
 use uuid::Uuid;
 
-use crate::{combine, rules, service::Service, trouble::Trouble};
+use crate::{Failure, combine, rules, service::Service};
 
 /// The browser's position: the one it has, or the next.
-pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigned, Trouble> {
+pub(crate) async fn assign(service: &Service, request: Assign) -> Result<Assigned, Failure> {
     let (room, speed) = service.board.room(request.event)?.ok_or(Error::NotActive)?;
     if !room.active {
         return Err(Error::NotActive.into());

@@ -15,7 +15,7 @@ use urr_rpc::{Kind, ServiceError as _};
 
 use crate::{
     admin::Facts,
-    routes::Api,
+    api::Api,
     rules::{self, Pace},
     service::Service,
 };

@@ -17,8 +17,9 @@ use urr_kernel::EventId;
 use urr_rpc::Ctx;
 
 use crate::{
+    api::Api,
     cookies,
-    routes::{Api, show, stand},
+    routes::{show, stand},
     service::Service,
 };
 

@@ -1,9 +1,7 @@
 //! The public routes, under both prefixes. No rules, no SQL.
 
-use std::sync::Arc;
-
 use axum::{
-    extract::{FromRef, State},
+    extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{AppendHeaders, IntoResponse as _, Response},
 };
@@ -13,26 +11,10 @@ use urr_contracts::vwr::{
     Assign, Assigned, CheckTicket, Checked, Error, Place, Room, RoomOf, Vwr, WaitRange,
 };
 use urr_http::{About, Class, Json, PUBLIC, Path, Policy, Problem, Routes};
-use urr_kernel::{Clock, EventId, Ids};
+use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
 
-use crate::{cookies, line, rules::Pace, service::Service};
-
-/// Handler state.
-#[derive(Clone)]
-pub(crate) struct Api(pub(crate) Arc<Service>);
-
-impl FromRef<Api> for Clock {
-    fn from_ref(api: &Api) -> Self {
-        api.0.clock.clone()
-    }
-}
-
-impl FromRef<Api> for Ids {
-    fn from_ref(api: &Api) -> Self {
-        api.0.ids.clone()
-    }
-}
+use crate::{api::Api, cookies, line, rules::Pace, service::Service};
 
 const OK: StatusCode = StatusCode::OK;
 

@@ -9,20 +9,19 @@ use urr_contracts::vwr::{
 };
 use urr_db::{Db, Tx};
 use urr_jobs::Tasks;
-use urr_kernel::{Clock, Ids};
+use urr_kernel::{Clock, CommonError, Ids};
 use urr_passes::{Secret, visitor, vwr_pass, vwr_ticket};
 use urr_rpc::Ctx;
 use uuid::Uuid;
 
 use crate::{
-    Counters,
+    Counters, Failure,
     board::{Board, REFRESH},
     combine::{Combiner, Counting},
     line,
     live::Watched,
     recent::Recent,
     store::{self, By},
-    trouble::Trouble,
 };
 
 /// Dependencies of the service.
@@ -116,10 +115,8 @@ impl Service {
     /// Time within which every process applies a command.
     pub const WITHIN: Duration = Duration::from_secs(1);
 
-    async fn carry_out(&self, ctx: &Ctx, request: GiveOrder) -> Result<Ordered, Trouble> {
-        if !ctx.actor.is_admin() {
-            return Err(Error::AdminRequired.into());
-        }
+    async fn carry_out(&self, ctx: &Ctx, request: GiveOrder) -> Result<Ordered, Failure> {
+        ctx.require_admin()?;
         let by = By { id: self.ids.next(), actor: ctx.actor.user(), at: self.clock.now() };
         let ordered = self.counters.order(request.event, request.order, by).await?;
         self.board.put(ordered.room);
@@ -127,15 +124,15 @@ impl Service {
         Ok(ordered)
     }
 
-    async fn decided(&self, ctx: &Ctx, request: ActionsOf) -> Result<Actions, Trouble> {
-        if !ctx.actor.is_admin() {
-            return Err(Error::AdminRequired.into());
-        }
+    async fn decided(&self, ctx: &Ctx, request: ActionsOf) -> Result<Actions, Failure> {
+        ctx.require_admin()?;
         let limit = i64::from(request.limit.min(MAX_ACTIONS));
-        let db =
-            self.db.as_ref().ok_or(Trouble::Busy("this process has no database and lists no commands"))?;
+        let db = self
+            .db
+            .as_ref()
+            .ok_or_else(|| Failure::unavailable("this process has no database and lists no commands"))?;
         let read = db.read("vwr.actions", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(store::actions(tx, request.event, limit).await?)
+            Ok::<_, Failure>(store::actions(tx, request.event, limit).await?)
         });
         Ok(Actions { actions: read.await? })
     }
@@ -145,8 +142,8 @@ impl Service {
 impl Vwr for Service {
     async fn assign(&self, ctx: &Ctx, request: Assign) -> Result<Assigned, Error> {
         let event = request.event;
-        line::assign(self, request).await.map_err(|trouble| {
-            let error = trouble.reveal(ctx, "assign");
+        line::assign(self, request).await.map_err(|failure| {
+            let error = ctx.reveal("assign", failure);
             self.watched.failed(event, &error);
             error
         })
@@ -164,16 +161,16 @@ impl Vwr for Service {
         // Before the first refresh, an empty list would mean that no room is open and visitors may
         // enter.
         if !self.board.is_loaded() {
-            return Err(Error::Unavailable);
+            return Err(Error::Common(CommonError::Unavailable));
         }
         Ok(Rooms { rooms: self.board.rooms() })
     }
 
     async fn order(&self, ctx: &Ctx, request: GiveOrder) -> Result<Ordered, Error> {
-        self.carry_out(ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "order"))
+        ctx.answer("order", self.carry_out(ctx, request).await)
     }
 
     async fn actions(&self, ctx: &Ctx, request: ActionsOf) -> Result<Actions, Error> {
-        self.decided(ctx, request).await.map_err(|trouble| trouble.reveal(ctx, "actions"))
+        ctx.answer("actions", self.decided(ctx, request).await)
     }
 }

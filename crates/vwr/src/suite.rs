@@ -18,7 +18,7 @@ use urr_contracts::vwr::{
 use urr_db::Db;
 use urr_http::{Client, ClientLimits};
 use urr_jobs::Tasks;
-use urr_kernel::{Actor, Clock, EventId, Ids, OrderKey, Role, VisitorId};
+use urr_kernel::{Actor, Clock, CommonError, EventId, Ids, OrderKey, Role, VisitorId};
 use urr_kv::{Kv, KvConfig};
 use urr_passes::{Secret, vwr_pass, vwr_ticket};
 use urr_rpc::{Ctx, Remote, internal_guard};
@@ -317,10 +317,10 @@ async fn only_operators_decide(world: &World) {
     for ctx in [world.anybody(), user] {
         for order in [Order::Deactivate, Order::Pause, Order::Advance { batch: 1 }] {
             let refused = world.vwr.order(&ctx, GiveOrder { event, order }).await;
-            assert_eq!(refused.unwrap_err(), Error::AdminRequired);
+            assert_eq!(refused.unwrap_err(), Error::Common(CommonError::AdminRequired));
         }
         let actions = ActionsOf { event, limit: 1 };
-        assert_eq!(world.vwr.actions(&ctx, actions).await, Err(Error::AdminRequired));
+        assert_eq!(world.vwr.actions(&ctx, actions).await, Err(Error::Common(CommonError::AdminRequired)));
     }
     let operator = world.operator();
     let bad = world.vwr.order(&operator, GiveOrder { event, order: Order::Advance { batch: 0 } }).await;

@@ -13,7 +13,7 @@ use urr_contracts::vwr::Room;
 use urr_jobs::{BoxError, Outcome, Reconciler};
 use urr_kernel::EventId;
 
-use crate::{board::REFRESH, counters::Turn, service::Service, trouble::Trouble};
+use crate::{Failure, board::REFRESH, counters::Turn, service::Service};
 
 /// Interval between admissions.
 const TURN: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ impl Advance {
     }
 
     /// Admits visitors in one room. Returns their number.
-    async fn turn(&self, room: Room) -> Result<u64, Trouble> {
+    async fn turn(&self, room: Room) -> Result<u64, Failure> {
         let term = self.terms.lock().unwrap_or_else(PoisonError::into_inner).get(&room.event).copied();
         let turn = self.service.counters.advance(room.event, self.service.worker, term).await?;
         let mut terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,7 +97,7 @@ impl Reconciler for Advance {
         let open = self.service.board.rooms().into_iter().filter(|room| room.active);
         let turns = stream::iter(open).map(|room| self.turn(room)).buffer_unordered(AT_ONCE);
         // A failing room does not delay the others.
-        let turns: Vec<Result<u64, Trouble>> = turns.collect().await;
+        let turns: Vec<Result<u64, Failure>> = turns.collect().await;
         let mut let_on = 0;
         let mut failed = None;
         for turn in turns {

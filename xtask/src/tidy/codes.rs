@@ -79,7 +79,8 @@ fn from_enums(file: &SourceFile) -> Vec<(String, Place)> {
         else {
             continue;
         };
-        for (at, variant) in variants(&code[body..]) {
+        // The codes of common errors are declared by `urr-http`.
+        for (at, variant) in variants(&code[body..]).into_iter().filter(|(_, variant)| *variant != "Common") {
             let place = Place { path: file.path.clone(), line: line_at(text, body + at) };
             found.push((format!("{domain}.{}", snake_case(variant)), place));
         }

@@ -71,7 +71,7 @@ async fn requests_get_503_until_tier_one_has_read_its_store() {
     let ctx = Ctx::new(world.source.ids.next(), admin, world.source.clock.clone(), Duration::from_secs(10));
     let order = GiveOrder { event, order: Order::Activate { rate: Some(0), fail_open: Some(true) } };
     world.vwr.order(&ctx, order).await.unwrap();
-    let away = (503, json!("gateway.unavailable"));
+    let away = (503, json!("http.unavailable"));
     for _ in 0..2 {
         assert_eq!(world.knock(event).await, away);
         assert_eq!(world.knock(free).await, away, "also for events without a room, which is not known yet");

@@ -96,7 +96,7 @@ async fn the_process_is_not_ready_while_the_journal_cannot_be_written() {
     let data = place.path().join("urr-data");
     change(&data, &HIDE).await;
     let refused = join();
-    assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("queue.unavailable")));
+    assert_eq!((refused.status, refused.json()["code"].as_str()), (503, Some("http.unavailable")));
     assert_eq!(serving.get("/health/ready").status, 200, "one failed write does not make it unready");
     let late = until(|| Some(serving.get("/health/ready")).filter(|answer| answer.status == 503));
     let missing = late.json()["notReady"].clone();

@@ -12,11 +12,10 @@ use uuid::Uuid;
 
 use super::store;
 use crate::{
-    identity, second_factor,
-    service::{Service, signed_in},
+    Failure, identity, second_factor,
+    service::Service,
     sessions::{self, owner, store::EndReason},
     social,
-    trouble::Trouble,
 };
 
 /// Accounts per run: erased in one transaction each, marked dormant in a single transaction.
@@ -64,15 +63,15 @@ pub(crate) async fn delete_account(
     service: &Service,
     ctx: &Ctx,
     request: &DeleteAccount,
-) -> Result<Done, Trouble> {
-    let user = signed_in(ctx)?;
+) -> Result<Done, Failure> {
+    let user = ctx.user()?;
     let origin = sessions::rules::clean(&request.origin);
     let owner = owner::prove(service, user, &request.proof, &origin).await?;
     let ended = transaction!(service.db, "auth.delete_account", async |tx: &mut Tx<'_>| {
         let admins = store::lock_admins(tx).await?;
         let account = owner.accept(service, tx).await?.account;
         if account.role == Role::Admin && admins == [account.id] {
-            return Err(Trouble::Refused(Error::LastAdmin));
+            return Err(Failure::Refused(Error::LastAdmin));
         }
         store::close(tx, user, service.clock.now()).await?;
         social::store::remove_all(tx, user).await?;
@@ -114,7 +113,7 @@ impl Reconciler for Tend {
 impl Service {
     /// Erases accounts whose retention period is over. An account that cannot be erased is skipped;
     /// the next batch starts after it.
-    pub(crate) async fn erase_closed(&self, limit: u32) -> Result<Outcome, Trouble> {
+    pub(crate) async fn erase_closed(&self, limit: u32) -> Result<Outcome, Failure> {
         let (round, before) = (&self.rounds.closed, self.clock.now().before(self.settings.erase_after));
         let first = (Timestamp::from_micros(i64::MIN), UserId::from_uuid(Uuid::nil()));
         let after = round.at().unwrap_or(first);
@@ -131,13 +130,13 @@ impl Service {
             match self.erase(row.1).await {
                 Ok(()) => done += 1,
                 // The database is down, which says nothing about this account.
-                Err(Trouble::Db(error)) if error.is_unavailable() => {
+                Err(failure) if failure.cause().is_some_and(urr_db::Error::is_unavailable) => {
                     unanswered += 1;
                     if unanswered == MAX_UNANSWERED {
-                        return Err(Trouble::Db(error));
+                        return Err(failure);
                     }
                 }
-                Err(trouble) => round.leave(row.1.as_uuid(), &trouble),
+                Err(failure) => round.leave(row.1.as_uuid(), &failure),
             }
         }
         let more = due.len() as u64 >= u64::from(limit);
@@ -147,7 +146,7 @@ impl Service {
         Ok(Outcome { done, more })
     }
 
-    async fn erase(&self, id: UserId) -> Result<(), Trouble> {
+    async fn erase(&self, id: UserId) -> Result<(), Failure> {
         let now = self.clock.now();
         // Delete the mail copies before the rows that list them: after a crash in between, this
         // step runs again.
@@ -174,7 +173,7 @@ impl Service {
     }
 
     /// Marks accounts without a recent sign-in as dormant. Returns how many.
-    pub(crate) async fn let_rest(&self) -> Result<u64, Trouble> {
+    pub(crate) async fn let_rest(&self) -> Result<u64, Failure> {
         let now = self.clock.now();
         let before = now.before(self.settings.dormant_after);
         transaction!(self.db, "auth.let_rest", async |tx: &mut Tx<'_>| {

@@ -12,7 +12,7 @@ use urr_db::{Tx, transaction};
 use urr_kernel::Role;
 
 use super::{rules, store};
-use crate::{HashCost, passwords, service::Service, trouble::Trouble};
+use crate::{Failure, HashCost, passwords, service::Service};
 
 /// Accounts per transaction, as many as for re-encryption.
 const BATCH: usize = 100;
@@ -163,7 +163,7 @@ fn parse(line: &[u8], cost: HashCost) -> Result<New, String> {
 }
 
 /// Creates accounts in one transaction. No consent is recorded, because none was given here.
-async fn keep(service: &Service, batch: &[New]) -> Result<Imported, Trouble> {
+async fn keep(service: &Service, batch: &[New]) -> Result<Imported, Failure> {
     let now = service.clock.now();
     transaction!(service.db, "auth.import", async |tx: &mut Tx<'_>| {
         let mut kept = Imported::default();
@@ -186,6 +186,6 @@ async fn keep(service: &Service, batch: &[New]) -> Result<Imported, Trouble> {
             let made = store::insert(keys, tx, &account, Some(&new.password_hash)).await?;
             if made { kept.made += 1 } else { kept.skipped += 1 }
         }
-        Ok::<_, Trouble>(kept)
+        Ok::<_, Failure>(kept)
     })
 }

@@ -14,14 +14,13 @@ use urr_contracts::auth::{
     Account, AccountStatus, ChangeProfile, Error, LoginMethod, Register, SignedIn, TermsKind,
 };
 use urr_db::{Tx, transaction};
-use urr_kernel::{Role, UserId};
+use urr_kernel::{CommonError, Role, UserId};
 use urr_rpc::Ctx;
 
 use crate::{
-    lockout, mail, passwords,
-    service::{Service, signed_in},
+    Failure, lockout, mail, passwords,
+    service::Service,
     sessions::{self, Opened},
-    trouble::Trouble,
 };
 use rules::NewAccount;
 
@@ -33,7 +32,7 @@ const TELL_OWNER_EVERY: Duration = Duration::from_hours(24);
 
 /// Creates an account and signs it in. A registered address is refused with `AlreadyRegistered`,
 /// and its owner gets a mail.
-pub(crate) async fn register(service: &Service, request: &Register) -> Result<SignedIn, Trouble> {
+pub(crate) async fn register(service: &Service, request: &Register) -> Result<SignedIn, Failure> {
     let new = rules::check(request, &service.settings.terms_version)?;
     passwords::rules::check(request.password.expose(), &new.email, &new.name)?;
     let origin = sessions::rules::clean(&request.origin);
@@ -76,7 +75,7 @@ pub(crate) async fn insert(
     account: &Account,
     new: &NewAccount,
     hash: Option<&str>,
-) -> Result<bool, Trouble> {
+) -> Result<bool, Failure> {
     if !store::insert((&service.vault, &service.ids), tx, account, hash).await? {
         return Ok(false);
     }
@@ -91,7 +90,7 @@ async fn agree(
     tx: &mut Tx<'_>,
     account: UserId,
     (kind, agreed): (TermsKind, bool),
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let decision = (kind, service.settings.terms_version.as_str(), agreed);
     Ok(store::agree(tx, service.ids.next(), account, decision, service.clock.now()).await?)
 }
@@ -101,7 +100,7 @@ pub(crate) async fn tell_owner(
     service: &Service,
     tx: &mut Tx<'_>,
     email: &str,
-) -> Result<Option<Opened>, Trouble> {
+) -> Result<Option<Opened>, Failure> {
     let (key, now) = (service.vault.index("taken", email), service.clock.now());
     if lockout::store::once(tx, &key, now, now.after(TELL_OWNER_EVERY)).await?
         && let Some(owner) = store::by_email(&service.vault, tx, email).await?
@@ -112,8 +111,8 @@ pub(crate) async fn tell_owner(
 }
 
 /// The caller's account.
-pub(crate) async fn me(service: &Service, ctx: &Ctx) -> Result<Account, Trouble> {
-    let user = signed_in(ctx)?;
+pub(crate) async fn me(service: &Service, ctx: &Ctx) -> Result<Account, Failure> {
+    let user = ctx.user()?;
     let found = service
         .db
         .read("auth.me", async |tx: &mut Tx<'_>| store::get(&service.vault, tx, user).await)
@@ -126,8 +125,8 @@ pub(crate) async fn change_profile(
     service: &Service,
     ctx: &Ctx,
     request: &ChangeProfile,
-) -> Result<Account, Trouble> {
-    let user = signed_in(ctx)?;
+) -> Result<Account, Failure> {
+    let user = ctx.user()?;
     let name = request.name.as_deref().map(rules::name).transpose()?;
     let phone = request.phone.as_deref().map(rules::phone).transpose()?;
     transaction!(service.db, "auth.change_profile", async |tx: &mut Tx<'_>| {
@@ -151,5 +150,5 @@ pub(crate) async fn change_profile(
 
 /// Returns the caller's account, or `Required` if it was closed after sign-in.
 pub(crate) fn own(found: Option<store::Stored>) -> Result<store::Stored, Error> {
-    found.filter(store::Stored::is_open).ok_or(Error::Required)
+    found.filter(store::Stored::is_open).ok_or(Error::Common(CommonError::SignInRequired))
 }

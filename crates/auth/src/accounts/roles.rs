@@ -7,15 +7,14 @@ use urr_contracts::auth::{
     SetRole, User, Users, UsersOf,
 };
 use urr_db::{Tx, transaction};
-use urr_kernel::{Actor, Role, UserId};
+use urr_kernel::{Actor, CommonError, Role, UserId};
 use urr_rpc::Ctx;
 
 use super::{rules, store};
 use crate::{
-    passwords,
-    service::{Service, admin},
+    Failure, passwords,
+    service::Service,
     sessions::{self, store::EndReason},
-    trouble::Trouble,
 };
 
 /// Alphabet for generated passwords that are read off a screen: no two letters look alike.
@@ -25,8 +24,8 @@ pub(crate) const LETTERS: &[u8; 32] = b"abcdefghijkmnpqrstuvwxyz23456789";
 const PASSWORD_LEN: usize = 20;
 
 /// Returns the names of accounts.
-pub(crate) async fn users(service: &Service, ctx: &Ctx, request: &UsersOf) -> Result<Users, Trouble> {
-    admin(ctx)?;
+pub(crate) async fn users(service: &Service, ctx: &Ctx, request: &UsersOf) -> Result<Users, Failure> {
+    ctx.require_admin()?;
     if !(1..=MAX_USERS_PER_BATCH).contains(&request.users.len()) {
         let reason = format!("A batch has 1 to {MAX_USERS_PER_BATCH} users");
         return Err(rules::invalid("users", &reason).into());
@@ -44,8 +43,8 @@ pub(crate) async fn users(service: &Service, ctx: &Ctx, request: &UsersOf) -> Re
 }
 
 /// Changes an account's role.
-pub(crate) async fn set_role(service: &Service, ctx: &Ctx, request: SetRole) -> Result<Account, Trouble> {
-    admin(ctx)?;
+pub(crate) async fn set_role(service: &Service, ctx: &Ctx, request: SetRole) -> Result<Account, Failure> {
+    ctx.require_admin()?;
     if request.role == Role::UnprovenAdmin {
         return Err(rules::invalid("role", "A role is user or admin").into());
     }
@@ -55,7 +54,7 @@ pub(crate) async fn set_role(service: &Service, ctx: &Ctx, request: SetRole) -> 
         if let Actor::User { id, .. } = ctx.actor
             && !admins.contains(&id)
         {
-            return Err(Trouble::Refused(Error::AdminRequired));
+            return Err(Failure::Refused(Error::Common(CommonError::AdminRequired)));
         }
         let stored = store::lock(&service.vault, tx, request.user).await?;
         let mut account = stored.filter(store::Stored::is_open).ok_or(Error::UserNotFound)?.account;
@@ -79,7 +78,7 @@ async fn change(
     tx: &mut Tx<'_>,
     account: &mut Account,
     role: Role,
-) -> Result<Vec<Revocation>, Trouble> {
+) -> Result<Vec<Revocation>, Failure> {
     account.role = role;
     store::set_role(tx, account.id, role, service.clock.now()).await?;
     sessions::end_all(service, tx, account.id, EndReason::RoleChanged).await
@@ -93,9 +92,9 @@ pub(crate) async fn ensure_admin(
     service: &Service,
     ctx: &Ctx,
     request: &EnsureAdmin,
-) -> Result<Admin, Trouble> {
+) -> Result<Admin, Failure> {
     if ctx.actor != Actor::System {
-        return Err(Error::AdminRequired.into());
+        return Err(CommonError::AdminRequired.into());
     }
     let (email, name) = (rules::email(&request.email)?, rules::name(&request.name)?);
     let made_up = match &request.password {
@@ -141,10 +140,10 @@ async fn promote(
     tx: &mut Tx<'_>,
     email: &str,
     vouched_for: bool,
-) -> Result<(Admin, Vec<Revocation>), Trouble> {
-    let found = store::by_email(&service.vault, tx, email).await?.ok_or(Error::Unavailable)?;
+) -> Result<(Admin, Vec<Revocation>), Failure> {
+    let found = store::by_email(&service.vault, tx, email).await?.ok_or(CommonError::Unavailable)?;
     let id: UserId = found.account.id;
-    let mut account = store::lock(&service.vault, tx, id).await?.ok_or(Error::Unavailable)?.account;
+    let mut account = store::lock(&service.vault, tx, id).await?.ok_or(CommonError::Unavailable)?.account;
     if account.role == Role::Admin {
         return Ok((NOTHING, Vec::new()));
     }

@@ -6,9 +6,9 @@ use urr_kernel::{Ids, Role, Timestamp, UserId};
 use uuid::Uuid;
 
 use crate::{
+    Failure,
     passwords::MAX_BCRYPT_COST,
     pii::{Place, Vault},
-    trouble::Trouble,
     words::Word,
 };
 
@@ -142,7 +142,7 @@ fn sealed(row: &Row<'_>) -> Result<Sealed, Error> {
     })
 }
 
-fn opened(vault: &Vault, sealed: Option<Sealed>) -> Result<Option<Stored>, Trouble> {
+fn opened(vault: &Vault, sealed: Option<Sealed>) -> Result<Option<Stored>, Failure> {
     let Some(Sealed { mut account, email, name, phone, password_hash }) = sealed else { return Ok(None) };
     account.email = vault.open(place("accounts.email", account.id), &email)?;
     account.name = vault.open(place("accounts.name", account.id), &name)?;
@@ -208,12 +208,12 @@ pub(crate) async fn insert(
 }
 
 /// Loads an account, including a closed but not an erased one.
-pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Option<Stored>, Trouble> {
+pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Option<Stored>, Failure> {
     opened(vault, tx.optional(&GET, &[&id], sealed).await?)
 }
 
 /// Loads the existing ones of several accounts, in no particular order.
-pub(crate) async fn get_many(vault: &Vault, tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<Stored>, Trouble> {
+pub(crate) async fn get_many(vault: &Vault, tx: &mut Tx<'_>, ids: &[UserId]) -> Result<Vec<Stored>, Failure> {
     let ids: Vec<String> = ids.iter().map(|id| id.as_uuid().simple().to_string()).collect();
     let ids = serde_json::to_string(&ids).expect("a list of strings always serialises");
     let found = tx.all(&GET_MANY, &[&ids], sealed).await?;
@@ -221,12 +221,12 @@ pub(crate) async fn get_many(vault: &Vault, tx: &mut Tx<'_>, ids: &[UserId]) -> 
 }
 
 /// Loads an account and locks it until the transaction ends.
-pub(crate) async fn lock(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Option<Stored>, Trouble> {
+pub(crate) async fn lock(vault: &Vault, tx: &mut Tx<'_>, id: UserId) -> Result<Option<Stored>, Failure> {
     opened(vault, tx.optional(&LOCK, &[&id], sealed).await?)
 }
 
 /// Loads the open account of an address.
-pub(crate) async fn by_email(vault: &Vault, tx: &mut Tx<'_>, email: &str) -> Result<Option<Stored>, Trouble> {
+pub(crate) async fn by_email(vault: &Vault, tx: &mut Tx<'_>, email: &str) -> Result<Option<Stored>, Failure> {
     opened(vault, tx.optional(&BY_EMAIL, &[&email_index(vault, email)], sealed).await?)
 }
 

@@ -9,15 +9,15 @@ use urr_rpc::Ctx;
 
 use super::{own, store};
 use crate::{
+    Failure,
     links::{self, Purpose},
     lockout, mail, second_factor,
-    service::{Service, signed_in},
+    service::Service,
     sessions::{
         self,
         login::{Claim, Proof},
     },
     social,
-    trouble::Trouble,
 };
 
 const PURPOSE: Purpose = Purpose::VerifyEmail;
@@ -26,8 +26,8 @@ const PURPOSE: Purpose = Purpose::VerifyEmail;
 const ASK_EVERY: Duration = Duration::from_mins(1);
 
 /// Mails the caller a link, unless one was just sent or the address is already verified.
-pub(crate) async fn request(service: &Service, ctx: &Ctx) -> Result<Done, Trouble> {
-    let (user, now) = (signed_in(ctx)?, service.clock.now());
+pub(crate) async fn request(service: &Service, ctx: &Ctx) -> Result<Done, Failure> {
+    let (user, now) = (ctx.user()?, service.clock.now());
     let key = service.vault.index("verify", &user.to_string());
     transaction!(service.db, "auth.request_verification", async |tx: &mut Tx<'_>| {
         let stored = own(store::get(&service.vault, tx, user).await?)?;
@@ -35,7 +35,7 @@ pub(crate) async fn request(service: &Service, ctx: &Ctx) -> Result<Done, Troubl
         {
             mail::queue(service, tx, user, mail::Kind::VerifyEmail).await?;
         }
-        Ok::<_, Trouble>(())
+        Ok::<_, Failure>(())
     })?;
     service.mails.nudge();
     Ok(Done {})
@@ -45,7 +45,7 @@ pub(crate) async fn request(service: &Service, ctx: &Ctx) -> Result<Done, Troubl
 /// ownership of the account: another person may have registered with this address and be waiting
 /// for the click. So a session of the account or its password is required too. An owner of the
 /// mailbox who has neither sets a new password, which ends all sessions.
-pub(crate) async fn verify(service: &Service, ctx: &Ctx, request: &VerifyEmail) -> Result<Done, Trouble> {
+pub(crate) async fn verify(service: &Service, ctx: &Ctx, request: &VerifyEmail) -> Result<Done, Failure> {
     let password = request.password.as_ref().filter(|password| !password.expose().is_empty());
     let proof = match password {
         Some(password) => Some(prove(service, request, password).await?),
@@ -60,7 +60,7 @@ pub(crate) async fn verify(service: &Service, ctx: &Ctx, request: &VerifyEmail) 
         let account = stored.ok_or(Error::LinkInvalid)?.account;
         let is_theirs = proof.is_some() || ctx.actor.user() == Some(user);
         if !is_theirs && !account.email_verified {
-            return Err(Trouble::Refused(Error::ProofRequired));
+            return Err(Failure::Refused(Error::ProofRequired));
         }
         links::spend(service, tx, &request.token, PURPOSE).await?;
         Ok(store::verified(tx, user, service.clock.now()).await?)
@@ -72,7 +72,7 @@ pub(crate) async fn verify(service: &Service, ctx: &Ctx, request: &VerifyEmail) 
 }
 
 /// Verifies the account's password. A wrong one counts as a failed attempt.
-async fn prove(service: &Service, request: &VerifyEmail, password: &Sensitive) -> Result<Proof, Trouble> {
+async fn prove(service: &Service, request: &VerifyEmail, password: &Sensitive) -> Result<Proof, Failure> {
     let (place, origin) = (service.pool.enter()?, sessions::rules::clean(&request.origin));
     let stored = service.db.read("auth.verify_email.find", async |tx: &mut Tx<'_>| {
         let user = links::owner(service, tx, &request.token, PURPOSE).await?;
@@ -86,7 +86,7 @@ async fn prove(service: &Service, request: &VerifyEmail, password: &Sensitive) -
 /// Until an address is verified, the account may have been registered by another person. Removes
 /// what that person could use to get back in or to lock the owner out: linked accounts and the
 /// second factor.
-pub(crate) async fn drop_claims(service: &Service, tx: &mut Tx<'_>, user: UserId) -> Result<(), Trouble> {
+pub(crate) async fn drop_claims(service: &Service, tx: &mut Tx<'_>, user: UserId) -> Result<(), Failure> {
     let unlinked = social::store::remove_all(tx, user).await? > 0;
     let had_factor = second_factor::store::is_on(tx, user).await?;
     // This also removes an unconfirmed secret.

@@ -21,9 +21,9 @@ use urr_rpc::Ctx;
 use uuid::Uuid;
 
 use crate::{
+    Failure,
     accounts::{self, own},
-    service::{Service, admin, signed_in},
-    trouble::Trouble,
+    service::Service,
 };
 use provider::{Finding, IdentityProvider, Person, ProviderError, Window};
 
@@ -34,13 +34,13 @@ const LIFETIME: Duration = Duration::from_mins(30);
 const MAX_OPEN: u32 = 5;
 
 /// Starts a verification for the caller.
-pub(crate) async fn start(service: &Service, ctx: &Ctx) -> Result<IdentityStarted, Trouble> {
-    let (user, now) = (signed_in(ctx)?, service.clock.now());
+pub(crate) async fn start(service: &Service, ctx: &Ctx) -> Result<IdentityStarted, Failure> {
+    let (user, now) = (ctx.user()?, service.clock.now());
     let Window { source, store_id, channel_key } = provider(service)?.window();
     let (verification, expires_at) = (service.ids.next(), now.after(LIFETIME));
     transaction!(service.db, "auth.start_identity", async |tx: &mut Tx<'_>| {
         own(accounts::store::lock(&service.vault, tx, user).await?)?;
-        Ok::<_, Trouble>(store::begin(tx, verification, user, (now, expires_at), MAX_OPEN).await?)
+        Ok::<_, Failure>(store::begin(tx, verification, user, (now, expires_at), MAX_OPEN).await?)
     })?;
     Ok(IdentityStarted { verification, source, store_id, channel_key, expires_at })
 }
@@ -54,12 +54,12 @@ pub(crate) async fn complete(
     service: &Service,
     ctx: &Ctx,
     request: CompleteIdentity,
-) -> Result<Account, Trouble> {
-    let (user, verification) = (signed_in(ctx)?, request.verification);
+) -> Result<Account, Failure> {
+    let (user, verification) = (ctx.user()?, request.verification);
     let provider = provider(service)?;
     let found = service.db.read("auth.complete_identity.find", async |tx: &mut Tx<'_>| {
         if !store::is_open(tx, verification, user, service.clock.now()).await? {
-            return Err(Trouble::Refused(Error::IdentityInvalid));
+            return Err(Failure::Refused(Error::IdentityInvalid));
         }
         accounts::store::get(&service.vault, tx, user).await
     });
@@ -78,7 +78,7 @@ pub(crate) async fn complete(
     Ok(account)
 }
 
-fn unavailable(ctx: &Ctx, error: &ProviderError) -> Trouble {
+fn unavailable(ctx: &Ctx, error: &ProviderError) -> Failure {
     let error = urr_telemetry::chain(error);
     tracing::error!(request_id = %ctx.request_id, error, "identity provider failed: the verification was refused with 503 and can be retried");
     metrics::counter!("urr_auth_identity_provider_failures_total").increment(1);
@@ -92,7 +92,7 @@ async fn keep(
     tx: &mut Tx<'_>,
     (user, verification): (UserId, Uuid),
     (person, source): (&Person, IdentitySource),
-) -> Result<Account, Trouble> {
+) -> Result<Account, Failure> {
     let (now, keys) = (service.clock.now(), (&service.vault, &service.ids));
     let mut account = own(accounts::store::lock(&service.vault, tx, user).await?)?.account;
     if !store::spend(tx, verification, user, now).await? {
@@ -118,8 +118,8 @@ pub(crate) async fn identity(
     service: &Service,
     ctx: &Ctx,
     request: IdentityOf,
-) -> Result<KnownIdentity, Trouble> {
-    admin(ctx)?;
+) -> Result<KnownIdentity, Failure> {
+    ctx.require_admin()?;
     let kept = service
         .db
         .read("auth.identity", async |tx: &mut Tx<'_>| store::get(&service.vault, tx, request.user).await);

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use super::provider::Person;
 use crate::{
+    Failure,
     pii::{Place, Vault},
-    trouble::Trouble,
     words::Word,
 };
 
@@ -156,7 +156,7 @@ pub(crate) async fn renew(
 }
 
 /// Loads an account's identity.
-pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Kept>, Trouble> {
+pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Kept>, Failure> {
     let found = tx
         .optional(&GET, &[&account], |row| {
             let Word(source) = row.get(2)?;
@@ -176,7 +176,7 @@ pub(crate) async fn closed_at(tx: &mut Tx<'_>, ci_index: &Vec<u8>) -> Result<Opt
 }
 
 /// Re-encrypts an identity with the current key.
-pub(crate) async fn reseal(keys: (&Vault, &Ids), tx: &mut Tx<'_>, account: UserId) -> Result<(), Trouble> {
+pub(crate) async fn reseal(keys: (&Vault, &Ids), tx: &mut Tx<'_>, account: UserId) -> Result<(), Failure> {
     if let Some(kept) = get(keys.0, tx, account).await? {
         tx.execute(&RESEAL, &[&account, &seal(keys, account, &kept.person), &keys.0.key()]).await?;
     }

@@ -5,10 +5,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use urr_contracts::auth::Error;
+use urr_kernel::CommonError;
 
 use super::refuse;
-use crate::{service::Service, trouble::Trouble};
+use crate::{Failure, service::Service};
 
 /// Length of the hashed account name, in bytes: enough to make collisions negligible.
 const NAME_LEN: usize = 16;
@@ -30,11 +30,11 @@ pub enum NotNow {
 }
 
 /// Counts an attempt under its key, if a counter is configured.
-pub(super) async fn count(service: &Service, key: &[u8]) -> Result<(), Trouble> {
+pub(super) async fn count(service: &Service, key: &[u8]) -> Result<(), Failure> {
     let Some(limit) = &service.login_limit else { return Ok(()) };
     let name = key.first_chunk().expect("a key is a 32-byte hash");
     limit.count(*name).await.map_err(|refused| match refused {
         NotNow::Wait(wait) => refuse(wait),
-        NotNow::Unknown => Error::Unavailable.into(),
+        NotNow::Unknown => CommonError::Unavailable.into(),
     })
 }

@@ -19,9 +19,9 @@ use urr_contracts::auth::{Error, Origin};
 use urr_db::{Tx, transaction};
 
 use crate::{
+    Failure,
     service::Service,
     sessions::rules::{FORGET_TRIES_AFTER, FREE_TRIES, network, wait_after},
-    trouble::Trouble,
 };
 
 /// An attempt that was counted and whose outcome is not known yet.
@@ -39,7 +39,7 @@ impl Attempt {
         email: &str,
         origin: &Origin,
         known: bool,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Failure> {
         let network = network(&origin.address);
         let key = match network {
             Some(network) if known => service.vault.index("login from", &format!("{email} {network}")),
@@ -57,7 +57,7 @@ impl Attempt {
         Ok(attempt)
     }
 
-    async fn charge(&self, service: &Service) -> Result<(), Trouble> {
+    async fn charge(&self, service: &Service) -> Result<(), Failure> {
         let now = service.clock.now();
         transaction!(service.db, "auth.charge", async |tx: &mut Tx<'_>| {
             if let Some(network) = self.network {
@@ -76,7 +76,7 @@ impl Attempt {
     }
 
     /// Records a wrong password in the given transaction, for all processes.
-    pub(crate) async fn fail(&self, service: &Service, tx: &mut Tx<'_>) -> Result<(), Trouble> {
+    pub(crate) async fn fail(&self, service: &Service, tx: &mut Tx<'_>) -> Result<(), Failure> {
         let now = service.clock.now();
         store::failed(tx, &self.key, now).await?;
         match self.network {
@@ -86,7 +86,7 @@ impl Attempt {
     }
 
     /// The password was never compared: reverts the count.
-    pub(crate) async fn take_back(&self, service: &Service) -> Result<(), Trouble> {
+    pub(crate) async fn take_back(&self, service: &Service) -> Result<(), Failure> {
         self.forgive_network(service);
         transaction!(service.db, "auth.take_back", async |tx: &mut Tx<'_>| {
             Ok(store::take_back(tx, &self.key).await?)
@@ -106,19 +106,19 @@ impl Attempt {
 pub(crate) async fn braked<T>(
     service: &Service,
     origin: &Origin,
-    attempt: impl AsyncFnOnce() -> Result<T, Trouble>,
-) -> Result<T, Trouble> {
+    attempt: impl AsyncFnOnce() -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let Some(network) = network(&origin.address) else { return attempt().await };
     service.brake.charge(network).map_err(refuse)?;
     let outcome = attempt().await;
-    if !matches!(outcome, Err(Trouble::Refused(_))) {
+    if !matches!(outcome, Err(Failure::Refused(_))) {
         service.brake.take_back(network);
     }
     outcome
 }
 
 /// Fails while the network of a registration is throttled.
-pub(crate) fn check_registration(service: &Service, origin: &Origin) -> Result<(), Trouble> {
+pub(crate) fn check_registration(service: &Service, origin: &Origin) -> Result<(), Failure> {
     network(&origin.address).map_or(Ok(()), |network| service.brake.check(network).map_err(refuse))
 }
 
@@ -137,7 +137,7 @@ pub(crate) fn key_of_strangers(service: &Service, email: &str) -> Vec<u8> {
     service.vault.index("login", email)
 }
 
-fn refuse(wait: Duration) -> Trouble {
+fn refuse(wait: Duration) -> Failure {
     let wait_secs = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1);
     Error::TooManyAttempts { wait_secs }.into()
 }

@@ -7,9 +7,9 @@ use urr_kernel::Timestamp;
 
 use super::{brake::FORGIVE_EVERY, refuse, store};
 use crate::{
+    Failure,
     service::Service,
     sessions::rules::{FREE_TRIES_PER_NETWORK, wait_after},
-    trouble::Trouble,
 };
 
 /// The key of a network's counter: a keyed hash, so that the table reveals no addresses.
@@ -24,7 +24,7 @@ pub(super) async fn check(
     tx: &mut Tx<'_>,
     network: IpAddr,
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let until = store::locked_until(tx, &key(service, network)).await?;
     match until.filter(|until| *until > now) {
         Some(until) => Err(refuse(until.since(now))),
@@ -38,7 +38,7 @@ pub(super) async fn fail(
     tx: &mut Tx<'_>,
     network: IpAddr,
     now: Timestamp,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let key = key(service, network);
     let (tries, counted_at) = store::tries(tx, &key, now).await?;
     let (tries, counted_at) = forgiven(tries, counted_at, now);

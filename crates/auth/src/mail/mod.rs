@@ -11,7 +11,7 @@ use urr_jobs::BoxError;
 use urr_kernel::{Scalar as _, UserId, Value};
 use urr_mail::{Compose, Draft, NewMail, Queued};
 
-use crate::{accounts, links, links::Purpose, service::Service, trouble::Trouble};
+use crate::{Failure, accounts, links, links::Purpose, service::Service};
 
 /// The kind of a mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub(crate) async fn queue(
     tx: &mut Tx<'_>,
     account: UserId,
     kind: Kind,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     // A flood of registrations must not delay password resets.
     let urgent = kind == Kind::ResetPassword;
     let mail = NewMail { urgent, ..NewMail::new(kind.as_str(), account.as_uuid()) };
@@ -81,7 +81,7 @@ impl Compose for Service {
     }
 }
 
-async fn compose(service: &Service, id: UserId, kind: Kind) -> Result<Draft, Trouble> {
+async fn compose(service: &Service, id: UserId, kind: Kind) -> Result<Draft, Failure> {
     transaction!(service.db, "auth.compose_mail", async |tx: &mut Tx<'_>| {
         let found = accounts::store::get(&service.vault, tx, id).await?;
         let Some(stored) = found.filter(accounts::store::Stored::is_open) else {
@@ -96,6 +96,6 @@ async fn compose(service: &Service, id: UserId, kind: Kind) -> Result<Draft, Tro
             None => None,
         };
         let text = texts::render(kind, account, &service.settings.site_url, carried.as_ref());
-        Ok::<_, Trouble>(Draft::Send { to: account.email.clone(), text })
+        Ok::<_, Failure>(Draft::Send { to: account.email.clone(), text })
     })
 }

@@ -15,15 +15,14 @@ use urr_db::{Tx, transaction};
 use urr_rpc::Ctx;
 
 use crate::{
+    Failure,
     accounts::{self, own, verification},
     links::{self, Purpose},
     lockout, mail,
-    service::{Service, signed_in},
+    service::Service,
     sessions::{self, Opened, login::Claim, store::EndReason},
-    trouble::Trouble,
 };
 
-pub(crate) use hash::BadHash;
 pub use hash::HashCost;
 pub(crate) use hash::{MAX_BCRYPT_COST, Verdict, check_import};
 pub use pool::Hashing;
@@ -38,8 +37,8 @@ pub(crate) async fn change(
     service: &Service,
     ctx: &Ctx,
     request: &ChangePassword,
-) -> Result<SignedIn, Trouble> {
-    let user = signed_in(ctx)?;
+) -> Result<SignedIn, Failure> {
+    let user = ctx.user()?;
     let (to_compare, to_make) = (service.pool.enter()?, service.pool.enter()?);
     let origin = sessions::rules::clean(&request.origin);
     let stored = service.db.read("auth.change_password.find", async |tx: &mut Tx<'_>| {
@@ -54,7 +53,7 @@ pub(crate) async fn change(
         let account = proof.accept(service, tx).await?.account;
         let ended = replace(service, tx, account.id, &hash).await?;
         let opened = sessions::open_proven(service, tx, &account, LoginMethod::Password, &origin).await?;
-        Ok::<_, Trouble>((opened, ended))
+        Ok::<_, Failure>((opened, ended))
     })?;
     proof.settle(service);
     let Opened { signed_in, ended: evicted } = opened;
@@ -70,7 +69,7 @@ async fn replace(
     tx: &mut Tx<'_>,
     account: urr_kernel::UserId,
     hash: &str,
-) -> Result<Vec<urr_contracts::auth::Revocation>, Trouble> {
+) -> Result<Vec<urr_contracts::auth::Revocation>, Failure> {
     accounts::store::set_password(tx, account, hash, service.clock.now()).await?;
     links::void(service, tx, account, Purpose::ResetPassword).await?;
     mail::queue(service, tx, account, mail::Kind::PasswordChanged).await?;
@@ -79,7 +78,7 @@ async fn replace(
 
 /// Mails a reset link to the owner of an address. For an unknown address the response and the work
 /// are the same.
-pub(crate) async fn forgot(service: &Service, request: &ForgotPassword) -> Result<Done, Trouble> {
+pub(crate) async fn forgot(service: &Service, request: &ForgotPassword) -> Result<Done, Failure> {
     let (email, now) = (accounts::rules::email(&request.email)?, service.clock.now());
     let key = service.vault.index("forgot", &email);
     transaction!(service.db, "auth.forgot_password", async |tx: &mut Tx<'_>| {
@@ -93,7 +92,7 @@ pub(crate) async fn forgot(service: &Service, request: &ForgotPassword) -> Resul
 }
 
 /// Sets a new password with the token of a mailed link, which also verifies the address.
-pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<Done, Trouble> {
+pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<Done, Failure> {
     let place = service.pool.enter()?;
     let (origin, purpose) = (sessions::rules::clean(&request.origin), Purpose::ResetPassword);
     let stored = service.db.read("auth.reset_password.find", async |tx: &mut Tx<'_>| {

@@ -14,9 +14,11 @@ use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, oneshot},
     time::timeout,
 };
+use urr_contracts::auth::Error;
 use urr_kernel::Ids;
 
 use super::hash::{self, BadHash, HashCost, Memory, SALT_LEN, Terms, Verdict, Work};
+use crate::Failure;
 
 /// Permits per thread: one running hash and 63 queued. At 16 ms each the last one waits about a
 /// second.
@@ -54,6 +56,15 @@ pub(crate) enum NoHash {
     /// The stored hash is damaged.
     #[error(transparent)]
     Bad(#[from] BadHash),
+}
+
+impl From<NoHash> for Failure {
+    fn from(error: NoHash) -> Self {
+        match error {
+            NoHash::Busy => Error::Busy.into(),
+            NoHash::Bad(bad) => Self::internal(bad),
+        }
+    }
 }
 
 /// A job holds its permit until it is done or found to be abandoned.

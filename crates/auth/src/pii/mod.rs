@@ -24,6 +24,8 @@ use uuid::Uuid;
 pub use keys::{BadKeys, IndexKey, Pii, PiiKeys};
 pub use reseal::WrongKeys;
 
+use crate::Failure;
+
 /// First byte of an unencrypted value.
 const PLAIN: u8 = 0;
 /// First byte of a value encrypted with AES-256-GCM. The key id, the nonce and the ciphertext
@@ -80,6 +82,12 @@ pub(crate) enum Unreadable {
         /// Table and column.
         column: &'static str,
     },
+}
+
+impl From<Unreadable> for Failure {
+    fn from(error: Unreadable) -> Self {
+        Self::internal(error)
+    }
 }
 
 /// Encrypts, decrypts and indexes personal data.

@@ -8,14 +8,17 @@ use urr_jobs::{BoxError, Outcome, Reconciler, Round};
 use urr_kernel::UserId;
 use uuid::Uuid;
 
-use super::store::{self, Stale};
+use super::{
+    Unreadable,
+    store::{self, Stale},
+};
 use crate::{
+    Failure,
     accounts::store::{self as accounts, Personal},
     identity,
     round::Rounds,
     second_factor,
     service::Service,
-    trouble::Trouble,
 };
 
 /// Rows of each kind per run, in one transaction: about 100 rows of 500 bytes.
@@ -84,7 +87,7 @@ impl Part {
 
 impl Service {
     /// Re-encrypts a batch. Unreadable rows are skipped, and the next batch starts after them.
-    pub(crate) async fn reseal(&self, part: Part, limit: u32) -> Result<Outcome, Trouble> {
+    pub(crate) async fn reseal(&self, part: Part, limit: u32) -> Result<Outcome, Failure> {
         let (round, (name, sql)) = (part.round(&self.rounds), part.parts());
         let after = round.at().unwrap_or((String::new(), UserId::from_uuid(Uuid::nil())));
         let (found, left) = transaction!(self.db, name, async |tx: &mut Tx<'_>| {
@@ -92,11 +95,13 @@ impl Service {
                 (store::stale(tx, sql, self.vault.key(), &after, limit).await?, Vec::new());
             for (_, id) in &found {
                 match self.reseal_one(part, tx, *id).await {
-                    Err(unreadable @ Trouble::Unreadable(_)) => left.push((*id, unreadable)),
+                    Err(unreadable) if unreadable.cause::<Unreadable>().is_some() => {
+                        left.push((*id, unreadable));
+                    }
                     outcome => outcome?,
                 }
             }
-            Ok::<_, Trouble>((found, left))
+            Ok::<_, Failure>((found, left))
         })?;
         for (id, unreadable) in &left {
             round.leave(id.as_uuid(), unreadable);
@@ -109,12 +114,14 @@ impl Service {
         Ok(Outcome { done: (found.len() - left.len()) as u64, more })
     }
 
-    async fn reseal_one(&self, part: Part, tx: &mut Tx<'_>, id: UserId) -> Result<(), Trouble> {
+    async fn reseal_one(&self, part: Part, tx: &mut Tx<'_>, id: UserId) -> Result<(), Failure> {
         let keys = (&self.vault, &self.ids);
         // Locked, so that a concurrent change by the owner is not overwritten.
         let locked = match accounts::lock(keys.0, tx, id).await {
             // A damaged account is locked nevertheless.
-            Err(Trouble::Unreadable(_)) if !matches!(part, Part::Accounts) => None,
+            Err(failure) if failure.cause::<Unreadable>().is_some() && !matches!(part, Part::Accounts) => {
+                None
+            }
             locked => locked?,
         };
         match (part, locked) {

@@ -18,16 +18,16 @@ use urr_contracts::auth::{
     SecondFactorConfirmed, Sensitive, SignedIn,
 };
 use urr_db::{Tx, transaction};
-use urr_kernel::{Actor, UserId};
+use urr_kernel::{Actor, CommonError, UserId};
 use urr_passes::challenge;
 use urr_rpc::Ctx;
 
 use crate::{
+    Failure,
     accounts::{self, own, store::Stored},
     lockout, mail,
-    service::{Service, signed_in},
+    service::Service,
     sessions::{self, Opened, owner, store::EndReason},
-    trouble::Trouble,
     words,
 };
 use rules::{SECRET_LEN, Typed};
@@ -41,8 +41,8 @@ pub(crate) async fn enrol(
     service: &Service,
     ctx: &Ctx,
     request: &EnrolSecondFactor,
-) -> Result<Enrolment, Trouble> {
-    let user = signed_in(ctx)?;
+) -> Result<Enrolment, Failure> {
+    let user = ctx.user()?;
     let origin = sessions::rules::clean(&request.origin);
     let owner = owner::prove(service, user, &request.proof, &origin).await?;
     let secret = rules::base32(&service.ids.bytes::<SECRET_LEN>());
@@ -50,7 +50,7 @@ pub(crate) async fn enrol(
         let account = owner.accept(service, tx).await?.account;
         let (keys, now) = ((&service.vault, &service.ids), service.clock.now());
         let kept = store::enrol(keys, tx, user, &secret, now).await?;
-        if kept { Ok(account) } else { Err(Trouble::Refused(Error::SecondFactorOn)) }
+        if kept { Ok(account) } else { Err(Failure::Refused(Error::SecondFactorOn)) }
     })?;
     owner.settle(service);
     let uri = rules::uri(&account.email, &secret);
@@ -62,8 +62,8 @@ pub(crate) async fn confirm(
     service: &Service,
     ctx: &Ctx,
     request: &ConfirmSecondFactor,
-) -> Result<SecondFactorConfirmed, Trouble> {
-    let (user, codes) = (signed_in(ctx)?, recovery_codes(service));
+) -> Result<SecondFactorConfirmed, Failure> {
+    let (user, codes) = (ctx.user()?, recovery_codes(service));
     let origin = sessions::rules::clean(&request.origin);
     let tried = Tried::begin(service, user, &origin, LoginMethod::SecondFactor).await?;
     let outcome = transaction!(service.db, "auth.confirm_second_factor", async |tx: &mut Tx<'_>| {
@@ -71,7 +71,7 @@ pub(crate) async fn confirm(
         let mut account = own(accounts::store::lock(&service.vault, tx, user).await?)?.account;
         let factor = store::get(&service.vault, tx, user).await?.ok_or(Error::SecondFactorOff)?;
         if factor.confirmed {
-            return Err(Trouble::Refused(Error::SecondFactorOn));
+            return Err(Failure::Refused(Error::SecondFactorOn));
         }
         if factor.created_at.after(ENROLMENT) <= now {
             return Err(Error::SecondFactorOff.into());
@@ -99,8 +99,8 @@ pub(crate) async fn disable(
     service: &Service,
     ctx: &Ctx,
     request: &DisableSecondFactor,
-) -> Result<SignedIn, Trouble> {
-    let user = signed_in(ctx)?;
+) -> Result<SignedIn, Failure> {
+    let user = ctx.user()?;
     let origin = sessions::rules::clean(&request.origin);
     let owner = owner::prove(service, user, &request.proof, &origin).await?;
     let tried = Tried::begin(service, user, &origin, LoginMethod::SecondFactor).await?;
@@ -122,8 +122,8 @@ pub(crate) async fn renew_codes(
     service: &Service,
     ctx: &Ctx,
     request: &RenewRecoveryCodes,
-) -> Result<RecoveryCodes, Trouble> {
-    let (user, codes) = (signed_in(ctx)?, recovery_codes(service));
+) -> Result<RecoveryCodes, Failure> {
+    let (user, codes) = (ctx.user()?, recovery_codes(service));
     let origin = sessions::rules::clean(&request.origin);
     let tried = Tried::begin(service, user, &origin, LoginMethod::SecondFactor).await?;
     let outcome = transaction!(service.db, "auth.renew_recovery_codes", async |tx: &mut Tx<'_>| {
@@ -139,7 +139,7 @@ pub(crate) async fn renew_codes(
 }
 
 /// Verifies the second factor after the first, and opens the session.
-pub(crate) async fn pass(service: &Service, request: &PassSecondFactor) -> Result<SignedIn, Trouble> {
+pub(crate) async fn pass(service: &Service, request: &PassSecondFactor) -> Result<SignedIn, Failure> {
     let verified = service.challenges.verify(request.challenge.expose(), service.clock.now());
     let challenge = verified.map_err(|_| Error::ChallengeInvalid)?;
     let method: LoginMethod = words::parse(&challenge.method).ok_or(Error::ChallengeInvalid)?;
@@ -167,9 +167,9 @@ pub(crate) async fn reset(
     service: &Service,
     ctx: &Ctx,
     request: &ResetSecondFactor,
-) -> Result<Done, Trouble> {
+) -> Result<Done, Failure> {
     if ctx.actor != Actor::System {
-        return Err(Error::AdminRequired.into());
+        return Err(CommonError::AdminRequired.into());
     }
     let email = accounts::rules::email(&request.email)?;
     let ended = transaction!(service.db, "auth.reset_second_factor", async |tx: &mut Tx<'_>| {
@@ -178,7 +178,7 @@ pub(crate) async fn reset(
         let user = found.account.id;
         own(accounts::store::lock(&service.vault, tx, user).await?)?;
         if !store::is_on(tx, user).await? {
-            return Err(Trouble::Refused(Error::SecondFactorOff));
+            return Err(Failure::Refused(Error::SecondFactorOff));
         }
         store::remove(tx, user, service.clock.now()).await?;
         mail::queue(service, tx, user, mail::Kind::SecondFactorChanged).await?;
@@ -198,7 +198,7 @@ pub(crate) fn state(service: &Service, stored: &Stored) -> String {
 
 /// Uses up a challenge: it opens one session. A wrong code does not use it up, because its
 /// transaction is rolled back.
-async fn use_challenge(service: &Service, tx: &mut Tx<'_>, challenge: &Sensitive) -> Result<(), Trouble> {
+async fn use_challenge(service: &Service, tx: &mut Tx<'_>, challenge: &Sensitive) -> Result<(), Failure> {
     // The signed part without the signature, which has several valid encodings.
     let text = challenge.expose();
     let signed = text.rsplit_once('.').map_or(text, |(signed, _)| signed);
@@ -209,7 +209,7 @@ async fn use_challenge(service: &Service, tx: &mut Tx<'_>, challenge: &Sensitive
 
 /// Uses up a code of either kind. The account is locked, so a code sent twice at once is accepted
 /// once.
-async fn use_code(service: &Service, tx: &mut Tx<'_>, user: UserId, code: &Sensitive) -> Result<(), Trouble> {
+async fn use_code(service: &Service, tx: &mut Tx<'_>, user: UserId, code: &Sensitive) -> Result<(), Failure> {
     let factor = store::get(&service.vault, tx, user).await?.filter(|factor| factor.confirmed);
     let factor = factor.ok_or(Error::SecondFactorOff)?;
     match rules::typed(code) {
@@ -224,7 +224,7 @@ async fn accept_digits(
     tx: &mut Tx<'_>,
     (user, factor): (UserId, &store::Factor),
     digits: &str,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     let step = rules::step(&factor.secret, digits, service.clock.now(), factor.last_step);
     let step = step.ok_or(Error::WrongCode)?;
     if store::accept(tx, user, step).await? { Ok(()) } else { Err(Error::WrongCode.into()) }
@@ -241,7 +241,7 @@ async fn reopen(
     tx: &mut Tx<'_>,
     account: &Account,
     origin: &Origin,
-) -> Result<(Opened, Vec<Revocation>), Trouble> {
+) -> Result<(Opened, Vec<Revocation>), Failure> {
     let ended = sessions::end_all(service, tx, account.id, EndReason::SecondFactorChanged).await?;
     mail::queue(service, tx, account.id, mail::Kind::SecondFactorChanged).await?;
     let opened = sessions::open_proven(service, tx, account, LoginMethod::SecondFactor, origin).await?;

@@ -5,8 +5,8 @@ use urr_kernel::{Ids, Timestamp, UserId};
 
 use super::rules;
 use crate::{
+    Failure,
     pii::{Place, Unreadable, Vault},
-    trouble::Trouble,
 };
 
 statements! {
@@ -81,7 +81,7 @@ pub(crate) async fn enrol(
 }
 
 /// Loads an account's second factor, confirmed or not.
-pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Factor>, Trouble> {
+pub(crate) async fn get(vault: &Vault, tx: &mut Tx<'_>, account: UserId) -> Result<Option<Factor>, Failure> {
     let found = tx
         .optional(&GET, &[&account], |row| {
             let confirmed = row.get::<Option<Timestamp>>(3)?.is_some();
@@ -155,7 +155,7 @@ pub(crate) async fn reseal(
     (vault, ids): (&Vault, &Ids),
     tx: &mut Tx<'_>,
     account: UserId,
-) -> Result<(), Trouble> {
+) -> Result<(), Failure> {
     if let Some(factor) = get(vault, tx, account).await? {
         let sealed = vault.seal_secret(ids, place(account), &rules::base32(&factor.secret));
         tx.execute(&RESEAL, &[&account, &sealed, &vault.key()]).await?;

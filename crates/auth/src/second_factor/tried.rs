@@ -6,10 +6,10 @@ use urr_db::{Tx, transaction};
 use urr_kernel::UserId;
 
 use crate::{
+    Failure,
     lockout::{self, Attempt},
     service::Service,
     sessions::{self, rules::network},
-    trouble::Trouble,
 };
 
 /// A code that was counted before it is compared.
@@ -29,12 +29,12 @@ impl Tried {
         user: UserId,
         origin: &Origin,
         method: LoginMethod,
-    ) -> Result<Self, Trouble> {
+    ) -> Result<Self, Failure> {
         let known = match network(&origin.address) {
             None => false,
             Some(network) => {
                 let known = service.db.read("auth.second_factor.known", async |tx: &mut Tx<'_>| {
-                    Ok::<_, Trouble>(sessions::store::is_known_in_full(tx, user, network).await?)
+                    Ok::<_, Failure>(sessions::store::is_known_in_full(tx, user, network).await?)
                 });
                 known.await?
             }
@@ -45,7 +45,7 @@ impl Tried {
     }
 
     /// The code was right: resets the counter, in the transaction that used the code.
-    pub(super) async fn forgive(&self, tx: &mut Tx<'_>) -> Result<(), Trouble> {
+    pub(super) async fn forgive(&self, tx: &mut Tx<'_>) -> Result<(), Failure> {
         Ok(lockout::store::clear(tx, &self.attempt.key).await?)
     }
 
@@ -54,17 +54,17 @@ impl Tried {
     pub(super) async fn settle<T>(
         self,
         service: &Service,
-        outcome: Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        outcome: Result<T, Failure>,
+    ) -> Result<T, Failure> {
         match &outcome {
             Ok(_) => self.attempt.forgive_network(service),
-            Err(Trouble::Refused(Error::WrongCode)) => self.note(service).await?,
+            Err(Failure::Refused(Error::WrongCode)) => self.note(service).await?,
             Err(_) => self.attempt.take_back(service).await?,
         }
         outcome
     }
 
-    async fn note(&self, service: &Service) -> Result<(), Trouble> {
+    async fn note(&self, service: &Service) -> Result<(), Failure> {
         let now = service.clock.now();
         transaction!(service.db, "auth.second_factor.failed", async |tx: &mut Tx<'_>| {
             self.attempt.fail(service, tx).await?;

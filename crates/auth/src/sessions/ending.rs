@@ -17,11 +17,7 @@ use super::{
     rules::{MAX_SESSIONS, token_hash},
     store::{self, EndReason},
 };
-use crate::{
-    accounts,
-    service::{Service, admin, signed_in},
-    trouble::Trouble,
-};
+use crate::{Failure, accounts, service::Service};
 
 /// A revocation is dated at the start of its transaction and visible after the commit. A commit is
 /// cut off after a few seconds.
@@ -35,7 +31,7 @@ pub(crate) const OVERLAP: Duration = hop::LIFETIME.saturating_mul(2).saturating_
 /// Ends the session of the access token and that of the refresh token; with `everywhere`, all
 /// sessions of their accounts. The refresh token counts too, because the access token may have
 /// expired.
-pub(crate) async fn logout(service: &Service, ctx: &Ctx, request: &Logout) -> Result<Done, Trouble> {
+pub(crate) async fn logout(service: &Service, ctx: &Ctx, request: &Logout) -> Result<Done, Failure> {
     let user = ctx.actor.user();
     let hash = request.refresh_token.as_ref().and_then(token_hash);
     let ended = transaction!(service.db, "auth.logout", async |tx: &mut Tx<'_>| {
@@ -60,15 +56,15 @@ pub(crate) async fn logout(service: &Service, ctx: &Ctx, request: &Logout) -> Re
         for owner in owners.into_iter().filter(|_| request.everywhere) {
             ended.extend(end_all(service, tx, owner, EndReason::Logout).await?);
         }
-        Ok::<_, Trouble>(ended)
+        Ok::<_, Failure>(ended)
     })?;
     service.announce(&ended);
     Ok(Done {})
 }
 
 /// Ends one of the caller's sessions.
-pub(crate) async fn end_session(service: &Service, ctx: &Ctx, request: EndSession) -> Result<Done, Trouble> {
-    let user = signed_in(ctx)?;
+pub(crate) async fn end_session(service: &Service, ctx: &Ctx, request: EndSession) -> Result<Done, Failure> {
+    let user = ctx.user()?;
     let ended = transaction!(service.db, "auth.end_session", async |tx: &mut Tx<'_>| {
         end(service, tx, user, request.session, EndReason::EndedByUser).await
     })?;
@@ -81,11 +77,11 @@ pub(crate) async fn sessions(
     service: &Service,
     ctx: &Ctx,
     request: ListSessions,
-) -> Result<Sessions, Trouble> {
-    let (user, now) = (signed_in(ctx)?, service.clock.now());
+) -> Result<Sessions, Failure> {
+    let (user, now) = (ctx.user()?, service.clock.now());
     let limit = u32::try_from(MAX_SESSIONS).expect("a handful");
     let live = service.db.read("auth.sessions", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::live(tx, user, now, limit).await?)
+        Ok::<_, Failure>(store::live(tx, user, now, limit).await?)
     });
     let mut sessions = live.await?;
     for session in &mut sessions {
@@ -99,14 +95,14 @@ pub(crate) async fn revocations(
     service: &Service,
     ctx: &Ctx,
     request: RevocationsSince,
-) -> Result<Revocations, Trouble> {
-    admin(ctx)?;
+) -> Result<Revocations, Failure> {
+    ctx.require_admin()?;
     let as_of = service.clock.now();
     let from = (request.since.before(OVERLAP), request.after.unwrap_or(Uuid::nil()));
     let limit = u32::try_from(MAX_REVOCATIONS_PER_PAGE).expect("some thousands");
     let lifetime = service.settings.access_lifetime;
     let found = service.db.read("auth.revocations", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::revoked(tx, from, lifetime, limit).await?)
+        Ok::<_, Failure>(store::revoked(tx, from, lifetime, limit).await?)
     });
     let ended = found.await?;
     let next = ended.last().filter(|_| ended.len() == MAX_REVOCATIONS_PER_PAGE).map(|last| last.id);
@@ -115,7 +111,7 @@ pub(crate) async fn revocations(
 
 /// Returns the account of a valid access token whose session has not ended. For clients; guards use
 /// the list of revocations instead.
-pub(crate) async fn verify_token(service: &Service, token: &Sensitive) -> Result<Account, Trouble> {
+pub(crate) async fn verify_token(service: &Service, token: &Sensitive) -> Result<Account, Failure> {
     let now = service.clock.now();
     let verified = service.verifier.verify(token.expose(), now).map_err(|_| Error::TokenInvalid)?;
     service

@@ -10,16 +10,16 @@ use super::{
     store,
 };
 use crate::{
+    Failure,
     accounts::{self, rules::invalid, store::Stored},
     lockout::{self, Attempt},
     passwords::{self, NoHash, Place, Verdict},
     service::Service,
-    trouble::Trouble,
 };
 
 /// Signs in. Unknown accounts, accounts without a password and wrong passwords cost the same work
 /// and get the same response.
-pub(crate) async fn login(service: &Service, request: &Login) -> Result<LoginOutcome, Trouble> {
+pub(crate) async fn login(service: &Service, request: &Login) -> Result<LoginOutcome, Failure> {
     let email = accounts::rules::email(&request.email)?;
     if request.password.expose().is_empty() {
         return Err(invalid("password", "Please enter your password").into());
@@ -71,7 +71,7 @@ impl Claim<'_> {
         service: &Service,
         place: Place<'_>,
         password: &str,
-    ) -> Result<Proof, Trouble> {
+    ) -> Result<Proof, Failure> {
         if !passwords::rules::is_possible(password) {
             return Err(Error::InvalidCredentials.into());
         }
@@ -98,16 +98,16 @@ impl Claim<'_> {
         service: &Service,
         place: Place<'_>,
         password: &str,
-    ) -> Result<Proof, Trouble> {
+    ) -> Result<Proof, Failure> {
         self.prove(service, place, password).await.map_err(|trouble| match trouble {
-            Trouble::Refused(Error::InvalidCredentials) => Error::WrongPassword.into(),
+            Failure::Refused(Error::InvalidCredentials) => Error::WrongPassword.into(),
             other => other,
         })
     }
 
     /// Returns whether the owner signed in from this network before, and the highest imported
     /// bcrypt cost.
-    async fn look_around(&self, service: &Service) -> Result<(bool, Option<u32>), Trouble> {
+    async fn look_around(&self, service: &Service) -> Result<(bool, Option<u32>), Failure> {
         // For an unknown address the query runs with an id that does not exist.
         let (account, network) = (self.account(), network(&self.origin.address));
         let found = service.db.read("auth.login.known", async |tx: &mut Tx<'_>| {
@@ -115,14 +115,14 @@ impl Claim<'_> {
                 Some(network) => store::is_known(tx, account, network).await?,
                 None => false,
             };
-            Ok::<_, Trouble>((known, accounts::store::imported(tx).await?))
+            Ok::<_, Failure>((known, accounts::store::imported(tx).await?))
         });
         found.await
     }
 
     /// Runs the same statements and one commit whether the account exists or not, so that timing
     /// reveals nothing.
-    async fn note_failure(&self, service: &Service, attempt: &Attempt) -> Result<(), Trouble> {
+    async fn note_failure(&self, service: &Service, attempt: &Attempt) -> Result<(), Failure> {
         let now = service.clock.now();
         transaction!(service.db, "auth.login.failed", async |tx: &mut Tx<'_>| {
             attempt.fail(service, tx).await?;
@@ -145,7 +145,7 @@ impl Claim<'_> {
 
 impl Proof {
     /// Locks the account. Fails if the password changed or the account was closed since the proof.
-    pub(crate) async fn accept(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Stored, Trouble> {
+    pub(crate) async fn accept(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Stored, Failure> {
         let stored = accounts::store::lock(&service.vault, tx, self.account).await?;
         let stored = stored
             .filter(|stored| stored.is_open() && stored.password_hash.as_ref() == Some(&self.hash))

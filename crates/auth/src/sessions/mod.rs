@@ -23,7 +23,7 @@ use urr_kernel::{Role, Timestamp, UserId};
 use urr_passes::{access::Access, challenge::Challenge, succession::TOKEN_LEN};
 use uuid::Uuid;
 
-use crate::{accounts, second_factor, service::Service, trouble::Trouble, words};
+use crate::{Failure, accounts, second_factor, service::Service, words};
 use rules::{MAX_SESSIONS, SESSION_LIFETIME};
 use store::EndReason;
 
@@ -63,7 +63,7 @@ pub(crate) async fn open(
     account: &Account,
     method: LoginMethod,
     origin: &Origin,
-) -> Result<Entry, Trouble> {
+) -> Result<Entry, Failure> {
     // Read from the row, so that callers cannot forget it.
     if !second_factor::store::is_on(tx, account.id).await? {
         let opened = open_proven(service, tx, account, method, origin).await?;
@@ -85,7 +85,7 @@ pub(crate) async fn open_proven(
     account: &Account,
     method: LoginMethod,
     origin: &Origin,
-) -> Result<Opened, Trouble> {
+) -> Result<Opened, Failure> {
     let now = service.clock.now();
     if !accounts::store::signed_in(tx, account.id, now).await? {
         return Err(Error::InvalidCredentials.into());
@@ -109,7 +109,7 @@ async fn make_room(
     tx: &mut Tx<'_>,
     account: UserId,
     now: Timestamp,
-) -> Result<Vec<Revocation>, Trouble> {
+) -> Result<Vec<Revocation>, Failure> {
     // One more than the limit is enough: the account is locked while a session is opened.
     let limit = u32::try_from(MAX_SESSIONS + 1).expect("a handful");
     let live = store::live(tx, account, now, limit).await?;
@@ -126,7 +126,7 @@ async fn keep(
     token: &[u8; TOKEN_LEN],
     session: Uuid,
     (now, session_ends): (Timestamp, Timestamp),
-) -> Result<Timestamp, Trouble> {
+) -> Result<Timestamp, Failure> {
     let expires_at = rules::refresh_expires_at(now, session_ends);
     store::insert_token(tx, &rules::hash(token), session, (now, expires_at)).await?;
     Ok(expires_at)
@@ -165,7 +165,7 @@ pub(crate) async fn end(
     account: UserId,
     session: Uuid,
     reason: EndReason,
-) -> Result<Option<Revocation>, Trouble> {
+) -> Result<Option<Revocation>, Failure> {
     let now = service.clock.now();
     if !store::end(tx, session, account, now, reason).await? {
         return Ok(None);
@@ -179,7 +179,7 @@ pub(crate) async fn end_all(
     tx: &mut Tx<'_>,
     account: UserId,
     reason: EndReason,
-) -> Result<Vec<Revocation>, Trouble> {
+) -> Result<Vec<Revocation>, Failure> {
     let now = service.clock.now();
     let mut ended = Vec::new();
     for session in store::end_all(tx, account, now, reason).await? {
@@ -194,7 +194,7 @@ async fn revoke(
     user: UserId,
     session: Uuid,
     at: Timestamp,
-) -> Result<Revocation, Trouble> {
+) -> Result<Revocation, Failure> {
     let until = rules::revoked_until(at, service.settings.access_lifetime);
     let revocation = Revocation { id: service.ids.next(), user, session, at, until };
     store::revoke(tx, &revocation).await?;

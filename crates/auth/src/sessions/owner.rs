@@ -13,9 +13,9 @@ use super::{
     store,
 };
 use crate::{
+    Failure,
     accounts::{self, own, rules::invalid, store::Stored},
     service::Service,
-    trouble::Trouble,
 };
 
 /// How recent the session must be.
@@ -35,7 +35,7 @@ pub(crate) async fn prove(
     user: UserId,
     proof: &OwnerProof,
     origin: &Origin,
-) -> Result<Owner, Trouble> {
+) -> Result<Owner, Failure> {
     let password = proof.password.as_ref().filter(|password| !password.expose().is_empty());
     let place = password.map(|_| service.pool.enter()).transpose()?;
     let stored = service.db.read("auth.prove_owner", async |tx: &mut Tx<'_>| {
@@ -54,7 +54,7 @@ pub(crate) async fn prove(
 
 impl Owner {
     /// Locks the account. Fails if the confirmation is no longer valid.
-    pub(crate) async fn accept(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Stored, Trouble> {
+    pub(crate) async fn accept(&self, service: &Service, tx: &mut Tx<'_>) -> Result<Stored, Failure> {
         let (user, session) = match self {
             Self::Password(proof) => return proof.accept(service, tx).await,
             Self::Session(user, session) => (*user, *session),

@@ -7,7 +7,7 @@
 
 use urr_contracts::auth::{AccountStatus, Error, Origin, Refresh, Revocation, SignedIn};
 use urr_db::{Tx, transaction};
-use urr_kernel::Timestamp;
+use urr_kernel::{CommonError, Timestamp};
 use urr_passes::succession::TOKEN_LEN;
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use super::{
     rules::{GRACE, MAX_GRACE_USES, clean, client, hash, token_bytes},
     store::{self, EndReason, Token},
 };
-use crate::{accounts, mail, service::Service, trouble::Trouble};
+use crate::{Failure, accounts, mail, service::Service};
 
 /// The result of presenting a token. Both variants are committed.
 enum Exchange {
@@ -25,7 +25,7 @@ enum Exchange {
 }
 
 /// Exchanges a refresh token for a new pair.
-pub(crate) async fn refresh(service: &Service, request: &Refresh) -> Result<SignedIn, Trouble> {
+pub(crate) async fn refresh(service: &Service, request: &Refresh) -> Result<SignedIn, Failure> {
     if request.refresh_token.expose().is_empty() {
         return Err(Error::RefreshRequired.into());
     }
@@ -53,7 +53,7 @@ async fn exchange(
     tx: &mut Tx<'_>,
     presented: &[u8; TOKEN_LEN],
     origin: &Origin,
-) -> Result<Exchange, Trouble> {
+) -> Result<Exchange, Failure> {
     let (now, client, kept) = (service.clock.now(), client(origin), hash(presented));
     if let Some(session) = store::rotate(tx, &kept, now, &client).await? {
         return renew(service, tx, (session, origin), Next::After(presented)).await;
@@ -85,12 +85,12 @@ async fn newest(
     tx: &mut Tx<'_>,
     exchanged: &[u8; TOKEN_LEN],
     client: &Vec<u8>,
-) -> Result<Option<Next<'static>>, Trouble> {
+) -> Result<Option<Next<'static>>, Failure> {
     let mut last = *exchanged;
     // Bounded by the number of repeats that a client may make.
     for _ in 0..=MAX_GRACE_USES {
         // It was exchanged with a key that this process does not have. Another process can answer.
-        let (next, token) = successor(service, tx, &last).await?.ok_or(Error::Unavailable)?;
+        let (next, token) = successor(service, tx, &last).await?.ok_or(CommonError::Unavailable)?;
         match token.rotated_by {
             None => return Ok(Some(Next::Kept(next, token.expires_at))),
             Some(other) if other != *client => return Ok(None),
@@ -105,7 +105,7 @@ async fn successor(
     service: &Service,
     tx: &mut Tx<'_>,
     exchanged: &[u8; TOKEN_LEN],
-) -> Result<Option<([u8; TOKEN_LEN], Token)>, Trouble> {
+) -> Result<Option<([u8; TOKEN_LEN], Token)>, Failure> {
     for candidate in service.succession.candidates(exchanged) {
         if let Some(token) = store::token(tx, &hash(&candidate)).await? {
             return Ok(Some((candidate, token)));
@@ -119,7 +119,7 @@ async fn renew(
     tx: &mut Tx<'_>,
     (session, origin): (Uuid, &Origin),
     next: Next<'_>,
-) -> Result<Exchange, Trouble> {
+) -> Result<Exchange, Failure> {
     let now = service.clock.now();
     let (account, ends) = store::touch(tx, session, origin, now).await?.ok_or(Error::RefreshInvalid)?;
     let stored = accounts::store::get(&service.vault, tx, account).await?;
@@ -138,7 +138,7 @@ async fn renew(
 
 /// Handles a token that was exchanged before. The owner and a thief cannot be told apart, so the
 /// session ends.
-async fn reuse(service: &Service, tx: &mut Tx<'_>, token: &Token) -> Result<Exchange, Trouble> {
+async fn reuse(service: &Service, tx: &mut Tx<'_>, token: &Token) -> Result<Exchange, Failure> {
     let ended = end(service, tx, token.account, token.session, EndReason::TokenReused).await?;
     let revocation = ended.ok_or(Error::RefreshInvalid)?;
     mail::queue(service, tx, token.account, mail::Kind::SessionStolen).await?;

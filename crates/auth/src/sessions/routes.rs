@@ -150,7 +150,7 @@ async fn verify_token(
 ) -> Result<Json<Valid>, Problem> {
     let found = ending::verify_token(&auth, &token).await;
     let Account { id, email, name, role, .. } =
-        found.map_err(|trouble| problem(&trouble.reveal(&ctx, "verify_token")))?;
+        found.map_err(|failure| problem(&ctx.reveal("verify_token", failure)))?;
     Ok(Json(Valid { valid: true, user: Speaks { user_id: id, email, name, role } }))
 }
 

@@ -8,7 +8,7 @@ use urr_jobs::{BoxError, Outcome, Reconciler};
 use urr_kernel::Timestamp;
 
 use super::rules::FORGET_TRIES_AFTER;
-use crate::{service::Service, trouble::Trouble};
+use crate::{Failure, service::Service};
 
 /// Rows of each kind per run, each kind in its own transaction.
 const BATCH: u32 = 1_000;
@@ -79,7 +79,7 @@ impl Reconciler for Sweep {
 
 impl Service {
     /// Deletes a batch of each kind. Returns the size of the largest.
-    pub(crate) async fn sweep(&self) -> Result<u64, Trouble> {
+    pub(crate) async fn sweep(&self) -> Result<u64, Failure> {
         let now = self.clock.now();
         let revoked_before = now.before(self.settings.access_lifetime + REVOCATION_MARGIN);
         let parts: [(&'static str, &'static Sql, Timestamp); 6] = [
@@ -93,13 +93,13 @@ impl Service {
         let mut most = 0;
         for (name, sql, before) in parts {
             let gone = transaction!(self.db, name, async |tx: &mut Tx<'_>| {
-                Ok::<_, Trouble>(tx.execute(sql, &[&before, &BATCH]).await?)
+                Ok::<_, Failure>(tx.execute(sql, &[&before, &BATCH]).await?)
             })?;
             most = most.max(gone);
         }
         let gone = transaction!(self.db, "auth.sweep_attempts", async |tx: &mut Tx<'_>| {
             let before = now.before(FORGET_TRIES_AFTER);
-            Ok::<_, Trouble>(tx.execute(&ATTEMPTS, &[&before, &BATCH, &now]).await?)
+            Ok::<_, Failure>(tx.execute(&ATTEMPTS, &[&before, &BATCH, &now]).await?)
         })?;
         Ok(most.max(gone))
     }

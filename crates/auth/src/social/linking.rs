@@ -10,16 +10,16 @@ use urr_rpc::Ctx;
 
 use super::{nonce, once::Once, rules::Profile, store, subject_index, trip};
 use crate::{
+    Failure,
     accounts::{self, own},
     mail,
-    service::{Service, signed_in},
+    service::Service,
     sessions::{self, owner},
-    trouble::Trouble,
 };
 
 /// The ways in which the caller can sign in.
-pub(crate) async fn linked_accounts(service: &Service, ctx: &Ctx) -> Result<LinkedAccounts, Trouble> {
-    let user = signed_in(ctx)?;
+pub(crate) async fn linked_accounts(service: &Service, ctx: &Ctx) -> Result<LinkedAccounts, Failure> {
+    let user = ctx.user()?;
     service
         .db
         .read("auth.linked_accounts", async |tx: &mut Tx<'_>| {
@@ -35,8 +35,8 @@ pub(crate) async fn link(
     service: &Service,
     ctx: &Ctx,
     request: &LinkAccount,
-) -> Result<LinkOutcome, Trouble> {
-    let (user, port) = (signed_in(ctx)?, service.social.port(request.provider)?);
+) -> Result<LinkOutcome, Failure> {
+    let (user, port) = (ctx.user()?, service.social.port(request.provider)?);
     let origin = sessions::rules::clean(&request.origin);
     let owner = owner::prove(service, user, &request.proof, &origin).await?;
     let proof = match &request.credential {
@@ -51,7 +51,7 @@ pub(crate) async fn link(
     };
     let linked = transaction!(service.db, "auth.link_account", async |tx: &mut Tx<'_>| {
         owner.accept(service, tx).await?;
-        let Some((once, profile)) = &proof else { return Ok::<_, Trouble>(None) };
+        let Some((once, profile)) = &proof else { return Ok::<_, Failure>(None) };
         once.spend(service, tx).await?;
         insert(service, tx, user, profile).await.map(Some)
     })?;
@@ -70,7 +70,7 @@ pub(super) async fn link_proved(
     service: &Service,
     account: UserId,
     profile: &Profile,
-) -> Result<LinkedAccount, Trouble> {
+) -> Result<LinkedAccount, Failure> {
     let linked = transaction!(service.db, "auth.link_proved", async |tx: &mut Tx<'_>| {
         own(accounts::store::lock(&service.vault, tx, account).await?)?;
         insert(service, tx, account, profile).await
@@ -85,7 +85,7 @@ async fn insert(
     tx: &mut Tx<'_>,
     account: UserId,
     profile: &Profile,
-) -> Result<LinkedAccount, Trouble> {
+) -> Result<LinkedAccount, Failure> {
     let (provider, now) = (profile.provider, service.clock.now());
     let subject = subject_index(service, profile);
     let linked = LinkedAccount { provider, linked_at: now, last_used_at: None };
@@ -104,14 +104,14 @@ async fn insert(
 }
 
 /// Unlinks a provider account, unless it is the last way to sign in.
-pub(crate) async fn unlink(service: &Service, ctx: &Ctx, request: &UnlinkAccount) -> Result<Done, Trouble> {
-    let (user, provider) = (signed_in(ctx)?, request.provider);
+pub(crate) async fn unlink(service: &Service, ctx: &Ctx, request: &UnlinkAccount) -> Result<Done, Failure> {
+    let (user, provider) = (ctx.user()?, request.provider);
     let origin = sessions::rules::clean(&request.origin);
     let owner = owner::prove(service, user, &request.proof, &origin).await?;
     transaction!(service.db, "auth.unlink_account", async |tx: &mut Tx<'_>| {
         let stored = owner.accept(service, tx).await?;
         if !store::remove(tx, user, provider).await? {
-            return Err(Trouble::Refused(Error::NotLinked));
+            return Err(Failure::Refused(Error::NotLinked));
         }
         // A disabled provider cannot be used to sign in.
         let left = store::of_account(tx, user).await?;

@@ -25,22 +25,21 @@ use urr_contracts::auth::{
     Account, AccountStatus, Error, GoogleSignIn, GoogleSignedIn, LoginOutcome, Origin, Provider, Providers,
 };
 use urr_db::{Tx, transaction};
-use urr_kernel::Role;
+use urr_kernel::{CommonError, Role};
 use urr_passes::{
     Secret,
     slip::{self, Slips},
 };
 
 use crate::{
+    Failure,
     accounts::{self, rules::NewAccount},
     lockout, mail,
     service::Service,
     sessions::{self, Entry},
-    trouble::Trouble,
 };
 
 pub use ask::BadPage;
-pub(crate) use ask::NoAnswer;
 pub use config::{GoogleConfig, OAuthConfig, SocialConfig};
 use once::Once;
 pub use port::Social;
@@ -69,7 +68,7 @@ pub(crate) fn providers(service: &Service) -> Providers {
 }
 
 /// Signs in with a Google ID token, or creates an account for a new user who agreed to the terms.
-pub(crate) async fn google(service: &Service, request: &GoogleSignIn) -> Result<GoogleSignedIn, Trouble> {
+pub(crate) async fn google(service: &Service, request: &GoogleSignIn) -> Result<GoogleSignedIn, Failure> {
     let port = service.social.port(Provider::Google)?;
     let origin = sessions::rules::clean(&request.origin);
     let nonce = nonce::expected(service, request.slip.as_ref());
@@ -94,14 +93,14 @@ async fn enter(
     profile: &Profile,
     once: Option<&Once>,
     origin: &Origin,
-) -> Result<Option<LoginOutcome>, Trouble> {
+) -> Result<Option<LoginOutcome>, Failure> {
     let subject = subject_index(service, profile);
     let entry = transaction!(service.db, "auth.social.enter", async |tx: &mut Tx<'_>| {
         let entry = recognise(service, tx, (profile.provider, &subject), origin).await?;
         if let (Some(_), Some(once)) = (&entry, once) {
             once.spend(service, tx).await?;
         }
-        Ok::<_, Trouble>(entry)
+        Ok::<_, Failure>(entry)
     })?;
     Ok(entry.map(|entry| admit(service, profile.provider, entry)))
 }
@@ -113,7 +112,7 @@ async fn recognise(
     tx: &mut Tx<'_>,
     (provider, subject): (Provider, &Vec<u8>),
     origin: &Origin,
-) -> Result<Option<Entry>, Trouble> {
+) -> Result<Option<Entry>, Failure> {
     let Some(owner) = store::owner(tx, provider, subject).await? else { return Ok(None) };
     let stored = accounts::store::lock(&service.vault, tx, owner).await?;
     let Some(stored) = stored.filter(accounts::store::Stored::is_open) else { return Ok(None) };
@@ -144,7 +143,7 @@ async fn join(
     (new, language, email_verified): (&NewAccount, urr_contracts::auth::Language, bool),
     once: &Once,
     origin: &Origin,
-) -> Result<LoginOutcome, Trouble> {
+) -> Result<LoginOutcome, Failure> {
     let (provider, now) = (profile.provider, service.clock.now());
     let subject = subject_index(service, profile);
     let account = Account {
@@ -165,7 +164,7 @@ async fn join(
         once.spend(service, tx).await?;
         let linked = (provider, &subject);
         if let Some(opened) = recognise(service, tx, linked, origin).await? {
-            return Ok::<_, Trouble>(Some(opened));
+            return Ok::<_, Failure>(Some(opened));
         }
         if !accounts::insert(service, tx, &account, new, None).await? {
             // The address may have been registered a moment ago by the same person.
@@ -182,7 +181,7 @@ async fn join(
         }
         // Linked meanwhile under another address: roll back, and the retry finds that account.
         if !store::insert(tx, service.ids.next(), account.id, linked, (now, Some(now))).await? {
-            return Err(Error::Unavailable.into());
+            return Err(CommonError::Unavailable.into());
         }
         if !email_verified {
             mail::queue(service, tx, account.id, mail::Kind::VerifyEmail).await?;

@@ -6,7 +6,7 @@ use urr_kernel::Timestamp;
 use uuid::Uuid;
 
 use super::port::Credential;
-use crate::{lockout, service::Service, trouble::Trouble};
+use crate::{Failure, lockout, service::Service};
 
 /// A single-use proof, and the error for a second use.
 pub(super) struct Once {
@@ -28,7 +28,7 @@ impl Once {
     }
 
     /// Uses the proof in the given transaction; a rollback keeps it unused.
-    pub(super) async fn spend(&self, service: &Service, tx: &mut Tx<'_>) -> Result<(), Trouble> {
+    pub(super) async fn spend(&self, service: &Service, tx: &mut Tx<'_>) -> Result<(), Failure> {
         let fresh = lockout::store::once(tx, &self.key, service.clock.now(), self.until).await?;
         if fresh { Ok(()) } else { Err(self.again.clone().into()) }
     }

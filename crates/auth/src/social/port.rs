@@ -14,7 +14,7 @@ use super::{
     issuer::Issuer,
     rules::{Claimed, Knots, Profile},
 };
-use crate::trouble::Trouble;
+use crate::Failure;
 
 /// Maximum size of a provider's response. Google's keys have 2 kB, user data less.
 const ANSWER_BYTES: usize = 64 * 1024;
@@ -63,11 +63,16 @@ pub(super) enum Unknown {
     Code(String),
 }
 
+/// The provider did not answer.
+pub(super) fn no_answer(provider: Provider, cause: NoAnswer) -> Failure {
+    Failure::failed(Error::ProviderUnavailable { provider }, cause)
+}
+
 impl Unknown {
     /// Returns `refusal` if the caller caused it, and a provider error otherwise.
-    pub(super) fn because_of(self, provider: Provider, refusal: Error) -> Trouble {
+    pub(super) fn because_of(self, provider: Provider, refusal: Error) -> Failure {
         match self {
-            Self::NoAnswer(source) => Trouble::Provider { provider, source },
+            Self::NoAnswer(source) => no_answer(provider, source),
             other => {
                 tracing::info!(provider = provider.name(), reason = %other, "provider sign-in refused");
                 refusal.into()

@@ -11,13 +11,13 @@ use urr_passes::slip::Slip;
 
 use super::{join, once::Once, rules::Profile};
 use crate::{
+    Failure,
     accounts::{
         self,
         rules::{self, NewAccount, invalid},
     },
     service::Service,
     sessions,
-    trouble::Trouble,
 };
 
 /// How long the sign-up page may stay open.
@@ -41,7 +41,7 @@ impl Carried {
 }
 
 /// Offers an account. If the address already has one, returns the error at once.
-pub(super) async fn offer(service: &Service, profile: Profile) -> Result<SignUpOffer, Trouble> {
+pub(super) async fn offer(service: &Service, profile: Profile) -> Result<SignUpOffer, Failure> {
     let vouched = profile.email.as_deref().filter(|_| profile.email_verified);
     if let Some(email) = vouched {
         let found = service.db.read("auth.social.offer", async |tx: &mut Tx<'_>| {
@@ -76,7 +76,7 @@ fn verify(service: &Service, slip: &Sensitive) -> Result<Slip<Carried>, Error> {
 }
 
 /// Creates the offered account. The slip is valid once; a refused attempt does not use it up.
-pub(crate) async fn sign_up(service: &Service, request: &SignUp) -> Result<LoginOutcome, Trouble> {
+pub(crate) async fn sign_up(service: &Service, request: &SignUp) -> Result<LoginOutcome, Failure> {
     let slip = verify(service, &request.slip)?;
     let profile = slip.carries.profile();
     let email_verified = profile.email_verified;

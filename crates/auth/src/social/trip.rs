@@ -13,11 +13,11 @@ use urr_rpc::Ctx;
 use super::{
     enter, linking,
     once::Once,
-    port::Port,
+    port::{Port, no_answer},
     rules::{Knots, return_path},
     sign_up,
 };
-use crate::{service::Service, sessions, trouble::Trouble};
+use crate::{Failure, service::Service, sessions};
 
 /// How long a user may take to sign in at a provider.
 const LIFETIME: Duration = Duration::from_mins(10);
@@ -33,7 +33,7 @@ struct Carried {
 }
 
 /// Starts the redirect flow for a sign-in.
-pub(crate) async fn begin(service: &Service, request: &BeginTrip) -> Result<Trip, Trouble> {
+pub(crate) async fn begin(service: &Service, request: &BeginTrip) -> Result<Trip, Failure> {
     leave(service, request.provider, request.return_to.as_deref(), None).await
 }
 
@@ -43,14 +43,14 @@ pub(super) async fn leave(
     provider: Provider,
     return_to: Option<&str>,
     link: Option<UserId>,
-) -> Result<Trip, Trouble> {
+) -> Result<Trip, Failure> {
     let port = redirecting(service, provider)?;
     let carried = Carried { provider, return_to: return_path(return_to)?, link };
     let now = service.clock.now();
     let expires_at = now.after(LIFETIME);
     let slip = Sensitive::new(service.slips.trips.sign(&carried, service.ids.next(), (now, expires_at)));
     let location = port.authorize(&Knots::of(&slip), &redirect_uri(service, provider)).await;
-    let location = location.map_err(|source| Trouble::Provider { provider, source })?;
+    let location = location.map_err(|source| no_answer(provider, source))?;
     Ok(Trip { location, slip, expires_at })
 }
 
@@ -64,7 +64,7 @@ fn redirect_uri(service: &Service, provider: Provider) -> String {
 }
 
 /// Handles the return of a browser. The slip is used up in any case.
-pub(crate) async fn end(service: &Service, ctx: &Ctx, request: &EndTrip) -> Result<TripEnd, Trouble> {
+pub(crate) async fn end(service: &Service, ctx: &Ctx, request: &EndTrip) -> Result<TripEnd, Failure> {
     let port = redirecting(service, request.provider)?;
     let slip = request.slip.as_ref().ok_or(Error::TripInvalid)?;
     let (trip, knots) = (verify(service, slip, request)?, Knots::of(slip));

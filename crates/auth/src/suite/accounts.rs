@@ -8,7 +8,7 @@ use urr_contracts::auth::{
 };
 use urr_db::{Error as DbError, Tx};
 use urr_jobs::{Outcome, Reconciler as _};
-use urr_kernel::{Role, Timestamp};
+use urr_kernel::{CommonError, Role, Timestamp};
 
 use super::world::{
     ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, confirmed, follow, home, registration,
@@ -29,7 +29,10 @@ pub(crate) async fn registration_creates_an_account_and_signs_in(world: &World) 
     assert_eq!(verified.access.email.as_deref(), Some("minji@example.com"));
     assert_eq!(verified.expires, made.access_expires_at);
     assert_eq!(world.auth.me(&world.of(&made), Me {}).await.as_ref(), Ok(account));
-    assert_eq!(world.auth.me(&world.anonymous(), Me {}).await, Err(Error::Required));
+    assert_eq!(
+        world.auth.me(&world.anonymous(), Me {}).await,
+        Err(Error::Common(CommonError::SignInRequired))
+    );
     world.login("minji@example.com", PASSWORD).await.unwrap();
 }
 
@@ -174,7 +177,10 @@ pub(crate) async fn an_owner_changes_their_profile(world: &World) {
     };
     assert!(matches!(change(bad).await, Err(Error::Invalid { .. })));
     assert_eq!(world.auth.me(&world.of(&made), Me {}).await, Ok(without));
-    assert_eq!(world.auth.change_profile(&world.anonymous(), nothing).await, Err(Error::Required));
+    assert_eq!(
+        world.auth.change_profile(&world.anonymous(), nothing).await,
+        Err(Error::Common(CommonError::SignInRequired))
+    );
 }
 
 pub(crate) async fn an_address_is_verified_with_a_single_use_link(world: &World) {
@@ -200,7 +206,7 @@ pub(crate) async fn an_address_is_verified_with_a_single_use_link(world: &World)
     assert_eq!(verify(&Sensitive::new("rubbish")).await, Err(Error::LinkInvalid));
     let stranger =
         world.auth.request_email_verification(&world.anonymous(), RequestEmailVerification {}).await;
-    assert_eq!(stranger, Err(Error::Required));
+    assert_eq!(stranger, Err(Error::Common(CommonError::SignInRequired)));
 }
 
 pub(crate) async fn verifying_an_address_needs_the_link_and_a_session_or_password(world: &World) {
@@ -251,8 +257,8 @@ pub(crate) async fn a_closed_account_is_inaccessible_at_once_and_erased_later(wo
         assert_eq!(world.refresh(&session.refresh_token).await, Err(Error::RefreshInvalid));
     }
     assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::InvalidCredentials));
-    assert_eq!(world.auth.me(&world.of(&made), Me {}).await, Err(Error::Required));
-    assert_eq!(close(PASSWORD).await, Err(Error::Required));
+    assert_eq!(world.auth.me(&world.of(&made), Me {}).await, Err(Error::Common(CommonError::SignInRequired)));
+    assert_eq!(close(PASSWORD).await, Err(Error::Common(CommonError::SignInRequired)));
 
     let neighbour = world.register("jisoo@example.com").await;
     world.send_mails().await;

@@ -14,6 +14,7 @@ use urr_contracts::auth::{
     StartIdentity,
 };
 use urr_db::{Tx, transaction};
+use urr_kernel::CommonError;
 use uuid::Uuid;
 
 use super::world::{
@@ -102,8 +103,8 @@ pub(crate) async fn a_verified_identity_is_visible_to_the_owner_and_other_roles(
     let identity = known(world.system()).await.unwrap().identity.unwrap();
     assert_eq!((identity.source, identity.verified_at), (IdentitySource::Sandbox, now));
     assert!(identity.birth_date.unwrap().age_at(now) > 10);
-    assert_eq!(known(world.of(&user)).await, Err(Error::AdminRequired));
-    assert_eq!(known(world.anonymous()).await, Err(Error::Required));
+    assert_eq!(known(world.of(&user)).await, Err(Error::Common(CommonError::AdminRequired)));
+    assert_eq!(known(world.anonymous()).await, Err(Error::Common(CommonError::SignInRequired)));
 }
 
 pub(crate) async fn a_verification_belongs_to_one_account_and_is_valid_once(world: &World) {
@@ -119,7 +120,7 @@ pub(crate) async fn a_verification_belongs_to_one_account_and_is_valid_once(worl
     assert_eq!(finish(world, &user, late).await, Err(Error::IdentityInvalid), "too old");
     let request = CompleteIdentity { verification: late };
     let strangers = world.auth.complete_identity(&world.anonymous(), request).await;
-    assert_eq!(strangers, Err(Error::Required));
+    assert_eq!(strangers, Err(Error::Common(CommonError::SignInRequired)));
 
     let many = join_all((0..7).map(|_| begin(world, &user))).await;
     assert_eq!(world.count(&CHECKS, &[&user.account.id]).await, 5, "the oldest are deleted");

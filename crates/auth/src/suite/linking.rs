@@ -6,6 +6,7 @@ use urr_contracts::auth::{
     DisableSecondFactor, Error, LinkAccount, LinkOutcome, ListLogins, LoginMethod, LoginOutcome, Me,
     OwnerProof, Provider, ResetPassword, Sensitive, TripOutcome,
 };
+use urr_kernel::CommonError;
 
 use super::{
     elsewhere::{JISOO, MINJI},
@@ -30,7 +31,10 @@ pub(super) async fn linking_requires_proof_of_both_accounts(world: &World) {
     let forged = world.auth.link_account(&world.of(&user), request(Sensitive::new("a.b.c"))).await;
     assert_eq!(forged, Err(Error::CredentialInvalid));
     let stranger = request(world.elsewhere.credential(&MINJI));
-    assert_eq!(world.auth.link_account(&world.anonymous(), stranger).await, Err(Error::Required));
+    assert_eq!(
+        world.auth.link_account(&world.anonymous(), stranger).await,
+        Err(Error::Common(CommonError::SignInRequired))
+    );
     assert_eq!(world.written().await, (1, 0));
 
     let one = world.join_to(&user, &MINJI, with_password()).await.unwrap();

@@ -9,6 +9,7 @@ use std::{
 use async_trait::async_trait;
 use urr_contracts::auth::{Auth as _, Error, ForgotPassword, Login, Origin, ResetPassword, Sensitive};
 use urr_db::Tx;
+use urr_kernel::CommonError;
 
 use super::world::{DbKind, PASSWORD, Sealing, TRIES, Transport, World, away, home};
 use crate::{LoginLimit, NotNow, passwords::Pool};
@@ -168,5 +169,8 @@ async fn sign_in_is_refused_while_the_login_limit_is_unavailable() {
     let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
     let world = World::build(kinds, |service| service.login_limit = Some(Arc::new(Blind))).await.unwrap();
     world.register("minji@example.com").await;
-    assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::Unavailable));
+    assert_eq!(
+        world.login("minji@example.com", PASSWORD).await,
+        Err(Error::Common(CommonError::Unavailable))
+    );
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use urr_contracts::auth::{Auth as _, Error, Login, Me, Refresh, Sensitive};
 use urr_db::Db;
-use urr_kernel::{Actor, Role};
+use urr_kernel::{Actor, CommonError, Role};
 use urr_rpc::{Ctx, REQUEST_BUDGET};
 use urr_testkit::{Proxy, fixed, fresh_database, until, within};
 
@@ -35,11 +35,20 @@ async fn a_database_outage_returns_503_and_admits_no_one() {
         origin: home(),
     };
     let refresh = || Refresh { refresh_token: user.refresh_token.clone(), origin: home() };
-    assert_eq!(within(PATIENCE, auth.login(&anonymous, login())).await, Err(Error::Unavailable));
-    assert_eq!(within(PATIENCE, auth.refresh(&anonymous, refresh())).await, Err(Error::Unavailable));
-    assert_eq!(within(PATIENCE, auth.me(&as_user, Me {})).await, Err(Error::Unavailable));
+    assert_eq!(
+        within(PATIENCE, auth.login(&anonymous, login())).await,
+        Err(Error::Common(CommonError::Unavailable))
+    );
+    assert_eq!(
+        within(PATIENCE, auth.refresh(&anonymous, refresh())).await,
+        Err(Error::Common(CommonError::Unavailable))
+    );
+    assert_eq!(
+        within(PATIENCE, auth.me(&as_user, Me {})).await,
+        Err(Error::Common(CommonError::Unavailable))
+    );
     let register = auth.register(&anonymous, registration("jisoo@example.com"));
-    assert_eq!(within(PATIENCE, register).await, Err(Error::Unavailable));
+    assert_eq!(within(PATIENCE, register).await, Err(Error::Common(CommonError::Unavailable)));
     proxy.restore().await;
     until(PATIENCE, async || auth.me(&as_user, Me {}).await.is_ok()).await;
     auth.login(&anonymous, login()).await.unwrap();

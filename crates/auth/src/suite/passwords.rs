@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use urr_contracts::auth::{ChangePassword, Done, Error, ForgotPassword, ResetPassword, Sensitive, SignedIn};
+use urr_kernel::CommonError;
 
 use super::world::{DAY, PASSWORD, World, away, follow, home};
 
@@ -51,7 +52,10 @@ pub(crate) async fn a_change_needs_the_current_password(world: &World) {
     }
     let request =
         ChangePassword { current: Sensitive::new(PASSWORD), new: Sensitive::new(BETTER), origin: home() };
-    assert_eq!(world.auth.change_password(&world.anonymous(), request).await, Err(Error::Required));
+    assert_eq!(
+        world.auth.change_password(&world.anonymous(), request).await,
+        Err(Error::Common(CommonError::SignInRequired))
+    );
     assert!(!world.is_revoked(&user).await);
     world.login("minji@example.com", PASSWORD).await.unwrap();
     let thief = away(9);

@@ -3,7 +3,7 @@
 use urr_contracts::auth::{
     DeleteAccount, EnsureAdmin, Error, MAX_USERS_PER_BATCH, Sensitive, SetRole, User, UsersOf,
 };
-use urr_kernel::{Role, UserId};
+use urr_kernel::{CommonError, Role, UserId};
 
 use super::world::{PASSWORD, World, confirmed, home};
 
@@ -11,8 +11,8 @@ pub(crate) async fn only_admins_assign_roles_which_ends_the_users_sessions(world
     let (admin, user) = (world.admin().await, world.register("minji@example.com").await);
     let request = SetRole { user: user.account.id, role: Role::Admin };
     let give = async |ctx| world.auth.set_role(&ctx, request).await;
-    assert_eq!(give(world.anonymous()).await, Err(Error::Required));
-    assert_eq!(give(world.of(&user)).await, Err(Error::AdminRequired));
+    assert_eq!(give(world.anonymous()).await, Err(Error::Common(CommonError::SignInRequired)));
+    assert_eq!(give(world.of(&user)).await, Err(Error::Common(CommonError::AdminRequired)));
     assert!(!world.is_revoked(&user).await);
 
     assert_eq!(give(world.of(&admin)).await.unwrap().role, Role::Admin);
@@ -31,7 +31,10 @@ pub(crate) async fn a_former_admin_cannot_assign_roles_with_an_old_token(world: 
     let (admin, user) = (world.admin().await, world.register("minji@example.com").await);
     let old_token = world.with_role(user.account.id, Role::Admin);
     let request = SetRole { user: user.account.id, role: Role::Admin };
-    assert_eq!(world.auth.set_role(&old_token, request).await, Err(Error::AdminRequired));
+    assert_eq!(
+        world.auth.set_role(&old_token, request).await,
+        Err(Error::Common(CommonError::AdminRequired))
+    );
     assert_eq!(world.auth.set_role(&world.of(&admin), request).await.unwrap().role, Role::Admin);
 }
 
@@ -59,7 +62,7 @@ pub(crate) async fn the_first_admin_is_created_once_and_its_password_returned_on
     let ensure = async |request| world.auth.ensure_admin(&world.system(), request).await.unwrap();
     for stranger in [world.anonymous(), world.with_role(world.ids.next(), Role::Admin)] {
         let refused = world.auth.ensure_admin(&stranger, request("a@urr.example", true)).await;
-        assert_eq!(refused, Err(Error::AdminRequired));
+        assert_eq!(refused, Err(Error::Common(CommonError::AdminRequired)));
     }
     let first = ensure(request("a@urr.example", true)).await;
     let password = first.password.unwrap();
@@ -122,8 +125,14 @@ pub(crate) async fn only_admins_and_other_roles_can_read_user_names(world: &Worl
     assert_eq!(found, [user(&two.account), user(&one.account)], "in the order of the request");
     let admin = world.with_role(stranger, Role::Admin);
     assert_eq!(world.auth.users(&admin, request.clone()).await.unwrap().users.len(), 2);
-    assert_eq!(world.auth.users(&world.of(&one), request.clone()).await, Err(Error::AdminRequired));
-    assert_eq!(world.auth.users(&world.anonymous(), request).await, Err(Error::Required));
+    assert_eq!(
+        world.auth.users(&world.of(&one), request.clone()).await,
+        Err(Error::Common(CommonError::AdminRequired))
+    );
+    assert_eq!(
+        world.auth.users(&world.anonymous(), request).await,
+        Err(Error::Common(CommonError::SignInRequired))
+    );
     for count in [0, MAX_USERS_PER_BATCH + 1] {
         let users = vec![stranger; count];
         let refused = world.auth.users(&world.system(), UsersOf { users }).await;

@@ -9,7 +9,7 @@ use urr_contracts::auth::{
     LoginFailure, LoginMethod, LoginOutcome, Me, Origin, OwnerProof, PassSecondFactor, RenewRecoveryCodes,
     ResetPassword, ResetSecondFactor, SecondFactorNeeded, Sensitive, SetRole, SignedIn,
 };
-use urr_kernel::Role;
+use urr_kernel::{CommonError, Role};
 
 use super::{
     race::at_once,
@@ -325,7 +325,7 @@ pub(crate) async fn only_an_operator_reset_removes_a_second_factor(world: &World
     let reset = |email: &str| ResetSecondFactor { email: email.to_owned() };
     for ctx in [world.anonymous(), world.of(&changed)] {
         let refused = world.auth.reset_second_factor(&ctx, reset(EMAIL)).await;
-        assert_eq!(refused, Err(Error::AdminRequired));
+        assert_eq!(refused, Err(Error::Common(CommonError::AdminRequired)));
     }
     let unknown = world.auth.reset_second_factor(&world.system(), reset("nobody@example.com")).await;
     assert_eq!(unknown, Err(Error::UserNotFound));

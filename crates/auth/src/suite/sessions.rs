@@ -7,6 +7,7 @@ use urr_contracts::auth::{
     MAX_REVOCATIONS_PER_PAGE, RevocationsSince, SignedIn,
 };
 use urr_db::{Error as DbError, Tx, transaction};
+use urr_kernel::CommonError;
 
 use super::world::{DAY, HASH, IMPORT, LEFT, PASSWORD, World, away, home};
 use crate::sessions::{ending::OVERLAP, store};
@@ -36,7 +37,7 @@ pub(crate) async fn sign_in_opens_a_session_visible_to_its_owner(world: &World) 
     assert_eq!((sessions[0].id, &sessions[0].origin), (first.session, &away(2)), "most recently used first");
     assert_eq!(sessions[0].last_used_at, world.clock.now());
     let stranger = world.auth.sessions(&world.anonymous(), ListSessions { current: None }).await;
-    assert_eq!(stranger, Err(Error::Required));
+    assert_eq!(stranger, Err(Error::Common(CommonError::SignInRequired)));
     world.clock.advance(7 * DAY);
     assert_eq!(list().await, [], "ended sessions cannot be refreshed");
 }
@@ -115,7 +116,7 @@ pub(crate) async fn a_user_ends_only_their_own_sessions(world: &World) {
     let end =
         async |ctx, of: &SignedIn| world.auth.end_session(&ctx, EndSession { session: of.session }).await;
     assert_eq!(end(world.of(&user), &neighbour).await, Err(Error::SessionNotFound));
-    assert_eq!(end(world.anonymous(), &second).await, Err(Error::Required));
+    assert_eq!(end(world.anonymous(), &second).await, Err(Error::Common(CommonError::SignInRequired)));
     let foreign = Logout { session: Some(neighbour.session), ..logout(&user) };
     assert_eq!(world.auth.logout(&world.of(&user), foreign).await, Ok(Done {}));
     assert!(!world.is_revoked(&neighbour).await);
@@ -189,8 +190,14 @@ pub(crate) async fn revocations_come_in_pages_and_none_is_missed(world: &World) 
     world.clock.advance(OVERLAP);
     assert_eq!(ask(world.clock.now(), None).await.ended.len(), 0);
     let request = RevocationsSince { since: began, after: None };
-    assert_eq!(world.auth.revocations(&world.anonymous(), request).await, Err(Error::Required));
-    assert_eq!(world.auth.revocations(&world.of(&user), request).await, Err(Error::AdminRequired));
+    assert_eq!(
+        world.auth.revocations(&world.anonymous(), request).await,
+        Err(Error::Common(CommonError::SignInRequired))
+    );
+    assert_eq!(
+        world.auth.revocations(&world.of(&user), request).await,
+        Err(Error::Common(CommonError::AdminRequired))
+    );
 }
 
 pub(crate) async fn sign_ins_are_listed_for_the_owner(world: &World) {
@@ -211,7 +218,10 @@ pub(crate) async fn sign_ins_are_listed_for_the_owner(world: &World) {
         assert!(matches!(list(None, limit).await, Err(Error::Invalid { .. })));
     }
     let request = ListLogins { before: None, limit: 10 };
-    assert_eq!(world.auth.login_history(&world.anonymous(), request).await, Err(Error::Required));
+    assert_eq!(
+        world.auth.login_history(&world.anonymous(), request).await,
+        Err(Error::Common(CommonError::SignInRequired))
+    );
     let other = world.register("jisoo@example.com").await;
     assert_eq!(world.auth.login_history(&world.of(&other), request).await.unwrap().logins.len(), 1);
 }

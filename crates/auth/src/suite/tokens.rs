@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use urr_contracts::auth::{Auth as _, Error, Refresh, Sensitive, SignedIn};
+use urr_kernel::CommonError;
 
 use super::world::{DAY, DbKind, PASSWORD, SECRET, Sealing, TOKENS, Transport, World, away, home};
 
@@ -131,7 +132,7 @@ pub(crate) async fn a_repeat_gets_the_same_token_from_a_process_with_a_newer_key
     let third = ask(&newer, &second).await.unwrap();
     assert_eq!(ask(&newer, &first).await.unwrap().refresh_token, third.refresh_token, "through both keys");
     // Without the key the successor is unknown. That is no reason to end the session.
-    assert_eq!(ask(&stranger, &first).await, Err(Error::Unavailable));
+    assert_eq!(ask(&stranger, &first).await, Err(Error::Common(CommonError::Unavailable)));
     assert!(!world.is_revoked(&first).await);
     ask(&newer, &third).await.unwrap();
 }

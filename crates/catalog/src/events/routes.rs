@@ -11,7 +11,7 @@ use urr_http::{ADMIN, About, Caller, Json, PUBLIC, Path, Problem, Query, Routes,
 use urr_kernel::{EventId, Krw, LayoutId, TicketTypeId, Timestamp};
 use urr_rpc::{Ctx, problem};
 
-use crate::service::Api;
+use crate::api::Api;
 
 type Answer<T> = Result<Json<T>, Problem>;
 

@@ -11,20 +11,16 @@ use urr_db::Tx;
 use urr_kernel::LayoutId;
 use urr_rpc::Ctx;
 
-use crate::{
-    events,
-    service::{Service, admin_only},
-    trouble::Trouble,
-};
+use crate::{Failure, events, service::Service};
 
 /// Halls in one response: as many as an organiser can choose from in one list.
 const MAX_LAYOUTS: u32 = 200;
 
 /// Halls an event can be created in, smallest first.
-pub(crate) async fn layouts(service: &Service, ctx: &Ctx) -> Result<Layouts, Trouble> {
-    admin_only(ctx)?;
+pub(crate) async fn layouts(service: &Service, ctx: &Ctx) -> Result<Layouts, Failure> {
+    ctx.require_admin()?;
     let stored = service.db.read("catalog.layouts", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::layouts(tx, MAX_LAYOUTS).await?)
+        Ok::<_, Failure>(store::layouts(tx, MAX_LAYOUTS).await?)
     });
     // A seat plan that fails validation cannot be used for an event, so it is not offered.
     let mut layouts: Vec<_> = stored
@@ -37,9 +33,9 @@ pub(crate) async fn layouts(service: &Service, ctx: &Ctx) -> Result<Layouts, Tro
 }
 
 /// Generates the seats of a new event, in the order of the seat plan.
-pub(crate) async fn make_seats(service: &Service, layout: LayoutId) -> Result<Vec<Seat>, Trouble> {
+pub(crate) async fn make_seats(service: &Service, layout: LayoutId) -> Result<Vec<Seat>, Failure> {
     let sections = service.db.read("catalog.sections", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::sections(tx, layout).await?)
+        Ok::<_, Failure>(store::sections(tx, layout).await?)
     });
     let sections = sections.await?.ok_or(Error::LayoutNotFound)?;
     let seats = rules::seats(&sections, || service.ids.next());
@@ -48,11 +44,11 @@ pub(crate) async fn make_seats(service: &Service, layout: LayoutId) -> Result<Ve
 
 /// Returns one page of an event's seats. Seats never change, so pages read at different times are
 /// consistent.
-pub(crate) async fn seats(service: &Service, request: SeatsOf) -> Result<SeatsPage, Trouble> {
+pub(crate) async fn seats(service: &Service, request: SeatsOf) -> Result<SeatsPage, Failure> {
     let SeatsOf { event, from } = request;
     let page = service.db.read("catalog.seats", async |tx: &mut Tx<'_>| {
         let total = events::store::sale(tx, event).await?.ok_or(Error::EventNotFound)?.seats;
-        Ok::<_, Trouble>((store::seats(tx, event, from, MAX_SEATS_PER_PAGE).await?, total))
+        Ok::<_, Failure>((store::seats(tx, event, from, MAX_SEATS_PER_PAGE).await?, total))
     });
     let (seats, total) = page.await?;
     let next = from.saturating_add(MAX_SEATS_PER_PAGE);
@@ -60,7 +56,7 @@ pub(crate) async fn seats(service: &Service, request: SeatsOf) -> Result<SeatsPa
 }
 
 /// Returns the event of each given seat. Unknown seats are omitted.
-pub(crate) async fn find_seats(service: &Service, request: &FindSeats) -> Result<FoundSeats, Trouble> {
+pub(crate) async fn find_seats(service: &Service, request: &FindSeats) -> Result<FoundSeats, Failure> {
     if request.seats.len() > MAX_SEATS_PER_LOOKUP {
         let reason = format!("at most {MAX_SEATS_PER_LOOKUP} seats can be looked up together");
         return Err(Error::Invalid { field: "seats".to_owned(), reason }.into());
@@ -72,7 +68,7 @@ pub(crate) async fn find_seats(service: &Service, request: &FindSeats) -> Result
                 seats.push((*seat, event));
             }
         }
-        Ok::<_, Trouble>(seats)
+        Ok::<_, Failure>(seats)
     });
     Ok(FoundSeats { seats: found.await? })
 }

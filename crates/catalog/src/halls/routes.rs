@@ -8,7 +8,7 @@ use urr_http::{ADMIN, About, Caller, Json, Problem, Routes, StatusCode};
 use urr_kernel::LayoutId;
 use urr_rpc::{Ctx, problem};
 
-use crate::service::Api;
+use crate::api::Api;
 
 pub(crate) fn routes() -> Routes<Api> {
     Routes::new()

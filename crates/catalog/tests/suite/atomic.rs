@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use urr_contracts::catalog::Error;
 use urr_db::{Tx, statements};
+use urr_kernel::CommonError;
 
 use crate::world::World;
 
@@ -43,7 +44,7 @@ pub(crate) async fn a_failed_creation_is_rolled_back(world: &World) {
     let request = world.seated("만조", "grand_stadium").await;
     run(world, &TRIP).await;
     let failed = world.catalog.create_event(&world.admin(), request.clone()).await;
-    assert_eq!(failed, Err(Error::Internal));
+    assert_eq!(failed, Err(Error::Common(CommonError::Internal)));
     assert_eq!(rows(world).await, [0, 0, 0, 0]);
 
     run(world, &UNTRIP).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_contracts::catalog::{
     CancelEvent, CreateEvent, Error, EventOf, EventStatus, ListEvents, ListLayouts, SaleOf, SeatsOf,
 };
-use urr_kernel::{EventId, Krw};
+use urr_kernel::{CommonError, EventId, Krw};
 
 use crate::world::{HOUR, World, ticket_type};
 
@@ -234,11 +234,20 @@ pub(crate) async fn cancelling_is_final_and_idempotent(world: &World) {
 pub(crate) async fn listing_halls_and_changing_events_requires_admin(world: &World) {
     let event = world.create(world.standing("궤도")).await.event;
     for ctx in [world.anonymous(), world.buyer()] {
-        assert_eq!(world.catalog.layouts(&ctx, ListLayouts {}).await, Err(Error::AdminRequired));
+        assert_eq!(
+            world.catalog.layouts(&ctx, ListLayouts {}).await,
+            Err(Error::Common(CommonError::AdminRequired))
+        );
         let asked = world.standing("mine");
-        assert_eq!(world.catalog.create_event(&ctx, asked).await, Err(Error::AdminRequired));
+        assert_eq!(
+            world.catalog.create_event(&ctx, asked).await,
+            Err(Error::Common(CommonError::AdminRequired))
+        );
         let cancel = CancelEvent { event: event.id };
-        assert_eq!(world.catalog.cancel_event(&ctx, cancel).await, Err(Error::AdminRequired));
+        assert_eq!(
+            world.catalog.cancel_event(&ctx, cancel).await,
+            Err(Error::Common(CommonError::AdminRequired))
+        );
     }
     assert_eq!(world.event(event.id).await.event, event);
     assert_eq!(world.count().await, 1);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use urr_catalog::{DOMAIN, Parts};
 use urr_contracts::catalog::{Catalog as _, Error, EventOf, SaleOf};
 use urr_db::Db;
-use urr_kernel::EventId;
+use urr_kernel::{CommonError, EventId};
 use urr_rpc::Ctx;
 use urr_testkit::{Proxy, fixed_clock, fresh_database, seeded_ids, until, within};
 
@@ -33,9 +33,15 @@ async fn calls_return_unavailable_during_an_outage_and_recover_after_it() {
         } else {
             proxy.cut().await;
         }
-        assert_eq!(within(PROMPT, catalog.sale(&ctx, SaleOf { event })).await, Err(Error::Unavailable));
-        assert_eq!(within(PROMPT, catalog.event(&ctx, EventOf { event })).await, Err(Error::Unavailable));
-        assert_eq!(urr_catalog::demo::seed(&catalog).await, Err(Error::Unavailable));
+        assert_eq!(
+            within(PROMPT, catalog.sale(&ctx, SaleOf { event })).await,
+            Err(Error::Common(CommonError::Unavailable))
+        );
+        assert_eq!(
+            within(PROMPT, catalog.event(&ctx, EventOf { event })).await,
+            Err(Error::Common(CommonError::Unavailable))
+        );
+        assert_eq!(urr_catalog::demo::seed(&catalog).await, Err(Error::Common(CommonError::Unavailable)));
         proxy.restore().await;
         until(PATIENCE, async || catalog.sale(&ctx, SaleOf { event }).await == Err(Error::EventNotFound))
             .await;

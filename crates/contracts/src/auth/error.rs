@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use urr_kernel::Timestamp;
+use urr_kernel::{CommonError, Refusal, Timestamp};
 use urr_rpc::{Kind, ServiceError};
 
 use super::{Provider, TermsKind};
@@ -165,22 +165,13 @@ pub enum Error {
     /// A mailed link proves access to a mailbox, not ownership of the account.
     #[error("Please sign in to this account, or enter its password, to confirm its e-mail address")]
     ProofRequired,
-    /// The caller is not signed in.
-    #[error("Please sign in first.")]
-    Required,
-    /// Only admins may do this.
-    #[error("Only an administrator may do this.")]
-    AdminRequired,
-    /// Requires an admin who signed in with a second factor.
-    #[error("Please turn on a second factor first; administrators need one here.")]
-    SecondFactorRequired,
-    /// A database or a service it depends on is down.
-    #[error("Accounts are not available at the moment; please try again")]
-    Unavailable,
-    /// A bug.
-    #[error("Something went wrong on our side")]
-    Internal,
+    /// An error of every service.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Common(#[from] CommonError),
 }
+
+impl Refusal for Error {}
 
 impl ServiceError for Error {
     const DOMAIN: &'static str = "auth";
@@ -200,11 +191,9 @@ impl ServiceError for Error {
             | Self::EmailUnverified { .. } => Kind::Invalid,
             Self::TooManyAttempts { .. } => Kind::TooMany,
             // Session tokens. Clients do not try to refresh a token after a 401 of these routes.
-            Self::TokenInvalid
-            | Self::Required
-            | Self::ChallengeInvalid
-            | Self::RefreshInvalid
-            | Self::RefreshReused => Kind::Unauthenticated,
+            Self::TokenInvalid | Self::ChallengeInvalid | Self::RefreshInvalid | Self::RefreshReused => {
+                Kind::Unauthenticated
+            }
             // Other tokens: a new access token would not help.
             Self::LinkInvalid
             | Self::CredentialInvalid
@@ -212,8 +201,6 @@ impl ServiceError for Error {
             | Self::TripInvalid
             | Self::SignUpInvalid
             | Self::ProofRequired
-            | Self::AdminRequired
-            | Self::SecondFactorRequired
             | Self::SignInAgain => Kind::Forbidden,
             Self::SessionNotFound
             | Self::UserNotFound
@@ -231,21 +218,15 @@ impl ServiceError for Error {
             | Self::LinkTaken
             | Self::AlreadyLinked
             | Self::LastWayIn => Kind::Conflict,
-            Self::Busy | Self::Unavailable | Self::IdentityUnavailable | Self::ProviderUnavailable { .. } => {
-                Kind::Unavailable
-            }
-            Self::Internal => Kind::Internal,
+            Self::Busy | Self::IdentityUnavailable | Self::ProviderUnavailable { .. } => Kind::Unavailable,
+            Self::Common(error) => (*error).into(),
         }
-    }
-
-    fn unavailable() -> Self {
-        Self::Unavailable
     }
 
     fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::TooManyAttempts { wait_secs } => Some(Duration::from_secs(*wait_secs)),
-            Self::Busy | Self::Unavailable => Some(Duration::from_secs(1)),
+            Self::Busy => Some(Duration::from_secs(1)),
             // The circuit breaker blocks a failed provider for a while, so retrying every second is
             // useless.
             Self::IdentityUnavailable | Self::ProviderUnavailable { .. } => Some(Duration::from_secs(5)),

@@ -1,6 +1,7 @@
 //! Errors of the catalog.
 
 use serde::{Deserialize, Serialize};
+use urr_kernel::{CommonError, Failure, Refusal};
 use urr_rpc::{Kind, ServiceError};
 
 /// Errors of the catalog.
@@ -21,16 +22,13 @@ pub enum Error {
         /// What is wrong and what is expected.
         reason: String,
     },
-    /// Only admins may do this.
-    #[error("Only an admin may do this")]
-    AdminRequired,
-    /// The catalog or its database is unreachable.
-    #[error("The catalog is not available at the moment; please try again")]
-    Unavailable,
-    /// A bug.
-    #[error("Something went wrong on our side")]
-    Internal,
+    /// An error of every service.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Common(#[from] CommonError),
 }
+
+impl Refusal for Error {}
 
 impl ServiceError for Error {
     const DOMAIN: &'static str = "catalog";
@@ -39,13 +37,18 @@ impl ServiceError for Error {
         match self {
             Self::EventNotFound | Self::LayoutNotFound => Kind::NotFound,
             Self::Invalid { .. } => Kind::Invalid,
-            Self::AdminRequired => Kind::Forbidden,
-            Self::Unavailable => Kind::Unavailable,
-            Self::Internal => Kind::Internal,
+            Self::Common(error) => (*error).into(),
         }
     }
+}
 
-    fn unavailable() -> Self {
-        Self::Unavailable
+impl Error {
+    /// The failure of a method that needs the event: `not_found` if there is no such event.
+    pub fn into_failure<E: Refusal>(self, not_found: E) -> Failure<E> {
+        match self {
+            Self::EventNotFound => not_found.into(),
+            Self::Common(CommonError::Unavailable) => Failure::unavailable(self),
+            other => Failure::internal(other),
+        }
     }
 }

@@ -14,6 +14,7 @@ use tokio::{
     task::JoinSet,
 };
 use urr_db::{Db, Error, Kind, Tx, transaction};
+use urr_kernel::{CommonError, Failure, Refusal};
 use urr_testkit::{Proxy, until};
 
 use crate::fresh::{DOMAIN, LIMIT, Server, count, sit, who, with_postgres};
@@ -21,6 +22,13 @@ use crate::fresh::{DOMAIN, LIMIT, Server, count, sit, who, with_postgres};
 /// The guarantee is two seconds; the slack is for a busy test machine.
 const PROMISED: Duration = Duration::from_secs(2);
 const SLACK: Duration = Duration::from_millis(500);
+
+/// The errors of a service that has no others.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+struct Refused(#[from] CommonError);
+
+impl Refusal for Refused {}
 
 /// The domain's database behind a proxy that can fail.
 async fn behind_proxy(server: &Server) -> (Db, Proxy) {
@@ -128,6 +136,11 @@ async fn connection_lost_during_commit_is_unknown_commit() {
         let error = stalled.await.unwrap_err();
         assert_eq!(error.kind(), Kind::UnknownCommit);
         assert!(!error.is_unavailable(), "a retry could apply the change twice");
+        let answer = Failure::<Refused>::from(error);
+        assert!(
+            matches!(answer, Failure::Failed { answer: Refused(CommonError::Unavailable), .. }),
+            "a service answers 503"
+        );
         // The proxy buffered the COMMIT and forwards it now, as a network would.
         proxy.restore().await;
         let direct = Db::postgres(&server.config(), &DOMAIN).unwrap();

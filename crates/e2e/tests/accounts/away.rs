@@ -42,11 +42,11 @@ async fn auth_outage_keeps_sales_and_refuses_admin_requests() -> anyhow::Result<
 
     installation.auth_running.kill().await?;
     let refused = people::login(&mut front, "ann@example.com", PASSWORD).await?;
-    assert_eq!((refused.status, refused.code().as_str()), (503, "gateway.unavailable"), "{}", refused.show());
+    assert_eq!((refused.status, refused.code().as_str()), (503, "http.unavailable"), "{}", refused.show());
     assert!(refused.header("retry-after").is_some());
     until(PATIENCE, async || {
         let halls = ask(&mut front, "/api/admin/seat-layouts", &boss).await;
-        halls.is_ok_and(|answer| (answer.status, answer.code().as_str()) == (503, "gateway.unavailable"))
+        halls.is_ok_and(|answer| (answer.status, answer.code().as_str()) == (503, "http.unavailable"))
     })
     .await;
     for listener in [installation.front, installation.other] {

@@ -79,7 +79,7 @@ async fn see_it(stage: &Stage, event: EventId, fans: &[&Fan]) -> anyhow::Result<
         for fan in fans {
             let answer = ask(&mut connection, fan, event, what).await?;
             let told = (answer.status, answer.code());
-            assert_eq!(told, (503, "queue.unavailable".to_owned()), "{}", answer.show());
+            assert_eq!(told, (503, "http.unavailable".to_owned()), "{}", answer.show());
             assert!(answer.header("retry-after").is_some(), "{:?}", answer.headers);
         }
     }

@@ -166,7 +166,7 @@ impl Upstream {
     }
 
     fn is_away(&self, wait: Duration) -> Problem {
-        Problem::of(codes::UNAVAILABLE, self.role.unavailable)
+        Problem::of(urr_http::codes::UNAVAILABLE, self.role.unavailable)
             .retry_after(wait)
             .field("service", self.role.role)
     }

@@ -40,7 +40,7 @@ fn code<T>(outcome: Result<T, Problem>) -> Option<String> {
 async fn an_open_room_requires_a_pass_for_its_event() {
     let clock = urr_testkit::fixed_clock();
     let rooms = Arc::new(Rooms::new(clock.clone(), passes(), places(), true));
-    assert_eq!(code(rooms.check(event(1), None)).as_deref(), Some("gateway.unavailable"));
+    assert_eq!(code(rooms.check(event(1), None)).as_deref(), Some("http.unavailable"));
     assert!(rooms.loaded().check().await.is_err());
     let closed = OpenRoom { event: event(1), fail_open: false, opened_at: clock.now() };
     let open = OpenRoom { event: event(2), fail_open: true, ..closed };

@@ -200,7 +200,7 @@ async fn without_replicas_the_error_names_the_service_and_retry_after() {
         let ask = async || world.get("/api/payments/user/me", &[("authorization", &bearer)]).await;
         for _ in 0..15 {
             let (status, body) = ask().await;
-            assert_eq!((status, &body["code"]), (503, &json!("gateway.unavailable")));
+            assert_eq!((status, &body["code"]), (503, &json!("http.unavailable")));
             assert_eq!(body["service"], "payments");
             assert!(body["message"].as_str().unwrap().contains("Payments"), "{body}");
         }

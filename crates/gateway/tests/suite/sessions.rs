@@ -88,7 +88,7 @@ async fn with_a_stale_list_sign_in_and_admin_are_rejected_and_other_routes_conti
         let refused = async |cause: &str| {
             for (method, path) in dangerous {
                 let (status, body) = world.ask(method, path, &admin).await;
-                assert_eq!((status, &body["code"]), (503, &json!("gateway.unavailable")), "{path}: {cause}");
+                assert_eq!((status, &body["code"]), (503, &json!("http.unavailable")), "{path}: {cause}");
                 assert!(body["retryAfter"].is_u64());
             }
             for (method, path) in harmless {
@@ -98,11 +98,7 @@ async fn with_a_stale_list_sign_in_and_admin_are_rejected_and_other_routes_conti
         for (method, path) in dangerous.into_iter().chain([harmless[0], harmless[1], ("GET", "/api/events")])
         {
             let (status, body) = world.ask(method, path, &admin).await;
-            assert_eq!(
-                (status, &body["code"]),
-                (503, &json!("gateway.unavailable")),
-                "{path} before the list"
-            );
+            assert_eq!((status, &body["code"]), (503, &json!("http.unavailable")), "{path} before the list");
         }
         assert_eq!(world.get("/", &admin).await.1["user"], json!(null), "the caller is anonymous on pages");
         assert_eq!(world.get("/api/events", &[]).await.0, 200, "anonymous requests do not need the list");

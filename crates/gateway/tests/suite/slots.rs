@@ -217,10 +217,7 @@ async fn buying_is_rejected_while_the_waiting_room_is_down_and_recovers() {
     let token = sale.sign(&sale.entry());
     sale.room.down.store(true, Ordering::Relaxed);
     let (status, body) = sale.with_header(&token).await;
-    assert_eq!(
-        (status, &body["code"], &body["service"]),
-        (503, &json!("gateway.unavailable"), &json!("queue"))
-    );
+    assert_eq!((status, &body["code"], &body["service"]), (503, &json!("http.unavailable"), &json!("queue")));
     assert!(body["retryAfter"].is_u64());
     sale.room.down.store(false, Ordering::Relaxed);
     assert_eq!(sale.with_header(&token).await.0, 200);

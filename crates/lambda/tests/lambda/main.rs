@@ -251,7 +251,7 @@ async fn returns_503_until_the_rooms_are_loaded() {
     let mut browser = Browser::new(Sender::HttpApi);
     for path in [format!("/vwr/status/{event}"), format!("/edge/check?event={event}")] {
         let answer = browser.send(&function, "GET", &path).await;
-        assert_eq!((answer.status, &answer.body["code"]), (503, &json!("vwr.unavailable")), "{path}");
+        assert_eq!((answer.status, &answer.body["code"]), (503, &json!("http.unavailable")), "{path}");
         assert_eq!(answer.headers["retry-after"], "2");
     }
 }

@@ -12,11 +12,11 @@ use urr_db::{Tx, transaction};
 use urr_kernel::EventId;
 use urr_rpc::Ctx;
 
-use crate::{hall::Totals, places::count, room::Order, service::Service, trouble::Trouble};
+use crate::{Failure, hall::Totals, places::count, room::Order, service::Service};
 use store::{Action, Asked};
 
 /// The state of a room.
-pub(crate) async fn look(service: &Service, ctx: &Ctx, request: RoomOf) -> Result<RoomState, Trouble> {
+pub(crate) async fn look(service: &Service, ctx: &Ctx, request: RoomOf) -> Result<RoomState, Failure> {
     operator(service, ctx, request.event).await?;
     let totals = service.rooms()?.order(request.event, Order::Look).await?;
     Ok(state(request.event, &totals))
@@ -27,7 +27,7 @@ pub(crate) async fn set_threshold(
     service: &Service,
     ctx: &Ctx,
     request: SetThreshold,
-) -> Result<RoomState, Trouble> {
+) -> Result<RoomState, Failure> {
     operator(service, ctx, request.event).await?;
     if request.threshold > MAX_THRESHOLD {
         return Err(Error::BadThreshold { max: MAX_THRESHOLD }.into());
@@ -37,7 +37,7 @@ pub(crate) async fn set_threshold(
 }
 
 /// Pauses or resumes admissions.
-pub(crate) async fn pause(service: &Service, ctx: &Ctx, request: PauseRoom) -> Result<RoomState, Trouble> {
+pub(crate) async fn pause(service: &Service, ctx: &Ctx, request: PauseRoom) -> Result<RoomState, Failure> {
     operator(service, ctx, request.event).await?;
     let (action, order) =
         if request.paused { (Action::Pause, Order::Pause) } else { (Action::Resume, Order::Resume) };
@@ -45,7 +45,7 @@ pub(crate) async fn pause(service: &Service, ctx: &Ctx, request: PauseRoom) -> R
 }
 
 /// Removes all users.
-pub(crate) async fn clear(service: &Service, ctx: &Ctx, request: ClearRoom) -> Result<RoomState, Trouble> {
+pub(crate) async fn clear(service: &Service, ctx: &Ctx, request: ClearRoom) -> Result<RoomState, Failure> {
     operator(service, ctx, request.event).await?;
     if request.confirmed != Some(request.event) {
         let totals = service.rooms()?.order(request.event, Order::Look).await?;
@@ -56,24 +56,22 @@ pub(crate) async fn clear(service: &Service, ctx: &Ctx, request: ClearRoom) -> R
 }
 
 /// The audit log.
-pub(crate) async fn audit(service: &Service, ctx: &Ctx, request: AuditOf) -> Result<Audit, Trouble> {
+pub(crate) async fn audit(service: &Service, ctx: &Ctx, request: AuditOf) -> Result<Audit, Failure> {
     operator(service, ctx, request.event).await?;
     let deeds = service.db.read("queue.audit", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::newest(tx, request.event, MAX_ACTIONS).await?)
+        Ok::<_, Failure>(store::newest(tx, request.event, MAX_ACTIONS).await?)
     });
     Ok(Audit { deeds: deeds.await? })
 }
 
 /// Returns an error unless the caller may watch the room.
 pub(crate) async fn may_watch(service: &Service, ctx: &Ctx, event: EventId) -> Result<(), Error> {
-    operator(service, ctx, event).await.map_err(|trouble| trouble.reveal(ctx, "live"))
+    operator(service, ctx, event).await.map_err(|failure| ctx.reveal("live", failure))
 }
 
 /// Returns an error unless the caller is an admin and the event exists.
-async fn operator(service: &Service, ctx: &Ctx, event: EventId) -> Result<(), Trouble> {
-    if !ctx.actor.is_admin() {
-        return Err(Error::AdminRequired.into());
-    }
+async fn operator(service: &Service, ctx: &Ctx, event: EventId) -> Result<(), Failure> {
+    ctx.require_admin()?;
     service.events.get(ctx, event).await?;
     Ok(())
 }
@@ -86,16 +84,16 @@ async fn act(
     event: EventId,
     (action, number): (Action, Option<u32>),
     order: Order,
-) -> Result<RoomState, Trouble> {
+) -> Result<RoomState, Failure> {
     let room = service.rooms()?;
     let (id, at, by) = (service.ids.next(), service.clock.now(), ctx.actor.user());
     let asked = Asked { id, event, at, by, action, number };
     transaction!(service.db, "queue.ask", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::ask(tx, &asked).await?)
+        Ok::<_, Failure>(store::ask(tx, &asked).await?)
     })?;
     let totals = room.order(event, order).await?;
     transaction!(service.db, "queue.done", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::done(tx, id).await?)
+        Ok::<_, Failure>(store::done(tx, id).await?)
     })?;
     tracing::info!(%event, action = action.as_str(), number, by = ?by, "operator changed a waiting room");
     Ok(state(event, &totals))

@@ -4,14 +4,14 @@
 use urr_contracts::queue::SlotOf;
 use urr_db::Tx;
 
-use crate::{journal::inside, service::Service, trouble::Trouble, work::purchases};
+use crate::{Failure, journal::inside, service::Service, work::purchases};
 
 /// Whether a slot is active, according to the database.
 ///
 /// The slot's idle time is unknown here, and bounded by its entry token, which the caller has
 /// verified: a token is valid for at most ten minutes, never beyond its slot, and none are issued
 /// meanwhile.
-pub(super) async fn goes_on(service: &Service, request: SlotOf) -> Result<bool, Trouble> {
+pub(super) async fn goes_on(service: &Service, request: SlotOf) -> Result<bool, Failure> {
     let SlotOf { event, user, slot } = request;
     let begun_after = service.clock.now().before(service.limits.slot_total);
     service

@@ -10,12 +10,13 @@ use urr_contracts::queue::{
     CheckIn, Error, LeaveLine, Left, Place, PlaceTicket, QueueEntries, QueueEntry, SlotOf, SlotState,
     Standing, StatusOf, TokenRefusal,
 };
-use urr_kernel::{Actor, EventId, UserId};
+use urr_kernel::{Actor, CommonError, EventId, UserId};
 use urr_passes::{entry, entry::Entry, queue_ticket, queue_ticket::Ticket};
 use urr_rpc::Ctx;
 
 use self::rules::Outlook;
 use crate::{
+    Failure,
     events::Known,
     hall,
     journal::Why,
@@ -23,17 +24,23 @@ use crate::{
     promise::{Claim, Flaw},
     room::{Answer, Door},
     service::Service,
-    trouble::Trouble,
 };
 
 /// Joins the line for the calling user, or admits them at once.
-pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Result<Place, Trouble> {
-    let user = signed_in(ctx)?;
+pub(crate) async fn check(service: &Service, ctx: &Ctx, request: &CheckIn) -> Result<Place, Failure> {
+    let user = ctx.user()?;
     let event = request.event;
     let Some(known) = service.events.get(ctx, event).await? else {
         // The catalog is unreachable, so it is unknown whether the event exists: only known users
         // are served.
-        return resume_only(service, user, (event, None), Vec::new(), Error::Unavailable).await;
+        return resume_only(
+            service,
+            user,
+            (event, None),
+            Vec::new(),
+            Error::Common(CommonError::Unavailable),
+        )
+        .await;
     };
     if let Some(over) = known.is_over() {
         return Err(over.into());
@@ -72,7 +79,7 @@ async fn resume_only(
     (event, known): (EventId, Option<&Known>),
     refused: Vec<TokenRefusal>,
     otherwise: Error,
-) -> Result<Place, Trouble> {
+) -> Result<Place, Failure> {
     let answer = service.rooms()?.status(event, user).await?;
     match answer.standing {
         hall::Standing::Waiting { .. } | hall::Standing::Active { .. } => {
@@ -83,8 +90,8 @@ async fn resume_only(
 }
 
 /// The calling user's standing.
-pub(crate) async fn status(service: &Service, ctx: &Ctx, request: StatusOf) -> Result<Place, Trouble> {
-    let user = signed_in(ctx)?;
+pub(crate) async fn status(service: &Service, ctx: &Ctx, request: StatusOf) -> Result<Place, Failure> {
+    let user = ctx.user()?;
     let event = request.event;
     let known = service.events.get(ctx, event).await?;
     if let Some(over) = known.as_ref().and_then(|known| known.is_over()) {
@@ -95,15 +102,15 @@ pub(crate) async fn status(service: &Service, ctx: &Ctx, request: StatusOf) -> R
 }
 
 /// Removes the calling user.
-pub(crate) async fn leave(service: &Service, ctx: &Ctx, request: LeaveLine) -> Result<Left, Trouble> {
-    let user = signed_in(ctx)?;
+pub(crate) async fn leave(service: &Service, ctx: &Ctx, request: LeaveLine) -> Result<Left, Failure> {
+    let user = ctx.user()?;
     service.events.get(ctx, request.event).await?;
     Ok(Left { was_here: service.rooms()?.leave(request.event, user, Why::Left).await? })
 }
 
 /// The events in whose rooms the calling user is.
-pub(crate) async fn entries(service: &Service, ctx: &Ctx) -> Result<QueueEntries, Trouble> {
-    let user = signed_in(ctx)?;
+pub(crate) async fn entries(service: &Service, ctx: &Ctx) -> Result<QueueEntries, Failure> {
+    let user = ctx.user()?;
     let mut entries = Vec::new();
     for (event, active) in service.rooms()?.entries(user).await? {
         // An event that was deleted meanwhile still counts towards the limit, so its entry must be
@@ -115,11 +122,11 @@ pub(crate) async fn entries(service: &Service, ctx: &Ctx) -> Result<QueueEntries
 }
 
 /// Whether a slot is active. Counts as activity.
-pub(crate) async fn slot(service: &Service, ctx: &Ctx, request: SlotOf) -> Result<SlotState, Trouble> {
+pub(crate) async fn slot(service: &Service, ctx: &Ctx, request: SlotOf) -> Result<SlotState, Failure> {
     match ctx.actor {
         Actor::System => {}
         Actor::User { id, .. } if id == request.user => {}
-        _ => return Err(Error::SignInRequired.into()),
+        _ => return Err(CommonError::SignInRequired.into()),
     }
     let open = match service.rooms()?.status_unless_away(request.event, request.user).await? {
         Some(Answer { standing: hall::Standing::Active { slot, .. }, .. }) => slot.id == request.slot,
@@ -127,10 +134,6 @@ pub(crate) async fn slot(service: &Service, ctx: &Ctx, request: SlotOf) -> Resul
         None => away::goes_on(service, request).await?,
     };
     Ok(SlotState { open })
-}
-
-fn signed_in(ctx: &Ctx) -> Result<UserId, Error> {
-    ctx.actor.user().ok_or(Error::SignInRequired)
 }
 
 fn place(

@@ -12,9 +12,9 @@ use urr_passes::Refusal;
 
 use super::store;
 use crate::{
+    Failure,
     promise::{Flaw, Flaws, Promise},
     service::Service,
-    trouble::Trouble,
 };
 
 /// Result of verifying the caller's tokens.
@@ -30,7 +30,7 @@ pub(super) struct Promised {
 /// The promises of the caller's tokens: first the ticket, which only its owner can use, then the
 /// pass. The pass is claimed for the caller even if there is a ticket, because the ticket may turn
 /// out to be void.
-pub(super) async fn of(service: &Service, user: UserId, request: &CheckIn) -> Result<Promised, Trouble> {
+pub(super) async fn of(service: &Service, user: UserId, request: &CheckIn) -> Result<Promised, Failure> {
     let mut promised = Promised::default();
     match ticket(service, user, request) {
         Some(Ok(promise)) => promised.promises.push(promise),
@@ -96,18 +96,18 @@ async fn use_pass(
     user: UserId,
     request: &CheckIn,
     visitor: VisitorId,
-) -> Result<bool, Trouble> {
+) -> Result<bool, Failure> {
     let (event, now) = (request.event, service.clock.now());
     let user_of_pass = service
         .db
         .read("queue.pass_user", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(store::user_of_pass(tx, event, visitor).await?)
+            Ok::<_, Failure>(store::user_of_pass(tx, event, visitor).await?)
         })
         .await?;
     let owner = match user_of_pass {
         Some(owner) => owner,
         None => transaction!(service.db, "queue.use_pass", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(store::use_pass(tx, event, visitor, user, now).await?)
+            Ok::<_, Failure>(store::use_pass(tx, event, visitor, user, now).await?)
         })?,
     };
     Ok(owner == user)

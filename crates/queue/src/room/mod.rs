@@ -15,6 +15,7 @@ use urr_kv::Kv;
 pub use self::redis::GRACE;
 use self::{memory::Memory, redis::Redis};
 use crate::{
+    Failure,
     hall::{Standing, Totals},
     journal::{Step, Why},
     promise::{Claim, Flaws, Promise},
@@ -25,6 +26,13 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the waiting room's store is unavailable")]
 pub struct Closed;
+
+/// Users keep waiting: a failure must never admit.
+impl From<Closed> for Failure {
+    fn from(closed: Closed) -> Self {
+        Self::unavailable(closed)
+    }
+}
 
 /// Why rooms in memory cannot be opened.
 #[derive(Debug, thiserror::Error)]

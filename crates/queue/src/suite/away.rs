@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use urr_contracts::queue::{ClearRoom, Error, LeaveLine, SlotOf, Standing, StatusOf};
 use urr_db::{Tx, transaction};
-use urr_kernel::{Actor, EventId, OrderKey, Timestamp, UserId};
+use urr_kernel::{Actor, CommonError, EventId, OrderKey, Timestamp, UserId};
 use urr_kv::{Arg, KvConfig, Script};
 use urr_passes::{entry, entry::Entries};
 use urr_testkit::{Proxy, fresh_postgres, fresh_sqlite, services, until, within};
@@ -101,9 +101,15 @@ async fn come_in(world: &World, user: UserId) -> Uuid {
 /// Every request of the user gets 503.
 async fn assert_closed(world: &World, user: UserId) {
     let (ctx, event) = (world.ctx(user), world.event);
-    assert_eq!(world.check(user).await.unwrap_err(), Error::Unavailable);
-    assert_eq!(world.queue.status(&ctx, StatusOf { event }).await.unwrap_err(), Error::Unavailable);
-    assert_eq!(world.queue.leave(&ctx, LeaveLine { event }).await.unwrap_err(), Error::Unavailable);
+    assert_eq!(world.check(user).await.unwrap_err(), Error::Common(CommonError::Unavailable));
+    assert_eq!(
+        world.queue.status(&ctx, StatusOf { event }).await.unwrap_err(),
+        Error::Common(CommonError::Unavailable)
+    );
+    assert_eq!(
+        world.queue.leave(&ctx, LeaveLine { event }).await.unwrap_err(),
+        Error::Common(CommonError::Unavailable)
+    );
 }
 
 async fn slots_stay_valid_and_admissions_stop_without_redis(mut proxy: Proxy, world: World) {
@@ -141,7 +147,7 @@ async fn slots_stay_valid_and_admissions_stop_without_redis(mut proxy: Proxy, wo
     }
     assert_eq!(goes_on(&world, world.another_event(), inside, slot).await, Ok(false));
     let foreign = world.queue.slot(&world.ctx(stranger), SlotOf { event, user: inside, slot }).await;
-    assert_eq!(foreign.unwrap_err(), Error::SignInRequired);
+    assert_eq!(foreign.unwrap_err(), Error::Common(CommonError::SignInRequired));
     for user in [inside, waiting, stranger] {
         assert_closed(&world, user).await;
     }
@@ -257,7 +263,7 @@ async fn a_redis_that_answers_is_not_unreachable(_proxy: Proxy, world: World) {
     turn(&world, event, &BREAK).await;
     assert_eq!(
         goes_on(&world, event, user, slot).await,
-        Err(Error::Unavailable),
+        Err(Error::Common(CommonError::Unavailable)),
         "Redis answers but cannot run the script"
     );
     turn(&world, event, &MEND).await;

@@ -14,7 +14,7 @@ use urr_contracts::catalog::{
     CancelEvent, Catalog, CreateEvent, Error, EventDetail, EventOf, EventStatus, EventSummary, EventsPage,
     FindSeats, FoundSeats, Layouts, ListEvents, ListLayouts, Sale, SaleOf, SeatsOf, SeatsPage,
 };
-use urr_kernel::{EventId, Timestamp};
+use urr_kernel::{CommonError, EventId, Timestamp};
 use urr_rpc::Ctx;
 
 #[derive(Default)]
@@ -34,7 +34,7 @@ impl HandMade {
 impl Catalog for HandMade {
     async fn event(&self, _: &Ctx, request: EventOf) -> Result<EventDetail, Error> {
         if self.away.load(Ordering::Relaxed) {
-            return Err(Error::Unavailable);
+            return Err(Error::Common(CommonError::Unavailable));
         }
         let status = *self.events.lock().unwrap().get(&request.event).ok_or(Error::EventNotFound)?;
         let at = Timestamp::from_micros(1_790_000_000_000_000);

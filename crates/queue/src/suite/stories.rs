@@ -10,7 +10,7 @@ use urr_contracts::{
         SetThreshold, SlotOf, Standing, StatusOf, TokenRefusal,
     },
 };
-use urr_kernel::{Actor, UserId};
+use urr_kernel::{Actor, CommonError, UserId};
 use urr_passes::{entry, entry::Entries};
 use urr_testkit::until;
 use uuid::Uuid;
@@ -79,7 +79,7 @@ pub(crate) async fn a_user_waits_is_admitted_and_leaves(world: World) {
     assert_eq!(world.status(first).await.standing, Standing::Absent);
     let nobody = world.acting(Actor::Anonymous);
     let refused = world.queue.status(&nobody, StatusOf { event: world.event }).await;
-    assert_eq!(refused, Err(Error::SignInRequired));
+    assert_eq!(refused, Err(Error::Common(CommonError::SignInRequired)));
     let unknown = world.ids.next();
     assert_eq!(world.check_with(first, unknown, None, None).await, Err(Error::EventNotFound));
     for (status, error) in
@@ -278,9 +278,12 @@ pub(crate) async fn operator_commands_are_audited(world: World) {
         world.queue.pause(&world.ctx(user), PauseRoom { event, paused: true }).await,
         world.queue.clear(&world.ctx(user), ClearRoom { event, confirmed: Some(event) }).await,
     ] {
-        assert_eq!(refused, Err(Error::AdminRequired));
+        assert_eq!(refused, Err(Error::Common(CommonError::AdminRequired)));
     }
-    assert_eq!(world.queue.audit(&world.ctx(user), AuditOf { event }).await, Err(Error::AdminRequired));
+    assert_eq!(
+        world.queue.audit(&world.ctx(user), AuditOf { event }).await,
+        Err(Error::Common(CommonError::AdminRequired))
+    );
 
     assert!(world.queue.pause(&admin, PauseRoom { event, paused: true }).await.unwrap().paused);
     let room = world.queue.set_threshold(&admin, SetThreshold { event, threshold: 3 }).await.unwrap();
@@ -326,7 +329,10 @@ pub(crate) async fn slot_state_is_checked_by_owner_and_system(world: World) {
     let open = |state: urr_contracts::queue::SlotState| state.open;
     assert_eq!(ask(system(), user, slot, world.event).await.map(open), Ok(true));
     assert_eq!(ask(world.ctx(user), user, slot, world.event).await.map(open), Ok(true));
-    assert_eq!(ask(world.ctx(other), user, slot, world.event).await.map(open), Err(Error::SignInRequired));
+    assert_eq!(
+        ask(world.ctx(other), user, slot, world.event).await.map(open),
+        Err(Error::Common(CommonError::SignInRequired))
+    );
     assert_eq!(ask(system(), user, Uuid::nil(), world.event).await.map(open), Ok(false));
     assert_eq!(ask(system(), other, slot, world.event).await.map(open), Ok(false));
     assert_eq!(ask(system(), user, slot, world.another_event()).await.map(open), Ok(false));
@@ -374,7 +380,7 @@ pub(crate) async fn positions_survive_a_catalog_outage(world: World) {
     until(LIMIT, async || world.status(user).await.info.is_none()).await;
     assert_eq!(world.position(user).await, Some(1));
     assert!(world.check(user).await.is_ok());
-    assert_eq!(world.check(newcomer).await, Err(Error::Unavailable));
+    assert_eq!(world.check(newcomer).await, Err(Error::Common(CommonError::Unavailable)));
     world.catalog.away.store(false, Ordering::Relaxed);
     until(LIMIT, async || world.check(newcomer).await.is_ok()).await;
     assert_eq!(world.position(newcomer).await, Some(2));

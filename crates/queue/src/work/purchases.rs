@@ -13,13 +13,13 @@ use std::{
 use async_trait::async_trait;
 use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
-use urr_bus::{Consumer, Failure, Message};
+use urr_bus::{self as bus, Consumer, Message};
 use urr_contracts::tickets::RESERVATION_EVENTS;
 use urr_db::{Db, Error, Row, Tx, statements, transaction};
 use urr_kernel::{EventId, Timestamp, UserId};
 use uuid::Uuid;
 
-use crate::{room::Room, service::Service, trouble::Trouble};
+use crate::{Failure, room::Room, service::Service};
 
 /// The type of the message.
 const CONFIRMED: &str = "RESERVATION_CONFIRMED";
@@ -86,9 +86,9 @@ impl Consumer for Purchases {
         message.kind == CONFIRMED
     }
 
-    async fn apply(&self, tx: &mut Tx<'_>, message: &Message) -> Result<(), Failure> {
+    async fn apply(&self, tx: &mut Tx<'_>, message: &Message) -> Result<(), bus::Failure> {
         let purchase: Purchase =
-            serde_json::from_str(&message.payload).map_err(|error| Failure::Poison(error.into()))?;
+            serde_json::from_str(&message.payload).map_err(|error| bus::Failure::Poison(error.into()))?;
         if let Some(event) = purchase.event_id {
             tx.execute(&NOTE, &[&event, &purchase.user_id, &message.at]).await?;
         }
@@ -102,7 +102,7 @@ type Noted = (EventId, UserId, Timestamp);
 /// Frees the slots of completed purchases. Returns the number of purchases.
 ///
 /// A failing room keeps its purchases for the next run and does not delay others.
-pub(crate) async fn free(service: &Service) -> Result<usize, Trouble> {
+pub(crate) async fn free(service: &Service) -> Result<usize, Failure> {
     let room = service.rooms()?;
     let mut last =
         (EventId::from_uuid(Uuid::nil()), UserId::from_uuid(Uuid::nil()), Timestamp::from_micros(0));
@@ -167,18 +167,18 @@ fn freed_until(bought: Timestamp) -> Timestamp {
 }
 
 /// A page of purchases after a given one.
-async fn after(service: &Service, (event, user, at): Noted) -> Result<Vec<Noted>, Trouble> {
+async fn after(service: &Service, (event, user, at): Noted) -> Result<Vec<Noted>, Failure> {
     let purchase = |row: &Row<'_>| Ok::<Noted, Error>((row.get(0)?, row.get(1)?, row.get(2)?));
     service
         .db
         .read("queue.purchases", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(tx.all(&OLDEST, &[&at, &event, &user, &BATCH], purchase).await?)
+            Ok::<_, Failure>(tx.all(&OLDEST, &[&at, &event, &user, &BATCH], purchase).await?)
         })
         .await
 }
 
 /// Deletes purchases whose slots are freed.
-async fn forget(service: &Service, freed: &[Noted]) -> Result<(), Trouble> {
+async fn forget(service: &Service, freed: &[Noted]) -> Result<(), Failure> {
     if freed.is_empty() {
         return Ok(());
     }
@@ -186,6 +186,6 @@ async fn forget(service: &Service, freed: &[Noted]) -> Result<(), Trouble> {
         for (event, user, at) in freed {
             tx.execute(&FREED, &[event, user, at]).await?;
         }
-        Ok::<_, Trouble>(())
+        Ok::<_, Failure>(())
     })
 }

@@ -9,11 +9,11 @@ use urr_kernel::{EventId, Timestamp};
 use uuid::Uuid;
 
 use crate::{
+    Failure,
     journal::store::{self, Life},
     places,
     room::Closed,
     service::Service,
-    trouble::Trouble,
 };
 
 /// Idle time after which a room is closed: longer than a ticket is valid.
@@ -46,7 +46,7 @@ impl Reconciler for Tidy {
         let before = now.before(CLOSE_AFTER);
         for _ in 0..MAX_ROUNDS {
             let gone = transaction!(self.0.db, "queue.forget_passes", async |tx: &mut Tx<'_>| {
-                Ok::<_, Trouble>(places::store::forget(tx, before, BATCH).await?)
+                Ok::<_, Failure>(places::store::forget(tx, before, BATCH).await?)
             })?;
             if gone == 0 {
                 break;
@@ -61,14 +61,14 @@ impl Reconciler for Tidy {
 
 /// Closes rooms that have been empty for `idle`. Returns their number. Failures are retried at the
 /// next run.
-pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64, Trouble> {
+pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64, Failure> {
     let Ok(room) = service.rooms() else { return Ok(0) };
     let (mut last, mut closed, mut failed) = (EventId::from_uuid(Uuid::nil()), 0, 0_u64);
     for _ in 0..MAX_ROUNDS {
         let page: Vec<Life> = service
             .db
             .read("queue.rooms", async |tx: &mut Tx<'_>| {
-                Ok::<_, Trouble>(store::lives(tx, last, PAGE).await?)
+                Ok::<_, Failure>(store::lives(tx, last, PAGE).await?)
             })
             .await?;
         for life in &page {
@@ -92,16 +92,16 @@ pub(crate) async fn close_idle(service: &Service, idle: Duration) -> Result<u64,
 }
 
 /// Deletes journals of rooms that were closed before `before`. Returns the number of rooms.
-pub(crate) async fn forget_journals(service: &Service, before: Timestamp) -> Result<u64, Trouble> {
+pub(crate) async fn forget_journals(service: &Service, before: Timestamp) -> Result<u64, Failure> {
     let mut forgotten = 0;
     let old = service
         .db
-        .read("queue.old", async |tx: &mut Tx<'_>| Ok::<_, Trouble>(store::old(tx, before, PAGE).await?))
+        .read("queue.old", async |tx: &mut Tx<'_>| Ok::<_, Failure>(store::old(tx, before, PAGE).await?))
         .await?;
     for event in old {
         for _ in 0..MAX_ROUNDS {
             let steps = transaction!(service.db, "queue.forget", async |tx: &mut Tx<'_>| {
-                Ok::<_, Trouble>(store::forget(tx, event, before, BATCH).await?)
+                Ok::<_, Failure>(store::forget(tx, event, before, BATCH).await?)
             })?;
             if steps == 0 {
                 forgotten += 1;

@@ -12,7 +12,6 @@ pub(super) const ERRORS: &[Text] = texts! {
     "auth.challenge_invalid" = "로그인 시간이 초과되었습니다. 처음부터 다시 진행해 주세요.", "Your sign-in timed out. Please start over.";
     "auth.too_many_attempts" = "여러 번 잘못 입력하여 잠시 잠겼습니다.", "Too many attempts. Signing in is locked for a moment.";
     "auth.busy" = "로그인하는 사람이 많습니다. 잠시 후 다시 시도해 주세요.", "Many people are signing in. Please try again in a moment.";
-    "auth.unavailable" = "지금은 로그인할 수 없습니다. 잠시 후 다시 시도해 주세요.", "Signing in isn't possible right now. Please try again in a moment.";
     "auth.required" = "로그인이 필요합니다.", "Please sign in first.";
     "auth.link_invalid" = "이미 사용했거나 만료된 링크입니다. 새 링크를 받아 주세요.", "This link was already used or has expired. Please request a new one.";
     "auth.proof_required" = "이 기기에서 로그인되어 있지 않습니다. 비밀번호를 입력해 주세요.", "You're not signed in on this device. Please enter your password.";
@@ -38,14 +37,12 @@ pub(super) const ERRORS: &[Text] = texts! {
     "queue.sale_ended" = "예매가 종료되었습니다.", "This sale has ended.";
     "queue.event_cancelled" = "취소된 공연입니다.", "This event has been cancelled.";
     "queue.bad_threshold" = "설정할 수 없는 한도입니다.", "That limit isn't allowed.";
-    "queue.unavailable" = "대기실이 잠시 응답하지 않습니다.", "The waiting room isn't responding.";
     "vwr.bad_rate" = "설정할 수 없는 속도입니다.", "That rate isn't allowed.";
     "vwr.bad_batch" = "입장시킬 수 없는 인원입니다.", "That number isn't allowed.";
     "vwr.not_active" = "사이트 대기실이 꺼져 있습니다.", "The site waiting room is off.";
-    "vwr.unavailable" = "대기실이 잠시 응답하지 않습니다.", "The waiting room isn't responding.";
     "auth.admin_required" = "운영자만 사용할 수 있습니다.", "Only administrators can do this.";
     "auth.second_factor_required" = "먼저 2단계 인증을 설정해 주세요.", "Turn on two-step verification first.";
-    "gateway.unavailable" = "서비스가 잠시 응답하지 않습니다. 잠시 후 다시 시도해 주세요.", "The service isn't responding. Please try again in a moment.";
+    "http.unavailable" = "서비스가 잠시 응답하지 않습니다. 잠시 후 다시 시도해 주세요.", "The service isn't responding. Please try again in a moment.";
     "gateway.cross_origin" = "이 주소에서 보낼 수 없는 요청입니다. 주소창의 주소를 확인해 주세요.", "This request can't be sent from this address. Please check the address bar.";
     "limit.exceeded" = "요청이 너무 많습니다.", "Too many requests.";
     "limit.unavailable" = "지금은 처리할 수 없습니다. 잠시 후 다시 시도해 주세요.", "This isn't possible right now. Please try again in a moment.";
@@ -58,7 +55,6 @@ pub(super) const ERRORS: &[Text] = texts! {
     "tickets.sale_ended" = "예매가 종료되었습니다.", "This sale has ended.";
     "tickets.event_cancelled" = "취소된 공연입니다.", "This event has been cancelled.";
     "tickets.not_pending" = "이미 처리된 예약입니다.", "This reservation can no longer be changed.";
-    "tickets.unavailable" = "지금은 좌석을 확인할 수 없습니다. 잠시 후 다시 시도해 주세요.", "Seats aren't available right now. Please try again in a moment.";
 };
 
 #[cfg(test)]

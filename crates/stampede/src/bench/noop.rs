@@ -1,30 +1,24 @@
 //! The baseline: a no-op handler behind the same gateway, guards, parser and serializer as a hold.
 
-use axum::extract::{FromRef, State};
+use std::sync::Arc;
+
+use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use urr_http::{Caller, Class, Json, Line, Problem, Routes, USER};
 use urr_kernel::{Clock, EventId, Ids, ReservationId, SeatId, Timestamp, UserId};
-use urr_rpc::Ctx;
+use urr_rpc::{Ctx, handler_state};
 
 /// The path of the real handler, so that the same guards apply.
 pub(super) const PATH: &str = "/api/seats/reserve";
 
-#[derive(Clone)]
-struct Api {
+struct Parts {
     clock: Clock,
     ids: Ids,
 }
 
-impl FromRef<Api> for Clock {
-    fn from_ref(api: &Api) -> Self {
-        api.clock.clone()
-    }
-}
-
-impl FromRef<Api> for Ids {
-    fn from_ref(api: &Api) -> Self {
-        api.ids.clone()
-    }
+handler_state! {
+    /// State of the handler.
+    struct Api(Parts);
 }
 
 /// The body of a hold.
@@ -69,7 +63,7 @@ struct Seat {
 }
 
 async fn noop(
-    State(Api { clock, .. }): State<Api>,
+    State(Api(parts)): State<Api>,
     ctx: Ctx,
     caller: Caller,
     Json(body): Json<Reserve>,
@@ -88,7 +82,7 @@ async fn noop(
         event_id: body.event_id,
         event_title: "A night to remember",
         idempotency_key: body.idempotency_key,
-        expires_at: clock.now(),
+        expires_at: parts.clock.now(),
         seats: seats.collect(),
     };
     Ok(Json(Answer { message: "Seats reserved temporarily", reservation }))
@@ -97,5 +91,7 @@ async fn noop(
 /// The no-op handler, to be served in place of the real one.
 pub(super) fn routes(clock: &Clock, ids: &Ids) -> Routes {
     let policy = USER.limit(Class::Booking).after_line(Line::Body).with_slot();
-    Routes::new().post(PATH, policy, noop).with_state(Api { clock: clock.clone(), ids: ids.clone() })
+    Routes::new()
+        .post(PATH, policy, noop)
+        .with_state(Api(Arc::new(Parts { clock: clock.clone(), ids: ids.clone() })))
 }

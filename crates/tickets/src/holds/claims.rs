@@ -13,13 +13,13 @@ use std::{
 use urr_contracts::tickets::{Error, Reservation};
 use urr_db::{Db, Kind, Tx, outbox, transaction};
 use urr_jobs::{NotDone, Work};
-use urr_kernel::{Clock, EventId, ReservationId, SeatId, Timestamp, UserId};
+use urr_kernel::{Clock, CommonError, EventId, ReservationId, SeatId, Timestamp, UserId};
 
 use super::{
     rules::{self, Plan},
     store::{self as rows, Json},
 };
-use crate::{gate::Owner, trouble::Trouble};
+use crate::{Failure, gate::Owner};
 use store::{Kept, Seen, Wanted};
 
 /// Claims per transaction: a few milliseconds of work, so that other writes do not wait long.
@@ -75,7 +75,7 @@ pub(crate) struct Claiming {
 impl Work for Claiming {
     type Key = EventId;
     type Job = Arc<Claim>;
-    type Answer = Result<Reservation, Trouble>;
+    type Answer = Result<Reservation, Failure>;
 
     const NAME: &'static str = "tickets.hold";
     /// A few seconds of load.
@@ -100,12 +100,12 @@ impl Work for Claiming {
 
     /// Claims queued behind an unreachable database fail with it: they have already waited the full
     /// timeout.
-    fn give_up(answers: &[Result<Reservation, Trouble>]) -> Option<Result<Reservation, Trouble>> {
-        let is_away = |answer: &Result<_, Trouble>| match answer {
-            Err(Trouble::Db(error)) => {
+    fn give_up(answers: &[Result<Reservation, Failure>]) -> Option<Result<Reservation, Failure>> {
+        let is_away = |answer: &Result<_, Failure>| {
+            let error = answer.as_ref().err().and_then(Failure::cause::<urr_db::Error>);
+            error.is_some_and(|error| {
                 matches!(error.kind(), Kind::Unavailable | Kind::UnknownCommit) && !error.is_blocked()
-            }
-            _ => false,
+            })
         };
         answers.iter().any(is_away).then(|| Err(late()))
     }
@@ -113,14 +113,14 @@ impl Work for Claiming {
     /// Runs rounds, each in its own transaction, until every claim has an answer. Of claims that
     /// conflict, one is made per round, and the others then find the seats taken. There are rarely
     /// more than two rounds; claims past the deadline fail.
-    async fn run(&self, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Trouble>> {
+    async fn run(&self, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Failure>> {
         let began = self.clock.ticks();
         let mut answers = HashMap::with_capacity(claims.len());
         let mut waiting: Vec<&Claim> = claims.iter().map(AsRef::as_ref).collect();
         while !waiting.is_empty() {
             match self.round(event, &waiting).await {
                 Ok(Round { answered, later }) => {
-                    let told = |(id, answer): (_, Answer)| (id, answer.map_err(Trouble::Refused));
+                    let told = |(id, answer): (_, Answer)| (id, answer.map_err(Failure::Refused));
                     answers.extend(answered.into_iter().map(told));
                     waiting = later;
                     if !self.is_in_time(began) {
@@ -158,15 +158,15 @@ impl Claiming {
         claims: &[&Claim],
         error: urr_db::Error,
         began: Duration,
-    ) -> Vec<(ReservationId, Result<Reservation, Trouble>)> {
-        let error = Arc::new(error);
+    ) -> Vec<(ReservationId, Result<Reservation, Failure>)> {
         let one_of_them = error.is_blocked() || matches!(error.kind(), Kind::Constraint | Kind::Bug);
+        let failure = Failure::from(error);
         let mut answers = Vec::with_capacity(claims.len());
         for claim in claims {
             let answer = if !one_of_them || claims.len() == 1 {
-                Err(Trouble::Db(Arc::clone(&error)))
+                Err(failure.clone())
             } else if self.is_in_time(began) {
-                let alone = self.round(event, &[claim]).await.map_err(Trouble::from);
+                let alone = self.round(event, &[claim]).await.map_err(Failure::from);
                 alone.and_then(|mut alone| Ok(alone.answered.remove(0).1?))
             } else {
                 // It was not tried, so the error of the batch is not its own.
@@ -182,8 +182,8 @@ impl Claiming {
     }
 }
 
-fn late() -> Trouble {
-    Trouble::Claims(NotDone::Late)
+fn late() -> Failure {
+    Failure::unavailable(NotDone::Late)
 }
 
 type Answer = Result<Reservation, Error>;
@@ -251,7 +251,7 @@ impl Batch {
             if answer.as_ref().is_ok_and(|new| !kept.contains(&new.id)) {
                 // The caller then looks the key up and returns that reservation. If it is gone by
                 // then, a retry finds the key unused.
-                *answer = Err(Error::Unavailable);
+                *answer = Err(Error::Common(CommonError::Unavailable));
             }
             if answer.is_err() && is_counted(claim) {
                 self.give_back(tx, claim, &claimed).await?;

@@ -15,6 +15,7 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use urr_contracts::{
+    catalog,
     messages::Envelope,
     tickets::{
         CancelReason, Error, HoldSeats, ListReservations, MAX_RESERVATIONS_PER_PAGE, RESERVATION_EVENTS,
@@ -28,9 +29,9 @@ use urr_rpc::Ctx;
 use uuid::Uuid;
 
 use crate::{
+    Failure,
     gate::{Entry, Owner},
     service::Service,
-    trouble::Trouble,
 };
 use claims::Claim;
 use store::Json;
@@ -57,24 +58,23 @@ const _: () = assert!(
 /// A retry with an already used idempotency key gets the reservation made with that key, in its
 /// current state, whatever would reject it now. Few requests are retries, so the key is looked up
 /// only after a rejection; the insert itself rejects a used key.
-pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Reservation, Trouble> {
-    let user = signed_in(ctx)?;
+pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Reservation, Failure> {
+    let user = ctx.user()?;
     rules::check_request(request)?;
     let began = service.clock.ticks();
     let mut marks = None;
     let held = match plan(service, ctx, user, request).await {
         Ok(claim) => enter(service, Arc::new(claim), &mut marks).await,
-        Err(trouble) => Err(trouble),
+        Err(failure) => Err(failure),
     };
     let answer = match held {
-        // The catalog may be down, but earlier answers are in our own rows.
-        Err(trouble @ (Trouble::Refused(_) | Trouble::Catalog(_))) => {
+        Err(failure) if may_be_a_retry(&failure) => {
             let left = PATIENCE.saturating_sub(service.clock.ticks().saturating_sub(began)).max(ONE_LOOK);
             let known = timeout(left, replay(service, user, request)).await;
             // If the lookup timed out, the hold may have succeeded earlier and own these marks.
             // Leave them to expire.
             marks = marks.filter(|_| known.is_ok());
-            known.unwrap_or(Err(Trouble::Claims(NotDone::Late))).and_then(|known| known.ok_or(trouble))
+            known.unwrap_or(Err(Failure::unavailable(NotDone::Late))).and_then(|known| known.ok_or(failure))
         }
         held => held,
     };
@@ -86,13 +86,19 @@ pub(crate) async fn hold(service: &Service, ctx: &Ctx, request: &HoldSeats) -> R
     answer
 }
 
+/// Whether the failed request may be a retry of an earlier one, whose answer is in our own rows. The
+/// catalog may be down meanwhile.
+fn may_be_a_retry(failure: &Failure) -> bool {
+    matches!(failure, Failure::Refused(_)) || failure.cause::<catalog::Error>().is_some()
+}
+
 /// Builds the claim for a request, if the rules of the sale allow it.
 pub(crate) async fn plan(
     service: &Service,
     ctx: &Ctx,
     user: UserId,
     request: &HoldSeats,
-) -> Result<Claim, Trouble> {
+) -> Result<Claim, Failure> {
     let briefly = ctx.within(RULES);
     let sale = service.sales.rules(&briefly, request.event).await?;
     let now = service.clock.now();
@@ -133,21 +139,21 @@ async fn enter(
     service: &Service,
     mut claim: Arc<Claim>,
     marks: &mut Option<(Vec<SeatId>, Owner)>,
-) -> Result<Reservation, Trouble> {
+) -> Result<Reservation, Failure> {
     let (event, user, seats) = (claim.reservation.event, claim.reservation.user, claim.plan.seat_ids());
     if let Entry::Busy(seats) = service.gate.acquire(event, &seats, claim.owner).await {
         return Err(Error::SeatsTaken { seats }.into());
     }
     *marks = Some((seats, claim.owner));
     let mut held = service.claim(&claim).await;
-    if matches!(&held, Err(Trouble::Db(error)) if error.is_unique_violation()) {
+    if held.as_ref().is_err_and(|failure| failure.cause().is_some_and(urr_db::Error::is_unique_violation)) {
         // Reservation numbers end in eight hex digits of an id, so two of the same millisecond can
         // collide. Retry with a new one.
         let number = rules::number(service.ids.next(), claim.reservation.created_at);
         Arc::make_mut(&mut claim).reservation.number = number;
         held = service.claim(&claim).await;
     }
-    if !matches!(held, Err(Trouble::Refused(Error::UserLimit { .. }))) {
+    if !matches!(held, Err(Failure::Refused(Error::UserLimit { .. }))) {
         return held;
     }
     // The buyer's own expired holds may still count towards the limit if the sweep has not reached
@@ -159,8 +165,8 @@ async fn enter(
 
 /// Builds the claim for a request.
 #[cfg(test)]
-pub(crate) async fn planned(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Claim, Trouble> {
-    plan(service, ctx, signed_in(ctx)?, request).await
+pub(crate) async fn planned(service: &Service, ctx: &Ctx, request: &HoldSeats) -> Result<Claim, Failure> {
+    plan(service, ctx, ctx.user()?, request).await
 }
 
 /// Makes a hold with the given reservation number.
@@ -170,7 +176,7 @@ pub(crate) async fn hold_numbered(
     ctx: &Ctx,
     request: &HoldSeats,
     number: String,
-) -> Result<Reservation, Trouble> {
+) -> Result<Reservation, Failure> {
     let mut claim = planned(service, ctx, request).await?;
     claim.reservation.number = number;
     enter(service, Arc::new(claim), &mut None).await
@@ -181,8 +187,8 @@ pub(crate) async fn release(
     service: &Service,
     ctx: &Ctx,
     request: ReleaseHold,
-) -> Result<Reservation, Trouble> {
-    let user = signed_in(ctx)?;
+) -> Result<Reservation, Failure> {
+    let user = ctx.user()?;
     let now = service.clock.now();
     let (stored, freed) = transaction!(service.db, "tickets.release", async |tx: &mut Tx<'_>| {
         let mut stored = own(tx, user, request.reservation).await?;
@@ -190,7 +196,7 @@ pub(crate) async fn release(
             if stored.reservation.expires_at <= now { CancelReason::Expired } else { CancelReason::User };
         let freed = !give_back::in_tx(service, tx, &[&stored], reason, now).await?.is_empty();
         stored = own(tx, user, request.reservation).await?;
-        Ok::<_, Trouble>((stored, freed))
+        Ok::<_, Failure>((stored, freed))
     })?;
     if freed {
         service.forget_marks(&stored).await;
@@ -206,8 +212,8 @@ pub(crate) async fn reservation(
     service: &Service,
     ctx: &Ctx,
     request: ReservationOf,
-) -> Result<Reservation, Trouble> {
-    let user = signed_in(ctx)?;
+) -> Result<Reservation, Failure> {
+    let user = ctx.user()?;
     let found = service
         .db
         .read("tickets.reservation", async |tx: &mut Tx<'_>| own(tx, user, request.reservation).await);
@@ -219,14 +225,14 @@ pub(crate) async fn reservations(
     service: &Service,
     ctx: &Ctx,
     request: ListReservations,
-) -> Result<Reservations, Trouble> {
-    let user = signed_in(ctx)?;
+) -> Result<Reservations, Failure> {
+    let user = ctx.user()?;
     if !(1..=MAX_RESERVATIONS_PER_PAGE).contains(&request.limit) {
         return Err(Error::BadPage { max: MAX_RESERVATIONS_PER_PAGE }.into());
     }
     let before = request.before.unwrap_or(ReservationId::from_uuid(Uuid::max()));
     let page = service.db.read("tickets.reservations", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::of_user(tx, user, before, request.limit).await?)
+        Ok::<_, Failure>(store::of_user(tx, user, before, request.limit).await?)
     });
     Ok(Reservations { reservations: page.await?.into_iter().map(|stored| stored.reservation).collect() })
 }
@@ -236,7 +242,7 @@ async fn replay(
     service: &Service,
     user: UserId,
     request: &HoldSeats,
-) -> Result<Option<Reservation>, Trouble> {
+) -> Result<Option<Reservation>, Failure> {
     let Some(key) = request.idempotency_key.as_deref() else { return Ok(None) };
     match service.of_key(user, key).await? {
         Some(known) if rules::answers(&known, request) => Ok(Some(known)),
@@ -252,7 +258,7 @@ async fn not_in_this_hall(
     ctx: &Ctx,
     request: &HoldSeats,
     seats: Vec<SeatId>,
-) -> Result<Trouble, Trouble> {
+) -> Result<Failure, Failure> {
     let elsewhere = service.sales.elsewhere(ctx, request.event, &seats).await?;
     Ok(if elsewhere.is_empty() {
         Error::SeatsNotFound { seats }
@@ -263,13 +269,9 @@ async fn not_in_this_hall(
 }
 
 /// Returns a reservation of this user. Reservations of other users are reported as not found.
-async fn own(tx: &mut Tx<'_>, user: UserId, id: ReservationId) -> Result<store::Stored, Trouble> {
+async fn own(tx: &mut Tx<'_>, user: UserId, id: ReservationId) -> Result<store::Stored, Failure> {
     let stored = store::get(tx, id).await?.filter(|stored| stored.reservation.user == user);
     stored.ok_or_else(|| Error::ReservationNotFound.into())
-}
-
-fn signed_in(ctx: &Ctx) -> Result<UserId, Error> {
-    ctx.actor.user().ok_or(Error::SignInRequired)
 }
 
 fn created(new: &Reservation, seat_count: u32) -> ReservationFact {

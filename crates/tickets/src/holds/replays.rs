@@ -1,14 +1,14 @@
 //! Batched lookups of idempotency keys. In a rush nearly every hold is rejected, and each rejection
 //! checks whether it repeats an earlier request; concurrent checks share one read.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use urr_db::{Db, Tx};
 use urr_jobs::Work;
 use urr_kernel::UserId;
 
 use super::store::{self, Stored};
-use crate::trouble::Trouble;
+use crate::Failure;
 
 /// Keys per read.
 const MAX_TOGETHER: usize = 256;
@@ -19,7 +19,7 @@ pub(crate) struct Replaying(pub(crate) Db);
 impl Work for Replaying {
     type Key = ();
     type Job = (UserId, String);
-    type Answer = Result<Option<Stored>, Trouble>;
+    type Answer = Result<Option<Stored>, Failure>;
 
     const NAME: &'static str = "tickets.replay";
     /// A few seconds of load, as for claims.
@@ -37,15 +37,15 @@ impl Work for Replaying {
         match self.look(&asked).await {
             Ok(known) => answers(known, &asked),
             Err(error) if error.is_unavailable() || asked.len() == 1 => {
-                let error = Arc::new(error);
-                asked.iter().map(|_| Err(Trouble::Db(Arc::clone(&error)))).collect()
+                let failure = Failure::from(error);
+                asked.iter().map(|_| Err(failure.clone())).collect()
             }
             Err(_) => {
                 let mut found = Vec::with_capacity(asked.len());
                 for one in asked.chunks(1) {
                     found.push(self.look(one).await.map(|known| known.into_iter().next().map(|(_, it)| it)));
                 }
-                found.into_iter().map(|found| found.map_err(Trouble::from)).collect()
+                found.into_iter().map(|found| found.map_err(Failure::from)).collect()
             }
         }
     }
@@ -64,7 +64,7 @@ impl Replaying {
 fn answers(
     known: Vec<((UserId, String), Stored)>,
     asked: &[(UserId, String)],
-) -> Vec<Result<Option<Stored>, Trouble>> {
+) -> Vec<Result<Option<Stored>, Failure>> {
     let known: HashMap<_, _> = known.into_iter().collect();
     asked.iter().map(|asked| Ok(known.get(asked).cloned())).collect()
 }

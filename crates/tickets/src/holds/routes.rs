@@ -1,11 +1,6 @@
 //! HTTP routes of holds and reservations. No rules, no SQL.
 
-use std::sync::Arc;
-
-use axum::{
-    extract::{FromRef, State},
-    http::HeaderMap,
-};
+use axum::{extract::State, http::HeaderMap};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use urr_contracts::tickets::{
@@ -15,29 +10,11 @@ use urr_contracts::tickets::{
 use urr_http::{
     About, Class, Doorkeeper, Entrance, Json, Line, PUBLIC, Path, Problem, Query, Routes, StatusCode, USER,
 };
-use urr_kernel::{
-    Clock, EventId, Ids, Krw, ReservationId, SeatId, Timestamp, limits::MAX_IDEMPOTENCY_KEY_LEN,
-};
+use urr_kernel::{EventId, Krw, ReservationId, SeatId, Timestamp, limits::MAX_IDEMPOTENCY_KEY_LEN};
 use urr_rpc::{Ctx, problem};
 
 use super::rules;
-use crate::service::Service;
-
-/// State of the route handlers.
-#[derive(Clone)]
-pub(crate) struct Api(pub(crate) Arc<Service>);
-
-impl FromRef<Api> for Clock {
-    fn from_ref(api: &Api) -> Self {
-        api.0.clock.clone()
-    }
-}
-
-impl FromRef<Api> for Ids {
-    fn from_ref(api: &Api) -> Self {
-        api.0.ids.clone()
-    }
-}
+use crate::api::Api;
 
 const OK: StatusCode = StatusCode::OK;
 

@@ -7,7 +7,9 @@ use urr_contracts::{
     catalog::{Sale, Seat},
     tickets::{Error, HoldSeats, Reservation, ReservedSeat},
 };
-use urr_kernel::{Krw, ReservationId, SeatId, Timestamp, UserId, limits::MAX_IDEMPOTENCY_KEY_LEN};
+use urr_kernel::{
+    CommonError, Krw, ReservationId, SeatId, Timestamp, UserId, limits::MAX_IDEMPOTENCY_KEY_LEN,
+};
 
 use crate::{gate::Owner, sales::Hall};
 
@@ -87,7 +89,8 @@ pub(crate) fn plan(request: &HoldSeats, hall: &Hall) -> Result<Plan, Error> {
     }
     let mut seats: Vec<Seat> = request.seats.iter().filter_map(|seat| hall.seat(*seat)).cloned().collect();
     seats.sort_unstable_by_key(|seat| seat.id);
-    let total = Krw::sum(seats.iter().map(|seat| seat.price)).map_err(|_| Error::Internal)?;
+    let total =
+        Krw::sum(seats.iter().map(|seat| seat.price)).map_err(|_| Error::Common(CommonError::Internal))?;
     Ok(Plan { seats, total })
 }
 

@@ -13,7 +13,7 @@ use super::{
     give_back,
     store::{self, Lapsed, Stored},
 };
-use crate::{service::Service, trouble::Trouble};
+use crate::{Failure, service::Service};
 
 /// Holds expired per run, in one transaction. At four seats each it locks at most 600 rows. After a
 /// full batch the next run starts at once.
@@ -47,13 +47,13 @@ impl Reconciler for Sweep {
 
 impl Service {
     /// Expires holds, oldest first, from where the last run stopped. Returns how many were expired.
-    pub(crate) async fn expire_lapsed(&self) -> Result<usize, Trouble> {
+    pub(crate) async fn expire_lapsed(&self) -> Result<usize, Failure> {
         let now = self.clock.now();
         let mut expired = 0;
         for _ in 0..MAX_LOOKS {
             let after = self.lapsed.at();
             let found = self.db.read("tickets.lapsed", async |tx: &mut Tx<'_>| {
-                Ok::<_, Trouble>(store::lapsed(tx, now, after, BATCH).await?)
+                Ok::<_, Failure>(store::lapsed(tx, now, after, BATCH).await?)
             });
             let found = found.await?;
             let last = found.last().map(|last| last.at).filter(|_| found.len() >= BATCH as usize);
@@ -70,15 +70,15 @@ impl Service {
     }
 
     /// Expires the overdue holds of one buyer for one event.
-    pub(crate) async fn expire_lapsed_of(&self, event: EventId, user: UserId) -> Result<usize, Trouble> {
+    pub(crate) async fn expire_lapsed_of(&self, event: EventId, user: UserId) -> Result<usize, Failure> {
         let now = self.clock.now();
         let found = self.db.read("tickets.lapsed_of_buyer", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(store::lapsed_of_buyer(tx, event, user, now, BATCH).await?)
+            Ok::<_, Failure>(store::lapsed_of_buyer(tx, event, user, now, BATCH).await?)
         });
         let holds = self.readable(found.await?);
         match self.expire_together(&holds, now).await {
             // A request is waiting: after a lock timeout, do not wait again for each single hold.
-            Err(Trouble::Db(error)) if !error.is_unavailable() => {
+            Err(failure) if failure.cause().is_some_and(|error: &urr_db::Error| !error.is_unavailable()) => {
                 let mut expired = 0;
                 for hold in &holds {
                     expired += self.expire_alone(hold, now).await?;
@@ -103,9 +103,9 @@ impl Service {
 
     /// Expires all holds in one transaction. If a single hold is the cause of a failure, expires
     /// them one by one and skips it.
-    async fn expire(&self, holds: Vec<Stored>, now: Timestamp) -> Result<usize, Trouble> {
+    async fn expire(&self, holds: Vec<Stored>, now: Timestamp) -> Result<usize, Failure> {
         match self.expire_together(&holds, now).await {
-            Err(Trouble::Db(error)) if is_of_one(&error) => {
+            Err(failure) if failure.cause().is_some_and(is_of_one) => {
                 let mut expired = 0;
                 for hold in &holds {
                     // Advance before trying, so that a hold whose locks outlast the time limit of a
@@ -120,17 +120,17 @@ impl Service {
     }
 
     /// Expires one hold, or reports it and leaves it unchanged.
-    async fn expire_alone(&self, hold: &Stored, now: Timestamp) -> Result<usize, Trouble> {
+    async fn expire_alone(&self, hold: &Stored, now: Timestamp) -> Result<usize, Failure> {
         match self.expire_together(std::slice::from_ref(hold), now).await {
-            Err(Trouble::Db(error)) if is_of_one(&error) => {
-                self.lapsed.leave(hold.reservation.id.as_uuid(), &*error);
+            Err(failure) if failure.cause().is_some_and(is_of_one) => {
+                self.lapsed.leave(hold.reservation.id.as_uuid(), &failure);
                 Ok(0)
             }
             outcome => outcome,
         }
     }
 
-    async fn expire_together(&self, holds: &[Stored], now: Timestamp) -> Result<usize, Trouble> {
+    async fn expire_together(&self, holds: &[Stored], now: Timestamp) -> Result<usize, Failure> {
         if holds.is_empty() {
             return Ok(0);
         }

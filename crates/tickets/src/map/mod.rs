@@ -19,10 +19,10 @@ use urr_contracts::{
     tickets::{Error, MapSeat, SeatMap, SeatStatus},
 };
 use urr_db::Tx;
-use urr_kernel::{Clock, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
+use urr_kernel::{Clock, CommonError, EventId, SeatId, limits::MAX_SEATS_PER_EVENT};
 use urr_rpc::{Ctx, Loading};
 
-use crate::{sales::Hall, service::Service, trouble::Trouble};
+use crate::{Failure, sales::Hall, service::Service};
 
 /// Maximum age of a cached map. If a seat looks free for up to this long after it is taken, the
 /// claim is rejected.
@@ -51,20 +51,20 @@ pub(crate) fn maps(clock: Clock) -> Maps {
 /// Returns the state of every seat of an event. Only the request that rebuilds the map logs a
 /// failure.
 pub(crate) async fn seat_map(service: &Service, ctx: &Ctx, event: EventId) -> Result<Arc<Drawn>, Error> {
-    let reveal = |trouble: Trouble| trouble.reveal(ctx, "seat_map");
-    let sale = service.sales.rules(ctx, event).await.map_err(|error| reveal(error.into()))?;
+    let reveal = |failure: Failure| ctx.reveal("seat_map", failure);
+    let sale = service.sales.rules(ctx, event).await.map_err(reveal)?;
     if sale.seats == 0 {
         return Err(Error::NoSeatMap);
     }
     let draw = async { draw_now(service, ctx, &sale).await.map_err(reveal) };
-    service.maps.get(ctx, event, Error::Unavailable, draw).await
+    service.maps.get(ctx, event, Error::Common(CommonError::Unavailable), draw).await
 }
 
-async fn draw_now(service: &Service, ctx: &Ctx, sale: &Sale) -> Result<Drawn, Trouble> {
+async fn draw_now(service: &Service, ctx: &Ctx, sale: &Sale) -> Result<Drawn, Failure> {
     let hall = service.sales.hall(ctx, sale).await?;
     let now = service.clock.now();
     let claimed = service.db.read("tickets.map", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::claimed(tx, sale.event, now).await?)
+        Ok::<_, Failure>(store::claimed(tx, sale.event, now).await?)
     });
     Ok(draw(sale, &hall, &claimed.await?))
 }

@@ -13,7 +13,7 @@ use urr_kernel::EventId;
 use urr_rpc::{Ctx, problem};
 
 use super::Public;
-use crate::holds::routes::Api;
+use crate::api::Api;
 
 pub(crate) fn routes() -> Routes<Api> {
     let about = About::new("The seat map of an event, with an ETag")

@@ -14,7 +14,7 @@ use urr_contracts::catalog::{
     self, CancelEvent, Catalog, CreateEvent, EventDetail, EventOf, EventsPage, FindSeats, FoundSeats,
     Layouts, ListEvents, ListLayouts, Sale, SaleOf, Seat, SeatsOf, SeatsPage,
 };
-use urr_kernel::EventId;
+use urr_kernel::{CommonError, EventId};
 use urr_rpc::Ctx;
 
 /// A catalog whose events are set by the tests.
@@ -47,7 +47,7 @@ impl Catalog for HandMade {
     async fn sale(&self, ctx: &Ctx, request: SaleOf) -> Result<Sale, catalog::Error> {
         *self.patience.lock().unwrap() = ctx.remaining();
         if self.away.load(Ordering::SeqCst) {
-            return Err(catalog::Error::Unavailable);
+            return Err(catalog::Error::Common(CommonError::Unavailable));
         }
         let events = self.events.lock().unwrap();
         events.get(&request.event).map(|(sale, _)| sale.clone()).ok_or(catalog::Error::EventNotFound)

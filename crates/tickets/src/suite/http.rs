@@ -201,7 +201,7 @@ async fn routes_that_need_a_user_reject_anonymous_requests() {
     ] {
         let response = send(&world, Actor::Anonymous, method, &path, body).await;
         assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{path}");
-        assert_eq!(json_of(response).await["code"], "tickets.sign_in_required", "{path}");
+        assert_eq!(json_of(response).await["code"], "auth.required", "{path}");
     }
 }
 

@@ -9,10 +9,10 @@ use urr_contracts::{
         ReservationStatus, SeatStatus,
     },
 };
-use urr_kernel::{EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
+use urr_kernel::{CommonError, EventId, ReservationId, SeatId, Timestamp, limits::HOLD};
 
 use super::{World, hold_request, sweep, together};
-use crate::{holds, race, trouble::Trouble};
+use crate::{Failure, holds, race};
 
 /// Runs every story in sequence, each with its own events and buyers.
 pub(super) async fn all(world: &World) {
@@ -116,7 +116,7 @@ async fn invalid_requests_have_their_own_errors_and_change_nothing(world: &World
         assert_eq!(world.tickets.hold(&world.buyer(), request).await, Err(expected));
     }
     let anonymous = world.tickets.hold(&world.anonymous(), ask(event, &seats[..1])).await;
-    assert_eq!(anonymous, Err(Error::SignInRequired));
+    assert_eq!(anonymous, Err(Error::Common(CommonError::SignInRequired)));
     world.pass(Duration::from_secs(1)).await;
     assert_eq!(world.map(event).await, before);
 }
@@ -147,7 +147,7 @@ async fn a_claim_that_starts_after_the_sale_is_rejected(world: &World) {
     let claim = Arc::new(planned.unwrap_or_else(|_| panic!("the sale is open")));
     world.clock.advance(minute);
     let refused = world.service.claim(&claim).await;
-    let Err(Trouble::Refused(refused)) = refused else {
+    let Err(Failure::Refused(refused)) = refused else {
         panic!("the claim succeeded after the end of the sale")
     };
     assert_eq!(refused, Error::SaleEnded { ended_at: now.after(minute) });
@@ -196,7 +196,7 @@ async fn a_retry_is_answered_while_the_catalog_is_down(world: &World) {
         (world.tickets.hold(&buyer, keyed("k")).await, world.tickets.hold(&buyer, keyed("another")).await);
     world.catalog.away(false);
     assert_eq!(again.unwrap().id, first.id);
-    assert_eq!(new, Err(Error::Unavailable));
+    assert_eq!(new, Err(Error::Common(CommonError::Unavailable)));
     let patience = world.catalog.patience();
     assert!(patience <= Duration::from_secs(2), "a hold waits {patience:?} for a catalog that hangs");
 }
@@ -287,7 +287,7 @@ async fn a_reservation_is_private_to_its_buyer(world: &World) {
     assert_eq!(seen, Err(Error::ReservationNotFound));
     assert_eq!(world.release(&rival, held.id).await, Err(Error::ReservationNotFound));
     let nobody = world.tickets.reservation(&world.anonymous(), ReservationOf { reservation: held.id }).await;
-    assert_eq!(nobody, Err(Error::SignInRequired));
+    assert_eq!(nobody, Err(Error::Common(CommonError::SignInRequired)));
     let page = ListReservations { before: None, limit: 10 };
     assert!(world.tickets.reservations(&rival, page).await.unwrap().reservations.is_empty());
 }

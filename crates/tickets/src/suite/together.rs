@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use urr_contracts::tickets::{Error, HoldSeats, ReleaseHold, Reservation};
 use urr_db::{Tx, statements};
 use urr_jobs::Work as _;
-use urr_kernel::{Clock, EventId, ReservationId, SeatId};
+use urr_kernel::{Clock, CommonError, EventId, ReservationId, SeatId};
 use urr_rpc::Ctx;
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     sweep::damage,
 };
 use crate::{
+    Failure,
     holds::{
         self,
         claims::{
@@ -22,7 +23,6 @@ use crate::{
         },
         replays::Replaying,
     },
-    trouble::Trouble,
 };
 
 statements! {
@@ -45,8 +45,8 @@ fn claiming(world: &World) -> Claiming {
 async fn make(world: &World, event: EventId, claims: Vec<Arc<Claim>>) -> Vec<Result<Reservation, Error>> {
     let claiming = claiming(world);
     let refused = |trouble| match trouble {
-        Trouble::Refused(error) => error,
-        trouble => panic!("{trouble:?}"),
+        Failure::Refused(error) => error,
+        failed @ Failure::Failed { .. } => panic!("{failed:?}"),
     };
     let made = claiming.run(event, claims).await;
     made.into_iter().map(|answer| answer.map_err(refused)).collect()
@@ -76,7 +76,11 @@ pub(super) async fn rejected_claims_leave_nothing_and_others_in_the_batch_succee
     assert_eq!(answers[0].as_ref().map(ids), Ok(sorted(&seats[5..7])));
     assert_eq!(answers[1], Err(Error::SeatsTaken { seats: vec![seats[0]] }));
     assert_eq!(answers[2], Err(Error::UserLimit { max: 4, held: 4 }));
-    assert_eq!(answers[3], Err(Error::Unavailable), "the key is used: the replay returns the answer");
+    assert_eq!(
+        answers[3],
+        Err(Error::Common(CommonError::Unavailable)),
+        "the key is used: the replay returns the answer"
+    );
     assert_eq!(answers[4].as_ref().map(ids), Ok(sorted(&seats[11..])));
     // PostgreSQL exposes messages only when no older transaction is open on the server, and those
     // of one transaction at the same time.
@@ -212,7 +216,7 @@ pub(super) async fn a_failing_claim_does_not_fail_its_batch(world: &World) {
     let claiming = claiming(world);
     let answers = claiming.run(event, vec![Arc::new(bad), good]).await;
     assert!(
-        matches!(&answers[0], Err(Trouble::Db(error)) if error.is_unique_violation()),
+        matches!(&answers[0], Err(failure) if failure.cause().is_some_and(urr_db::Error::is_unique_violation)),
         "{:?}",
         answers[0]
     );
@@ -247,18 +251,18 @@ pub(super) async fn concurrent_claims_are_batched(world: &World) {
 /// Runs `body` in a transaction that is rolled back at the end, and returns its result.
 pub(super) async fn meanwhile<T>(
     world: &World,
-    body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, Trouble>,
+    body: impl AsyncFnOnce(&mut Tx<'_>) -> Result<T, Failure>,
 ) -> T {
     let mut done = None;
-    let given_up: Result<(), Trouble> = world
+    let given_up: Result<(), Failure> = world
         .service
         .db
         .write("test.meanwhile", async |tx: &mut Tx<'_>| {
             done = Some(body(tx).await?);
-            Err(Trouble::Refused(Error::Unavailable))
+            Err(Failure::Refused(Error::Common(CommonError::Unavailable)))
         })
         .await;
-    assert!(matches!(given_up, Err(Trouble::Refused(_))), "{given_up:?}");
+    assert!(matches!(given_up, Err(Failure::Refused(_))), "{given_up:?}");
     done.unwrap()
 }
 
@@ -285,7 +289,11 @@ pub(super) async fn a_locked_row_does_not_fail_other_claims_of_the_batch(world: 
             Ok(Claiming { clock, ..claiming(world) }.run(event, claims).await)
         })
         .await;
-        assert!(matches!(&answers[0], Err(Trouble::Db(error)) if error.is_blocked()), "{:?}", answers[0]);
+        assert!(
+            matches!(&answers[0], Err(failure) if failure.cause().is_some_and(urr_db::Error::is_blocked)),
+            "{:?}",
+            answers[0]
+        );
         // By then the batch and the first claim alone have waited for the lock, longer than the
         // deadline allows.
         assert_eq!(answers[1].is_ok(), in_time, "{:?}", answers[1]);

@@ -19,9 +19,8 @@ use uuid::Uuid;
 
 use super::{Given, LEASE, REMEMBERED, Turn, decide, is_led, rooms};
 use crate::{
-    rules,
+    Failure, rules,
     store::{self, By, Kept, Lead},
-    trouble::Trouble,
 };
 
 /// Suffix of the table's name.
@@ -67,7 +66,7 @@ impl DynamoDb {
         Self { dynamo, table: table(prefix), db, clock, ids }
     }
 
-    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Trouble> {
+    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Failure> {
         for _ in 0..2 {
             let values = vec![
                 (":count", number(count)),
@@ -84,10 +83,10 @@ impl DynamoDb {
                 Changed::No(None) => self.restore(event).await?.ok_or(Error::NotActive)?,
             };
         }
-        Err(Trouble::Busy("a room written to DynamoDB is missing again"))
+        Err(Failure::unavailable("a room written to DynamoDB is missing again"))
     }
 
-    pub(super) async fn look(&self) -> Result<Vec<Room>, Trouble> {
+    pub(super) async fn look(&self) -> Result<Vec<Room>, Failure> {
         let items = self.dynamo.scan(&self.table).await?;
         let now = self.clock.now();
         let Some(db) = &self.db else {
@@ -115,7 +114,7 @@ impl DynamoDb {
         event: EventId,
         worker: Uuid,
         term: Option<u64>,
-    ) -> Result<Turn, Trouble> {
+    ) -> Result<Turn, Failure> {
         for _ in 0..TRIES {
             let kept = self.item(event).await?;
             let now = self.clock.now();
@@ -130,12 +129,14 @@ impl DynamoDb {
                 return Ok(Turn::Ours { term, room: after.room });
             }
         }
-        Err(Trouble::Busy("concurrent updates of the room keep winning"))
+        Err(Failure::unavailable("concurrent updates of the room keep winning"))
     }
 
-    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
-        let db =
-            self.db.as_ref().ok_or(Trouble::Busy("this process has no database and accepts no commands"))?;
+    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Failure> {
+        let db = self
+            .db
+            .as_ref()
+            .ok_or_else(|| Failure::unavailable("this process has no database and accepts no commands"))?;
         // As with Redis: the decision is written to the database first. Only DynamoDB has the tail.
         let (_, after) = decide(db, event, order, by, |row| row.serving).await?;
         let told = self.push(&after).await?;
@@ -146,7 +147,7 @@ impl DynamoDb {
     }
 
     /// Admits more visitors at once.
-    async fn jump(&self, event: EventId, epoch: u64, batch: u64) -> Result<Ordered, Trouble> {
+    async fn jump(&self, event: EventId, epoch: u64, batch: u64) -> Result<Ordered, Failure> {
         for _ in 0..TRIES {
             let room = self.item(event).await?.room;
             let serving = (room.serving + batch).min(room.tail).max(room.serving);
@@ -165,7 +166,7 @@ impl DynamoDb {
                 return Ok(Ordered { room: known(&item)?.room, advanced });
             }
         }
-        Err(Trouble::Busy("concurrent updates of the room keep winning"))
+        Err(Failure::unavailable("concurrent updates of the room keep winning"))
     }
 
     /// Advances the serving counter, unless anything but the tail has changed since the room was
@@ -176,7 +177,7 @@ impl DynamoDb {
         serving: u64,
         moved_at: Timestamp,
         lead: Lead,
-    ) -> Result<Option<Kept>, Trouble> {
+    ) -> Result<Option<Kept>, Failure> {
         let values = vec![
             (":epoch", number(kept.room.epoch)),
             (":decision", number(kept.version)),
@@ -202,7 +203,7 @@ impl DynamoDb {
     }
 
     /// The current state of a room.
-    async fn item(&self, event: EventId) -> Result<Kept, Trouble> {
+    async fn item(&self, event: EventId) -> Result<Kept, Failure> {
         let key = event.to_string();
         match self.dynamo.get(&self.table, (KEY, &key)).await?.as_ref().and_then(read) {
             Some(kept) => Ok(kept),
@@ -212,9 +213,9 @@ impl DynamoDb {
 
     /// Writes a room that DynamoDB lacks. `None` if it was never opened, as far as this process can
     /// tell.
-    async fn restore(&self, event: EventId) -> Result<Option<Kept>, Trouble> {
+    async fn restore(&self, event: EventId) -> Result<Option<Kept>, Failure> {
         let Some(db) = &self.db else { return Ok(None) };
-        let row: Result<Option<Kept>, Trouble> =
+        let row: Result<Option<Kept>, Failure> =
             transaction!(db, "vwr.room", async |tx: &mut Tx<'_>| Ok(store::room(tx, event).await?));
         match row? {
             Some(row) => self.bring_back(db, row).await.map(Some),
@@ -224,7 +225,7 @@ impl DynamoDb {
 
     /// Writes a room that DynamoDB lacks. If it was there before, the counters are lost and
     /// positions would repeat: the room is reopened, and waiting visitors get new positions.
-    async fn bring_back(&self, db: &Db, row: Kept) -> Result<Kept, Trouble> {
+    async fn bring_back(&self, db: &Db, row: Kept) -> Result<Kept, Failure> {
         let (room, now) = (row.room, self.clock.now());
         if !room.active || now.since(room.opened_at) < TOLD {
             return self.push(&row).await;
@@ -241,7 +242,7 @@ impl DynamoDb {
     }
 
     /// Applies a decision in DynamoDB, unless a later one has been applied. Returns the room.
-    async fn push(&self, row: &Kept) -> Result<Kept, Trouble> {
+    async fn push(&self, row: &Kept) -> Result<Kept, Failure> {
         for _ in 0..TRIES {
             let condition = "epoch = :epoch AND decision < :decision";
             let values = [self.decided(row), vec![(":epoch", number(row.room.epoch))]].concat();
@@ -264,7 +265,7 @@ impl DynamoDb {
                 return known(&item);
             }
         }
-        Err(Trouble::Busy("concurrent commands for the room keep winning"))
+        Err(Failure::unavailable("concurrent commands for the room keep winning"))
     }
 
     fn decided(&self, row: &Kept) -> Vec<(&'static str, Value)> {
@@ -288,7 +289,7 @@ impl DynamoDb {
         expression: &'static str,
         condition: &'static str,
         values: Vec<(&'static str, Value)>,
-    ) -> Result<Changed, Trouble> {
+    ) -> Result<Changed, Failure> {
         let key = (KEY, event.to_string());
         Ok(self.dynamo.change(Change { table: &self.table, key, expression, condition, values }).await?)
     }
@@ -325,8 +326,8 @@ fn read(item: &Item) -> Option<Kept> {
 }
 
 /// Decodes an item that must be a room.
-fn known(item: &Item) -> Result<Kept, Trouble> {
-    read(item).ok_or(Trouble::Busy("an item in the DynamoDB table is not a room"))
+fn known(item: &Item) -> Result<Kept, Failure> {
+    read(item).ok_or_else(|| Failure::unavailable("an item in the DynamoDB table is not a room"))
 }
 
 const NOBODY: &str = "nobody";

@@ -15,9 +15,8 @@ use uuid::Uuid;
 
 use super::{Given, LEASE, Turn, decide, demand::Demand, is_led, reserve, rooms};
 use crate::{
-    rules,
+    Failure, rules,
     store::{self, By, Kept, Lead},
-    trouble::Trouble,
 };
 
 /// Counters in memory.
@@ -85,7 +84,7 @@ impl Memory {
         Self { db, clock, tails: Mutex::default() }
     }
 
-    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Trouble> {
+    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Failure> {
         let tail = self.tail(event);
         let mut tail = tail.lock().await;
         let room = match tail.room {
@@ -108,7 +107,7 @@ impl Memory {
         Ok(Given { first: given + 1, room })
     }
 
-    pub(super) async fn look(&self) -> Result<Vec<Room>, Trouble> {
+    pub(super) async fn look(&self) -> Result<Vec<Room>, Failure> {
         let mut found = Vec::new();
         for kept in rooms(&self.db, self.clock.now()).await? {
             let event = kept.room.event;
@@ -128,7 +127,7 @@ impl Memory {
         event: EventId,
         worker: Uuid,
         term: Option<u64>,
-    ) -> Result<Turn, Trouble> {
+    ) -> Result<Turn, Failure> {
         let tail = self.tail(event);
         let mut tail = tail.lock().await;
         let now = self.clock.now();
@@ -136,7 +135,7 @@ impl Memory {
         let given = tail.reserved;
         let turn: Option<(Kept, u64)> = transaction!(self.db, "vwr.advance", async |tx: &mut Tx<'_>| {
             let Some(kept) = store::room(tx, event).await? else {
-                return Err(Trouble::from(Error::RoomNotFound));
+                return Err(Failure::from(Error::RoomNotFound));
             };
             let ours = kept.lead.leader == Some(worker) && term == Some(kept.lead.term);
             if !ours && is_led(kept.lead, now) {
@@ -158,7 +157,7 @@ impl Memory {
         Ok(Turn::Ours { term, room: tail.learn(&kept) })
     }
 
-    pub(super) async fn settle(&self) -> Result<(), Trouble> {
+    pub(super) async fn settle(&self) -> Result<(), Failure> {
         let tails = self.tails.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for (event, tail) in tails {
             let mut tail = tail.lock().await;
@@ -167,14 +166,14 @@ impl Memory {
             if given < before.reserved {
                 transaction!(self.db, "vwr.settle", async |tx: &mut Tx<'_>| {
                     let places = (given, before.reserved);
-                    Ok::<_, Trouble>(store::give_back(tx, event, room.epoch, places).await?)
+                    Ok::<_, Failure>(store::give_back(tx, event, room.epoch, places).await?)
                 })?;
             }
         }
         Ok(())
     }
 
-    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
+    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Failure> {
         let tail = self.tail(event);
         let mut tail = tail.lock().await;
         let (before, after) = decide(&self.db, event, order, by, |row| tail.of(row)).await?;
@@ -183,8 +182,8 @@ impl Memory {
         Ok(Ordered { room, advanced })
     }
 
-    async fn row(&self, event: EventId) -> Result<Kept, Trouble> {
-        let found: Result<Option<Kept>, Trouble> =
+    async fn row(&self, event: EventId) -> Result<Kept, Failure> {
+        let found: Result<Option<Kept>, Failure> =
             transaction!(self.db, "vwr.room", async |tx: &mut Tx<'_>| { Ok(store::room(tx, event).await?) });
         found?.ok_or_else(|| Error::NotActive.into())
     }

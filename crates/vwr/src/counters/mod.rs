@@ -19,9 +19,9 @@ use uuid::Uuid;
 
 use self::{memory::Memory, redis::Redis};
 use crate::{
+    Failure,
     rules::{self, DEFAULT_RATE},
     store::{self, By, Kept, Lead},
-    trouble::Trouble,
 };
 
 /// Lifetime of the lease of the process that admits visitors. It is renewed every second.
@@ -95,7 +95,7 @@ impl Counters {
     }
 
     /// Gives the next `count` positions.
-    pub(crate) async fn add(&self, event: EventId, count: u64) -> Result<Given, Trouble> {
+    pub(crate) async fn add(&self, event: EventId, count: u64) -> Result<Given, Failure> {
         match self {
             Self::Memory(counters) => counters.add(event, count).await,
             Self::Redis(counters) => counters.add(event, count).await,
@@ -105,7 +105,7 @@ impl Counters {
     }
 
     /// Rooms that are open or were closed recently.
-    pub(crate) async fn look(&self) -> Result<Vec<Room>, Trouble> {
+    pub(crate) async fn look(&self) -> Result<Vec<Room>, Failure> {
         match self {
             Self::Memory(counters) => counters.look().await,
             Self::Redis(counters) => counters.look().await,
@@ -121,7 +121,7 @@ impl Counters {
         event: EventId,
         worker: Uuid,
         term: Option<u64>,
-    ) -> Result<Turn, Trouble> {
+    ) -> Result<Turn, Failure> {
         match self {
             Self::Memory(counters) => counters.advance(event, worker, term).await,
             Self::Redis(counters) => counters.advance(event, worker, term).await,
@@ -132,7 +132,7 @@ impl Counters {
 
     /// Releases positions that were reserved and not given, at shutdown. Redis and DynamoDB keep
     /// counting without this process.
-    pub(crate) async fn settle(&self) -> Result<(), Trouble> {
+    pub(crate) async fn settle(&self) -> Result<(), Failure> {
         match self {
             Self::Memory(counters) => counters.settle().await,
             Self::Redis(_) => Ok(()),
@@ -142,7 +142,7 @@ impl Counters {
     }
 
     /// Carries out an operator's command and records it.
-    pub(crate) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
+    pub(crate) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Failure> {
         rules::check(order)?;
         match self {
             Self::Memory(counters) => counters.order(event, order, by).await,
@@ -174,13 +174,13 @@ fn unopened(event: EventId, now: Timestamp) -> Room {
 }
 
 /// Rooms that are open or were closed recently.
-async fn rooms(db: &Db, now: Timestamp) -> Result<Vec<Kept>, Trouble> {
+async fn rooms(db: &Db, now: Timestamp) -> Result<Vec<Kept>, Failure> {
     let since = now.before(REMEMBERED);
     let (mut found, mut last) = (Vec::new(), EventId::from_uuid(Uuid::nil()));
     for _ in 0..MAX_PAGES {
         let page: Vec<Kept> = db
             .read("vwr.rooms", async |tx: &mut Tx<'_>| {
-                Ok::<_, Trouble>(store::rooms(tx, since, last, PAGE).await?)
+                Ok::<_, Failure>(store::rooms(tx, since, last, PAGE).await?)
             })
             .await?;
         let Some(kept) = page.last() else { return Ok(found) };
@@ -188,7 +188,7 @@ async fn rooms(db: &Db, now: Timestamp) -> Result<Vec<Kept>, Trouble> {
         found.extend(page);
     }
     // A room that is left out would be treated as closed, and its visitors would not have to wait.
-    Err(Trouble::Busy("there are more open rooms than the limit of 100,000"))
+    Err(Failure::unavailable("there are more open rooms than the limit of 100,000"))
 }
 
 /// Applies a decision and records it, in one transaction. Returns the room before and after. `tail`
@@ -199,7 +199,7 @@ async fn decide(
     order: Order,
     by: By,
     tail: impl Fn(&Room) -> u64,
-) -> Result<(Room, Kept), Trouble> {
+) -> Result<(Room, Kept), Failure> {
     transaction!(db, "vwr.order", async |tx: &mut Tx<'_>| {
         let before = match store::room(tx, event).await? {
             Some(kept) => kept,
@@ -207,7 +207,7 @@ async fn decide(
                 store::insert(tx, &unopened(event, by.at)).await?;
                 store::room(tx, event)
                     .await?
-                    .ok_or(Trouble::Busy("a room that was just inserted is missing"))?
+                    .ok_or_else(|| Failure::unavailable("a room that was just inserted is missing"))?
             }
             None => return Err(urr_contracts::vwr::Error::RoomNotFound.into()),
         };
@@ -223,10 +223,10 @@ async fn decide(
 }
 
 /// Reserves `count` positions. Returns the one before the first, and the last.
-async fn reserve(db: &Db, event: EventId, epoch: u64, count: u64) -> Result<(u64, u64), Trouble> {
+async fn reserve(db: &Db, event: EventId, epoch: u64, count: u64) -> Result<(u64, u64), Failure> {
     let last: Option<u64> = transaction!(db, "vwr.reserve", async |tx: &mut Tx<'_>| {
-        Ok::<_, Trouble>(store::reserve(tx, event, epoch, count).await?)
+        Ok::<_, Failure>(store::reserve(tx, event, epoch, count).await?)
     })?;
-    let last = last.ok_or(Trouble::Busy("the room was reopened concurrently"))?;
+    let last = last.ok_or_else(|| Failure::unavailable("the room was reopened concurrently"))?;
     Ok((last - count, last))
 }

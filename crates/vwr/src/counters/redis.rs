@@ -19,9 +19,9 @@ use uuid::Uuid;
 
 use super::{CLOCKS_DIFFER, Given, LEASE, Turn, decide, demand::Demand, reserve, rooms};
 use crate::{
+    Failure,
     rules::MAX_CREDIT,
     store::{self, By, Kept},
-    trouble::Trouble,
 };
 
 macro_rules! script {
@@ -93,7 +93,7 @@ impl Redis {
         Self { kv, db, clock, heard: Mutex::default(), demand: Mutex::default() }
     }
 
-    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Trouble> {
+    pub(super) async fn add(&self, event: EventId, count: u64) -> Result<Given, Failure> {
         for _ in 0..TRIES {
             let told = self.run(event, &ADD, &[Arg::from(signed(count))]).await?;
             match told.number {
@@ -107,7 +107,7 @@ impl Redis {
                 first => return Ok(Given { first: unsigned(first), room: told.room }),
             }
         }
-        Err(Trouble::Busy("other processes used up every reserved block of positions"))
+        Err(Failure::unavailable("other processes used up every reserved block of positions"))
     }
 
     /// How many positions to reserve when `count` more are needed.
@@ -116,13 +116,13 @@ impl Redis {
         demand.entry(room.event).or_default().next(room.tail, count, self.clock.ticks())
     }
 
-    pub(super) async fn look(&self) -> Result<Vec<Room>, Trouble> {
+    pub(super) async fn look(&self) -> Result<Vec<Room>, Failure> {
         let kept = rooms(&self.db, self.clock.now()).await?;
         stream::iter(kept).map(|kept| self.look_at(kept)).buffered(AT_ONCE).try_collect().await
     }
 
     /// One room; updates Redis first if it lacks the latest decision.
-    async fn look_at(&self, kept: Kept) -> Result<Room, Trouble> {
+    async fn look_at(&self, kept: Kept) -> Result<Room, Failure> {
         let event = kept.room.event;
         let told = self.ask(event, &LOOK, &[]).await?;
         let told = match told {
@@ -140,7 +140,7 @@ impl Redis {
         event: EventId,
         worker: Uuid,
         term: Option<u64>,
-    ) -> Result<Turn, Trouble> {
+    ) -> Result<Turn, Failure> {
         let worker = worker.to_string();
         let args = [
             Arg::from(worker.as_str()),
@@ -157,7 +157,7 @@ impl Redis {
         Ok(Turn::Ours { term: unsigned(told.number), room: told.room })
     }
 
-    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Trouble> {
+    pub(super) async fn order(&self, event: EventId, order: Order, by: By) -> Result<Ordered, Failure> {
         // A decision is in the database before Redis applies it, so every action is recorded. Only
         // Redis has the tail, so it admits visitors, and the database gets the result afterwards.
         let (_, after) = decide(&self.db, event, order, by, |row| row.serving).await?;
@@ -173,25 +173,25 @@ impl Redis {
     }
 
     /// Stores the serving counter in the database.
-    async fn remember(&self, room: &Room) -> Result<(), Trouble> {
+    async fn remember(&self, room: &Room) -> Result<(), Failure> {
         transaction!(self.db, "vwr.served", async |tx: &mut Tx<'_>| {
-            Ok::<_, Trouble>(store::served(tx, room.event, room.epoch, room.serving).await?)
+            Ok::<_, Failure>(store::served(tx, room.event, room.epoch, room.serving).await?)
         })
     }
 
     /// Runs a script on a room. Writes the room to Redis first if it is missing there.
-    async fn run(&self, event: EventId, script: &'static Script, args: &[Arg<'_>]) -> Result<Told, Trouble> {
+    async fn run(&self, event: EventId, script: &'static Script, args: &[Arg<'_>]) -> Result<Told, Failure> {
         for _ in 0..2 {
             if let Some(told) = self.ask(event, script, args).await? {
                 return Ok(told);
             }
-            let kept: Result<Option<Kept>, Trouble> =
+            let kept: Result<Option<Kept>, Failure> =
                 transaction!(self.db, "vwr.room", async |tx: &mut Tx<'_>| Ok(store::room(tx, event).await?));
             let kept = kept?.ok_or(Error::RoomNotFound)?;
             tracing::warn!(%event, epoch = kept.room.epoch, "redis does not have a waiting room (data lost?): restored from the database, a few positions are skipped and none repeated");
             self.push(&kept).await?;
         }
-        Err(Trouble::Busy("a room written to Redis is missing again"))
+        Err(Failure::unavailable("a room written to Redis is missing again"))
     }
 
     /// Runs a script on a room. `None` if Redis does not have it.
@@ -200,7 +200,7 @@ impl Redis {
         event: EventId,
         script: &'static Script,
         args: &[Arg<'_>],
-    ) -> Result<Option<Told>, Trouble> {
+    ) -> Result<Option<Told>, Failure> {
         let Heard { epoch, tail, serving } = self.heard(event);
         let heard = [epoch, tail, serving].map(|number| Arg::from(signed(number)));
         let reply = self.kv.run(script, &[key(event)], &[args, &heard].concat()).await?;
@@ -218,7 +218,7 @@ impl Redis {
     }
 
     /// Applies a decision in Redis, unless a later one has been applied.
-    async fn push(&self, kept: &Kept) -> Result<(), Trouble> {
+    async fn push(&self, kept: &Kept) -> Result<(), Failure> {
         let Kept { room, version, .. } = kept;
         let heard = self.heard(room.event);
         let serving = if heard.epoch == room.epoch {
@@ -248,7 +248,7 @@ fn key(event: EventId) -> String {
 }
 
 /// Parses a script's reply. `None` if Redis does not have the room.
-fn told(event: EventId, reply: &Reply) -> Result<Option<Told>, Trouble> {
+fn told(event: EventId, reply: &Reply) -> Result<Option<Told>, Failure> {
     let numbers = reply.list()?.iter().map(Reply::int).collect::<Result<Vec<_>, _>>()?;
     if numbers == [UNKNOWN] {
         return Ok(None);

@@ -26,9 +26,8 @@ use self::{
 };
 use super::Turn;
 use crate::{
-    DOMAIN,
+    DOMAIN, Failure,
     store::{self, By},
-    trouble::Trouble,
 };
 
 /// Upper bound for one test; all of them finish far sooner.
@@ -36,10 +35,10 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 const NOBODY: Order = Order::Activate { rate: None, fail_open: None };
 
-fn refusal(outcome: Result<impl std::fmt::Debug, Trouble>) -> Error {
+fn refusal(outcome: Result<impl std::fmt::Debug, Failure>) -> Error {
     match outcome.unwrap_err() {
-        Trouble::Refused(error) => error,
-        other => panic!("{other:?}"),
+        Failure::Refused(error) => error,
+        other @ Failure::Failed { .. } => panic!("{other:?}"),
     }
 }
 
@@ -202,12 +201,12 @@ async fn an_outdated_store_repeats_no_position(trial: Trial) {
 async fn more_rooms_than_one_page_are_all_read(trial: Trial) {
     let now = trial.clock.now();
     let event = |number: u128| EventId::from_uuid(Uuid::from_u128(number));
-    let written: Result<(), Trouble> =
+    let written: Result<(), Failure> =
         urr_db::transaction!(trial.db, "test.rooms", async |tx: &mut Tx<'_>| {
             for number in 1..=1_200 {
                 store::insert(tx, &super::unopened(event(number), now)).await?;
             }
-            Ok::<_, Trouble>(())
+            Ok::<_, Failure>(())
         });
     written.unwrap();
     let rooms = trial.counters.look().await.unwrap();

@@ -3,7 +3,7 @@
 
 use axum::http::{Method, StatusCode, header};
 use urr_contracts::vwr::{Assign, CheckTicket, Checked, Error, ListRooms, Order, RoomOf, Vwr as _};
-use urr_kernel::{EventId, OrderKey, VisitorId};
+use urr_kernel::{CommonError, EventId, OrderKey, VisitorId};
 use urr_kv::KvConfig;
 use urr_passes::vwr_ticket::Ticket;
 use urr_testkit::{Proxy, services, until};
@@ -28,10 +28,10 @@ pub(super) async fn a_process_without_rooms_yet_keeps_tickets(world: &World) {
         let checked = other.check(&world.anybody(), request).await;
         checked.map(|checked| matches!(checked, Checked::Waiting { .. }))
     };
-    assert_eq!(stand().await, Err(Error::Unavailable));
-    assert_eq!(look().await, Err(Error::Unavailable));
+    assert_eq!(stand().await, Err(Error::Common(CommonError::Unavailable)));
+    assert_eq!(look().await, Err(Error::Common(CommonError::Unavailable)));
     let room = other.room(&world.anybody(), RoomOf { event }).await;
-    assert_eq!(room, Err(Error::Unavailable));
+    assert_eq!(room, Err(Error::Common(CommonError::Unavailable)));
     other.refresh().await.unwrap();
     assert_eq!(
         (stand().await, look().await),
@@ -45,7 +45,7 @@ async fn unavailable_until_the_store_has_answered() {
     for transport in [Transport::Local, Transport::Remote] {
         let world = World::on(None, transport).await.unwrap();
         let rooms = async || world.vwr.rooms(&world.anybody(), ListRooms {}).await;
-        assert_eq!(rooms().await, Err(Error::Unavailable));
+        assert_eq!(rooms().await, Err(Error::Common(CommonError::Unavailable)));
         world.service.refresh().await.unwrap();
         assert!(rooms().await.unwrap().rooms.is_empty());
     }
@@ -80,9 +80,16 @@ async fn visitors_wait_without_the_store_unless_the_room_fails_open() {
         let (event, ticket) = (*event, assigned.ticket.clone());
         let request = CheckTicket { event, ticket, visitor: Some(*visitor), pass: None };
         let checked = started.check(&world.anybody(), request).await;
-        assert_eq!(checked, Err(Error::Unavailable), "a process that starts now has no rooms");
+        assert_eq!(
+            checked,
+            Err(Error::Common(CommonError::Unavailable)),
+            "a process that starts now has no rooms"
+        );
     }
-    assert_eq!(world.try_assign(closed, world.ids.next()).await, Err(Error::Unavailable));
+    assert_eq!(
+        world.try_assign(closed, world.ids.next()).await,
+        Err(Error::Common(CommonError::Unavailable))
+    );
     assert_eq!(world.try_assign(open, world.ids.next()).await, Err(Error::NotActive), "the room fails open");
     proxy.restore().await;
     until(LIMIT, async || world.service.refresh().await.is_ok()).await;

@@ -3,7 +3,7 @@
 use axum::http::{Method, StatusCode};
 use serde_json::{Value, json};
 use urr_contracts::auth::{DisableSecondFactor, Error, Me, Sensitive, SetRole, SignedIn};
-use urr_kernel::Role;
+use urr_kernel::{CommonError, Role};
 
 use super::{
     super::{
@@ -32,7 +32,10 @@ async fn an_admin_without_a_required_second_factor_has_user_rights() {
     assert_eq!(role(&renewed), Role::UnprovenAdmin, "a refresh does not add the second factor");
     let unproven = world.with_role(user.account.id, role(&bare));
     let nobody = SetRole { user: world.ids.next(), role: Role::User };
-    assert_eq!(world.auth.set_role(&unproven, nobody).await, Err(Error::SecondFactorRequired));
+    assert_eq!(
+        world.auth.set_role(&unproven, nobody).await,
+        Err(Error::Common(CommonError::SecondFactorRequired))
+    );
 
     let token = json!({ "token": bare.access_token });
     let (_, valid) = ask(&world, Method::POST, "/api/auth/verify-token").json(&token).answer().await;

@@ -10,7 +10,7 @@ use urr_testkit::{Proxy, fresh_sqlite, services, until};
 use uuid::Uuid;
 
 use super::{DynamoDb, create_table};
-use crate::{DOMAIN, store::By, trouble::Trouble};
+use crate::{DOMAIN, Failure, store::By};
 
 /// Upper bound for one test; all of them finish far sooner.
 const LIMIT: Duration = Duration::from_mins(1);
@@ -60,13 +60,13 @@ async fn without_a_database_positions_are_given_and_commands_refused() {
     let server = trial.counters(&trial.prefix, Some(trial.db.clone()));
     let function = trial.counters(&trial.prefix, None);
     let nobody = function.add(trial.event, 1).await.unwrap_err();
-    assert!(matches!(nobody, Trouble::Refused(Error::NotActive)), "{nobody:?}");
+    assert!(matches!(nobody, Failure::Refused(Error::NotActive)), "{nobody:?}");
     server.order(trial.event, OPEN, trial.by()).await.unwrap();
     assert_eq!(function.add(trial.event, 3).await.unwrap().first, 1);
     assert_eq!(server.add(trial.event, 1).await.unwrap().first, 4);
     assert_eq!(only(&function.look().await.unwrap()), only(&server.look().await.unwrap()));
     let refused = function.order(trial.event, Order::Pause, trial.by()).await.unwrap_err();
-    assert!(matches!(refused, Trouble::Busy(_)), "{refused:?}");
+    assert!(matches!(refused, Failure::Failed { .. }), "{refused:?}");
 
     server.order(trial.event, Order::Deactivate, trial.by()).await.unwrap();
     assert!(!only(&function.look().await.unwrap()).active, "a closed room stays listed");
@@ -118,7 +118,7 @@ async fn an_unreachable_dynamodb_gives_no_positions_and_recovers() {
     proxy.cut().await;
     for _ in 0..20 {
         let failed = counters.add(trial.event, 1).await.unwrap_err();
-        assert!(matches!(&failed, Trouble::Aws(error) if error.is_unavailable()), "{failed:?}");
+        assert!(failed.cause().is_some_and(urr_aws::Error::is_unavailable), "{failed:?}");
     }
     let before = only(&direct.look().await.unwrap()).tail;
     proxy.restore().await;

@@ -10,10 +10,9 @@ use urr_testkit::{fresh_postgres, fresh_sqlite, services};
 use uuid::Uuid;
 
 use crate::{
-    DOMAIN,
+    DOMAIN, Failure,
     counters::{Counters, Turn},
     store::{self, By, Lead},
-    trouble::Trouble,
 };
 
 /// These tests check results, not latency on a shared machine.
@@ -88,7 +87,7 @@ impl Trial {
         Arc::new(counters(&self.db, &self.store, &self.clock))
     }
 
-    pub(super) async fn try_order(&self, order: Order, actor: Option<UserId>) -> Result<Ordered, Trouble> {
+    pub(super) async fn try_order(&self, order: Order, actor: Option<UserId>) -> Result<Ordered, Failure> {
         let by = By { id: self.ids.next(), actor, at: self.clock.now() };
         self.counters.order(self.event, order, by).await
     }
@@ -138,7 +137,7 @@ impl Trial {
         match &self.store {
             Store::Memory => {
                 let lead = Lead { leader: Some(self.ids.next()), term: 1, until: ahead };
-                let noted: Result<(), Trouble> =
+                let noted: Result<(), Failure> =
                     transaction!(self.db, "test.ahead", async |tx: &mut Tx<'_>| {
                         let room = store::room(tx, event).await?.unwrap().room;
                         Ok(store::advance(tx, event, (room.serving, ahead), room.tail, lead).await?)
