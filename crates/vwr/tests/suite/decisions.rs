@@ -1,26 +1,24 @@
 //! A command given to one process is applied by every other.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use urr_contracts::vwr::{CheckTicket, Checked, GiveOrder, Order, Room, RoomOf, Vwr as _};
-use urr_jobs::Reconciler as _;
-use urr_testkit::until;
+use urr_testkit::{STORY_LIMIT, until};
 
-use super::{LIMIT, World};
-use crate::{
-    Service,
-    turns::{self, Look},
-};
+use super::world::{World, background, secrets};
+
+/// Time within which every process applies a command.
+const WITHIN: Duration = Duration::from_secs(1);
 
 /// Whether a room reflects the command.
 type Followed = fn(&Room) -> bool;
 
 /// Time advances only by the refresh period of the other process, which has refreshed by then.
-pub(super) async fn every_process_applies_a_command_within_a_second(world: &World) {
+pub(crate) async fn every_process_applies_a_command_within_a_second(world: &World) {
     let event = world.open().await;
     let (visitor, assigned) = world.assign(event).await;
-    let other = world.another(super::secrets());
-    let look = Look(Arc::clone(&other));
+    let other = world.another(secrets());
+    let look = background(&other, "vwr.look");
     look.run().await.unwrap();
     let seen = async || other.room(&world.anybody(), RoomOf { event }).await.unwrap();
     let is_in = async || {
@@ -42,19 +40,19 @@ pub(super) async fn every_process_applies_a_command_within_a_second(world: &Worl
         while !is_followed(&seen().await) {
             // The command may come right after a refresh, and a refresh may take a whole period.
             passed += 2 * look.period();
-            assert!(passed <= Service::WITHIN, "{order:?} is not applied after {passed:?}");
+            assert!(passed <= WITHIN, "{order:?} is not applied after {passed:?}");
             look.run().await.unwrap();
         }
         assert_eq!(is_in().await, matches!(order, Order::Advance { .. } | Order::Deactivate), "{order:?}");
     }
 }
 
-pub(super) async fn visitors_are_admitted_by_background_work(world: &World) {
+pub(crate) async fn visitors_are_admitted_by_background_work(world: &World) {
     let event = world.open().await;
     let (visitor, assigned) = world.assign(event).await;
     world.order(event, Order::Rate { rate: 1_000 }).await;
-    let advance = turns::Advance::new(Arc::clone(&world.service));
-    until(LIMIT, async || {
+    let advance = background(&world.service, "vwr.advance");
+    until(STORY_LIMIT, async || {
         advance.run().await.unwrap();
         matches!(world.check(event, visitor, &assigned.ticket).await, Ok(Checked::Admitted { .. }))
     })

@@ -6,15 +6,14 @@ use urr_contracts::vwr::{Assign, CheckTicket, Checked, Error, ListRooms, Order, 
 use urr_kernel::{EventId, OrderKey, VisitorId};
 use urr_kv::KvConfig;
 use urr_passes::vwr_ticket::Ticket;
-use urr_testkit::{Proxy, services, until};
+use urr_testkit::{Proxy, STORY_LIMIT, Transport, services, until};
 
 use super::{
-    LIMIT, Transport, World,
     http::{Browser, text_of},
-    secrets,
+    world::{World, marks, secrets, tickets},
 };
 
-pub(super) async fn a_process_without_rooms_yet_keeps_tickets(world: &World) {
+pub(crate) async fn a_process_without_rooms_yet_keeps_tickets(world: &World) {
     let event = world.open().await;
     let (visitor, assigned) = world.assign(event).await;
     let other = world.another(secrets());
@@ -40,15 +39,11 @@ pub(super) async fn a_process_without_rooms_yet_keeps_tickets(world: &World) {
     );
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn unavailable_until_the_store_has_answered() {
-    for transport in [Transport::Local, Transport::Remote] {
-        let world = World::on(None, transport).await.unwrap();
-        let rooms = async || world.vwr.rooms(&world.anybody(), ListRooms {}).await;
-        assert_eq!(rooms().await, Err(Error::Unavailable));
-        world.service.refresh().await.unwrap();
-        assert!(rooms().await.unwrap().rooms.is_empty());
-    }
+pub(crate) async fn unavailable_until_the_store_has_answered(world: &World) {
+    let rooms = async || world.vwr.rooms(&world.anybody(), ListRooms {}).await;
+    assert_eq!(rooms().await, Err(Error::Unavailable));
+    world.service.refresh().await.unwrap();
+    assert!(rooms().await.unwrap().rooms.is_empty());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,7 +51,7 @@ async fn visitors_wait_without_the_store_unless_the_room_fails_open() {
     let Some(redis) = services::redis() else { return };
     let mut proxy = Proxy::start(redis.trim_start_matches("redis://")).await;
     let config = KvConfig::single(format!("redis://{}", proxy.address()));
-    let Some(world) = World::on(Some(config), Transport::Local).await else { return };
+    let Some(world) = World::on_redis(&config, Transport::Local).await else { return };
     let (closed, open) = (world.open().await, world.ids.next());
     world.order(open, Order::Activate { rate: Some(0), fail_open: Some(true) }).await;
     world.service.refresh().await.unwrap();
@@ -65,7 +60,7 @@ async fn visitors_wait_without_the_store_unless_the_room_fails_open() {
         places.push((event, world.assign(event).await));
     }
     proxy.cut().await;
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         assert!(world.service.refresh().await.is_err(), "the store is unreachable");
         !world.service.is_fresh()
     })
@@ -85,23 +80,21 @@ async fn visitors_wait_without_the_store_unless_the_room_fails_open() {
     assert_eq!(world.try_assign(closed, world.ids.next()).await, Err(Error::Unavailable));
     assert_eq!(world.try_assign(open, world.ids.next()).await, Err(Error::NotActive), "the room fails open");
     proxy.restore().await;
-    until(LIMIT, async || world.service.refresh().await.is_ok()).await;
-    until(LIMIT, async || world.try_assign(closed, world.ids.next()).await.is_ok()).await;
+    until(STORY_LIMIT, async || world.service.refresh().await.is_ok()).await;
+    until(STORY_LIMIT, async || world.try_assign(closed, world.ids.next()).await.is_ok()).await;
     let (event, (visitor, assigned)) = &places[1];
     let checked = world.check(*event, *visitor, &assigned.ticket).await.unwrap();
     assert!(matches!(checked, Checked::Waiting { .. }), "it recovers by itself");
 }
 
-#[tokio::test]
-async fn routes_are_unavailable_until_the_first_refresh() {
-    let world = World::on(None, Transport::Local).await.unwrap();
+pub(crate) async fn routes_are_unavailable_until_the_first_refresh(world: &World) {
     let (event, visitor) = (world.ids.next::<EventId>(), world.ids.next::<VisitorId>());
     let (position, issued) = (7, world.clock.now());
     let order = OrderKey::counted(issued, position);
     let ticket = Ticket { event, visitor, position, order, epoch: 1, issued };
-    let ticket = world.service.tickets.sign(&ticket);
+    let ticket = tickets().sign(&ticket);
     let mut browser = Browser::default();
-    browser.0.insert("urr-visitor".to_owned(), world.service.marks.sign(visitor));
+    browser.0.insert("urr-visitor".to_owned(), marks().sign(visitor));
     browser.0.insert(format!("urr-vwr-{}", event.as_uuid().simple()), ticket.clone());
     let before = browser.0.clone();
     for (method, path) in [
@@ -111,11 +104,11 @@ async fn routes_are_unavailable_until_the_first_refresh() {
         (Method::GET, format!("/vwr/status/{event}")),
         (Method::GET, format!("/edge/check?event={event}")),
     ] {
-        let answer = browser.send(&world, method, &path).await;
+        let answer = browser.send(world, method, &path).await;
         assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE, "{path}");
         assert!(answer.headers().contains_key(header::RETRY_AFTER), "{path}");
     }
-    let plain = browser.send(&world, Method::GET, &format!("/vwr/{event}?plain=1")).await;
+    let plain = browser.send(world, Method::GET, &format!("/vwr/{event}?plain=1")).await;
     assert_eq!(plain.status(), StatusCode::OK);
     let text = text_of(plain).await;
     assert!(text.contains("http-equiv=\"refresh\"") && text.contains("class=\"warn\""), "{text}");

@@ -12,7 +12,7 @@ use urr_http::Query;
 use urr_kernel::{EventId, OrderKey};
 use urr_passes::vwr_pass::{self, Pass};
 
-use super::{Store, Transport, World};
+use super::world::{World, passes};
 
 /// Some proxies forward the visitor's method.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "PROPFIND"];
@@ -84,12 +84,8 @@ impl Proxy {
     }
 }
 
-async fn world() -> World {
-    World::new(Store::Memory, Transport::Local).await.expect("embedded stores are always available")
-}
-
 async fn ask(world: &World, question: Request<Body>) -> Response {
-    axum::Router::from(crate::routes(&world.service)).oneshot(question).await.unwrap()
+    axum::Router::from(urr_vwr::routes(&world.service)).oneshot(question).await.unwrap()
 }
 
 /// Every combination of proxy, method and target.
@@ -99,12 +95,10 @@ fn questions() -> impl Iterator<Item = (Proxy, &'static str, &'static str)> {
     })
 }
 
-#[tokio::test]
-async fn a_refused_visitor_keeps_the_target() {
-    let world = world().await;
+pub(crate) async fn a_refused_visitor_keeps_the_target(world: &World) {
     let event = world.open().await;
     for (proxy, method, target) in questions() {
-        let answer = ask(&world, proxy.question(event, method, target, "theirs=1")).await;
+        let answer = ask(world, proxy.question(event, method, target, "theirs=1")).await;
         let what = format!("{proxy:?} {method} {target}");
         assert_eq!(answer.status(), proxy.refusal(), "{what}");
         let page = answer.headers()[header::LOCATION].to_str().unwrap();
@@ -117,26 +111,22 @@ async fn a_refused_visitor_keeps_the_target() {
     }
 }
 
-#[tokio::test]
-async fn a_visitor_with_a_pass_may_request_anything() {
-    let world = world().await;
+pub(crate) async fn a_visitor_with_a_pass_may_request_anything(world: &World) {
     let event = world.open().await;
     let now = world.clock.now();
     let pass = Pass { event, visitor: world.ids.next(), order: OrderKey::at(now), position: 1 };
-    let token = world.service.passes.sign(&pass, world.ids.next(), now);
+    let token = passes().sign(&pass, world.ids.next(), now);
     let cookie = format!("theirs=1; {}={token}", vwr_pass::cookie(event));
     let nobody: EventId = world.ids.next();
     for (proxy, method, target) in questions() {
-        let answer = ask(&world, proxy.question(event, method, target, &cookie)).await;
+        let answer = ask(world, proxy.question(event, method, target, &cookie)).await;
         assert_eq!(answer.status(), StatusCode::OK, "{proxy:?} {method} {target}");
-        let answer = ask(&world, proxy.question(nobody, method, target, "theirs=1")).await;
+        let answer = ask(world, proxy.question(nobody, method, target, "theirs=1")).await;
         assert_eq!(answer.status(), StatusCode::OK, "the room is closed: {proxy:?} {method} {target}");
     }
 }
 
-#[tokio::test]
-async fn an_encoded_target_stays_on_the_site() {
-    let world = world().await;
+pub(crate) async fn an_encoded_target_stays_on_the_site(world: &World) {
     let event = world.open().await;
     for (query, way) in [
         ("&to=%2Fx%3Fa%3D1%26b%3D2", "/x%3Fa%3D1%26b%3D2"),
@@ -148,14 +138,14 @@ async fn an_encoded_target_stays_on_the_site() {
         ("", "/"),
     ] {
         let question = Request::builder().method("OPTIONS").uri(format!("/edge/check?event={event}{query}"));
-        let answer = ask(&world, question.body(Body::empty()).unwrap()).await;
+        let answer = ask(world, question.body(Body::empty()).unwrap()).await;
         let page = format!("/vwr/{event}?to={way}");
         assert_eq!(answer.headers()[header::LOCATION].to_str().unwrap(), page, "{query}");
     }
     for query in ["to=/x", "to=/x&event=0197b3c2-0000-7000-8000-0000000000bb", "event=x&to=/x", ""] {
         let question = Request::builder().uri(format!("/edge/check?{query}")).body(Body::empty()).unwrap();
         assert_eq!(
-            ask(&world, question).await.status(),
+            ask(world, question).await.status(),
             StatusCode::BAD_REQUEST,
             "the event is missing: {query}"
         );
