@@ -182,3 +182,6 @@ impl Service {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -23,11 +23,10 @@ use ring::{
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use urr_auth::{GoogleConfig, OAuthConfig, Social, SocialConfig};
 use urr_contracts::auth::{Provider, Sensitive};
 use urr_http::{Call, Client, ClientLimits};
 use urr_kernel::Clock;
-
-use crate::{GoogleConfig, OAuthConfig, Social, SocialConfig};
 
 pub(crate) const CLIENT_ID: &str = "urr.apps.example";
 const CLIENT_SECRET: &str = "what only we know";

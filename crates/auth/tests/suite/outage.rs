@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use urr_auth::DOMAIN;
 use urr_contracts::auth::{Auth as _, Error, Login, Me, Refresh, Sensitive};
 use urr_db::Db;
 use urr_kernel::{Actor, Role};
@@ -9,7 +10,6 @@ use urr_rpc::{Ctx, REQUEST_BUDGET};
 use urr_testkit::{Proxy, fixed, fresh_database, until, within};
 
 use super::world::{PASSWORD, home, keyed, parts, registration};
-use crate::DOMAIN;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -22,7 +22,7 @@ async fn a_database_outage_returns_503_and_admits_no_one() {
     let db = Db::postgres(&config, &DOMAIN).unwrap();
     db.migrate().await.unwrap();
     let (clock, ids) = fixed();
-    let auth = crate::build(parts(&db, &clock, &ids, keyed(&["first"])));
+    let auth = urr_auth::build(parts(&db, &clock, &ids, keyed(&["first"])));
     let ctx = |actor| Ctx::new(ids.next(), actor, clock.clone(), REQUEST_BUDGET);
     let anonymous = ctx(Actor::Anonymous);
     let user = auth.register(&anonymous, registration("minji@example.com")).await.unwrap();

@@ -3,10 +3,10 @@
 use std::io::Cursor;
 
 use serde_json::json;
+use urr_auth::{BadLine, ImportError, Imported};
 use urr_db::{Error as DbError, Tx};
 
 use super::world::{ACCOUNTS, HASH, PASSWORD, TERMS, World, away};
-use crate::{BadLine, ImportError, Imported};
 
 const THEIRS: &str = "what they had elsewhere";
 
@@ -19,7 +19,7 @@ fn line(email: &str, hash: &str) -> String {
 }
 
 async fn import(world: &World, lines: &[String]) -> Result<Imported, Vec<BadLine>> {
-    match crate::import(&world.service, &mut Cursor::new(lines.join("\n"))).await {
+    match urr_auth::import(&world.service, &mut Cursor::new(lines.join("\n"))).await {
         Ok(imported) => Ok(imported),
         Err(ImportError::BadLines(bad)) => Err(bad),
         Err(other) => panic!("{other:?}"),

@@ -6,15 +6,14 @@ use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde_json::{Value, json};
 use sha2::Sha256;
+use urr_auth::{Social, SocialConfig};
 use urr_contracts::auth::{BeginTrip, Error, Provider, Sensitive, TripOutcome};
 use urr_testkit::within;
 
 use super::{
     elsewhere::{Elsewhere, Fault, JISOO, MINJI, Person},
-    http::world,
-    world::{DbKind, Sealing, Transport, World},
+    world::World,
 };
-use crate::{Social, SocialConfig};
 
 /// Upper bound of every wait for a provider.
 const BOUND: Duration = Duration::from_secs(10);
@@ -80,13 +79,11 @@ fn bad_tokens(here: &Elsewhere, now: i64) -> Vec<(&'static str, Sensitive)> {
     ]
 }
 
-#[tokio::test]
-async fn invalid_id_tokens_are_refused() {
+pub(crate) async fn invalid_id_tokens_are_refused(world: &World) {
     // Without an address the attempts of a network are not counted; there are many here.
-    let world = world().await;
     let now = world.clock.now().as_micros() / 1_000_000;
     for (what, token) in bad_tokens(&world.elsewhere, now) {
-        let refused = from_nowhere(&world, token).await;
+        let refused = from_nowhere(world, token).await;
         assert_eq!(refused, Err(Error::CredentialInvalid), "{what}");
     }
     assert_eq!(world.written().await, (0, 0));
@@ -95,7 +92,7 @@ async fn invalid_id_tokens_are_refused() {
         but(&world.elsewhere, "iat", json!(now + 29)),
         but(&world.elsewhere, "aud", json!([super::elsewhere::CLIENT_ID])),
     ] {
-        assert_eq!(from_nowhere(&world, good).await, Ok(()), "small clock differences are tolerated");
+        assert_eq!(from_nowhere(world, good).await, Ok(()), "small clock differences are tolerated");
     }
     assert_eq!(world.written().await, (1, 1));
 }
@@ -111,9 +108,7 @@ async fn from_nowhere(world: &World, credential: Sensitive) -> Result<(), Error>
     world.auth.google(&world.anonymous(), request).await.map(|_| ())
 }
 
-#[tokio::test]
-async fn networks_that_send_invalid_credentials_are_throttled() {
-    let world = world().await;
+pub(crate) async fn networks_that_send_invalid_credentials_are_throttled(world: &World) {
     let mut refusals = Vec::new();
     for _ in 0..31 {
         refusals.push(world.credential(Sensitive::new("a.b.c"), true).await.unwrap_err());
@@ -122,9 +117,7 @@ async fn networks_that_send_invalid_credentials_are_throttled() {
     assert!(refusals.iter().all(|refused| *refused == Error::CredentialInvalid), "{refusals:?}");
 }
 
-#[tokio::test]
-async fn an_id_token_of_another_redirect_is_refused() {
-    let world = world().await;
+pub(crate) async fn an_id_token_of_another_redirect_is_refused(world: &World) {
     let trip = world.leave(Provider::Google).await;
     // Makes the provider use another nonce than the browser's.
     let (before, nonce) = trip.location.split_once("nonce=").unwrap();
@@ -135,9 +128,7 @@ async fn an_id_token_of_another_redirect_is_refused() {
     assert_eq!(world.auth.end_trip(&world.anonymous(), back).await, Err(Error::TripInvalid));
 }
 
-#[tokio::test]
-async fn an_intercepted_authorization_code_is_useless() {
-    let world = world().await;
+pub(crate) async fn an_intercepted_authorization_code_is_useless(world: &World) {
     for provider in [Provider::Google, Provider::Kakao] {
         let (victim, thief) = (world.leave(provider).await, world.leave(provider).await);
         let caught = world.visit(provider, &victim, &MINJI).await.code;
@@ -147,9 +138,7 @@ async fn an_intercepted_authorization_code_is_useless() {
     }
 }
 
-#[tokio::test]
-async fn unknown_key_ids_trigger_rate_limited_key_fetches() {
-    let world = world().await;
+pub(crate) async fn unknown_key_ids_trigger_rate_limited_key_fetches(world: &World) {
     let here = &world.elsewhere;
     world.google(&MINJI, true).await.unwrap();
     for _ in 0..5 {
@@ -159,7 +148,7 @@ async fn unknown_key_ids_trigger_rate_limited_key_fetches() {
     for number in 0..5 {
         let claims = here.claims(&MINJI);
         let made_up = here.sign_as(&header("RS256", &format!("made-up-{number}")), &claims, 0);
-        assert_eq!(from_nowhere(&world, made_up).await, Err(Error::CredentialInvalid));
+        assert_eq!(from_nowhere(world, made_up).await, Err(Error::CredentialInvalid));
     }
     assert_eq!(here.hits("/keys"), 1, "it was fetched a moment ago");
 
@@ -173,18 +162,14 @@ async fn unknown_key_ids_trigger_rate_limited_key_fetches() {
     assert_eq!(world.google(&MINJI, false).await, Err(Error::CredentialInvalid), "the key was withdrawn");
 }
 
-#[tokio::test]
-async fn concurrent_requests_fetch_the_keys_once() {
-    let world = world().await;
-    let all = (0..20).map(|_| from_nowhere(&world, world.elsewhere.credential(&MINJI)));
+pub(crate) async fn concurrent_requests_fetch_the_keys_once(world: &World) {
+    let all = (0..20).map(|_| from_nowhere(world, world.elsewhere.credential(&MINJI)));
     let outcomes = futures_util::future::join_all(all).await;
     assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
     assert_eq!((world.elsewhere.hits("/keys"), world.written().await), (1, (1, 1)));
 }
 
-#[tokio::test]
-async fn cached_issuer_keys_are_used_for_a_day_during_an_outage() {
-    let world = world().await;
+pub(crate) async fn cached_issuer_keys_are_used_for_a_day_during_an_outage(world: &World) {
     let here = &world.elsewhere;
     let user = world.google(&MINJI, true).await.unwrap();
     here.breaks("/.well-known/openid-configuration", Some(Fault::Status(503)));
@@ -194,7 +179,7 @@ async fn cached_issuer_keys_are_used_for_a_day_during_an_outage() {
     }
     let new = here.sign_as(&header("RS256", "key-1"), &here.claims(&MINJI), 1);
     world.clock.advance(Duration::from_secs(11));
-    let unknown = from_nowhere(&world, new).await;
+    let unknown = from_nowhere(world, new).await;
     assert_eq!(unknown, Err(PROVIDER_AWAY), "the key may be new and cannot be checked");
     world.clock.advance(Duration::from_hours(1));
     assert_eq!(world.google(&MINJI, false).await, Err(PROVIDER_AWAY));
@@ -206,25 +191,22 @@ async fn cached_issuer_keys_are_used_for_a_day_during_an_outage() {
 const FAULTS: [Fault; 6] =
     [Fault::Slow, Fault::Status(500), Fault::Status(404), Fault::Oversized, Fault::BadJson, Fault::Odd];
 
-async fn impatient() -> World {
-    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
-    let mut world = World::new(kinds).await.unwrap();
-    world.set_patience(Duration::from_millis(700));
-    world
+/// A service with an empty key cache that waits less than a second for a provider.
+fn impatient(world: &World) -> World {
+    world.with(|parts| parts.social = world.elsewhere.social(Duration::from_millis(700)))
 }
 
-#[tokio::test]
-async fn a_failing_issuer_times_out_and_changes_nothing() {
+pub(crate) async fn a_failing_issuer_times_out_and_changes_nothing(world: &World) {
     for page in ["/.well-known/openid-configuration", "/keys"] {
         for fault in FAULTS {
-            let world = impatient().await;
+            let (world, before) = (impatient(world), world.written().await);
             world.elsewhere.breaks(page, Some(fault));
             let refused = within(BOUND, world.google(&MINJI, true)).await;
             assert_eq!(refused, Err(PROVIDER_AWAY), "{page} {fault:?}");
             let request = BeginTrip { provider: Provider::Google, return_to: None };
             let refused = within(BOUND, world.auth.begin_trip(&world.anonymous(), request)).await;
             assert_eq!(refused, Err(PROVIDER_AWAY), "{page} {fault:?}");
-            assert_eq!(world.written().await, (0, 0));
+            assert_eq!(world.written().await, before);
             world.elsewhere.breaks(page, None);
             world.clock.advance(Duration::from_secs(11));
             world.google(&MINJI, true).await.unwrap();
@@ -232,8 +214,7 @@ async fn a_failing_issuer_times_out_and_changes_nothing() {
     }
 }
 
-#[tokio::test]
-async fn a_provider_that_misbehaves_on_the_way_back_changes_nothing() {
+pub(crate) async fn a_provider_that_misbehaves_on_the_way_back_changes_nothing(world: &World) {
     let pages = [
         (Provider::Google, "/google/token"),
         (Provider::Kakao, "/kakao/token"),
@@ -243,7 +224,7 @@ async fn a_provider_that_misbehaves_on_the_way_back_changes_nothing() {
     ];
     for (provider, page) in pages {
         for fault in FAULTS {
-            let world = impatient().await;
+            let world = impatient(world);
             world.elsewhere.breaks(page, Some(fault));
             let refused = within(BOUND, world.travel(provider, &MINJI)).await;
             assert_eq!(refused, Err(Error::ProviderUnavailable { provider }), "{page} {fault:?}");
@@ -255,9 +236,7 @@ async fn a_provider_that_misbehaves_on_the_way_back_changes_nothing() {
     }
 }
 
-#[tokio::test]
-async fn an_unreachable_provider_is_unavailable() {
-    let mut world = world().await;
+pub(crate) async fn an_unreachable_provider_is_unavailable(world: &World) {
     let gone = {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         format!("http://{}", listener.local_addr().unwrap())
@@ -265,22 +244,20 @@ async fn an_unreachable_provider_is_unavailable() {
     let mut config = world.elsewhere.config(Duration::from_secs(5));
     config.google.as_mut().unwrap().issuer.clone_from(&gone);
     config.naver.as_mut().unwrap().token_url = format!("{gone}/token");
-    world.set_social(Social::new(&config, &world.clock).unwrap());
+    let world = world.with(|parts| parts.social = Social::new(&config, &world.clock).unwrap());
     assert_eq!(world.google(&MINJI, true).await, Err(PROVIDER_AWAY));
     let refused = world.travel(Provider::Naver, &MINJI).await;
     assert_eq!(refused, Err(Error::ProviderUnavailable { provider: Provider::Naver }));
 }
 
-#[tokio::test]
-async fn disabled_providers_are_refused() {
-    let mut world = world().await;
+pub(crate) async fn disabled_providers_are_refused(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
     let trip = world.leave(Provider::Kakao).await;
     let back = world.visit(Provider::Kakao, &trip, &Person { subject: "5", ..JISOO }).await;
     let mut config = world.elsewhere.config(Duration::from_secs(5));
     config.google.as_mut().unwrap().client_secret = None;
-    world
-        .set_social(Social::new(&SocialConfig { kakao: None, naver: None, ..config }, &world.clock).unwrap());
+    let config = SocialConfig { kakao: None, naver: None, ..config };
+    let world = world.with(|parts| parts.social = Social::new(&config, &world.clock).unwrap());
     let begin = |provider| BeginTrip { provider, return_to: None };
     for provider in Provider::ALL {
         let refused = world.auth.begin_trip(&world.anonymous(), begin(provider)).await;
@@ -288,6 +265,6 @@ async fn disabled_providers_are_refused() {
     }
     assert_eq!(world.auth.end_trip(&world.anonymous(), back).await, Err(Error::ProviderOff));
     assert_eq!(world.google(&MINJI, false).await.unwrap().account.id, user.account.id);
-    world.set_social(Social::default());
+    let world = world.with(|parts| parts.social = Social::default());
     assert_eq!(world.google(&MINJI, false).await, Err(Error::ProviderOff));
 }

@@ -1,42 +1,48 @@
 //! The second factor: turned on by its owner, required by every sign-in, valid once, and throttled.
 
-mod front;
-
 use std::{sync::Arc, time::Duration};
 
+use data_encoding::BASE32_NOPAD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha1::Sha1;
+use urr_auth::Pii;
 use urr_contracts::auth::{
-    ConfirmSecondFactor, DisableSecondFactor, EnrolSecondFactor, Error, ForgotPassword, ListLogins, Login,
-    LoginFailure, LoginMethod, LoginOutcome, Me, Origin, OwnerProof, PassSecondFactor, RenewRecoveryCodes,
-    ResetPassword, ResetSecondFactor, SecondFactorNeeded, Sensitive, SetRole, SignedIn,
+    Auth as _, ConfirmSecondFactor, DisableSecondFactor, EnrolSecondFactor, Error, ForgotPassword,
+    ListLogins, Login, LoginFailure, LoginMethod, LoginOutcome, Me, Origin, OwnerProof, PassSecondFactor,
+    RenewRecoveryCodes, ResetPassword, ResetSecondFactor, SecondFactorNeeded, Sensitive, SetRole, SignedIn,
 };
-use urr_kernel::Role;
+use urr_kernel::{Role, Timestamp};
 
 use super::{
     race::at_once,
     social::with_session,
-    world::{
-        DbKind, FACTOR, PASSWORD, RECOVERY, Sealing, Transport, World, away, confirmed, follow, home, keyed,
-    },
-};
-use crate::{
-    Pii,
-    pii::reseal::{BATCH, Part},
-    second_factor::rules::shown_by_app,
+    world::{FACTOR, PASSWORD, RECOVERY, World, away, confirmed, follow, home, keyed, run},
 };
 
-const STEP: Duration = Duration::from_secs(30);
-const EMAIL: &str = "minji@example.com";
+pub(crate) const STEP: Duration = Duration::from_secs(30);
+pub(crate) const EMAIL: &str = "minji@example.com";
+
+/// The code of an authenticator app with this secret (RFC 6238).
+pub(crate) fn shown_by_app(secret: &str, at: Timestamp) -> Sensitive {
+    let secret = BASE32_NOPAD.decode(secret.as_bytes()).unwrap();
+    let step = at.as_micros() / 1_000_000 / 30;
+    let mac: Hmac<Sha1> = Hmac::new_from_slice(&secret).unwrap();
+    let hash = mac.chain_update(step.to_be_bytes()).finalize().into_bytes();
+    let offset = usize::from(hash[19] & 0x0f);
+    let word = u32::from_be_bytes(hash[offset..offset + 4].try_into().unwrap());
+    Sensitive::new(format!("{:06}", (word & 0x7fff_ffff) % 1_000_000))
+}
 
 /// A user with an authenticator app.
-pub(super) struct Phone {
-    pub(super) user: SignedIn,
+pub(crate) struct Phone {
+    pub(crate) user: SignedIn,
     secret: String,
     recovery: Vec<Sensitive>,
 }
 
 impl Phone {
     /// The code of the app, at least one step after the last used one.
-    pub(super) fn code(&self, world: &World) -> Sensitive {
+    pub(crate) fn code(&self, world: &World) -> Sensitive {
         world.clock.advance(STEP);
         shown_by_app(&self.secret, world.clock.now())
     }
@@ -46,7 +52,7 @@ async fn enrol(world: &World, user: &SignedIn) -> Result<String, Error> {
     enrol_with(world, user, confirmed(PASSWORD)).await
 }
 
-pub(super) async fn enrol_with(world: &World, user: &SignedIn, proof: OwnerProof) -> Result<String, Error> {
+pub(crate) async fn enrol_with(world: &World, user: &SignedIn, proof: OwnerProof) -> Result<String, Error> {
     let request = EnrolSecondFactor { proof, origin: home() };
     let made = world.auth.enrol_second_factor(&world.of(user), request).await?;
     assert!(made.uri.expose().contains(made.secret.expose()));
@@ -55,7 +61,7 @@ pub(super) async fn enrol_with(world: &World, user: &SignedIn, proof: OwnerProof
 
 impl World {
     /// Follows the link in the mail while signed in.
-    pub(super) async fn prove_address(&self, user: &SignedIn) {
+    pub(crate) async fn prove_address(&self, user: &SignedIn) {
         let token = self.proof_link(&user.account.email).await;
         self.auth.verify_email(&self.of(user), follow(&token, None)).await.unwrap();
     }
@@ -67,11 +73,11 @@ async fn with_phone(world: &World, email: &str) -> Phone {
     turn_on(world, &user).await
 }
 
-pub(super) async fn turn_on(world: &World, user: &SignedIn) -> Phone {
+pub(crate) async fn turn_on(world: &World, user: &SignedIn) -> Phone {
     turn_on_with(world, user, confirmed(PASSWORD)).await
 }
 
-pub(super) async fn turn_on_with(world: &World, user: &SignedIn, proof: OwnerProof) -> Phone {
+pub(crate) async fn turn_on_with(world: &World, user: &SignedIn, proof: OwnerProof) -> Phone {
     let secret = enrol_with(world, user, proof).await.unwrap();
     let code = shown_by_app(&secret, world.clock.now());
     let request = ConfirmSecondFactor { code, origin: home() };
@@ -101,7 +107,7 @@ async fn pass_from(
     world.auth.pass_second_factor(&world.anonymous(), PassSecondFactor { challenge, code, origin }).await
 }
 
-pub(super) async fn pass(world: &World, challenge: &Sensitive, code: &Sensitive) -> Result<SignedIn, Error> {
+pub(crate) async fn pass(world: &World, challenge: &Sensitive, code: &Sensitive) -> Result<SignedIn, Error> {
     pass_from(world, challenge, code, &home()).await
 }
 
@@ -336,62 +342,54 @@ pub(crate) async fn only_an_operator_reset_removes_a_second_factor(world: &World
     assert_eq!(again, Err(Error::SecondFactorOff));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_of_two_concurrent_uses_of_a_code_wins() {
-    for db in [DbKind::Postgres, DbKind::Sqlite] {
-        let Some(world) = World::new((db, Transport::Local, Sealing::Sealed)).await else { continue };
-        for round in 0..20 {
-            let email = format!("minji{round}@example.com");
-            let phone = with_phone(&world, &email).await;
-            let needed = challenge_from(&world, &email, &home()).await;
-            let code = if round % 2 == 0 { phone.code(&world) } else { phone.recovery[0].clone() };
-            let attempt = |origin| {
-                let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
-                let (challenge, code) = (needed.challenge.clone(), code.clone());
-                let request = PassSecondFactor { challenge, code, origin };
-                async move { auth.pass_second_factor(&ctx, request).await }
-            };
-            let outcomes = at_once(vec![attempt(away(round)), attempt(away(100 + round))]).await;
-            let lost: Vec<&Error> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
-            assert_eq!(lost, [&Error::WrongCode], "{outcomes:?}");
-        }
+pub(crate) async fn one_of_two_concurrent_uses_of_a_code_wins(world: &World) {
+    for round in 0..20 {
+        let email = format!("minji{round}@example.com");
+        let phone = with_phone(world, &email).await;
+        let needed = challenge_from(world, &email, &home()).await;
+        let code = if round % 2 == 0 { phone.code(world) } else { phone.recovery[0].clone() };
+        let attempt = |origin| {
+            let (auth, ctx) = (Arc::clone(&world.auth), world.anonymous());
+            let (challenge, code) = (needed.challenge.clone(), code.clone());
+            let request = PassSecondFactor { challenge, code, origin };
+            async move { auth.pass_second_factor(&ctx, request).await }
+        };
+        let outcomes = at_once(vec![attempt(away(round)), attempt(away(100 + round))]).await;
+        let lost: Vec<&Error> = outcomes.iter().filter_map(|outcome| outcome.as_ref().err()).collect();
+        assert_eq!(lost, [&Error::WrongCode], "{outcomes:?}");
     }
 }
 
-#[tokio::test]
-async fn the_second_factor_secret_is_always_encrypted_and_reencrypted_after_key_rotation() {
-    for sealing in [Sealing::Plain, Sealing::Sealed] {
-        let world = World::new((DbKind::Sqlite, Transport::Local, sealing)).await.unwrap();
-        let phone = with_phone(&world, EMAIL).await;
-        let user = phone.user.account.id;
-        let on_disk = async || {
-            let read = |row: &urr_db::Row<'_>| Ok((row.get::<Vec<u8>>(0)?, row.get::<String>(1)?));
-            world.one(&FACTOR, &[&user], read).await
-        };
-        let (bytes, _) = on_disk().await;
-        assert!(!bytes.windows(8).any(|part| part == &phone.secret.as_bytes()[..8]));
-        let newer = world.neighbour(Pii { takes_plain: true, ..keyed(&["first", "second"]) });
-        crate::check_keys(&newer).await.unwrap();
-        newer.reseal(Part::Accounts, BATCH).await.unwrap();
-        assert_eq!(newer.reseal(Part::SecondFactors, BATCH).await.unwrap().done, 1);
-        assert_eq!(newer.reseal(Part::SecondFactors, BATCH).await.unwrap().done, 0);
-        assert_eq!(on_disk().await.1, "second");
-        let alone = world.neighbour(keyed(&["second"]));
-        crate::check_keys(&alone).await.unwrap();
-        let request = PassSecondFactor {
-            challenge: challenge_of(&alone, &world).await,
-            code: phone.code(&world),
-            origin: home(),
-        };
-        let passed =
-            urr_contracts::auth::Auth::pass_second_factor(&*alone, &world.anonymous(), request).await;
-        assert_eq!(passed.unwrap().account.id, user);
-    }
+pub(crate) async fn the_second_factor_secret_is_always_encrypted_and_reencrypted_after_key_rotation(
+    world: &World,
+) {
+    let phone = with_phone(world, EMAIL).await;
+    let user = phone.user.account.id;
+    let on_disk = async || {
+        let read = |row: &urr_db::Row<'_>| Ok((row.get::<Vec<u8>>(0)?, row.get::<String>(1)?));
+        world.one(&FACTOR, &[&user], read).await
+    };
+    let (bytes, _) = on_disk().await;
+    assert!(!bytes.windows(8).any(|part| part == &phone.secret.as_bytes()[..8]));
+    let newer = world.neighbour(Pii { takes_plain: true, ..keyed(&["first", "second"]) });
+    urr_auth::check_keys(&newer).await.unwrap();
+    assert_eq!(run(&newer, "auth.reseal").await.done, 2, "the account and the second factor");
+    assert_eq!(run(&newer, "auth.reseal").await.done, 0);
+    assert_eq!(on_disk().await.1, "second");
+    let alone = world.neighbour(keyed(&["second"]));
+    urr_auth::check_keys(&alone).await.unwrap();
+    let request = PassSecondFactor {
+        challenge: challenge_of(&alone, world).await,
+        code: phone.code(world),
+        origin: home(),
+    };
+    let passed = alone.pass_second_factor(&world.anonymous(), request).await;
+    assert_eq!(passed.unwrap().account.id, user);
 }
 
-async fn challenge_of(service: &crate::Service, world: &World) -> Sensitive {
+async fn challenge_of(service: &urr_auth::Service, world: &World) -> Sensitive {
     let request = Login { email: EMAIL.to_owned(), password: Sensitive::new(PASSWORD), origin: home() };
-    let outcome = urr_contracts::auth::Auth::login(service, &world.anonymous(), request).await.unwrap();
+    let outcome = service.login(&world.anonymous(), request).await.unwrap();
     let LoginOutcome::SecondFactor(needed) = outcome else { panic!("{outcome:?}") };
     needed.challenge
 }

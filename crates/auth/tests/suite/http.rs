@@ -14,15 +14,10 @@ use urr_contracts::auth::{Sensitive, SignedIn};
 use urr_http::ClientAddress;
 use urr_kernel::{Actor, Role};
 
-use super::world::{DbKind, PASSWORD, Sealing, Transport, World, verifier};
-
-pub(super) async fn world() -> World {
-    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
-    World::new(kinds).await.expect("SQLite and memory are always available")
-}
+use super::world::{PASSWORD, World, verifier};
 
 /// One request through the routes, as forwarded by the gateway.
-pub(super) struct Asked<'w> {
+pub(crate) struct Asked<'w> {
     world: &'w World,
     method: Method,
     path: String,
@@ -32,13 +27,13 @@ pub(super) struct Asked<'w> {
     actor: Actor,
 }
 
-pub(super) fn ask<'w>(world: &'w World, method: Method, path: &str) -> Asked<'w> {
+pub(crate) fn ask<'w>(world: &'w World, method: Method, path: &str) -> Asked<'w> {
     let (path, actor) = (path.to_owned(), Actor::Anonymous);
     Asked { world, method, path, body: None, headers: Vec::new(), bearer: None, actor }
 }
 
 impl Asked<'_> {
-    pub(super) fn json(self, body: &Value) -> Self {
+    pub(crate) fn json(self, body: &Value) -> Self {
         self.untyped(body).header(header::CONTENT_TYPE, "application/json")
     }
 
@@ -48,23 +43,23 @@ impl Asked<'_> {
         self
     }
 
-    pub(super) fn header(mut self, name: header::HeaderName, value: &str) -> Self {
+    pub(crate) fn header(mut self, name: header::HeaderName, value: &str) -> Self {
         self.headers.push((name, value.to_owned()));
         self
     }
 
-    pub(super) fn by(mut self, user: &SignedIn) -> Self {
+    pub(crate) fn by(mut self, user: &SignedIn) -> Self {
         self.bearer = Some(user.access_token.clone());
         self.actor = Actor::User { id: user.account.id, role: user.account.role };
         self
     }
 
-    pub(super) fn by_role(mut self, role: Role) -> Self {
+    pub(crate) fn by_role(mut self, role: Role) -> Self {
         self.actor = Actor::User { id: self.world.ids.next(), role };
         self
     }
 
-    pub(super) async fn send(self) -> Response {
+    pub(crate) async fn send(self) -> Response {
         let mut request = Request::builder().method(self.method).uri(&self.path).extension(self.actor);
         for (name, value) in self.headers {
             request = request.header(name, value);
@@ -75,22 +70,22 @@ impl Asked<'_> {
             request = request.extension(verifier().verify(token.expose(), now).unwrap());
         }
         let body = self.body.map_or_else(Body::empty, Body::from);
-        let routes = Router::from(crate::routes(&self.world.service));
+        let routes = Router::from(urr_auth::routes(&self.world.service));
         routes.oneshot(request.body(body).unwrap()).await.unwrap()
     }
 
-    pub(super) async fn answer(self) -> (StatusCode, Value) {
+    pub(crate) async fn answer(self) -> (StatusCode, Value) {
         let response = self.send().await;
         (response.status(), json_of(response).await)
     }
 }
 
-pub(super) async fn json_of(response: Response) -> Value {
+pub(crate) async fn json_of(response: Response) -> Value {
     let body = to_bytes(response.into_body(), 1_000_000).await.unwrap();
     serde_json::from_slice(&body).unwrap()
 }
 
-pub(super) fn cookies(response: &Response) -> Vec<String> {
+pub(crate) fn cookies(response: &Response) -> Vec<String> {
     let lines = response.headers().get_all(header::SET_COOKIE).iter();
     lines.map(|line| line.to_str().unwrap().to_owned()).collect()
 }
@@ -105,10 +100,8 @@ fn registration() -> Value {
     })
 }
 
-#[tokio::test]
-async fn registration_returns_the_documented_fields_and_cookies() {
-    let world = world().await;
-    let response = ask(&world, Method::POST, "/api/auth/register").json(&registration()).send().await;
+pub(crate) async fn registration_returns_the_documented_fields_and_cookies(world: &World) {
+    let response = ask(world, Method::POST, "/api/auth/register").json(&registration()).send().await;
     assert_eq!(response.status(), StatusCode::CREATED);
     let [access, refresh] = &cookies(&response)[..] else { panic!("two cookies") };
     let body = json_of(response).await;
@@ -128,52 +121,47 @@ async fn registration_returns_the_documented_fields_and_cookies() {
     );
     assert_eq!(refresh, &expected);
 
-    let (status, again) =
-        ask(&world, Method::POST, "/api/auth/register").json(&registration()).answer().await;
+    let (status, again) = ask(world, Method::POST, "/api/auth/register").json(&registration()).answer().await;
     assert_eq!((status, &again["code"]), (StatusCode::CONFLICT, &json!("auth.already_registered")));
     let advice = "An account with this email address already exists. Sign in or reset your password.";
     assert_eq!(again["error"], advice);
 }
 
-#[tokio::test]
-async fn localhost_cookies_are_not_secure() {
-    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
-    let world = World::build(kinds, |service| service.settings.cookie_secure = Some(false)).await.unwrap();
-    let response = ask(&world, Method::POST, "/api/auth/register").json(&registration()).send().await;
+pub(crate) async fn localhost_cookies_are_not_secure(world: &World) {
+    let world = &world.with(|parts| parts.settings.cookie_secure = Some(false));
+    let response = ask(world, Method::POST, "/api/auth/register").json(&registration()).send().await;
     let kept = cookies(&response);
     assert_eq!(kept.len(), 2);
     assert!(kept.iter().all(|cookie| cookie.ends_with("; HttpOnly; SameSite=Lax")), "{kept:?}");
 }
 
-#[tokio::test]
-async fn a_day_with_an_account() {
-    let world = world().await;
+pub(crate) async fn a_day_with_an_account(world: &World) {
     world.register("minji@example.com").await;
     let credentials = json!({ "email": "minji@example.com", "password": PASSWORD });
-    let login = ask(&world, Method::POST, "/api/auth/login").json(&credentials);
+    let login = ask(world, Method::POST, "/api/auth/login").json(&credentials);
     let (status, body) = login.header(header::USER_AGENT, "Firefox").answer().await;
     assert_eq!((status, &body["message"]), (StatusCode::OK, &json!("Login successful")));
     let user = world.login("minji@example.com", PASSWORD).await.unwrap();
 
-    let (status, me) = ask(&world, Method::GET, "/api/auth/me").by(&user).answer().await;
+    let (status, me) = ask(world, Method::GET, "/api/auth/me").by(&user).answer().await;
     assert_eq!(status, StatusCode::OK);
     for name in ["id", "email", "name", "role", "createdAt", "emailVerified", "language"] {
         assert!(!me["user"][name].is_null(), "{name} is missing in {me}");
     }
     let change = json!({ "name": "Minji", "phone": "", "language": "en", "marketing": true });
-    let (_, changed) = ask(&world, Method::PATCH, "/api/auth/me").by(&user).json(&change).answer().await;
+    let (_, changed) = ask(world, Method::PATCH, "/api/auth/me").by(&user).json(&change).answer().await;
     assert_eq!(changed["user"]["name"], "Minji");
     assert_eq!((&changed["user"]["phone"], &changed["user"]["marketing"]), (&Value::Null, &json!(true)));
 
     let change = async |body: Value| {
-        let (_, changed) = ask(&world, Method::PATCH, "/api/auth/me").by(&user).json(&body).answer().await;
+        let (_, changed) = ask(world, Method::PATCH, "/api/auth/me").by(&user).json(&body).answer().await;
         changed["user"]["phone"].clone()
     };
     assert_eq!(change(json!({ "phone": "010-1234-5678" })).await, "+821012345678");
     assert_eq!(change(json!({})).await, "+821012345678", "omitted fields keep their value");
     assert_eq!(change(json!({ "phone": null })).await, Value::Null, "null removes the value");
 
-    let (_, body) = ask(&world, Method::GET, "/api/auth/sessions").by(&user).answer().await;
+    let (_, body) = ask(world, Method::GET, "/api/auth/sessions").by(&user).answer().await;
     let sessions = body["sessions"].as_array().unwrap();
     assert_eq!(sessions.len(), 3);
     let current: Vec<_> = sessions.iter().filter(|session| session["current"] == true).collect();
@@ -181,11 +169,11 @@ async fn a_day_with_an_account() {
     assert_eq!(current[0]["id"], json!(user.session));
     let other = sessions.iter().find(|session| session["agent"] == "Firefox" && session["current"] == false);
     let path = format!("/api/auth/sessions/{}", other.unwrap()["id"].as_str().unwrap());
-    assert_eq!(ask(&world, Method::DELETE, &path).by(&user).answer().await.0, StatusCode::OK);
-    let (status, gone) = ask(&world, Method::DELETE, &path).by(&user).answer().await;
+    assert_eq!(ask(world, Method::DELETE, &path).by(&user).answer().await.0, StatusCode::OK);
+    let (status, gone) = ask(world, Method::DELETE, &path).by(&user).answer().await;
     assert_eq!((status, &gone["code"]), (StatusCode::NOT_FOUND, &json!("auth.session_not_found")));
 
-    let (_, body) = ask(&world, Method::GET, "/api/auth/history?limit=2").by(&user).answer().await;
+    let (_, body) = ask(world, Method::GET, "/api/auth/history?limit=2").by(&user).answer().await;
     assert_eq!(body["history"].as_array().unwrap().len(), 2);
     assert_eq!(
         (&body["history"][0]["success"], &body["history"][0]["method"]),
@@ -194,18 +182,16 @@ async fn a_day_with_an_account() {
     assert_eq!(body["history"][0]["address"], "192.0.2.1");
 
     let token = json!({ "token": user.access_token });
-    let (status, valid) = ask(&world, Method::POST, "/api/auth/verify-token").json(&token).answer().await;
+    let (status, valid) = ask(world, Method::POST, "/api/auth/verify-token").json(&token).answer().await;
     assert_eq!(
         (status, &valid["valid"], &valid["user"]["userId"]),
         (StatusCode::OK, &json!(true), &me["user"]["id"])
     );
 }
 
-#[tokio::test]
-async fn signing_out_clears_the_cookies_and_ends_the_session() {
-    let world = world().await;
+pub(crate) async fn signing_out_clears_the_cookies_and_ends_the_session(world: &World) {
     let user = world.register("minji@example.com").await;
-    let response = ask(&world, Method::POST, "/api/auth/logout").by(&user).send().await;
+    let response = ask(world, Method::POST, "/api/auth/logout").by(&user).send().await;
     assert_eq!(response.status(), StatusCode::OK);
     assert_eq!(
         cookies(&response),
@@ -217,35 +203,33 @@ async fn signing_out_clears_the_cookies_and_ends_the_session() {
     assert_eq!(json_of(response).await["message"], "Logged out successfully");
     assert!(world.is_revoked(&user).await);
     let token = json!({ "token": user.access_token });
-    let (status, refused) = ask(&world, Method::POST, "/api/auth/verify-token").json(&token).answer().await;
+    let (status, refused) = ask(world, Method::POST, "/api/auth/verify-token").json(&token).answer().await;
     assert_eq!((status, &refused["code"]), (StatusCode::UNAUTHORIZED, &json!("auth.token_invalid")));
 
     let late = world.login("minji@example.com", PASSWORD).await.unwrap();
     let cookie = format!("x=1; refresh_token={}", late.refresh_token.expose());
     let (status, _) =
-        ask(&world, Method::POST, "/api/auth/logout").header(header::COOKIE, &cookie).answer().await;
+        ask(world, Method::POST, "/api/auth/logout").header(header::COOKIE, &cookie).answer().await;
     assert_eq!(status, StatusCode::OK);
     assert!(world.is_revoked(&late).await, "the cookie alone is enough");
-    assert_eq!(ask(&world, Method::POST, "/api/auth/logout").answer().await.0, StatusCode::OK);
+    assert_eq!(ask(world, Method::POST, "/api/auth/logout").answer().await.0, StatusCode::OK);
 
     let one = world.login("minji@example.com", PASSWORD).await.unwrap();
     let two = world.login("minji@example.com", PASSWORD).await.unwrap();
     let everywhere = json!({ "everywhere": true });
-    let untyped = ask(&world, Method::POST, "/api/auth/logout").by(&one).untyped(&everywhere);
+    let untyped = ask(world, Method::POST, "/api/auth/logout").by(&one).untyped(&everywhere);
     let (status, refused) = untyped.answer().await;
     let unsupported = (StatusCode::UNSUPPORTED_MEDIA_TYPE, &json!("http.unsupported_media_type"));
     assert_eq!((status, &refused["code"]), unsupported, "unknown fields are refused");
     assert!(!world.is_revoked(&one).await);
-    let (status, _) = ask(&world, Method::POST, "/api/auth/logout").by(&one).json(&everywhere).answer().await;
+    let (status, _) = ask(world, Method::POST, "/api/auth/logout").by(&one).json(&everywhere).answer().await;
     assert_eq!(status, StatusCode::OK);
     assert!(world.is_revoked(&one).await && world.is_revoked(&two).await);
 }
 
-#[tokio::test]
-async fn a_refresh_token_comes_in_the_cookie_or_in_the_body() {
-    let world = world().await;
+pub(crate) async fn a_refresh_token_comes_in_the_cookie_or_in_the_body(world: &World) {
     let user = world.register("minji@example.com").await;
-    let refresh = || ask(&world, Method::POST, "/api/auth/refresh");
+    let refresh = || ask(world, Method::POST, "/api/auth/refresh");
     let cookie = format!("refresh_token={}", user.refresh_token.expose());
     let response = refresh().header(header::COOKIE, &cookie).send().await;
     assert_eq!((response.status(), cookies(&response).len()), (StatusCode::OK, 2));
@@ -276,18 +260,16 @@ async fn a_refresh_token_comes_in_the_cookie_or_in_the_body() {
 }
 
 /// The cookies are `HttpOnly`: only the server can delete those of an ended session.
-#[tokio::test]
-async fn a_refresh_after_session_end_clears_the_cookies() {
-    let world = world().await;
+pub(crate) async fn a_refresh_after_session_end_clears_the_cookies(world: &World) {
     let refresh = async |token: &str| {
         let cookie = format!("access_token=x; refresh_token={token}");
-        let asked = ask(&world, Method::POST, "/api/auth/refresh").header(header::COOKIE, &cookie);
+        let asked = ask(world, Method::POST, "/api/auth/refresh").header(header::COOKIE, &cookie);
         let response = asked.send().await;
         let cleared = cookies(&response).iter().filter(|cookie| cookie.contains("=; ")).count();
         (cleared, json_of(response).await["code"].clone())
     };
     let gone = world.register("gone@example.com").await;
-    ask(&world, Method::POST, "/api/auth/logout").by(&gone).send().await;
+    ask(world, Method::POST, "/api/auth/logout").by(&gone).send().await;
     assert_eq!(refresh(gone.refresh_token.expose()).await, (2, json!("auth.refresh_invalid")));
     assert_eq!(refresh("one; refresh_token=another").await, (2, json!("auth.refresh_invalid")));
     assert_eq!(refresh("").await, (0, json!("auth.refresh_required")), "no cookie to clear");
@@ -297,11 +279,9 @@ async fn a_refresh_after_session_end_clears_the_cookies() {
     assert_eq!(refresh(stolen.refresh_token.expose()).await, (2, json!("auth.refresh_reused")));
 }
 
-#[tokio::test]
-async fn passwords_and_links_over_http() {
-    let world = world().await;
+pub(crate) async fn passwords_and_links_over_http(world: &World) {
     let user = world.register("minji@example.com").await;
-    let post = |path: &str, body: &Value| ask(&world, Method::POST, path).json(body);
+    let post = |path: &str, body: &Value| ask(world, Method::POST, path).json(body);
     let token = world.proof_link("minji@example.com").await;
     let follow = json!({ "token": token });
     let (status, body) = post("/api/auth/email/verify", &follow).answer().await;
@@ -310,7 +290,7 @@ async fn passwords_and_links_over_http() {
     assert_eq!(post("/api/auth/email/verify", &proved).answer().await.0, StatusCode::OK);
     let (status, body) = post("/api/auth/email/verify", &follow).by(&user).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.link_invalid")));
-    let another = || ask(&world, Method::POST, "/api/auth/email/verification");
+    let another = || ask(world, Method::POST, "/api/auth/email/verification");
     let (status, body) = another().by(&user).answer().await;
     assert_eq!(
         (status, &body["message"]),
@@ -331,33 +311,29 @@ async fn passwords_and_links_over_http() {
         post("/api/auth/password/reset", &json!({ "token": token, "password": PASSWORD })).answer().await;
     assert_eq!(status, StatusCode::OK);
     let user = world.login("minji@example.com", PASSWORD).await.unwrap();
-    let close = ask(&world, Method::DELETE, "/api/auth/me").by(&user).json(&json!({ "password": PASSWORD }));
+    let close = ask(world, Method::DELETE, "/api/auth/me").by(&user).json(&json!({ "password": PASSWORD }));
     let response = close.send().await;
     assert_eq!(response.status(), StatusCode::OK);
     assert!(cookies(&response).iter().all(|cookie| cookie.contains("Max-Age=0")));
 }
 
-#[tokio::test]
-async fn an_admin_gives_a_role() {
-    let world = world().await;
+pub(crate) async fn an_admin_gives_a_role(world: &World) {
     let (admin, user) = (world.admin().await, world.register("minji@example.com").await);
     let path = format!("/api/admin/users/{}/role", user.account.id);
-    let give = |role: &str| ask(&world, Method::PUT, &path).json(&json!({ "role": role }));
+    let give = |role: &str| ask(world, Method::PUT, &path).json(&json!({ "role": role }));
     let (status, body) = give("admin").by(&admin).answer().await;
     assert_eq!((status, &body["user"]["role"]), (StatusCode::OK, &json!("admin")));
     let (status, body) = give("emperor").by(&admin).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("http.bad_request")));
     let path = format!("/api/admin/users/{}/role", world.ids.next::<urr_kernel::UserId>());
     let (status, _) =
-        ask(&world, Method::PUT, &path).by(&admin).json(&json!({ "role": "user" })).answer().await;
+        ask(world, Method::PUT, &path).by(&admin).json(&json!({ "role": "user" })).answer().await;
     assert_eq!(status, StatusCode::NOT_FOUND);
 }
 
-#[tokio::test]
-async fn throttling_sets_the_retry_after_header() {
-    let world = world().await;
+pub(crate) async fn throttling_sets_the_retry_after_header(world: &World) {
     let credentials = json!({ "email": "nobody@example.com", "password": PASSWORD });
-    let login = || ask(&world, Method::POST, "/api/auth/login").json(&credentials);
+    let login = || ask(world, Method::POST, "/api/auth/login").json(&credentials);
     for _ in 0..5 {
         let (status, body) = login().answer().await;
         assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("auth.invalid_credentials")));
@@ -372,9 +348,7 @@ async fn throttling_sets_the_retry_after_header() {
     assert_eq!(body["message"], "Too many attempts; please wait 1 second and try again");
 }
 
-#[tokio::test]
-async fn malformed_requests_get_400_with_a_code() {
-    let world = world().await;
+pub(crate) async fn malformed_requests_get_400_with_a_code(world: &World) {
     for (path, body, code) in [
         ("/api/auth/register", json!({}), "http.bad_request"),
         ("/api/auth/register", json!({ "email": "x", "password": "y", "name": "z" }), "auth.invalid"),
@@ -385,11 +359,11 @@ async fn malformed_requests_get_400_with_a_code() {
         ("/api/auth/login", json!(["minji@example.com", PASSWORD]), "http.bad_request"),
         ("/api/auth/logout", json!([null, true]), "http.bad_request"),
     ] {
-        let (status, answer) = ask(&world, Method::POST, path).json(&body).answer().await;
+        let (status, answer) = ask(world, Method::POST, path).json(&body).answer().await;
         assert_eq!((status, &answer["code"]), (StatusCode::BAD_REQUEST, &json!(code)), "{path} {body}");
     }
     let mut old = registration();
     old["agreements"] = json!([]);
-    let (status, answer) = ask(&world, Method::POST, "/api/auth/register").json(&old).answer().await;
+    let (status, answer) = ask(world, Method::POST, "/api/auth/register").json(&old).answer().await;
     assert_eq!((status, &answer["missing"]), (StatusCode::BAD_REQUEST, &json!(["SERVICE", "PRIVACY"])));
 }

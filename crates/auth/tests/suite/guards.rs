@@ -9,11 +9,9 @@ use tower::ServiceExt as _;
 use urr_contracts::auth::{self, Auth};
 use urr_kernel::Role;
 use urr_rpc::internal_guard;
+use urr_testkit::INTERNAL_TOKEN;
 
-use super::{
-    http::{ask, world},
-    world::TOKEN,
-};
+use super::{http::ask, world::World};
 
 /// Who may use a route.
 #[derive(Clone, Copy, PartialEq)]
@@ -59,16 +57,14 @@ const ROUTES: [(&str, &str, For); 33] = [
     ("DELETE", "/api/auth/link/{id}", For::Users),
 ];
 
-#[tokio::test]
-async fn non_public_routes_refuse_anonymous_callers() {
-    let world = world().await;
-    let routes = crate::routes(&world.service);
+pub(crate) async fn non_public_routes_refuse_anonymous_callers(world: &World) {
+    let routes = urr_auth::routes(&world.service);
     let listed: Vec<_> = routes.names().iter().map(|name| (name.method.as_str(), name.path)).collect();
     let known: Vec<_> = ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect();
     assert_eq!(listed, known, "every route is in the table");
     for (method, path, allowed) in ROUTES {
         let path = path.replace("{id}", "not-a-uuid");
-        let asked = || ask(&world, method.parse().unwrap(), &path);
+        let asked = || ask(world, method.parse().unwrap(), &path);
         // Neither a bad path nor a bad body reveals more to an anonymous caller.
         for asked in [asked(), asked().json(&json!({ "password": 7 }))] {
             let (status, body) = asked.answer().await;
@@ -86,12 +82,10 @@ async fn non_public_routes_refuse_anonymous_callers() {
     }
 }
 
-#[tokio::test]
-async fn internal_routes_require_the_internal_token() {
-    let world = world().await;
+pub(crate) async fn internal_routes_require_the_internal_token(world: &World) {
     let service = std::sync::Arc::clone(&world.service) as std::sync::Arc<dyn Auth>;
     let routes = auth::internal_routes(service, world.clock.clone(), world.ids.clone());
-    let routes = internal_guard(routes, TOKEN);
+    let routes = internal_guard(routes, INTERNAL_TOKEN);
     for method in ["register", "login", "refresh", "users", "revocations", "ensure_admin", "set_role"] {
         for (token, expected) in
             [(None, StatusCode::UNAUTHORIZED), (Some("Bearer wrong"), StatusCode::FORBIDDEN)]

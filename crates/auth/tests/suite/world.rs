@@ -1,50 +1,35 @@
-//! Test environment: one service on the chosen backends, a mailbox, and a fixed clock.
+//! Test fixture: auth on the chosen database and transport, with a mailbox and a fixed clock.
 
 use std::{
     sync::{Arc, Mutex},
     time::Duration,
 };
 
+use urr_auth::{HashCost, Hashing, IndexKey, Parts, Pii, PiiKeys, Sandbox, Service, Settings, Social};
 use urr_contracts::auth::{
     self, Agreement, Auth, Error, Language, Login, LoginOutcome, Origin, OwnerProof, Refresh, Register,
     Revocation, Sensitive, SignedIn, TermsKind, VerifyEmail,
 };
 use urr_db::{Db, Sql, Tx, statements};
-use urr_http::{Client, ClientLimits};
+use urr_jobs::Outcome;
 use urr_kernel::{Actor, Clock, Ids, Role, UserId};
-use urr_mail::{Mailer, Sender};
+use urr_mail::Mailer;
 use urr_passes::{
     Secret,
     access::{self, Verified, Verifier},
     challenge,
 };
-use urr_rpc::{Ctx, REQUEST_BUDGET, Remote, internal_guard};
-use urr_testkit::{fixed, fresh_postgres, fresh_sqlite, within};
+use urr_rpc::{Ctx, REQUEST_BUDGET};
+use urr_testkit::{DbKind, STORY_LIMIT, Transport, fixed, serve_internal, within};
 
 use super::{elsewhere::Elsewhere, mailbox::Mailbox};
-use crate::{HashCost, Hashing, IndexKey, Parts, Pii, PiiKeys, Sandbox, Service, Settings, Social};
 
 pub(crate) const DAY: Duration = Duration::from_hours(24);
 pub(crate) const PASSWORD: &str = "correct horse battery";
 /// The signing secret.
 pub(crate) const SECRET: &str = "a secret of tests that is long enough";
-pub(crate) const TOKEN: &str = "a-token-for-tests";
 
-/// Time limit of a test.
-const PATIENCE: Duration = Duration::from_mins(1);
-
-#[derive(Clone, Copy)]
-pub(crate) enum DbKind {
-    Sqlite,
-    Postgres,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) enum Transport {
-    Local,
-    Remote,
-}
-
+/// How personal data is stored.
 #[derive(Clone, Copy)]
 pub(crate) enum Sealing {
     Plain,
@@ -76,20 +61,16 @@ statements! {
     pub(crate) TERMS = "select kind, version, agreed, at from terms_agreements where account_id = $1 order by id";
     /// The personal columns as stored.
     pub(crate) PERSONAL = "select email, name, phone, email_index, pii_key from accounts where id = $1";
-    /// Damages an encrypted value.
-    pub(crate) DAMAGE = "update accounts set email = $2 where id = $1";
-    /// Damages an identity.
-    pub(crate) DAMAGE_IDENTITY = "update identities set person = $2 where account_id = $1";
-    /// Damages a second factor's secret.
-    pub(crate) DAMAGE_FACTOR = "update second_factors set secret = $2 where account_id = $1";
     /// Makes an account look imported.
     pub(crate) IMPORT = "update accounts set password_hash = $2 where id = $1";
     /// The stored password hash.
     pub(crate) HASH = "select password_hash from accounts where id = $1";
     /// Number of attempt counters and single-use markers.
     pub(crate) ATTEMPTS = "select count(*) from attempts";
-    /// The count of attempts.
-    pub(crate) TRIES = "select tries from attempts where key = $1";
+    /// The highest count of attempts.
+    pub(crate) TRIES = "select tries from attempts order by tries desc limit 1";
+    /// Inserts a revocation.
+    pub(crate) REVOKE = "insert into revocations (id, account_id, session_id, at) values ($1, $2, $3, $4)";
     /// Number of live sessions.
     pub(crate) LIVE = "select count(*) from sessions where account_id = $1 and ended_at is null";
     /// Number of refresh tokens of a session.
@@ -122,58 +103,62 @@ statements! {
 pub(crate) type Kinds = (DbKind, Transport, Sealing);
 
 impl World {
-    /// Runs a test, unless a required store is not available (testkit reports it).
+    /// Runs a story. Skips it, with a warning from testkit, if a store it needs is not available.
     pub(crate) async fn run(kinds: Kinds, story: impl AsyncFnOnce(&World)) {
         if let Some(world) = Self::new(kinds).await {
-            within(PATIENCE, story(&world)).await;
+            within(STORY_LIMIT, story(&world)).await;
         }
     }
 
-    pub(crate) async fn new(kinds: Kinds) -> Option<Self> {
-        Self::build(kinds, |_| {}).await
-    }
-
-    /// Creates a world with a modified service, for negative controls.
-    pub(crate) async fn build(
-        (db, transport, sealing): Kinds,
-        change: impl FnOnce(&mut Service),
-    ) -> Option<Self> {
+    async fn new((db, transport, sealing): Kinds) -> Option<Self> {
         let (clock, ids) = fixed();
-        let (dir, db) = match db {
-            DbKind::Sqlite => {
-                let (dir, db) = fresh_sqlite(&crate::DOMAIN).await;
-                (Some(dir), db)
-            }
-            DbKind::Postgres => (None, fresh_postgres(&crate::DOMAIN).await?),
-        };
-        let (mailbox, announced) = (Arc::new(Mailbox::default()), Arc::new(Mutex::new(Vec::new())));
-        let pii = pii(sealing);
-        let mut parts = parts(&db, &clock, &ids, pii.clone());
-        parts.mailer = Arc::clone(&mailbox) as Arc<dyn Mailer>;
+        let (dir, db) = db.open(&urr_auth::DOMAIN).await?;
+        let (mailbox, announced) = (Arc::default(), Arc::default());
         let elsewhere = Elsewhere::start(&clock).await;
-        parts.social = elsewhere.social(PATIENCE);
-        let told = Arc::clone(&announced);
-        parts.on_revoked = Arc::new(move |ended| told.lock().unwrap().extend_from_slice(ended));
-        let mut service = Service::new(parts);
-        change(&mut service);
-        let service = Arc::new(service);
+        let pii = pii(sealing);
+        let parts = parts(&db, &clock, &ids, pii.clone());
+        let service = urr_auth::build(in_world(parts, &mailbox, &announced, &elsewhere));
+        let local = Arc::clone(&service) as Arc<dyn Auth>;
         let auth: Arc<dyn Auth> = match transport {
-            Transport::Local => Arc::clone(&service) as Arc<dyn Auth>,
-            Transport::Remote => Arc::new(remote(&service, &clock, &ids).await),
+            Transport::Local => local,
+            Transport::Remote => {
+                let routes = auth::internal_routes(local, clock.clone(), ids.clone());
+                Arc::new(serve_internal(routes, &clock).await)
+            }
         };
         Some(Self { auth, service, db, clock, ids, mailbox, announced, pii, elsewhere, _dir: dir })
     }
 
+    /// The same world with a service of other parts, called in process.
+    pub(crate) fn with(&self, change: impl FnOnce(&mut Parts)) -> Self {
+        let Self { db, clock, ids, mailbox, announced, pii, elsewhere, .. } = self;
+        let mut parts = in_world(parts(db, clock, ids, pii.clone()), mailbox, announced, elsewhere);
+        change(&mut parts);
+        let service = urr_auth::build(parts);
+        Self {
+            auth: Arc::clone(&service) as Arc<dyn Auth>,
+            service,
+            db: db.clone(),
+            clock: clock.clone(),
+            ids: ids.clone(),
+            mailbox: Arc::clone(mailbox),
+            announced: Arc::clone(announced),
+            pii: pii.clone(),
+            elsewhere: Arc::clone(elsewhere),
+            _dir: None,
+        }
+    }
+
     /// Another process on the same database.
     pub(crate) fn neighbour(&self, pii: Pii) -> Arc<Service> {
-        crate::build(parts(&self.db, &self.clock, &self.ids, pii))
+        urr_auth::build(parts(&self.db, &self.clock, &self.ids, pii))
     }
 
     /// Another process on the same database, with these secrets.
     pub(crate) fn neighbour_with_secrets(&self, secrets: &[&str]) -> Arc<Service> {
         let mut parts = parts(&self.db, &self.clock, &self.ids, self.pii.clone());
         parts.secrets = secrets.iter().map(|secret| Secret::new(*secret).unwrap()).collect();
-        crate::build(parts)
+        urr_auth::build(parts)
     }
 
     pub(crate) fn ctx(&self, actor: Actor) -> Ctx {
@@ -301,7 +286,7 @@ impl World {
 
 pub(crate) fn parts(db: &Db, clock: &Clock, ids: &Ids, pii: Pii) -> Parts {
     let cost = HashCost { memory_kib: 64, passes: 1 };
-    let hashing = Hashing { workers: 2, cost, patience: PATIENCE };
+    let hashing = Hashing { workers: 2, cost, patience: STORY_LIMIT };
     Parts {
         db: db.clone(),
         clock: clock.clone(),
@@ -319,9 +304,30 @@ pub(crate) fn parts(db: &Db, clock: &Clock, ids: &Ids, pii: Pii) -> Parts {
     }
 }
 
-/// Runs the reconciler `mail.send` once.
+/// Adds the mailbox, the list of revocations and the providers of a world.
+fn in_world(
+    parts: Parts,
+    mailbox: &Arc<Mailbox>,
+    announced: &Arc<Mutex<Vec<Revocation>>>,
+    elsewhere: &Elsewhere,
+) -> Parts {
+    let announced = Arc::clone(announced);
+    Parts {
+        mailer: Arc::clone(mailbox) as Arc<dyn Mailer>,
+        on_revoked: Arc::new(move |ended| announced.lock().unwrap().extend_from_slice(ended)),
+        social: elsewhere.social(STORY_LIMIT),
+        ..parts
+    }
+}
+
+/// Runs a reconciler once.
+pub(crate) async fn run(service: &Arc<Service>, name: &str) -> Outcome {
+    let reconcilers = urr_auth::reconcilers(service);
+    reconcilers.iter().find(|one| one.name() == name).unwrap().run().await.unwrap()
+}
+
 pub(crate) async fn send_mails(service: &Arc<Service>) {
-    Sender::new(service.mails.clone(), service.clone()).send_due().await.unwrap();
+    run(service, "mail.send").await;
 }
 
 fn secret() -> Secret {
@@ -380,14 +386,4 @@ pub(crate) fn registration(email: &str) -> Register {
         language: Language::Ko,
         origin: home(),
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "the world's server lives as long as the test's runtime")]
-async fn remote(service: &Arc<Service>, clock: &Clock, ids: &Ids) -> Remote {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let service = Arc::clone(service) as Arc<dyn Auth>;
-    let routes = internal_guard(auth::internal_routes(service, clock.clone(), ids.clone()), TOKEN);
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    Remote::new(Client::new(ClientLimits::default(), clock.clone()).target(&base).unwrap(), TOKEN)
 }

@@ -14,7 +14,7 @@ use super::{
     world::{PASSWORD, World, confirmed, follow, home},
 };
 
-pub(super) async fn linking_requires_proof_of_both_accounts(world: &World) {
+pub(crate) async fn linking_requires_proof_of_both_accounts(world: &World) {
     let user = world.register("minji@example.com").await;
     assert_eq!(world.join_to(&user, &MINJI, confirmed("not my password")).await, Err(Error::WrongPassword));
     let refused = world.join_to(&user, &MINJI, with_session(&user)).await;
@@ -45,7 +45,7 @@ pub(super) async fn linking_requires_proof_of_both_accounts(world: &World) {
     assert_eq!(world.written().await, (2, 1));
 }
 
-pub(super) async fn linking_without_a_credential_uses_the_redirect_flow(world: &World) {
+pub(crate) async fn linking_without_a_credential_uses_the_redirect_flow(world: &World) {
     let user = world.register("minji@example.com").await;
     let request = LinkAccount {
         provider: Provider::Naver,
@@ -85,7 +85,7 @@ pub(super) async fn linking_without_a_credential_uses_the_redirect_flow(world: &
     assert_eq!(world.linked(&user).await, [Provider::Naver]);
 }
 
-pub(super) async fn the_last_way_to_sign_in_cannot_be_removed(world: &World) {
+pub(crate) async fn the_last_way_to_sign_in_cannot_be_removed(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
     let google = Provider::Google;
     assert_eq!(world.unlink(&user, google, with_session(&user)).await, Err(Error::LastWayIn));
@@ -113,7 +113,7 @@ pub(super) async fn the_last_way_to_sign_in_cannot_be_removed(world: &World) {
     assert_eq!(world.google(&MINJI, true).await, unknown, "an unlinked account no longer signs in");
 }
 
-pub(super) async fn provider_sign_in_still_needs_the_second_factor(world: &World) {
+pub(crate) async fn provider_sign_in_still_needs_the_second_factor(world: &World) {
     let user = world.register("minji@example.com").await;
     world.join_to(&user, &MINJI, with_password()).await.unwrap();
     let phone = turn_on(world, &user).await;
@@ -132,7 +132,7 @@ pub(super) async fn provider_sign_in_still_needs_the_second_factor(world: &World
     }
 }
 
-pub(super) async fn without_a_password_enabling_a_second_factor_needs_a_recent_session(world: &World) {
+pub(crate) async fn without_a_password_enabling_a_second_factor_needs_a_recent_session(world: &World) {
     let early = world.google(&MINJI, true).await.unwrap();
     world.clock.advance(Duration::from_mins(11));
     let nothing = OwnerProof { password: None, session: None };
@@ -148,7 +148,7 @@ pub(super) async fn without_a_password_enabling_a_second_factor_needs_a_recent_s
     assert_eq!(refused, Err(Error::SignInAgain), "the code alone does not turn it off");
 }
 
-pub(super) async fn an_attackers_second_factor_does_not_lock_out_the_mailbox_owner(world: &World) {
+pub(crate) async fn an_attackers_second_factor_does_not_lock_out_the_mailbox_owner(world: &World) {
     let squatter = turn_on(world, &world.register("minji@example.com").await).await;
     let request = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
     world.auth.forgot_password(&world.anonymous(), request).await.unwrap();
@@ -161,7 +161,7 @@ pub(super) async fn an_attackers_second_factor_does_not_lock_out_the_mailbox_own
 }
 
 /// An attacker registers with another person's address and waits for its owner to follow the link.
-pub(super) async fn a_password_reset_by_the_mailbox_owner_ends_the_attackers_access(world: &World) {
+pub(crate) async fn a_password_reset_by_the_mailbox_owner_ends_the_attackers_access(world: &World) {
     let squatter = world.register("minji@example.com").await;
     world.join_to(&squatter, &JISOO, with_password()).await.unwrap();
     let link = world.proof_link("minji@example.com").await;
@@ -188,7 +188,7 @@ pub(super) async fn a_password_reset_by_the_mailbox_owner_ends_the_attackers_acc
     assert_eq!(subjects.iter().filter(|subject| subject.contains("2단계 인증")).count(), 2, "{subjects:?}");
 }
 
-pub(super) async fn verifying_an_address_keeps_the_owners_settings(world: &World) {
+pub(crate) async fn verifying_an_address_keeps_the_owners_settings(world: &World) {
     let both = world.register("hanni@example.com").await;
     world.join_to(&both, &JISOO, with_password()).await.unwrap();
     let phone = turn_on(world, &both).await;

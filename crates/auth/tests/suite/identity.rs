@@ -9,25 +9,18 @@ use async_trait::async_trait;
 use axum::http::{Method, StatusCode};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use urr_auth::{Finding, IdentityProvider, Person, ProviderError, Window, WrongKeys};
 use urr_contracts::auth::{
-    Account, Auth as _, CompleteIdentity, DeleteAccount, Error, IdentityOf, IdentitySource, Me, SignedIn,
-    StartIdentity,
+    Account, Auth as _, ChangeProfile, CompleteIdentity, DeleteAccount, Error, IdentityOf, IdentitySource,
+    Me, SignedIn, StartIdentity,
 };
 use urr_db::{Tx, transaction};
 use uuid::Uuid;
 
-use super::world::{
-    CHECKS, DAY, DROP_GUARD, DbKind, IDENTITIES, IDENTITY, PASSWORD, Sealing, Transport, World, confirmed,
-    home, keyed,
-};
 use super::{
-    http::{ask, world},
+    http::ask,
     race::at_once,
-};
-use crate::{
-    Finding, IdentityProvider, Person, ProviderError, Window,
-    accounts::closing,
-    pii::reseal::{BATCH, Part},
+    world::{CHECKS, DAY, DROP_GUARD, IDENTITIES, IDENTITY, PASSWORD, World, confirmed, home, keyed, run},
 };
 
 /// An identity provider with canned results.
@@ -126,7 +119,7 @@ pub(crate) async fn a_verification_belongs_to_one_account_and_is_valid_once(worl
     let newest = many.iter().max().unwrap();
     finish(world, &user, *newest).await.unwrap();
     world.clock.advance(2 * DAY);
-    world.service.sweep().await.unwrap();
+    run(&world.service, "auth.sweep").await;
     assert_eq!(world.count(&CHECKS, &[&user.account.id]).await, 0);
 }
 
@@ -143,7 +136,7 @@ pub(crate) async fn a_person_has_one_account_until_the_closed_one_is_erased(worl
     let free_from = Some(world.clock.now().after(30 * DAY));
     assert_eq!(verify(world, &second).await, Err(Error::IdentityTaken { free_from }));
     world.clock.advance(30 * DAY);
-    assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 1);
+    assert_eq!(run(&world.service, "auth.tend_accounts").await.done, 1);
     assert_eq!(world.count(&IDENTITIES, &[]).await, 0, "the identity is erased");
     assert!(verify(world, &second).await.unwrap().identity_verified_at.is_some());
 }
@@ -158,10 +151,7 @@ pub(crate) async fn an_account_stays_with_the_person_it_was_verified_for(world: 
         "the same person can be verified again"
     );
 
-    let change = urr_contracts::auth::ChangeProfile {
-        name: Some("하니".to_owned()),
-        ..urr_contracts::auth::ChangeProfile::default()
-    };
+    let change = ChangeProfile { name: Some("하니".to_owned()), ..ChangeProfile::default() };
     world.auth.change_profile(&world.of(&user), change).await.unwrap();
     assert_eq!(verify(world, &user).await, Err(Error::IdentityMismatch), "the sandbox sees another person");
     let me = world.auth.me(&world.of(&user), Me {}).await.unwrap();
@@ -170,17 +160,14 @@ pub(crate) async fn an_account_stays_with_the_person_it_was_verified_for(world: 
 
 type Answers = fn() -> Result<Finding, ProviderError>;
 
-async fn played(db: DbKind) -> Option<(World, Played)> {
+fn played(world: &World) -> (World, Played) {
     let played = Played::new(|_, _| Ok(Finding::Verified(person("CI-1"))));
     let provider: Arc<dyn IdentityProvider> = Arc::new(played.clone());
-    let kinds = (db, Transport::Local, Sealing::Sealed);
-    let world = World::build(kinds, |service| service.identity = Some(provider)).await?;
-    Some((world, played))
+    (world.with(|parts| parts.identity = Some(provider)), played)
 }
 
-#[tokio::test]
-async fn a_failed_verification_changes_nothing_and_can_be_retried() {
-    let (world, played) = played(DbKind::Sqlite).await.unwrap();
+pub(crate) async fn a_failed_verification_changes_nothing_and_can_be_retried(world: &World) {
+    let (world, played) = played(world);
     let user = world.register("minji@example.com").await;
     let verification = begin(&world, &user).await;
     let cases: [(Answers, Error); 5] = [
@@ -205,43 +192,41 @@ async fn a_failed_verification_changes_nothing_and_can_be_retried() {
     finish(&world, &user, verification).await.unwrap();
 }
 
-#[tokio::test]
-async fn identity_verification_is_off_without_a_provider() {
-    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
-    let world = World::build(kinds, |service| service.identity = None).await.unwrap();
+pub(crate) async fn identity_verification_is_off_without_a_provider(world: &World) {
+    let world = &world.with(|parts| parts.identity = None);
     let user = world.register("minji@example.com").await;
     let refused = world.auth.start_identity(&world.of(&user), StartIdentity {}).await;
     assert_eq!(refused, Err(Error::IdentityOff));
-    assert_eq!(finish(&world, &user, world.ids.next()).await, Err(Error::IdentityOff));
+    assert_eq!(finish(world, &user, world.ids.next()).await, Err(Error::IdentityOff));
 }
 
-#[tokio::test]
-async fn an_identity_is_encrypted_on_disk_and_reencrypted_after_key_rotation() {
-    for db in [DbKind::Sqlite, DbKind::Postgres] {
-        let Some((world, _)) = played(db).await else { continue };
-        let user = world.register("minji@example.com").await;
-        verify(&world, &user).await.unwrap();
-        let on_disk = async || {
-            let read = |row: &urr_db::Row<'_>| Ok((row.get::<Vec<u8>>(0)?, row.get::<String>(1)?));
-            world.one(&IDENTITY, &[&user.account.id], read).await
-        };
-        let (bytes, key) = on_disk().await;
-        let shows = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
-        assert!(!["CI-1", "DI", "김민지", "2004", "1012345678"].into_iter().any(shows), "{bytes:?}");
-        assert_eq!(key, "first");
+pub(crate) async fn an_identity_is_encrypted_on_disk_and_reencrypted_after_key_rotation(world: &World) {
+    let (world, _) = played(world);
+    let user = world.register("minji@example.com").await;
+    verify(&world, &user).await.unwrap();
+    let on_disk = async || {
+        let read = |row: &urr_db::Row<'_>| Ok((row.get::<Vec<u8>>(0)?, row.get::<String>(1)?));
+        world.one(&IDENTITY, &[&user.account.id], read).await
+    };
+    let (bytes, key) = on_disk().await;
+    let shows = |text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    assert!(!["CI-1", "DI", "김민지", "2004", "1012345678"].into_iter().any(shows), "{bytes:?}");
+    assert_eq!(key, "first");
 
-        let newer = world.neighbour(keyed(&["first", "second"]));
-        assert_eq!(newer.reseal(Part::Accounts, BATCH).await.unwrap().done, 1);
-        let gone = crate::check_keys(&world.neighbour(keyed(&["second"]))).await;
-        assert!(matches!(gone, Err(crate::WrongKeys::Missing(key)) if key == "first"));
-        assert_eq!(newer.reseal(Part::Identities, BATCH).await.unwrap().done, 1);
-        assert_eq!(newer.reseal(Part::Identities, BATCH).await.unwrap().done, 0);
-        assert_eq!(on_disk().await.1, "second");
-        let alone = world.neighbour(keyed(&["second"]));
-        crate::check_keys(&alone).await.unwrap();
-        let known = alone.identity(&world.system(), IdentityOf { user: user.account.id }).await.unwrap();
-        assert_eq!(known.identity.unwrap().birth_date, Some("2004-05-07".parse().unwrap()));
-    }
+    let newer = world.neighbour(keyed(&["first", "second"]));
+    newer.change_profile(&world.of(&user), ChangeProfile::default()).await.unwrap();
+    let gone = urr_auth::check_keys(&world.neighbour(keyed(&["second"]))).await;
+    assert!(
+        matches!(gone, Err(WrongKeys::Missing(key)) if key == "first"),
+        "only the identity has the old key"
+    );
+    assert_eq!(run(&newer, "auth.reseal").await.done, 1);
+    assert_eq!(run(&newer, "auth.reseal").await.done, 0);
+    assert_eq!(on_disk().await.1, "second");
+    let alone = world.neighbour(keyed(&["second"]));
+    urr_auth::check_keys(&alone).await.unwrap();
+    let known = alone.identity(&world.system(), IdentityOf { user: user.account.id }).await.unwrap();
+    assert_eq!(known.identity.unwrap().birth_date, Some("2004-05-07".parse().unwrap()));
 }
 
 /// How many of the accounts that complete with the same person concurrently succeed.
@@ -264,40 +249,32 @@ async fn winners(world: &World, round: usize) -> usize {
     outcomes.iter().filter(|outcome| outcome.is_ok()).count()
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn one_of_concurrent_verifications_of_one_person_wins() {
-    for db in [DbKind::Postgres, DbKind::Sqlite] {
-        let Some((world, played)) = played(db).await else { continue };
-        for round in 0..10 {
-            played.change(move |_, _| Ok(Finding::Verified(person(&format!("CI-{round}")))));
-            assert_eq!(winners(&world, round).await, 1, "round {round}");
-        }
-        assert_eq!(world.count(&IDENTITIES, &[]).await, 10);
+pub(crate) async fn one_of_concurrent_verifications_of_one_person_wins(world: &World) {
+    let (world, played) = played(world);
+    for round in 0..10 {
+        played.change(move |_, _| Ok(Finding::Verified(person(&format!("CI-{round}")))));
+        assert_eq!(winners(&world, round).await, 1, "round {round}");
     }
+    assert_eq!(world.count(&IDENTITIES, &[]).await, 10);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn control_without_the_unique_index_a_person_gets_several_accounts() {
-    for db in [DbKind::Postgres, DbKind::Sqlite] {
-        let Some((world, _)) = played(db).await else { continue };
-        let dropped: Result<u64, urr_db::Error> =
-            transaction!(world.db, "test.drop_guard", async |tx: &mut Tx<'_>| {
-                tx.execute(&DROP_GUARD, &[]).await
-            });
-        dropped.unwrap();
-        assert_eq!(winners(&world, 0).await, 4, "the negative control passed, so this test proves nothing");
-    }
+pub(crate) async fn control_without_the_unique_index_a_person_gets_several_accounts(world: &World) {
+    let (world, _) = played(world);
+    let dropped: Result<u64, urr_db::Error> =
+        transaction!(world.db, "test.drop_guard", async |tx: &mut Tx<'_>| {
+            tx.execute(&DROP_GUARD, &[]).await
+        });
+    dropped.unwrap();
+    assert_eq!(winners(&world, 0).await, 4, "the negative control passed, so this test proves nothing");
 }
 
-#[tokio::test]
-async fn an_identity_is_verified_over_http() {
-    let world = world().await;
+pub(crate) async fn an_identity_is_verified_over_http(world: &World) {
     let user = world.register("minji@example.com").await;
-    let (status, started) = ask(&world, Method::POST, "/api/auth/identity/start").by(&user).answer().await;
+    let (status, started) = ask(world, Method::POST, "/api/auth/identity/start").by(&user).answer().await;
     assert_eq!((status, &started["provider"]), (StatusCode::CREATED, &json!("sandbox")));
     let id = &started["identityVerificationId"];
     let complete =
-        |body: &Value| ask(&world, Method::POST, "/api/auth/identity/complete").by(&user).json(body);
+        |body: &Value| ask(world, Method::POST, "/api/auth/identity/complete").by(&user).json(body);
     for (body, code) in [
         (json!({ "identityVerificationId": "not ours" }), "http.bad_request"),
         (json!({ "identityVerificationId": user.session }), "auth.identity_invalid"),
@@ -309,14 +286,14 @@ async fn an_identity_is_verified_over_http() {
     let claimed = json!({ "identityVerificationId": id, "ci": "CI", "status": "VERIFIED" });
     let (status, completed) = complete(&claimed).answer().await;
     assert_eq!((status, &completed["identityVerified"]), (StatusCode::OK, &json!(true)));
-    let (_, me) = ask(&world, Method::GET, "/api/auth/me").by(&user).answer().await;
+    let (_, me) = ask(world, Method::GET, "/api/auth/me").by(&user).answer().await;
     assert_eq!(me["user"]["identityVerified"], true);
     assert_eq!(me["user"]["identityVerifiedAt"], completed["identityVerifiedAt"]);
 
     let twin = world.register("twin@example.com").await;
-    let (_, started) = ask(&world, Method::POST, "/api/auth/identity/start").by(&twin).answer().await;
+    let (_, started) = ask(world, Method::POST, "/api/auth/identity/start").by(&twin).answer().await;
     let body = json!({ "identityVerificationId": started["identityVerificationId"] });
-    let complete = ask(&world, Method::POST, "/api/auth/identity/complete").by(&twin).json(&body);
+    let complete = ask(world, Method::POST, "/api/auth/identity/complete").by(&twin).json(&body);
     let (status, taken) = complete.answer().await;
     assert_eq!((status, &taken["code"]), (StatusCode::CONFLICT, &json!("auth.identity_taken")));
 }

@@ -1,19 +1,21 @@
 //! Registration, profile changes, address verification and closing of accounts.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use urr_contracts::auth::{
     AccountStatus, Agreement, ChangeProfile, DeleteAccount, Done, Error, Language, ListSessions, Me,
     Register, RequestEmailVerification, Sensitive, TermsKind,
 };
 use urr_db::{Error as DbError, Tx};
-use urr_jobs::{Outcome, Reconciler as _};
+use urr_jobs::Outcome;
 use urr_kernel::{Role, Timestamp};
 
 use super::world::{
-    ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, confirmed, follow, home, registration,
+    ACCOUNTS, DAY, ERASED, PASSWORD, TERMS, World, agreed, away, confirmed, follow, home, registration, run,
 };
-use crate::{accounts::closing, sessions::rules::FREE_TRIES_PER_NETWORK};
+
+/// Registrations with a registered address that a network may send before it is throttled.
+const FREE_TRIES: u32 = 30;
 
 pub(crate) async fn registration_creates_an_account_and_signs_in(world: &World) {
     let made = world.register(" Minji@Example.com ").await;
@@ -75,7 +77,7 @@ pub(crate) async fn a_network_that_probes_many_addresses_is_throttled(world: &Wo
         let request = Register { origin, ..registration(email) };
         world.auth.register(&world.anonymous(), request).await
     };
-    for _ in 0..FREE_TRIES_PER_NETWORK {
+    for _ in 0..FREE_TRIES {
         assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::AlreadyRegistered));
     }
     for email in ["minji@example.com", "free@example.com"] {
@@ -87,7 +89,7 @@ pub(crate) async fn a_network_that_probes_many_addresses_is_throttled(world: &Wo
     assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::AlreadyRegistered));
     assert_eq!(ask("minji@example.com", away(1)).await, Err(Error::TooManyAttempts { wait_secs: 2 }));
     // Unregistered addresses are free, however many come from one network.
-    for number in 0..=FREE_TRIES_PER_NETWORK {
+    for number in 0..=FREE_TRIES {
         ask(&format!("fan{number}@example.com"), away(3)).await.unwrap();
     }
 }
@@ -256,14 +258,10 @@ pub(crate) async fn a_closed_account_is_inaccessible_at_once_and_erased_later(wo
 
     let neighbour = world.register("jisoo@example.com").await;
     world.send_mails().await;
-    assert_eq!(
-        world.service.erase_closed(closing::BATCH).await.unwrap().done,
-        0,
-        "not erased within 30 days"
-    );
+    assert_eq!(run(&world.service, "auth.tend_accounts").await.done, 0, "not erased within 30 days");
     assert!(!world.mailbox.to("minji@example.com").is_empty());
     world.clock.advance(30 * DAY);
-    assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 1);
+    assert_eq!(run(&world.service, "auth.tend_accounts").await.done, 1);
     assert_eq!(world.mailbox.to("minji@example.com"), [], "copies of mails are deleted with the account");
     assert!(!world.mailbox.to(&neighbour.account.email).is_empty(), "other mails are kept");
     let id = made.account.id;
@@ -276,7 +274,7 @@ pub(crate) async fn a_closed_account_is_inaccessible_at_once_and_erased_later(wo
     assert_eq!(erased, (Some(world.clock.now()), [None, None, None], None));
     let sessions = world.auth.sessions(&world.of(&made), ListSessions { current: None }).await.unwrap();
     assert_eq!(sessions.sessions, []);
-    assert_eq!(world.service.erase_closed(closing::BATCH).await.unwrap().done, 0);
+    assert_eq!(run(&world.service, "auth.tend_accounts").await.done, 0);
 }
 
 pub(crate) async fn an_unerasable_account_does_not_block_others(world: &World) {
@@ -292,23 +290,18 @@ pub(crate) async fn an_unerasable_account_does_not_block_others(world: &World) {
     let unused = world.register("unused@example.com").await;
     world.clock.advance(365 * DAY);
     *world.mailbox.clings_to.lock().unwrap() = Some("first@example.com".to_owned());
-    // With the smallest batch, a batch that contains only the unerasable account is passed too.
-    let erase = async || world.service.erase_closed(1).await.unwrap();
-    assert_eq!(erase().await, Outcome { done: 0, more: true });
-    assert_eq!(erase().await, Outcome { done: 1, more: true });
-    assert_eq!(erase().await, Outcome { done: 1, more: true });
-    assert_eq!(erase().await, Outcome { done: 0, more: false });
+    let tend = async || run(&world.service, "auth.tend_accounts").await;
+    let tended = tend().await;
+    assert_eq!(tended, Outcome { done: 3, more: false }, "two are erased and the unused one is dormant");
     let is_erased =
         async |id| world.one(&ERASED, &[&id], |row| row.get::<Option<Timestamp>>(0)).await.is_some();
     for (id, expected) in closed.iter().zip([false, true, true]) {
         assert_eq!(is_erased(*id).await, expected);
     }
-    let tended = closing::Tend(Arc::clone(&world.service)).run().await.unwrap();
-    assert_eq!(tended, Outcome { done: 1, more: false }, "the unused account still becomes dormant");
     let seen = world.auth.me(&world.of(&unused), Me {}).await.unwrap();
     assert_eq!(seen.status, AccountStatus::Dormant);
     *world.mailbox.clings_to.lock().unwrap() = None;
-    assert_eq!(erase().await, Outcome { done: 1, more: true }, "it is retried and fully erased");
+    assert_eq!(tend().await, Outcome { done: 1, more: false }, "it is retried and fully erased");
     assert!(is_erased(closed[0]).await);
 }
 
@@ -319,7 +312,7 @@ pub(crate) async fn the_address_of_a_closed_account_can_be_registered_again(worl
     let second = world.register("minji@example.com").await;
     assert_ne!(first.account.id, second.account.id);
     world.clock.advance(31 * DAY);
-    world.service.erase_closed(closing::BATCH).await.unwrap();
+    run(&world.service, "auth.tend_accounts").await;
     assert_eq!(world.login("minji@example.com", PASSWORD).await.unwrap().account.id, second.account.id);
 }
 
@@ -327,9 +320,9 @@ pub(crate) async fn an_unused_account_becomes_dormant_until_sign_in(world: &Worl
     let made = world.register("minji@example.com").await;
     world.clock.advance(364 * DAY);
     world.register("jisoo@example.com").await;
-    assert_eq!(world.service.let_rest().await.unwrap(), 0);
+    assert_eq!(run(&world.service, "auth.tend_accounts").await.done, 0);
     world.clock.advance(DAY);
-    assert_eq!(world.service.let_rest().await.unwrap(), 1);
+    assert_eq!(run(&world.service, "auth.tend_accounts").await.done, 1);
     let status = async || world.auth.me(&world.of(&made), Me {}).await.unwrap().status;
     assert_eq!(status().await, AccountStatus::Dormant);
     assert_eq!(world.login("minji@example.com", "not my password").await, Err(Error::InvalidCredentials));
@@ -337,5 +330,5 @@ pub(crate) async fn an_unused_account_becomes_dormant_until_sign_in(world: &Worl
     let back = world.login("minji@example.com", PASSWORD).await.unwrap();
     assert_eq!(back.account.status, AccountStatus::Active);
     assert_eq!(status().await, AccountStatus::Active);
-    assert_eq!(world.service.let_rest().await.unwrap(), 0);
+    assert_eq!(run(&world.service, "auth.tend_accounts").await.done, 0);
 }

@@ -11,7 +11,7 @@ use urr_contracts::auth::{Provider, SignedIn};
 
 use super::{
     elsewhere::{JISOO, MINJI, Person},
-    http::{ask, cookies, json_of, world},
+    http::{ask, cookies, json_of},
     world::{PASSWORD, World},
 };
 
@@ -53,10 +53,8 @@ fn agreements() -> Value {
     json!([{ "type": "SERVICE", "agreed": true }, { "type": "PRIVACY", "version": "1.0", "agreed": true }])
 }
 
-#[tokio::test]
-async fn google_sign_in_returns_the_documented_fields_and_cookies() {
-    let world = world().await;
-    let post = |body: &Value| ask(&world, Method::POST, "/api/auth/google").json(body);
+pub(crate) async fn google_sign_in_returns_the_documented_fields_and_cookies(world: &World) {
+    let post = |body: &Value| ask(world, Method::POST, "/api/auth/google").json(body);
     let credential = world.elsewhere.credential(&MINJI);
     let (status, body) = post(&json!({ "credential": credential })).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("auth.terms_required")));
@@ -88,12 +86,10 @@ async fn google_sign_in_returns_the_documented_fields_and_cookies() {
     assert_eq!(body["provider"], "google");
 }
 
-#[tokio::test]
-async fn a_credential_with_a_nonce_is_bound_to_one_browser() {
-    let world = world().await;
+pub(crate) async fn a_credential_with_a_nonce_is_bound_to_one_browser(world: &World) {
     let offers = async |kept: &str| {
         let response =
-            ask(&world, Method::GET, "/api/auth/providers").header(header::COOKIE, kept).send().await;
+            ask(world, Method::GET, "/api/auth/providers").header(header::COOKIE, kept).send().await;
         let slip = (!cookies(&response).is_empty()).then(|| cookie(&response, "google_nonce"));
         let shown = json_of(response).await["providers"].clone();
         let nonces: Vec<_> = shown.as_array().unwrap().iter().map(|offer| offer["nonce"].clone()).collect();
@@ -118,7 +114,7 @@ async fn a_credential_with_a_nonce_is_bound_to_one_browser() {
     };
     let post = async |nonce: Option<&str>, kept: &str| {
         let body = json!({ "credential": credential(nonce), "agreements": agreements() });
-        let asked = ask(&world, Method::POST, "/api/auth/google").header(header::COOKIE, kept).json(&body);
+        let asked = ask(world, Method::POST, "/api/auth/google").header(header::COOKIE, kept).json(&body);
         let (status, body) = asked.answer().await;
         if status == StatusCode::OK { Ok(()) } else { Err((status, body["code"].clone())) }
     };
@@ -145,20 +141,18 @@ async fn a_credential_with_a_nonce_is_bound_to_one_browser() {
 
 /// Every other token of a browser, with a credential whose nonce was derived from it: only the kind
 /// is wrong.
-#[tokio::test]
-async fn other_token_kinds_are_not_accepted_as_nonce_slips() {
-    let world = world().await;
+pub(crate) async fn other_token_kinds_are_not_accepted_as_nonce_slips(world: &World) {
     let owner = world.register("owner@example.com").await;
-    let away = ask(&world, Method::GET, "/api/auth/kakao/start").send().await;
-    let offered = travel(&world, Provider::Kakao, &JISOO, PAGE).await;
-    let shown = ask(&world, Method::GET, "/api/auth/providers").send().await;
+    let away = ask(world, Method::GET, "/api/auth/kakao/start").send().await;
+    let offered = travel(world, Provider::Kakao, &JISOO, PAGE).await;
+    let shown = ask(world, Method::GET, "/api/auth/providers").send().await;
     let post = async |kept: &str| {
         let hash = Sha256::new().chain_update("nonce").chain_update([0]).chain_update(kept).finalize();
         let mut claims = world.elsewhere.claims(&MINJI);
         claims["nonce"] = json!(URL_SAFE_NO_PAD.encode(hash));
         let body = json!({ "credential": world.elsewhere.sign(&claims), "agreements": agreements() });
         let kept = format!("google_nonce={kept}");
-        let asked = ask(&world, Method::POST, "/api/auth/google").header(header::COOKIE, &kept).json(&body);
+        let asked = ask(world, Method::POST, "/api/auth/google").header(header::COOKIE, &kept).json(&body);
         let (status, body) = asked.answer().await;
         (status.as_u16(), body["code"].as_str().unwrap_or_default().to_owned())
     };
@@ -173,17 +167,15 @@ async fn other_token_kinds_are_not_accepted_as_nonce_slips() {
     assert_eq!(post(&cookie(&shown, "google_nonce").0).await.0, 200, "its own slip is accepted");
 }
 
-#[tokio::test]
-async fn the_redirect_flow_ends_on_a_page_of_this_site() {
-    let world = world().await;
-    let offered = travel(&world, Provider::Kakao, &MINJI, PAGE).await;
+pub(crate) async fn the_redirect_flow_ends_on_a_page_of_this_site(world: &World) {
+    let offered = travel(world, Provider::Kakao, &MINJI, PAGE).await;
     assert_eq!(offered.status(), StatusCode::SEE_OTHER);
     assert_eq!(location(&offered), "/register?provider=kakao&returnTo=%2Fevents%2F7%3Fa%3Db");
     let (slip, how) = cookie(&offered, "social_sign_up");
     assert_eq!(how, "Path=/api; Max-Age=1800; HttpOnly; SameSite=Lax; Secure");
     assert_eq!(cookie(&offered, "social_trip").0, "", "the slip is cleared");
     let slip = format!("social_sign_up={slip}");
-    let asked = |method| ask(&world, method, "/api/auth/sign-up").header(header::COOKIE, &slip);
+    let asked = |method| ask(world, method, "/api/auth/sign-up").header(header::COOKIE, &slip);
     let (status, shown) = asked(Method::GET).answer().await;
     assert_eq!((status, &shown["provider"]), (StatusCode::OK, &json!("kakao")));
     assert_eq!((&shown["email"], &shown["emailVerified"]), (&json!("minji@example.com"), &json!(true)));
@@ -199,35 +191,31 @@ async fn the_redirect_flow_ends_on_a_page_of_this_site() {
     let (status, body) = asked(Method::POST).json(&body).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.sign_up_invalid")));
 
-    let entered = travel(&world, Provider::Kakao, &MINJI, PAGE).await;
+    let entered = travel(world, Provider::Kakao, &MINJI, PAGE).await;
     assert_eq!((entered.status(), location(&entered)), (StatusCode::SEE_OTHER, "/events/7?a=b"));
     let (access, _) = cookie(&entered, "access_token");
     assert!(!access.is_empty() && !cookie(&entered, "refresh_token").0.is_empty());
-    let (status, body) = ask(&world, Method::GET, "/api/auth/sign-up").answer().await;
+    let (status, body) = ask(world, Method::GET, "/api/auth/sign-up").answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.sign_up_invalid")));
 }
 
-#[tokio::test]
-async fn browsers_get_an_error_page_and_programs_get_json() {
-    let world = world().await;
+pub(crate) async fn browsers_get_an_error_page_and_programs_get_json(world: &World) {
     world.register("minji@example.com").await;
-    let shown = travel(&world, Provider::Google, &MINJI, PAGE).await;
+    let shown = travel(world, Provider::Google, &MINJI, PAGE).await;
     assert_eq!(shown.status(), StatusCode::SEE_OTHER);
     assert_eq!(location(&shown), "/login?error=auth.link_required&provider=google");
     assert_eq!(cookie(&shown, "social_trip").0, "");
-    let told = travel(&world, Provider::Google, &MINJI, "application/json").await;
+    let told = travel(world, Provider::Google, &MINJI, "application/json").await;
     assert_eq!((told.status(), cookie(&told, "social_trip").0.as_str()), (StatusCode::CONFLICT, ""));
     assert_eq!(json_of(told).await["code"], "auth.link_required");
     let stray = "/api/auth/google/callback?code=x&state=y";
-    let (status, body) = ask(&world, Method::GET, stray).answer().await;
+    let (status, body) = ask(world, Method::GET, stray).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::FORBIDDEN, &json!("auth.trip_invalid")));
-    let planted = ask(&world, Method::GET, stray).header(header::COOKIE, "social_trip=a; social_trip=b");
+    let planted = ask(world, Method::GET, stray).header(header::COOKIE, "social_trip=a; social_trip=b");
     assert_eq!(planted.answer().await.0, StatusCode::FORBIDDEN);
 }
 
-#[tokio::test]
-async fn open_redirects_are_refused() {
-    let world = world().await;
+pub(crate) async fn open_redirects_are_refused(world: &World) {
     for bad in [
         "//evil.example",
         "https://evil.example",
@@ -242,7 +230,7 @@ async fn open_redirects_are_refused() {
         let query = form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", bad).finish();
         for provider in Provider::ALL {
             let path = format!("/api/auth/{}/start?{query}", provider.name());
-            let (status, body) = ask(&world, Method::GET, &path).answer().await;
+            let (status, body) = ask(world, Method::GET, &path).answer().await;
             assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("auth.invalid")), "{bad}");
             assert_eq!(body["field"], "returnTo");
         }
@@ -250,27 +238,25 @@ async fn open_redirects_are_refused() {
     assert_eq!(world.elsewhere.hits("/.well-known/openid-configuration"), 0);
 }
 
-#[tokio::test]
-async fn disabled_providers_get_404_with_a_code() {
-    let mut world = world().await;
-    world.set_social(crate::Social::default());
-    let (_, body) = ask(&world, Method::GET, "/api/auth/providers").answer().await;
+pub(crate) async fn disabled_providers_get_404_with_a_code(world: &World) {
+    let world = &world.with(|parts| parts.social = urr_auth::Social::default());
+    let (_, body) = ask(world, Method::GET, "/api/auth/providers").answer().await;
     assert_eq!(body, json!({ "providers": [] }));
     let user = world.register("minji@example.com").await;
     let credential = json!({ "credential": "x" });
     for asked in [
-        ask(&world, Method::POST, "/api/auth/google").json(&credential),
-        ask(&world, Method::GET, "/api/auth/google/start"),
-        ask(&world, Method::GET, "/api/auth/naver/callback?code=x&state=y"),
-        ask(&world, Method::GET, "/api/auth/myspace/start"),
-        ask(&world, Method::POST, "/api/auth/link/google").by(&user).json(&json!({ "password": PASSWORD })),
-        ask(&world, Method::POST, "/api/auth/link/myspace").by(&user).json(&json!({ "password": PASSWORD })),
+        ask(world, Method::POST, "/api/auth/google").json(&credential),
+        ask(world, Method::GET, "/api/auth/google/start"),
+        ask(world, Method::GET, "/api/auth/naver/callback?code=x&state=y"),
+        ask(world, Method::GET, "/api/auth/myspace/start"),
+        ask(world, Method::POST, "/api/auth/link/google").by(&user).json(&json!({ "password": PASSWORD })),
+        ask(world, Method::POST, "/api/auth/link/myspace").by(&user).json(&json!({ "password": PASSWORD })),
     ] {
         let (status, body) = asked.answer().await;
         assert_eq!((status, &body["code"]), (StatusCode::NOT_FOUND, &json!("auth.provider_off")));
     }
     let pressed =
-        ask(&world, Method::GET, "/api/auth/google/start").header(header::ACCEPT, "text/html,*/*;q=0.8");
+        ask(world, Method::GET, "/api/auth/google/start").header(header::ACCEPT, "text/html,*/*;q=0.8");
     let response = pressed.send().await;
     assert_eq!(
         (response.status(), response.headers()[header::LOCATION].to_str().unwrap()),
@@ -285,18 +271,16 @@ async fn providers_of(world: &World, user: &SignedIn) -> Value {
     body
 }
 
-#[tokio::test]
-async fn a_user_links_and_unlinks_over_http() {
-    let world = world().await;
-    let (_, body) = ask(&world, Method::GET, "/api/auth/providers").answer().await;
+pub(crate) async fn a_user_links_and_unlinks_over_http(world: &World) {
+    let (_, body) = ask(world, Method::GET, "/api/auth/providers").answer().await;
     assert_eq!(body["providers"].as_array().unwrap().len(), 3);
     let google = &body["providers"][0];
     assert_eq!((&google["provider"], &google["start"]), (&json!("google"), &json!("/api/auth/google/start")));
     assert_eq!(google["clientId"], super::elsewhere::CLIENT_ID);
 
     let user = world.register("minji@example.com").await;
-    assert_eq!(providers_of(&world, &user).await, json!({ "password": true, "accounts": [] }));
-    let link = |path: &str, body: &Value| ask(&world, Method::POST, path).by(&user).json(body);
+    assert_eq!(providers_of(world, &user).await, json!({ "password": true, "accounts": [] }));
+    let link = |path: &str, body: &Value| ask(world, Method::POST, path).by(&user).json(body);
     let credential = world.elsewhere.credential(&MINJI);
     let body = json!({ "password": PASSWORD, "credential": credential });
     let (status, body) = link("/api/auth/link/google", &body).answer().await;
@@ -307,15 +291,15 @@ async fn a_user_links_and_unlinks_over_http() {
     let response = link("/api/auth/link/naver", &body).send().await;
     let (slip, _) = cookie(&response, "social_trip");
     let away = json_of(response).await["location"].as_str().unwrap().to_owned();
-    let back = way_back(&world, Provider::Naver, &away, &JISOO).await;
+    let back = way_back(world, Provider::Naver, &away, &JISOO).await;
     let slip = format!("social_trip={slip}");
-    let linked = ask(&world, Method::GET, &back).by(&user).header(header::COOKIE, &slip).send().await;
+    let linked = ask(world, Method::GET, &back).by(&user).header(header::COOKIE, &slip).send().await;
     assert_eq!((linked.status(), location(&linked)), (StatusCode::SEE_OTHER, "/settings"));
-    let found = providers_of(&world, &user).await;
+    let found = providers_of(world, &user).await;
     let names: Vec<_> = found["accounts"].as_array().unwrap().iter().map(|one| &one["provider"]).collect();
     assert_eq!(names, [&json!("google"), &json!("naver")]);
 
-    let unlink = |body: &Value| ask(&world, Method::DELETE, "/api/auth/link/google").by(&user).json(body);
+    let unlink = |body: &Value| ask(world, Method::DELETE, "/api/auth/link/google").by(&user).json(body);
     let (status, body) = unlink(&json!({ "password": "not my password" })).answer().await;
     assert_eq!((status, &body["code"]), (StatusCode::BAD_REQUEST, &json!("auth.wrong_password")));
     assert_eq!(unlink(&json!({ "password": PASSWORD })).answer().await.0, StatusCode::OK);

@@ -7,11 +7,10 @@ use std::{
 };
 
 use async_trait::async_trait;
+use urr_auth::{LoginLimit, NotNow};
 use urr_contracts::auth::{Auth as _, Error, ForgotPassword, Login, Origin, ResetPassword, Sensitive};
-use urr_db::Tx;
 
-use super::world::{DbKind, PASSWORD, Sealing, TRIES, Transport, World, away, home};
-use crate::{LoginLimit, NotNow, passwords::Pool};
+use super::world::{PASSWORD, World, away, home};
 
 const WRONG: &str = "not my password";
 
@@ -108,23 +107,6 @@ pub(crate) async fn network_throttling_is_shared_by_all_processes(world: &World)
     assert_eq!(elsewhere(away(1)).await, Ok(()));
 }
 
-#[tokio::test]
-async fn a_busy_hashing_pool_counts_no_attempt_and_does_not_reveal_accounts() {
-    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
-    for pool in [Pool::full(), Pool::idle(10)] {
-        let world = World::build(kinds, |service| service.pool = pool).await.unwrap();
-        for _ in 0..10 {
-            assert_eq!(world.login_from("nobody@example.com", WRONG, &away(1)).await, Err(Error::Busy));
-        }
-        let key = crate::lockout::key_of_strangers(&world.service, "nobody@example.com");
-        let tries: Result<Option<i64>, urr_db::Error> = world
-            .db
-            .read("test.tries", async |tx: &mut Tx<'_>| tx.optional(&TRIES, &[&key], |row| row.get(0)).await)
-            .await;
-        assert_eq!(tries.unwrap().unwrap_or(0), 0);
-    }
-}
-
 /// Allows three attempts per account.
 #[derive(Default)]
 struct Three(Mutex<HashMap<[u8; 16], u32>>);
@@ -139,11 +121,8 @@ impl LoginLimit for Three {
     }
 }
 
-#[tokio::test]
-async fn attempts_per_account_are_limited_whether_right_or_wrong() {
-    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
-    let world = World::build(kinds, |service| service.login_limit = Some(Arc::new(Three::default())));
-    let world = world.await.unwrap();
+pub(crate) async fn attempts_per_account_are_limited_whether_right_or_wrong(world: &World) {
+    let world = world.with(|parts| parts.login_limit = Some(Arc::new(Three::default())));
     let emails = ["minji@example.com", "other@example.com"];
     for email in emails {
         world.register(email).await;
@@ -163,10 +142,8 @@ impl LoginLimit for Blind {
     }
 }
 
-#[tokio::test]
-async fn sign_in_is_refused_while_the_login_limit_is_unavailable() {
-    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Plain);
-    let world = World::build(kinds, |service| service.login_limit = Some(Arc::new(Blind))).await.unwrap();
+pub(crate) async fn sign_in_is_refused_while_the_login_limit_is_unavailable(world: &World) {
+    let world = world.with(|parts| parts.login_limit = Some(Arc::new(Blind)));
     world.register("minji@example.com").await;
     assert_eq!(world.login("minji@example.com", PASSWORD).await, Err(Error::Unavailable));
 }

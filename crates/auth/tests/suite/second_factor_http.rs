@@ -6,21 +6,14 @@ use urr_contracts::auth::{DisableSecondFactor, Error, Me, Sensitive, SetRole, Si
 use urr_kernel::Role;
 
 use super::{
-    super::{
-        http::{ask, world},
-        world::{DbKind, PASSWORD, Sealing, Transport, World, confirmed, home},
-    },
-    EMAIL, STEP, turn_on,
+    http::ask,
+    second_factor::{EMAIL, STEP, shown_by_app, turn_on},
+    world::{PASSWORD, World, confirmed, home},
 };
-use crate::second_factor::rules::shown_by_app;
 
-#[tokio::test]
-async fn an_admin_without_a_required_second_factor_has_user_rights() {
-    let kinds = (DbKind::Sqlite, Transport::Local, Sealing::Sealed);
-    let required = |service: &mut crate::Service| {
-        service.settings.admin_second_factor = Some(crate::SecondFactor::Required);
-    };
-    let world = World::build(kinds, required).await.unwrap();
+pub(crate) async fn an_admin_without_a_required_second_factor_has_user_rights(world: &World) {
+    let required = Some(urr_auth::SecondFactor::Required);
+    let world = &world.with(|parts| parts.settings.admin_second_factor = required);
     let user = world.register(EMAIL).await;
     let promote = SetRole { user: user.account.id, role: Role::Admin };
     world.auth.set_role(&world.system(), promote).await.unwrap();
@@ -35,29 +28,26 @@ async fn an_admin_without_a_required_second_factor_has_user_rights() {
     assert_eq!(world.auth.set_role(&unproven, nobody).await, Err(Error::SecondFactorRequired));
 
     let token = json!({ "token": bare.access_token });
-    let (_, valid) = ask(&world, Method::POST, "/api/auth/verify-token").json(&token).answer().await;
+    let (_, valid) = ask(world, Method::POST, "/api/auth/verify-token").json(&token).answer().await;
     assert_eq!(valid["user"]["role"], "unproven_admin", "the token's role is not admin");
     let path = format!("/api/admin/users/{}/role", user.account.id);
-    let give = |role: &str| ask(&world, Method::PUT, &path).json(&json!({ "role": role }));
+    let give = |role: &str| ask(world, Method::PUT, &path).json(&json!({ "role": role }));
     let (status, refused) = give("user").by_role(Role::UnprovenAdmin).answer().await;
     assert_eq!((status, &refused["code"]), (StatusCode::FORBIDDEN, &json!("auth.second_factor_required")));
     let (status, _) = give("unproven_admin").by_role(Role::Admin).answer().await;
     assert_eq!(status, StatusCode::BAD_REQUEST, "this role cannot be assigned");
 
-    let phone = turn_on(&world, &bare).await;
+    let phone = turn_on(world, &bare).await;
     assert_eq!(role(&phone.user), Role::Admin);
     assert_eq!(role(&world.refresh(&phone.user.refresh_token).await.unwrap()), Role::Admin);
-    let request =
-        DisableSecondFactor { proof: confirmed(PASSWORD), code: phone.code(&world), origin: home() };
+    let request = DisableSecondFactor { proof: confirmed(PASSWORD), code: phone.code(world), origin: home() };
     let off = world.auth.disable_second_factor(&world.of(&phone.user), request).await.unwrap();
     assert_eq!(role(&off), Role::UnprovenAdmin);
 }
 
-#[tokio::test]
-async fn a_second_factor_over_http() {
-    let world = world().await;
+pub(crate) async fn a_second_factor_over_http(world: &World) {
     let user = world.register(EMAIL).await;
-    let post = |path: &str, body: &Value| ask(&world, Method::POST, path).json(body);
+    let post = |path: &str, body: &Value| ask(world, Method::POST, path).json(body);
     let body = json!({ "password": PASSWORD });
     let (status, made) = post("/api/auth/second-factor", &body).by(&user).answer().await;
     assert_eq!(status, StatusCode::CREATED);
@@ -87,14 +77,14 @@ async fn a_second_factor_over_http() {
     let id = user.account.id;
     let me = world.auth.me(&world.with_role(id, Role::User), Me {}).await.unwrap();
     assert!(me.second_factor);
-    let (_, me) = ask(&world, Method::GET, "/api/auth/me").by(&user).answer().await;
+    let (_, me) = ask(world, Method::GET, "/api/auth/me").by(&user).answer().await;
     assert_eq!(me["user"]["secondFactor"], true);
     world.clock.advance(STEP);
     let body = json!({ "code": code() });
     let (status, codes) = post("/api/auth/second-factor/recovery-codes", &body).by(&user).answer().await;
     assert_eq!((status, codes["recoveryCodes"].as_array().unwrap().len()), (StatusCode::OK, 10));
     let body = json!({ "password": PASSWORD, "code": codes["recoveryCodes"][0] });
-    let off = ask(&world, Method::DELETE, "/api/auth/second-factor").by(&user).json(&body);
+    let off = ask(world, Method::DELETE, "/api/auth/second-factor").by(&user).json(&body);
     let (status, off) = off.answer().await;
     assert_eq!((status, &off["message"]), (StatusCode::OK, &json!("Second factor turned off")));
 }

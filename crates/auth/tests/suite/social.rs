@@ -1,41 +1,41 @@
 //! Sign-in with a provider: who is admitted, who is not, and how accounts are linked.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use urr_contracts::auth::{
-    Account, AccountStatus, Auth, BeginTrip, DeleteAccount, EndTrip, Error, GoogleSignIn, GoogleSignedIn,
-    Language, LinkAccount, LinkOutcome, ListLinked, ListLogins, ListProviders, LoginMethod, LoginOutcome,
-    OwnerProof, Provider, ResetPassword, Sensitive, SignUp, SignUpOffer, SignedIn, TermsKind, Trip, TripEnd,
-    TripOutcome, UnlinkAccount,
+    Account, AccountStatus, BeginTrip, DeleteAccount, EndTrip, Error, GoogleSignIn, GoogleSignedIn, Language,
+    LinkAccount, LinkOutcome, ListLinked, ListLogins, ListProviders, LoginMethod, LoginOutcome, OwnerProof,
+    Provider, ResetPassword, Sensitive, SignUp, SignUpOffer, SignedIn, TermsKind, Trip, TripEnd, TripOutcome,
+    UnlinkAccount,
 };
 
 use super::{
     elsewhere::{JISOO, MINJI, Person},
-    world::{ACCOUNTS, ATTEMPTS, DAY, LINKED, PASSWORD, Sealing, World, agreed, confirmed, home, parts, pii},
+    world::{ACCOUNTS, ATTEMPTS, DAY, LINKED, PASSWORD, World, agreed, confirmed, home, run},
 };
 
 /// All required consents.
-pub(super) fn terms() -> Vec<urr_contracts::auth::Agreement> {
+pub(crate) fn terms() -> Vec<urr_contracts::auth::Agreement> {
     vec![agreed(TermsKind::Service), agreed(TermsKind::Privacy)]
 }
 
-pub(super) fn tokens(outcome: LoginOutcome) -> SignedIn {
+pub(crate) fn tokens(outcome: LoginOutcome) -> SignedIn {
     match outcome {
         LoginOutcome::SignedIn(tokens) => *tokens,
         other @ LoginOutcome::SecondFactor(_) => panic!("unexpected second factor: {other:?}"),
     }
 }
 
-pub(super) fn with_password() -> OwnerProof {
+pub(crate) fn with_password() -> OwnerProof {
     confirmed(PASSWORD)
 }
 
-pub(super) fn with_session(user: &SignedIn) -> OwnerProof {
+pub(crate) fn with_session(user: &SignedIn) -> OwnerProof {
     OwnerProof { password: None, session: Some(user.session) }
 }
 
 impl World {
-    pub(super) async fn credential(
+    pub(crate) async fn credential(
         &self,
         credential: Sensitive,
         agrees: bool,
@@ -46,17 +46,17 @@ impl World {
         self.auth.google(&self.anonymous(), request).await
     }
 
-    pub(super) async fn google(&self, person: &Person, agrees: bool) -> Result<SignedIn, Error> {
+    pub(crate) async fn google(&self, person: &Person, agrees: bool) -> Result<SignedIn, Error> {
         self.credential(self.elsewhere.credential(person), agrees).await.map(|done| tokens(done.outcome))
     }
 
-    pub(super) async fn leave(&self, provider: Provider) -> Trip {
+    pub(crate) async fn leave(&self, provider: Provider) -> Trip {
         let request = BeginTrip { provider, return_to: Some("/events/7".to_owned()) };
         self.auth.begin_trip(&self.anonymous(), request).await.unwrap()
     }
 
     /// Simulates a redirected browser up to its return.
-    pub(super) async fn visit(&self, provider: Provider, trip: &Trip, person: &Person) -> EndTrip {
+    pub(crate) async fn visit(&self, provider: Provider, trip: &Trip, person: &Person) -> EndTrip {
         self.elsewhere.is_used_by(person);
         let mut back = self.elsewhere.visit(&trip.location).await;
         let mut take = |name: &str| back.remove(name);
@@ -70,7 +70,7 @@ impl World {
         }
     }
 
-    pub(super) async fn travel(&self, provider: Provider, person: &Person) -> Result<TripEnd, Error> {
+    pub(crate) async fn travel(&self, provider: Provider, person: &Person) -> Result<TripEnd, Error> {
         let trip = self.leave(provider).await;
         let back = self.visit(provider, &trip, person).await;
         self.auth.end_trip(&self.anonymous(), back).await
@@ -95,7 +95,7 @@ impl World {
         self.auth.sign_up(&self.anonymous(), request).await.map(tokens)
     }
 
-    pub(super) async fn join_to(
+    pub(crate) async fn join_to(
         &self,
         user: &SignedIn,
         person: &Person,
@@ -113,7 +113,7 @@ impl World {
         self.auth.link_account(&self.of(user), request).await
     }
 
-    pub(super) async fn unlink(
+    pub(crate) async fn unlink(
         &self,
         user: &SignedIn,
         provider: Provider,
@@ -123,29 +123,17 @@ impl World {
         self.auth.unlink_account(&self.of(user), request).await.map(|_| ())
     }
 
-    pub(super) async fn linked(&self, user: &SignedIn) -> Vec<Provider> {
+    pub(crate) async fn linked(&self, user: &SignedIn) -> Vec<Provider> {
         let found = self.auth.linked_accounts(&self.of(user), ListLinked {}).await.unwrap();
         found.accounts.into_iter().map(|linked| linked.provider).collect()
     }
 
-    /// Replaces the providers.
-    pub(super) fn set_social(&mut self, social: crate::Social) {
-        let mut parts = parts(&self.db, &self.clock, &self.ids, pii(Sealing::Sealed));
-        parts.social = social;
-        self.service = crate::build(parts);
-        self.auth = Arc::clone(&self.service) as Arc<dyn Auth>;
-    }
-
-    pub(super) fn set_patience(&mut self, patience: Duration) {
-        self.set_social(self.elsewhere.social(patience));
-    }
-
-    pub(super) async fn written(&self) -> (i64, i64) {
+    pub(crate) async fn written(&self) -> (i64, i64) {
         (self.count(&ACCOUNTS, &[]).await, self.count(&LINKED, &[]).await)
     }
 }
 
-pub(super) async fn a_new_google_user_must_agree_to_the_terms(world: &World) {
+pub(crate) async fn a_new_google_user_must_agree_to_the_terms(world: &World) {
     let refused = world.google(&MINJI, false).await;
     let missing = vec![TermsKind::Service, TermsKind::Privacy];
     assert_eq!(refused, Err(Error::TermsRequired { missing, version: "1.0".to_owned() }));
@@ -177,7 +165,7 @@ pub(super) async fn a_new_google_user_must_agree_to_the_terms(world: &World) {
     );
 }
 
-pub(super) async fn a_provider_address_does_not_grant_access_to_an_existing_account(world: &World) {
+pub(crate) async fn a_provider_address_does_not_grant_access_to_an_existing_account(world: &World) {
     let user = world.register("minji@example.com").await;
     let required = Error::LinkRequired { provider: Provider::Google };
     assert_eq!(world.google(&MINJI, true).await, Err(required.clone()));
@@ -195,7 +183,7 @@ pub(super) async fn a_provider_address_does_not_grant_access_to_an_existing_acco
     assert!(subjects.contains(&"[우르르] 로그인 방법이 변경되었습니다".to_owned()), "{subjects:?}");
 }
 
-pub(super) async fn an_unverified_google_address_creates_no_account(world: &World) {
+pub(crate) async fn an_unverified_google_address_creates_no_account(world: &World) {
     let person = Person { verified: false, ..MINJI };
     let refused = Err(Error::EmailUnverified { provider: Provider::Google });
     assert_eq!(world.google(&person, true).await, refused);
@@ -206,7 +194,7 @@ pub(super) async fn an_unverified_google_address_creates_no_account(world: &Worl
     assert_eq!(world.google(&moved, false).await.unwrap().account.id, made.account.id);
 }
 
-pub(super) async fn the_redirect_flow_offers_an_account_and_later_signs_in(world: &World) {
+pub(crate) async fn the_redirect_flow_offers_an_account_and_later_signs_in(world: &World) {
     for provider in [Provider::Google, Provider::Kakao] {
         let person = if provider == Provider::Google { MINJI } else { JISOO };
         let end = world.travel(provider, &person).await.unwrap();
@@ -243,7 +231,7 @@ pub(super) async fn the_redirect_flow_offers_an_account_and_later_signs_in(world
     assert_eq!(world.sign_up(&late.slip, Some("late@example.com")).await, Err(Error::SignUpInvalid));
 }
 
-pub(super) async fn an_unverified_provider_address_is_verified_by_mail(world: &World) {
+pub(crate) async fn an_unverified_provider_address_is_verified_by_mail(world: &World) {
     let kakao = Person { verified: false, ..JISOO };
     for (provider, person) in [(Provider::Naver, &MINJI), (Provider::Kakao, &kakao)] {
         let offer = world.offered(provider, person).await;
@@ -261,7 +249,7 @@ pub(super) async fn an_unverified_provider_address_is_verified_by_mail(world: &W
     assert_eq!(world.written().await, (2, 2));
 }
 
-pub(super) async fn a_password_reset_removes_links_of_an_unverified_claimant(world: &World) {
+pub(crate) async fn a_password_reset_removes_links_of_an_unverified_claimant(world: &World) {
     let offer = world.offered(Provider::Naver, &Person { subject: "666", ..MINJI }).await;
     let claimed = world.sign_up(&offer.slip, Some("minji@example.com")).await.unwrap();
     let forgot = urr_contracts::auth::ForgotPassword { email: "minji@example.com".to_owned() };
@@ -276,7 +264,7 @@ pub(super) async fn a_password_reset_removes_links_of_an_unverified_claimant(wor
     assert!(matches!(stranger.outcome, TripOutcome::SignUp { .. }), "{stranger:?}");
 }
 
-pub(super) async fn callback_is_valid_once_in_time_and_in_the_same_browser(world: &World) {
+pub(crate) async fn callback_is_valid_once_in_time_and_in_the_same_browser(world: &World) {
     let (google, kakao) = (Provider::Google, Provider::Kakao);
     let trip = world.leave(google).await;
     let other = world.leave(google).await;
@@ -317,7 +305,7 @@ pub(super) async fn callback_is_valid_once_in_time_and_in_the_same_browser(world
     assert_eq!(world.written().await, (0, 0));
 }
 
-pub(super) async fn closing_an_account_removes_its_linked_accounts(world: &World) {
+pub(crate) async fn closing_an_account_removes_its_linked_accounts(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
     world.clock.advance(Duration::from_mins(11));
     let close = |proof| DeleteAccount { proof, origin: home() };
@@ -333,22 +321,22 @@ pub(super) async fn closing_an_account_removes_its_linked_accounts(world: &World
     assert_ne!(back.account.id, user.account.id, "after closing, the user is new");
 }
 
-pub(super) async fn provider_sign_in_reactivates_a_dormant_account(world: &World) {
+pub(crate) async fn provider_sign_in_reactivates_a_dormant_account(world: &World) {
     let user = world.google(&MINJI, true).await.unwrap();
     world.clock.advance(366 * DAY);
-    assert_eq!(world.service.let_rest().await.unwrap(), 1);
+    assert_eq!(run(&world.service, "auth.tend_accounts").await.done, 1);
     assert_eq!(world.refresh(&user.refresh_token).await, Err(Error::RefreshInvalid));
     let awake = world.google(&MINJI, false).await.unwrap();
     assert_eq!((awake.account.id, awake.account.status), (user.account.id, AccountStatus::Active));
 }
 
-pub(super) async fn enabled_providers_are_listed(world: &World) {
+pub(crate) async fn enabled_providers_are_listed(world: &World) {
     let offers = world.auth.providers(&world.anonymous(), ListProviders {}).await.unwrap().providers;
     let names: Vec<_> = offers.iter().map(|offer| (offer.provider, offer.redirect)).collect();
     assert_eq!(names, Provider::ALL.map(|provider| (provider, true)));
 }
 
-pub(super) async fn a_credential_is_valid_once(world: &World) {
+pub(crate) async fn a_credential_is_valid_once(world: &World) {
     let credential = world.elsewhere.credential(&MINJI);
     let refused = world.credential(credential.clone(), false).await;
     assert!(matches!(refused, Err(Error::TermsRequired { .. })), "{refused:?}");
@@ -375,11 +363,11 @@ pub(super) async fn a_credential_is_valid_once(world: &World) {
 
     // A use is recorded until the proof expires, and then deleted.
     world.clock.advance(Duration::from_hours(1));
-    world.service.sweep().await.unwrap();
+    run(&world.service, "auth.sweep").await;
     assert_eq!(world.credential(credential.clone(), false).await, Err(Error::CredentialUsed));
     world.clock.advance(Duration::from_secs(30));
     assert_eq!(world.credential(credential, false).await, Err(Error::CredentialInvalid));
     world.clock.advance(DAY);
-    world.service.sweep().await.unwrap();
+    run(&world.service, "auth.sweep").await;
     assert_eq!((kept, world.count(&ATTEMPTS, &[]).await), (1, 0));
 }
