@@ -2,6 +2,8 @@
 
 mod accounts;
 mod api;
+#[cfg(test)]
+mod fixture;
 mod identity;
 mod links;
 mod lockout;
@@ -14,8 +16,6 @@ mod service;
 mod sessions;
 mod settings;
 mod social;
-#[cfg(test)]
-mod suite;
 mod words;
 
 use std::sync::Arc;

@@ -90,9 +90,6 @@ pub struct Service {
     pub(crate) on_revoked: OnRevoked,
     pub(crate) login_limit: Option<Arc<dyn LoginLimit>>,
     pub(crate) settings: Settings,
-    /// Negative control for tests: undoes the revocation after a refresh token was reused.
-    #[cfg(test)]
-    pub(crate) forgets_reuse: bool,
 }
 
 impl Service {
@@ -122,8 +119,6 @@ impl Service {
             on_revoked: parts.on_revoked,
             login_limit: parts.login_limit,
             settings: parts.settings,
-            #[cfg(test)]
-            forgets_reuse: false,
         }
     }
 

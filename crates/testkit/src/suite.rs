@@ -106,7 +106,6 @@ macro_rules! stories {
     };
     (@variant $run:path; $variant:ident: $kinds:expr; [$($module:ident: $($story:ident),+;)+]) => {
         mod $variant {
-            #[allow(unused_imports, reason = "what the expressions of the variants name")]
             use super::*;
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -16,8 +16,6 @@ mod rules;
 mod service;
 mod settings;
 mod store;
-#[cfg(test)]
-mod suite;
 mod turns;
 
 use std::sync::Arc;
@@ -31,7 +29,6 @@ pub use self::counters::dynamo::{create_table, table};
 pub use self::{
     counters::Counters,
     page::export,
-    rules::DEFAULT_RATE,
     service::{Parts, Service},
     settings::{CountersKind, Settings},
 };

@@ -6,7 +6,7 @@ use urr_contracts::vwr::{Error, MAX_BATCH, MAX_RATE, Order, Place, Room, WaitRan
 use urr_kernel::Timestamp;
 
 /// Default admissions per second.
-pub const DEFAULT_RATE: u32 = 50;
+pub(crate) const DEFAULT_RATE: u32 = 50;
 
 /// Longest gap that is made up after an interruption, so that an hour of downtime does not cause a
 /// burst.

@@ -1,6 +1,6 @@
 //! The service: its parts, and each method in a few lines.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use urr_contracts::vwr::{
@@ -111,9 +111,6 @@ impl Service {
     pub fn is_fresh(&self) -> bool {
         self.board.is_fresh()
     }
-
-    /// Time within which every process applies a command.
-    pub const WITHIN: Duration = Duration::from_secs(1);
 
     async fn carry_out(&self, ctx: &Ctx, request: GiveOrder) -> Result<Ordered, Failure> {
         ctx.require_admin()?;

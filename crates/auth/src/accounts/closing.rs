@@ -181,3 +181,6 @@ impl Service {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

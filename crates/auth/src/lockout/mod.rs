@@ -141,3 +141,6 @@ fn refuse(wait: Duration) -> Failure {
     let wait_secs = (wait.as_secs() + u64::from(wait.subsec_nanos() > 0)).max(1);
     Error::TooManyAttempts { wait_secs }.into()
 }
+
+#[cfg(test)]
+mod tests;

@@ -129,3 +129,6 @@ pub(crate) async fn reset(service: &Service, request: &ResetPassword) -> Result<
     service.mails.nudge();
     Ok(Done {})
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,23 +125,6 @@ impl Pool {
         }
     }
 
-    /// A pool without permits, for tests.
-    #[cfg(test)]
-    pub(crate) fn full() -> Self {
-        Self { places: Arc::new(Semaphore::new(0)), ..Self::idle(1) }
-    }
-
-    /// A pool with permits but without threads, to test the timeout.
-    #[cfg(test)]
-    pub(crate) fn idle(places: usize) -> Self {
-        let (_, ids) = urr_testkit::fixed();
-        let (queue, jobs) = sync_channel(places);
-        // Keep the channel open, or the pool would look stopped.
-        std::mem::forget(jobs);
-        let places = Arc::new(Semaphore::new(places));
-        Self { places, queue, patience: Duration::from_millis(1), ids, work: Arc::default() }
-    }
-
     /// Takes a permit. Call this before any other work of a request, so that a flood beyond the
     /// limit costs next to nothing.
     pub(crate) fn enter(&self) -> Result<Place<'_>, NoHash> {
@@ -240,6 +223,23 @@ mod tests {
 
     const CHEAP: HashCost = HashCost { memory_kib: 64, passes: 1 };
     const LONG: Duration = Duration::from_mins(1);
+
+    impl Pool {
+        /// A pool without permits.
+        pub(crate) fn full() -> Self {
+            Self { places: Arc::new(Semaphore::new(0)), ..Self::idle(1) }
+        }
+
+        /// A pool with permits but without threads, for the timeout.
+        pub(crate) fn idle(places: usize) -> Self {
+            let (_, ids) = fixed();
+            let (queue, jobs) = sync_channel(places);
+            // Keep the channel open, or the pool would look stopped.
+            std::mem::forget(jobs);
+            let places = Arc::new(Semaphore::new(places));
+            Self { places, queue, patience: Duration::from_millis(1), ids, work: Arc::default() }
+        }
+    }
 
     fn pool(workers: usize, cost: HashCost, patience: Duration) -> Pool {
         let (_, ids) = fixed();

@@ -173,3 +173,6 @@ pub enum WrongKeys {
     #[error("cannot check the keys: the database failed")]
     Db(#[from] urr_db::Error),
 }
+
+#[cfg(test)]
+mod tests;

@@ -115,13 +115,6 @@ pub(crate) fn uri(email: &str, secret: &str) -> Sensitive {
     Sensitive::new(format!("otpauth://totp/{ISSUER}:{account}?secret={secret}&issuer={ISSUER}&{settings}"))
 }
 
-/// The code that an app with this secret shows.
-#[cfg(test)]
-pub(crate) fn shown_by_app(secret: &str, at: Timestamp) -> Sensitive {
-    let step = at.as_micros().div_euclid(1_000_000).div_euclid(STEP_SECS);
-    Sensitive::new(code(&from_base32(secret).unwrap(), step))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -26,7 +26,7 @@ const LONGEST_COMMIT: Duration = Duration::from_secs(15);
 /// Clocks of machines differ too: each by at most the lifetime of a hop header from the gateway's,
 /// in either direction. Each response repeats the revocations of this period, so that pollers miss
 /// none.
-pub(crate) const OVERLAP: Duration = hop::LIFETIME.saturating_mul(2).saturating_add(LONGEST_COMMIT);
+const OVERLAP: Duration = hop::LIFETIME.saturating_mul(2).saturating_add(LONGEST_COMMIT);
 
 /// Ends the session of the access token and that of the refresh token; with `everywhere`, all
 /// sessions of their accounts. The refresh token counts too, because the access token may have

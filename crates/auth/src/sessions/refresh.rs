@@ -142,9 +142,8 @@ async fn reuse(service: &Service, tx: &mut Tx<'_>, token: &Token) -> Result<Exch
     let ended = end(service, tx, token.account, token.session, EndReason::TokenReused).await?;
     let revocation = ended.ok_or(Error::RefreshInvalid)?;
     mail::queue(service, tx, token.account, mail::Kind::SessionStolen).await?;
-    #[cfg(test)]
-    if service.forgets_reuse {
-        return Err(Error::RefreshReused.into());
-    }
     Ok(Exchange::Reused(revocation))
 }
+
+#[cfg(test)]
+mod tests;

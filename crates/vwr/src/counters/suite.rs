@@ -17,7 +17,7 @@ use urr_contracts::vwr::{Action, Error, Order};
 use urr_db::Tx;
 use urr_kernel::{EventId, OrderKey, UserId};
 use urr_kv::{Arg, Script};
-use urr_testkit::{fresh_postgres, fresh_sqlite, until, within};
+use urr_testkit::{STORY_LIMIT, until, within};
 use uuid::Uuid;
 
 use self::{
@@ -26,12 +26,9 @@ use self::{
 };
 use super::Turn;
 use crate::{
-    DOMAIN, Failure,
+    Failure,
     store::{self, By},
 };
-
-/// Upper bound for one test; all of them finish far sooner.
-const LIMIT: Duration = Duration::from_mins(1);
 
 const NOBODY: Order = Order::Activate { rate: None, fail_open: None };
 
@@ -223,7 +220,7 @@ async fn the_serving_counter_is_monotonic_and_bounded_by_the_tail(trial: Trial) 
     assert_eq!(room.serving, 0, "no visitor waits");
     trial.add(500).await;
     let mut serving = 0;
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         let Turn::Ours { room, .. } = trial.turn(worker, Some(term)).await else { return false };
         assert!(room.serving >= serving && room.serving <= 500, "{room:?}");
         serving = room.serving;
@@ -242,7 +239,7 @@ async fn the_serving_counter_is_monotonic_and_bounded_by_the_tail(trial: Trial) 
     trial.turn(worker, Some(term)).await;
     assert_eq!(trial.look().await.serving, 500, "still paused");
     trial.order(Order::Resume).await;
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         trial.turn(worker, Some(term)).await;
         trial.look().await.serving == 520
     })
@@ -255,7 +252,7 @@ async fn admissions_follow_the_rate(trial: Trial) {
     let (worker, started) = (trial.ids.next(), trial.clock.ticks());
     let mut term = None;
     let mut served = 0;
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         let Turn::Ours { term: told, room } = trial.turn(worker, term).await else { return false };
         (term, served) = (Some(told), room.serving);
         served >= 300
@@ -274,7 +271,7 @@ async fn only_the_lease_holder_admits(trial: Trial) {
     assert!(matches!(trial.turn(frozen, Some(term)).await, Turn::Ours { term: again, .. } if again == term));
     assert_eq!(trial.turn(frozen, Some(term + 1)).await, Turn::Theirs, "an unknown term");
     let mut next = None;
-    until(LIMIT, async || {
+    until(STORY_LIMIT, async || {
         if let Turn::Ours { term, .. } = trial.turn(other, None).await {
             next = Some(term);
         }
@@ -386,14 +383,6 @@ on_every_store! {
 
 async fn told(trial: impl Future<Output = Option<Trial>>, story: impl AsyncFnOnce(Trial)) {
     if let Some(trial) = trial.await {
-        within(LIMIT, story(trial)).await;
+        within(STORY_LIMIT, story(trial)).await;
     }
-}
-
-#[tokio::test]
-async fn every_statement_prepares_alike_on_both_engines() {
-    let (_dir, sqlite) = fresh_sqlite(&DOMAIN).await;
-    let postgres = fresh_postgres(&DOMAIN).await;
-    let databases: Vec<&urr_db::Db> = std::iter::once(&sqlite).chain(&postgres).collect();
-    urr_db::check_statements(&databases, &crate::statements()).await.unwrap();
 }

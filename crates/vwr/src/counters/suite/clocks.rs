@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use urr_testkit::until;
+use urr_testkit::{STORY_LIMIT, until};
 
-use super::{LIMIT, Trial};
+use super::Trial;
 use crate::counters::Turn;
 
 pub(super) async fn a_clock_set_back_does_not_stop_admissions(trial: Trial) {
@@ -12,7 +12,7 @@ pub(super) async fn a_clock_set_back_does_not_stop_admissions(trial: Trial) {
     trial.add(100).await;
     trial.clock_went_back(Duration::from_mins(10)).await;
     let (worker, mut term) = (trial.ids.next(), None);
-    until(LIMIT, async || match trial.turn(worker, term).await {
+    until(STORY_LIMIT, async || match trial.turn(worker, term).await {
         Turn::Ours { term: ours, room } => {
             term = Some(ours);
             room.serving > 0

@@ -6,7 +6,7 @@ use urr_contracts::vwr::{Order, Ordered, Room};
 use urr_db::{Db, Tx, transaction};
 use urr_kernel::{Clock, EventId, Ids, UserId};
 use urr_kv::{Arg, Kv, KvConfig, Script};
-use urr_testkit::{fresh_postgres, fresh_sqlite, services};
+use urr_testkit::{fresh_postgres, fresh_sqlite, redis, redis_cluster};
 use uuid::Uuid;
 
 use crate::{
@@ -14,9 +14,6 @@ use crate::{
     counters::{Counters, Turn},
     store::{self, By, Lead},
 };
-
-/// These tests check results, not latency on a shared machine.
-const PATIENT: Duration = Duration::from_secs(10);
 
 /// The store under test.
 pub(super) enum Store {
@@ -47,22 +44,23 @@ impl Trial {
     }
 
     pub(super) async fn redis() -> Option<Self> {
-        Self::on(KvConfig::single(services::redis()?)).await
+        Self::on(&redis()?).await
     }
 
     pub(super) async fn cluster() -> Option<Self> {
-        Self::on(KvConfig::cluster(services::redis_cluster()?.split(','))).await
+        Self::on(&redis_cluster()?).await
     }
 
-    async fn on(config: KvConfig) -> Option<Self> {
-        let kv = Kv::connect(&KvConfig { deadline: PATIENT, ..config }, Clock::system()).unwrap();
+    async fn on(config: &KvConfig) -> Option<Self> {
+        let kv = Kv::connect(config, Clock::system()).unwrap();
         Some(Self::new(fresh_postgres(&DOMAIN).await?, Store::Redis(kv), None))
     }
 
     #[cfg(feature = "aws")]
     pub(super) async fn dynamo_db() -> Option<Self> {
-        let config =
-            urr_aws::AwsConfig { deadline: PATIENT, ..urr_aws::AwsConfig::local(services::dynamodb()?) };
+        let local = urr_aws::AwsConfig::local(urr_testkit::services::dynamodb()?);
+        // These tests check results, not latency on a shared machine.
+        let config = urr_aws::AwsConfig { deadline: Duration::from_secs(10), ..local };
         let dynamo = urr_aws::Dynamo::connect(config, Clock::system()).unwrap();
         let prefix = format!("test-{}", Ids::random(Clock::system()).next::<Uuid>());
         assert_eq!(crate::create_table(&dynamo, &prefix).await, Ok(true));
